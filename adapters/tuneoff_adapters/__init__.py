@@ -1,0 +1,1 @@
+"""Adapters that ship with tuneoff: one module or package per framework."""

@@ -1,0 +1,83 @@
+"""The contract of an adapter: it drives one framework through the lifecycle; core owns the order and the clock."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar
+
+from tuneoff.capabilities import Capabilities
+
+if TYPE_CHECKING:
+    from tuneoff.experiment.spec import RunSpec
+    from tuneoff.lifecycle.context import RunContext
+    from tuneoff.workload import Configuration, Scores
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Best:
+    """The framework's own answer: which trial is best, and the value it gives for it (None: it gives none)."""
+
+    trial_id: str
+    configuration: Configuration
+    value: float | None
+
+
+class Adapter(ABC):
+    """Drives one framework. Importing its module does not import the framework: `plan` needs its capabilities.
+
+    An instance lives in the run's own coordinator process. `undeploy` may be called on an instance that did nothing else:
+    after a killed coordinator, a fresh process with the same context calls it, so whatever must be removed is remembered
+    on disk (`context.remember`, `context.temporary_directory`) before it is created.
+    """
+
+    capabilities: ClassVar[Capabilities]
+
+    def __init__(self, context: RunContext) -> None:
+        self.context = context
+
+    @classmethod
+    def refuse(cls, spec: RunSpec) -> str | None:
+        """Return why this run cannot be served exactly (beyond the capabilities), or None. Called by `plan`; imports nothing."""
+        return None
+
+    @classmethod
+    def strategies(cls, spec: RunSpec) -> dict[str, str]:
+        """Return the framework's classes that serve `sampler` and `pruner`, for the record."""
+        samplers, pruners = cls.capabilities.samplers, cls.capabilities.pruners
+        return {
+            "sampler": samplers[spec.experiment.sampler.name].implementation,
+            "pruner": pruners[spec.experiment.pruner.name].implementation,
+        }
+
+    @abstractmethod
+    def deploy(self) -> None:
+        """Start the framework: at its return it could take any HPO job."""
+
+    @abstractmethod
+    def setup(self) -> None:
+        """Configure search space, sampler, pruner and budget; the step ends when the first trial is submitted."""
+
+    @abstractmethod
+    def run_trials(self) -> None:
+        """Run all trials; return when the last one has ended, in whatever state.
+
+        Announce each trial by `context.submitted(...)` when the framework hands its configuration over for execution.
+        """
+
+    @abstractmethod
+    def collect_results(self) -> Best | None:
+        """Return the framework's own best trial, or None when no trial completed."""
+
+    def test(self, best: Best) -> Scores:
+        """Score the best trial's own checkpoint on the test split, in a fresh process; the same for every adapter."""
+        from tuneoff.lifecycle.test_best import test_best
+
+        return test_best(self.context, best)
+
+    def collect_metrics(self) -> None:  # noqa: B027
+        """Gather what was measured outside the framework."""
+
+    @abstractmethod
+    def undeploy(self) -> None:
+        """Remove all that `deploy` and later steps started; idempotent."""

@@ -1,0 +1,209 @@
+"""The typed, versioned schema of event lines (docs/results.md). One struct per type; times are monotonic nanoseconds.
+
+Each file begins with a `process` event that holds what is the same for all lines of the file: host, boot id, pid, wall-clock
+anchor, execution id. Every line has a sequence number `seq` from 0 and the reading `t`.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+import msgspec
+
+SCHEMA_VERSION = 1
+
+Step = Literal["deploy", "setup", "trial", "collect", "test", "metrics", "undeploy"]
+STEPS: tuple[Step, ...] = ("deploy", "setup", "trial", "collect", "test", "metrics", "undeploy")
+EndState = Literal["completed", "pruned", "failed", "cancelled"]
+Charged = Literal["framework", "workload", "infrastructure", "user"]
+
+
+class Event(msgspec.Struct, frozen=True, gc=False, omit_defaults=True, tag_field="type"):
+    """Base of all events."""
+
+    seq: int
+    t: int  # CLOCK_MONOTONIC, nanoseconds
+
+
+class Process(Event, frozen=True, gc=False, tag="process"):
+    """First line of each file."""
+
+    version: int
+    role: str  # coordinator | worker | trial | supervisor
+    pid: int
+    host: str
+    boot_id: str
+    execution_id: str
+    anchor_monotonic_ns: int
+    anchor_wall_ns: int
+    anchor_width_ns: int
+    process_started_ns: int  # when the kernel started the process (10 ms grain), monotonic
+
+
+class StepStarted(Event, frozen=True, gc=False, tag="step_started"):
+    """The coordinator entered a lifecycle step's method."""
+
+    step: Step
+
+
+class StepEnded(Event, frozen=True, gc=False, tag="step_ended"):
+    """A lifecycle step's method returned or failed."""
+
+    step: Step
+    error: str | None = None
+    charged: Charged | None = None
+
+
+class TrialSubmitted(Event, frozen=True, gc=False, tag="trial_submitted"):
+    """The framework's scheduler handed a configuration over for execution."""
+
+    trial: str
+    configuration: dict[str, Any]
+    framework_id: str | None = None
+    attempt: int = 1
+
+
+class TrialStarted(Event, frozen=True, gc=False, tag="trial_started"):
+    """`run_trial` was entered, has its slot and its budget ticket. Busy time begins here."""
+
+    trial: str
+    slot: int
+    configuration: dict[str, Any]
+    digest: str
+    seed: int
+    threads: int
+    attempt: int = 1
+    framework_id: str | None = None
+    waited_ns: int = 0  # for a slot; more than 0 means that more than `workers.count` trials overlapped
+    imported_ns: int | None = None  # when the process had its imports; the first trial of a process only
+
+
+class TrialLoaded(Event, frozen=True, gc=False, tag="trial_loaded"):
+    """Data and model are there."""
+
+    trial: str
+    attempt: int = 1
+    device: str = "cpu"
+
+
+class Epoch(Event, frozen=True, gc=False, tag="epoch"):
+    """An epoch was trained, validated and, where it improved, kept as checkpoint. `t` is the moment before the report."""
+
+    trial: str
+    epoch: int
+    metrics: dict[str, float | None]  # None: not finite; the text is in `non_finite`
+    train_ns: int
+    validate_ns: int
+    checkpoint_ns: int = 0
+    attempt: int = 1
+    non_finite: dict[str, str] | None = None
+    saved: bool = False
+
+
+class Reported(Event, frozen=True, gc=False, tag="reported"):
+    """`report` returned (or raised); `stop` is its decision. From the epoch's `t` to here the trial waited."""
+
+    trial: str
+    epoch: int
+    stop: bool = False
+    attempt: int = 1
+
+
+class TrialEnded(Event, frozen=True, gc=False, tag="trial_ended"):
+    """An attempt ended. One end per attempt: the trial's own, else the first that an observer wrote."""
+
+    trial: str
+    state: EndState
+    epochs: int
+    attempt: int = 1
+    cause: str | None = None
+    charged: Charged | None = None
+    by: str = "trial"  # trial | coordinator | supervisor
+    uncertainty_ns: int = 0
+    cpu_ns: int | None = None  # of the trial's process during the attempt
+    peak_rss_bytes: int | None = None
+
+
+class TrialKilled(Event, frozen=True, gc=False, tag="trial_killed"):
+    """An observer is about to kill a trial's process: the cause of the end that follows."""
+
+    trial: str
+    cause: str
+    charged: Charged
+    attempt: int = 1
+
+
+class WorkerDied(Event, frozen=True, gc=False, tag="worker_died"):
+    """An adapter saw a worker or trial process end without an end of its trial."""
+
+    trial: str | None
+    cause: str
+    attempt: int = 1
+    exit_code: int | None = None
+
+
+class Refused(Event, frozen=True, gc=False, tag="refused"):
+    """`run_trial` got no budget ticket: the framework asked for more than the budget. `reason`: trials | epochs | wall_clock."""
+
+    trial: str
+    reason: str
+    configuration: dict[str, Any] | None = None
+
+
+class StopDecided(Event, frozen=True, gc=False, tag="stop_decided"):
+    """The framework decided to stop a trial after `epoch` (coordinator's clock)."""
+
+    trial: str
+    epoch: int
+
+
+class BestKnown(Event, frozen=True, gc=False, tag="best_known"):
+    """The framework named its best trial."""
+
+    trial: str | None
+    value: float | None = None
+
+
+class Tested(Event, frozen=True, gc=False, tag="tested"):
+    """The best checkpoint was scored on the test split."""
+
+    trial: str
+    scores: dict[str, float]
+    checkpoint_sha256: str | None = None
+    device: str = "cpu"
+
+
+class Flag(Event, frozen=True, gc=False, tag="flag"):
+    """Something a reader of the results must know; `name` is stable, `text` explains."""
+
+    name: str
+    text: str
+
+
+class Stage(Event, frozen=True, gc=False, tag="stage"):
+    """A timed stage of the framework's own work for a trial: ask, dispatch, tell, stop, ... `t` is its end."""
+
+    name: str
+    duration_ns: int
+    trial: str | None = None
+
+
+AnyEvent = (
+    Process
+    | StepStarted
+    | StepEnded
+    | TrialSubmitted
+    | TrialStarted
+    | TrialLoaded
+    | Epoch
+    | Reported
+    | TrialEnded
+    | TrialKilled
+    | WorkerDied
+    | Refused
+    | StopDecided
+    | BestKnown
+    | Tested
+    | Flag
+    | Stage
+)

@@ -1,0 +1,1 @@
+"""Experiments: what to optimize and with what budget; names no framework."""

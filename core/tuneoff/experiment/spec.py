@@ -1,0 +1,167 @@
+"""Specifications: what a checked experiment file becomes. Plain frozen data that any process can read back from JSON."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+from tuneoff.experiment.identity import derive_seed, digest
+from tuneoff.experiment.space import SearchSpace
+from tuneoff.workload import Mode
+
+RUN_ID_FORMAT = 1  # raise it when the meaning of a run's identity changes
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Strategy:
+    """A sampler or a pruner: its name in tuneoff's vocabulary and its options."""
+
+    name: str
+    options: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WorkloadSpec:
+    """A workload by its entry-point name, where its class is ("module:Class"), and its options."""
+
+    name: str
+    target: str
+    options: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Objective:
+    """What is optimized: a validation metric, its direction, and optionally the value that counts as reached."""
+
+    metric: str
+    mode: Mode
+    threshold: float | None = None
+
+    def is_better(self, value: float, than: float | None) -> bool:
+        """Tell whether `value` is strictly better than `than` (None: nothing yet)."""
+        return than is None or (value > than if self.mode == "max" else value < than)
+
+    def reaches(self, value: float) -> bool:
+        """Tell whether `value` meets the threshold; False without one."""
+        if self.threshold is None:
+            return False
+        return value >= self.threshold if self.mode == "max" else value <= self.threshold
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Budget:
+    """Bounds of a run, all enforced by core: trials, epochs of a trial, epochs in total, wall-clock seconds of the trial step."""
+
+    trials: int
+    epochs_per_trial: int
+    epochs_total: int | None = None
+    wall_clock_seconds: float | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Workers:
+    """Slots of a run: how many, vCPU of each (decimals allowed), memory of each in MB (10^6 bytes; None: no limit)."""
+
+    count: int = 1
+    cpus: float = 1.0
+    memory_mb: float | None = None
+
+    @property
+    def threads(self) -> int:
+        """Compute threads of a trial."""
+        return max(1, int(self.cpus))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Timeouts:
+    """Limits in seconds. `silence` is the longest time without an event of a running trial."""
+
+    trial_seconds: float = 3600.0
+    silence_seconds: float = 600.0
+    deploy_seconds: float = 300.0
+    setup_seconds: float = 120.0
+    trials_seconds: float = 86400.0
+    collect_seconds: float = 120.0
+    test_seconds: float = 600.0
+    metrics_seconds: float = 60.0
+    undeploy_seconds: float = 60.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Failures:
+    """How failures of trials are met: retries per trial (infrastructure and framework faults only), and how many failed
+    trials end the run (None: never)."""
+
+    retries: int = 0
+    max_failed_trials: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExperimentSpec:
+    """One cell's experiment: everything that defines it, and nothing that names a framework."""
+
+    workload: WorkloadSpec
+    search_space: SearchSpace
+    objective: Objective
+    sampler: Strategy
+    pruner: Strategy
+    budget: Budget
+    workers: Workers = field(default_factory=Workers)
+    timeouts: Timeouts = field(default_factory=Timeouts)
+    failures: Failures = field(default_factory=Failures)
+    configurations: tuple[Mapping[str, Any], ...] = ()  # for `sampler: fixed`, in order
+    stops: Mapping[str, int] = field(default_factory=dict)  # for `pruner: scripted`: configuration digest -> last epoch
+    variant: Mapping[str, Any] = field(default_factory=dict)  # the `matrix:`/`zip:` values of this cell, for tables
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunSpec:
+    """A cell of the matrix: one experiment, one adapter, one platform, one seed, one replicate (A/A repetitions)."""
+
+    experiment: ExperimentSpec
+    adapter: str
+    adapter_target: str  # "module:Class"
+    platform: str = "local"
+    seed: int = 0
+    replicate: int = 0
+    options: Mapping[str, Any] = field(default_factory=dict)  # of the adapter
+    warm_up: bool = False  # discarded from every table
+
+    @property
+    def run_id(self) -> str:
+        """Content hash of what defines the run. Timeouts, table labels and import paths are left out."""
+        content = run_spec_to_json(self)
+        del content["adapter_target"], content["experiment"]["timeouts"], content["experiment"]["variant"]
+        del content["experiment"]["workload"]["target"]
+        return digest({"format": RUN_ID_FORMAT, **content})
+
+    @property
+    def sampler_seed(self) -> int:
+        """Seed of the framework's sampler; unrelated to the other axes."""
+        return derive_seed("sampler", self.seed, self.replicate)
+
+
+def run_spec_to_json(spec: RunSpec) -> dict[str, Any]:
+    """Return a run's specification as JSON values."""
+    data = asdict(spec)
+    data["experiment"]["search_space"] = spec.experiment.search_space.to_json()
+    result: dict[str, Any] = json.loads(json.dumps(data))
+    return result
+
+
+def run_spec_from_json(data: Mapping[str, Any]) -> RunSpec:
+    """Read back what `run_spec_to_json` gave."""
+    experiment = dict(data["experiment"])
+    experiment["workload"] = WorkloadSpec(**experiment["workload"])
+    experiment["search_space"] = SearchSpace.from_json(experiment["search_space"])
+    experiment["objective"] = Objective(**experiment["objective"])
+    for name in ("sampler", "pruner"):
+        experiment[name] = Strategy(**experiment[name])
+    experiment["budget"] = Budget(**experiment["budget"])
+    experiment["workers"] = Workers(**experiment["workers"])
+    experiment["timeouts"] = Timeouts(**experiment["timeouts"])
+    experiment["failures"] = Failures(**experiment["failures"])
+    experiment["configurations"] = tuple(experiment["configurations"])
+    return RunSpec(**{**data, "experiment": ExperimentSpec(**experiment)})

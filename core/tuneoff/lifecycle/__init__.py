@@ -1,0 +1,1 @@
+"""The lifecycle of a run: seven timed steps, in a process of its own (the coordinator)."""

@@ -1,0 +1,89 @@
+"""The run's context: what core gives an adapter."""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import sys
+import tempfile
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from tuneoff.events.writer import EventWriter
+from tuneoff.experiment.spec import RunSpec
+from tuneoff.trial.context import TrialContext
+
+log = logging.getLogger(__name__)
+
+LEFTOVERS = "leftovers.jsonl"  # what the run may leave behind, written before it is created
+MARK = "TUNEOFF_RUN_ID"  # environment variable with the execution id in every process of a run
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunContext:
+    """Experiment, folders, seeds and services of one execution of a run. Frozen; equal in a fresh process that undeploys."""
+
+    spec: RunSpec
+    run_dir: Path  # this execution's folder
+    execution_id: str
+    trial_context: TrialContext
+    events: EventWriter
+
+    @property
+    def work_dir(self) -> Path:
+        """The framework's own files: journals, storage, logs. Removed at the end unless `keep` says otherwise."""
+        path = self.run_dir / "framework"
+        path.mkdir(exist_ok=True)
+        return path
+
+    def submitted(
+        self, trial_id: str, configuration: Mapping[str, Any], framework_id: str | None = None, attempt: int = 1
+    ) -> None:
+        """Announce that the framework handed a configuration over for execution."""
+        self.events.submitted(trial_id, configuration, framework_id, attempt)
+
+    def flag(self, name: str, text: str) -> None:
+        """Record something that a reader of the results must know."""
+        log.warning("%s: %s", name, text)
+        self.events.flag(name, text)
+
+    def trial_command(self, trial_id: str, configuration_file: Path, attempt: int = 1) -> list[str]:
+        """Return the command that runs one trial in a new process (script-driven frameworks)."""
+        return [
+            sys.executable,
+            "-m",
+            "tuneoff.trial",
+            str(self.trial_context.path),
+            trial_id,
+            str(configuration_file),
+            str(attempt),
+        ]
+
+    def remember(self, kind: str, value: str) -> None:
+        """Write down what must be removed should this process die: kind `folder` (path), `process` (pid:start ticks), `cgroup`."""
+        line = json.dumps({"kind": kind, "value": value}) + "\n"
+        descriptor = os.open(self.run_dir / LEFTOVERS, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
+        try:
+            os.write(descriptor, line.encode())
+        finally:
+            os.close(descriptor)
+
+    def temporary_directory(self, prefix: str = "t") -> Path:
+        """Return a new folder with a short path (sockets: 107 bytes), remembered before it is created; the caller removes it."""
+        for name in _candidates(prefix):
+            path = Path(tempfile.gettempdir()) / name
+            self.remember("folder", str(path))
+            try:
+                path.mkdir(mode=0o700)
+            except FileExistsError:
+                continue
+            return path
+        raise AssertionError("unreachable")
+
+
+def _candidates(prefix: str) -> Any:
+    while True:
+        yield f"{prefix}{os.urandom(4).hex()}"

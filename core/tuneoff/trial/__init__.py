@@ -1,0 +1,1 @@
+"""The trial: the same code in every framework."""

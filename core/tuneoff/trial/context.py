@@ -1,0 +1,82 @@
+"""What a trial's process must know; read from one JSON file, with neither pydantic nor YAML nor entry points."""
+
+from __future__ import annotations
+
+import importlib
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+from tuneoff.errors import PluginError
+from tuneoff.experiment.identity import configuration_digest, derive_seed
+from tuneoff.workload import Mode, TrialSeeds, Workload
+
+FILE_NAME = "trial_context.json"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TrialContext:
+    """Everything that `run_trial` needs, the same for all trials of a run."""
+
+    run_dir: str
+    execution_id: str
+    workload: str  # "module:Class"
+    workload_options: Mapping[str, Any] = field(default_factory=dict)
+    metric: str
+    mode: Mode
+    epochs: int
+    trials: int  # budget tickets
+    epochs_total: int | None = None
+    deadline_ns: int | None = None  # monotonic; None: set by the first trial from `wall_clock_seconds`
+    wall_clock_seconds: float | None = None
+    slots: int = 1
+    threads: int = 1
+    seed: int = 0
+    memory_bytes: int | None = None
+    cgroups: tuple[str, ...] = ()  # one folder per slot; empty: the watchdog alone
+    events_to_stdout: bool = False  # a pod writes its events to standard output
+
+    @property
+    def path(self) -> Path:
+        return Path(self.run_dir) / FILE_NAME
+
+    def write(self) -> Path:
+        """Write the file that `read` reads and return its path."""
+        self.path.write_text(json.dumps(asdict(self)))
+        return self.path
+
+    @classmethod
+    def read(cls, path: Path | str) -> TrialContext:
+        data = json.loads(Path(path).read_text())
+        data["cgroups"] = tuple(data["cgroups"])
+        return cls(**data)
+
+    def seeds(self, configuration: Mapping[str, Any]) -> TrialSeeds:
+        """Return the seeds of a configuration: equal in every framework, order and attempt."""
+        return TrialSeeds(
+            split=derive_seed("split", self.seed),
+            trial=derive_seed("trial", self.seed, configuration_digest(configuration)),
+        )
+
+    def make_workload(self) -> Workload:
+        """Return a new instance of the workload.
+
+        Raises:
+            PluginError: its class cannot be imported.
+        """
+        return load_target(self.workload)(self.workload_options)  # type: ignore[no-any-return]
+
+
+def load_target(target: str) -> Any:
+    """Import "module:Name" and return the object.
+
+    Raises:
+        PluginError: the module or the name does not exist, or fails while importing.
+    """
+    module, _, name = target.partition(":")
+    try:
+        return getattr(importlib.import_module(module), name)
+    except Exception as error:  # a plugin may fail in any way while it is imported
+        raise PluginError(f"{target!r} cannot be imported: {type(error).__name__}: {error}") from error

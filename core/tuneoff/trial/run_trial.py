@@ -1,0 +1,1 @@
+"""Run one trial: the same function in every framework."""

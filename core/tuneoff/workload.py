@@ -1,0 +1,117 @@
+"""The contract of a workload: what a trial loads, trains, validates and tests. It knows nothing of frameworks."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
+
+if TYPE_CHECKING:
+    from tuneoff.experiment.space import SearchSpace
+
+Mode = Literal["min", "max"]
+Scalar = float | int | str | bool | None
+Configuration = Mapping[str, Any]  # name -> JSON value, as core's search space defines it
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TrialSeeds:
+    """Seeds of one trial: the data split (per run), and everything else (per run and configuration, never per index)."""
+
+    split: int
+    trial: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StateTensor:
+    """One tensor of a checkpoint: safetensors dtype ("F32", "U8", "I64", ...), shape, and little-endian bytes."""
+
+    dtype: str
+    shape: tuple[int, ...]
+    data: bytes
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Scores:
+    """Scores of one model on the test split, and details (per-class report, confusion matrix) as JSON values."""
+
+    values: Mapping[str, float]
+    details: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DataDescription:
+    """The data that a workload uses, for the record: name, version, SHA-256 and size of each file's content."""
+
+    name: str
+    version: str
+    sha256: Mapping[str, str] = field(default_factory=dict)  # file -> digest of the content
+    size_bytes: int = 0
+
+
+class Workload(ABC):
+    """One training of one configuration, epoch by epoch; a new instance per attempt.
+
+    Order of calls by core: `limit_threads`, `load`, then per epoch from 1: `train_epoch`, `validate`, and where the value
+    improved `state_dict`. For the test, in a fresh process: `limit_threads`, `load`, `load_state_dict`, `test`.
+    """
+
+    name: ClassVar[str]
+    version: ClassVar[str] = "1"
+    preload: ClassVar[tuple[str, ...]] = ()  # modules that a worker process imports before its first trial
+    metrics: ClassVar[Mapping[str, Mode]]  # what `validate` returns, and which direction is better
+    default_metric: ClassVar[str]
+    default_epochs: ClassVar[int]
+    has_state: ClassVar[bool] = True  # False: no checkpoint, the test needs only the configuration
+    training_algorithm: ClassVar[str] = ""
+
+    def __init__(self, options: Mapping[str, Any]) -> None:
+        """Check `options` (raise ExperimentError with rule, value and way out); read no data and import nothing heavy."""
+        self.options = options
+
+    @classmethod
+    @abstractmethod
+    def default_space(cls) -> SearchSpace:
+        """Return the search space that is used where the experiment gives none."""
+
+    def check_space(self, space: SearchSpace) -> None:  # noqa: B027
+        """Raise ExperimentError where the space has a dimension or value that the workload does not understand."""
+
+    def prepare(self) -> DataDescription:
+        """Make the data available on this host, once per matrix and before any run; check its content.
+
+        Raises:
+            DataError: a file is missing, truncated or corrupted and cannot be obtained.
+        """
+        return DataDescription(name=self.name, version=self.version)
+
+    def limit_threads(self, threads: int) -> None:  # noqa: B027
+        """Limit the compute threads of this process, whatever a framework exported."""
+
+    @abstractmethod
+    def load(self, configuration: Configuration, seeds: TrialSeeds) -> None:
+        """Load data and build the model."""
+
+    @abstractmethod
+    def train_epoch(self, epoch: int) -> Mapping[str, float]:
+        """Train one epoch (counted from 1) and return training metrics, e.g. `train_loss`."""
+
+    @abstractmethod
+    def validate(self) -> Mapping[str, float]:
+        """Return the validation metrics; leaves the model's training state as it was."""
+
+    @abstractmethod
+    def test(self) -> Scores:
+        """Score the loaded state on the test split."""
+
+    def state_dict(self) -> tuple[Mapping[str, StateTensor], Mapping[str, str]]:
+        """Return tensors and text that restore model, optimizer and random generators; core adds the epoch."""
+        return {}, {}
+
+    def load_state_dict(self, tensors: Mapping[str, StateTensor], texts: Mapping[str, str]) -> None:  # noqa: B027
+        """Restore what `state_dict` returned."""
+
+    def device(self) -> str:
+        """Return the device that this instance trains on: "cpu" or "cuda:<name>"."""
+        return "cpu"
