@@ -18,9 +18,11 @@ def canonical_json(value: Any) -> str:
         ExperimentError: a float is not finite, or a value has no JSON form.
     """
     try:
-        return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
+        text = json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
+        text.encode()  # a lone surrogate has no bytes to hash
     except (TypeError, ValueError) as error:
         raise ExperimentError(f"only finite JSON values can be identified, but got {value!r}: {error}") from error
+    return text
 
 
 def digest(value: Any, length: int = 16) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from decimal import Decimal
 from typing import Any, ClassVar
 
 from tuneoff.errors import ExperimentError
@@ -99,15 +100,17 @@ class Stepped:
             raise ExperimentError(f"`step > 0` must hold, but got step={self.step}")
         if self.size < 1:
             raise ExperimentError(f"`low <= high` must hold, but the dimension has {self.size} points")
+        if self.integer and not (_is_integral(self.low) and _is_integral(self.step)):
+            raise ExperimentError(f"an int needs whole numbers, but got low={self.low}, step={self.step}")
 
     @property
     def cardinality(self) -> int | None:
         return self.size
 
     def value_at(self, index: int) -> float | int:
-        """Return point `index`; floats are rounded to 12 significant digits, so that 0.1 * 3 is 0.3 everywhere."""
-        value = self.low + index * self.step
-        return round(value) if self.integer else float(f"{value:.12g}")
+        """Return point `index`, computed in decimals, so that 0.1 * 3 is 0.3 and -0.3 + 3 * 0.1 is 0 everywhere."""
+        value = Decimal(repr(self.low)) + index * Decimal(repr(self.step))
+        return int(value) if self.integer else float(value)
 
     def index_of(self, value: Any) -> int:
         """Return the index of `value`.
@@ -115,9 +118,13 @@ class Stepped:
         Raises:
             ExperimentError: it is none of the points.
         """
-        if _is_number(value):
-            index = round((value - self.low) / self.step)
-            if 0 <= index < self.size and self.value_at(index) == value and not (self.integer and isinstance(value, float)):
+        if _is_number(value) and math.isfinite(value):
+            index: int = round((value - self.low) / self.step)
+            if (
+                0 <= index < self.size
+                and self.value_at(index) == value
+                and not (self.integer and isinstance(value, float))
+            ):
                 return index
         raise ExperimentError(f"{value!r} is none of the {self.size} points from {self.low} by {self.step}")
 
@@ -240,6 +247,19 @@ class SearchSpace:
             if not dimension.contains(configuration[name]):
                 raise ExperimentError(f"{name}={configuration[name]!r} lies outside {describe(dimension)}")
 
+    def complete(self, configuration: Mapping[str, Any]) -> dict[str, Any]:
+        """Return `configuration` in the space's order and types, with the dimensions that have one value added.
+
+        An int becomes a float where the dimension is a float: 1 and 1.0 are different configurations to a hash.
+
+        Raises:
+            ExperimentError: an unknown or missing name, or a value outside.
+        """
+        single = {name: points(dimension)[0] for name, dimension in self if dimension.cardinality == 1}
+        complete = {**single, **configuration}
+        self.check(complete)
+        return {name: _typed(dimension, complete[name]) for name, dimension in self}
+
     def from_units(self, units: Mapping[str, float]) -> dict[str, Any]:
         """Map one number in [0, 1) per searched dimension to a configuration."""
         return {name: dimension.from_unit(units.get(name, 0.0)) for name, dimension in self}
@@ -253,7 +273,9 @@ class SearchSpace:
         size = self.cardinality
         if size is None:
             names = [name for name, dimension in self if dimension.cardinality is None]
-            raise ExperimentError(f"a grid needs finite dimensions, but {', '.join(names)} is continuous; give it a step")
+            raise ExperimentError(
+                f"a grid needs finite dimensions, but {', '.join(names)} is continuous; give it a step"
+            )
         if size > MAX_LISTED:
             raise ExperimentError(f"a grid may have at most {MAX_LISTED} configurations, but this space has {size}")
         configurations: list[dict[str, Any]] = [{}]
@@ -283,6 +305,11 @@ def points(dimension: Dimension) -> Sequence[Any]:
     return [dimension.value_at(index) for index in range(dimension.size)]
 
 
+def _typed(dimension: Dimension, value: Any) -> Any:
+    is_real = isinstance(dimension, Float) or (isinstance(dimension, Stepped) and not dimension.integer)
+    return float(value) if is_real else _freeze(value)
+
+
 def stepped(low: float, high: float, step: float, *, integer: bool) -> Stepped:
     """Return the points from `low` by `step` up to `high`, which must be one of them.
 
@@ -295,7 +322,9 @@ def stepped(low: float, high: float, step: float, *, integer: bool) -> Stepped:
     count = (high - low) / step
     if abs(count - round(count)) > 1e-9 * max(1.0, abs(count)):
         last = low + math.floor(count) * step
-        raise ExperimentError(f"`high` must be `low` plus whole steps, but got {low=}, {high=}, {step=}; use high={last:g}")
+        raise ExperimentError(
+            f"`high` must be `low` plus whole steps, but got {low=}, {high=}, {step=}; use high={last:g}"
+        )
     return Stepped(low=low, step=step, size=round(count) + 1, integer=integer)
 
 
@@ -315,6 +344,10 @@ def describe(dimension: Dimension) -> str:
 
 def _is_number(value: Any) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def _is_integral(value: float) -> bool:
+    return isinstance(value, int) or value.is_integer()
 
 
 def _check_bounds(low: float, high: float, log: bool) -> None:

@@ -1,4 +1,4 @@
-"""Specifications: what a checked experiment file becomes. Plain frozen data that any process can read back from JSON."""
+"""Specifications: what a checked experiment file becomes. Frozen data that any process can read back from JSON."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class Objective:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Budget:
-    """Bounds of a run, all enforced by core: trials, epochs of a trial, epochs in total, wall-clock seconds of the trial step."""
+    """Bounds of a run, enforced by core: trials, epochs of a trial, epochs in total, seconds of the trial step."""
 
     trials: int
     epochs_per_trial: int

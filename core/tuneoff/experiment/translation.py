@@ -1,0 +1,179 @@
+"""What all translations to a framework share: three native kinds that every framework draws exactly.
+
+An adapter maps `SpaceTranslation.native` to its framework's types and gives the framework's answer to `decode`; nothing
+else decides what a configuration is. A `NativeFloat` becomes the framework's (log-)uniform float, a `NativeIndex` its
+uniform integer 0 .. size-1 (or an unordered choice of these where `ordered` is False), a `NativeLogInteger` its log-uniform
+float over `bounds`.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from tuneoff.errors import ExperimentError
+from tuneoff.experiment.identity import configuration_digest
+from tuneoff.experiment.space import Categorical, Dimension, Float, IntegerLog, SearchSpace, Stepped
+
+LIST_INDEX = "configuration_index"  # the one native dimension of a listed set of configurations
+_TOLERANCE = 1e-9  # relative; a framework's own exp(log(bound)) may miss the bound by rounding, never by more
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NativeFloat:
+    """A float, uniform or log-uniform in [low, high]."""
+
+    low: float
+    high: float
+    log: bool
+
+    def decode(self, value: Any) -> float:
+        return _clamp(_real(value), self.low, self.high)
+
+    def encode(self, value: Any) -> float:
+        return float(value)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NativeIndex:
+    """An integer, uniform in 0 .. size-1. `ordered`: neighbours are alike, so a model may use the order."""
+
+    size: int
+    ordered: bool
+
+    def decode(self, value: Any) -> int:
+        number = _real(value)
+        if not (number.is_integer() and 0 <= number < self.size):
+            raise ExperimentError(
+                f"an index must be an integer in 0 .. {self.size - 1}, but the framework gave {value!r}"
+            )
+        return int(number)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NativeLogInteger:
+    """A float, log-uniform in `bounds`, that core rounds to an integer in [low, high]."""
+
+    low: int
+    high: int
+
+    @property
+    def bounds(self) -> tuple[float, float]:
+        """The continuous range to ask the framework for: (low - 1/2, high + 1/2)."""
+        return self.low - 0.5, self.high + 0.5
+
+    def decode(self, value: Any) -> int:
+        return min(max(round(_clamp(_real(value), *self.bounds)), self.low), self.high)
+
+    def encode(self, value: Any) -> float:
+        return float(value)
+
+
+Native = NativeFloat | NativeIndex | NativeLogInteger
+
+
+class Translation(Protocol):
+    """A set of native dimensions and the way between them and core's configurations."""
+
+    @property
+    def native(self) -> Mapping[str, Native]: ...
+
+    def decode(self, native: Mapping[str, Any]) -> dict[str, Any]: ...
+
+    def encode(self, configuration: Mapping[str, Any]) -> dict[str, float | int]: ...
+
+
+class SpaceTranslation:
+    """A search space in native dimensions; those with one value are left out and added again by `decode`."""
+
+    def __init__(self, space: SearchSpace) -> None:
+        self.space = space
+        self.native: dict[str, Native] = {name: native(dimension) for name, dimension in space.searched.items()}
+
+    def decode(self, native: Mapping[str, Any]) -> dict[str, Any]:
+        """Return core's configuration for a framework's values; names beyond `self.native` are ignored.
+
+        Raises:
+            ExperimentError: a name is missing or a value lies outside its native dimension.
+        """
+        return {name: self._decode(name, dimension, native) for name, dimension in self.space}
+
+    def encode(self, configuration: Mapping[str, Any]) -> dict[str, float | int]:
+        """Return the native values that `decode` maps to `configuration`.
+
+        Raises:
+            ExperimentError: the configuration lies outside the space.
+        """
+        self.space.check(configuration)
+        encoded: dict[str, float | int] = {}
+        for name, kind in self.native.items():
+            dimension, value = self.space.dimensions[name], configuration[name]
+            if isinstance(dimension, Stepped | Categorical):
+                encoded[name] = dimension.index_of(value)
+            elif not isinstance(kind, NativeIndex):
+                encoded[name] = kind.encode(value)
+        return encoded
+
+    def _decode(self, name: str, dimension: Dimension, native: Mapping[str, Any]) -> Any:
+        kind = self.native.get(name)
+        if kind is None:
+            return dimension.from_unit(0.0)
+        if name not in native:
+            raise ExperimentError(f"the framework must give {sorted(self.native)}, but gave {sorted(native)}")
+        value = kind.decode(native[name])
+        return dimension.value_at(int(value)) if isinstance(dimension, Stepped | Categorical) else value
+
+
+class ListTranslation:
+    """A given list of configurations as one native index (`sampler: fixed`, and a grid where a framework has none)."""
+
+    def __init__(self, configurations: Sequence[Mapping[str, Any]]) -> None:
+        self.configurations = [dict(configuration) for configuration in configurations]
+        self.native: dict[str, Native] = {LIST_INDEX: NativeIndex(size=len(self.configurations), ordered=True)}
+        self._index = {configuration_digest(item): index for index, item in enumerate(self.configurations)}
+
+    def decode(self, native: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the configuration whose index the framework gave."""
+        kind = self.native[LIST_INDEX]
+        return dict(self.configurations[int(kind.decode(native.get(LIST_INDEX)))])
+
+    def encode(self, configuration: Mapping[str, Any]) -> dict[str, float | int]:
+        """Return the index of a configuration of the list."""
+        index = self._index.get(configuration_digest(configuration))
+        if index is None:
+            raise ExperimentError(
+                f"{dict(configuration)!r} is none of the {len(self.configurations)} listed configurations"
+            )
+        return {LIST_INDEX: index}
+
+
+def native(dimension: Dimension) -> Native:
+    """Return the native kind that draws `dimension` exactly."""
+    if isinstance(dimension, Float):
+        return NativeFloat(low=dimension.low, high=dimension.high, log=dimension.log)
+    if isinstance(dimension, IntegerLog):
+        return NativeLogInteger(low=dimension.low, high=dimension.high)
+    if isinstance(dimension, Stepped):
+        return NativeIndex(size=dimension.size, ordered=True)
+    if isinstance(dimension, Categorical):
+        return NativeIndex(size=dimension.size, ordered=dimension.ordered)
+    return NativeIndex(size=1, ordered=True)
+
+
+def _real(value: Any) -> float:
+    try:
+        number = float(value)  # numpy's numbers too
+    except (TypeError, ValueError) as error:
+        raise ExperimentError(f"a native value must be a number, but the framework gave {value!r}") from error
+    if isinstance(value, str) or not math.isfinite(number):
+        raise ExperimentError(f"a native value must be a finite number, but the framework gave {value!r}")
+    return number
+
+
+def _clamp(value: float, low: float, high: float) -> float:
+    slack = _TOLERANCE * max(abs(low), abs(high))
+    if not low - slack <= value <= high + slack:
+        raise ExperimentError(f"a native value must lie in [{low}, {high}], but the framework gave {value!r}")
+    return min(max(value, low), high)
