@@ -28,7 +28,7 @@ class Adapter(ABC):
 
     An instance lives in the run's own coordinator process. `undeploy` may be called on an instance that did nothing else:
     after a killed coordinator, a fresh process with the same context calls it, so whatever must be removed is remembered
-    on disk (`context.remember`, `context.temporary_directory`) before it is created.
+    on disk (`context.remember`) before it is created. Temporary files belong under `context.temporary_dir`.
     """
 
     capabilities: ClassVar[Capabilities]
@@ -71,9 +71,9 @@ class Adapter(ABC):
 
     def test(self, best: Best) -> Scores:
         """Score the best trial's own checkpoint on the test split, in a fresh process; the same for every adapter."""
-        from tuneoff.lifecycle.test_best import test_best
+        from tuneoff.lifecycle.score_best import score_best
 
-        return test_best(self.context, best)
+        return score_best(self.context, best)
 
     def collect_metrics(self) -> None:  # noqa: B027
         """Gather what was measured outside the framework."""

@@ -10,7 +10,6 @@ import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from tuneoff.events.writer import EventWriter
 from tuneoff.experiment.spec import RunSpec
@@ -20,6 +19,7 @@ log = logging.getLogger(__name__)
 
 LEFTOVERS = "leftovers.jsonl"  # what the run may leave behind, written before it is created
 MARK = "TUNEOFF_RUN_ID"  # environment variable with the execution id in every process of a run
+SPEC = "spec.json"  # what the coordinator reads
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,13 +34,13 @@ class RunContext:
 
     @property
     def work_dir(self) -> Path:
-        """The framework's own files: journals, storage, logs. Removed at the end unless `keep` says otherwise."""
+        """The framework's own files: journals, storage, logs."""
         path = self.run_dir / "framework"
         path.mkdir(exist_ok=True)
         return path
 
     def submitted(
-        self, trial_id: str, configuration: Mapping[str, Any], framework_id: str | None = None, attempt: int = 1
+        self, trial_id: str, configuration: Mapping[str, object], framework_id: str | None = None, attempt: int = 1
     ) -> None:
         """Announce that the framework handed a configuration over for execution."""
         self.events.submitted(trial_id, configuration, framework_id, attempt)
@@ -63,27 +63,23 @@ class RunContext:
         ]
 
     def remember(self, kind: str, value: str) -> None:
-        """Write down what must be removed should this process die: kind `folder` (path), `process` (pid:start ticks), `cgroup`."""
-        line = json.dumps({"kind": kind, "value": value}) + "\n"
-        descriptor = os.open(self.run_dir / LEFTOVERS, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
-        try:
-            os.write(descriptor, line.encode())
-        finally:
-            os.close(descriptor)
+        """Write down what must be removed should this process die, before it is made: kind `folder` or `cgroup`, its path."""
+        remember(self.run_dir, kind, value)
 
-    def temporary_directory(self, prefix: str = "t") -> Path:
-        """Return a new folder with a short path (sockets: 107 bytes), remembered before it is created; the caller removes it."""
-        for name in _candidates(prefix):
-            path = Path(tempfile.gettempdir()) / name
-            self.remember("folder", str(path))
-            try:
-                path.mkdir(mode=0o700)
-            except FileExistsError:
-                continue
-            return path
-        raise AssertionError("unreachable")
+    @property
+    def temporary_dir(self) -> Path:
+        """This run's own temporary folder, with a short path (sockets: 107 bytes); TMPDIR of all its processes.
+
+        The supervisor remembers it before it makes it and removes it after the run.
+        """
+        return Path(tempfile.gettempdir())
 
 
-def _candidates(prefix: str) -> Any:
-    while True:
-        yield f"{prefix}{os.urandom(4).hex()}"
+def remember(run_dir: Path, kind: str, value: str) -> None:
+    """Append one line to the run's list of possible leftovers (kinds: `folder`, `cgroup`)."""
+    line = json.dumps({"kind": kind, "value": value}) + "\n"
+    descriptor = os.open(run_dir / LEFTOVERS, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
+    try:
+        os.write(descriptor, line.encode())
+    finally:
+        os.close(descriptor)

@@ -29,7 +29,6 @@ class TrialContext:
     epochs: int
     trials: int  # budget tickets
     epochs_total: int | None = None
-    deadline_ns: int | None = None  # monotonic; None: set by the first trial from `wall_clock_seconds`
     wall_clock_seconds: float | None = None
     slots: int = 1
     threads: int = 1

@@ -1,1 +1,282 @@
 """Run one trial: the same function in every framework."""
+
+from __future__ import annotations
+
+import enum
+import functools
+import logging
+import os
+import resource
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from tuneoff import clock
+from tuneoff.errors import TrialFailedError
+from tuneoff.events.writer import EventWriter
+from tuneoff.experiment.identity import configuration_digest, is_finite
+from tuneoff.trial.checkpoint import checkpoint_path, write_checkpoint
+from tuneoff.trial.context import TrialContext
+from tuneoff.trial.limits import join_cgroup
+from tuneoff.trial.locks import Slots, Tickets
+from tuneoff.workload import Workload
+
+log = logging.getLogger(__name__)
+
+
+class Decision(enum.Enum):
+    """What a framework answers to a report."""
+
+    CONTINUE = "continue"
+    STOP = "stop"
+
+
+State = Literal["completed", "pruned", "failed", "cancelled", "refused"]
+Report = Callable[[int, Mapping[str, float]], Decision]  # (epoch from 1, metrics) -> decision
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TrialOutcome:
+    """How an attempt ended. `value`: the best finite validation value over its epochs, `refused`: no budget ticket was left."""
+
+    state: State
+    epochs: int = 0
+    value: float | None = None
+    best_epoch: int | None = None
+    cause: str | None = None
+
+    def raise_if_failed(self) -> None:
+        """Raise TrialFailedError, so that a framework records the failure too."""
+        if self.state == "failed":
+            raise TrialFailedError(self.cause or "the trial failed")
+
+
+class TrialProcess:
+    """What a process keeps between trials of one run: its event file, the slots, the budget."""
+
+    def __init__(self, context: TrialContext, role: str) -> None:
+        self.context = context
+        self.events = EventWriter(context.run_dir, context.execution_id, role, to_stdout=context.events_to_stdout)
+        self.slots = Slots(context.run_dir, context.slots)
+        self.tickets = Tickets(f"{context.run_dir}/tickets", context.trials)
+        self.epoch_tickets = Tickets(f"{context.run_dir}/epoch_tickets", context.epochs_total)
+        self.preferred_slot = 0
+        self.imported_ns: int | None = clock.monotonic_ns()
+        self._cgroup: str | None = None
+
+    def deadline_ns(self) -> int | None:
+        """Return when the wall-clock budget ends: counted from the first ticket of the run."""
+        first = self.tickets.first_ns if self.context.wall_clock_seconds is not None else None
+        if first is None or self.context.wall_clock_seconds is None:
+            return None
+        return first + int(self.context.wall_clock_seconds * clock.NANOSECONDS)
+
+    def enter_cgroup(self, slot: int) -> None:
+        """Put this process under the memory limit of its slot."""
+        if self.context.cgroups and self._cgroup != self.context.cgroups[slot]:
+            self._cgroup = self.context.cgroups[slot]
+            problem = join_cgroup(self._cgroup)
+            if problem:
+                self.events.flag("cgroup_not_joined", problem)
+
+    def close(self) -> None:
+        self.events.close()
+        self.slots.close()
+        self.tickets.close()
+        self.epoch_tickets.close()
+
+
+@functools.lru_cache(maxsize=1)
+def _process(execution_id: str, pid: int, role: str, context_path: str) -> TrialProcess:
+    return TrialProcess(TrialContext.read(context_path), role)
+
+
+def trial_process(context: TrialContext, role: str = "worker") -> TrialProcess:
+    """Return this process's state for a run, made at its first use."""
+    return _process(context.execution_id, os.getpid(), role, str(context.path))
+
+
+def run_trial(
+    context: TrialContext,
+    trial_id: str,
+    configuration: Mapping[str, Any],
+    report: Report,
+    *,
+    attempt: int = 1,
+    framework_id: str | None = None,
+    role: str = "worker",
+) -> TrialOutcome:
+    """Train one configuration epoch by epoch under the run's budget, and log every event.
+
+    It takes a slot and a budget ticket, limits threads, loads, and for each epoch trains, validates, keeps the checkpoint
+    where the value improved, and calls `report`, which returns a decision or never returns. Whatever `report` raises is
+    raised again after the end was logged; a fault of the workload is returned as a failed outcome.
+    """
+    process = trial_process(context, role)
+    slot, waited_ns = process.slots.take(preferred=process.preferred_slot)
+    try:
+        process.enter_cgroup(slot)
+        if attempt == 1:
+            deadline = process.deadline_ns()
+            reason = "trials" if process.tickets.take() is None else None
+            if deadline is not None and clock.monotonic_ns() > deadline:
+                reason = "wall_clock"
+            if reason is not None:
+                process.events.write("refused", trial=trial_id, reason=reason, configuration=dict(configuration))
+                return TrialOutcome(state="refused", cause=f"budget of {reason} used up")
+        attempt_run = _Attempt(process, trial_id, attempt, configuration, report)
+        return attempt_run.run(slot, waited_ns, framework_id)
+    finally:
+        process.slots.free(slot)
+
+
+class _Attempt:
+    """One attempt at one trial."""
+
+    def __init__(
+        self, process: TrialProcess, trial_id: str, attempt: int, configuration: Mapping[str, Any], report: Report
+    ) -> None:
+        self.process = process
+        self.context = process.context
+        self.events = process.events
+        self.identity = {"trial": trial_id} if attempt == 1 else {"trial": trial_id, "attempt": attempt}
+        self.trial_id = trial_id
+        self.configuration = configuration
+        self.report = report
+        self.epochs = 0
+        self.value: float | None = None
+        self.best_epoch: int | None = None
+
+    def run(self, slot: int, waited_ns: int, framework_id: str | None) -> TrialOutcome:
+        seeds = self.context.seeds(self.configuration)
+        cpu_started_ns = time.process_time_ns()
+        extra: dict[str, Any] = {}
+        if waited_ns:
+            extra["waited_ns"] = waited_ns
+        if framework_id is not None:
+            extra["framework_id"] = framework_id
+        if self.process.imported_ns is not None:
+            extra["imported_ns"], self.process.imported_ns = self.process.imported_ns, None
+        self.events.write(
+            "trial_started",
+            **self.identity,
+            slot=slot,
+            configuration=dict(self.configuration),
+            digest=configuration_digest(self.configuration),
+            seed=seeds.trial,
+            threads=self.context.threads,
+            **extra,
+        )
+        state: State = "failed"
+        cause: str | None = None
+        charged: str | None = None
+        try:
+            workload = self.context.make_workload()
+            workload.limit_threads(self.context.threads)
+            workload.load(self.configuration, seeds)
+            self.events.write("trial_loaded", **self.identity, device=workload.device())
+            state, cause = self._epochs(workload)
+            if state == "failed":
+                charged = "workload"
+        except _ReportError as error:
+            # the framework's own way to stop a trial (Ray raises SystemExit), or its fault
+            if isinstance(error.error, Exception):
+                cause, charged = f"report failed: {_text(error.error)}", "framework"
+            else:
+                state = "completed" if self.epochs >= self.context.epochs else "pruned"
+            raise error.error from None
+        except MemoryError:
+            cause, charged = "out of memory", "workload"
+        except Exception as error:  # a workload may fail in any way; that is a failed trial with its reason
+            log.exception("trial %s failed", self.trial_id)
+            cause, charged = _text(error), "workload"
+        finally:
+            self._end(state, cause, charged, cpu_started_ns)
+        return TrialOutcome(state=state, epochs=self.epochs, value=self.value, best_epoch=self.best_epoch, cause=cause)
+
+    def _epochs(self, workload: Workload) -> tuple[State, str | None]:
+        context = self.context
+        deadline = self.process.deadline_ns()
+        for epoch in range(1, context.epochs + 1):
+            if deadline is not None and clock.monotonic_ns() > deadline:
+                return "cancelled", "wall-clock budget used up"
+            if context.epochs_total is not None and self.process.epoch_tickets.take() is None:
+                return "cancelled", "budget of epochs used up"
+            metrics = self._epoch(workload, epoch)
+            value = metrics.get(context.metric)
+            if not is_finite(value):
+                return "failed", f"{context.metric} must be a finite number, but epoch {epoch} gave {value}"
+            decision = self._report(epoch, metrics)
+            if decision is Decision.STOP and epoch < context.epochs:
+                return "pruned", None
+        return "completed", None
+
+    def _epoch(self, workload: Workload, epoch: int) -> dict[str, float]:
+        started = clock.monotonic_ns()
+        metrics = dict(workload.train_epoch(epoch))
+        trained = clock.monotonic_ns()
+        metrics.update(workload.validate())
+        validated = clock.monotonic_ns()
+        value = metrics.get(self.context.metric)
+        saved = False
+        if is_finite(value) and self._improves(value):
+            self.value, self.best_epoch = value, epoch
+            if workload.has_state:
+                tensors, texts = workload.state_dict()
+                path = checkpoint_path(self.context.run_dir, self.trial_id)
+                write_checkpoint(path, tensors, texts, epoch=epoch, configuration=self.configuration)
+                saved = True
+        self.epochs = epoch
+        fields: dict[str, Any] = {"train_ns": trained - started, "validate_ns": validated - trained}
+        now = clock.monotonic_ns()
+        if saved:
+            fields.update(checkpoint_ns=now - validated, saved=True)
+        finite = {name: number if is_finite(number) else None for name, number in metrics.items()}
+        odd = {name: str(metrics[name]) for name, number in finite.items() if number is None}
+        if odd:
+            fields["non_finite"] = odd
+        self.events.write("epoch", t=now, **self.identity, epoch=epoch, metrics=finite, **fields)
+        return metrics
+
+    def _improves(self, value: float | None) -> bool:
+        if value is None or self.value is None:
+            return value is not None
+        return value > self.value if self.context.mode == "max" else value < self.value
+
+    def _report(self, epoch: int, metrics: Mapping[str, float]) -> Decision:
+        try:
+            decision = self.report(epoch, metrics)
+        except BaseException as error:  # logged, then raised again: Ray stops a trial by SystemExit
+            self.events.write("reported", **self.identity, epoch=epoch, stop=not isinstance(error, Exception))
+            raise _ReportError(error) from error
+        if decision is Decision.STOP:
+            self.events.write("reported", **self.identity, epoch=epoch, stop=True)
+        else:
+            self.events.write("reported", **self.identity, epoch=epoch)
+        return decision
+
+    def _end(self, state: State, cause: str | None, charged: str | None, cpu_started_ns: int) -> None:
+        extra: dict[str, Any] = {"cause": cause, "charged": charged} if cause is not None else {}
+        self.events.write(
+            "trial_ended",
+            **self.identity,
+            state=state,
+            epochs=self.epochs,
+            cpu_ns=time.process_time_ns() - cpu_started_ns,
+            peak_rss_bytes=resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024,
+            **extra,
+        )
+
+
+class _ReportError(BaseException):
+    """Carries what `report` raised past the handlers for faults of the workload."""
+
+    def __init__(self, error: BaseException) -> None:
+        super().__init__(str(error))
+        self.error = error
+
+
+def _text(error: BaseException) -> str:
+    lines = str(error).strip().splitlines()
+    return f"{type(error).__name__}: {lines[0]}" if lines else type(error).__name__

@@ -1,0 +1,137 @@
+"""No framework: a plain pool of worker processes, first come, first served. The floor that frameworks are compared with."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator, Mapping
+from typing import Any, ClassVar
+
+from tuneoff.adapter import Adapter, Best
+from tuneoff.capabilities import Capabilities, Offer, Support
+from tuneoff.experiment.identity import configuration_digest
+from tuneoff.experiment.sampling import draws, listed_configurations
+from tuneoff.trial.context import load_target
+from tuneoff.trial.faults import is_retryable
+from tuneoff.trial.pool import Death, Message, Worker, WorkerPool
+from tuneoff.trial.run_trial import Decision, TrialOutcome, run_trial
+
+
+class SerialAdapter(Adapter):
+    """A plain process pool: core's own random, grid or fixed order; no pruner but the scripted one."""
+
+    capabilities: ClassVar[Capabilities] = Capabilities(
+        framework="none",
+        samplers={
+            "random": Offer(implementation="tuneoff.experiment.sampling.draws"),
+            "grid": Offer(implementation="tuneoff.experiment.sampling.grid_order"),
+            "fixed": Offer(implementation="tuneoff.experiment.sampling.listed_configurations"),
+            "default": Offer(implementation="tuneoff.experiment.sampling.draws", same_as="random"),
+        },
+        pruners={
+            "none": Offer(implementation="none"),
+            "scripted": Offer(implementation="tuneoff_adapters.serial.work"),
+        },
+        resume=Support.NOT_BY_TUNEOFF,
+        retry=Support.YES,
+    )
+
+    def deploy(self) -> None:
+        """Start the workers: at the return each could take a trial."""
+        context = self.context
+        preload = load_target(context.spec.experiment.workload.target).preload
+        self._pool = WorkerPool(
+            context.trial_context,
+            context.spec.experiment.workers.count,
+            "tuneoff_adapters.serial:work",
+            (dict(context.spec.experiment.stops),),
+            preload,
+        )
+        self._pool.start()
+
+    def setup(self) -> None:
+        self._proposals = self._propose()
+        self._best: tuple[float, str, Mapping[str, Any]] | None = None
+
+    def run_trials(self) -> None:
+        running = {index: task for index in self._pool.alive() if (task := self._dispatch(index))}
+        while running:
+            for event in self._pool.wait():
+                task = running.pop(event.worker, None)
+                again: _Task | None = None
+                if isinstance(event, Death):
+                    again = self._bury(event, task) if task is not None else None
+                    self._pool.start_worker(event.worker)
+                elif task is not None:
+                    self._note(task, event)
+                following = self._dispatch(event.worker, again)
+                if following is not None:
+                    running[event.worker] = following
+
+    def collect_results(self) -> Best | None:
+        if self._best is None:
+            return None
+        value, trial_id, configuration = self._best
+        return Best(trial_id=trial_id, configuration=configuration, value=value)
+
+    def undeploy(self) -> None:
+        pool = getattr(self, "_pool", None)  # a fresh process has none: the killed coordinator's workers died with it
+        if pool is not None:
+            pool.close()
+
+    def _propose(self) -> Iterator[tuple[str, Mapping[str, Any]]]:
+        spec = self.context.spec
+        listed = listed_configurations(spec)
+        configurations = iter(listed) if listed is not None else draws(spec.experiment.search_space, spec.sampler_seed)
+        numbered = enumerate(itertools.islice(configurations, spec.experiment.budget.trials))
+        return ((f"t{number:05d}", configuration) for number, configuration in numbered)
+
+    def _dispatch(self, worker: int, again: _Task | None = None) -> _Task | None:
+        if again is not None:
+            task = again
+        else:
+            proposal = next(self._proposals, None)
+            if proposal is None:
+                return None
+            task = (*proposal, 1)
+        trial_id, configuration, attempt = task
+        self.context.submitted(trial_id, configuration, attempt=attempt)
+        self._pool.send(worker, task)
+        return task
+
+    def _bury(self, death: Death, task: _Task) -> _Task | None:
+        """Record the death and return the task if it is to be tried again."""
+        trial_id, configuration, attempt = task
+        context = self.context
+        context.events.write(
+            "worker_died", trial=trial_id, cause=death.cause, exit_code=death.exit_code, attempt=attempt
+        )
+        cgroups = context.trial_context.cgroups
+        cgroup = cgroups[death.worker] if cgroups else None
+        if attempt > context.spec.experiment.failures.retries:
+            return None
+        if not is_retryable(context.run_dir, trial_id, attempt, death.exit_code, cgroup):
+            return None
+        return trial_id, configuration, attempt + 1
+
+    def _note(self, task: _Task, message: Message) -> None:
+        outcome: TrialOutcome = message.content
+        if outcome.state != "completed" or outcome.value is None:
+            return
+        objective = self.context.spec.experiment.objective
+        if self._best is None or objective.is_better(outcome.value, than=self._best[0]):
+            self._best = (outcome.value, task[0], task[1])
+
+
+_Task = tuple[str, Mapping[str, Any], int]  # trial id, configuration, attempt
+
+
+def work(worker: Worker, stops: Mapping[str, int]) -> None:
+    """Run in a worker process: take tasks from the pipe until it is closed."""
+    while (task := worker.pipe.recv()) is not None:
+        trial_id, configuration, attempt = task
+        last_epoch = stops.get(configuration_digest(configuration)) if stops else None
+
+        def report(epoch: int, metrics: Mapping[str, float], last_epoch: int | None = last_epoch) -> Decision:
+            return Decision.STOP if last_epoch is not None and epoch >= last_epoch else Decision.CONTINUE
+
+        worker.pipe.send(run_trial(worker.context, trial_id, configuration, report, attempt=attempt))

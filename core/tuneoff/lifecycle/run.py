@@ -1,0 +1,111 @@
+"""The seven steps in order; core owns the order and the clock, the adapter does the work."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import signal
+from collections.abc import Iterator
+from types import FrameType
+
+from tuneoff.adapter import Adapter, Best
+from tuneoff.errors import StepError, TuneoffError
+from tuneoff.events.schema import Step
+from tuneoff.events.writer import EventWriter
+from tuneoff.lifecycle.context import RunContext
+
+log = logging.getLogger(__name__)
+
+DONE, FAILED, INTERRUPTED = 0, 1, 3
+
+
+class Interrupted(BaseException):
+    """SIGTERM: the supervisor asks the run to un-deploy and end."""
+
+
+def run_lifecycle(adapter_class: type[Adapter], context: RunContext) -> int:
+    """Run all seven steps and return the exit code. `undeploy` always runs, is always timed, and runs last.
+
+    A failed step ends the run: the steps after it are skipped, all figures up to it are kept.
+    """
+    _raise_on_sigterm()
+    code = DONE
+    adapter: Adapter | None = None
+    try:
+        with _step(context.events, "deploy"):
+            adapter = adapter_class(context)
+            adapter.deploy()
+        _steps_after_deploy(adapter, context)
+    except Interrupted:
+        code = INTERRUPTED
+    except StepError:
+        code = FAILED
+    finally:
+        signal.signal(
+            signal.SIGTERM, signal.SIG_IGN
+        )  # one interruption is enough: un-deploy runs to its end or its limit
+        try:
+            with _step(context.events, "undeploy"):
+                (adapter or adapter_class(context)).undeploy()
+        except StepError:
+            code = FAILED
+    return code
+
+
+def undeploy_only(adapter_class: type[Adapter], context: RunContext) -> int:
+    """Un-deploy in a fresh process, after a coordinator was killed."""
+    try:
+        with _step(context.events, "undeploy"):
+            adapter_class(context).undeploy()
+    except StepError:
+        return FAILED
+    return DONE
+
+
+def _steps_after_deploy(adapter: Adapter, context: RunContext) -> None:
+    events = context.events
+    with _step(events, "setup"):
+        adapter.setup()
+    with _step(events, "trial"):
+        adapter.run_trials()
+    with _step(events, "collect"):
+        best = adapter.collect_results()
+        _log_best(events, best)
+    if best is not None:
+        with _step(events, "test"):
+            adapter.test(best)
+    with _step(events, "metrics"):
+        adapter.collect_metrics()
+
+
+def _log_best(events: EventWriter, best: Best | None) -> None:
+    if best is None:
+        events.write("best_known", trial=None)
+    else:
+        events.write("best_known", trial=best.trial_id, value=best.value)
+
+
+@contextlib.contextmanager
+def _step(events: EventWriter, step: Step) -> Iterator[None]:
+    """Log the start and the end of a step; map whatever it raises to StepError."""
+    events.write("step_started", step=step)
+    try:
+        yield
+    except Interrupted:
+        events.write("step_ended", step=step, error="interrupted", charged="user")
+        raise
+    except Exception as error:  # an adapter may fail in any way: the step failed, with its text
+        log.exception("step %s failed", step)
+        lines = str(error).strip().splitlines() or [""]
+        text = lines[0] if isinstance(error, TuneoffError) else f"{type(error).__name__}: {lines[0]}"
+        events.write("step_ended", step=step, error=text, charged="framework")
+        raise StepError(f"step {step} failed: {text}") from error
+    events.write("step_ended", step=step)
+
+
+def _raise_on_sigterm() -> None:
+    def handle(signum: int, frame: FrameType | None) -> None:
+        raise Interrupted
+
+    signal.signal(signal.SIGTERM, handle)
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the supervisor decides what Ctrl-C means

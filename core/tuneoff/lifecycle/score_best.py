@@ -1,0 +1,44 @@
+"""The test step: the best model itself is scored once on the test split, in a fresh trial process."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+
+from tuneoff.adapter import Best
+from tuneoff.errors import StepError
+from tuneoff.lifecycle.context import RunContext
+from tuneoff.workload import Scores
+
+RESULT = "test.json"
+
+
+def score_best(context: RunContext, best: Best) -> Scores:
+    """Score the checkpoint of the best trial and log it as `tested`.
+
+    Raises:
+        StepError: the process failed or took longer than `timeouts.test_seconds`.
+    """
+    configuration_file = context.run_dir / "best_configuration.json"
+    configuration_file.write_text(json.dumps(dict(best.configuration)))
+    output = context.run_dir / RESULT
+    command = [sys.executable, "-m", "tuneoff.trial", "--test", str(context.trial_context.path), best.trial_id]
+    command += [str(configuration_file), str(output)]
+    limit = context.spec.experiment.timeouts.test_seconds
+    try:
+        done = subprocess.run(command, stderr=subprocess.PIPE, text=True, timeout=limit, check=False)
+    except subprocess.TimeoutExpired as error:
+        raise StepError(f"the test must end within {limit:g} s, but did not; raise timeouts.test_seconds") from error
+    if done.returncode != 0 or not output.exists():
+        lines = done.stderr.strip().splitlines() or ["no output"]
+        raise StepError(f"the best trial {best.trial_id} could not be tested: {lines[-1]}")
+    result = json.loads(output.read_text())
+    context.events.write(
+        "tested",
+        trial=best.trial_id,
+        scores=result["scores"],
+        checkpoint_sha256=result["checkpoint_sha256"],
+        device=result["device"],
+    )
+    return Scores(values=result["scores"], details=result["details"])

@@ -1,0 +1,1 @@
+"""Supervision of a run: its process, its limits, its end, and the proof that nothing is left."""

@@ -1,0 +1,60 @@
+"""`python -m tuneoff.trial CONTEXT TRIAL CONFIGURATION [ATTEMPT]`: one trial in its own process.
+
+How reports reach the framework is the adapter's matter: the environment variable TUNEOFF_REPORTER names a factory
+"module:name" that is called with the trial's context and returns the `report` callable; without it reports go nowhere.
+`--test CONTEXT TRIAL CONFIGURATION OUTPUT` scores the trial's checkpoint on the test split instead.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from pathlib import Path
+
+from tuneoff.trial.context import TrialContext, load_target
+from tuneoff.trial.limits import die_with_parent
+from tuneoff.trial.run_trial import Decision, Report, run_trial
+
+
+def main(arguments: list[str]) -> int:
+    die_with_parent()
+    if arguments[0] == "--test":
+        from tuneoff.trial.score import score_to_file
+
+        context_file, trial_id, configuration_file, output = arguments[1:5]
+        score_to_file(TrialContext.read(context_file), trial_id, _configuration(configuration_file), Path(output))
+        return 0
+    context_file, trial_id, configuration_file = arguments[:3]
+    attempt = int(arguments[3]) if len(arguments) > 3 else 1
+    context = TrialContext.read(context_file)
+    outcome = run_trial(
+        context,
+        trial_id,
+        _configuration(configuration_file),
+        _reporter(context),
+        attempt=attempt,
+        framework_id=os.environ.get("TUNEOFF_FRAMEWORK_ID"),
+        role="trial",
+    )
+    return 1 if outcome.state == "failed" else 0
+
+
+def _configuration(path: str) -> dict[str, object]:
+    configuration: dict[str, object] = json.loads(Path(path).read_text())
+    return configuration
+
+
+def _reporter(context: TrialContext) -> Report:
+    target = os.environ.get("TUNEOFF_REPORTER")
+    if target is None:
+        return lambda epoch, metrics: Decision.CONTINUE
+    report: Report = load_target(target)(context)
+    return report
+
+
+if __name__ == "__main__":
+    code = main(sys.argv[1:])
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(code)  # torch takes over a second to tear down
