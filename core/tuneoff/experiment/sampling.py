@@ -45,9 +45,7 @@ def sample_distinct(space: SearchSpace, count: int, seed: int) -> list[dict[str,
         found.setdefault(configuration_digest(configuration), configuration)
         repeats = 0 if len(found) > before else repeats + 1
         if repeats > MAX_REPEATS:
-            raise ExperimentError(
-                f"{count} of {space.cardinality} configurations could not be drawn by chance; ask for fewer, or use a grid"
-            )
+            raise ExperimentError(f"{count} of {space.cardinality} configurations could not be drawn by chance; ask for fewer")
     return list(found.values())
 
 

@@ -120,11 +120,7 @@ class Stepped:
         """
         if _is_number(value) and math.isfinite(value):
             index: int = round((value - self.low) / self.step)
-            if (
-                0 <= index < self.size
-                and self.value_at(index) == value
-                and not (self.integer and isinstance(value, float))
-            ):
+            if 0 <= index < self.size and self.value_at(index) == value and not (self.integer and isinstance(value, float)):
                 return index
         raise ExperimentError(f"{value!r} is none of the {self.size} points from {self.low} by {self.step}")
 
@@ -240,9 +236,7 @@ class SearchSpace:
     def check(self, configuration: Mapping[str, Any]) -> None:
         """Raise ExperimentError unless `configuration` has exactly the space's names, each with a value inside."""
         if set(configuration) != set(self.dimensions):
-            raise ExperimentError(
-                f"a configuration must name {sorted(self.dimensions)}, but got {sorted(configuration)}"
-            )
+            raise ExperimentError(f"a configuration must name {sorted(self.dimensions)}, but got {sorted(configuration)}")
         for name, dimension in self:
             if not dimension.contains(configuration[name]):
                 raise ExperimentError(f"{name}={configuration[name]!r} lies outside {describe(dimension)}")
@@ -273,9 +267,7 @@ class SearchSpace:
         size = self.cardinality
         if size is None:
             names = [name for name, dimension in self if dimension.cardinality is None]
-            raise ExperimentError(
-                f"a grid needs finite dimensions, but {', '.join(names)} is continuous; give it a step"
-            )
+            raise ExperimentError(f"a grid needs finite dimensions, but {', '.join(names)} is continuous; give it a step")
         if size > MAX_LISTED:
             raise ExperimentError(f"a grid may have at most {MAX_LISTED} configurations, but this space has {size}")
         configurations: list[dict[str, Any]] = [{}]
@@ -322,9 +314,7 @@ def stepped(low: float, high: float, step: float, *, integer: bool) -> Stepped:
     count = (high - low) / step
     if abs(count - round(count)) > 1e-9 * max(1.0, abs(count)):
         last = low + math.floor(count) * step
-        raise ExperimentError(
-            f"`high` must be `low` plus whole steps, but got {low=}, {high=}, {step=}; use high={last:g}"
-        )
+        raise ExperimentError(f"`high` must be `low` plus whole steps, but got {low=}, {high=}, {step=}; use high={last:g}")
     return Stepped(low=low, step=step, size=round(count) + 1, integer=integer)
 
 

@@ -2,8 +2,8 @@
 
 An adapter maps `SpaceTranslation.native` to its framework's types and gives the framework's answer to `decode`; nothing
 else decides what a configuration is. A `NativeFloat` becomes the framework's (log-)uniform float, a `NativeIndex` its
-uniform integer 0 .. size-1 (or an unordered choice of these where `ordered` is False), a `NativeLogInteger` its log-uniform
-float over `bounds`.
+uniform integer 0 .. size-1 (or an unordered choice of these where `ordered` is False), a `NativeLogInteger` its
+log-uniform float over `bounds`.
 """
 
 from __future__ import annotations
@@ -46,9 +46,7 @@ class NativeIndex:
     def decode(self, value: Any) -> int:
         number = _real(value)
         if not (number.is_integer() and 0 <= number < self.size):
-            raise ExperimentError(
-                f"an index must be an integer in 0 .. {self.size - 1}, but the framework gave {value!r}"
-            )
+            raise ExperimentError(f"an index must be an integer in 0 .. {self.size - 1}, but the framework gave {value!r}")
         return int(number)
 
 
@@ -143,9 +141,7 @@ class ListTranslation:
         """Return the index of a configuration of the list."""
         index = self._index.get(configuration_digest(configuration))
         if index is None:
-            raise ExperimentError(
-                f"{dict(configuration)!r} is none of the {len(self.configurations)} listed configurations"
-            )
+            raise ExperimentError(f"{dict(configuration)!r} is none of the {len(self.configurations)} listed configurations")
         return {LIST_INDEX: index}
 
 

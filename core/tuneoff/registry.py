@@ -1,0 +1,190 @@
+"""Find adapters and workloads by their entry points; nothing is scanned or imported before it is asked for."""
+
+from __future__ import annotations
+
+import functools
+import importlib.metadata
+import inspect
+import os
+import sys
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from tuneoff.adapter import Adapter
+from tuneoff.capabilities import Capabilities
+from tuneoff.errors import PluginError, UnknownNameError
+from tuneoff.packages import State, framework_status
+from tuneoff.suggest import unknown_name
+from tuneoff.trial.context import load_target
+from tuneoff.workload import Workload
+
+Kind = Literal["adapter", "workload"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plugin:
+    """An entry point: its name, where its class is ("module:Class"), and the distribution that brings it ("" for none)."""
+
+    name: str
+    target: str
+    distribution: str = ""
+    version: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AdapterListing:
+    """One line of `tuneoff adapters`: the plugin, and the state of it and of its framework."""
+
+    plugin: Plugin
+    state: State
+    text: str = ""  # for any state but `ready`: rule, value, way out
+    framework: str = ""
+    framework_version: str = ""
+    capabilities: Capabilities | None = None  # None: the plugin itself is broken
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WorkloadListing:
+    """One line of `tuneoff workloads`; `text` says what is wrong with a broken plugin."""
+
+    plugin: Plugin
+    text: str = ""
+    workload: type[Workload] | None = None
+
+
+@functools.cache
+def scan(kind: Kind) -> tuple[Plugin, ...]:
+    """Return the entry points of the group `tuneoff.<kind>s`, sorted by name; read once per process."""
+    plugins = []
+    for point in importlib.metadata.entry_points(group=f"tuneoff.{kind}s"):
+        distribution = point.dist
+        plugins.append(
+            Plugin(
+                name=point.name,
+                target=point.value.replace(" ", ""),
+                distribution=distribution.name if distribution else "",
+                version=distribution.version if distribution else "",
+            )
+        )
+    return tuple(sorted(plugins, key=lambda plugin: (plugin.name, plugin.distribution)))
+
+
+def find(kind: Kind, name: str) -> Plugin:
+    """Return the plugin of that name; a "module:Class" stands for itself.
+
+    Raises:
+        UnknownNameError: no plugin has that name.
+        PluginError: two distributions bring one of that name.
+    """
+    if ":" in name:
+        return Plugin(name=name, target=name)
+    plugins = scan(kind)
+    found = [plugin for plugin in plugins if plugin.name == name]
+    if not found:
+        raise UnknownNameError(f"{unknown_name(kind, name, {plugin.name for plugin in plugins})}; or give it as module:Class")
+    if len(found) > 1:
+        raise PluginError(_ambiguous(kind, found))
+    return found[0]
+
+
+def adapter_class(name: str) -> type[Adapter]:
+    """Return the adapter of that name, or at "module:Class".
+
+    Raises:
+        UnknownNameError: no plugin has that name.
+        PluginError: the plugin cannot be imported, or is no complete adapter.
+    """
+    plugin = find("adapter", name)
+    loaded: type[Adapter] = _load("adapter", plugin, Adapter)
+    if not isinstance(getattr(loaded, "capabilities", None), Capabilities):
+        rule = "must declare `capabilities`, a Capabilities object"
+        raise PluginError(f"adapter {plugin.name!r} {rule}, but {_place(plugin)} does not")
+    return loaded
+
+
+def workload_class(name: str) -> type[Workload]:
+    """Return the workload of that name, or at "module:Class".
+
+    Raises:
+        UnknownNameError: no plugin has that name.
+        PluginError: the plugin cannot be imported, or is no complete workload.
+    """
+    plugin = find("workload", name)
+    loaded: type[Workload] = _load("workload", plugin, Workload)
+    lacking = [item for item in ("name", "metrics", "default_metric", "default_epochs") if not hasattr(loaded, item)]
+    if lacking:
+        raise PluginError(f"workload {plugin.name!r} must declare `{', '.join(lacking)}`, but {_place(plugin)} does not")
+    return loaded
+
+
+def list_adapters() -> list[AdapterListing]:
+    """Return every adapter plugin with its state; a broken one is a line, not an error, and no framework is imported."""
+    return [_list_adapter(plugin) for plugin in scan("adapter")]
+
+
+def list_workloads() -> list[WorkloadListing]:
+    """Return every workload plugin; a broken one is a line, not an error."""
+    listings = []
+    for plugin in scan("workload"):
+        try:
+            listings.append(WorkloadListing(plugin=plugin, workload=workload_class(plugin.name)))
+        except PluginError as error:
+            listings.append(WorkloadListing(plugin=plugin, text=str(error)))
+    return listings
+
+
+def _list_adapter(plugin: Plugin) -> AdapterListing:
+    try:
+        capabilities = adapter_class(plugin.name).capabilities
+    except PluginError as error:
+        return AdapterListing(plugin=plugin, state="broken", text=str(error))
+    status = framework_status(plugin.name, capabilities)
+    return AdapterListing(
+        plugin=plugin,
+        state=status.state,
+        text=status.text,
+        framework=capabilities.framework,
+        framework_version=status.version,
+        capabilities=capabilities,
+    )
+
+
+def _load(kind: Kind, plugin: Plugin, base: type[Any]) -> type[Any]:
+    try:
+        loaded = _import(plugin.target)
+    except PluginError as error:
+        raise PluginError(f"{kind} {plugin.name!r} is broken ({_origin(plugin)}): {' '.join(str(error).split())}") from error
+    if not (isinstance(loaded, type) and issubclass(loaded, base)):
+        raise PluginError(f"{kind} {plugin.name!r} must be a subclass of {base.__name__}, but {_place(plugin)} is {loaded!r}")
+    if inspect.isabstract(loaded):
+        left = ", ".join(sorted(getattr(loaded, "__abstractmethods__", ())))
+        raise PluginError(f"{kind} {plugin.name!r} must implement every step, but {_place(plugin)} lacks: {left}")
+    return loaded
+
+
+def _import(target: str) -> object:
+    try:
+        return load_target(target)
+    except PluginError as error:
+        folder, module = os.getcwd(), target.partition(":")[0].partition(".")[0]
+        missing = isinstance(error.__cause__, ModuleNotFoundError) and error.__cause__.name == module
+        if not missing or folder in sys.path:
+            raise
+        # an uninstalled module lies beside the experiment; a console script has no current folder on its path
+        sys.path.append(folder)
+        return load_target(target)
+    except SystemExit as error:  # a module that ends the process when it is imported is broken too
+        raise PluginError(f"{target!r} ends the process while it is imported (exit code {error.code})") from error
+
+
+def _ambiguous(kind: Kind, found: list[Plugin]) -> str:
+    origins = " and ".join(_origin(plugin) for plugin in found)
+    return f"{kind} names must be unique, but {found[0].name!r} comes from {origins}; uninstall one, or give module:Class"
+
+
+def _origin(plugin: Plugin) -> str:
+    return f"{plugin.distribution} {plugin.version}" if plugin.distribution else "not installed"
+
+
+def _place(plugin: Plugin) -> str:
+    return f"{plugin.target} of {_origin(plugin)}" if plugin.distribution else plugin.target
