@@ -1,0 +1,175 @@
+"""From a checked file to specifications: names become classes, defaults are filled in, and the parts must fit each other."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, TypeVar
+
+from tuneoff import registry
+from tuneoff.errors import ExperimentError
+from tuneoff.experiment import spec
+from tuneoff.experiment.identity import canonical_json, configuration_digest
+from tuneoff.experiment.load import MatrixFile, Variant
+from tuneoff.experiment.sampling import sample_distinct
+from tuneoff.experiment.schema import DrawPart, ExperimentFile, ObjectivePart
+from tuneoff.experiment.space import MAX_LISTED, SearchSpace
+from tuneoff.experiment.strategies import check_pruner, check_sampler
+from tuneoff.suggest import unknown_name
+from tuneoff.workload import Workload
+
+T = TypeVar("T")
+Configurations = tuple[Mapping[str, Any], ...]
+
+
+def build_experiments(
+    file: MatrixFile, *, samplers: Iterable[str] = (), pruners: Iterable[str] = ()
+) -> list[spec.ExperimentSpec]:
+    """Return one specification per variant; `samplers` and `pruners` are names that the file's adapters list themselves.
+
+    Raises:
+        ExperimentError: a name that nobody knows, or parts that do not fit each other; one line with file and place.
+        PluginError: the workload's plugin is broken.
+    """
+    known_samplers, known_pruners = frozenset(samplers), frozenset(pruners)
+    return [_build(file.path, variant, known_samplers, known_pruners) for variant in file.variants]
+
+
+def _build(path: str, variant: Variant, samplers: frozenset[str], pruners: frozenset[str]) -> spec.ExperimentSpec:
+    file = variant.file
+    where = f"{path} ({variant.label})" if variant.values else path
+    workload_type = _at(where, "workload", lambda: registry.workload_class(file.workload.name))
+    workload = _at(where, "workload.options", lambda: workload_type(file.workload.options))
+    space = _at(where, "search_space", lambda: _space(file, workload))
+    epochs = file.budget.epochs_per_trial or workload_type.default_epochs
+    sampler = _at(where, "sampler", lambda: check_sampler(_strategy(file.sampler), samplers))
+    pruner = _at(where, "pruner", lambda: check_pruner(_strategy(file.pruner), epochs, pruners))
+    listed = _at(where, "configurations", lambda: _configurations(file, space))
+    stops = _at(where, "stops", lambda: _stops(file, space, listed, epochs)) if pruner.name == "scripted" else {}
+    fixed = _at(where, "configurations", lambda: _required(listed)) if sampler.name == "fixed" else ()
+    return spec.ExperimentSpec(
+        workload=spec.WorkloadSpec(
+            name=file.workload.name,
+            target=registry.find("workload", file.workload.name).target,
+            options=file.workload.options,
+        ),
+        search_space=space,
+        objective=_at(where, "objective", lambda: _objective(file.objective, workload_type)),
+        sampler=sampler,
+        pruner=pruner,
+        budget=spec.Budget(
+            trials=_at(where, "budget.trials", lambda: _trials(file.budget.trials, sampler.name, space, fixed)),
+            epochs_per_trial=epochs,
+            epochs_total=file.budget.epochs_total,
+            wall_clock_seconds=file.budget.wall_clock_seconds,
+        ),
+        workers=spec.Workers(**file.workers.model_dump()),
+        timeouts=spec.Timeouts(**file.timeouts.model_dump()),
+        failures=spec.Failures(**file.failures.model_dump()),
+        configurations=fixed,
+        stops=stops,
+        variant=variant.values,
+    )
+
+
+def _at(where: str, key: str, action: Callable[[], T]) -> T:
+    """Return what `action` returns; an ExperimentError of it gets the file and the place in front."""
+    try:
+        return action()
+    except ExperimentError as error:
+        raise type(error)(f"{where}: {key}: {error}") from error
+
+
+def _strategy(part: Any) -> spec.Strategy:
+    return spec.Strategy(name=part.name, options=part.options)
+
+
+def _space(file: ExperimentFile, workload: Workload) -> SearchSpace:
+    if file.search_space is None:
+        space = workload.default_space()
+    else:
+        space = SearchSpace({name: part.to_core() for name, part in file.search_space.items()})
+    workload.check_space(space)
+    return space
+
+
+def _objective(part: ObjectivePart, workload: type[Workload]) -> spec.Objective:
+    metric = part.metric or workload.default_metric
+    if metric not in workload.metrics:
+        raise ExperimentError(f"metric: {unknown_name('metric', metric, workload.metrics)}")
+    mode = workload.metrics[metric]
+    if part.mode is not None and part.mode != mode:
+        raise ExperimentError(f"mode: {metric!r} is better at its {mode}, but got mode={part.mode!r}; leave `mode` out")
+    return spec.Objective(metric=metric, mode=mode, threshold=part.threshold)
+
+
+def _configurations(file: ExperimentFile, space: SearchSpace) -> Configurations:
+    """Return the given or drawn configurations, completed and checked; () where the file has none."""
+    if file.configurations is None:
+        return ()
+    if isinstance(file.configurations, DrawPart):
+        return tuple(sample_distinct(space, file.configurations.sample, file.configurations.seed))
+    completed = []
+    seen: dict[str, int] = {}
+    for index, given in enumerate(file.configurations):
+        try:
+            configuration = space.complete(given)
+        except ExperimentError as error:
+            raise ExperimentError(f"{index}: {error}") from error
+        digest = configuration_digest(configuration)
+        if digest in seen:
+            raise ExperimentError(f"{index}: configurations must differ, but it equals number {seen[digest]}; remove one")
+        seen[digest] = index
+        completed.append(configuration)
+    return tuple(completed)
+
+
+def _required(listed: Configurations) -> Configurations:
+    if not listed:
+        raise ExperimentError(
+            "`sampler: fixed` needs a list of configurations, but got none; give them, or {sample: 20, seed: 0}"
+        )
+    return listed
+
+
+def _stops(file: ExperimentFile, space: SearchSpace, listed: Configurations, epochs: int) -> dict[str, int]:
+    """Return the last epoch of each configuration that `pruner: scripted` stops, by its digest."""
+    if not file.stops:
+        raise ExperimentError("`pruner: scripted` needs `stops`, but got none; give a list of {index, after_epoch}")
+    stops: dict[str, int] = {}
+    for number, stop in enumerate(file.stops):
+        if stop.after_epoch >= epochs:
+            raise ExperimentError(
+                f"{number}.after_epoch: must be less than `budget.epochs_per_trial` ({epochs}), but got {stop.after_epoch}"
+            )
+        try:
+            if stop.index is None:
+                configuration = space.complete(stop.configuration or {})
+            elif stop.index < len(listed):
+                configuration = dict(listed[stop.index])
+            else:
+                raise ExperimentError(f"index must be less than the {len(listed)} configurations, but got {stop.index}")
+        except ExperimentError as error:
+            raise ExperimentError(f"{number}: {error}") from error
+        digest = configuration_digest(configuration)
+        if digest in stops:
+            raise ExperimentError(f"{number}: a configuration may be stopped once, but {canonical_json(configuration)} is twice")
+        stops[digest] = stop.after_epoch
+    return stops
+
+
+def _trials(given: int | None, sampler: str, space: SearchSpace, fixed: Configurations) -> int:
+    """Return the trials of a run: as given, else all that a list or a grid has."""
+    most: int | None = None
+    if sampler == "fixed":
+        most = len(fixed)
+    elif sampler == "grid":
+        most = space.cardinality
+        if most is None or most > MAX_LISTED:
+            space.grid()  # raises, with the reason
+    if most is None and given is None:
+        raise ExperimentError(f"is required for sampler {sampler!r}; give the number of trials of each run")
+    if most is not None and given is not None and given > most:
+        raise ExperimentError(
+            f"sampler {sampler!r} has {most} configurations, but got {given} trials; use at most {most}, or leave it out"
+        )
+    return given if given is not None else most or 0

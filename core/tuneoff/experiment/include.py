@@ -1,0 +1,68 @@
+"""`include:` reuses files: paths relative to the including file, a deep merge, the including file wins."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from tuneoff.errors import ExperimentError
+from tuneoff.experiment.yaml_reader import read_yaml
+
+NAMED = ("workload", "sampler", "pruner")  # may be given as a bare name
+
+
+def read_merged(path: Path) -> dict[str, Any]:
+    """Return the content of an experiment file with its includes merged in.
+
+    Raises:
+        ExperimentError: a file cannot be read or is not a mapping, or files include each other.
+    """
+    return _read(path, ())
+
+
+def _read(path: Path, above: tuple[Path, ...]) -> dict[str, Any]:
+    here = path.resolve()
+    if here in above:
+        chain = " -> ".join(item.name for item in (*above, here))
+        raise ExperimentError(f"{path}: include: a file may not include itself, but got {chain}; remove one of them")
+    data = {key: named(value) if key in NAMED else value for key, value in read_yaml(path).items()}
+    included = data.pop("include", None)
+    merged: dict[str, Any] = {}
+    for name in _paths(path, included):
+        merged = merge(merged, _read(path.parent / name, (*above, here)))
+    return merge(merged, data)
+
+
+def merge(base: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:
+    """Return `base` with `over` on top: mappings are merged, everything else is replaced.
+
+    A mapping whose `name` or `type` differs is another thing, and replaces the one below it: the bounds of a float would
+    make no sense in the constant that replaces it.
+    """
+    result = dict(base)
+    for key, value in over.items():
+        below = result.get(key)
+        if isinstance(below, Mapping) and isinstance(value, Mapping) and not _is_another(below, value):
+            result[key] = merge(below, value)
+        else:
+            result[key] = value
+    return result
+
+
+def named(value: Any) -> Any:
+    """Return the mapping that a bare name stands for."""
+    return {"name": value} if isinstance(value, str) else value
+
+
+def _is_another(below: Mapping[str, Any], value: Mapping[str, Any]) -> bool:
+    return any(key in below and key in value and below[key] != value[key] for key in ("name", "type"))
+
+
+def _paths(path: Path, included: Any) -> list[str]:
+    if included is None:
+        return []
+    names = [included] if isinstance(included, str) else included
+    if not (isinstance(names, list) and names and all(isinstance(name, str) and name for name in names)):
+        raise ExperimentError(f"{path}: include: must be a path or a list of paths, but got {included!r}")
+    return names

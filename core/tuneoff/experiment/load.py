@@ -1,0 +1,92 @@
+"""From the path of a matrix file to its checked content."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from pydantic import ValidationError
+
+from tuneoff.errors import ExperimentError
+from tuneoff.experiment.include import NAMED, named, read_merged
+from tuneoff.experiment.part import one_line
+from tuneoff.experiment.schema import AdapterPart, AnalysisPart, ExperimentFile
+from tuneoff.experiment.variants import expand, without
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Variant:
+    """One combination of the file's `matrix` and `zip` values, and the checked content that it gives."""
+
+    values: Mapping[str, Any]
+    file: ExperimentFile
+
+    @property
+    def label(self) -> str:
+        """The values as text for errors and tables; "" for a file without axes."""
+        return ", ".join(f"{key}={value}" for key, value in self.values.items())
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MatrixFile:
+    """A checked file: what belongs to the whole matrix, and its variants in order (at least one)."""
+
+    path: str
+    name: str
+    adapters: tuple[AdapterPart, ...]
+    seeds: tuple[int, ...]
+    warm_up: bool
+    analysis: AnalysisPart
+    variants: tuple[Variant, ...]
+    content: Mapping[str, Any]  # as written, includes merged and overrides applied
+
+
+def load_matrix(path: Path | str, overrides: Mapping[str, Any] | None = None) -> MatrixFile:
+    """Read, merge, expand and check a file; `overrides` replace top-level keys and the axes that vary them.
+
+    Raises:
+        ExperimentError: one line with the file, the place, the rule, the value, and where it is not plain the way out.
+    """
+    content = read_merged(Path(path))
+    try:
+        if overrides:
+            content = without(content, overrides)
+            content |= {key: named(value) if key in NAMED else value for key, value in overrides.items()}
+        variants = tuple(_check(values, variant) for values, variant in expand(content))
+        _check_used(variants)
+    except ExperimentError as error:
+        raise ExperimentError(f"{path}: {error}") from error
+    first = variants[0].file
+    return MatrixFile(
+        path=str(path),
+        name=first.name or Path(path).stem,
+        adapters=tuple(first.adapters),
+        seeds=tuple(first.seed_list),
+        warm_up=first.warm_up,
+        analysis=first.analysis,
+        variants=variants,
+        content=content,
+    )
+
+
+def _check(values: Mapping[str, Any], content: Mapping[str, Any]) -> Variant:
+    try:
+        return Variant(values=values, file=ExperimentFile.model_validate(content))
+    except ValidationError as error:
+        raise ExperimentError(one_line(error)) from error
+
+
+def _check_used(variants: tuple[Variant, ...]) -> None:
+    """Refuse lists that no variant would read."""
+    files = [variant.file for variant in variants]
+    scripted = any(file.pruner.name == "scripted" for file in files)
+    if any(file.stops for file in files) and not scripted:
+        raise ExperimentError(f"stops: only `pruner: scripted` reads them, but the pruner is {files[0].pruner.name!r}")
+    if any(file.configurations for file in files):
+        by_index = any(stop.index is not None for file in files for stop in file.stops or [])
+        if not by_index and not any(file.sampler.name == "fixed" for file in files):
+            raise ExperimentError(
+                f"configurations: only `sampler: fixed` reads them, but the sampler is {files[0].sampler.name!r}"
+            )

@@ -1,0 +1,112 @@
+"""The base of every model of the experiment file, and the one line that a broken rule becomes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict, ValidationError, model_validator
+from pydantic_core import ErrorDetails, PydanticCustomError
+
+from tuneoff.suggest import nearest
+
+_SHOWN = 60  # characters of a value in an error
+_RULES = {
+    "missing": "is required",
+    "int_type": "must be an integer",
+    "int_from_float": "must be an integer",
+    "float_type": "must be a number",
+    "bool_type": "must be true or false",
+    "string_type": "must be text",
+    "list_type": "must be a list",
+    "dict_type": "must be a mapping of keys to values",
+    "model_type": "must be a mapping of keys to values",
+    "model_attributes_type": "must be a mapping of keys to values",
+    "too_short": "must not be empty",
+    "string_too_short": "must not be empty",
+    "finite_number": "must be finite",
+    "union_tag_not_found": "needs a `type`: float, int, categorical, ordered or constant",
+}
+_BOUNDS = {
+    "greater_than": ("gt", "greater than"),
+    "greater_than_equal": ("ge", "at least"),
+    "less_than": ("lt", "less than"),
+    "less_than_equal": ("le", "at most"),
+}
+
+
+class Part(BaseModel):
+    """A mapping in the file: unknown keys and wrong types are refused, nothing is converted but an integer to a float."""
+
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True, allow_inf_nan=False)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _known_keys(cls, data: Any) -> Any:
+        """Name the nearest known key for an unknown one; `extra="forbid"` would only say that it is extra."""
+        if isinstance(data, Mapping) and cls.model_config.get("extra") == "forbid":
+            known = known_keys(cls)
+            for key in data:
+                if key not in known:
+                    text = f"unknown key {key!r}{nearest(key, known)}; known: {', '.join(known)}"
+                    raise PydanticCustomError("unknown_key", "{text}", {"text": text})
+        return data
+
+
+def known_keys(part: type[BaseModel]) -> list[str]:
+    """Return the keys of a part as people write them."""
+    keys: list[str] = []
+    for name, info in part.model_fields.items():
+        choices = getattr(info.validation_alias, "choices", None)
+        keys.extend(str(choice) for choice in choices or [info.validation_alias or name])
+    return keys
+
+
+def one_line(error: ValidationError) -> str:
+    """Return the first broken rule of a validation: place, rule, value."""
+    details = error.errors(include_url=False)[0]
+    place = ".".join(_place(details["loc"]))
+    rule = _rule(details)
+    return " ".join((f"{place}: {rule}" if place else rule).split())
+
+
+def _place(location: tuple[int | str, ...]) -> list[str]:
+    parts = [str(item) for item in location if not str(item).startswith("<")]  # <...>: tags of unions
+    if len(parts) > 2 and parts[0] == "search_space":
+        del parts[2]  # the tag of the dimension's type
+    return parts
+
+
+def _rule(details: ErrorDetails) -> str:
+    kind, context, value = details["type"], details.get("ctx", {}), details["input"]
+    if kind == "unknown_key":
+        return details["msg"]
+    if kind == "value_error":
+        return str(context["error"])
+    if kind == "missing":
+        return _RULES[kind]
+    if kind in _BOUNDS:
+        name, words = _BOUNDS[kind]
+        rule = f"must be {words} {context[name]}"
+    elif kind == "literal_error":
+        rule = f"must be one of {context['expected']}"
+    elif kind == "union_tag_invalid":
+        tag, expected = str(context["tag"]), str(context["expected_tags"])
+        return f"`type` must be one of {expected}, but got {tag!r}{nearest(tag, expected.replace(chr(39), '').split(', '))}"
+    else:
+        rule = _RULES.get(kind, details["msg"])
+    return f"{rule}, but got {_show(value)}{_way_out(kind, value)}"
+
+
+def _show(value: Any) -> str:
+    text = {None: "null", True: "true", False: "false"}.get(value, "") if value is None or isinstance(value, bool) else ""
+    text = text or repr(value)
+    return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}..."
+
+
+def _way_out(kind: str, value: Any) -> str:
+    if kind == "string_type":
+        return "; put it in quotes if it is meant as text"
+    if kind in ("int_type", "float_type", "bool_type") and isinstance(value, str):
+        return "; write it without quotes"
+    return ""

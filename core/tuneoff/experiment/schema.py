@@ -1,0 +1,209 @@
+"""The experiment and matrix file as people write it. Units are in the key names; unknown keys are refused."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from pydantic import BeforeValidator, ConfigDict, Discriminator, Field, Tag, model_validator
+
+from tuneoff.experiment.dimensions import DimensionPart
+from tuneoff.experiment.include import named
+from tuneoff.experiment.part import Part
+from tuneoff.experiment.spec import Timeouts, Workers
+
+NAME = r"^[A-Za-z0-9][A-Za-z0-9._-]*$"
+_DEFAULTS, _WORKERS = Timeouts(), Workers()
+Name = Annotated[str, Field(min_length=1)]
+Count = Annotated[int, Field(ge=1)]
+Seed = Annotated[int, Field(ge=0)]
+Seconds = Annotated[float, Field(gt=0)]
+
+
+def _by_name(value: Any) -> Any:
+    if value is None:
+        raise ValueError('must be a name or a mapping with `name`, but got null; the workload of that name is "null" in quotes')
+    return named(value)
+
+
+def _is_mapping(value: Any) -> str:
+    return "<mapping>" if isinstance(value, dict) else "<list>"
+
+
+class WorkloadPart(Part):
+    """What a trial trains: an installed workload's name (or module:Class) and its options."""
+
+    name: Name
+    options: dict[str, Any] = Field(default_factory=dict)
+
+
+class StrategyPart(Part):
+    """A sampler or pruner: its name; every other key is one of its options."""
+
+    model_config = ConfigDict(extra="allow")
+
+    name: Name
+
+    @property
+    def options(self) -> dict[str, Any]:
+        return dict(self.model_extra or {})
+
+
+class AdapterPart(Part):
+    """An adapter of the matrix: an installed one's name (or module:Class), its options, and where it puts the framework."""
+
+    name: Name
+    options: dict[str, Any] = Field(default_factory=dict)
+    platform: Name | None = None
+
+
+class ObjectivePart(Part):
+    """What is optimized; left out: the workload's default. `threshold`: the value that counts as reached."""
+
+    metric: Name | None = None
+    mode: Literal["min", "max"] | None = None
+    threshold: float | None = None
+
+
+class BudgetPart(Part):
+    """Bounds of each run. `trials` may be left out where the sampler is a list or a grid."""
+
+    trials: Count | None = None
+    epochs_per_trial: Count | None = None
+    epochs_total: Count | None = None
+    wall_clock_seconds: Seconds | None = Field(default=None, description="Of the trial step, in seconds.")
+
+
+class WorkersPart(Part):
+    """Slots of each run: how many, vCPU of each, memory of each in MB (10^6 bytes)."""
+
+    count: Count = _WORKERS.count
+    cpus: Annotated[float, Field(gt=0)] = _WORKERS.cpus
+    memory_mb: Annotated[float, Field(gt=0)] | None = _WORKERS.memory_mb
+
+
+class TimeoutsPart(Part):
+    """Limits in seconds; `silence_seconds` is the longest time without an event of a running trial."""
+
+    trial_seconds: Seconds = _DEFAULTS.trial_seconds
+    silence_seconds: Seconds = _DEFAULTS.silence_seconds
+    deploy_seconds: Seconds = _DEFAULTS.deploy_seconds
+    setup_seconds: Seconds = _DEFAULTS.setup_seconds
+    trials_seconds: Seconds = _DEFAULTS.trials_seconds
+    collect_seconds: Seconds = _DEFAULTS.collect_seconds
+    test_seconds: Seconds = _DEFAULTS.test_seconds
+    metrics_seconds: Seconds = _DEFAULTS.metrics_seconds
+    undeploy_seconds: Seconds = _DEFAULTS.undeploy_seconds
+
+
+class FailuresPart(Part):
+    """Retries of a trial (infrastructure and framework faults only), and how many failed trials end a run (null: never)."""
+
+    retries: Annotated[int, Field(ge=0)] = 0
+    max_failed_trials: Count | None = None
+
+
+class SeedRangePart(Part):
+    """`count` seeds from `first` on."""
+
+    count: Annotated[int, Field(ge=1, le=10_000)]
+    first: Seed = 0
+
+
+class DrawPart(Part):
+    """`sample` different configurations drawn from the search space by core's own generator."""
+
+    sample: Annotated[int, Field(ge=1, le=100_000)]
+    seed: Seed = 0
+
+
+class StopPart(Part):
+    """Stop one configuration, given itself or by its `index` (from 0) in `configurations`, after an epoch (from 1)."""
+
+    index: Annotated[int, Field(ge=0)] | None = None
+    configuration: Annotated[dict[str, Any], Field(min_length=1)] | None = None
+    after_epoch: Count
+
+    @model_validator(mode="after")
+    def _one_of_two(self) -> StopPart:
+        if (self.index is None) == (self.configuration is None):
+            raise ValueError("exactly one of `index` and `configuration` must be given")
+        return self
+
+
+class AnalysisPart(Part):
+    """What is frozen before the first run: the metric that decides, the smallest difference that matters, confidence."""
+
+    primary_metric: Name = "jct"
+    margin_percent: Annotated[float, Field(ge=0)] = 5.0
+    confidence: Annotated[float, Field(gt=0, lt=1)] = 0.95
+
+
+Workload = Annotated[WorkloadPart, BeforeValidator(_by_name, json_schema_input_type=str | WorkloadPart)]
+Strategy = Annotated[StrategyPart, BeforeValidator(_by_name, json_schema_input_type=str | StrategyPart)]
+AdapterEntry = Annotated[AdapterPart, BeforeValidator(_by_name, json_schema_input_type=str | AdapterPart)]
+Seeds = Annotated[
+    Annotated[Annotated[list[Seed], Field(min_length=1)], Tag("<list>")] | Annotated[SeedRangePart, Tag("<mapping>")],
+    Discriminator(_is_mapping),
+]
+Configurations = Annotated[
+    Annotated[Annotated[list[dict[str, Any]], Field(min_length=1)], Tag("<list>")] | Annotated[DrawPart, Tag("<mapping>")],
+    Discriminator(_is_mapping),
+]
+Axes = dict[str, Annotated[list[Any], Field(min_length=1)]]
+
+
+class ExperimentFile(Part):
+    """A whole file. `matrix` and `zip` are taken out and multiplied before the rest is checked, once per variant."""
+
+    name: Annotated[str, Field(pattern=NAME, max_length=100)] | None = None
+    workload: Workload
+    search_space: Annotated[dict[str, DimensionPart], Field(min_length=1)] | None = None
+    objective: ObjectivePart = ObjectivePart()
+    sampler: Strategy = StrategyPart(name="random")
+    pruner: Strategy = StrategyPart(name="none")
+    configurations: Configurations | None = None
+    stops: Annotated[list[StopPart], Field(min_length=1)] | None = None
+    budget: BudgetPart = BudgetPart()
+    workers: WorkersPart = WorkersPart()
+    timeouts: TimeoutsPart = TimeoutsPart()
+    failures: FailuresPart = FailuresPart()
+    seeds: Seeds = Field(default_factory=lambda: [0])
+    adapters: Annotated[list[AdapterEntry], Field(min_length=1)]
+    platform: Name | None = None
+    warm_up: bool = Field(default=True, description="One discarded run per adapter before the first counted one.")
+    analysis: AnalysisPart = AnalysisPart()
+    matrix: Axes | None = Field(default=None, description="Dotted keys with lists of values; all combinations are run.")
+    zip: list[Axes] | None = Field(default=None, description="Groups of dotted keys with equally long lists, paired.")
+
+    @model_validator(mode="after")
+    def _names(self) -> ExperimentFile:
+        for dimension in self.search_space or {}:
+            if not dimension.isidentifier() or not dimension.isascii() or dimension.startswith("_"):
+                raise ValueError(
+                    f"search_space: a dimension's name must be letters, digits and underscores after a letter, "
+                    f"but got {dimension!r}; rename it"
+                )
+        seeds = self.seed_list
+        if len(set(seeds)) != len(seeds):
+            raise ValueError(f"seeds: must differ, but got {seeds}; remove the repeated ones")
+        return self
+
+    @property
+    def seed_list(self) -> list[int]:
+        """The seeds in order."""
+        if isinstance(self.seeds, SeedRangePart):
+            return list(range(self.seeds.first, self.seeds.first + self.seeds.count))
+        return self.seeds
+
+
+def json_schema() -> dict[str, Any]:
+    """Return the JSON Schema of the file, with `include` (which is resolved before the file is checked)."""
+    schema = ExperimentFile.model_json_schema(mode="validation")
+    schema["$schema"] = "https://json-schema.org/draft/2020-12/schema"
+    schema["title"] = "tuneoff experiment"
+    path = {"type": "string", "minLength": 1}
+    schema["properties"]["include"] = {
+        "description": "Files whose content this one builds on; paths are relative to this file, which wins.",
+        "anyOf": [path, {"type": "array", "items": path, "minItems": 1}],
+    }
+    return schema

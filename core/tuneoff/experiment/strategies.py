@@ -1,0 +1,103 @@
+"""The vocabulary of samplers and pruners, and the options that mean the same in every framework."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from tuneoff.errors import ExperimentError, UnknownNameError
+from tuneoff.experiment.spec import Strategy
+from tuneoff.suggest import nearest, unknown_name
+
+SAMPLERS = ("random", "grid", "fixed", "default", "tpe", "gp", "cmaes", "sobol")
+PRUNERS = ("none", "median", "asha", "hyperband", "scripted")
+_WITHOUT_OPTIONS = ("random", "grid", "fixed", "default")  # the other samplers' options are their adapter's to check
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Option:
+    """An option of a pruner: an integer with a default and a least value; `in_epochs`: at most the epochs of a trial."""
+
+    default: int
+    least: int
+    in_epochs: bool = False
+
+
+# Epochs count from 1. asha: a trial is compared after first_rung_epochs * reduction_factor ** k epochs. median: from
+# first_epoch on, and not before min_trials other trials ended.
+_PRUNER_OPTIONS: Mapping[str, Mapping[str, _Option]] = {
+    "none": {},
+    "scripted": {},
+    "asha": {
+        "first_rung_epochs": _Option(default=1, least=1, in_epochs=True),
+        "reduction_factor": _Option(default=3, least=2),
+    },
+    "hyperband": {
+        "first_rung_epochs": _Option(default=1, least=1, in_epochs=True),
+        "reduction_factor": _Option(default=3, least=2),
+        "brackets": _Option(default=3, least=1),
+    },
+    "median": {
+        "first_epoch": _Option(default=1, least=1, in_epochs=True),
+        "min_trials": _Option(default=5, least=1),
+    },
+}
+
+
+def check_sampler(sampler: Strategy, known: Iterable[str] = ()) -> Strategy:
+    """Return the sampler; `known` are names that adapters list beyond the vocabulary.
+
+    Raises:
+        UnknownNameError: nobody knows the name.
+        ExperimentError: an option that it does not have.
+    """
+    names = {*SAMPLERS, *known}
+    if sampler.name not in names:
+        raise UnknownNameError(unknown_name("sampler", sampler.name, names))
+    if sampler.name in _WITHOUT_OPTIONS and sampler.options:
+        option = next(iter(sampler.options))
+        raise ExperimentError(f"sampler {sampler.name!r} has no options, but got {option!r}; remove it")
+    return sampler
+
+
+def check_pruner(pruner: Strategy, epochs_per_trial: int, known: Iterable[str] = ()) -> Strategy:
+    """Return the pruner with its defaults filled in; `known` are names that adapters list beyond the vocabulary.
+
+    Raises:
+        UnknownNameError: nobody knows the name.
+        ExperimentError: an option that it does not have, or a value out of range.
+    """
+    names = {*PRUNERS, *known}
+    if pruner.name not in names:
+        raise UnknownNameError(unknown_name("pruner", pruner.name, names))
+    rules = _PRUNER_OPTIONS.get(pruner.name)
+    if rules is None:  # an adapter's own pruner: its options are the adapter's to check
+        return pruner
+    for option in pruner.options:
+        if option not in rules:
+            have = f"it has: {', '.join(rules)}" if rules else "it has none"
+            raise ExperimentError(f"pruner {pruner.name!r} has no option {option!r}{nearest(option, rules)}; {have}")
+    options = {name: pruner.options.get(name, rule.default) for name, rule in rules.items()}
+    for name, rule in rules.items():
+        _check_option(f"{pruner.name}.{name}", options[name], rule, epochs_per_trial)
+    return Strategy(name=pruner.name, options=options)
+
+
+def rungs(first_rung_epochs: int, reduction_factor: int, epochs_per_trial: int) -> list[int]:
+    """Return the epochs, counted from 1, after which ASHA compares a trial; the last epoch is none of them."""
+    epochs = []
+    rung = first_rung_epochs
+    while rung < epochs_per_trial:
+        epochs.append(rung)
+        rung *= reduction_factor
+    return epochs
+
+
+def _check_option(name: str, value: Any, rule: _Option, epochs_per_trial: int) -> None:
+    if not isinstance(value, int) or isinstance(value, bool) or value < rule.least:
+        raise ExperimentError(f"pruner option `{name}` must be an integer >= {rule.least}, but got {value!r}")
+    if rule.in_epochs and value > epochs_per_trial:
+        raise ExperimentError(
+            f"pruner option `{name}` may be at most `budget.epochs_per_trial` ({epochs_per_trial}), but got {value}"
+        )

@@ -1,0 +1,146 @@
+"""`matrix:` lists multiply and `zip:` groups pair: from the values of a file to one content per variant."""
+
+from __future__ import annotations
+
+import copy
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from itertools import product
+from typing import Any
+
+from tuneoff.errors import ExperimentError
+from tuneoff.experiment.identity import canonical_json
+from tuneoff.experiment.include import NAMED, named
+
+MAX_VARIANTS = 10_000
+_OWN_AXES = ("adapters", "seeds")  # multiply already
+_NO_AXES = ("name", "matrix", "zip", "include", "warm_up", "analysis")  # belong to the whole file
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Axis:
+    """Dotted keys that change together: one step sets each key to its value."""
+
+    steps: tuple[Mapping[str, Any], ...]
+
+
+def expand(content: Mapping[str, Any]) -> list[tuple[dict[str, Any], dict[str, Any]]]:
+    """Return (the values of the variant, its content without `matrix` and `zip`) per variant, the last axis fastest.
+
+    Raises:
+        ExperimentError: an axis is not a list of different values, or two axes set the same key.
+    """
+    axes = _matrix_axes(content.get("matrix")) + _zip_axes(content.get("zip"))
+    _check_keys([key for axis in axes for key in axis.steps[0]])
+    count = math.prod(len(axis.steps) for axis in axes)
+    if count > MAX_VARIANTS:
+        raise ExperimentError(f"matrix: at most {MAX_VARIANTS} variants may be asked for, but got {count}; shorten a list")
+    base = {key: value for key, value in content.items() if key not in ("matrix", "zip")}
+    variants = []
+    for steps in product(*(axis.steps for axis in axes)):
+        values = {key: value for step in steps for key, value in step.items()}
+        variant = copy.deepcopy(base) if values else base
+        for key, value in values.items():
+            put(variant, key, copy.deepcopy(value))
+        variants.append((values, variant))
+    return variants
+
+
+def put(content: dict[str, Any], key: str, value: Any) -> None:
+    """Set the dotted `key` in `content`; a bare workload, sampler or pruner name on the way becomes a mapping."""
+    *parents, last = key.split(".")
+    here = content
+    for depth, parent in enumerate(parents):
+        below = here.get(parent)
+        if depth == 0 and parent in NAMED:
+            below = named(below)
+        below = {} if below is None else below
+        if not isinstance(below, dict):
+            raise ExperimentError(f"{key}: {'.'.join(parents[: depth + 1])} must be a mapping to hold it, but it is {below!r}")
+        here[parent] = below
+        here = below
+    here[last] = value
+
+
+def without(content: Mapping[str, Any], keys: Mapping[str, Any]) -> dict[str, Any]:
+    """Return `content` with the axes that set one of `keys`, or a part of one, taken out of `matrix` and `zip`."""
+
+    def keep(group: Any) -> Any:
+        if not isinstance(group, Mapping):
+            return group
+        return {axis: values for axis, values in group.items() if not any(_overlap(axis, key) for key in keys)}
+
+    result = dict(content)
+    if isinstance(content.get("matrix"), Mapping):
+        result["matrix"] = keep(content["matrix"])
+    if isinstance(content.get("zip"), list):
+        result["zip"] = [group for group in map(keep, content["zip"]) if group]
+    return result
+
+
+def _matrix_axes(matrix: Any) -> list[Axis]:
+    if matrix is None:
+        return []
+    if not isinstance(matrix, Mapping):
+        raise ExperimentError(f"matrix: must be a mapping of dotted keys to lists, but got {matrix!r}")
+    return [
+        Axis(steps=tuple({key: value} for value in _values(f"matrix.{key}", values, distinct=True)))
+        for key, values in matrix.items()
+    ]
+
+
+def _zip_axes(groups: Any) -> list[Axis]:
+    if groups is None:
+        return []
+    if not isinstance(groups, list):
+        raise ExperimentError(f"zip: must be a list of groups, but got {groups!r}; begin each group with a dash")
+    axes = []
+    for index, group in enumerate(groups):
+        place = f"zip.{index}"
+        if not isinstance(group, Mapping) or not group:
+            raise ExperimentError(f"{place}: must be a mapping of dotted keys to lists, but got {group!r}")
+        columns = {key: _values(f"{place}.{key}", values, distinct=False) for key, values in group.items()}
+        lengths = {key: len(values) for key, values in columns.items()}
+        if len(set(lengths.values())) > 1:
+            text = ", ".join(f"{key} has {length}" for key, length in lengths.items())
+            raise ExperimentError(f"{place}: the lists of a group must be equally long, but {text}")
+        steps = [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
+        _check_distinct(place, steps)
+        axes.append(Axis(steps=tuple(steps)))
+    return axes
+
+
+def _values(place: str, values: Any, *, distinct: bool) -> list[Any]:
+    if not isinstance(values, list):
+        raise ExperimentError(f"{place}: must be a list of values, but got {values!r}; write [{values}]")
+    if not values:
+        raise ExperimentError(f"{place}: must not be empty, but got []; give values or remove the key")
+    if distinct:
+        _check_distinct(place, values)
+    return values
+
+
+def _check_distinct(place: str, values: list[Any]) -> None:
+    seen: set[str] = set()
+    for value in values:
+        text = canonical_json(value)
+        if text in seen:
+            raise ExperimentError(f"{place}: values must differ, but {value!r} is given twice; remove one")
+        seen.add(text)
+
+
+def _check_keys(keys: list[str]) -> None:
+    for index, key in enumerate(keys):
+        head = key.partition(".")[0]
+        if head in _OWN_AXES:
+            raise ExperimentError(f"matrix: {key!r} may not be varied: `{head}:` is a list that multiplies already; use that")
+        if head in _NO_AXES or not all(key.split(".")):
+            raise ExperimentError(f"matrix: {key!r} may not be varied; give a dotted key of one run, e.g. budget.trials")
+        for other in keys[:index]:
+            if _overlap(key, other):
+                raise ExperimentError(f"matrix: a key may be set by one axis only, but got {other!r} and {key!r}; remove one")
+
+
+def _overlap(one: str, other: str) -> bool:
+    return one == other or one.startswith(f"{other}.") or other.startswith(f"{one}.")

@@ -1,0 +1,124 @@
+"""Read a YAML file as plain JSON values, by the scalar rules of YAML 1.2: `1e-4` is a number, `yes` is text."""
+
+from __future__ import annotations
+
+import itertools
+import re
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from tuneoff.errors import ExperimentError
+
+MAX_DEPTH = 50  # nesting of any file that people write
+MAX_VALUES = 1_000_000  # aliases multiply
+_TAG = "tag:yaml.org,2002:"
+
+
+class _Loader(yaml.SafeLoader):
+    """SafeLoader with the core schema of YAML 1.2 (section 10.3.2) and unique keys."""
+
+    yaml_implicit_resolvers: dict[str, Any] = {}  # noqa: RUF012  # a class attribute of PyYAML
+
+    def compose_mapping_node(self, anchor: Any) -> yaml.MappingNode:
+        node = super().compose_mapping_node(anchor)
+        lines: dict[str, int] = {}
+        for key, _ in node.value:
+            line = key.start_mark.line + 1
+            if key.tag == f"{_TAG}merge":
+                continue
+            if not (isinstance(key, yaml.ScalarNode) and key.tag == f"{_TAG}str"):
+                raise ExperimentError(f"line {line}: a key must be text, but got {key.value!r}; put it in quotes")
+            if key.value in lines:
+                raise ExperimentError(
+                    f"line {line}: key {key.value!r} is given twice, first on line {lines[key.value]}; remove one"
+                )
+            lines[key.value] = line
+        return node
+
+
+def _resolve(tag: str, pattern: str, first: str) -> None:
+    _Loader.add_implicit_resolver(_TAG + tag, re.compile(f"^(?:{pattern})$"), [*first] if first else [""])
+
+
+_resolve("bool", "true|True|TRUE|false|False|FALSE", "tTfF")
+_resolve("null", "~|null|Null|NULL", "~nN")
+_resolve("null", "", "")
+_resolve("int", "[-+]?[0-9]+|0o[0-7]+|0x[0-9a-fA-F]+", "-+0123456789")
+_resolve("float", r"[-+]?(?:\.[0-9]+|[0-9]+(?:\.[0-9]*)?)(?:[eE][-+]?[0-9]+)?", "-+.0123456789")
+_resolve("float", r"[-+]?\.(?:inf|Inf|INF)|\.(?:nan|NaN|NAN)", "-+.")
+_resolve("merge", "<<", "<")
+
+
+def _construct_int(loader: _Loader, node: yaml.ScalarNode) -> int:
+    text = node.value
+    base = {"0o": 8, "0x": 16}.get(text[:2].lower(), 10)  # 010 is ten, as in YAML 1.2
+    return int(text[2:] if base != 10 else text, base)
+
+
+def _construct_float(loader: _Loader, node: yaml.ScalarNode) -> float:
+    return float(node.value.lower().replace(".inf", "inf").replace(".nan", "nan"))
+
+
+_Loader.add_constructor(f"{_TAG}int", _construct_int)
+_Loader.add_constructor(f"{_TAG}float", _construct_float)
+
+
+def read_yaml(path: Path) -> dict[str, Any]:
+    """Return the mapping in a YAML file.
+
+    Raises:
+        ExperimentError: the file cannot be read, is empty, is not YAML, or is no mapping; one line with the path.
+    """
+    try:
+        text = path.read_bytes().decode("utf-8-sig")
+    except IsADirectoryError as error:
+        raise ExperimentError(f"{path}: an experiment is a YAML file, but this is a folder; name a file in it") from error
+    except UnicodeDecodeError as error:
+        raise ExperimentError(f"{path}: the file must be UTF-8 text, but byte {error.start} is not; save it as UTF-8") from error
+    except (OSError, ValueError) as error:  # ValueError: a path with a NUL byte
+        reason = getattr(error, "strerror", None) or error
+        raise ExperimentError(f"{path}: the file cannot be read: {reason}; check the path and its permissions") from error
+    return _parse(text, path)
+
+
+def _parse(text: str, path: Path) -> dict[str, Any]:
+    try:
+        data = yaml.load(text, _Loader)
+        _check_values(data)
+    except ExperimentError as error:
+        raise ExperimentError(f"{path}: {error}") from error
+    except (yaml.YAMLError, ValueError) as error:  # ValueError: an explicit tag with a value that does not fit it
+        raise ExperimentError(f"{path}: not YAML: {_yaml_problem(error)}") from error
+    except RecursionError as error:
+        raise ExperimentError(f"{path}: nested more than {MAX_DEPTH} deep; flatten it") from error
+    if data is None:
+        raise ExperimentError(f"{path}: the file is empty; it needs at least `workload`, `adapters` and `budget`")
+    if not isinstance(data, dict):
+        raise ExperimentError(f"{path}: the file must be a mapping of keys to values, but it is a {type(data).__name__}")
+    return data
+
+
+def _check_values(data: Any) -> None:
+    """Refuse what has no JSON form, is nested too deeply (an alias that contains itself), or is multiplied by aliases."""
+    left = [(data, 0)]
+    for count in itertools.count():
+        if not left:
+            return
+        value, depth = left.pop()
+        if depth > MAX_DEPTH:
+            raise ExperimentError(f"values may be nested at most {MAX_DEPTH} deep; flatten them, or remove an alias to itself")
+        if count > MAX_VALUES:
+            raise ExperimentError(f"a file may have at most {MAX_VALUES} values, aliases counted; shorten it")
+        if isinstance(value, dict | list):
+            left.extend((item, depth + 1) for item in (value.values() if isinstance(value, dict) else value))
+        elif not (value is None or isinstance(value, str | int | float)):
+            raise ExperimentError(f"values must be text, numbers, true, false or null, but got {value!r}; put it in quotes")
+
+
+def _yaml_problem(error: Exception) -> str:
+    mark = getattr(error, "problem_mark", None)
+    if mark is not None:
+        return f"line {mark.line + 1}, column {mark.column + 1}: {getattr(error, 'problem', error)}"
+    return " ".join(str(error).split())

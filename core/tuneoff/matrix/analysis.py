@@ -1,0 +1,48 @@
+"""What decides the comparison, frozen before the first run; a report marks anything else as exploratory."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import combinations
+from typing import Any
+
+from tuneoff.experiment.load import MatrixFile
+from tuneoff.matrix.expand import Cell, Entry
+
+FORMAT = 1
+TIE_RULE = "best trial: validation value, then validation loss, then canonical configuration hash"
+RETRY_RULE = "a repeat for reasons of the machine repeats the whole block of a seed, decided blind to results; all are kept"
+MISSING_RULE = "a run without the metric is counted in the denominator and named; it is never replaced or imputed"
+
+
+def freeze(file: MatrixFile, entries: Sequence[Entry], cells: Sequence[Cell]) -> dict[str, Any]:
+    """Return the analysis plan as JSON values; `cells` are those that will have a result.
+
+    The family is every pair of different adapters in every variant where both will have a result. A pair of equal entries
+    (A/A) is no comparison: its difference is the noise floor.
+    """
+    present = {(cell.variant, cell.entry.label) for cell in cells}
+    firsts = [entry.label for entry in entries if entry.replicate == 0]
+    comparisons = [
+        {"variant": dict(variant.values), "adapters": [one, other]}
+        for index, variant in enumerate(file.variants)
+        for one, other in combinations(firsts, 2)
+        if (index, one) in present and (index, other) in present
+    ]
+    return {
+        "format": FORMAT,
+        "primary_metric": file.analysis.primary_metric,
+        "margin_percent": file.analysis.margin_percent,
+        "confidence": file.analysis.confidence,
+        "pairing": "by seed",
+        "correction": "holm",
+        "seeds": list(file.seeds),
+        "family_size": len(comparisons),
+        "comparisons": comparisons,
+        "noise_floor": [entry.label for entry in entries if entry.replicate > 0],
+        "excluded": "warm-up runs",
+        "trial_retries": sorted({cell.spec.experiment.failures.retries for cell in cells}),
+        "retry_rule": RETRY_RULE,
+        "tie_rule": TIE_RULE,
+        "missing_rule": MISSING_RULE,
+    }

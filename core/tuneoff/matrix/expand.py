@@ -1,0 +1,122 @@
+"""From a matrix file to its cells: variant x adapter x seed x replicate, in blocks of seeds."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from tuneoff import registry
+from tuneoff.adapter import Adapter
+from tuneoff.errors import ExperimentError
+from tuneoff.experiment.build import build_experiments
+from tuneoff.experiment.identity import canonical_json
+from tuneoff.experiment.load import MatrixFile
+from tuneoff.experiment.spec import ExperimentSpec, RunSpec
+from tuneoff.matrix.order import rotated, williams_rows
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Entry:
+    """One line under `adapters:`. `replicate` counts equal lines from 0: an A/A repetition has 1, 2, ..."""
+
+    name: str
+    target: str
+    adapter: type[Adapter]
+    platform: str | None = None
+    options: Mapping[str, Any] = field(default_factory=dict)
+    replicate: int = 0
+
+    @property
+    def label(self) -> str:
+        """A short text that tells the entries of one file apart."""
+        parts = [self.name]
+        parts += [f"@{self.platform}"] if self.platform else []
+        parts += [canonical_json(dict(self.options))] if self.options else []
+        parts += [f"#{self.replicate + 1}"] if self.replicate else []
+        return "".join(parts)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cell:
+    """One run of the matrix and its place: the block of its seed (from 0), its variant and entry in the file's order."""
+
+    spec: RunSpec
+    entry: Entry
+    variant: int
+    block: int
+
+
+def entries(file: MatrixFile) -> list[Entry]:
+    """Return the adapters of a file with their classes.
+
+    Raises:
+        UnknownNameError: an adapter does not exist.
+        PluginError: an adapter's plugin is broken.
+    """
+    found: list[Entry] = []
+    for index, part in enumerate(file.adapters):
+        try:
+            adapter = registry.adapter_class(part.name)
+        except ExperimentError as error:
+            raise type(error)(f"{file.path}: adapters.{index}: {error}") from error
+        entry = Entry(
+            name=part.name,
+            target=registry.find("adapter", part.name).target,
+            adapter=adapter,
+            platform=part.platform,
+            options=part.options,
+        )
+        equal = sum(1 for other in found if _kind(other) == _kind(entry))
+        found.append(
+            Entry(
+                name=entry.name,
+                target=entry.target,
+                adapter=adapter,
+                platform=entry.platform,
+                options=entry.options,
+                replicate=equal,
+            )
+        )
+    return found
+
+
+def expand(file: MatrixFile, adapters: Sequence[Entry]) -> list[Cell]:
+    """Return every cell in the order of execution.
+
+    Blocks of seeds; in a block one group per variant, begun at another one in each block; in a group the adapters in the
+    order of a row of a Williams square (a Latin square that balances neighbours too), another row for each group.
+
+    Raises:
+        ExperimentError: names or parts of the file do not fit.
+    """
+    samplers = {name for entry in adapters for name in entry.adapter.capabilities.samplers}
+    pruners = {name for entry in adapters for name in entry.adapter.capabilities.pruners}
+    experiments = build_experiments(file, samplers=samplers, pruners=pruners)
+    rows = williams_rows(len(adapters))
+    cells = []
+    for block, seed in enumerate(file.seeds):
+        for variant in rotated(len(experiments), block):
+            platform = file.variants[variant].file.platform
+            for index in rows[(block + variant) % len(rows)]:
+                entry = adapters[index]
+                spec = _run_spec(experiments[variant], entry, platform, seed)
+                cells.append(Cell(spec=spec, entry=entry, variant=variant, block=block))
+    return cells
+
+
+def _run_spec(experiment: ExperimentSpec, entry: Entry, platform: str | None, seed: int) -> RunSpec:
+    offered = entry.adapter.capabilities.platforms
+    return RunSpec(
+        experiment=experiment,
+        adapter=entry.name,
+        adapter_target=entry.target,
+        platform=entry.platform or platform or (offered[0] if offered else "local"),
+        seed=seed,
+        replicate=entry.replicate,
+        options=entry.options,
+    )
+
+
+def _kind(entry: Entry) -> str:
+    return canonical_json([entry.name, entry.platform, dict(entry.options)])

@@ -1,0 +1,92 @@
+"""Why a planned run cannot be served, found out before anything starts."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Iterator, Mapping
+
+from tuneoff import registry
+from tuneoff.adapter import Adapter
+from tuneoff.capabilities import Capabilities, Offer, Support
+from tuneoff.errors import ExperimentError, PluginError
+from tuneoff.experiment.spec import RunSpec, Strategy
+from tuneoff.packages import PackageStatus, framework_status, install_command, missing_modules
+
+
+class SkipCheck:
+    """Tells why runs are skipped; looks up each package once."""
+
+    def __init__(self) -> None:
+        self._status = functools.cache(_status)
+        self._missing = functools.cache(_missing)
+
+    def reason(self, spec: RunSpec, adapter: type[Adapter]) -> str | None:
+        """Return why `adapter` cannot serve `spec`, or None.
+
+        Raises:
+            PluginError: the adapter's own check fails.
+        """
+        return next(self._reasons(spec, adapter), None)
+
+    def _reasons(self, spec: RunSpec, adapter: type[Adapter]) -> Iterator[str]:
+        capabilities = adapter.capabilities
+        if spec.platform not in capabilities.platforms:
+            offered = ", ".join(capabilities.platforms) or "none"
+            yield f"adapter {spec.adapter!r} does not offer platform {spec.platform!r}; it offers: {offered}"
+        yield from self._offer(spec, capabilities, "sampler", spec.experiment.sampler, capabilities.samplers)
+        yield from self._offer(spec, capabilities, "pruner", spec.experiment.pruner, capabilities.pruners)
+        status = self._status(spec.adapter, adapter)
+        if status.state != "ready":
+            yield status.text
+        yield from self._needs(spec, capabilities)
+        yield from self._workload(spec)
+        refused = _refuse(spec, adapter)
+        if refused is not None:
+            yield refused
+
+    def _offer(
+        self, spec: RunSpec, capabilities: Capabilities, kind: str, strategy: Strategy, offers: Mapping[str, Offer]
+    ) -> Iterator[str]:
+        offer = offers.get(strategy.name)
+        if offer is None:
+            offered = ", ".join(name for name, item in offers.items() if item.support is Support.YES) or "none"
+            yield f"adapter {spec.adapter!r} does not list {kind} {strategy.name!r}; it offers: {offered}"
+        elif offer.support is not Support.YES:
+            framework = f" ({capabilities.framework})" if offer.support is Support.NOT_BY_FRAMEWORK else ""
+            note = f": {offer.note}" if offer.note else ""
+            yield f"{kind} {strategy.name!r} is offered {offer.support.value}{framework}{note}"
+
+    def _needs(self, spec: RunSpec, capabilities: Capabilities) -> Iterator[str]:
+        for kind, strategy, offers in (
+            ("sampler", spec.experiment.sampler, capabilities.samplers),
+            ("pruner", spec.experiment.pruner, capabilities.pruners),
+        ):
+            offer = offers.get(strategy.name, Offer())
+            missing = self._missing(offer.needs)
+            if missing:
+                command = install_command(offer.install or capabilities.install or missing[0])
+                yield f"{kind} {strategy.name!r} of adapter {spec.adapter!r} needs {', '.join(missing)}; run: {command}"
+
+    def _workload(self, spec: RunSpec) -> Iterator[str]:
+        workload = spec.experiment.workload.name
+        missing = self._missing(tuple(registry.workload_class(workload).preload))
+        if missing:
+            yield f"workload {workload!r} needs {', '.join(missing)}; run: {install_command(missing[0])}"
+
+
+def _status(name: str, adapter: type[Adapter]) -> PackageStatus:
+    return framework_status(name, adapter.capabilities)
+
+
+def _missing(names: tuple[str, ...]) -> list[str]:
+    return missing_modules(names)
+
+
+def _refuse(spec: RunSpec, adapter: type[Adapter]) -> str | None:
+    try:
+        return adapter.refuse(spec)
+    except ExperimentError as error:
+        return str(error)
+    except Exception as error:  # a plugin's own code may fail in any way
+        cause = " ".join(f"{type(error).__name__}: {error}".split())
+        raise PluginError(f"adapter {spec.adapter!r} fails to check a run: {cause}; repair {spec.adapter_target}") from error
