@@ -13,11 +13,11 @@ from pathlib import Path
 
 from tuneoff.events.writer import EventWriter
 from tuneoff.experiment.spec import RunSpec
+from tuneoff.supervisor.leftovers import LEFTOVERS
 from tuneoff.trial.context import TrialContext
 
 log = logging.getLogger(__name__)
 
-LEFTOVERS = "leftovers.jsonl"  # what the run may leave behind, written before it is created
 MARK = "TUNEOFF_RUN_ID"  # environment variable with the execution id in every process of a run
 SPEC = "spec.json"  # what the coordinator reads
 

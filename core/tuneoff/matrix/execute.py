@@ -1,0 +1,169 @@
+"""Execute a plan: prepare the data, run what is not done, survive interruption, leave a resumable folder."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import logging
+import signal
+import threading
+import time
+from collections.abc import Iterator
+from dataclasses import asdict
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+from tuneoff.errors import TuneoffError
+from tuneoff.experiment.identity import canonical_json
+from tuneoff.experiment.spec import RunSpec, run_spec_from_json
+from tuneoff.lifecycle.context import SPEC
+from tuneoff.matrix import machine
+from tuneoff.matrix.finish import finish
+from tuneoff.matrix.folder import ResultsFolder, RunEnd, is_final, run_ends, standing
+from tuneoff.matrix.listener import Listener
+from tuneoff.matrix.plan import Plan, PlannedRun
+from tuneoff.records.derive import Verdict
+from tuneoff.records.model import RunRecord
+from tuneoff.records.store import FILE_NAME as RUN_FILE
+from tuneoff.records.store import read_runs
+from tuneoff.registry import adapter_class
+from tuneoff.supervisor.guardian import Guardian
+from tuneoff.supervisor.leftovers import clean_results
+from tuneoff.supervisor.processes import become_subreaper
+from tuneoff.supervisor.run import supervise
+from tuneoff.trial.context import load_target
+
+log = logging.getLogger(__name__)
+
+
+def execute(plan: Plan, results: Path, *, listener: Listener, resume: bool = False) -> list[RunEnd]:
+    """Run every run of `plan` that has no final result in `results`, and return what each planned run came to.
+
+    SIGINT and SIGTERM un-deploy the current run within 15 s, mark it interrupted, and end the matrix; `resume` goes on.
+
+    Raises:
+        ResultsError: the folder cannot be used.
+        DataError: a workload's data is not there; before any run starts.
+    """
+    results = results.absolute()  # trial processes may run in another folder
+    with ResultsFolder(results, plan, resume=resume):
+        killed = clean_results(results)
+        if killed:
+            log.warning("ended %d processes that an earlier command left behind", len(killed))
+        _recover(results)
+        data = _prepare_data(plan)
+        become_subreaper()
+        guardian = Guardian(results)
+        try:
+            with _interruptible() as interrupt:
+                _run_all(plan, results, listener, interrupt, data)
+        finally:
+            guardian.dismiss()
+        return run_ends(results, plan)
+
+
+def _run_all(plan: Plan, results: Path, listener: Listener, interrupt: threading.Event, data: dict[str, dict[str, Any]]) -> None:
+    known = standing(list(read_runs(results)))
+    final = {run_id for run_id, record in known.items() if is_final(record)}
+    needed = {run.spec.adapter_target for run in plan.counted if run.skip_reason is None and run.run_id not in final}
+    first: machine.MachineState | None = None
+    for position, run in enumerate(plan.runs, 1):
+        if interrupt.is_set():
+            return
+        if run.skip_reason is not None:
+            listener.run_ended(position, len(plan.runs), _label(run), "skipped", run.skip_reason, 0.0)
+            continue
+        if run.run_id in final:
+            status = known[run.run_id].status
+            listener.run_ended(position, len(plan.runs), _label(run), status, "finished before this command", 0.0)
+            continue
+        if run.spec.warm_up and run.spec.adapter_target not in needed:
+            continue
+        state = machine.look()
+        first = first or state
+        listener.run_started(position, len(plan.runs), _label(run), run.run_id)
+        started = time.monotonic()
+        record = _run(run, results, listener, interrupt, state, first, plan, data)
+        seconds = time.monotonic() - started
+        listener.run_ended(position, len(plan.runs), _label(run), record.status, record.reason, seconds)
+
+
+def _run(
+    run: PlannedRun,
+    results: Path,
+    listener: Listener,
+    interrupt: threading.Event,
+    state: machine.MachineState,
+    first: machine.MachineState,
+    plan: Plan,
+    data: dict[str, dict[str, Any]],
+) -> RunRecord:
+    ended = supervise(run.spec, results, listener, interrupt, machine.notes(state, first))
+    verdict = Verdict(status=ended.status, reason=ended.reason, charged=ended.charged)
+    environment = {
+        "limits": dict(ended.limits),
+        "machine_before": state.to_json(),
+        "analysis_digest": plan.analysis_digest,
+        "data": data.get(_data_key(run.spec)),
+    }
+    return finish(ended.execution.folder, run.spec, verdict, adapter_class(run.spec.adapter), environment)
+
+
+def _recover(results: Path) -> None:
+    """Write the record of executions whose command was killed: their finished trials are kept, their status is interrupted."""
+    for spec_file in sorted(results.glob(f"runs/*/*/{SPEC}")):
+        folder = spec_file.parent
+        if (folder / RUN_FILE).exists():
+            continue
+        try:
+            spec = run_spec_from_json(json.loads(spec_file.read_text())["run"])
+            verdict = Verdict(status="interrupted", reason="its tuneoff command was killed", charged="user")
+            finish(folder, spec, verdict, adapter_class(spec.adapter))
+        except (ValueError, KeyError, TypeError, TuneoffError) as error:
+            # killed while it was being made, or made by a plugin that is gone: the folder stays as it is
+            log.warning("%s has no record and none can be derived: %s", folder, error)
+
+
+def _prepare_data(plan: Plan) -> dict[str, dict[str, Any]]:
+    """Make each workload's data available, once, and return its description by workload and options."""
+    found: dict[str, dict[str, Any]] = {}
+    for run in plan.to_run:
+        key = _data_key(run.spec)
+        if key not in found:
+            workload = run.spec.experiment.workload
+            found[key] = asdict(load_target(workload.target)(workload.options).prepare())
+    return found
+
+
+def _data_key(spec: RunSpec) -> str:
+    workload = spec.experiment.workload
+    return canonical_json([workload.target, dict(workload.options)])
+
+
+def _label(run: PlannedRun) -> str:
+    experiment = run.spec.experiment
+    pruner = "" if experiment.pruner.name == "none" else f" {experiment.pruner.name}"
+    variant = "".join(f" {name.rpartition('.')[2]}={value}" for name, value in experiment.variant.items() if name != "sampler")
+    warm_up = " (warm-up)" if run.spec.warm_up else ""
+    return f"{run.label} {experiment.sampler.name}{pruner}{variant} seed {run.spec.seed}{warm_up}"
+
+
+@contextlib.contextmanager
+def _interruptible() -> Iterator[threading.Event]:
+    """Turn SIGINT, SIGTERM and SIGHUP into an event while the block runs; only the main thread may set handlers."""
+    interrupt = threading.Event()
+    if threading.current_thread() is not threading.main_thread():
+        yield interrupt
+        return
+
+    def handle(signum: int, frame: FrameType | None) -> None:
+        interrupt.set()
+
+    numbers = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+    before = [signal.signal(number, handle) for number in numbers]
+    try:
+        yield interrupt
+    finally:
+        for number, handler in zip(numbers, before, strict=True):
+            signal.signal(number, handler)

@@ -1,0 +1,77 @@
+"""From an ended execution to its record: derived from its events, with metrics, sealed, stored."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from tuneoff.adapter import Adapter
+from tuneoff.environment import capture
+from tuneoff.events.reader import EventLog
+from tuneoff.events.writer import FOLDER as EVENTS
+from tuneoff.experiment.spec import RunSpec
+from tuneoff.metrics.all import with_metrics
+from tuneoff.packages import installed_version
+from tuneoff.records.derive import Verdict, derive
+from tuneoff.records.model import RunRecord
+from tuneoff.records.seal import seal
+from tuneoff.records.store import write_run
+from tuneoff.trial.checkpoint import FOLDER as CHECKPOINTS
+
+UNKNOWN_BEST = "best_unknown"
+
+
+def finish(
+    folder: Path, spec: RunSpec, verdict: Verdict, adapter: type[Adapter], environment: Mapping[str, Any] | None = None
+) -> RunRecord:
+    """Write `run.json` of an execution and return the record; keeps only the best checkpoint.
+
+    Raises:
+        ResultsError: an event file cannot be read, or the record cannot be written.
+    """
+    log = EventLog(folder / EVENTS)
+    capabilities = adapter.capabilities
+    packages = (capabilities.package,) if capabilities.package else ()
+    record = derive(
+        log.merged(),
+        spec,
+        verdict=verdict,
+        versions={
+            "framework": capabilities.framework,
+            "framework_version": installed_version(capabilities.package) if capabilities.package else None,
+            **adapter.strategies(spec),
+        },
+        environment={**capture(packages), **(environment or {})},
+    )
+    problem = _best_problem(record)
+    if problem is not None and record.status == "done":
+        record = dataclasses.replace(record, status="failed", reason=problem, charged="framework")
+    record = dataclasses.replace(record, sealed=seal(folder / EVENTS), torn_lines=log.statistics.torn_lines)
+    record = with_metrics(record)
+    _keep_best_checkpoint(folder, record)
+    write_run(folder, record)
+    return record
+
+
+def _best_problem(record: RunRecord) -> str | None:
+    """Return why the framework's answer cannot stand: a trial that never ran; a mere difference is a flag."""
+    if record.best is None or record.best.trial is None:
+        return None
+    if record.best.trial not in {trial.trial for trial in record.trials}:
+        return f"the framework's best trial {record.best.trial!r} is none of the run's trials"
+    return None
+
+
+def _keep_best_checkpoint(folder: Path, record: RunRecord) -> None:
+    best = record.best.trial if record.best is not None else None
+    with contextlib.suppress(FileNotFoundError):
+        for path in (folder / CHECKPOINTS).iterdir():
+            if path.name != f"{best}.safetensors":
+                path.unlink()
+    with contextlib.suppress(OSError):
+        for path in (folder / "slots").iterdir():
+            path.unlink()
+        (folder / "slots").rmdir()

@@ -1,0 +1,125 @@
+"""The results folder of a matrix: who may write to it, which plan it holds, what each planned run came to."""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+
+from tuneoff.errors import ResultsError
+from tuneoff.matrix.plan import Plan
+from tuneoff.records.model import RunRecord
+from tuneoff.records.store import read_runs, write_bytes
+
+PLAN = "matrix.json"
+LOCK = ".lock"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunEnd:
+    """What a planned run came to: done, failed, timeout, interrupted, skipped, or planned (not run yet)."""
+
+    run_id: str
+    label: str
+    status: str
+    reason: str | None = None
+    folder: Path | None = None
+    repeated: bool = True  # False: it was done before this command
+
+
+class ResultsFolder:
+    """A results folder held by this process: a second command on it is refused while the lock is held."""
+
+    def __init__(self, path: Path, plan: Plan, *, resume: bool) -> None:
+        """Make or open the folder for `plan`.
+
+        Raises:
+            ResultsError: it cannot be written, is in use, holds another plan, or holds results and `resume` is False.
+        """
+        self.path = path
+        try:
+            path.mkdir(parents=True, exist_ok=True)
+            self._lock = os.open(path / LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        except OSError as error:
+            raise ResultsError(f"{path} cannot be written: {error.strerror}; choose another --output") from error
+        try:
+            fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError as error:
+            os.close(self._lock)
+            raise ResultsError(f"{path} is in use by another tuneoff command; wait for it, or choose another --output") from error
+        try:
+            self._check(plan, resume)
+        except ResultsError:
+            self.close()
+            raise
+
+    def _check(self, plan: Plan, resume: bool) -> None:
+        if (self.path / PLAN).exists():
+            known = read_plan(self.path)
+            if known.plan_id != plan.plan_id:
+                raise ResultsError(f"{self.path} holds the runs of another plan ({known.name}); choose another --output")
+            if not resume:
+                raise ResultsError(f"{self.path} already holds results of this plan; add --resume, or choose another --output")
+        elif any(entry.name != LOCK for entry in self.path.iterdir()):
+            raise ResultsError(f"{self.path} is not empty and holds no {PLAN}; choose another --output")
+        write_bytes(self.path / PLAN, (json.dumps(plan.to_json(), indent=1) + "\n").encode())
+
+    def close(self) -> None:
+        os.close(self._lock)
+
+    def __enter__(self) -> ResultsFolder:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        self.close()
+
+
+def read_plan(path: Path) -> Plan:
+    """Read the plan of a results folder.
+
+    Raises:
+        ResultsError: there is none, or it has another format version.
+    """
+    try:
+        data = json.loads((path / PLAN).read_text())
+    except OSError as error:
+        raise ResultsError(f"{path} is no results folder: {PLAN} cannot be read ({error.strerror})") from error
+    except ValueError as error:
+        raise ResultsError(f"{path / PLAN} is damaged: {error}; begin a new folder") from error
+    return Plan.from_json(data)
+
+
+def run_ends(path: Path, plan: Plan | None = None) -> list[RunEnd]:
+    """Return what each planned run came to, warm-ups left out, in the plan's order."""
+    plan = plan or read_plan(path)
+    records = standing(list(read_runs(path)))
+    ends = []
+    for run in plan.counted:
+        record = records.get(run.run_id)
+        if run.skip_reason is not None:
+            end = RunEnd(run_id=run.run_id, label=run.label, status="skipped", reason=run.skip_reason)
+        elif record is None:
+            end = RunEnd(run_id=run.run_id, label=run.label, status="planned")
+        else:
+            folder = path / "runs" / run.run_id / record.execution_id
+            end = RunEnd(run_id=run.run_id, label=run.label, status=record.status, reason=record.reason, folder=folder)
+        ends.append(end)
+    return ends
+
+
+def standing(records: Sequence[RunRecord]) -> dict[str, RunRecord]:
+    """Return the execution that stands for each run: the latest that is done, else the latest."""
+    from tuneoff.records.store import selected
+
+    return {record.run_id: record for record in selected(list(records))}
+
+
+def is_final(record: RunRecord) -> bool:
+    """Tell whether `--resume` leaves a run alone: done, or failed for reasons that a repetition would meet again."""
+    if record.status == "done":
+        return True
+    return record.status in ("failed", "timeout") and record.charged not in ("infrastructure", "user", None)

@@ -1,0 +1,47 @@
+"""`python -m tuneoff.supervisor.guardian RESULTS`: outlives a killed tuneoff and ends its processes at once.
+
+It reads standard input, a pipe from tuneoff. A byte `q` means a normal end; the end of the pipe without it means that
+tuneoff died: then every process with the folder's mark is ended and its temporary folders are removed.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+from tuneoff.supervisor.leftovers import RESULTS_MARK, clean_results
+
+
+class Guardian:
+    """The guardian process, from tuneoff's side."""
+
+    def __init__(self, results: Path) -> None:
+        self._process = subprocess.Popen(
+            [sys.executable, "-m", "tuneoff.supervisor.guardian", str(results.resolve())],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            start_new_session=True,  # what kills tuneoff's own group must not kill it
+            env={name: value for name, value in os.environ.items() if name != RESULTS_MARK},
+        )
+
+    def dismiss(self) -> None:
+        """Tell it that all ended well, and wait for its end."""
+        self._process.communicate(b"q")
+
+
+def main(arguments: list[str]) -> int:
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    while byte := os.read(0, 1):
+        if byte == b"q":
+            return 0
+    clean_results(Path(arguments[0]))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

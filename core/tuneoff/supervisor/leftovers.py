@@ -1,0 +1,77 @@
+"""What runs may leave behind, and how it is removed: by the run's end, by the guardian, or by the next command on the folder.
+
+Imports only the standard library: the guardian must be light.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import shutil
+import time
+from pathlib import Path
+
+from tuneoff.supervisor.processes import end_all, with_mark
+
+RESULTS_MARK = "TUNEOFF_RESULTS"  # environment variable with the results folder, in every process of a run
+LEFTOVERS = "leftovers.jsonl"
+
+
+def clean_execution(folder: Path) -> list[str]:
+    """Remove the temporary folders and control groups that an execution remembered; return what could not be removed."""
+    problems = []
+    for kind, value in remembered(folder):
+        path = Path(value)
+        if kind == "folder":
+            shutil.rmtree(path, ignore_errors=True)
+        elif kind == "cgroup":
+            _remove_cgroup(path)
+        if path.exists():
+            problems.append(f"{kind} {path}")
+    return problems
+
+
+def remembered(folder: Path) -> list[tuple[str, str]]:
+    """Return (kind, value) of each line of the execution's list; a torn last line was never made."""
+    try:
+        lines = (folder / LEFTOVERS).read_text().splitlines()
+    except OSError:
+        return []
+    found = []
+    for line in lines:
+        with contextlib.suppress(ValueError, KeyError):
+            entry = json.loads(line)
+            found.append((entry["kind"], entry["value"]))
+    return found
+
+
+def clean_results(results: Path) -> list[int]:
+    """End every process that carries the folder's mark, clean its unfinished executions, and return the ended pids."""
+    mark = str(results.resolve())
+    killed = end_all(lambda: with_mark(RESULTS_MARK, mark))
+    for list_file in results.glob(f"runs/*/*/{LEFTOVERS}"):
+        if not (list_file.parent / "run.json").exists():
+            clean_execution(list_file.parent)
+    return killed
+
+
+def shared_memory() -> set[str]:
+    """Return the names in /dev/shm that belong to this user."""
+    names: set[str] = set()
+    with contextlib.suppress(OSError), os.scandir("/dev/shm") as entries:
+        for entry in entries:
+            with contextlib.suppress(OSError):
+                if entry.stat(follow_symlinks=False).st_uid == os.getuid():
+                    names.add(entry.name)
+    return names
+
+
+def _remove_cgroup(path: Path) -> None:
+    for _ in range(50):
+        if not path.exists():
+            return
+        with contextlib.suppress(OSError):
+            path.rmdir()
+            return
+        time.sleep(0.02)  # the kernel frees a control group some moments after its last process ended

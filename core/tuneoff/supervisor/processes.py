@@ -1,0 +1,126 @@
+"""Find and end processes by what they carry: an environment mark, a session, a parent. Linux's /proc, read by hand."""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import os
+import signal
+import sys
+import time
+from collections.abc import Callable, Iterable
+
+_PR_SET_CHILD_SUBREAPER = 36
+PAGE = os.sysconf("SC_PAGE_SIZE")
+
+
+def become_subreaper() -> bool:
+    """Adopt orphaned descendants of this process (survives exec, not fork); False where the platform has no such call."""
+    return sys.platform == "linux" and int(ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)) == 0
+
+
+def all_pids() -> list[int]:
+    return [int(name) for name in os.listdir("/proc") if name.isdigit()]
+
+
+def with_mark(variable: str, value: str) -> list[int]:
+    """Return the living processes whose environment at their start had `variable` = `value`; zombies are left out."""
+    wanted = f"{variable}={value}".encode()
+    found = []
+    for pid in all_pids():
+        try:
+            with open(f"/proc/{pid}/environ", "rb") as file:
+                if wanted in file.read().split(b"\0") and pid != os.getpid():
+                    found.append(pid)
+        except OSError:  # it ended meanwhile, or belongs to someone else
+            continue
+    return found
+
+
+def in_session(session: int) -> list[int]:
+    """Return the living processes of a session; zombies are left out."""
+    return [pid for pid in all_pids() if (fields := stat_fields(pid)) and fields[0] != "Z" and int(fields[3]) == session]
+
+
+def stat_fields(pid: int) -> list[str] | None:
+    """Return the fields of /proc/<pid>/stat after the name (state, ppid, pgrp, session, ...), or None if there is no such pid."""
+    try:
+        with open(f"/proc/{pid}/stat") as file:
+            text = file.read()
+    except OSError:
+        return None
+    return text[text.rindex(")") + 2 :].split()
+
+
+def is_alive(pid: int, started_ns: int | None = None) -> bool:
+    """Tell whether a process runs (a zombie does not); `started_ns` guards against a pid that was used again."""
+    fields = stat_fields(pid)
+    if fields is None or fields[0] == "Z":
+        return False
+    if started_ns is None:
+        return True
+    ticks = os.sysconf("SC_CLK_TCK")
+    return int(fields[19]) * 1_000_000_000 // ticks == started_ns
+
+
+def children(pid: int) -> list[int]:
+    """Return the direct children of a process."""
+    found: list[int] = []
+    with contextlib.suppress(OSError):
+        for task in os.listdir(f"/proc/{pid}/task"):
+            with open(f"/proc/{pid}/task/{task}/children") as file:
+                found.extend(int(child) for child in file.read().split())
+    return found
+
+
+def rss_bytes(pid: int) -> int:
+    """Return resident memory of a process, shared pages included; 0 if it is gone."""
+    try:
+        with open(f"/proc/{pid}/statm") as file:
+            return int(file.read().split()[1]) * PAGE
+    except OSError:
+        return 0
+
+
+def pss_bytes(pid: int) -> int:
+    """Return resident memory with shared pages divided among their users (slow: 10 ms with torch); RSS where unreadable."""
+    try:
+        with open(f"/proc/{pid}/smaps_rollup") as file:
+            for line in file:
+                if line.startswith("Pss:"):
+                    return int(line.split()[1]) * 1024
+    except OSError:
+        pass  # no such file, or not ours to read
+    return rss_bytes(pid)
+
+
+def command_line(pid: int) -> str:
+    try:
+        with open(f"/proc/{pid}/cmdline", "rb") as file:
+            return file.read().replace(b"\0", b" ").decode(errors="replace").strip()[:120]
+    except OSError:
+        return "?"
+
+
+def kill(pid: int, number: int = signal.SIGKILL) -> None:
+    with contextlib.suppress(ProcessLookupError, PermissionError):
+        os.kill(pid, number)
+
+
+def reap() -> None:
+    """Collect every child that has ended and that nobody waits for by pid. Only after all `Popen` objects were waited for."""
+    with contextlib.suppress(ChildProcessError):
+        while os.waitpid(-1, os.WNOHANG)[0]:
+            pass
+
+
+def end_all(find: Callable[[], Iterable[int]], within_seconds: float = 5.0) -> list[int]:
+    """SIGKILL whatever `find` returns until it returns nothing, and return all pids that were killed."""
+    killed: list[int] = []
+    deadline = time.monotonic() + within_seconds
+    while (found := list(find())) and time.monotonic() < deadline:
+        for pid in found:
+            kill(pid)
+        killed.extend(pid for pid in found if pid not in killed)
+        time.sleep(0.02)
+    return killed

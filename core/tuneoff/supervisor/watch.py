@@ -1,0 +1,96 @@
+"""Limits on trials, the same for every adapter: time, silence, memory; and the end of trials whose process died."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from tuneoff import clock
+from tuneoff.events.writer import EventWriter
+from tuneoff.supervisor import processes
+from tuneoff.supervisor.prepare import Execution
+from tuneoff.supervisor.tracker import OpenAttempt, Tracker
+from tuneoff.trial.faults import note_kill, out_of_memory_kills
+
+SETTLE_NS = 300_000_000  # a process that is gone gets so long for its own last lines, and its adapter for what it knows
+
+
+class TrialWatch:
+    """Looks at the open attempts, several times a second."""
+
+    def __init__(self, execution: Execution, events: EventWriter, memory_bytes: int | None, cgroups: list[str]) -> None:
+        self._folder, self._events, self._memory, self._cgroups = execution.folder, events, memory_bytes, cgroups
+        self._timeouts = execution.spec.experiment.timeouts
+        self._epochs = execution.spec.experiment.budget.epochs_per_trial
+        self._oom_seen = [0] * len(cgroups)
+        self._last_look_ns = clock.monotonic_ns()
+
+    def look(self, tracker: Tracker) -> None:
+        """Kill what is over a limit, and write the end of what has died."""
+        now = clock.monotonic_ns()
+        for attempt in list(tracker.open.values()):
+            if not processes.is_alive(attempt.pid, attempt.process_started_ns):
+                if attempt.gone_since_ns is None:
+                    attempt.gone_since_ns = now
+                elif now - attempt.gone_since_ns > SETTLE_NS:
+                    self._write_end(attempt, now)
+            elif not attempt.killed:
+                self._limit(attempt, now)
+        self._last_look_ns = now
+
+    def bury_all(self, tracker: Tracker) -> None:
+        """Write the end of every attempt that is still open; called when all processes of the run are gone."""
+        for attempt in list(tracker.open.values()):
+            self._write_end(attempt, clock.monotonic_ns())
+
+    def _limit(self, attempt: OpenAttempt, now: int) -> None:
+        timeouts = self._timeouts
+        if now - attempt.started_ns > timeouts.trial_seconds * clock.NANOSECONDS:
+            self._kill(attempt, f"timed out: longer than {timeouts.trial_seconds:g} s")
+        elif now - attempt.last_event_ns > timeouts.silence_seconds * clock.NANOSECONDS:
+            self._kill(attempt, f"timed out: silent for {timeouts.silence_seconds:g} s")
+        elif self._memory is not None and self._exceeds(attempt.pid, self._memory):
+            self._kill(attempt, f"out of memory: more than {self._memory / 1e6:g} MB (watchdog)")
+
+    def _exceeds(self, pid: int, limit: int) -> bool:
+        # shared pages count fully in RSS: a confirmation by PSS, which is slow, keeps a trial from paying for torch's code
+        return self._resident(pid, processes.rss_bytes) > limit and self._resident(pid, processes.pss_bytes) > limit
+
+    def _resident(self, pid: int, measure: Callable[[int], int]) -> int:
+        return measure(pid) + sum(measure(child) for child in processes.children(pid))
+
+    def _kill(self, attempt: OpenAttempt, cause: str) -> None:
+        attempt.killed = True
+        note_kill(self._folder, attempt.trial, attempt.attempt, cause)
+        self._events.write("trial_killed", trial=attempt.trial, attempt=attempt.attempt, cause=cause, charged="workload")
+        for child in processes.children(attempt.pid):
+            processes.kill(child)
+        processes.kill(attempt.pid)
+
+    def _write_end(self, attempt: OpenAttempt, now: int) -> None:
+        if self._killed_by_kernel(attempt.slot) and not attempt.killed:
+            cause = f"out of memory: more than {(self._memory or 0) / 1e6:g} MB (control group)"
+            self._events.write("trial_killed", trial=attempt.trial, attempt=attempt.attempt, cause=cause, charged="workload")
+        state = "failed"  # without a cause: a kill that was announced, or what the adapter saw, tells it
+        if attempt.epochs >= self._epochs:
+            state = "completed"
+        elif attempt.stop_epoch is not None and not attempt.killed:
+            state = "pruned"
+        since = attempt.gone_since_ns or now
+        self._events.write(
+            "trial_ended",
+            t=since,
+            trial=attempt.trial,
+            attempt=attempt.attempt,
+            state=state,
+            epochs=attempt.epochs,
+            by="supervisor",
+            uncertainty_ns=max(0, since - attempt.last_event_ns) if since == now else 2 * SETTLE_NS // 3,
+        )
+
+    def _killed_by_kernel(self, slot: int) -> bool:
+        if slot >= len(self._cgroups):
+            return False
+        count = out_of_memory_kills(self._cgroups[slot])
+        grew = count > self._oom_seen[slot]
+        self._oom_seen[slot] = count
+        return grew
