@@ -1,0 +1,140 @@
+"""What a framework adds to a trial, by stage, and how late its stops are."""
+
+from __future__ import annotations
+
+import statistics
+from collections import defaultdict
+
+from tuneoff.metrics.segments import busy_ns, length, on_slots, presences, union, waits
+from tuneoff.metrics.slots import slot_times, trial_window
+from tuneoff.metrics.values import MetricValue, known, milliseconds, missing
+from tuneoff.records.model import AttemptRecord, RunRecord, TrialRecord
+
+NO_TRIAL = "no trial started"
+SLOT_STAGES = {
+    "process_start": "from the start of a trial's process to its imports done",
+    "between": "a process waits: the next trial is not yet submitted (tell, ask, scheduling)",
+    "dispatch": "the trial is submitted, its process is there and waits for it",
+    "report": "the trial waits inside `report`",
+    "exit": "from the trial's end until its process is gone, where that was seen",
+}
+
+
+def slot_stages_ns(run: RunRecord) -> dict[str, int]:
+    """Return the overhead on the slots by stage, in ns summed over the run.
+
+    The stages are disjoint pieces of the same intervals that `slot_times` counts as overhead, told apart by the events
+    inside them, so they leave no residual but where attempts overlap on a slot.
+    """
+    slots = on_slots(run)
+    around = presences(slots)
+    totals = dict.fromkeys(SLOT_STAGES, 0)
+    for slot, items in slots.items():
+        taken = union((item.started_ns, item.ended_ns) for item in items)
+        free_before = {item.started_ns: item for item in items}
+        for start, end in union(around.get(slot, ())):
+            following = free_before.get(end)
+            pieces = _pieces(start, end, following.attempt if following is not None else None)
+            for stage, begin, finish in pieces:
+                totals[stage] += finish - begin - length(taken, (begin, finish))
+        for item in items:
+            totals["report"] += sum(finish - begin for begin, finish in waits(item.attempt))
+    return totals
+
+
+def _pieces(start: int, end: int, attempt: AttemptRecord | None) -> list[tuple[str, int, int]]:
+    """Split a process's time before an attempt (None: after its last) into stages."""
+    if attempt is None:
+        return [("exit", start, end)]
+    ready = attempt.imported_ns if attempt.imported_ns is not None else start
+    ready = min(max(ready, start), end)
+    submitted = attempt.submitted_ns if attempt.submitted_ns is not None else ready
+    submitted = min(max(submitted, ready), end)
+    return [("process_start", start, ready), ("between", ready, submitted), ("dispatch", submitted, end)]
+
+
+def delivery_ns(run: RunRecord) -> list[int]:
+    """Return, per first attempt, the time from submission to the start of the trial; the framework's latency, in ns."""
+    return [
+        attempt.started_ns - attempt.submitted_ns
+        for trial in run.trials
+        for attempt in trial.attempts[:1]
+        if attempt.started_ns is not None and attempt.submitted_ns is not None
+    ]
+
+
+def overhead_metrics(run: RunRecord) -> dict[str, MetricValue]:
+    """Return overhead per trial (ms of slot time over the trial span), by stage, and the framework's own timed stages."""
+    used = sum(trial.used_ticket for trial in run.trials)
+    values: dict[str, MetricValue] = {}
+    window = trial_window(run)
+    total = sum(time.overhead_ns for time in slot_times(run, window)) if window is not None else None
+    per_trial = round(total / used) if total is not None and used else None
+    values["overhead.per_trial"] = milliseconds(per_trial, NO_TRIAL, n_samples=used)
+    for stage, nanoseconds in slot_stages_ns(run).items():
+        each = round(nanoseconds / used) if used else None
+        values[f"overhead.{stage}"] = milliseconds(each, NO_TRIAL, n_samples=used)
+    delivered = delivery_ns(run)
+    median = round(statistics.median(delivered)) if delivered else None
+    values["overhead.submission_to_start"] = milliseconds(median, NO_TRIAL, n_samples=len(delivered))
+    loads = [
+        attempt.loaded_ns - attempt.started_ns
+        for trial in run.trials
+        for attempt in trial.attempts
+        if attempt.loaded_ns is not None and attempt.started_ns is not None
+    ]
+    load = round(statistics.fmean(loads)) if loads else None
+    values["trial_execution.load"] = milliseconds(load, "no trial had loaded", n_samples=len(loads))
+    for record in run.stages:
+        values[f"stage.{record.name}"] = milliseconds(
+            round(record.total_ns / record.count), "", kind="measured", n_samples=record.count
+        )
+    return values
+
+
+def stop_latencies_ns(run: RunRecord) -> list[int]:
+    """Return, per trial that was stopped early, the time from the report of its losing epoch to its real end."""
+    return [
+        end - due
+        for trial in run.trials
+        if trial.state == "pruned"
+        and (due := stop_due_ns(trial)) is not None
+        and (end := trial.attempts[-1].ended_ns) is not None
+    ]
+
+
+def stop_due_ns(trial: TrialRecord) -> int | None:
+    """Return when a trial should have stopped: the report of its losing epoch; None without a decision."""
+    if trial.stop_epoch is None:
+        return None
+    epochs = trial.attempts[-1].epochs
+    return next((epoch.ended_ns for epoch in epochs if epoch.epoch == trial.stop_epoch), None)
+
+
+def stop_metrics(run: RunRecord) -> dict[str, MetricValue]:
+    """Return stop latency in ms, epochs and busy time after the decision, and stops that never came."""
+    latencies = stop_latencies_ns(run)
+    none = "no trial was stopped early"
+    values: dict[str, MetricValue] = {}
+    for name, pick in (("median", statistics.median), ("mean", statistics.fmean), ("max", max)):
+        picked = round(pick(latencies)) if latencies else None
+        values[f"stop_latency.{name}"] = milliseconds(picked, none, n_samples=len(latencies))
+    late: dict[str, int] = defaultdict(int)
+    for trial in run.trials:
+        due = stop_due_ns(trial)
+        if due is None or trial.stop_epoch is None:
+            continue
+        last = trial.attempts[-1]
+        late["decided"] += 1
+        late["epochs"] += sum(epoch.epoch > trial.stop_epoch for epoch in last.epochs)
+        late["busy_ns"] += busy_ns(last, after_ns=due)
+        late["ignored"] += trial.state == "completed"
+    if not late["decided"]:
+        return {**values, **{name: missing(unit, none) for name, unit in _LATE.items()}}
+    values["stop.epochs_after_decision"] = known(late["epochs"], "count", n_samples=late["decided"])
+    values["stop.busy_after_decision"] = milliseconds(late["busy_ns"], none, n_samples=late["decided"])
+    values["stop.ignored"] = known(late["ignored"], "count", n_samples=late["decided"])
+    return values
+
+
+_LATE = {"stop.epochs_after_decision": "count", "stop.busy_after_decision": "ms", "stop.ignored": "count"}

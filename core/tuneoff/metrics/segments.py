@@ -1,0 +1,115 @@
+"""What a slot did when: busy and waiting pieces of attempts, and the time that a process was there around them."""
+
+from __future__ import annotations
+
+import bisect
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+from tuneoff.records.model import AttemptRecord, RunRecord, TrialRecord
+
+Interval = tuple[int, int]  # start, end in ns since the run's start
+
+
+@dataclass(frozen=True, slots=True)
+class OnSlot:
+    """A started attempt with its trial: what occupies a slot from `started_ns` to `ended_ns`."""
+
+    trial: TrialRecord
+    attempt: AttemptRecord
+    slot: int
+    started_ns: int
+    ended_ns: int
+
+
+def on_slots(run: RunRecord) -> dict[int, list[OnSlot]]:
+    """Return the attempts of each slot in order of their starts; every slot of the run is there, used or not."""
+    slots: dict[int, list[OnSlot]] = {slot: [] for slot in range(run.run_spec().experiment.workers.count)}
+    for trial in run.trials:
+        for attempt in trial.attempts:
+            if attempt.slot is not None and attempt.started_ns is not None and attempt.ended_ns is not None:
+                item = OnSlot(trial, attempt, attempt.slot, attempt.started_ns, attempt.ended_ns)
+                slots.setdefault(attempt.slot, []).append(item)
+    for items in slots.values():
+        items.sort(key=lambda item: (item.started_ns, item.ended_ns, item.trial.trial, item.attempt.attempt))
+    return slots
+
+
+def waits(attempt: AttemptRecord) -> Iterator[Interval]:
+    """Yield when an attempt waited inside `report`; to its end where the report never returned."""
+    assert attempt.ended_ns is not None
+    for epoch in attempt.epochs:
+        end = epoch.reported_ns if epoch.reported_ns is not None else attempt.ended_ns
+        end = min(end, attempt.ended_ns)
+        if end > epoch.ended_ns:
+            yield epoch.ended_ns, end
+
+
+def busy(attempt: AttemptRecord) -> Iterator[Interval]:
+    """Yield when an attempt loaded, trained, validated or kept its checkpoint: its whole time but the waits."""
+    if attempt.started_ns is None or attempt.ended_ns is None:
+        return
+    begin = attempt.started_ns
+    for start, end in waits(attempt):
+        if start > begin:
+            yield begin, start
+        begin = max(begin, end)
+    if attempt.ended_ns > begin:
+        yield begin, attempt.ended_ns
+
+
+def busy_ns(attempt: AttemptRecord, after_ns: int | None = None) -> int:
+    """Return the busy time of an attempt, all of it or what lies after a moment."""
+    if after_ns is None:
+        return sum(end - start for start, end in busy(attempt))
+    return sum(end - max(start, after_ns) for start, end in busy(attempt) if end > after_ns)
+
+
+def presences(slots: dict[int, list[OnSlot]]) -> dict[int, list[Interval]]:
+    """Return, per slot, when a process was there or being started without an attempt: the overhead around attempts.
+
+    A process is on the slot of its first attempt from its own start (as the kernel knows it) to that attempt; between
+    two of its attempts on the slot of the later one, as it is what the framework gets ready; after its last attempt to
+    its exit where that was seen (`stage` event "exit"), else not at all: a long-lived worker that gets no further trial
+    leaves its slot idle, as a slot without a process is.
+    """
+    by_process: dict[str, list[OnSlot]] = defaultdict(list)
+    for items in slots.values():
+        for item in items:
+            by_process[item.attempt.process or f"unknown:{id(item)}"].append(item)
+    found: dict[int, list[Interval]] = defaultdict(list)
+    for items in by_process.values():
+        items.sort(key=lambda item: item.started_ns)
+        before = items[0].attempt.process_started_ns
+        for item in items:
+            if before is not None and before < item.started_ns:
+                found[item.slot].append((before, item.started_ns))
+            before = item.ended_ns
+        last = items[-1]
+        if last.attempt.exited_ns is not None and last.attempt.exited_ns > last.ended_ns:
+            found[last.slot].append((last.ended_ns, last.attempt.exited_ns))
+    return found
+
+
+def union(intervals: Iterable[Interval]) -> list[Interval]:
+    """Return the same time as disjoint intervals in order."""
+    merged: list[Interval] = []
+    for start, end in sorted(intervals):
+        if merged and start <= merged[-1][1]:
+            merged[-1] = merged[-1][0], max(merged[-1][1], end)
+        elif end > start:
+            merged.append((start, end))
+    return merged
+
+
+def length(intervals: Sequence[Interval], window: Interval) -> int:
+    """Return how much of the window the intervals cover; they must be disjoint and in order."""
+    start, end = window
+    total = 0
+    for index in range(max(0, bisect.bisect_left(intervals, window) - 1), len(intervals)):
+        begin, finish = intervals[index]
+        if begin >= end:
+            break
+        total += max(0, min(finish, end) - max(begin, start))
+    return total

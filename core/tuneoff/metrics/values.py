@@ -1,0 +1,56 @@
+"""A metric's value with what a reader must know about it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+Kind = Literal["measured", "derived", "estimated", "declared"]
+Metrics = Mapping[str, "MetricValue"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MetricValue:
+    """One number, its unit, where it comes from, and, where it is missing, why: never -1 or 0 for a missing value.
+
+    `n_samples`: how many observations it rests on; `coverage`: share of the window, in [0, 1], that they cover.
+    """
+
+    value: float | None
+    unit: str
+    kind: Kind = "derived"
+    source: str = "events"
+    n_samples: int | None = None
+    coverage: float | None = None
+    reason_if_null: str | None = None
+
+    def __post_init__(self) -> None:
+        if self.value is None and not self.reason_if_null:
+            raise ValueError(f"a missing value needs its reason, but got none (unit {self.unit!r})")
+        if self.value is not None and self.reason_if_null is not None:
+            raise ValueError(f"only a missing value has a reason, but got {self.value} with {self.reason_if_null!r}")
+        if self.value is not None and not math.isfinite(self.value):
+            raise ValueError(f"a value must be finite, but got {self.value}")
+        if self.coverage is not None and not 0 <= self.coverage <= 1:
+            raise ValueError(f"`0 <= coverage <= 1` must hold, but got {self.coverage}")
+
+
+def known(
+    value: float, unit: str, *, kind: Kind = "derived", source: str = "events", n_samples: int | None = None
+) -> MetricValue:
+    """Return a value that is there."""
+    return MetricValue(value=value, unit=unit, kind=kind, source=source, n_samples=n_samples)
+
+
+def missing(unit: str, reason: str, *, kind: Kind = "derived", source: str = "events") -> MetricValue:
+    """Return a value that is not there, and why."""
+    return MetricValue(value=None, unit=unit, kind=kind, source=source, reason_if_null=reason)
+
+
+def milliseconds(nanoseconds: int | None, reason: str, *, kind: Kind = "derived", n_samples: int | None = None) -> MetricValue:
+    """Return a duration in ms, or null with `reason`."""
+    if nanoseconds is None:
+        return missing("ms", reason, kind=kind)
+    return known(nanoseconds / 1e6, "ms", kind=kind, n_samples=n_samples)

@@ -1,0 +1,1 @@
+"""Records of runs, trials, attempts and epochs: derived from events, stored as `run.json`."""

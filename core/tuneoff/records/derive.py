@@ -1,0 +1,246 @@
+"""Derive a run's record from its events: a pure function, so every number can be recomputed later."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from tuneoff.events.schema import STEPS, Charged, Event, Process
+from tuneoff.experiment.identity import is_finite
+from tuneoff.experiment.spec import Objective, RunSpec, run_spec_to_json
+from tuneoff.records.collect import Collected, collect
+from tuneoff.records.model import (
+    BestRecord,
+    FlagRecord,
+    RefusalRecord,
+    RunRecord,
+    RunStatus,
+    StepRecord,
+    TestRecord,
+    TrialRecord,
+)
+from tuneoff.records.timeline import Timeline
+from tuneoff.records.trials import trial_records
+
+VALUE_TOLERANCE = 1e-6  # relative: a framework may keep its values in single precision
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Verdict:
+    """How a run ended, as its supervisor saw it; a run's events alone cannot tell a time limit from a kill."""
+
+    status: RunStatus
+    reason: str | None = None
+    charged: Charged | None = None
+
+
+def derive(
+    events: Iterable[tuple[Process, Event]],
+    spec: RunSpec,
+    *,
+    verdict: Verdict | None = None,
+    versions: Mapping[str, Any] | None = None,
+    environment: Mapping[str, Any] | None = None,
+) -> RunRecord:
+    """Return the record of one execution, without metrics and seals.
+
+    One pass; the order of processes does not matter, each process's own events come in their order. Without a `verdict`
+    the status follows from the events: done, failed (a step failed, no trial completed, no test) or interrupted.
+    """
+    found = collect(events)
+    timeline = Timeline(found)
+    widened = _widen(found, timeline)
+    flags = _flags(found, timeline, widened)
+    trials = trial_records(found, timeline, spec.experiment)
+    best = _best(found, timeline, trials, spec.experiment.objective)
+    test = _test(found, timeline)
+    steps = _steps(found, timeline)
+    flags += _best_flags(best, trials)
+    verdict = verdict or _verdict(steps, trials, best, test)
+    reference = timeline.alignment.reference
+    return RunRecord(
+        run_id=spec.run_id,
+        execution_id=reference.execution_id if reference is not None else spec.run_id,
+        specification=run_spec_to_json(spec),
+        status=verdict.status,
+        reason=verdict.reason,
+        charged=verdict.charged,
+        started_at=timeline.started_at(),
+        versions=dict(versions or {}),
+        environment=dict(environment or {}),
+        steps=steps,
+        trials=trials,
+        refusals=_refusals(found, timeline),
+        stages=tuple(found.stages[name] for name in sorted(found.stages)),
+        best=best,
+        test=test,
+        flags=tuple(flags),
+        clock_uncertainty_ns=timeline.alignment.uncertainty_ns,
+        events=found.events,
+    )
+
+
+def rank_key(objective: Objective, trial: TrialRecord) -> tuple[float, float, str]:
+    """Return what orders trials, the best first: value, then validation loss, then the canonical hash."""
+    assert trial.value is not None
+    value = -trial.value if objective.mode == "max" else trial.value
+    return value, trial.tie_loss if trial.tie_loss is not None else 0.0, trial.digest
+
+
+def best_trial(objective: Objective, trials: Iterable[TrialRecord]) -> TrialRecord | None:
+    """Return the best completed trial with a finite value, or None."""
+    candidates = [trial for trial in trials if trial.state == "completed" and is_finite(trial.value)]
+    return min(candidates, key=lambda trial: (rank_key(objective, trial), trial.trial), default=None)
+
+
+def _widen(found: Collected, timeline: Timeline) -> int:
+    """Widen the clocks' uncertainty by trials that seem to start before they were submitted; return how many did so."""
+    violations = 0
+    for key, executions in found.executions.items():
+        submitted = timeline.first(found.submitted.get(key, ()))
+        if submitted is None:
+            continue
+        for execution in executions:
+            early = timeline.seen_at(submitted) - timeline.at(execution.process, execution.started.t)
+            if early > 0:
+                violations += 1
+                timeline.alignment.widen(execution.process, early)
+    return violations
+
+
+def _steps(found: Collected, timeline: Timeline) -> tuple[StepRecord, ...]:
+    records = []
+    for step in STEPS:
+        started = timeline.first(seen for seen in found.steps_started if seen.event.step == step)
+        if started is None:
+            continue
+        # un-deploy may be done again by a fresh process after a kill: the last end counts
+        ended = timeline.last(seen for seen in found.steps_ended if seen.event.step == step)
+        records.append(
+            StepRecord(
+                step=step,
+                started_ns=timeline.seen_at(started),
+                ended_ns=max(timeline.seen_at(ended), timeline.seen_at(started)) if ended is not None else None,
+                error=ended.event.error if ended is not None else None,
+                charged=ended.event.charged if ended is not None else None,
+            )
+        )
+    return tuple(records)
+
+
+def _refusals(found: Collected, timeline: Timeline) -> tuple[RefusalRecord, ...]:
+    records = [
+        RefusalRecord(trial=seen.event.trial, reason=seen.event.reason, refused_ns=timeline.seen_at(seen))
+        for seen in found.refused
+    ]
+    return tuple(sorted(records, key=lambda record: (record.refused_ns, record.trial)))
+
+
+def _best(found: Collected, timeline: Timeline, trials: Sequence[TrialRecord], objective: Objective) -> BestRecord | None:
+    known = timeline.last(found.best)
+    if known is None:
+        return None
+    core = best_trial(objective, trials)
+    return BestRecord(
+        trial=known.event.trial,
+        framework_value=known.event.value,
+        known_ns=timeline.seen_at(known),
+        core_trial=core.trial if core is not None else None,
+    )
+
+
+def _test(found: Collected, timeline: Timeline) -> TestRecord | None:
+    tested = timeline.last(found.tested)
+    if tested is None:
+        return None
+    event = tested.event
+    return TestRecord(
+        trial=event.trial,
+        scores=event.scores,
+        tested_ns=timeline.seen_at(tested),
+        checkpoint_sha256=event.checkpoint_sha256,
+        device=event.device,
+    )
+
+
+def _flags(found: Collected, timeline: Timeline, started_early: int) -> list[FlagRecord]:
+    counts: dict[str, int] = {}
+    for seen in found.flags:
+        counts[seen.event.name] = counts.get(seen.event.name, 0) + 1
+    flags = []
+    for name in sorted(counts):
+        first = timeline.first(seen for seen in found.flags if seen.event.name == name)
+        assert first is not None
+        flags.append(FlagRecord(name=name, text=first.event.text, count=counts[name]))
+    if started_early:
+        text = "trials started before their submission was logged"
+        flags.append(FlagRecord(name="started_before_submitted", text=text, count=started_early))
+    if found.orphans:
+        text = "events belong to no started trial: lines of an event file are missing"
+        flags.append(FlagRecord(name="orphan_events", text=text, count=found.orphans))
+    executions = {process.execution_id for process in found.processes}
+    if len(executions) > 1:
+        text = f"event files of several executions lie together: {', '.join(sorted(executions))}"
+        flags.append(FlagRecord(name="foreign_events", text=text))
+    changed = _changed_configurations(found)
+    if changed:
+        text = f"the configuration trained is not the one submitted, first in trial {changed[0]}"
+        flags.append(FlagRecord(name="configuration_changed", text=text, count=len(changed)))
+    repeated = sum(len(executions) - 1 for executions in found.executions.values())
+    if repeated:
+        text = "an attempt was run again under the same number"
+        flags.append(FlagRecord(name="attempt_repeated", text=text, count=repeated))
+    return flags
+
+
+def _changed_configurations(found: Collected) -> list[str]:
+    return sorted(
+        {
+            key[0]
+            for key, executions in found.executions.items()
+            for seen in found.submitted.get(key, ())
+            if any(execution.started.configuration != seen.event.configuration for execution in executions)
+        }
+    )
+
+
+def _best_flags(best: BestRecord | None, trials: Sequence[TrialRecord]) -> list[FlagRecord]:
+    if best is None or best.trial is None:
+        return []
+    named = next((trial for trial in trials if trial.trial == best.trial), None)
+    if named is None:
+        return [FlagRecord(name="unknown_best", text=f"the framework's best trial {best.trial!r} is in no event")]
+    flags = []
+    if best.trial != best.core_trial:
+        text = f"the framework's best trial is {best.trial!r} ({named.value}), core's is {best.core_trial!r}"
+        flags.append(FlagRecord(name="best_differs", text=text))
+    theirs, ours = best.framework_value, named.value
+    if theirs is not None and ours is not None and abs(theirs - ours) > VALUE_TOLERANCE * max(1.0, abs(ours)):
+        text = f"the framework's value of its best trial is {theirs}, the events say {ours}"
+        flags.append(FlagRecord(name="best_value_differs", text=text))
+    return flags
+
+
+def _verdict(
+    steps: Sequence[StepRecord], trials: Sequence[TrialRecord], best: BestRecord | None, test: TestRecord | None
+) -> Verdict:
+    failed = next((step for step in steps if step.error is not None), None)
+    if failed is not None and failed.error == "interrupted":
+        return Verdict(status="interrupted", reason=f"interrupted in step {failed.step}", charged=failed.charged)
+    if failed is not None:
+        return Verdict(status="failed", reason=f"step {failed.step}: {failed.error}", charged=failed.charged)
+    if not any(step.step == "undeploy" and step.ended_ns is not None for step in steps):
+        return Verdict(status="interrupted", reason="the coordinator ended before un-deploy", charged="infrastructure")
+    if not any(trial.state == "completed" for trial in trials):
+        charges = [trial.charged for trial in trials if trial.charged is not None]
+        most = Counter(sorted(charges)).most_common(1)
+        return Verdict(status="failed", reason="no trial completed", charged=most[0][0] if most else None)
+    if best is None or best.trial is None:
+        return Verdict(status="failed", reason="the framework named no best trial", charged="framework")
+    if not any(trial.trial == best.trial for trial in trials):
+        return Verdict(status="failed", reason=f"unknown best trial {best.trial!r}", charged="framework")
+    if test is None:
+        return Verdict(status="failed", reason="the best trial was not tested", charged="infrastructure")
+    return Verdict(status="done")

@@ -1,0 +1,130 @@
+"""How an attempt ended: who may say so, and what it is called in every framework."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from tuneoff.events.schema import Charged, EndState
+from tuneoff.records.collect import Collected, Execution, Key
+from tuneoff.records.model import TrialState
+from tuneoff.records.timeline import Timeline
+
+DIED = "its process died without an end"
+LOST = "lost: nobody saw its end"
+NEVER_STARTED = "submitted, but no process took it up before the run ended"
+TIMEOUT_WORDS = ("timeout", "timed out", "silent", "silence")  # a cause that begins so makes the trial `timed_out`
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ending:
+    """The end of an attempt, on the run's time scale; `ended_ns` is None if it never started and nobody noted an end."""
+
+    state: TrialState
+    ended_ns: int | None
+    cause: str | None
+    charged: Charged | None
+    by: str
+    uncertainty_ns: int = 0
+    cpu_ns: int | None = None
+    peak_rss_bytes: int | None = None
+
+
+def ending(found: Collected | None, timeline: Timeline, key: Key, execution: Execution | None, planned_epochs: int) -> Ending:
+    """Return how an attempt ended.
+
+    The trial's own end wins; else the first observer's, with cause and charge of the kill that was announced before it;
+    else a death that an adapter saw; else an announced kill; else it is lost, charged to the infrastructure, and its end
+    is its last sign of life. An attempt that ran all planned epochs is complete, whatever an observer calls it; one that
+    did not is not, whatever the framework calls it. `found` is None for an execution that observers cannot have meant.
+    """
+    if execution is not None and execution.ended is not None:
+        return _own(timeline, execution, planned_epochs)
+    seen = _observed(found, timeline, key) if found is not None else None
+    epochs = len(execution.epochs) if execution is not None else 0
+    if execution is None:
+        if seen is None:
+            return Ending(state="cancelled", ended_ns=None, cause=NEVER_STARTED, charged=None, by="derivation")
+        return seen
+    last = timeline.at(execution.process, execution.last_t)
+    if seen is None:
+        seen = Ending(state="failed", ended_ns=last, cause=LOST, charged="infrastructure", by="derivation")
+    state, cause, charged = seen.state, seen.cause, seen.charged
+    if epochs >= planned_epochs:
+        state, charged = "completed", None
+    elif state == "completed":
+        state = "pruned"
+    return Ending(
+        state=state,
+        # an observer may speak of an end before the process is really gone
+        ended_ns=max(last, seen.ended_ns if seen.ended_ns is not None else last),
+        cause=cause,
+        charged=charged,
+        by=seen.by,
+        uncertainty_ns=seen.uncertainty_ns + timeline.uncertainty_ns(execution.process),
+        cpu_ns=seen.cpu_ns,
+        peak_rss_bytes=seen.peak_rss_bytes,
+    )
+
+
+def _own(timeline: Timeline, execution: Execution, planned_epochs: int) -> Ending:
+    end = execution.ended
+    assert end is not None
+    state: TrialState = end.state
+    if end.state != "failed" and len(execution.epochs) >= planned_epochs:
+        state = "completed"
+    elif end.state == "completed":
+        state = "pruned"
+    return Ending(
+        state=_timed_out(state, end.cause),
+        ended_ns=timeline.at(execution.process, execution.last_t),
+        cause=end.cause or ("failed without a cause" if state == "failed" else None),
+        charged=end.charged,
+        by=end.by,
+        uncertainty_ns=end.uncertainty_ns + timeline.uncertainty_ns(execution.process),
+        cpu_ns=end.cpu_ns,
+        peak_rss_bytes=end.peak_rss_bytes,
+    )
+
+
+def _observed(found: Collected, timeline: Timeline, key: Key) -> Ending | None:
+    kill = timeline.first(found.killed.get(key, ()))
+    end = timeline.first(found.observed_ends.get(key, ()))
+    death = timeline.first(found.died.get(key, ()))
+    if end is None and death is None and kill is None:
+        return None
+    state: EndState = "failed"
+    by, uncertainty, cpu_ns, rss = "coordinator", 0, None, None
+    if end is not None:
+        event, at = end.event, timeline.seen_at(end)
+        state, cause, charged, by, uncertainty = event.state, event.cause, event.charged, event.by, event.uncertainty_ns
+        cpu_ns, rss = event.cpu_ns, event.peak_rss_bytes
+        if cause is None and death is not None:
+            cause, charged = death.event.cause, charged or _charged_by_exit(death.event.exit_code)
+    elif death is not None:
+        at, cause = timeline.seen_at(death), death.event.cause
+        charged = _charged_by_exit(death.event.exit_code)
+    if kill is not None and (end is None or state == "failed"):
+        cause, charged = kill.event.cause, kill.event.charged
+        if end is None and death is None:
+            at, by = timeline.seen_at(kill), "supervisor"
+    if state == "failed":
+        cause, charged = cause or DIED, charged or "infrastructure"
+    return Ending(
+        state=_timed_out(state, cause),
+        ended_ns=at,
+        cause=cause,
+        charged=charged,
+        by=by,
+        uncertainty_ns=uncertainty,
+        cpu_ns=cpu_ns,
+        peak_rss_bytes=rss,
+    )
+
+
+def _timed_out(state: TrialState, cause: str | None) -> TrialState:
+    return "timed_out" if state == "failed" and cause and cause.lower().startswith(TIMEOUT_WORDS) else state
+
+
+def _charged_by_exit(exit_code: int | None) -> Charged:
+    """An exit code of its own is the trial's doing; a signal, or a death without a code, may come from anywhere."""
+    return "workload" if (exit_code or 0) > 0 else "infrastructure"

@@ -1,0 +1,84 @@
+"""Finish an execution: derive, measure, seal, store."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from tuneoff.errors import ResultsError
+from tuneoff.events.reader import EventLog
+from tuneoff.events.writer import FOLDER
+from tuneoff.experiment.spec import RunSpec, run_spec_from_json
+from tuneoff.metrics.all import with_metrics
+from tuneoff.records.derive import Verdict, derive
+from tuneoff.records.model import FlagRecord, RunRecord
+from tuneoff.records.seal import seal
+from tuneoff.records.store import write_run
+
+SPEC_FILE = "spec.json"
+
+
+def derive_folder(
+    run_dir: Path,
+    spec: RunSpec,
+    *,
+    verdict: Verdict | None = None,
+    versions: Mapping[str, Any] | None = None,
+    environment: Mapping[str, Any] | None = None,
+) -> RunRecord:
+    """Derive the record of an execution's folder, with metrics and seals; writes nothing.
+
+    Raises:
+        ResultsError: the events cannot be read.
+    """
+    log = EventLog(run_dir / FOLDER)
+    record = derive(log, spec, verdict=verdict, versions=versions, environment=environment)
+    flags = list(record.flags)
+    if log.statistics.gaps:
+        first = log.statistics.gaps[0]
+        text = f"lines are missing, first in {first.file} before line {first.line}"
+        flags.append(FlagRecord(name="missing_lines", text=text, count=len(log.statistics.gaps)))
+    record = replace(
+        record,
+        execution_id=run_dir.name,
+        flags=tuple(flags),
+        torn_lines=log.statistics.torn_lines,
+        sealed=seal(run_dir / FOLDER),
+    )
+    return with_metrics(record)
+
+
+def finish_run(
+    run_dir: Path,
+    spec: RunSpec,
+    *,
+    verdict: Verdict | None = None,
+    versions: Mapping[str, Any] | None = None,
+    environment: Mapping[str, Any] | None = None,
+) -> RunRecord:
+    """Derive the record of a finished execution, write it as `run.json` into its folder, and return it.
+
+    Raises:
+        ResultsError: the events cannot be read, or the folder cannot be written.
+    """
+    record = derive_folder(run_dir, spec, verdict=verdict, versions=versions, environment=environment)
+    write_run(run_dir, record)
+    return record
+
+
+def read_spec(run_dir: Path) -> RunSpec:
+    """Return the specification in an execution's folder.
+
+    Raises:
+        ResultsError: it is missing or corrupt.
+    """
+    path = run_dir / SPEC_FILE
+    try:
+        return run_spec_from_json(json.loads(path.read_text()))
+    except OSError as error:
+        raise ResultsError(f"{path} cannot be read: {error.strerror}") from error
+    except (ValueError, KeyError, TypeError) as error:
+        raise ResultsError(f"{path} is corrupt: {error}; remove this execution's folder") from error

@@ -1,0 +1,239 @@
+"""Records: RunRecord ⊃ TrialRecord ⊃ AttemptRecord ⊃ EpochRecord. Frozen, checked at birth, stored as `run.json`.
+
+Times are integers: nanoseconds since the run's start (the start of its deploy step), so that parts sum to their whole exactly.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+import msgspec
+
+from tuneoff.events.schema import STEPS, Charged, Step
+from tuneoff.experiment.spec import RunSpec, run_spec_from_json
+from tuneoff.metrics.values import MetricValue
+
+FORMAT_VERSION = 1  # history: 1 = first
+
+TrialState = Literal["completed", "pruned", "failed", "cancelled", "timed_out"]
+AttemptState = Literal["completed", "pruned", "failed", "cancelled", "timed_out", "superseded"]
+RunStatus = Literal["done", "failed", "timeout", "skipped", "interrupted"]
+
+
+class EpochRecord(msgspec.Struct, frozen=True, gc=False, omit_defaults=True, kw_only=True):
+    """One epoch of one attempt. A struct, not a dataclass: a run may have half a million."""
+
+    epoch: int
+    ended_ns: int  # trained, validated, kept; the report begins
+    train_ns: int
+    validate_ns: int
+    checkpoint_ns: int = 0
+    metrics: dict[str, float | None]  # None: not finite, see `non_finite`
+    reported_ns: int | None = None  # the report returned; None: it never did
+    non_finite: dict[str, str] | None = None
+    saved: bool = False
+
+    def __post_init__(self) -> None:
+        if self.epoch < 1 or self.train_ns < 0 or self.validate_ns < 0 or self.checkpoint_ns < 0:
+            raise ValueError(
+                f"`epoch >= 1` and durations of at least 0 must hold, but got {self.epoch=}, {self.train_ns=}, "
+                f"{self.validate_ns=}, {self.checkpoint_ns=}"
+            )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AttemptRecord:
+    """One try at a trial, in one process on one slot; `slot` and `started_ns` are None if no process ever took it up."""
+
+    attempt: int
+    state: AttemptState
+    cause: str | None = None
+    charged: Charged | None = None
+    ended_by: str = "trial"  # trial | coordinator | supervisor | derivation (nobody saw the end: the last sign of life)
+    uncertainty_ns: int = 0  # of `ended_ns`
+    submitted_ns: int | None = None
+    process: str | None = None  # host:pid:start, the same for all attempts of a process
+    process_role: str | None = None
+    process_started_ns: int | None = None
+    imported_ns: int | None = None  # first attempt of a process only
+    exited_ns: int | None = None  # when the process was seen to be gone, if anybody saw it
+    slot: int | None = None
+    waited_ns: int = 0
+    started_ns: int | None = None
+    loaded_ns: int | None = None
+    ended_ns: int | None = None
+    threads: int | None = None
+    seed: int | None = None
+    device: str | None = None
+    cpu_ns: int | None = None
+    peak_rss_bytes: int | None = None
+    epochs: tuple[EpochRecord, ...] = ()
+
+    def __post_init__(self) -> None:
+        if self.started_ns is not None:
+            if self.slot is None or self.ended_ns is None:
+                raise ValueError(f"a started attempt needs a slot and an end, but got {self.slot=}, {self.ended_ns=}")
+            if self.ended_ns < self.started_ns:
+                raise ValueError(f"`started_ns <= ended_ns` must hold, but got {self.started_ns} and {self.ended_ns}")
+        if self.attempt < 1:
+            raise ValueError(f"attempts are counted from 1, but got {self.attempt}")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TrialRecord:
+    """One trial: its configuration, how it ended, its value, its attempts in order."""
+
+    trial: str
+    configuration: Mapping[str, Any]
+    digest: str
+    state: TrialState
+    cause: str | None = None
+    charged: Charged | None = None
+    framework_id: str | None = None
+    value: float | None = None  # best finite validation value over the epochs of the last attempt, whose checkpoint exists
+    value_epoch: int | None = None
+    tie_loss: float | None = None  # validation loss of that epoch, where the workload gives one
+    stop_epoch: int | None = None  # the losing epoch: a decision to stop fell on its report
+    attempts: tuple[AttemptRecord, ...] = ()
+
+    def __post_init__(self) -> None:
+        if (self.value is None) != (self.value_epoch is None):
+            raise ValueError(f"value and epoch come together, but got {self.value=}, {self.value_epoch=}")
+        if self.state == "failed" and not self.cause:
+            raise ValueError(f"a failed trial needs its cause, but {self.trial!r} has none")
+
+    @property
+    def used_ticket(self) -> bool:
+        """Whether a process took it up, and with it a ticket of the budget."""
+        return any(attempt.started_ns is not None for attempt in self.attempts)
+
+    @property
+    def epochs_trained(self) -> int:
+        """Epochs trained over all attempts."""
+        return sum(len(attempt.epochs) for attempt in self.attempts)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StepRecord:
+    """One lifecycle step's method: called, returned; `ended_ns` is None if it never returned."""
+
+    step: Step
+    started_ns: int
+    ended_ns: int | None
+    error: str | None = None
+    charged: Charged | None = None
+
+    def __post_init__(self) -> None:
+        if self.ended_ns is not None and self.ended_ns < self.started_ns:
+            raise ValueError(f"`started_ns <= ended_ns` must hold, but got {self.started_ns} and {self.ended_ns}")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RefusalRecord:
+    """The framework asked for a trial beyond the budget (`reason`: trials | epochs | wall_clock)."""
+
+    trial: str
+    reason: str
+    refused_ns: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StageRecord:
+    """All timings of one stage of the framework's own work (ask, tell, ...)."""
+
+    name: str
+    count: int
+    total_ns: int
+    min_ns: int
+    max_ns: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BestRecord:
+    """The framework's best trial, with its own value for it, and core's; they agree unless a flag says otherwise."""
+
+    trial: str | None
+    framework_value: float | None
+    known_ns: int
+    core_trial: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TestRecord:
+    """Scores of the best checkpoint on the test split."""
+
+    __test__ = False  # no test class for pytest
+
+    trial: str
+    scores: Mapping[str, float]
+    tested_ns: int
+    checkpoint_sha256: str | None = None
+    device: str = "cpu"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FlagRecord:
+    """Something a reader must know; `count` times."""
+
+    name: str
+    text: str
+    count: int = 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SealedFile:
+    """An event file's name, size and SHA-256 at the end of the run."""
+
+    name: str
+    size_bytes: int
+    sha256: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunRecord:
+    """One execution of a run: what it was, in which environment, and all that happened in it."""
+
+    run_id: str
+    execution_id: str
+    specification: dict[str, Any]  # run_spec_to_json
+    status: RunStatus
+    reason: str | None = None  # why the status is not `done`
+    charged: Charged | None = None
+    started_at: str | None = None  # wall clock, UTC, ISO 8601
+    versions: Mapping[str, Any] = field(default_factory=dict)
+    environment: Mapping[str, Any] = field(default_factory=dict)
+    steps: tuple[StepRecord, ...] = ()
+    trials: tuple[TrialRecord, ...] = ()
+    refusals: tuple[RefusalRecord, ...] = ()
+    stages: tuple[StageRecord, ...] = ()
+    best: BestRecord | None = None
+    test: TestRecord | None = None
+    flags: tuple[FlagRecord, ...] = ()
+    clock_uncertainty_ns: int = 0  # of alignments across hosts; 0: one host
+    events: int = 0
+    torn_lines: int = 0
+    sealed: tuple[SealedFile, ...] = ()
+    metrics: Mapping[str, MetricValue] = field(default_factory=dict)
+    format_version: int = FORMAT_VERSION
+
+    def __post_init__(self) -> None:
+        if self.format_version != FORMAT_VERSION:
+            raise ValueError(f"`format_version == {FORMAT_VERSION}` must hold, but got {self.format_version}")
+        if self.status != "done" and not self.reason:
+            raise ValueError(f"a run that is {self.status} needs its reason, but got none")
+        repeated = [name for name, count in Counter(trial.trial for trial in self.trials).items() if count > 1]
+        if repeated:
+            raise ValueError(f"trial ids must differ, but got repeatedly {', '.join(repeated[:3])}")
+        if any(step.step not in STEPS for step in self.steps):
+            raise ValueError(f"steps must be of {STEPS}, but got {[step.step for step in self.steps]}")
+
+    def run_spec(self) -> RunSpec:
+        """Return the run's specification."""
+        return run_spec_from_json(self.specification)
+
+    def step(self, name: Step) -> StepRecord | None:
+        """Return a step, or None if it was not entered."""
+        return next((step for step in self.steps if step.step == name), None)

@@ -1,0 +1,1 @@
+"""What people read: the comparison's table, and exports for other tools."""

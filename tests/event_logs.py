@@ -1,0 +1,221 @@
+"""Builds event logs in seconds, without processes or clocks, and the two worked examples that serve as oracles."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from tuneoff.events import schema
+from tuneoff.events.schema import Event, Process
+from tuneoff.experiment.identity import configuration_digest
+from tuneoff.experiment.space import Float, SearchSpace
+from tuneoff.experiment.spec import Budget, ExperimentSpec, Objective, RunSpec, Strategy, Workers, WorkloadSpec
+
+SECOND = 1_000_000_000
+BOOT = "boot-1"
+T0 = 1000 * SECOND  # the monotonic reading at second 0 of a log
+
+
+def ns(seconds: float) -> int:
+    return round(seconds * SECOND)
+
+
+def make_spec(
+    *,
+    trials: int = 10,
+    epochs: int = 4,
+    workers: Workers | None = None,
+    objective: Objective | None = None,
+    adapter: str = "serial",
+    sampler: str = "random",
+    pruner: str = "none",
+    seed: int = 0,
+    stops: Mapping[str, int] | None = None,
+    epochs_total: int | None = None,
+    variant: Mapping[str, Any] | None = None,
+) -> RunSpec:
+    return RunSpec(
+        adapter=adapter,
+        adapter_target="m:C",
+        seed=seed,
+        experiment=ExperimentSpec(
+            workload=WorkloadSpec(name="null", target="m:W"),
+            search_space=SearchSpace({"x": Float(low=0.0, high=1.0)}),
+            objective=objective or Objective(metric="validation_accuracy", mode="max"),
+            sampler=Strategy(name=sampler),
+            pruner=Strategy(name=pruner),
+            budget=Budget(trials=trials, epochs_per_trial=epochs, epochs_total=epochs_total),
+            workers=workers or Workers(count=2),
+            stops=dict(stops or {}),
+            variant=dict(variant or {}),
+        ),
+    )
+
+
+class Writer:
+    """One process's events; times are seconds on the log's scale."""
+
+    def __init__(self, role: str, pid: int, started: float, host: str, boot: str, clock_shift: float, execution: str) -> None:
+        self.shift = T0 + ns(clock_shift)
+        self.role = role
+        self.events: list[Event] = []
+        self.process = Process(
+            seq=0,
+            t=ns(started) + self.shift,
+            version=1,
+            role=role,
+            pid=pid,
+            host=host,
+            boot_id=boot,
+            execution_id=execution,
+            anchor_monotonic_ns=self.shift,
+            anchor_wall_ns=1_700_000_000 * SECOND,
+            anchor_width_ns=400,
+            process_started_ns=ns(started) + self.shift,
+        )
+        self.events.append(self.process)
+
+    def add(self, kind: type[Event], at: float, **fields: Any) -> None:
+        self.events.append(kind(seq=len(self.events), t=ns(at) + self.shift, **fields))
+
+    def start(self, trial: str, at: float, slot: int, attempt: int = 1, imported: float | None = None, x: float = 0.5) -> None:
+        self.add(
+            schema.TrialStarted,
+            at,
+            trial=trial,
+            attempt=attempt,
+            slot=slot,
+            configuration={"x": x},
+            digest=configuration_digest({"x": x}),
+            seed=1,
+            threads=1,
+            imported_ns=None if imported is None else ns(imported) + self.shift,
+        )
+
+    def epoch(
+        self,
+        trial: str,
+        epoch: int,
+        at: float,
+        value: float | None = 0.5,
+        *,
+        reported: float | None,
+        stop: bool = False,
+        **more: Any,
+    ) -> None:
+        fields: dict[str, Any] = {"train_ns": 0, "validate_ns": 0, "metrics": {"validation_accuracy": value}, **more}
+        self.add(schema.Epoch, at, trial=trial, epoch=epoch, **fields)
+        if reported is not None:
+            self.add(schema.Reported, reported, trial=trial, epoch=epoch, stop=stop, attempt=fields.get("attempt", 1))
+
+    def end(self, trial: str, at: float, state: schema.EndState, epochs: int, **more: Any) -> None:
+        self.add(schema.TrialEnded, at, trial=trial, state=state, epochs=epochs, **more)
+
+
+class Log:
+    """A run's event files."""
+
+    def __init__(self, execution: str = "run1-abc") -> None:
+        self.execution = execution
+        self.writers: list[Writer] = []
+        self.coordinator = self.process("coordinator", -1.0)
+
+    def process(
+        self, role: str, started: float, *, host: str = "h", boot: str = BOOT, clock_shift: float = 0.0, pid: int | None = None
+    ) -> Writer:
+        writer = Writer(role, pid or 100 + len(self.writers), started, host, boot, clock_shift, self.execution)
+        self.writers.append(writer)
+        return writer
+
+    def step(self, name: schema.Step, start: float, end: float | None, **more: Any) -> None:
+        self.coordinator.add(schema.StepStarted, start, step=name)
+        if end is not None:
+            self.coordinator.add(schema.StepEnded, end, step=name, **more)
+
+    def submit(self, trial: str, at: float, attempt: int = 1, x: float = 0.5) -> None:
+        self.coordinator.add(schema.TrialSubmitted, at, trial=trial, attempt=attempt, configuration={"x": x})
+
+    def pairs(self, order: Iterable[int] | None = None) -> list[tuple[Process, Event]]:
+        writers = self.writers if order is None else [self.writers[index] for index in order]
+        return [(writer.process, event) for writer in writers for event in writer.events]
+
+    def save(self, folder: Path) -> Path:
+        folder.mkdir(parents=True, exist_ok=True)
+        for writer in self.writers:
+            path = folder / f"{writer.role}-{writer.process.pid}-{writer.process.t}.jsonl"
+            path.write_bytes(b"".join(msgspec.json.encode(event) + b"\n" for event in writer.events))
+        return folder
+
+
+def example_a() -> tuple[Log, RunSpec]:
+    """Worked example A: two long-lived workers, no overhead, one trial pruned."""
+    log = Log()
+    log.step("deploy", 0, 10)
+    log.step("setup", 10, 11)
+    log.step("trial", 11, 163)
+    for trial, at in (("1", 12.0), ("2", 12.0), ("3", 112.0)):
+        log.submit(trial, at, x=float(trial) / 10)
+    first, second = log.process("worker", 12), log.process("worker", 12)
+    first.start("1", 12, slot=0, x=0.1)
+    for epoch in range(1, 5):
+        first.epoch("1", epoch, 12 + 25 * epoch, [0.5, 0.9, 0.8, 0.95][epoch - 1], reported=12 + 25 * epoch)
+    first.end("1", 112, "completed", 4)
+    second.start("2", 12, slot=1, x=0.2)
+    for epoch in range(1, 5):
+        second.epoch("2", epoch, 12 + 15 * epoch, 0.6 + epoch / 100, reported=12 + 15 * epoch)
+    second.end("2", 72, "completed", 4)
+    first.start("3", 112, slot=0, x=0.3)
+    for epoch in range(1, 3):
+        first.epoch("3", epoch, 112 + 25 * epoch, 0.1, reported=112 + 25 * epoch, stop=epoch == 2)
+    first.end("3", 162, "pruned", 2)
+    log.step("collect", 163, 164)
+    log.coordinator.add(schema.BestKnown, 164, trial="1", value=0.95)
+    log.step("test", 164, 170)
+    log.coordinator.add(schema.Tested, 169, trial="1", scores={"test_accuracy": 0.93})
+    log.step("metrics", 170, 171)
+    log.step("undeploy", 171, 176)
+    return log, make_spec(trials=3)
+
+
+def example_b() -> tuple[Log, RunSpec]:
+    """Worked example B: a process per trial, a failure and its retry, a late stop by kill."""
+    log = Log()
+    log.step("deploy", 0, 5)
+    log.step("setup", 5, 5.5)
+    log.step("trial", 5.5, 43)
+    log.submit("1", 6, x=0.1)
+    log.submit("2", 6, x=0.2)
+    log.submit("2", 10, attempt=2, x=0.2)
+    log.submit("3", 30, x=0.3)
+    one = log.process("trial", 6)
+    one.start("1", 8, slot=0, imported=7.5, x=0.1)
+    for epoch in range(1, 5):
+        one.epoch("1", epoch, 8 + 5 * epoch - 0.5, 0.7 + epoch / 100, reported=8 + 5 * epoch)
+    one.end("1", 28, "completed", 4)
+    failed = log.process("trial", 6)
+    failed.start("2", 8, slot=1, imported=7, x=0.2)
+    failed.end("2", 9, "failed", 0, cause="OSError: load", charged="infrastructure")
+    retried = log.process("trial", 10)
+    retried.start("2", 12, slot=1, attempt=2, imported=11, x=0.2)
+    for epoch in range(1, 5):
+        retried.epoch("2", epoch, 12 + 5 * epoch, 0.6, reported=12 + 5 * epoch, attempt=2)
+    retried.end("2", 32, "completed", 4, attempt=2)
+    late = log.process("trial", 30)
+    late.start("3", 32, slot=0, imported=31, x=0.3)
+    late.epoch("3", 1, 36, 0.2, reported=36)
+    late.epoch("3", 2, 40, 0.2, reported=40)
+    coordinator = log.coordinator
+    coordinator.add(schema.StopDecided, 40, trial="3", epoch=2)
+    coordinator.add(schema.TrialEnded, 43, trial="3", state="pruned", epochs=2, by="coordinator")
+    for trial, at in (("1", 29), ("2", 9), ("2", 33), ("3", 43)):
+        coordinator.add(schema.Stage, at, name="exit", duration_ns=0, trial=trial)
+    log.step("collect", 43, 44)
+    coordinator.add(schema.BestKnown, 44, trial="1", value=0.74)
+    log.step("test", 44, 48)
+    coordinator.add(schema.Tested, 47, trial="1", scores={"test_accuracy": 0.75})
+    log.step("metrics", 48, 49)
+    log.step("undeploy", 49, 52)
+    return log, make_spec(trials=3)
