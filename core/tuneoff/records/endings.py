@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from tuneoff.events.schema import Charged, EndState
+from tuneoff.events.schema import Charged
 from tuneoff.records.collect import Collected, Execution, Key
 from tuneoff.records.model import TrialState
 from tuneoff.records.timeline import Timeline
@@ -90,35 +90,36 @@ def _observed(found: Collected, timeline: Timeline, key: Key) -> Ending | None:
     kill = timeline.first(found.killed.get(key, ()))
     end = timeline.first(found.observed_ends.get(key, ()))
     death = timeline.first(found.died.get(key, ()))
-    if end is None and death is None and kill is None:
-        return None
-    state: EndState = "failed"
-    by, uncertainty, cpu_ns, rss = "coordinator", 0, None, None
     if end is not None:
-        event, at = end.event, timeline.seen_at(end)
-        state, cause, charged, by, uncertainty = event.state, event.cause, event.charged, event.by, event.uncertainty_ns
-        cpu_ns, rss = event.cpu_ns, event.peak_rss_bytes
-        if cause is None and death is not None:
-            cause, charged = death.event.cause, charged or _charged_by_exit(death.event.exit_code)
+        noted = end.event
+        state, cause, charged, by, ended_ns = noted.state, noted.cause, noted.charged, noted.by, timeline.seen_at(end)
     elif death is not None:
-        at, cause = timeline.seen_at(death), death.event.cause
-        charged = _charged_by_exit(death.event.exit_code)
-    if kill is not None and (end is None or state == "failed"):
-        cause, charged = kill.event.cause, kill.event.charged
-        if end is None and death is None:
-            at, by = timeline.seen_at(kill), "supervisor"
+        state, cause, charged, by, ended_ns = "failed", None, None, "coordinator", timeline.seen_at(death)
+    elif kill is not None:
+        state, cause, charged, by, ended_ns = "failed", None, None, "supervisor", timeline.seen_at(kill)
+    else:
+        return None
     if state == "failed":
-        cause, charged = cause or DIED, charged or "infrastructure"
+        if kill is not None:
+            cause, charged = kill.event.cause, kill.event.charged
+        elif death is not None:
+            cause, charged = cause or death.event.cause, charged or _charge(death.event.exit_code)
+        cause, charged = cause or "failed without a cause", charged or "infrastructure"
     return Ending(
         state=_timed_out(state, cause),
-        ended_ns=at,
+        ended_ns=ended_ns,
         cause=cause,
         charged=charged,
         by=by,
-        uncertainty_ns=uncertainty,
-        cpu_ns=cpu_ns,
-        peak_rss_bytes=rss,
+        uncertainty_ns=end.event.uncertainty_ns if end is not None else 0,
+        cpu_ns=end.event.cpu_ns if end is not None else None,
+        peak_rss_bytes=end.event.peak_rss_bytes if end is not None else None,
     )
+
+
+def _charge(exit_code: int | None) -> Charged:
+    """An exit code is the trial's own doing; a signal (negative) may come from anywhere."""
+    return "workload" if exit_code is not None and exit_code >= 0 else "infrastructure"
 
 
 def _timed_out(state: TrialState, cause: str | None) -> TrialState:

@@ -44,6 +44,11 @@ def write_file(path: Path, content: Iterable[bytes]) -> None:
         raise ResultsError(f"{path} cannot be written: {error.strerror}; free space or choose another --output") from error
 
 
+def write_bytes(path: Path, content: bytes) -> None:
+    """Replace a small file in one step, as `write_file` does."""
+    write_file(path, (content,))
+
+
 def write_run(run_dir: Path, record: RunRecord) -> Path:
     """Write a run's record into its folder and return the path.
 
