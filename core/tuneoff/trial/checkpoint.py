@@ -11,9 +11,11 @@ from pathlib import Path
 from typing import Any
 
 from tuneoff.errors import CheckpointError
+from tuneoff.experiment.identity import canonical_json
 from tuneoff.workload import StateTensor
 
 FOLDER = "checkpoints"
+_KEY = "tuneoff"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,7 +47,8 @@ def write_checkpoint(
 
     path.parent.mkdir(parents=True, exist_ok=True)
     temporary = path.with_suffix(f".{os.getpid()}.tmp")
-    metadata = {**texts, "tuneoff.epoch": str(epoch), "tuneoff.configuration": json.dumps(dict(configuration))}
+    # one key: the format keeps several in an order that differs from file to file, and equal content must be equal bytes
+    metadata = {_KEY: canonical_json({"texts": dict(texts), "epoch": epoch, "configuration": dict(configuration)})}
     arrays = {name: np.frombuffer(t.data, _NAMES[t.dtype]).reshape(t.shape) for name, t in tensors.items()}
     save_file(arrays, str(temporary), metadata)
     os.replace(temporary, path)
@@ -67,9 +70,8 @@ def read_checkpoint(path: Path) -> Checkpoint:
             for name, array in load(content).items()
         }
         header = json.loads(content[8 : 8 + int.from_bytes(content[:8], "little")])
-        texts = dict(header["__metadata__"])
-        epoch = int(texts.pop("tuneoff.epoch"))
-        texts.pop("tuneoff.configuration")
+        stored = json.loads(header["__metadata__"][_KEY])
+        texts, epoch = stored["texts"], int(stored["epoch"])
     except (OSError, SafetensorError, ValueError, KeyError) as error:
         raise CheckpointError(
             f"a checkpoint must be readable, but {path} is not: {error}; run the trial again"

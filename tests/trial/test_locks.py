@@ -1,0 +1,77 @@
+"""Slots and tickets across processes."""
+
+from __future__ import annotations
+
+import multiprocessing
+from pathlib import Path
+
+import pytest
+
+from tuneoff.trial.locks import Slots, Tickets
+
+
+def test_a_slot_is_held_by_one_holder_and_the_preferred_one_comes_first(tmp_path: Path) -> None:
+    first, second = Slots(tmp_path, 2), Slots(tmp_path, 2)
+    assert first.take(preferred=1)[0] == 1
+    assert second.take(preferred=1)[0] == 0
+    with pytest.raises(TimeoutError, match="no free slot of 2"):
+        Slots(tmp_path, 2).take(timeout_seconds=0.01)
+    first.free(1)
+    assert Slots(tmp_path, 2).take()[0] == 1
+
+
+def _hold(folder: str, ready, leave) -> None:  # type: ignore[no-untyped-def]
+    Slots(folder, 1).take()
+    ready.set()
+    leave.wait()
+
+
+def test_a_killed_holder_frees_its_slot(tmp_path: Path) -> None:
+    spawn = multiprocessing.get_context("spawn")
+    ready, leave = spawn.Event(), spawn.Event()
+    holder = spawn.Process(target=_hold, args=(str(tmp_path), ready, leave))
+    holder.start()
+    assert ready.wait(30)
+    slots = Slots(tmp_path, 1)
+    with pytest.raises(TimeoutError):
+        slots.take(timeout_seconds=0.01)
+    holder.kill()
+    holder.join()
+    assert slots.take(timeout_seconds=5)[0] == 0
+
+
+def _take_all(path: str, taken) -> None:  # type: ignore[no-untyped-def]
+    tickets = Tickets(path, 200)
+    numbers = []
+    while (number := tickets.take()) is not None:
+        numbers.append(number)
+    taken.put(numbers)
+
+
+def test_concurrent_takers_share_the_tickets_exactly(tmp_path: Path) -> None:
+    spawn = multiprocessing.get_context("spawn")
+    taken = spawn.Queue()
+    takers = [spawn.Process(target=_take_all, args=(str(tmp_path / "tickets"), taken)) for _ in range(3)]
+    for taker in takers:
+        taker.start()
+    numbers = [number for _ in takers for number in taken.get(timeout=60)]
+    for taker in takers:
+        taker.join()
+    assert sorted(numbers) == list(range(200))
+
+
+def test_the_first_ticket_tells_when_the_budget_was_first_used(tmp_path: Path) -> None:
+    tickets = Tickets(tmp_path / "tickets", 2)
+    assert tickets.first_ns is None
+    tickets.take()
+    first = tickets.first_ns
+    tickets.take()
+    assert first is not None
+    assert tickets.first_ns == first
+    assert tickets.taken == 2
+
+
+def test_no_limit_means_no_file_content(tmp_path: Path) -> None:
+    tickets = Tickets(tmp_path / "tickets", None)
+    assert [tickets.take() for _ in range(3)] == [0, 0, 0]
+    assert tickets.taken == 0

@@ -1,0 +1,132 @@
+"""run_trial: budget, events, decisions, faults."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+
+from trial_runs import events_of, trial_context
+from tuneoff.events import schema
+from tuneoff.trial.checkpoint import checkpoint_path, read_checkpoint
+from tuneoff.trial.context import TrialContext
+from tuneoff.trial.run_trial import Decision, TrialOutcome, run_trial
+
+
+def go_on(epoch: int, metrics: Mapping[str, float]) -> Decision:
+    return Decision.CONTINUE
+
+
+def run(context: TrialContext, trial: str = "t0", x: float = 0.6, report=go_on, **more) -> TrialOutcome:  # type: ignore[no-untyped-def]
+    return run_trial(context, trial, {"x": x}, report, **more)
+
+
+def test_a_trial_logs_every_stage_once_and_in_order(tmp_path: Path) -> None:
+    outcome = run(trial_context(tmp_path))
+    assert outcome == TrialOutcome(state="completed", epochs=3, value=0.6 / 3, best_epoch=3)
+    kinds = [type(event).__name__ for event in events_of(tmp_path)]
+    assert kinds == ["Process", "TrialStarted", "TrialLoaded", *["Epoch", "Reported"] * 3, "TrialEnded"]
+    assert [event.seq for event in events_of(tmp_path)] == list(range(len(kinds)))
+
+
+def test_the_value_is_the_best_epoch_and_its_checkpoint_is_kept(tmp_path: Path) -> None:
+    outcome = run(trial_context(tmp_path, workload_options={"rises": True}))
+    assert (outcome.value, outcome.best_epoch) == (0.6, 1)
+    checkpoint = read_checkpoint(checkpoint_path(tmp_path, "t0"))
+    assert checkpoint.epoch == 1
+    assert checkpoint.texts == {"note": "curve"}
+    assert [epoch.saved for epoch in events_of(tmp_path, schema.Epoch)] == [True, False, False]
+
+
+def test_no_more_trials_than_tickets_run_whatever_the_framework_asks_for(tmp_path: Path) -> None:
+    context = trial_context(tmp_path, trials=2)
+    states = [run(context, f"t{number}").state for number in range(4)]
+    assert states == ["completed", "completed", "refused", "refused"]
+    assert [(event.trial, event.reason) for event in events_of(tmp_path, schema.Refused)] == [("t2", "trials"), ("t3", "trials")]
+
+
+def test_a_retry_uses_the_ticket_of_its_trial(tmp_path: Path) -> None:
+    context = trial_context(tmp_path, trials=1)
+    assert run(context, "t0").state == "completed"
+    assert run(context, "t0", attempt=2).state == "completed"
+    assert [event.attempt for event in events_of(tmp_path, schema.TrialStarted)] == [1, 2]
+
+
+def test_the_budget_of_epochs_ends_a_trial_between_epochs(tmp_path: Path) -> None:
+    context = trial_context(tmp_path, epochs_total=4)
+    assert [run(context, f"t{number}").state for number in range(2)] == ["completed", "cancelled"]
+    assert len(list(events_of(tmp_path, schema.Epoch))) == 4
+
+
+def test_the_wall_clock_budget_refuses_trials_and_cancels_running_ones(tmp_path: Path) -> None:
+    context = trial_context(tmp_path, wall_clock_seconds=0.0)
+    assert run(context, "t0").state in ("refused", "cancelled")
+    assert run(context, "t1").state == "refused"
+
+
+def test_a_stop_after_an_earlier_epoch_is_a_pruned_trial(tmp_path: Path) -> None:
+    outcome = run(trial_context(tmp_path), report=lambda epoch, _: Decision.STOP if epoch == 2 else Decision.CONTINUE)
+    assert (outcome.state, outcome.epochs) == ("pruned", 2)
+
+
+def test_a_stop_at_the_last_epoch_is_a_completed_trial(tmp_path: Path) -> None:
+    outcome = run(trial_context(tmp_path), report=lambda epoch, _: Decision.STOP if epoch == 3 else Decision.CONTINUE)
+    assert (outcome.state, outcome.epochs) == ("completed", 3)
+
+
+@pytest.mark.parametrize(("epoch", "state"), [(2, "pruned"), (3, "completed")])
+def test_system_exit_inside_report_is_a_stop_and_is_raised_again(tmp_path: Path, epoch: int, state: str) -> None:
+    def report(now: int, metrics: Mapping[str, float]) -> Decision:
+        if now == epoch:
+            raise SystemExit(0)
+        return Decision.CONTINUE
+
+    with pytest.raises(SystemExit):
+        run(trial_context(tmp_path), report=report)
+    (end,) = events_of(tmp_path, schema.TrialEnded)
+    assert (end.state, end.epochs) == (state, epoch)
+
+
+def test_a_fault_of_report_is_charged_to_the_framework_and_raised_again(tmp_path: Path) -> None:
+    def report(now: int, metrics: Mapping[str, float]) -> Decision:
+        raise ConnectionError("storage is gone")
+
+    with pytest.raises(ConnectionError):
+        run(trial_context(tmp_path), report=report)
+    (end,) = events_of(tmp_path, schema.TrialEnded)
+    assert (end.state, end.charged, end.cause) == ("failed", "framework", "report failed: ConnectionError: storage is gone")
+
+
+@pytest.mark.parametrize(
+    ("options", "configuration", "cause"),
+    [
+        ({}, {"x": 0.5, "fail": "load"}, "ValueError: no data"),
+        ({"nan_at": 2}, {"x": 0.5}, "loss must be a finite number, but epoch 2 gave nan"),
+        ({"memory_error_at": 2}, {"x": 0.5}, "out of memory"),
+    ],
+)
+def test_a_fault_of_the_workload_is_a_failed_trial_with_its_cause(
+    tmp_path: Path, options: dict[str, int], configuration: dict[str, object], cause: str
+) -> None:
+    context = trial_context(tmp_path, workload_options=options)
+    outcome = run_trial(context, "t0", configuration, go_on)
+    assert (outcome.state, outcome.cause) == ("failed", cause)
+    (end,) = events_of(tmp_path, schema.TrialEnded)
+    assert (end.charged, end.cause) == ("workload", cause)
+    assert run(context, "t1", 0.4).state == ("failed" if options else "completed")
+
+
+def test_a_metric_that_is_not_finite_is_stored_as_null_with_its_text(tmp_path: Path) -> None:
+    run(trial_context(tmp_path, workload_options={"nan_at": 1}))
+    (epoch,) = events_of(tmp_path, schema.Epoch)
+    assert epoch.metrics == {"train_loss": 1.2, "loss": None}
+    assert epoch.non_finite == {"loss": "nan"}
+
+
+def test_seeds_depend_on_the_configuration_and_not_on_the_order(tmp_path: Path) -> None:
+    context = trial_context(tmp_path)
+    for trial, x in (("t0", 0.1), ("t1", 0.2), ("t2", 0.1)):
+        run(context, trial, x)
+    first, second, third = (event.seed for event in events_of(tmp_path, schema.TrialStarted))
+    assert first == third != second

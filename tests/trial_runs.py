@@ -1,0 +1,77 @@
+"""A run folder and small workloads for tests of the trial, without any framework."""
+
+from __future__ import annotations
+
+import os
+import struct
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any, ClassVar
+
+from tuneoff.events import schema
+from tuneoff.events.reader import EventLog
+from tuneoff.experiment.space import Float, SearchSpace
+from tuneoff.trial.context import TrialContext
+from tuneoff.workload import Configuration, Mode, Scores, StateTensor, TrialSeeds, Workload
+
+
+class Curve(Workload):
+    """Loss = x / epoch; keeps state, so that checkpoints are written. `nan_at`: the epoch whose loss is not a number."""
+
+    name = "curve"
+    metrics: ClassVar[Mapping[str, Mode]] = {"loss": "min"}
+    default_metric = "loss"
+    default_epochs = 3
+
+    @classmethod
+    def default_space(cls) -> SearchSpace:
+        return SearchSpace({"x": Float(low=0.0, high=1.0)})
+
+    def load(self, configuration: Configuration, seeds: TrialSeeds) -> None:
+        if configuration.get("fail") == "load":
+            raise ValueError("no data\nsecond line")
+        self.x, self.epoch = float(configuration["x"]), 0
+
+    def train_epoch(self, epoch: int) -> Mapping[str, float]:
+        self.epoch = epoch
+        if self.options.get("memory_error_at") == epoch:
+            raise MemoryError
+        return {"train_loss": 2 * self.x}
+
+    def validate(self) -> Mapping[str, float]:
+        if self.options.get("nan_at") == self.epoch:
+            return {"loss": float("nan")}
+        rises = self.options.get("rises", False)
+        return {"loss": self.x * self.epoch if rises else self.x / self.epoch}
+
+    def state_dict(self) -> tuple[Mapping[str, StateTensor], Mapping[str, str]]:
+        return {"x": StateTensor(dtype="F64", shape=(1,), data=struct.pack("<d", self.x))}, {"note": "curve"}
+
+    def load_state_dict(self, tensors: Mapping[str, StateTensor], texts: Mapping[str, str]) -> None:
+        (self.x,) = struct.unpack("<d", tensors["x"].data)
+
+    def test(self) -> Scores:
+        return Scores(values={"test_loss": self.x})
+
+
+def trial_context(run_dir: Path, **changes: Any) -> TrialContext:
+    """Return a written context; the execution id is unique per call, since a process keeps one state per execution."""
+    values: dict[str, Any] = {
+        "run_dir": str(run_dir),
+        "execution_id": f"test-{os.urandom(4).hex()}",
+        "workload": "trial_runs:Curve",
+        "metric": "loss",
+        "mode": "min",
+        "epochs": 3,
+        "trials": 10,
+    }
+    context = TrialContext(**{**values, **changes})
+    context.write()
+    return context
+
+
+def events_of(run_dir: Path, kind: type[schema.Event] = schema.Event) -> Iterator[Any]:
+    """Yield the events of a run folder in time order, of one kind or all."""
+    for _, event in EventLog(run_dir / "events").merged():
+        if isinstance(event, kind):
+            yield event
