@@ -1,0 +1,96 @@
+"""What runs leave behind is found and removed, by the run's end, the guardian, or the next command."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+from tuneoff.lifecycle.context import remember
+from tuneoff.supervisor.guardian import Guardian
+from tuneoff.supervisor.leftovers import RESULTS_MARK, clean_execution, clean_results, remembered
+from tuneoff.supervisor.processes import is_alive
+
+WAIT = "import sys; print('up', flush=True); sys.stdin.read()"
+
+
+def marked_child(results: Path) -> subprocess.Popen[str]:
+    child = subprocess.Popen(
+        [sys.executable, "-c", WAIT],
+        env={**os.environ, RESULTS_MARK: str(results.resolve())},
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+    assert child.stdout is not None
+    child.stdout.readline()
+    return child
+
+
+def unfinished_execution(results: Path) -> tuple[Path, Path]:
+    execution = results / "runs" / "r" / "e"
+    execution.mkdir(parents=True)
+    temporary = results.parent / "temporary"
+    remember(execution, "folder", str(temporary))
+    temporary.mkdir()
+    (temporary / "socket").touch()
+    return execution, temporary
+
+
+def test_a_torn_line_of_the_list_is_passed_over(tmp_path: Path) -> None:
+    execution, temporary = unfinished_execution(tmp_path / "results")
+    with (execution / "leftovers.jsonl").open("a") as file:
+        file.write('{"kind": "fol')
+    assert remembered(execution) == [("folder", str(temporary))]
+    assert clean_execution(execution) == []
+    assert not temporary.exists()
+
+
+def test_the_next_command_ends_marked_processes_and_cleans_unfinished_executions(tmp_path: Path) -> None:
+    results = tmp_path / "results"
+    _, temporary = unfinished_execution(results)
+    child, other = marked_child(results), marked_child(tmp_path / "other")
+    try:
+        assert clean_results(results) == [child.pid]
+        assert not temporary.exists()
+        assert is_alive(other.pid)
+    finally:
+        for process in (child, other):
+            process.kill()
+            process.communicate()
+
+
+def test_a_finished_execution_is_left_alone(tmp_path: Path) -> None:
+    execution, temporary = unfinished_execution(tmp_path / "results")
+    (execution / "run.json").touch()
+    clean_results(tmp_path / "results")
+    assert temporary.exists()
+
+
+def test_the_guardian_cleans_when_its_pipe_ends_without_a_goodbye(tmp_path: Path) -> None:
+    results = tmp_path / "results"
+    _, temporary = unfinished_execution(results)
+    child = marked_child(results)
+    guardian = Guardian(results)
+    assert guardian._process.stdin is not None
+    guardian._process.stdin.close()  # what the kernel does when tuneoff is killed
+    guardian._process.wait(20)
+    assert child.wait(5) == -9
+    assert not temporary.exists()
+    child.communicate()
+
+
+def test_a_dismissed_guardian_touches_nothing(tmp_path: Path) -> None:
+    results = tmp_path / "results"
+    _, temporary = unfinished_execution(results)
+    child = marked_child(results)
+    started = time.monotonic()
+    Guardian(results).dismiss()
+    assert time.monotonic() - started < 20
+    assert is_alive(child.pid)
+    assert temporary.exists()
+    child.kill()
+    child.communicate()

@@ -1,0 +1,127 @@
+"""Limits on trials and the ends that the supervisor writes."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from trial_runs import events_of
+from tuneoff import clock
+from tuneoff.events import schema
+from tuneoff.events.writer import EventWriter, process_started_ns
+from tuneoff.experiment.space import Float, SearchSpace
+from tuneoff.experiment.spec import (
+    Budget,
+    ExperimentSpec,
+    Objective,
+    RunSpec,
+    Strategy,
+    Timeouts,
+    Workers,
+    WorkloadSpec,
+)
+from tuneoff.supervisor import watch
+from tuneoff.supervisor.prepare import Execution
+from tuneoff.supervisor.tracker import OpenAttempt, Tracker
+from tuneoff.supervisor.watch import TrialWatch
+from tuneoff.trial.faults import kill_cause
+
+ALLOCATE = "import sys; block = bytearray(80_000_000); print('up', flush=True); sys.stdin.read()"
+
+
+def experiment(**timeouts: float) -> ExperimentSpec:
+    return ExperimentSpec(
+        workload=WorkloadSpec(name="curve", target="trial_runs:Curve"),
+        search_space=SearchSpace({"x": Float(low=0.0, high=1.0)}),
+        objective=Objective(metric="loss", mode="min"),
+        sampler=Strategy(name="random"),
+        pruner=Strategy(name="none"),
+        budget=Budget(trials=4, epochs_per_trial=3),
+        workers=Workers(count=1),
+        timeouts=Timeouts(**timeouts),
+    )
+
+
+@pytest.fixture
+def process() -> Iterator[subprocess.Popen[str]]:
+    child = subprocess.Popen([sys.executable, "-c", ALLOCATE], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    assert child.stdout is not None
+    child.stdout.readline()
+    yield child
+    child.kill()
+    child.communicate()
+
+
+def watched(tmp_path: Path, pid: int, *, memory: int | None = None, **timeouts: float) -> tuple[TrialWatch, Tracker]:
+    spec = experiment(**timeouts)
+    run = RunSpec(experiment=spec, adapter="serial", adapter_target="x:Y")
+    execution = Execution(spec=run, execution_id="e", folder=tmp_path)
+    writer = EventWriter(tmp_path, "e", "supervisor")
+    tracker = Tracker(experiment=spec, run_id="r")
+    now = clock.monotonic_ns()
+    tracker.open["t0", 1] = OpenAttempt(
+        trial="t0",
+        attempt=1,
+        pid=pid,
+        process_started_ns=process_started_ns(pid),
+        started_ns=now - 10_000_000_000,
+        last_event_ns=now - 5_000_000_000,
+        slot=0,
+    )
+    return TrialWatch(execution, writer, memory, []), tracker
+
+
+@pytest.mark.parametrize(
+    ("limits", "cause"),
+    [
+        ({"trial_seconds": 9.0}, "timed out: longer than 9 s"),
+        ({"silence_seconds": 4.0}, "timed out: silent for 4 s"),
+        ({"memory": 50_000_000}, "out of memory: more than 50 MB (watchdog)"),
+    ],
+)
+def test_a_trial_over_a_limit_is_killed_after_a_note(
+    tmp_path: Path, process: subprocess.Popen[str], limits: dict[str, Any], cause: str
+) -> None:
+    trial_watch, tracker = watched(tmp_path, process.pid, **limits)
+    trial_watch.look(tracker)
+    assert process.wait(5) == -9
+    assert kill_cause(tmp_path, "t0", 1) == cause
+    (killed,) = events_of(tmp_path, schema.TrialKilled)
+    assert (killed.trial, killed.cause, killed.charged) == ("t0", cause, "workload")
+
+
+def test_a_trial_within_its_limits_is_left_alone(tmp_path: Path, process: subprocess.Popen[str]) -> None:
+    trial_watch, tracker = watched(tmp_path, process.pid, trial_seconds=100.0, silence_seconds=100.0, memory=10**9)
+    trial_watch.look(tracker)
+    assert process.poll() is None
+    assert kill_cause(tmp_path, "t0", 1) is None
+
+
+@pytest.mark.parametrize(
+    ("epochs", "stop_epoch", "state"), [(1, None, "failed"), (3, None, "completed"), (2, 2, "pruned"), (3, 2, "completed")]
+)
+def test_the_end_of_a_dead_trial_is_written_once_it_has_settled(
+    tmp_path: Path,
+    process: subprocess.Popen[str],
+    monkeypatch: pytest.MonkeyPatch,
+    epochs: int,
+    stop_epoch: int | None,
+    state: str,
+) -> None:
+    monkeypatch.setattr(watch, "SETTLE_NS", 0)
+    trial_watch, tracker = watched(tmp_path, process.pid)
+    attempt = tracker.open["t0", 1]
+    attempt.epochs, attempt.stop_epoch = epochs, stop_epoch
+    os.kill(process.pid, 9)
+    process.wait()
+    trial_watch.look(tracker)
+    assert list(events_of(tmp_path, schema.TrialEnded)) == []
+    trial_watch.look(tracker)
+    (end,) = events_of(tmp_path, schema.TrialEnded)
+    assert (end.state, end.epochs, end.by) == (state, epochs, "supervisor")
