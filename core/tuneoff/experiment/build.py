@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any, TypeVar
 
 from tuneoff import registry
-from tuneoff.errors import ExperimentError
+from tuneoff.errors import ExperimentError, PluginError, TuneoffError
 from tuneoff.experiment import spec
 from tuneoff.experiment.identity import canonical_json, configuration_digest
 from tuneoff.experiment.load import MatrixFile, Variant
@@ -38,8 +38,8 @@ def _build(path: str, variant: Variant, samplers: frozenset[str], pruners: froze
     file = variant.file
     where = f"{path} ({variant.label})" if variant.values else path
     workload_type = _at(where, "workload", lambda: registry.workload_class(file.workload.name))
-    workload = _at(where, "workload.options", lambda: workload_type(file.workload.options))
-    space = _at(where, "search_space", lambda: _space(file, workload))
+    workload = _at(where, "workload.options", lambda: _ask(file, lambda: workload_type(file.workload.options)))
+    space = _at(where, "search_space", lambda: _ask(file, lambda: _space(file, workload)))
     epochs = file.budget.epochs_per_trial or workload_type.default_epochs
     sampler = _at(where, "sampler", lambda: check_sampler(_strategy(file.sampler), samplers))
     pruner = _at(where, "pruner", lambda: check_pruner(_strategy(file.pruner), epochs, pruners))
@@ -77,6 +77,17 @@ def _at(where: str, key: str, action: Callable[[], T]) -> T:
         return action()
     except ExperimentError as error:
         raise type(error)(f"{where}: {key}: {error}") from error
+
+
+def _ask(file: ExperimentFile, action: Callable[[], T]) -> T:
+    """Return what a workload's code returns; a fault in it is the plugin's, and one line."""
+    try:
+        return action()
+    except TuneoffError:
+        raise
+    except Exception as error:  # a plugin's own code may fail in any way
+        cause = " ".join(f"{type(error).__name__}: {error}".split())
+        raise PluginError(f"workload {file.workload.name!r} fails on the experiment instead of refusing it: {cause}") from error
 
 
 def _strategy(part: Any) -> spec.Strategy:

@@ -10,10 +10,10 @@ from typing import Any
 from pydantic import ValidationError
 
 from tuneoff.errors import ExperimentError
-from tuneoff.experiment.include import NAMED, named, read_merged
+from tuneoff.experiment.include import read_merged
 from tuneoff.experiment.part import one_line
 from tuneoff.experiment.schema import AdapterPart, AnalysisPart, ExperimentFile
-from tuneoff.experiment.variants import expand, without
+from tuneoff.experiment.variants import expand, put, without
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,7 +44,7 @@ class MatrixFile:
 
 
 def load_matrix(path: Path | str, overrides: Mapping[str, Any] | None = None) -> MatrixFile:
-    """Read, merge, expand and check a file; `overrides` replace top-level keys and the axes that vary them.
+    """Read, merge, expand and check a file; `overrides` (dotted keys) replace values and the axes that vary them.
 
     Raises:
         ExperimentError: one line with the file, the place, the rule, the value, and where it is not plain the way out.
@@ -53,7 +53,8 @@ def load_matrix(path: Path | str, overrides: Mapping[str, Any] | None = None) ->
     try:
         if overrides:
             content = without(content, overrides)
-            content |= {key: named(value) if key in NAMED else value for key, value in overrides.items()}
+            for key, value in overrides.items():
+                put(content, key, value)
         variants = tuple(_check(values, variant) for values, variant in expand(content))
         _check_used(variants)
     except ExperimentError as error:

@@ -25,6 +25,7 @@ _RULES = {
     "too_short": "must not be empty",
     "string_too_short": "must not be empty",
     "finite_number": "must be finite",
+    "string_pattern_mismatch": "must be letters, digits, `.`, `_` and `-` after a letter or digit",
     "union_tag_not_found": "needs a `type`: float, int, categorical, ordered or constant",
 }
 _BOUNDS = {
@@ -32,6 +33,7 @@ _BOUNDS = {
     "greater_than_equal": ("ge", "at least"),
     "less_than": ("lt", "less than"),
     "less_than_equal": ("le", "at most"),
+    "string_too_long": ("max_length", "no longer than"),
 }
 
 
@@ -87,7 +89,7 @@ def _rule(details: ErrorDetails) -> str:
         return _RULES[kind]
     if kind in _BOUNDS:
         name, words = _BOUNDS[kind]
-        rule = f"must be {words} {context[name]}"
+        rule = f"must be {words} {context[name]:g}"
     elif kind == "literal_error":
         rule = f"must be one of {context['expected']}"
     elif kind == "union_tag_invalid":

@@ -133,7 +133,7 @@ class StopPart(Part):
 class AnalysisPart(Part):
     """What is frozen before the first run: the metric that decides, the smallest difference that matters, confidence."""
 
-    primary_metric: Name = "jct"
+    primary_metric: Name = "time.jct"
     margin_percent: Annotated[float, Field(ge=0)] = 5.0
     confidence: Annotated[float, Field(gt=0, lt=1)] = 0.95
 

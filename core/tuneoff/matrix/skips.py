@@ -52,9 +52,10 @@ class SkipCheck:
             offered = ", ".join(name for name, item in offers.items() if item.support is Support.YES) or "none"
             yield f"adapter {spec.adapter!r} does not list {kind} {strategy.name!r}; it offers: {offered}"
         elif offer.support is not Support.YES:
-            framework = f" ({capabilities.framework})" if offer.support is Support.NOT_BY_FRAMEWORK else ""
+            by_framework = offer.support is Support.NOT_BY_FRAMEWORK
+            by = f"the framework ({capabilities.framework})" if by_framework else f"adapter {spec.adapter!r} yet"
             note = f": {offer.note}" if offer.note else ""
-            yield f"{kind} {strategy.name!r} is offered {offer.support.value}{framework}{note}"
+            yield f"{kind} {strategy.name!r} is not offered by {by}{note}"
 
     def _needs(self, spec: RunSpec, capabilities: Capabilities) -> Iterator[str]:
         for kind, strategy, offers in (

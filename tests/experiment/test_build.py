@@ -1,0 +1,219 @@
+"""From a checked file to specifications."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import fake_plugins
+from tuneoff.errors import ExperimentError, PluginError, UnknownNameError
+from tuneoff.experiment.build import build_experiments
+from tuneoff.experiment.identity import configuration_digest
+from tuneoff.experiment.load import load_matrix
+from tuneoff.experiment.spec import ExperimentSpec, RunSpec, run_spec_from_json, run_spec_to_json
+from tuneoff.experiment.strategies import rungs
+
+Build = Callable[[dict[str, Any]], list[ExperimentSpec]]
+LEAST: dict[str, Any] = {"workload": "curve", "adapters": ["plain"], "budget": {"trials": 5}}
+SMALL_SPACE = {
+    "rate": {"type": "float", "low": 0, "high": 1},
+    "width": {"type": "int", "low": 1, "high": 4},
+    "fixed": {"type": "constant", "value": 7},
+}
+FINITE_SPACE = {"rate": {"type": "float", "low": 0, "high": 1, "step": 0.25}, "width": {"type": "int", "low": 1, "high": 4}}
+
+
+@pytest.fixture
+def build(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Build:
+    fake_plugins.register(monkeypatch)
+
+    def from_content(content: dict[str, Any]) -> list[ExperimentSpec]:
+        path = tmp_path / "file.yaml"
+        path.write_text(json.dumps(content))
+        return build_experiments(load_matrix(path), samplers=["own"], pruners=["own"])
+
+    return from_content
+
+
+def test_the_workload_gives_space_objective_and_epochs(build: Build) -> None:
+    (experiment,) = build(LEAST)
+    assert list(experiment.search_space.dimensions) == ["rate", "width"]
+    assert (experiment.objective.metric, experiment.objective.mode) == ("accuracy", "max")
+    assert (experiment.budget.trials, experiment.budget.epochs_per_trial) == (5, 9)
+    assert experiment.workload.target == "fake_plugins:Curve"
+
+
+def test_a_metric_brings_its_own_mode(build: Build) -> None:
+    (experiment,) = build({**LEAST, "objective": {"metric": "loss"}})
+    assert experiment.objective.mode == "min"
+
+
+def test_pruner_options_have_the_same_defaults_everywhere(build: Build) -> None:
+    (experiment,) = build({**LEAST, "pruner": {"name": "asha", "reduction_factor": 4}})
+    assert experiment.pruner.options == {"first_rung_epochs": 1, "reduction_factor": 4}
+
+
+def test_fixed_configurations_are_completed_and_bound_the_trials(build: Build) -> None:
+    content = {**LEAST, "search_space": SMALL_SPACE, "sampler": "fixed", "budget": {}}
+    (experiment,) = build({**content, "configurations": [{"rate": 1, "width": 2}, {"rate": 0.5, "width": 3, "fixed": 7}]})
+    assert experiment.configurations == ({"rate": 1.0, "width": 2, "fixed": 7}, {"rate": 0.5, "width": 3, "fixed": 7})
+    assert type(experiment.configurations[0]["rate"]) is float
+    assert experiment.budget.trials == 2
+
+
+def test_drawn_configurations_are_the_same_each_time_and_differ(build: Build) -> None:
+    content = {
+        **LEAST,
+        "search_space": SMALL_SPACE,
+        "sampler": "fixed",
+        "budget": {},
+        "configurations": {"sample": 20, "seed": 1},
+    }
+    (one,), (other,) = build(content), build(content)
+    assert one == other
+    assert len({configuration_digest(item) for item in one.configurations}) == 20
+
+
+def test_a_grid_gives_the_trials(build: Build) -> None:
+    (experiment,) = build({**LEAST, "search_space": FINITE_SPACE, "sampler": "grid", "budget": {}})
+    assert experiment.budget.trials == 20
+
+
+def test_lists_belong_to_the_variants_that_read_them(build: Build) -> None:
+    content = {
+        **LEAST,
+        "search_space": SMALL_SPACE,
+        "configurations": {"sample": 5},
+        "stops": [{"index": 1, "after_epoch": 3}],
+        "matrix": {"sampler": ["random", "fixed"], "pruner": ["none", "scripted"]},
+    }
+    random_none, random_scripted, fixed_none, fixed_scripted = build(content)
+    assert not random_none.configurations
+    assert not random_none.stops
+    assert not fixed_none.stops
+    assert fixed_scripted.stops == random_scripted.stops == {configuration_digest(fixed_none.configurations[1]): 3}
+
+
+def test_a_stop_may_name_its_configuration(build: Build) -> None:
+    content = {**LEAST, "search_space": SMALL_SPACE, "pruner": "scripted"}
+    (experiment,) = build({**content, "stops": [{"configuration": {"rate": 1, "width": 2}, "after_epoch": 2}]})
+    assert experiment.stops == {configuration_digest({"rate": 1.0, "width": 2, "fixed": 7}): 2}
+
+
+def test_a_specification_survives_json_with_the_same_run_id(build: Build) -> None:
+    for experiment in build({**LEAST, "search_space": SMALL_SPACE, "sampler": "fixed", "configurations": {"sample": 5}}):
+        spec = RunSpec(experiment=experiment, adapter="plain", adapter_target="fake_plugins:Plain", seed=3)
+        again = run_spec_from_json(json.loads(json.dumps(run_spec_to_json(spec))))
+        assert again == spec
+        assert again.run_id == spec.run_id
+
+
+def test_rungs_follow_the_factor_and_leave_out_the_last_epoch() -> None:
+    assert rungs(1, 3, 9) == [1, 3]
+    assert rungs(1, 3, 10) == [1, 3, 9]
+    assert rungs(2, 2, 9) == [2, 4, 8]
+
+
+@pytest.mark.parametrize(
+    ("content", "problem"),
+    [
+        ({"workload": "curv"}, "workload: no workload named 'curv'; did you mean 'curve'?; known: careless, curve, heavy"),
+        ({"workload": {"name": "curve", "options": {"nois": 1}}}, "workload.options: workload 'curve' has no option 'nois'"),
+        ({"workload": {"name": "curve", "options": {"noise": "a"}}}, "workload.options: noise must be a number, but got 'a'"),
+        (
+            {"search_space": {"other": {"type": "constant", "value": 1}}},
+            "search_space: the workload 'curve' needs a dimension 'rate'",
+        ),
+        ({"objective": {"metric": "acuracy"}}, "objective: metric: no metric named 'acuracy'; did you mean 'accuracy'?"),
+        ({"objective": {"metric": "loss", "mode": "max"}}, "objective: mode: 'loss' is better at its min, but got mode='max'"),
+        ({"sampler": "radnom"}, "sampler: no sampler named 'radnom'; did you mean 'random'?"),
+        ({"sampler": {"name": "random", "seed": 3}}, "sampler: sampler 'random' has no options, but got 'seed'; remove it"),
+        ({"pruner": "ahsa"}, "pruner: no pruner named 'ahsa'; did you mean 'asha'?"),
+        (
+            {"pruner": {"name": "asha", "eta": 3}},
+            "pruner: pruner 'asha' has no option 'eta'; it has: first_rung_epochs, reduction_factor",
+        ),
+        ({"pruner": {"name": "none", "eta": 3}}, "pruner 'none' has no option 'eta'; it has none"),
+        ({"pruner": {"name": "asha", "reduction_factor": 1}}, "`asha.reduction_factor` must be an integer >= 2, but got 1"),
+        ({"pruner": {"name": "asha", "reduction_factor": 3.0}}, "must be an integer >= 2, but got 3.0"),
+        ({"pruner": {"name": "hyperband", "first_rung_epochs": 10}}, "may be at most `budget.epochs_per_trial` (9), but got 10"),
+        ({"pruner": {"name": "median", "min_trials": 0}}, "`median.min_trials` must be an integer >= 1, but got 0"),
+        ({"budget": {}}, "budget.trials: is required for sampler 'random'"),
+        ({"sampler": "grid"}, "budget.trials: a grid needs finite dimensions, but rate is continuous; give it a step"),
+        (
+            {"sampler": "grid", "search_space": FINITE_SPACE, "budget": {"trials": 21}},
+            "has 20 configurations, but got 21 trials; use at most 20",
+        ),
+        ({"sampler": "fixed"}, "configurations: `sampler: fixed` needs a list of configurations, but got none"),
+        ({"sampler": "fixed", "configurations": {"sample": 3}}, "has 3 configurations, but got 5 trials"),
+        (
+            {"sampler": "fixed", "search_space": SMALL_SPACE, "configurations": [{"rate": 2, "width": 1}]},
+            "configurations: 0: rate=2 lies outside float [0, 1]",
+        ),
+        (
+            {"sampler": "fixed", "search_space": SMALL_SPACE, "configurations": [{"rate": 1}]},
+            "configurations: 0: a configuration must name",
+        ),
+        (
+            {
+                "sampler": "fixed",
+                "search_space": SMALL_SPACE,
+                "configurations": [{"rate": 1, "width": 1}, {"rate": 1.0, "width": 1}],
+            },
+            "configurations: 1: configurations must differ, but it equals number 0; remove one",
+        ),
+        (
+            {"sampler": "fixed", "search_space": FINITE_SPACE, "configurations": {"sample": 21}},
+            "at most 20 different configurations exist, but 21",
+        ),
+        ({"pruner": "scripted"}, "stops: `pruner: scripted` needs `stops`, but got none"),
+        (
+            {"pruner": "scripted", "stops": [{"index": 0, "after_epoch": 1}]},
+            "stops: 0: index must be less than the 0 configurations, but got 0",
+        ),
+        (
+            {
+                "pruner": "scripted",
+                "search_space": SMALL_SPACE,
+                "stops": [{"configuration": {"rate": 1, "width": 2}, "after_epoch": 9}],
+            },
+            "stops: 0.after_epoch: must be less than `budget.epochs_per_trial` (9), but got 9",
+        ),
+        (
+            {
+                "pruner": "scripted",
+                "search_space": SMALL_SPACE,
+                "stops": [{"configuration": {"rate": 1, "width": 2}, "after_epoch": 1}] * 2,
+            },
+            "stops: 1: a configuration may be stopped once",
+        ),
+        ({"matrix": {"sampler": ["random", "wrong"]}}, "file.yaml (sampler=wrong): sampler: no sampler named 'wrong'"),
+    ],
+)
+def test_parts_that_do_not_fit_are_one_line(build: Build, content: dict[str, Any], problem: str) -> None:
+    with pytest.raises(ExperimentError) as caught:
+        build({**LEAST, **content})
+    assert problem in str(caught.value)
+    assert "\n" not in str(caught.value)
+    assert "file.yaml" in str(caught.value)
+
+
+def test_an_adapters_own_strategy_keeps_its_options(build: Build) -> None:
+    (experiment,) = build({**LEAST, "sampler": {"name": "own", "depth": 3}, "pruner": {"name": "own", "width": 1}})
+    assert (experiment.sampler.options, experiment.pruner.options) == ({"depth": 3}, {"width": 1})
+
+
+def test_an_unknown_name_is_told_apart_from_other_errors(build: Build) -> None:
+    with pytest.raises(UnknownNameError):
+        build({**LEAST, "workload": "none"})
+
+
+def test_a_careless_workload_is_a_broken_plugin(build: Build) -> None:
+    with pytest.raises(
+        PluginError, match=r"workload 'careless' fails on the experiment instead of refusing it: KeyError: 'size'"
+    ):
+        build({**LEAST, "workload": "careless"})

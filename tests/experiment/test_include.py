@@ -1,0 +1,71 @@
+"""`include:`: relative paths, deep merge, the including file wins, cycles are refused."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tuneoff.errors import ExperimentError
+from tuneoff.experiment.include import read_merged
+
+
+def _write(folder: Path, **files: str) -> Path:
+    for name, text in files.items():
+        path = folder / f"{name.replace('__', '/')}.yaml"
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(text)
+    return folder / "main.yaml"
+
+
+def test_the_including_file_wins_and_mappings_are_merged(tmp_path: Path) -> None:
+    path = _write(
+        tmp_path, base="budget: {trials: 5, epochs_per_trial: 3}\nseeds: [1, 2]", main="include: base.yaml\nbudget: {trials: 9}"
+    )
+    assert read_merged(path) == {"budget": {"trials": 9, "epochs_per_trial": 3}, "seeds": [1, 2]}
+
+
+def test_later_includes_win_over_earlier_ones_and_lists_are_replaced(tmp_path: Path) -> None:
+    path = _write(tmp_path, one="a: 1\nb: [1, 2]", two="a: 2\nb: [3]", main="include: [one.yaml, two.yaml]")
+    assert read_merged(path) == {"a": 2, "b": [3]}
+
+
+def test_paths_are_relative_to_the_including_file(tmp_path: Path) -> None:
+    path = _write(tmp_path, parts__inner="a: 1", parts__outer="include: inner.yaml\nb: 2", main="include: parts/outer.yaml")
+    assert read_merged(path) == {"a": 1, "b": 2}
+
+
+def test_another_type_or_name_replaces_the_whole_mapping(tmp_path: Path) -> None:
+    path = _write(
+        tmp_path,
+        base="search_space: {x: {type: float, low: 0, high: 1}}\nsampler: {name: tpe, n_startup_trials: 3}",
+        main="include: base.yaml\nsearch_space: {x: {type: constant, value: 1}}\nsampler: random",
+    )
+    assert read_merged(path) == {"search_space": {"x": {"type": "constant", "value": 1}}, "sampler": {"name": "random"}}
+
+
+def test_a_name_of_the_experiment_does_not_replace_the_file(tmp_path: Path) -> None:
+    path = _write(tmp_path, base="name: base\nseeds: [1]", main="include: base.yaml\nname: main")
+    assert read_merged(path) == {"name": "main", "seeds": [1]}
+
+
+def test_a_file_included_twice_without_a_cycle_is_fine(tmp_path: Path) -> None:
+    path = _write(tmp_path, base="a: 1", one="include: base.yaml", two="include: base.yaml", main="include: [one.yaml, two.yaml]")
+    assert read_merged(path) == {"a": 1}
+
+
+@pytest.mark.parametrize(
+    ("files", "problem"),
+    [
+        ({"main": "include: main.yaml"}, "main.yaml -> main.yaml; remove one"),
+        ({"main": "include: b.yaml", "b": "include: main.yaml"}, "main.yaml -> b.yaml -> main.yaml"),
+        ({"main": "include: none.yaml"}, "none.yaml: the file cannot be read"),
+        ({"main": "include: [1]"}, "include: must be a path or a list of paths, but got [1]"),
+        ({"main": "include: []"}, "include: must be a path"),
+    ],
+)
+def test_cycles_and_wrong_paths_are_one_line(tmp_path: Path, files: dict[str, str], problem: str) -> None:
+    with pytest.raises(ExperimentError) as caught:
+        read_merged(_write(tmp_path, **files))
+    assert problem in str(caught.value)
+    assert "\n" not in str(caught.value)

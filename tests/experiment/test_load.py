@@ -1,0 +1,201 @@
+"""From a path to a checked file; every wrong input is one line with file, place, rule and value."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from tuneoff.errors import ExperimentError
+from tuneoff.experiment.load import MatrixFile, load_matrix
+from tuneoff.experiment.schema import json_schema
+
+Load = Callable[..., MatrixFile]
+LEAST = {"workload": "curve", "adapters": ["plain"], "budget": {"trials": 5}}
+
+
+@pytest.fixture
+def load(tmp_path: Path) -> Load:
+    def from_content(content: dict[str, Any], **overrides: Any) -> MatrixFile:
+        path = tmp_path / "digits.yaml"
+        path.write_text(json.dumps(content))  # JSON is YAML
+        return load_matrix(path, overrides or None)
+
+    return from_content
+
+
+def _space(**dimension: Any) -> dict[str, Any]:
+    return {**LEAST, "search_space": {"rate": dimension}}
+
+
+def test_the_least_file_has_every_default(load: Load) -> None:
+    file = load(LEAST)
+    assert (file.name, file.seeds, file.warm_up, len(file.variants)) == ("digits", (0,), True, 1)
+    content = file.variants[0].file
+    assert (content.sampler.name, content.pruner.name, content.workers.count) == ("random", "none", 1)
+
+
+def test_a_whole_file_is_read(tmp_path: Path) -> None:
+    path = tmp_path / "file.yaml"
+    path.write_text(
+        """
+name: whole
+workload: {name: curve, options: {noise: 1e-4}}
+search_space:
+  rate: {type: float, low: 1e-5, high: 1e-1, log: true}
+  share: {type: float, low: 0, high: 1, step: 0.25}
+  width: {type: int, low: 16, high: 64, step: 16}
+  units: {type: int, low: 1, high: 512, log: true}
+  kind: {type: categorical, choices: [yes, no, null, [1, 2]]}
+  size: {type: ordered, values: [1, 2, 4]}
+  fixed: {type: constant, value: 3}
+objective: {metric: accuracy, mode: max, threshold: 0.9}
+sampler: {name: tpe, n_startup_trials: 5}
+pruner: asha
+budget: {trials: 20, epochs_per_trial: 9, wall_clock_seconds: 60, epochs_total: 100}
+workers: {count: 2, cpus: 1.5, memory_mb: 600}
+timeouts: {trial_seconds: 30}
+failures: {retries: 1, max_failed_trials: 3}
+seeds: {count: 3, first: 7}
+adapters: [plain, {name: rich, options: {storage: sqlite}, platform: cluster}, "package.module:Class"]
+platform: local
+warm_up: false
+matrix: {workers.count: [1, 2]}
+"""
+    )
+    file = load_matrix(path)
+    content = file.variants[1].file
+    assert file.seeds == (7, 8, 9)
+    assert content.workload.options == {"noise": 1e-4}
+    assert content.sampler.options == {"n_startup_trials": 5}
+    assert content.workers.count == 2
+    assert content.search_space is not None
+    assert content.search_space["kind"].to_core().cardinality == 4
+    assert [entry.name for entry in file.adapters] == ["plain", "rich", "package.module:Class"]
+    assert file.variants[1].label == "workers.count=2"
+
+
+@pytest.mark.parametrize(
+    ("content", "problem"),
+    [
+        ({**LEAST, "budgets": {}}, "unknown key 'budgets'; did you mean 'budget'?; known: "),
+        ({**LEAST, "budget": {"trails": 5}}, "budget: unknown key 'trails'; did you mean 'trials'?"),
+        ({**LEAST, "budget": {"trials": 0}}, "budget.trials: must be at least 1, but got 0"),
+        ({**LEAST, "budget": {"trials": 5, "epochs_per_trial": 0}}, "budget.epochs_per_trial: must be at least 1, but got 0"),
+        ({**LEAST, "budget": {"trials": "5"}}, "budget.trials: must be an integer, but got '5'; write it without quotes"),
+        ({**LEAST, "budget": {"trials": 5.0}}, "budget.trials: must be an integer, but got 5.0"),
+        ({**LEAST, "budget": {"trials": True}}, "budget.trials: must be an integer, but got true"),
+        ({**LEAST, "budget": {"trials": 5, "wall_clock_seconds": 0}}, "wall_clock_seconds: must be greater than 0, but got 0"),
+        ({**LEAST, "budget": 5}, "budget: must be a mapping of keys to values, but got 5"),
+        ({**LEAST, "workers": {"count": -1}}, "workers.count: must be at least 1, but got -1"),
+        ({**LEAST, "workers": {"memory_mb": 0}}, "workers.memory_mb: must be greater than 0"),
+        ({**LEAST, "timeouts": {"trial_seconds": -1}}, "timeouts.trial_seconds: must be greater than 0, but got -1"),
+        ({**LEAST, "failures": {"retries": -1}}, "failures.retries: must be at least 0, but got -1"),
+        ({**LEAST, "seeds": []}, "seeds: must not be empty, but got []"),
+        ({**LEAST, "seeds": [1, 1]}, "seeds: must differ, but got [1, 1]"),
+        ({**LEAST, "seeds": [-1]}, "seeds.0: must be at least 0, but got -1"),
+        ({**LEAST, "seeds": {"count": 0}}, "seeds.count: must be at least 1, but got 0"),
+        ({**LEAST, "seeds": {"cuont": 3}}, "seeds: unknown key 'cuont'; did you mean 'count'?"),
+        ({**LEAST, "seeds": 3}, "seeds: must be a list, but got 3"),
+        ({**LEAST, "adapters": []}, "adapters: must not be empty"),
+        ({**LEAST, "adapters": [None]}, "adapters.0: must be a name or a mapping"),
+        ({**LEAST, "adapters": "plain"}, "adapters: must be a list, but got 'plain'"),
+        ({"workload": "curve", "budget": {"trials": 5}}, "adapters: is required"),
+        ({"adapters": ["plain"], "budget": {"trials": 5}}, "workload: is required"),
+        (
+            {**LEAST, "workload": None},
+            'workload: must be a name or a mapping with `name`, but got null; the workload of that name is "null"',
+        ),
+        ({**LEAST, "workload": {"name": "curve", "option": {}}}, "workload: unknown key 'option'; did you mean 'options'?"),
+        ({**LEAST, "workload": 3}, "workload: must be a mapping of keys to values, but got 3"),
+        ({**LEAST, "sampler": {"seed": 3}}, "sampler.name: is required"),
+        ({**LEAST, "objective": {"mode": "best"}}, "objective.mode: must be one of 'min' or 'max', but got 'best'"),
+        ({**LEAST, "warm_up": "yes"}, "warm_up: must be true or false, but got 'yes'"),
+        ({**LEAST, "name": "a/b"}, "name: "),
+        ({**LEAST, "search_space": {}}, "search_space: must not be empty"),
+        ({**LEAST, "search_space": {"a b": {"type": "constant", "value": 1}}}, "a dimension's name must be letters"),
+        ({**LEAST, "stops": [{"index": 0, "after_epoch": 1}]}, "stops: only `pruner: scripted` reads them"),
+        ({**LEAST, "configurations": [{"a": 1}]}, "configurations: only `sampler: fixed` reads them"),
+        ({**LEAST, "configurations": []}, "configurations: must not be empty"),
+        ({**LEAST, "configurations": {"sample": 0}}, "configurations.sample: must be at least 1"),
+        ({**LEAST, "pruner": "scripted", "stops": [{"after_epoch": 1}]}, "stops.0: exactly one of `index` and `configuration`"),
+        ({**LEAST, "pruner": "scripted", "stops": [{"index": 0, "after_epoch": 0}]}, "stops.0.after_epoch: must be at least 1"),
+        ({**LEAST, "matrix": {"budget.trials": [5, 0]}}, "budget.trials: must be at least 1, but got 0"),
+        ({**LEAST, "matrix": {"sampler": []}}, "matrix.sampler: must not be empty"),
+        (_space(type="float", low=1.0, high=0.0), "search_space.rate: `low <= high` must hold, but got low=1.0, high=0.0"),
+        (
+            _space(type="float", low=0, high=1, log=True),
+            "search_space.rate: a logarithmic dimension needs `low > 0`, but got low=0.0",
+        ),
+        (
+            _space(type="float", low="1e-4", high=1),
+            "search_space.rate.low: must be a number, but got '1e-4'; write it without quotes",
+        ),
+        (_space(type="float", low=0), "search_space.rate.high: is required"),
+        (_space(type="float", low=0, hihg=1), "search_space.rate: unknown key 'hihg'; did you mean 'high'?"),
+        (_space(type="float", low=1, high=2, log=True, step=1), "`log` and `step` exclude each other"),
+        (_space(type="float", low=0, high=1, step=0), "search_space.rate: `step > 0` must hold, but got step=0"),
+        (_space(type="float", low=0, high=1, step=0.3), "use high=0.9"),
+        (_space(type="int", low=1.5, high=8), "search_space.rate.low: must be an integer, but got 1.5"),
+        (_space(type="int", low=1, high=8, log=True, step=2), "list the points as `type: ordered`"),
+        (_space(type="int", low=0, high=8, log=True), "needs `low > 0`"),
+        (_space(type="categorical", choices=[]), "search_space.rate.choices: must not be empty"),
+        (_space(type="categorical", choices=["a", "a"]), "search_space.rate: choices must differ"),
+        (_space(type="ordered", values=[1, 1.0]), "choices must differ"),
+        (_space(type="flaot", low=0, high=1), "but got 'flaot'; did you mean 'float'?"),
+        (_space(low=0, high=1), "search_space.rate: needs a `type`"),
+        ({**LEAST, "search_space": {"rate": 3}}, "search_space.rate: "),
+        ({**LEAST, "search_space": [1]}, "search_space: must be a mapping"),
+    ],
+)
+def test_wrong_input_is_one_line_with_the_place(load: Load, tmp_path: Path, content: dict[str, Any], problem: str) -> None:
+    with pytest.raises(ExperimentError) as caught:
+        load(content)
+    message = str(caught.value)
+    assert message.startswith(f"{tmp_path}/digits.yaml: ")
+    assert problem in message
+    assert "\n" not in message
+    assert caught.value.exit_code == 2
+
+
+def test_infinite_bounds_are_refused(tmp_path: Path) -> None:
+    path = tmp_path / "file.yaml"
+    path.write_text("workload: curve\nadapters: [plain]\nsearch_space: {rate: {type: float, low: 0, high: .inf}}\n")
+    with pytest.raises(ExperimentError, match=r"search_space.rate.high: must be finite, but got inf"):
+        load_matrix(path)
+
+
+def test_overrides_replace_keys_and_their_axes(load: Load) -> None:
+    content = {**LEAST, "matrix": {"sampler": ["random", "default"], "workers.count": [1, 2]}}
+    file = load(content, adapters=["rich"], seeds=[3], sampler="grid")
+    assert (file.adapters[0].name, file.seeds) == ("rich", (3,))
+    assert [variant.values for variant in file.variants] == [{"workers.count": 1}, {"workers.count": 2}]
+    assert {variant.file.sampler.name for variant in file.variants} == {"grid"}
+
+
+def test_the_json_schema_accepts_what_the_loader_accepts(load: Load) -> None:
+    jsonschema = pytest.importorskip("jsonschema")
+    schema = json_schema()
+    validator = jsonschema.Draft202012Validator(schema)
+    validator.check_schema(schema)
+    good = {
+        **LEAST,
+        "include": "base.yaml",
+        "seeds": {"count": 3},
+        "sampler": {"name": "tpe", "n_startup_trials": 3},
+        "search_space": {"rate": {"type": "float", "low": 0, "high": 1}, "kind": {"type": "ordered", "values": [1, 2]}},
+        "matrix": {"budget.trials": [1, 2]},
+    }
+    validator.validate(good)
+    load({key: value for key, value in good.items() if key != "include"})
+    for bad in ({**LEAST, "budgets": {}}, {**LEAST, "budget": {"trials": 0}}, _space(type="flaot"), {**LEAST, "seeds": []}):
+        with pytest.raises(jsonschema.ValidationError):
+            validator.validate(bad)
+
+
+def test_the_schema_of_every_key_is_json(tmp_path: Path) -> None:
+    assert yaml.safe_load(json.dumps(json_schema()))["additionalProperties"] is False

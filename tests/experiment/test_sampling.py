@@ -1,0 +1,96 @@
+"""Core's own draws follow the distributions that core defines."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+
+import pytest
+from scipy import stats
+
+from tuneoff.errors import ExperimentError
+from tuneoff.experiment.sampling import draws, grid_order, sample_distinct, shuffled
+from tuneoff.experiment.space import Categorical, Float, IntegerLog, SearchSpace, stepped
+
+DRAWS = 10_000
+LEAST_P = 1e-4
+
+SPACE = SearchSpace(
+    {
+        "rate": Float(low=1e-5, high=1e-1, log=True),
+        "share": Float(low=-1.0, high=3.0),
+        "width": IntegerLog(low=1, high=8),
+        "layers": stepped(1, 4, 1, integer=True),
+        "dropout": stepped(0.0, 1.0, 0.25, integer=False),
+        "kind": Categorical(choices=("a", None, 3)),
+    }
+)
+
+
+def _p_of_counts(values: list[object], expected: dict[object, float]) -> float:
+    counts = Counter(values)
+    assert set(counts) <= set(expected)
+    observed = [counts[value] for value in expected]
+    return float(stats.chisquare(observed, [share * len(values) for share in expected.values()]).pvalue)
+
+
+@pytest.fixture(scope="module")
+def sample() -> dict[str, list[object]]:
+    generator = draws(SPACE, seed=7)
+    configurations = [next(generator) for _ in range(DRAWS)]
+    return {name: [configuration[name] for configuration in configurations] for name in SPACE.dimensions}
+
+
+def test_integer_log_draws_follow_their_probabilities(sample: dict[str, list[object]]) -> None:
+    expected: dict[object, float] = {value: IntegerLog(low=1, high=8).probability(value) for value in range(1, 9)}
+    assert _p_of_counts(sample["width"], expected) > LEAST_P
+
+
+@pytest.mark.parametrize(
+    ("name", "points"), [("layers", [1, 2, 3, 4]), ("dropout", [0.0, 0.25, 0.5, 0.75, 1.0]), ("kind", ["a", None, 3])]
+)
+def test_points_are_equally_likely_and_the_ends_are_not_starved(
+    sample: dict[str, list[object]], name: str, points: list[object]
+) -> None:
+    assert _p_of_counts(sample[name], {point: 1 / len(points) for point in points}) > LEAST_P
+
+
+def test_floats_are_uniform_on_their_scale(sample: dict[str, list[object]]) -> None:
+    logarithms: list[float] = [(math.log(value) - math.log(1e-5)) / math.log(1e4) for value in sample["rate"]]  # type: ignore[arg-type]
+    assert stats.kstest(logarithms, "uniform").pvalue > LEAST_P
+    shares: list[float] = [(value + 1.0) / 4.0 for value in sample["share"]]  # type: ignore[operator]
+    assert stats.kstest(shares, "uniform").pvalue > LEAST_P
+
+
+def test_the_check_itself_sees_starved_ends() -> None:
+    starved = [0.0] * 1290 + [0.25] * 2480 + [0.5] * 2540 + [0.75] * 2430 + [1.0] * 1260
+    assert _p_of_counts(list(starved), dict.fromkeys([0.0, 0.25, 0.5, 0.75, 1.0], 0.2)) < 1e-100
+
+
+def test_the_same_seed_gives_the_same_configurations_and_another_seed_others() -> None:
+    first, again, other = (draws(SPACE, seed) for seed in (1, 1, 2))
+    one = [next(first) for _ in range(20)]
+    assert [next(again) for _ in range(20)] == one
+    assert [next(other) for _ in range(20)] != one
+
+
+def test_a_sample_has_no_repeats_and_exhausts_a_small_space() -> None:
+    space = SearchSpace({"a": stepped(1, 4, 1, integer=True), "b": Categorical(choices=("x", "y"))})
+    assert sorted(map(str, sample_distinct(space, 8, seed=0))) == sorted(map(str, space.grid()))
+
+
+def test_more_samples_than_configurations_are_refused() -> None:
+    with pytest.raises(ExperimentError, match="at most 4 different configurations exist, but 5"):
+        sample_distinct(SearchSpace({"a": stepped(1, 4, 1, integer=True)}), 5, seed=0)
+
+
+def test_a_grid_order_has_each_configuration_once_and_depends_on_the_seed() -> None:
+    space = SearchSpace({"a": stepped(1, 10, 1, integer=True)})
+    assert sorted(item["a"] for item in grid_order(space, 3)) == list(range(1, 11))
+    assert grid_order(space, 3) == grid_order(space, 3) != grid_order(space, 4)
+
+
+def test_every_order_of_a_shuffle_is_equally_likely() -> None:
+    orders = Counter(tuple(item["a"] for item in shuffled([{"a": 1}, {"a": 2}, {"a": 3}], seed)) for seed in range(3000))
+    assert len(orders) == 6
+    assert stats.chisquare(list(orders.values())).pvalue > LEAST_P

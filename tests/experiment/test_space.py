@@ -1,0 +1,117 @@
+"""Dimensions and spaces: bounds, points, types, canonical values."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from spaces import spaces, units
+from tuneoff.errors import ExperimentError
+from tuneoff.experiment.identity import canonical_json
+from tuneoff.experiment.space import Categorical, Constant, Float, IntegerLog, SearchSpace, Stepped, stepped
+
+
+@given(spaces(), st.data())
+def test_every_draw_lies_in_the_space_and_has_a_json_form(space: SearchSpace, data: st.DataObject) -> None:
+    configuration = space.from_units(data.draw(units(space)))
+    space.check(configuration)
+    assert space.complete(configuration) == configuration
+    assert canonical_json(space.complete(configuration)) == canonical_json(configuration)
+
+
+@given(spaces())
+def test_a_space_survives_the_trip_through_json(space: SearchSpace) -> None:
+    assert SearchSpace.from_json(space.to_json()) == space
+    assert canonical_json(SearchSpace.from_json(space.to_json()).to_json()) == canonical_json(space.to_json())
+
+
+@given(spaces())
+def test_unit_ends_give_the_first_and_the_last_value(space: SearchSpace) -> None:
+    last = math.nextafter(1.0, 0.0)
+    for dimension in space.searched.values():
+        if isinstance(dimension, Float | IntegerLog):
+            assert dimension.from_unit(0.0) == pytest.approx(dimension.low)
+            assert dimension.from_unit(last) == pytest.approx(dimension.high)
+        elif isinstance(dimension, Stepped | Categorical):
+            assert dimension.from_unit(0.0) == dimension.value_at(0)
+            assert dimension.from_unit(last) == dimension.value_at(dimension.size - 1)
+
+
+def test_float_points_have_no_grid_noise() -> None:
+    dimension = stepped(-0.3, 0.9, 0.1, integer=False)
+    assert [dimension.value_at(index) for index in range(dimension.size)] == [
+        -0.3, -0.2, -0.1, 0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9,
+    ]  # fmt: skip
+
+
+def test_large_integers_keep_every_digit() -> None:
+    dimension = stepped(2**60, 2**60 + 3, 1, integer=True)
+    assert dimension.value_at(3) == 2**60 + 3
+
+
+@pytest.mark.parametrize("value", [2.0, True, "2", 7, math.nan, math.inf, None])
+def test_an_integer_dimension_holds_integers_only(value: object) -> None:
+    dimension = stepped(1, 4, 1, integer=True)
+    assert dimension.contains(2)
+    assert not dimension.contains(value)
+
+
+def test_a_high_end_off_the_grid_is_refused_with_the_last_point() -> None:
+    with pytest.raises(ExperimentError, match=r"got low=16, high=70, step=16; use high=64"):
+        stepped(16, 70, 16, integer=True)
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: Float(low=2.0, high=1.0),
+        lambda: Float(low=0.0, high=1.0, log=True),
+        lambda: Float(low=0.0, high=math.inf),
+        lambda: IntegerLog(low=0, high=8),
+        lambda: Stepped(low=0.5, step=1, size=3, integer=True),
+        lambda: stepped(1, 4, 0, integer=True),
+        lambda: Categorical(choices=()),
+        lambda: Categorical(choices=("a", "a")),
+        lambda: Categorical(choices=(1, 1.0)),
+        lambda: Categorical(choices=(1, True)),
+        lambda: Categorical(choices=(math.nan,)),
+        lambda: Constant(value=math.inf),
+        lambda: SearchSpace({}),
+    ],
+)
+def test_impossible_dimensions_are_refused_at_birth(make: object) -> None:
+    with pytest.raises(ExperimentError):
+        make()  # type: ignore[operator]
+
+
+def test_integer_log_probabilities_are_those_of_rounded_log_uniforms() -> None:
+    dimension = IntegerLog(low=1, high=8)
+    assert dimension.probability(1) == pytest.approx(math.log(3) / math.log(17))
+    assert sum(dimension.probability(value) for value in range(1, 9)) == pytest.approx(1.0)
+
+
+def test_complete_adds_single_values_and_turns_integers_into_floats() -> None:
+    space = SearchSpace({"rate": Float(low=0.0, high=2.0), "fixed": Constant(value=[1, 2]), "one": Float(low=3.0, high=3.0)})
+    assert canonical_json(space.complete({"rate": 1})) == '{"fixed":[1,2],"one":3.0,"rate":1.0}'
+    assert list(space.complete({"rate": 1})) == ["rate", "fixed", "one"]
+
+
+def test_complete_refuses_unknown_missing_and_outside() -> None:
+    space = SearchSpace({"rate": Float(low=0.0, high=2.0)})
+    for configuration in ({}, {"rate": 1.0, "other": 1}, {"rate": 3.0}, {"rate": "1"}, {"rate": math.nan}):
+        with pytest.raises(ExperimentError):
+            space.complete(configuration)
+
+
+def test_a_grid_lists_every_configuration_once() -> None:
+    space = SearchSpace({"a": stepped(1, 3, 1, integer=True), "b": Categorical(choices=("x", "y")), "c": Constant(value=0)})
+    grid = space.grid()
+    assert len({canonical_json(item) for item in grid}) == len(grid) == space.cardinality == 6
+
+
+def test_a_grid_over_a_continuous_dimension_is_refused() -> None:
+    with pytest.raises(ExperimentError, match="rate is continuous; give it a step"):
+        SearchSpace({"rate": Float(low=0.0, high=1.0)}).grid()

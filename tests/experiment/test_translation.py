@@ -1,0 +1,129 @@
+"""The trip of a configuration to a framework's native dimensions and back."""
+
+from __future__ import annotations
+
+import json
+import math
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from spaces import spaces, units
+from tuneoff.errors import ExperimentError
+from tuneoff.experiment.identity import canonical_json
+from tuneoff.experiment.space import Categorical, Constant, Float, IntegerLog, SearchSpace, stepped
+from tuneoff.experiment.translation import (
+    LIST_INDEX,
+    ListTranslation,
+    NativeFloat,
+    NativeIndex,
+    NativeLogInteger,
+    SpaceTranslation,
+)
+
+SPACE = SearchSpace(
+    {
+        "rate": Float(low=1e-5, high=1e-1, log=True),
+        "width": IntegerLog(low=2, high=64),
+        "dropout": stepped(0.0, 0.5, 0.1, integer=False),
+        "widths": Categorical(choices=([64], [64, 64])),
+        "size": Categorical(choices=("s", "m", "l"), ordered=True),
+        "epochs": Constant(value=3),
+        "single": Categorical(choices=("only",)),
+    }
+)
+
+
+@given(spaces(), st.data())
+def test_a_configuration_survives_the_trip(space: SearchSpace, data: st.DataObject) -> None:
+    translation = SpaceTranslation(space)
+    configuration = space.from_units(data.draw(units(space)))
+    native = translation.encode(configuration)
+    assert set(native) == set(translation.native) == set(space.searched)
+    assert canonical_json(translation.decode(native)) == canonical_json(configuration)
+    through_text = json.loads(json.dumps(native))  # script-driven frameworks pass values as text
+    assert canonical_json(translation.decode(through_text)) == canonical_json(configuration)
+
+
+@given(st.integers(1, 500), st.integers(1, 500), st.floats(0.0, 1.0))
+def test_every_native_log_integer_maps_into_the_dimension(low: int, width: int, unit: float) -> None:
+    kind = NativeLogInteger(low=low, high=low + width)
+    least, most = kind.bounds
+    assert low <= kind.decode(least * (most / least) ** unit) <= low + width
+
+
+def test_each_dimension_has_its_exact_kind() -> None:
+    assert SpaceTranslation(SPACE).native == {
+        "rate": NativeFloat(low=1e-5, high=1e-1, log=True),
+        "width": NativeLogInteger(low=2, high=64),
+        "dropout": NativeIndex(size=6, ordered=True),
+        "widths": NativeIndex(size=2, ordered=False),
+        "size": NativeIndex(size=3, ordered=True),
+    }
+
+
+def test_single_values_are_left_out_and_come_back() -> None:
+    translation = SpaceTranslation(SPACE)
+    native = {"rate": 1e-3, "width": 2.2, "dropout": 3, "widths": 1, "size": 2, "something_of_the_framework": 9}
+    assert translation.decode(native) == {
+        "rate": 1e-3, "width": 2, "dropout": 0.3, "widths": [64, 64], "size": "l", "epochs": 3, "single": "only",
+    }  # fmt: skip
+
+
+def test_a_bound_missed_by_rounding_is_the_bound() -> None:
+    kind = NativeFloat(low=1e-5, high=1e-1, log=True)
+    assert kind.decode(math.nextafter(1e-1, 1.0)) == 1e-1
+    assert kind.decode(math.exp(math.log(1e-5))) == pytest.approx(1e-5)
+    assert NativeLogInteger(low=1, high=8).decode(0.5) == 1
+    assert NativeLogInteger(low=1, high=8).decode(8.5) == 8
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("rate", 0.2),
+        ("rate", 0.0),
+        ("rate", math.nan),
+        ("rate", "0.01"),
+        ("rate", None),
+        ("width", 65.0),
+        ("width", 1.0),
+        ("dropout", 6),
+        ("dropout", -1),
+        ("dropout", 0.5),
+        ("size", "l"),
+    ],
+)
+def test_a_value_outside_is_an_error_never_a_guess(name: str, value: object) -> None:
+    native: dict[str, object] = {"rate": 1e-3, "width": 2.2, "dropout": 3, "widths": 1, "size": 2}
+    with pytest.raises(ExperimentError):
+        SpaceTranslation(SPACE).decode({**native, name: value})
+
+
+def test_a_missing_name_is_an_error() -> None:
+    with pytest.raises(ExperimentError, match="must give"):
+        SpaceTranslation(SPACE).decode({"rate": 1e-3})
+
+
+def test_a_configuration_outside_is_not_encoded() -> None:
+    with pytest.raises(ExperimentError):
+        SpaceTranslation(SearchSpace({"a": stepped(1, 3, 1, integer=True)})).encode({"a": 4})
+
+
+def test_a_list_is_one_index_and_maps_back() -> None:
+    listed = [{"a": 1, "b": 0.5}, {"a": 2, "b": 0.5}]
+    translation = ListTranslation(listed)
+    assert translation.native == {LIST_INDEX: NativeIndex(size=2, ordered=True)}
+    for index, configuration in enumerate(listed):
+        assert translation.encode(configuration) == {LIST_INDEX: index}
+        assert translation.decode({LIST_INDEX: index}) == configuration
+
+
+def test_what_is_not_on_the_list_is_refused() -> None:
+    translation = ListTranslation([{"a": 1}])
+    with pytest.raises(ExperimentError):
+        translation.encode({"a": 1.0})
+    for native in ({LIST_INDEX: 1}, {}):
+        with pytest.raises(ExperimentError):
+            translation.decode(native)

@@ -1,0 +1,88 @@
+"""`matrix:` multiplies, `zip:` pairs."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tuneoff.errors import ExperimentError
+from tuneoff.experiment.variants import expand, without
+
+
+def test_a_file_without_axes_is_one_variant() -> None:
+    assert expand({"a": 1}) == [({}, {"a": 1})]
+
+
+def test_lists_multiply_and_the_last_varies_fastest() -> None:
+    variants = expand({"budget": {"trials": 1}, "matrix": {"budget.trials": [5, 10], "workers.count": [1, 2]}})
+    assert [values for values, _ in variants] == [
+        {"budget.trials": 5, "workers.count": 1},
+        {"budget.trials": 5, "workers.count": 2},
+        {"budget.trials": 10, "workers.count": 1},
+        {"budget.trials": 10, "workers.count": 2},
+    ]
+    assert variants[1][1] == {"budget": {"trials": 5}, "workers": {"count": 2}}
+
+
+def test_groups_of_zip_pair_and_multiply_with_the_rest() -> None:
+    variants = expand({"matrix": {"sampler": ["random", "tpe"]}, "zip": [{"workers.count": [1, 2], "budget.trials": [4, 8]}]})
+    assert [tuple(values.values()) for values, _ in variants] == [
+        ("random", 1, 4),
+        ("random", 2, 8),
+        ("tpe", 1, 4),
+        ("tpe", 2, 8),
+    ]
+
+
+def test_a_bare_name_becomes_a_mapping_under_a_dotted_key() -> None:
+    content = {"workload": "curve", "matrix": {"workload.options.noise": [0, 1]}}
+    assert [variant["workload"] for _, variant in expand(content)] == [
+        {"name": "curve", "options": {"noise": 0}},
+        {"name": "curve", "options": {"noise": 1}},
+    ]
+
+
+def test_variants_share_nothing() -> None:
+    content: dict[str, Any] = {"search_space": {"x": {"low": 1}}, "matrix": {"search_space.x.high": [2, 3]}}
+    (_, one), (_, other) = expand(content)
+    one["search_space"]["x"]["low"] = 9
+    assert other["search_space"]["x"]["low"] == content["search_space"]["x"]["low"] == 1
+
+
+def test_overridden_keys_leave_the_axes() -> None:
+    content = {
+        "matrix": {"sampler.n": [1], "workers.count": [1]},
+        "zip": [{"sampler": ["a"]}, {"pruner": ["none"], "sampler": ["b"]}],
+    }
+    assert without(content, {"sampler": "random"}) == {"matrix": {"workers.count": [1]}, "zip": [{"pruner": ["none"]}]}
+
+
+@pytest.mark.parametrize(
+    ("content", "problem"),
+    [
+        ({"matrix": [1]}, "matrix: must be a mapping of dotted keys to lists, but got [1]"),
+        ({"matrix": {"budget.trials": 5}}, "matrix.budget.trials: must be a list of values, but got 5; write [5]"),
+        ({"matrix": {"budget.trials": []}}, "matrix.budget.trials: must not be empty"),
+        ({"matrix": {"budget.trials": [5, 5]}}, "values must differ, but 5 is given twice"),
+        ({"matrix": {"seeds": [[1], [2]]}}, "'seeds' may not be varied: `seeds:` is a list that multiplies already"),
+        ({"matrix": {"adapters.0.name": ["a"]}}, "may not be varied"),
+        ({"matrix": {"name": ["a"]}}, "'name' may not be varied"),
+        ({"matrix": {"budget..trials": [1]}}, "may not be varied"),
+        ({"matrix": {"sampler": ["a"], "sampler.n": [1]}}, "set by one axis only, but got 'sampler' and 'sampler.n'"),
+        ({"matrix": {"sampler": ["a"]}, "zip": [{"sampler": ["b"]}]}, "set by one axis only"),
+        ({"zip": {"a": [1]}}, "zip: must be a list of groups"),
+        ({"zip": [{}]}, "zip.0: must be a mapping"),
+        (
+            {"zip": [{"budget.trials": [1, 2], "workers.count": [1]}]},
+            "equally long, but budget.trials has 2, workers.count has 1",
+        ),
+        ({"zip": [{"budget.trials": [1, 1], "workers.count": [2, 2]}]}, "zip.0: values must differ"),
+        ({"seeds": [1], "budget": 3, "matrix": {"budget.trials": [1]}}, "budget must be a mapping to hold it, but it is 3"),
+        ({"matrix": {"budget.trials": list(range(101)), "workers.count": list(range(100))}}, "at most 10000 variants"),
+    ],
+)
+def test_impossible_axes_are_one_line(content: dict[str, Any], problem: str) -> None:
+    with pytest.raises(ExperimentError) as caught:
+        expand(content)
+    assert problem in str(caught.value)

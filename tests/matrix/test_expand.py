@@ -1,0 +1,86 @@
+"""From a file to cells."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import fake_plugins
+from tuneoff.errors import PluginError, UnknownNameError
+from tuneoff.experiment.load import load_matrix
+from tuneoff.matrix.expand import Cell, entries, expand
+
+Cells = Callable[[dict[str, Any]], list[Cell]]
+LEAST: dict[str, Any] = {"workload": "curve", "adapters": ["plain", "rich"], "budget": {"trials": 5}}
+
+
+@pytest.fixture
+def cells(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Cells:
+    fake_plugins.register(
+        monkeypatch,
+        fake_plugins.plugin("broken", "fake_plugins:Nothing"),
+        fake_plugins.plugin("twice", "fake_plugins:Plain", "one"),
+        fake_plugins.plugin("twice", "fake_plugins:Rich", "other"),
+    )
+
+    def from_content(content: dict[str, Any]) -> list[Cell]:
+        path = tmp_path / "file.yaml"
+        path.write_text(json.dumps(content))
+        file = load_matrix(path)
+        return expand(file, entries(file))
+
+    return from_content
+
+
+def test_every_combination_is_one_cell_in_blocks_of_seeds(cells: Cells) -> None:
+    found = cells({**LEAST, "seeds": [4, 5, 6], "matrix": {"sampler": ["random", "tpe"], "workers.count": [1, 2]}})
+    assert len(found) == 2 * 3 * 4
+    assert [cell.block for cell in found] == sorted(cell.block for cell in found)
+    assert [cell.spec.seed for cell in found] == [4] * 8 + [5] * 8 + [6] * 8
+    assert len({cell.spec.run_id for cell in found}) == len(found)
+
+
+def test_adapters_change_places_between_blocks(cells: Cells) -> None:
+    found = cells({**LEAST, "seeds": [1, 2]})
+    assert [cell.spec.adapter for cell in found] == ["plain", "rich", "rich", "plain"]
+
+
+def test_equal_lines_are_replicates_and_other_options_are_not(cells: Cells) -> None:
+    adapters = ["plain", "plain", {"name": "rich", "options": {"a": 1}}, {"name": "rich", "options": {"a": 2}}, "rich"]
+    found = {cell.entry.label: cell.spec for cell in cells({**LEAST, "adapters": adapters})}
+    assert {label: spec.replicate for label, spec in found.items()} == {
+        "plain": 0,
+        "plain#2": 1,
+        'rich{"a":1}': 0,
+        'rich{"a":2}': 0,
+        "rich": 0,
+    }
+    assert found["plain"].sampler_seed != found["plain#2"].sampler_seed
+
+
+def test_the_platform_is_the_entrys_then_the_files_then_the_adapters_first(cells: Cells) -> None:
+    adapters = ["plain", {"name": "rich", "platform": "cluster"}]
+    assert {cell.spec.platform for cell in cells({**LEAST, "adapters": adapters})} == {"local", "cluster"}
+    assert {cell.spec.platform for cell in cells({**LEAST, "platform": "cluster"})} == {"cluster"}
+
+
+def test_an_adapter_may_be_given_by_its_class(cells: Cells) -> None:
+    (cell,) = cells({**LEAST, "adapters": ["fake_plugins:Rich"]})
+    assert cell.spec.adapter == cell.spec.adapter_target == "fake_plugins:Rich"
+
+
+def test_an_unknown_adapter_names_the_known_ones(cells: Cells) -> None:
+    with pytest.raises(UnknownNameError) as caught:
+        cells({**LEAST, "adapters": ["plain", "rihc"]})
+    assert "adapters.1: no adapter named 'rihc'; did you mean 'rich'?; known: broken, failing, missing" in str(caught.value)
+    assert caught.value.exit_code == 2
+
+
+@pytest.mark.parametrize(("name", "problem"), [("broken", "adapter 'broken' is broken"), ("twice", "one 1.0 and other 1.0")])
+def test_a_broken_or_ambiguous_plugin_stops_the_plan(cells: Cells, name: str, problem: str) -> None:
+    with pytest.raises(PluginError, match=problem):
+        cells({**LEAST, "adapters": [name]})

@@ -1,0 +1,119 @@
+"""The environment of a run: complete, quick, and never a failure."""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from pathlib import Path
+
+import pytest
+
+import tuneoff
+from tuneoff import environment
+
+
+def test_the_environment_is_json_and_has_what_a_record_needs() -> None:
+    captured = environment.capture(["PyYAML", "no-such-package"])
+    assert json.loads(json.dumps(captured)) == captured
+    assert captured["versions"]["tuneoff"] == tuneoff.__version__
+    assert captured["versions"]["PyYAML"]
+    assert captured["versions"]["no-such-package"] is None
+    assert captured["cpu"]["logical_count"] == os.cpu_count()
+    assert captured["memory_total_bytes"] > captured["memory_available_bytes"] > 0
+    assert {"python", "kernel", "boot_id", "threads", "git", "container", "virtual_machine", "niceness"} <= set(captured)
+
+
+def test_capturing_takes_less_than_50_ms() -> None:
+    environment._fixed.cache_clear()
+    environment._version.cache_clear()
+    times = []
+    for _ in range(3):
+        started = time.perf_counter()
+        environment.capture()
+        times.append(time.perf_counter() - started)
+    assert min(times) < 0.05
+
+
+def test_capturing_imports_no_package_whose_version_it_tells() -> None:
+    import subprocess
+    import sys
+
+    code = "import sys; from tuneoff.environment import capture; capture(); print('torch' in sys.modules, 'numpy' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "False False\n"
+
+
+def test_thread_variables_are_recorded_as_they_are(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OMP_NUM_THREADS", "3")
+    monkeypatch.delenv("MKL_NUM_THREADS", raising=False)
+    threads = environment.capture()["threads"]
+    assert threads["OMP_NUM_THREADS"] == "3"
+    assert "MKL_NUM_THREADS" not in threads
+
+
+COMMIT = "0123456789abcdef0123456789abcdef01234567"
+
+
+def _repository(folder: Path, head: str, **files: str) -> Path:
+    git = folder / ".git"
+    git.mkdir()
+    (git / "HEAD").write_text(head)
+    for name, text in files.items():
+        path = git / name.replace("__", "/").replace("packed_refs", "packed-refs")
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+    return folder
+
+
+@pytest.mark.parametrize(
+    ("head", "files", "expected"),
+    [
+        ("ref: refs/heads/main\n", {"refs__heads__main": f"{COMMIT}\n"}, {"commit": COMMIT, "branch": "main"}),
+        (
+            "ref: refs/heads/a/b\n",
+            {"packed_refs": f"# pack-refs\n{COMMIT} refs/heads/a/b\n"},
+            {"commit": COMMIT, "branch": "a/b"},
+        ),
+        (f"{COMMIT}\n", {}, {"commit": COMMIT, "branch": None}),
+        ("ref: refs/heads/new\n", {}, {"commit": None, "branch": "new"}),
+        ("", {}, None),
+    ],
+)
+def test_the_commit_is_read_from_every_form_of_repository(
+    tmp_path: Path, head: str, files: dict[str, str], expected: dict[str, str | None] | None
+) -> None:
+    below = _repository(tmp_path, head, **files) / "src" / "deep"
+    below.mkdir(parents=True)
+    assert environment.git_state(below) == expected
+
+
+def test_a_linked_work_tree_finds_the_common_references(tmp_path: Path) -> None:
+    main = tmp_path / "main"
+    main.mkdir()
+    _repository(main, "ref: refs/heads/main\n", refs__heads__side=COMMIT)
+    linked = main / ".git" / "worktrees" / "side"
+    linked.mkdir(parents=True)
+    (linked / "HEAD").write_text("ref: refs/heads/side\n")
+    (linked / "commondir").write_text("../..\n")
+    tree = tmp_path / "side"
+    tree.mkdir()
+    (tree / ".git").write_text(f"gitdir: {linked}\n")
+    assert environment.git_state(tree) == {"commit": COMMIT, "branch": "side"}
+
+
+def test_a_folder_that_was_removed_has_no_commit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    gone = tmp_path / "gone"
+    gone.mkdir()
+    monkeypatch.chdir(gone)
+    gone.rmdir()
+    assert environment.capture()["git"] is None
+
+
+def test_the_processor_is_read_by_vendor_family_and_model(tmp_path: Path) -> None:
+    path = tmp_path / "cpuinfo"
+    path.write_text(
+        "processor\t: 0\nvendor_id\t: AuthenticAMD\ncpu family\t: 25\nmodel\t\t: 17\nmodel name\t: AMD EPYC\n\nprocessor\t: 1\n"
+    )
+    found = environment.cpu(path)
+    assert (found["vendor"], found["family"], found["model"], found["name"]) == ("AuthenticAMD", 25, 17, "AMD EPYC")
+    assert environment.cpu(tmp_path / "none")["vendor"] is None
