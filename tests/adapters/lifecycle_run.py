@@ -1,0 +1,200 @@
+"""Run one adapter's whole lifecycle in its own coordinator process, without the supervisor, and read back its events."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NamedTuple, TypeVar
+
+from tuneoff.events.reader import EventLog
+from tuneoff.events.schema import Event, TrialEnded, TrialStarted, TrialSubmitted
+from tuneoff.experiment.space import Categorical, Float, IntegerLog, SearchSpace, stepped
+from tuneoff.experiment.spec import (
+    Budget,
+    ExperimentSpec,
+    Failures,
+    Objective,
+    RunSpec,
+    Strategy,
+    Workers,
+    WorkloadSpec,
+)
+from tuneoff.lifecycle.context import MARK
+from tuneoff.supervisor.prepare import new_execution, write_inputs
+from tuneoff.trial.context import load_target
+from tuneoff.trial.limits import thread_environment
+
+TESTS = Path(__file__).parent.parent
+TOY = "adapters.toy_workload:Toy"
+SPACE = SearchSpace(
+    {
+        "x": Float(low=0.0, high=1.0),
+        "rate": Float(low=1e-5, high=1e-1, log=True),
+        "width": IntegerLog(low=1, high=64),
+        "depth": stepped(0, 8, 2, integer=True),
+        "kind": Categorical(choices=("a", "b", "c")),
+    }
+)
+_E = TypeVar("_E", bound=Event)
+
+
+class LifecycleRun(NamedTuple):
+    """The coordinator's exit code, all events in order of time, and the folders that it worked in."""
+
+    exit_code: int
+    events: list[Event]
+    folder: Path
+    log: str
+    left_in_temporary: list[str]  # names that the run left in its TMPDIR
+    left_in_home: list[str]  # ... and in its HOME, which was empty before
+
+    def of(self, kind: type[_E]) -> list[_E]:
+        """Return the events of one type."""
+        return [event for event in self.events if isinstance(event, kind)]
+
+    @property
+    def configurations(self) -> dict[str, dict[str, Any]]:
+        """The configuration of each submitted trial."""
+        return {event.trial: event.configuration for event in self.of(TrialSubmitted)}
+
+    @property
+    def ends(self) -> dict[tuple[str, int], str]:
+        """(trial id, attempt) -> how it said that it ended; an attempt whose process died says nothing."""
+        return {(event.trial, event.attempt): event.state for event in self.of(TrialEnded)}
+
+    @property
+    def most_at_once(self) -> int:
+        """The largest number of attempts that were between their start and their end at one time (deaths left out)."""
+        ended = {(event.trial, event.attempt): event.t for event in self.of(TrialEnded)}
+        changes = []
+        for event in self.of(TrialStarted):
+            if (end := ended.get((event.trial, event.attempt))) is not None:
+                changes += [(event.t, 1), (end, -1)]
+        running = most = 0
+        for _, change in sorted(changes):
+            running += change
+            most = max(most, running)
+        return most
+
+
+@dataclass
+class RunningLifecycle:
+    """A coordinator that was started: wait for it, or interrupt it as the supervisor does (SIGTERM)."""
+
+    process: subprocess.Popen[bytes]
+    folder: Path
+    home: Path
+    temporary: Path
+
+    def interrupt(self) -> None:
+        self.process.send_signal(signal.SIGTERM)
+
+    def wait(self, timeout_seconds: float) -> LifecycleRun:
+        """Wait for the end and read the events; a run that takes longer is killed with its session and raises."""
+        try:
+            code = self.process.wait(timeout_seconds)
+        finally:
+            if self.process.poll() is None:
+                os.killpg(self.process.pid, signal.SIGKILL)
+                self.process.wait()
+            left = sorted(path.name for path in self.temporary.iterdir())
+            shutil.rmtree(self.temporary)
+        return LifecycleRun(
+            exit_code=code,
+            events=[event for _, event in EventLog(self.folder / "events").merged()],
+            folder=self.folder,
+            log=(self.folder / "log.txt").read_text(),
+            left_in_temporary=left,
+            left_in_home=sorted(path.name for path in self.home.iterdir()),
+        )
+
+
+def start_lifecycle(
+    tmp_path: Path,
+    adapter_target: str,
+    *,
+    workload: str = TOY,
+    workload_options: Mapping[str, Any] | None = None,
+    space: SearchSpace = SPACE,
+    sampler: str = "random",
+    sampler_options: Mapping[str, Any] | None = None,
+    pruner: str = "none",
+    pruner_options: Mapping[str, Any] | None = None,
+    trials: int = 4,
+    epochs: int = 3,
+    workers: int = 2,
+    seed: int = 0,
+    configurations: Sequence[Mapping[str, Any]] = (),
+    stops: Mapping[str, int] | None = None,
+    retries: int = 0,
+    wall_clock_seconds: float | None = None,
+    epochs_total: int | None = None,
+    options: Mapping[str, Any] | None = None,
+    environment: Mapping[str, str] | None = None,
+) -> RunningLifecycle:
+    """Start `python -m tuneoff.lifecycle` on a new folder under `tmp_path`, in its own session, TMPDIR and HOME."""
+    workload_class = load_target(workload)
+    spec = RunSpec(
+        experiment=ExperimentSpec(
+            workload=WorkloadSpec(name=workload_class.name, target=workload, options=dict(workload_options or {})),
+            search_space=space,
+            objective=Objective(metric=workload_class.default_metric, mode=workload_class.metrics[workload_class.default_metric]),
+            sampler=Strategy(name=sampler, options=dict(sampler_options or {})),
+            pruner=Strategy(name=pruner, options=dict(pruner_options or {})),
+            budget=Budget(
+                trials=trials,
+                epochs_per_trial=epochs,
+                epochs_total=epochs_total,
+                wall_clock_seconds=wall_clock_seconds,
+            ),
+            workers=Workers(count=workers),
+            failures=Failures(retries=retries),
+            configurations=tuple(configurations),
+            stops=dict(stops or {}),
+        ),
+        adapter="under-test",
+        adapter_target=adapter_target,
+        seed=seed,
+        options=dict(options or {}),
+    )
+    execution = new_execution(spec, tmp_path)
+    write_inputs(execution)
+    home = execution.folder.parent / f"{execution.folder.name}-home"
+    home.mkdir()
+    temporary = Path(tempfile.mkdtemp(prefix="tl"))  # a short path: sockets allow 107 bytes
+    paths = [str(TESTS), *filter(None, [os.environ.get("PYTHONPATH")])]
+    with (execution.folder / "log.txt").open("wb") as log:
+        process = subprocess.Popen(
+            [sys.executable, "-m", "tuneoff.lifecycle", str(execution.folder)],
+            env={
+                **os.environ,
+                **thread_environment(1),
+                MARK: execution.execution_id,
+                "TMPDIR": str(temporary),
+                "HOME": str(home),
+                "PYTHONPATH": os.pathsep.join(paths),
+                "PYTHONDONTWRITEBYTECODE": "1",
+                **(environment or {}),
+            },
+            stdin=subprocess.DEVNULL,
+            stdout=log,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
+        )
+    return RunningLifecycle(process, execution.folder, home, temporary)
+
+
+def run_lifecycle(tmp_path: Path, adapter_target: str, *, timeout_seconds: float = 120.0, **arguments: Any) -> LifecycleRun:
+    """Run a lifecycle to its end; `arguments` are those of `start_lifecycle`.
+
+    Raises:
+        subprocess.TimeoutExpired: it took longer than `timeout_seconds`; its session was killed.
+    """
+    return start_lifecycle(tmp_path, adapter_target, **arguments).wait(timeout_seconds)
