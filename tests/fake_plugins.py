@@ -10,7 +10,7 @@ import pytest
 from tuneoff import registry
 from tuneoff.adapter import Adapter, Best
 from tuneoff.capabilities import Capabilities, Offer, Support
-from tuneoff.errors import ExperimentError
+from tuneoff.errors import ExperimentError, UnsupportedError
 from tuneoff.experiment.space import Float, SearchSpace, stepped
 from tuneoff.experiment.spec import RunSpec
 from tuneoff.workload import Configuration, Mode, Scores, TrialSeeds, Workload
@@ -69,6 +69,11 @@ class Rich(_Idle):
 
     @classmethod
     def refuse(cls, spec: RunSpec) -> str | None:
+        for option in spec.options:
+            if option != "storage":
+                raise ExperimentError(f"unknown option {option!r}; known: storage")
+        if spec.experiment.workers.count > 8:
+            raise UnsupportedError("at most 8 workers")
         return "at most 100 trials" if spec.experiment.budget.trials > 100 else None
 
 

@@ -177,6 +177,11 @@ def test_overrides_replace_keys_and_their_axes(load: Load) -> None:
     assert {variant.file.sampler.name for variant in file.variants} == {"grid"}
 
 
+def test_an_override_may_leave_a_list_unused(load: Load) -> None:
+    content = {**LEAST, "sampler": "fixed", "configurations": {"sample": 3}}
+    assert load(content, sampler="random").variants[0].file.sampler.name == "random"
+
+
 def test_the_json_schema_accepts_what_the_loader_accepts(load: Load) -> None:
     jsonschema = pytest.importorskip("jsonschema")
     schema = json_schema()

@@ -58,6 +58,10 @@ def test_overridden_keys_leave_the_axes() -> None:
     assert without(content, {"sampler": "random"}) == {"matrix": {"workers.count": [1]}, "zip": [{"pruner": ["none"]}]}
 
 
+def test_axes_that_overrides_empty_are_gone() -> None:
+    assert without({"a": 0, "matrix": {"sampler": ["x"]}, "zip": [{"sampler": ["y"]}]}, {"sampler": "random"}) == {"a": 0}
+
+
 @pytest.mark.parametrize(
     ("content", "problem"),
     [
@@ -72,6 +76,8 @@ def test_overridden_keys_leave_the_axes() -> None:
         ({"matrix": {"sampler": ["a"], "sampler.n": [1]}}, "set by one axis only, but got 'sampler' and 'sampler.n'"),
         ({"matrix": {"sampler": ["a"]}, "zip": [{"sampler": ["b"]}]}, "set by one axis only"),
         ({"zip": {"a": [1]}}, "zip: must be a list of groups"),
+        ({"matrix": {}}, "matrix: must be a mapping of dotted keys to lists, but got {}"),
+        ({"zip": []}, "zip: must be a list of groups, but got []"),
         ({"zip": [{}]}, "zip.0: must be a mapping"),
         (
             {"zip": [{"budget.trials": [1, 2], "workers.count": [1]}]},

@@ -63,6 +63,7 @@ def test_every_skip_has_its_own_reason(plan: MakePlan) -> None:
             "sampler 'gp' of adapter 'rich' needs no_such_module; run: pip install 'tuneoff[rich]'",
         ),
         ({"adapters": ["rich"], "budget": {"trials": 101}}, "at most 100 trials"),
+        ({"adapters": ["rich"], "workers": {"count": 9}}, "at most 8 workers"),
         (
             {"adapters": ["plain"], "workload": "heavy"},
             "workload 'heavy' needs no_such_module; run: pip install 'no_such_module'",
@@ -75,6 +76,11 @@ def test_every_skip_has_its_own_reason(plan: MakePlan) -> None:
 )
 def test_what_an_adapter_cannot_do_is_skipped_with_the_reason(plan: MakePlan, content: dict[str, Any], reason: str) -> None:
     assert plan({**LEAST, **content}).counted[0].skip_reason == reason
+
+
+def test_a_mistake_that_an_adapter_finds_stops_the_plan(plan: MakePlan) -> None:
+    with pytest.raises(ExperimentError, match=r"file.yaml: adapter 'rich': unknown option 'storge'; known: storage"):
+        plan({**LEAST, "adapters": [{"name": "rich", "options": {"storge": 1}}]})
 
 
 def test_a_check_that_fails_is_a_broken_plugin(plan: MakePlan) -> None:

@@ -56,7 +56,8 @@ def load_matrix(path: Path | str, overrides: Mapping[str, Any] | None = None) ->
             for key, value in overrides.items():
                 put(content, key, value)
         variants = tuple(_check(values, variant) for values, variant in expand(content))
-        _check_used(variants)
+        if not overrides:  # an override may leave a list unused
+            _check_used(variants)
     except ExperimentError as error:
         raise ExperimentError(f"{path}: {error}") from error
     first = variants[0].file

@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, ConfigDict, Discriminator, Field, Tag, model_validator
 
-from tuneoff.experiment.dimensions import DimensionPart
+from tuneoff.experiment.dimension_parts import DimensionPart
 from tuneoff.experiment.include import named
 from tuneoff.experiment.part import Part
 from tuneoff.experiment.spec import Timeouts, Workers

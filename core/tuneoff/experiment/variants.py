@@ -76,13 +76,13 @@ def without(content: Mapping[str, Any], keys: Mapping[str, Any]) -> dict[str, An
         result["matrix"] = keep(content["matrix"])
     if isinstance(content.get("zip"), list):
         result["zip"] = [group for group in map(keep, content["zip"]) if group]
-    return result
+    return {key: value for key, value in result.items() if value or key not in ("matrix", "zip")}
 
 
 def _matrix_axes(matrix: Any) -> list[Axis]:
     if matrix is None:
         return []
-    if not isinstance(matrix, Mapping):
+    if not isinstance(matrix, Mapping) or not matrix:
         raise ExperimentError(f"matrix: must be a mapping of dotted keys to lists, but got {matrix!r}")
     return [
         Axis(steps=tuple({key: value} for value in _values(f"matrix.{key}", values, distinct=True)))
@@ -93,7 +93,7 @@ def _matrix_axes(matrix: Any) -> list[Axis]:
 def _zip_axes(groups: Any) -> list[Axis]:
     if groups is None:
         return []
-    if not isinstance(groups, list):
+    if not isinstance(groups, list) or not groups:
         raise ExperimentError(f"zip: must be a list of groups, but got {groups!r}; begin each group with a dash")
     axes = []
     for index, group in enumerate(groups):

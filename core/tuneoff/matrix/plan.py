@@ -147,7 +147,11 @@ def make_plan(file: MatrixFile) -> Plan:
     adapters = entries(file)
     cells = expand(file, adapters)
     check = SkipCheck()
-    runs = _same(file, cells, [_planned(cell, check) for cell in cells])
+    try:
+        planned = [_planned(cell, check) for cell in cells]
+    except ExperimentError as error:
+        raise type(error)(f"{file.path}: {error}") from error
+    runs = _same(file, cells, planned)
     by_id = {run.run_id: cell for run, cell in zip(runs, cells, strict=True)}
     running = [by_id[run.run_id] for run in runs if run.skip_reason is None]
     with_result = [by_id[run.run_id] for run in runs if run.skip_reason is None or run.same_as is not None]

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from tuneoff import registry
 from tuneoff.adapter import Adapter
 from tuneoff.capabilities import Capabilities, Offer, Support
-from tuneoff.errors import ExperimentError, PluginError
+from tuneoff.errors import ExperimentError, PluginError, UnsupportedError
 from tuneoff.experiment.spec import RunSpec, Strategy
 from tuneoff.packages import PackageStatus, framework_status, install_command, missing_modules
 
@@ -24,6 +24,7 @@ class SkipCheck:
         """Return why `adapter` cannot serve `spec`, or None.
 
         Raises:
+            ExperimentError: the adapter finds a mistake in the request, e.g. an option that it does not have.
             PluginError: the adapter's own check fails.
         """
         return next(self._reasons(spec, adapter), None)
@@ -86,8 +87,10 @@ def _missing(names: tuple[str, ...]) -> list[str]:
 def _refuse(spec: RunSpec, adapter: type[Adapter]) -> str | None:
     try:
         return adapter.refuse(spec)
-    except ExperimentError as error:
+    except UnsupportedError as error:
         return str(error)
+    except ExperimentError as error:  # the user's mistake, e.g. an option that the adapter does not have
+        raise type(error)(f"adapter {spec.adapter!r}: {error}") from error
     except Exception as error:  # a plugin's own code may fail in any way
         cause = " ".join(f"{type(error).__name__}: {error}".split())
         raise PluginError(f"adapter {spec.adapter!r} fails to check a run: {cause}; repair {spec.adapter_target}") from error

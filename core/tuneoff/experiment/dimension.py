@@ -1,0 +1,297 @@
+"""The dimensions of a search space: core defines the distribution of each, so that every framework draws the same."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import Any, ClassVar
+
+from tuneoff.errors import ExperimentError
+from tuneoff.experiment.identity import canonical_json
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Float:
+    """A real number, uniform in [low, high], or log-uniform. Inclusive bounds."""
+
+    type: ClassVar[str] = "float"
+    low: float
+    high: float
+    log: bool = False
+
+    def __post_init__(self) -> None:
+        _check_bounds(self.low, self.high, self.log)
+
+    @property
+    def cardinality(self) -> int | None:
+        return None if self.low < self.high else 1
+
+    def contains(self, value: Any) -> bool:
+        return _is_number(value) and self.low <= value <= self.high
+
+    def from_unit(self, unit: float) -> float:
+        """Map `unit` in [0, 1) to a value by the inverse of the distribution function."""
+        if self.log:
+            value = math.exp(math.log(self.low) + unit * (math.log(self.high) - math.log(self.low)))
+        else:
+            value = self.low + unit * (self.high - self.low)
+        return min(max(value, self.low), self.high)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IntegerLog:
+    """An integer whose logarithm is uniform: round(exp(U[log(low - 1/2), log(high + 1/2)])), as Optuna rounds it.
+
+    Exact in any framework: draw a log-uniform float from `continuous_bounds` and map it by `round_continuous`.
+    """
+
+    type: ClassVar[str] = "int_log"
+    low: int
+    high: int
+
+    def __post_init__(self) -> None:
+        _check_bounds(self.low, self.high, True)
+        if self.low < 1:
+            raise ExperimentError(f"a logarithmic int needs `low >= 1`, but got low={self.low}; use a linear one")
+
+    @property
+    def cardinality(self) -> int | None:
+        return self.high - self.low + 1
+
+    @property
+    def continuous_bounds(self) -> tuple[float, float]:
+        return self.low - 0.5, self.high + 0.5
+
+    def round_continuous(self, value: float) -> int:
+        """Map a log-uniform float in `continuous_bounds` to the integer."""
+        return min(max(round(value), self.low), self.high)
+
+    def contains(self, value: Any) -> bool:
+        return isinstance(value, int) and not isinstance(value, bool) and self.low <= value <= self.high
+
+    def from_unit(self, unit: float) -> int:
+        low, high = (math.log(bound) for bound in self.continuous_bounds)
+        return self.round_continuous(math.exp(low + unit * (high - low)))
+
+    def probability(self, value: int) -> float:
+        low, high = self.continuous_bounds
+        return math.log((value + 0.5) / (value - 0.5)) / math.log(high / low)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stepped:
+    """`size` equally likely, ordered points low, low + step, ...: an int, an int with step, or a float with step.
+
+    Exact in any framework: draw an index 0 .. size-1 and map it by `value_at`.
+    """
+
+    type: ClassVar[str] = "stepped"
+    low: float
+    step: float
+    size: int
+    integer: bool
+
+    def __post_init__(self) -> None:
+        if self.step <= 0:
+            raise ExperimentError(f"`step > 0` must hold, but got step={self.step}")
+        if self.size < 1:
+            raise ExperimentError(f"`low <= high` must hold, but the dimension has {self.size} points")
+        if self.integer and not (_is_integral(self.low) and _is_integral(self.step)):
+            raise ExperimentError(f"an int needs whole numbers, but got low={self.low}, step={self.step}")
+
+    @property
+    def cardinality(self) -> int | None:
+        return self.size
+
+    def value_at(self, index: int) -> float | int:
+        """Return point `index`, computed in decimals, so that 0.1 * 3 is 0.3 and -0.3 + 3 * 0.1 is 0 everywhere."""
+        value = Decimal(repr(self.low)) + index * Decimal(repr(self.step))
+        return int(value) if self.integer else float(value)
+
+    def index_of(self, value: Any) -> int:
+        """Return the index of `value`.
+
+        Raises:
+            ExperimentError: it is none of the points.
+        """
+        if _is_number(value) and math.isfinite(value):
+            index: int = round((value - self.low) / self.step)
+            if 0 <= index < self.size and self.value_at(index) == value and not (self.integer and isinstance(value, float)):
+                return index
+        raise ExperimentError(f"{value!r} is none of the {self.size} points from {self.low} by {self.step}")
+
+    def contains(self, value: Any) -> bool:
+        try:
+            self.index_of(value)
+        except ExperimentError:
+            return False
+        return True
+
+    def from_unit(self, unit: float) -> float | int:
+        return self.value_at(min(int(unit * self.size), self.size - 1))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Categorical:
+    """Equally likely choices without order; `ordered`: with order. Any JSON values, lists included.
+
+    Exact in any framework: draw an index 0 .. len-1 and map it by `value_at`.
+    """
+
+    type: ClassVar[str] = "categorical"
+    choices: tuple[Any, ...]
+    ordered: bool = False
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "choices", tuple(_freeze(choice) for choice in self.choices))
+        if not self.choices:
+            raise ExperimentError("a categorical dimension needs at least one choice, but got none")
+        texts = [canonical_json(choice) for choice in self.choices]
+        if len(set(texts)) != len(texts) or len({_numeric_key(choice) for choice in self.choices}) != len(texts):
+            raise ExperimentError(f"choices must differ, but got {list(self.choices)!r}")
+
+    @property
+    def cardinality(self) -> int | None:
+        return len(self.choices)
+
+    @property
+    def size(self) -> int:
+        return len(self.choices)
+
+    def value_at(self, index: int) -> Any:
+        return self.choices[index]
+
+    def index_of(self, value: Any) -> int:
+        text = canonical_json(_freeze(value))
+        for index, choice in enumerate(self.choices):
+            if canonical_json(choice) == text:
+                return index
+        raise ExperimentError(f"{value!r} is none of the choices {list(self.choices)!r}")
+
+    def contains(self, value: Any) -> bool:
+        try:
+            self.index_of(value)
+        except ExperimentError:
+            return False
+        return True
+
+    def from_unit(self, unit: float) -> Any:
+        return self.choices[min(int(unit * len(self.choices)), len(self.choices) - 1)]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Constant:
+    """A fixed value: part of every configuration, never drawn."""
+
+    type: ClassVar[str] = "constant"
+    value: Any
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "value", _freeze(self.value))
+        canonical_json(self.value)
+
+    @property
+    def cardinality(self) -> int | None:
+        return 1
+
+    def contains(self, value: Any) -> bool:
+        return canonical_json(_freeze(value)) == canonical_json(self.value)
+
+    def from_unit(self, unit: float) -> Any:
+        return self.value
+
+
+Dimension = Float | IntegerLog | Stepped | Categorical | Constant
+_TYPES: dict[str, type[Any]] = {cls.type: cls for cls in (Float, IntegerLog, Stepped, Categorical, Constant)}
+
+
+def points(dimension: Dimension) -> Sequence[Any]:
+    """Return the values of a finite dimension in order."""
+    if isinstance(dimension, Constant):
+        return [dimension.value]
+    if isinstance(dimension, IntegerLog):
+        return range(dimension.low, dimension.high + 1)
+    if isinstance(dimension, Float):
+        return [dimension.low]
+    return [dimension.value_at(index) for index in range(dimension.size)]
+
+
+def typed(dimension: Dimension, value: Any) -> Any:
+    """Return a value of `dimension` in its own type: 1 is 1.0 in a float."""
+    is_real = isinstance(dimension, Float) or (isinstance(dimension, Stepped) and not dimension.integer)
+    return float(value) if is_real else _freeze(value)
+
+
+def stepped(low: float, high: float, step: float, *, integer: bool) -> Stepped:
+    """Return the points from `low` by `step` up to `high`, which must be one of them.
+
+    Raises:
+        ExperimentError: `low > high`, or `high` is not on the grid (never lowered silently).
+    """
+    _check_bounds(low, high, False)
+    if step <= 0:
+        raise ExperimentError(f"`step > 0` must hold, but got step={step}")
+    count = (high - low) / step
+    if abs(count - round(count)) > 1e-9 * max(1.0, abs(count)):
+        last = low + math.floor(count) * step
+        raise ExperimentError(f"`high` must be `low` plus whole steps, but got {low=}, {high=}, {step=}; use high={last:g}")
+    return Stepped(low=low, step=step, size=round(count) + 1, integer=integer)
+
+
+def describe(dimension: Dimension) -> str:
+    """Return a short text of a dimension for tables and errors."""
+    if isinstance(dimension, Float):
+        return f"float [{dimension.low:g}, {dimension.high:g}]{' log' if dimension.log else ''}"
+    if isinstance(dimension, IntegerLog):
+        return f"int [{dimension.low}, {dimension.high}] log"
+    if isinstance(dimension, Stepped):
+        kind = "int" if dimension.integer else "float"
+        return f"{kind} [{dimension.low:g}, {dimension.value_at(dimension.size - 1):g}] step {dimension.step:g}"
+    if isinstance(dimension, Categorical):
+        return f"{'ordered' if dimension.ordered else 'categorical'} {list(dimension.choices)!r}"
+    return f"constant {dimension.value!r}"
+
+
+def dimension_to_json(dimension: Dimension) -> dict[str, Any]:
+    """Return a dimension as JSON values."""
+    values = {name: getattr(dimension, name) for name in dimension.__dataclass_fields__ if name != "type"}
+    if isinstance(dimension, Categorical):
+        values["choices"] = list(dimension.choices)
+    return {"type": dimension.type, **values}
+
+
+def dimension_from_json(data: Mapping[str, Any]) -> Dimension:
+    """Read back `dimension_to_json`; other keys than a dimension's own are an error, but `name`."""
+    values = {name: value for name, value in data.items() if name not in ("type", "name")}
+    if data["type"] == "categorical":
+        values["choices"] = tuple(values["choices"])
+    dimension: Dimension = _TYPES[data["type"]](**values)
+    return dimension
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def _is_integral(value: float) -> bool:
+    return isinstance(value, int) or value.is_integer()
+
+
+def _check_bounds(low: float, high: float, log: bool) -> None:
+    if not (math.isfinite(low) and math.isfinite(high)):
+        raise ExperimentError(f"bounds must be finite, but got {low=}, {high=}")
+    if low > high:
+        raise ExperimentError(f"`low <= high` must hold, but got {low=}, {high=}")
+    if log and low <= 0:
+        raise ExperimentError(f"a logarithmic dimension needs `low > 0`, but got {low=}")
+
+
+def _freeze(value: Any) -> Any:
+    return [_freeze(item) for item in value] if isinstance(value, list | tuple) else value
+
+
+def _numeric_key(value: Any) -> str:
+    # 1, 1.0 and True are equal to every framework: they may not be different choices
+    return canonical_json(float(value)) if isinstance(value, int | float) else canonical_json(value)
