@@ -1,0 +1,49 @@
+# make compare        the comparison on the embedded data (digits)       make test        lint, types and all tests
+# make compare-mnist  the comparison on real MNIST                       make test-fast   the fast tests alone
+# make speed          tuneoff's own speed, as ratios                     make kill-test   kill `compare` at 20 random moments
+# Everything is set up at the first call, in .venv; later calls install nothing.
+
+PYTHON ?= python3
+VENV ?= .venv
+ARGS ?=
+BIN := $(VENV)/bin
+INSTALLED := $(VENV)/.installed
+
+.DEFAULT_GOAL := compare
+.PHONY: setup compare compare-mnist test test-fast test-slow lint speed kill-test clean
+
+setup: $(INSTALLED)
+
+$(INSTALLED): pyproject.toml constraints.txt
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "tuneoff needs Python 3.11 or later, but $(PYTHON) is %d.%d; run: make PYTHON=python3.11" % sys.version_info[:2])'
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[dev]'
+	@touch $@
+
+compare: $(INSTALLED)
+	$(BIN)/tuneoff compare benchmarks/digits.yaml $(ARGS)
+
+compare-mnist: $(INSTALLED)
+	$(BIN)/tuneoff compare benchmarks/mnist.yaml $(ARGS)
+
+test: lint test-fast test-slow
+
+lint: $(INSTALLED)
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+test-fast: $(INSTALLED)
+	$(BIN)/python -m pytest -m 'not slow' $(ARGS)
+
+test-slow: $(INSTALLED)
+	$(BIN)/python -m pytest -m slow $(ARGS)
+
+speed: $(INSTALLED)
+	$(BIN)/python -m benchmarks.speed $(ARGS)
+
+kill-test: $(INSTALLED)
+	$(BIN)/python tests/e2e/random_kills.py $(ARGS)
+
+clean:
+	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis
