@@ -1,0 +1,168 @@
+"""What every adapter must do. A subclass names its adapter; the runs are made once per class, the tests only read them."""
+
+from __future__ import annotations
+
+import threading
+import time
+from pathlib import Path
+from typing import ClassVar
+
+import pytest
+from contract.faults import KINDS, faulty_experiment
+
+from contract.runs import LOOPBACK, Made, experiment, fixed, kill_one_trial, make
+from tuneoff.events import schema
+from tuneoff.experiment.identity import configuration_digest
+from tuneoff.experiment.spec import Budget, Failures, Strategy
+from tuneoff.matrix.listener import LiveRun
+
+SLEEP = {"seconds_per_epoch": 0.25}
+
+
+class AdapterContract:
+    """Inherit as `class TestX(AdapterContract): adapter = "x"` in a module marked `slow`."""
+
+    adapter: ClassVar[str]
+    late_epochs: ClassVar[int] = 0  # epochs that a trial may train after the decision to stop it
+    allocation_mb: ClassVar[int] = 600
+
+    # --- runs, made once ---
+
+    @pytest.fixture(scope="class")
+    def honest(self, tmp_path_factory: pytest.TempPathFactory) -> Made:
+        return make(self.adapter, experiment("surrogate", **fixed(8)), tmp_path_factory.mktemp("honest"))
+
+    @pytest.fixture(scope="class")
+    def scripted(self, tmp_path_factory: pytest.TempPathFactory) -> Made:
+        changes = fixed(6)
+        stops = {configuration_digest(changes["configurations"][index]): epoch for index, epoch in ((1, 1), (4, 3))}
+        spec = experiment(
+            "sleep", SLEEP, **changes, pruner=Strategy(name="scripted"), stops=stops, budget=Budget(trials=6, epochs_per_trial=6)
+        )
+        return make(self.adapter, spec, tmp_path_factory.mktemp("scripted"))
+
+    @pytest.fixture(scope="class")
+    def faulty(self, tmp_path_factory: pytest.TempPathFactory) -> Made:
+        return make(self.adapter, faulty_experiment(self.allocation_mb), tmp_path_factory.mktemp("faulty"))
+
+    @pytest.fixture(scope="class")
+    def killed(self, tmp_path_factory: pytest.TempPathFactory) -> Made:
+        spec = experiment("sleep", SLEEP, **fixed(5), failures=Failures(retries=1), budget=Budget(trials=5, epochs_per_trial=5))
+        return make(self.adapter, spec, tmp_path_factory.mktemp("killed"), act=kill_one_trial)
+
+    @pytest.fixture(scope="class")
+    def interrupted(self, tmp_path_factory: pytest.TempPathFactory) -> tuple[Made, float]:
+        interrupt, moment = threading.Event(), [0.0]
+
+        def act(live: LiveRun, folder: Path) -> bool:
+            if live.completed >= 1 and not interrupt.is_set():
+                moment[0] = time.monotonic()
+                interrupt.set()
+            return interrupt.is_set()
+
+        spec = experiment("sleep", SLEEP, **fixed(20), budget=Budget(trials=20, epochs_per_trial=4))
+        made = make(self.adapter, spec, tmp_path_factory.mktemp("interrupted"), act=act, interrupt=interrupt)
+        return made, time.monotonic() - moment[0]
+
+    # --- the honest run ---
+
+    def test_an_honest_run_is_done_and_all_its_trials_complete(self, honest: Made) -> None:
+        assert (honest.record.status, honest.record.reason) == ("done", None)
+        assert [trial.state for trial in honest.record.trials] == ["completed"] * 8
+
+    def test_the_seven_steps_come_in_order_without_errors(self, honest: Made) -> None:
+        assert [step.step for step in honest.record.steps] == list(schema.STEPS)
+        assert [step.error for step in honest.record.steps] == [None] * 7
+        moments = [moment for step in honest.record.steps for moment in (step.started_ns, step.ended_ns)]
+        assert moments == sorted(moments)  # type: ignore[type-var]
+
+    def test_exactly_the_given_configurations_are_evaluated(self, honest: Made) -> None:
+        given = {configuration_digest(item) for item in honest.record.run_spec().experiment.configurations}
+        assert {trial.digest for trial in honest.record.trials} == given
+        assert all(configuration_digest(trial.configuration) == trial.digest for trial in honest.record.trials)
+        assert honest.record.refusals == ()
+
+    def test_every_trial_was_submitted_before_it_started(self, honest: Made) -> None:
+        for trial in honest.record.trials:
+            (attempt,) = trial.attempts
+            assert attempt.submitted_ns is not None
+            assert attempt.started_ns is not None
+            assert attempt.submitted_ns <= attempt.started_ns
+
+    def test_the_framework_names_the_same_best_trial_as_core(self, honest: Made) -> None:
+        best = honest.record.best
+        assert best is not None
+        assert best.trial == best.core_trial
+        values = {trial.trial: trial.value for trial in honest.record.trials}
+        assert best.framework_value == pytest.approx(values[best.trial or ""], rel=1e-6)
+
+    def test_the_best_trial_is_tested_once(self, honest: Made) -> None:
+        assert honest.record.test is not None
+        assert honest.record.test.trial == honest.record.best.trial  # type: ignore[union-attr]
+        assert len(honest.events(schema.Tested)) == 1
+
+    def test_no_more_than_the_given_workers_run_at_once(self, honest: Made, scripted: Made) -> None:
+        for made in (honest, scripted):
+            assert {attempt.slot for trial in made.record.trials for attempt in trial.attempts} <= {0, 1}
+            assert all(attempt.waited_ns == 0 for trial in made.record.trials for attempt in trial.attempts)
+
+    def test_both_slots_are_used_where_trials_take_time(self, scripted: Made) -> None:
+        assert {attempt.slot for trial in scripted.record.trials for attempt in trial.attempts} == {0, 1}
+
+    def test_the_partition_sums_to_the_job_completion_time(self, honest: Made) -> None:
+        metrics = honest.record.metrics
+        parts = [value.value for name, value in metrics.items() if name.startswith("jct.part.")]
+        if parts:
+            assert sum(part for part in parts if part is not None) == pytest.approx(metrics["jct"].value)
+
+    def test_nothing_listens_beyond_loopback(self, honest: Made, scripted: Made) -> None:
+        assert [address for made in (honest, scripted) for address in made.listening if address not in LOOPBACK] == []
+
+    # --- stops ---
+
+    def test_scripted_stops_end_exactly_the_given_trials(self, scripted: Made) -> None:
+        states = [trial.state for trial in sorted(scripted.record.trials, key=lambda trial: trial.trial)]
+        assert states == ["completed", "pruned", "completed", "completed", "pruned", "completed"]
+        stops = scripted.record.run_spec().experiment.stops
+        for trial in scripted.record.trials:
+            if trial.state == "pruned":
+                assert stops[trial.digest] <= trial.epochs_trained <= stops[trial.digest] + self.late_epochs
+
+    # --- faults ---
+
+    @pytest.mark.parametrize("kind", KINDS)
+    def test_a_faulty_trial_ends_as_the_failure_that_it_is(self, faulty: Made, kind: str) -> None:
+        expected = KINDS[kind]
+        (trial,) = [trial for trial in faulty.record.trials if expected.is_of(trial.configuration)]
+        assert trial.state == expected.state
+        assert expected.cause in (trial.cause or "").lower()
+        assert trial.charged in expected.charged
+
+    def test_the_trials_beside_faulty_ones_are_intact(self, faulty: Made) -> None:
+        sound = [trial for trial in faulty.record.trials if not any(kind.is_of(trial.configuration) for kind in KINDS.values())]
+        assert len(sound) >= 3
+        assert [trial.state for trial in sound] == ["completed"] * len(sound)
+        assert faulty.record.status == "done"
+
+    def test_a_killed_worker_costs_one_attempt_and_no_trial(self, killed: Made) -> None:
+        assert [trial.state for trial in killed.record.trials] == ["completed"] * 5
+        (trial,) = [trial for trial in killed.record.trials if len(trial.attempts) > 1]
+        assert [attempt.state for attempt in trial.attempts] == ["superseded", "completed"]
+        assert trial.attempts[0].charged == "infrastructure"
+        assert killed.record.refusals == ()
+
+    # --- interruption and leftovers ---
+
+    def test_an_interrupted_run_ends_within_15_seconds_and_keeps_its_trials(self, interrupted: tuple[Made, float]) -> None:
+        made, seconds = interrupted
+        assert made.record.status == "interrupted"
+        assert seconds < 15
+        assert sum(trial.state == "completed" for trial in made.record.trials) >= 1
+        assert made.record.step("undeploy") is not None
+
+    def test_nothing_is_left_behind(
+        self, honest: Made, scripted: Made, faulty: Made, killed: Made, interrupted: tuple[Made, float]
+    ) -> None:
+        for made in (honest, scripted, faulty, killed, interrupted[0]):
+            assert made.left == ()
+            assert [flag.text for flag in made.record.flags if flag.name == "left_behind"] == []

@@ -1,0 +1,37 @@
+"""A killed command leaves nothing behind and resumes. `make kill-test` does this at 20 random moments."""
+
+from __future__ import annotations
+
+import os
+import random
+from pathlib import Path
+
+import pytest
+
+from e2e import random_kills
+
+pytestmark = pytest.mark.slow
+
+
+def test_compare_killed_at_random_moments_leaves_nothing_and_resumes(tmp_path: Path) -> None:
+    random_kills.kill_many(random_kills.MATRIX, tmp_path / "results", 3, random.Random(os.getpid()), 20.0)
+
+
+def test_the_checks_notice_a_process_that_was_left(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(random_kills, "GONE_WITHIN_SECONDS", 0.2)
+    monkeypatch.setattr(random_kills, "with_mark", lambda variable, value: [os.getpid()])
+    with pytest.raises(random_kills.Broken, match=r"left 0\.2 s after a kill"):
+        random_kills.kill_once(random_kills.MATRIX, tmp_path / "results", 0.05)
+
+
+def test_the_checks_notice_a_changed_event_file(tmp_path: Path) -> None:
+    file = tmp_path / "one.yaml"
+    text = random_kills.MATRIX.read_text()
+    file.write_text(text.replace("seeds: [0, 1]", "seeds: [0]").replace("[serial, optuna, ray-tune, syne-tune]", "[serial]"))
+    results = tmp_path / "results"
+    random_kills.finish(file, results)
+    (events, *_) = results.glob("runs/*/*/events/worker-*.jsonl")
+    with events.open("a") as log:
+        log.write("{}\n")
+    with pytest.raises(random_kills.Broken, match="changed"):
+        random_kills.check_finished_runs(results)
