@@ -44,6 +44,12 @@ def make_memory_cgroups(execution: Execution, root: Path = ROOT) -> tuple[list[s
     return folders, f"{version} and watchdog"
 
 
+def can_limit_memory(root: Path = ROOT) -> tuple[bool, str]:
+    """Tell whether control groups could limit memory here, and which version, or why not; makes nothing."""
+    version, parent = _memory_parent(root)
+    return parent is not None, version
+
+
 def _memory_parent(root: Path) -> tuple[str, Path | None]:
     """Return (version or reason, folder under which groups can be made)."""
     if (root / "memory" / "memory.limit_in_bytes").exists() or (root / "memory" / "cgroup.procs").exists():

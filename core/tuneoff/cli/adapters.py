@@ -1,0 +1,117 @@
+"""`tuneoff adapters`: every adapter with its state. Imports no framework."""
+
+from __future__ import annotations
+
+import argparse
+from typing import TYPE_CHECKING, Any
+
+from tuneoff.cli.output import columns, write, write_json
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from tuneoff.capabilities import Capabilities, Offer
+    from tuneoff.registry import AdapterListing
+
+NAME = "adapters"
+HELP = "list the adapters: status, framework version, platforms, samplers, pruners"
+EXAMPLE = "tuneoff adapters --json"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--json", action="store_true", help="write JSON: a list with one object per adapter")
+
+
+def execute(arguments: argparse.Namespace) -> int:
+    from tuneoff.registry import list_adapters
+
+    listings = list_adapters()
+    if arguments.json:
+        write_json([_to_json(listing) for listing in listings])
+    else:
+        write(_table(listings))
+    return 0
+
+
+def _table(listings: list[AdapterListing]) -> str:
+    rows = []
+    notes = []
+    for listing in listings:
+        capabilities = listing.capabilities
+        rows.append(
+            (
+                listing.plugin.name,
+                listing.state,
+                " ".join(part for part in (listing.framework, listing.framework_version) if part) or "-",
+                _words(capabilities.platforms if capabilities else ()),
+                _words(_offered(capabilities.samplers) if capabilities else ()),
+                _words(_offered(capabilities.pruners) if capabilities else ()),
+            )
+        )
+        if listing.text:
+            notes.append(listing.text)
+        elif capabilities is not None:
+            notes.extend(_needs(listing.plugin.name, capabilities))
+    table = columns(("name", "status", "framework", "platforms", "samplers", "pruners"), rows)
+    return "\n".join([table, *([""] if notes else []), *notes])
+
+
+def _offered(offers: Mapping[str, Offer]) -> list[str]:
+    from tuneoff.capabilities import Support
+
+    return [name for name, offer in offers.items() if offer.support is Support.YES]
+
+
+def _needs(name: str, capabilities: Capabilities) -> list[str]:
+    """Return one line per missing package that some of the offered samplers or pruners need."""
+    from tuneoff.packages import install_command, missing_modules
+
+    users: dict[tuple[str, str], list[str]] = {}
+    for kind, offers in (("sampler", capabilities.samplers), ("pruner", capabilities.pruners)):
+        for offered in _offered(offers):
+            offer = offers[offered]
+            for module in missing_modules(offer.needs):
+                command = install_command(offer.install or capabilities.install or module)
+                users.setdefault((module, command), []).append(f"{kind} {offered!r}")
+    return [f"{name}: {' and '.join(who)} needs {module}; run: {command}" for (module, command), who in users.items()]
+
+
+def _words(names: Any) -> str:
+    return " ".join(names) or "-"
+
+
+def _to_json(listing: AdapterListing) -> dict[str, Any]:
+    capabilities = listing.capabilities
+    data: dict[str, Any] = {
+        "name": listing.plugin.name,
+        "status": listing.state,
+        "text": listing.text or None,
+        "target": listing.plugin.target,
+        "distribution": listing.plugin.distribution or None,
+        "distribution_version": listing.plugin.version or None,
+        "framework": listing.framework or None,
+        "framework_version": listing.framework_version or None,
+    }
+    if capabilities is None:
+        return data
+    return data | {
+        "platforms": list(capabilities.platforms),
+        "samplers": {name: _offer_to_json(offer) for name, offer in capabilities.samplers.items()},
+        "pruners": {name: _offer_to_json(offer) for name, offer in capabilities.pruners.items()},
+        "resume": capabilities.resume.value,
+        "retry": capabilities.retry.value,
+        "long_lived_workers": capabilities.long_lived_workers,
+        "notes": list(capabilities.notes),
+    }
+
+
+def _offer_to_json(offer: Offer) -> dict[str, Any]:
+    from tuneoff.packages import missing_modules
+
+    return {
+        "support": offer.support.value,
+        "implementation": offer.implementation or None,
+        "missing": missing_modules(offer.needs),
+        "same_as": offer.same_as,
+        "note": offer.note or None,
+    }

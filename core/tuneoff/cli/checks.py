@@ -1,0 +1,196 @@
+"""The checks of `tuneoff doctor`: each is one line with a way out, and none starts a framework."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+from tuneoff.cli.folders import RESULTS
+from tuneoff.errors import DataError, MissingPackageError, PluginError, ResultsError, TuneoffError
+from tuneoff.experiment.identity import canonical_json
+
+if TYPE_CHECKING:
+    from tuneoff.matrix.plan import Plan
+    from tuneoff.workload import Workload
+
+GIB = 2**30
+MIN_MEMORY_BYTES = 2 * GIB  # a Ray cluster and two torch processes
+MIN_SHARED_MEMORY_BYTES = GIB  # Ray's object store lies there
+MIN_DISK_BYTES = GIB
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Check:
+    """One line: `warn` is worth knowing, `fail` keeps something from running. `exit_code` counts for `fail` alone."""
+
+    name: str
+    level: Literal["ok", "warn", "fail"]
+    text: str
+    exit_code: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Conflict:
+    """Two distributions that do not work together: `package` needs `other` below a version."""
+
+    package: str
+    other: str
+    below: str
+    why: str
+
+
+CONFLICTS = (
+    Conflict(package="kubeflow-katib", other="kubernetes", below="36", why="its client fails on every object with labels"),
+)
+
+
+def all_checks(file: Path | None = None) -> list[Check]:
+    """Return every check; with a file, also those of what it needs.
+
+    Raises:
+        ExperimentError: the file breaks a rule.
+    """
+    plan = _plan(file) if file is not None else None
+    return [*machine(), *adapters(plan), *conflicts(), *data(plan), results_folder(RESULTS)]
+
+
+def machine() -> Iterator[Check]:
+    """Check Python, platform, cores, memory, control groups and shared memory."""
+    version = ".".join(map(str, sys.version_info[:3]))
+    yield _check("python", sys.version_info >= (3, 11), version, "tuneoff needs Python 3.11; make a new environment", exit_code=3)
+    linux = sys.platform == "linux"
+    yield _check("platform", linux, sys.platform, "limits and clean-up after a kill need Linux; there they are guaranteed")
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    yield _check("cores", cores >= 2, f"{cores} usable", "two workers share one core; set workers.count to 1")
+    yield _memory()
+    yield _cgroup()
+    yield _space(
+        "/dev/shm", Path("/dev/shm"), MIN_SHARED_MEMORY_BYTES, "Ray is slow with less than 1 GiB; docker run --shm-size=2g"
+    )
+
+
+def adapters(plan: Plan | None) -> Iterator[Check]:
+    """Check the framework of each installed adapter; one that the plan needs must be there."""
+    from tuneoff.registry import list_adapters
+
+    needed = {run.spec.adapter for run in plan.counted} if plan is not None else set()
+    for listing in list_adapters():
+        name = f"adapter {listing.plugin.name}"
+        if listing.state == "ready":
+            text = f"{listing.framework} {listing.framework_version}".strip()
+            yield Check(name=name, level="ok", text="no framework needed" if text == "none" else text)
+        elif listing.state == "missing" and listing.plugin.name not in needed:
+            yield Check(name=name, level="warn", text=listing.text)
+        else:
+            code = PluginError.exit_code if listing.state == "broken" else MissingPackageError.exit_code
+            yield Check(name=name, level="fail", text=listing.text, exit_code=code)
+
+
+def conflicts() -> Iterator[Check]:
+    """Check installed distributions that are known not to work together."""
+    from tuneoff.packages import install_command, installed_version, release
+
+    found = False
+    for conflict in CONFLICTS:
+        version = installed_version(conflict.other)
+        if installed_version(conflict.package) is None or version is None or release(version) < release(conflict.below):
+            continue
+        found = True
+        text = (
+            f"{conflict.package} needs {conflict.other} < {conflict.below}, but {version} is installed: {conflict.why}; "
+            f"run: {install_command(f'{conflict.other}<{conflict.below}')}"
+        )
+        yield Check(name="conflict", level="fail", text=text, exit_code=MissingPackageError.exit_code)
+    if not found:
+        yield Check(name="conflict", level="ok", text="none known among the installed packages")
+
+
+def data(plan: Plan | None) -> Iterator[Check]:
+    """Check each workload's packages and data: as the plan asks for it (fetched where missing), else with its defaults."""
+    from tuneoff.registry import list_workloads, workload_class
+
+    folder = os.environ.get("TUNEOFF_DATA_DIR")
+    if folder is not None and not Path(folder).is_dir():
+        text = f"TUNEOFF_DATA_DIR must be a folder, but {folder} is none; correct or unset it"
+        yield Check(name="data folder", level="fail", text=text, exit_code=DataError.exit_code)
+    else:
+        yield Check(name="data folder", level="ok", text=folder or "TUNEOFF_DATA_DIR is not set: a cache folder is used")
+    specs = [run.spec.experiment.workload for run in plan.counted] if plan is not None else []
+    asked = {canonical_json([spec.name, dict(spec.options)]): spec for spec in specs}
+    for spec in asked.values():
+        yield _workload(f"data {spec.name}", workload_class(spec.name), spec.options, level="fail")
+    for listing in list_workloads():
+        name = f"workload {listing.plugin.name}"
+        if listing.workload is None:
+            yield Check(name=name, level="fail", text=listing.text, exit_code=PluginError.exit_code)
+        elif listing.plugin.name not in {spec.name for spec in specs}:
+            yield _workload(name, listing.workload, {}, level="warn")
+
+
+def results_folder(path: Path) -> Check:
+    """Check that results can be written there, and the space that is left."""
+    existing = next(folder for folder in (path.absolute(), *path.absolute().parents) if folder.exists())
+    if not os.access(existing, os.W_OK | os.X_OK):
+        text = f"{existing} must be writable, but is not; go to another folder, or use --output"
+        return Check(name="results", level="fail", text=text, exit_code=ResultsError.exit_code)
+    return _space("results", existing, MIN_DISK_BYTES, "free some, or use --output")
+
+
+def _plan(file: Path) -> Plan:
+    from tuneoff.cli.selection import overridden_plan
+
+    return overridden_plan(file)
+
+
+def _check(name: str, holds: bool, text: str, way_out: str, *, exit_code: int = 0) -> Check:
+    """Return a check that holds or not; it fails where it has an exit code, else it warns."""
+    if holds:
+        return Check(name=name, level="ok", text=text)
+    return Check(name=name, level="fail" if exit_code else "warn", text=f"{text}; {way_out}", exit_code=exit_code)
+
+
+def _memory() -> Check:
+    from tuneoff.environment import capture
+
+    environment = capture()
+    total, available = environment["memory_total_bytes"], environment["memory_available_bytes"]
+    if total is None or available is None:
+        return Check(name="memory", level="warn", text="unknown: /proc/meminfo cannot be read")
+    text = f"{available / GIB:.1f} GiB available of {total / GIB:.1f} GiB"
+    return _check("memory", available >= MIN_MEMORY_BYTES, text, "close other programs, or use fewer workers")
+
+
+def _cgroup() -> Check:
+    from tuneoff.supervisor.cgroups import can_limit_memory
+
+    possible, version = can_limit_memory()
+    text = f"memory limits by {version}" if possible else f"memory limits by the watchdog alone ({version})"
+    return _check("cgroup", possible, text, "for hard limits run as root or with a delegated memory controller")
+
+
+def _space(name: str, path: Path, least: int, way_out: str) -> Check:
+    try:
+        free = shutil.disk_usage(path).free
+    except OSError as error:
+        return Check(name=name, level="warn", text=f"{path} cannot be read: {error.strerror}; {way_out}")
+    return _check(name, free >= least, f"{free / GIB:.1f} GiB free in {path}", way_out)
+
+
+def _workload(name: str, workload: type[Workload], options: Mapping[str, Any], *, level: Literal["warn", "fail"]) -> Check:
+    from tuneoff.packages import install_command, missing_modules
+
+    missing = missing_modules(workload.preload)
+    if missing:
+        text = f"needs {', '.join(missing)}; run: {install_command(' '.join(missing))}"
+        return Check(name=name, level=level, text=text, exit_code=MissingPackageError.exit_code)
+    try:
+        found = workload(options).prepare()
+    except TuneoffError as error:
+        return Check(name=name, level=level, text=str(error), exit_code=error.exit_code)
+    size = f", {found.size_bytes / 1e6:.1f} MB" if found.size_bytes else ""
+    return Check(name=name, level="ok", text=f"{found.name} {found.version}{size}")

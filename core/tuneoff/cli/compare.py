@@ -1,0 +1,25 @@
+"""`tuneoff compare`: run a whole matrix and end with one table."""
+
+from __future__ import annotations
+
+import argparse
+
+from tuneoff.cli.folders import add_output
+from tuneoff.cli.matrix import run_plan
+from tuneoff.cli.selection import add_file, add_overrides, overridden_plan
+
+NAME = "compare"
+HELP = "run every run of a file, with live progress, and print one table and the path of the results"
+EXAMPLE = "tuneoff compare benchmarks/digits.yaml --adapter serial optuna --seeds 0 --trials 4"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    add_file(parser)
+    add_output(parser)
+    add_overrides(parser)
+    parser.add_argument("--json", action="store_true", help="write what each run came to as JSON, instead of the table")
+
+
+def execute(arguments: argparse.Namespace) -> int:
+    plan = overridden_plan(arguments.file, adapters=arguments.adapters, trials=arguments.trials, seeds=arguments.seeds)
+    return run_plan(plan, arguments)

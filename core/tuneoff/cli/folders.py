@@ -1,0 +1,85 @@
+"""Which results folder a command means."""
+
+from __future__ import annotations
+
+import argparse
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from tuneoff.errors import ResultsError
+
+if TYPE_CHECKING:
+    from tuneoff.matrix.plan import Plan
+
+RESULTS = Path("results")
+
+
+def add_output(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--output", metavar="DIR", type=Path, help="results folder; default: a new one, results/<experiment>-<UTC time>"
+    )
+    parser.add_argument(
+        "--resume",
+        action="store_true",
+        help="go on with a results folder, what is done stays; default: the newest one under results/ with this plan",
+    )
+
+
+def add_results(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "results", metavar="DIR", type=Path, nargs="?", help="results folder; default: the newest one under results/"
+    )
+
+
+def new_folder(plan: Plan, root: Path = RESULTS, now: datetime | None = None) -> Path:
+    """Return a path under `root` that does not exist yet; makes nothing."""
+    time = (now or datetime.now(UTC)).strftime("%Y%m%dT%H%M%SZ")
+    path = root / f"{plan.name}-{time}"
+    count = 1
+    while path.exists():
+        count += 1
+        path = root / f"{plan.name}-{time}-{count}"
+    return path
+
+
+def newest_folder(root: Path = RESULTS) -> Path:
+    """Return the results folder under `root` that was begun last.
+
+    Raises:
+        ResultsError: there is none.
+    """
+    found = _newest_first(root)
+    if not found:
+        raise ResultsError(f"there is no results folder under {root.absolute()}; name one, or run: tuneoff compare FILE")
+    return found[0]
+
+
+def folder_to_resume(plan: Plan, root: Path = RESULTS) -> Path:
+    """Return the newest results folder under `root` that holds this plan.
+
+    Raises:
+        ResultsError: there is none.
+    """
+    from tuneoff.matrix.folder import read_plan
+
+    for folder in _newest_first(root):
+        try:
+            known = read_plan(folder)
+        except ResultsError:  # damaged or of another version: it is not the one
+            continue
+        if known.plan_id == plan.plan_id:
+            return folder
+    raise ResultsError(
+        f"no folder under {root.absolute()} holds the plan of {plan.path}; name it by --output, or leave out --resume"
+    )
+
+
+def _newest_first(root: Path) -> list[Path]:
+    from tuneoff.matrix.folder import PLAN
+
+    try:
+        found = [(path.stat().st_mtime_ns, path.parent) for path in root.glob(f"*/{PLAN}")]
+    except OSError as error:
+        raise ResultsError(f"{root.absolute()} cannot be read: {error.strerror}; name a results folder") from error
+    return [folder for _, folder in sorted(found, reverse=True)]

@@ -1,0 +1,113 @@
+"""The entry point: arguments, errors as one line, exit codes."""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import os
+import sys
+import traceback
+from collections.abc import Sequence
+from typing import Any
+
+import tuneoff
+from tuneoff.cli import (
+    adapters,
+    compare,
+    doctor,
+    export,
+    logs,
+    new_adapter,
+    plan,
+    run,
+    schema,
+    status,
+    workloads,
+)
+from tuneoff.cli.command import Command, build_parser
+from tuneoff.cli.output import note
+from tuneoff.errors import TuneoffError
+
+COMMANDS: tuple[Command, ...] = (
+    adapters,
+    workloads,
+    schema,
+    doctor,
+    plan,
+    run,
+    compare,
+    status,
+    export,
+    new_adapter,
+)
+DESCRIPTION = """\
+Compare hyperparameter-optimization frameworks: each is driven through one lifecycle, runs the same workload, and leaves
+results in one schema."""
+EXIT_CODES = {
+    0: "every planned run is done, or was skipped for a stated reason",
+    1: "a run failed or timed out",
+    2: "bad input: arguments, experiment file, names, values",
+    3: "a package is missing, or its version does not fit",
+    4: "data are missing or corrupted",
+    5: "the results folder or the output cannot be read or written, or has another format version",
+    6: "a plugin is broken",
+    70: "a fault of tuneoff itself; the line says where its traceback is",
+    130: "interrupted; `tuneoff compare --resume` goes on",
+    141: "the reader of the output went away",
+}
+INTERNAL, INTERRUPTED, BROKEN_PIPE = 70, 130, 141
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run a command and return its exit code; `argv` are the arguments without the program's name."""
+    for stream in (sys.stdout, sys.stderr):
+        if hasattr(stream, "reconfigure"):  # a test's capture has no such method
+            stream.reconfigure(errors="backslashreplace")
+    debug = False
+    try:
+        arguments = _parse(argv)
+        if isinstance(arguments, int):
+            return arguments
+        debug = arguments.debug
+        logs.set_up(debug)
+        return int(arguments.execute(arguments))
+    except TuneoffError as error:
+        if debug:
+            traceback.print_exc()
+        note(f"tuneoff: {error}")
+        return error.exit_code
+    except KeyboardInterrupt:
+        note("tuneoff: interrupted")
+        return INTERRUPTED
+    except BrokenPipeError:
+        _forget_standard_output()
+        return BROKEN_PIPE
+    except Exception as error:  # the last resort: a user never sees a traceback
+        if debug:
+            traceback.print_exc()
+            return INTERNAL
+        text = f"{type(error).__name__}: {error}"
+        note(f"tuneoff: a fault of tuneoff itself: {text}; please report it with the traceback in {logs.save_traceback(error)}")
+        return INTERNAL
+
+
+def _parse(argv: Sequence[str] | None) -> argparse.Namespace | int:
+    """Return the arguments, or the exit code where the parser has already answered (--help, --version, an error)."""
+    codes = "\n".join(f"  {code:<5}{meaning}" for code, meaning in EXIT_CODES.items())
+    epilog = f"exit codes:\n{codes}\n\nexample:\n  tuneoff compare benchmarks/digits.yaml"
+    parser = build_parser(COMMANDS, tuneoff.__version__, DESCRIPTION, epilog)
+    try:
+        arguments = parser.parse_args(argv)
+    except SystemExit as end:
+        code: Any = end.code
+        with contextlib.suppress(OSError):
+            sys.stdout.flush()
+        return code if isinstance(code, int) else 0
+    arguments.argv = list(sys.argv[1:] if argv is None else argv)
+    return arguments
+
+
+def _forget_standard_output() -> None:
+    """Point standard output at nothing, or the interpreter complains when it flushes it at its end."""
+    with contextlib.suppress(OSError, ValueError):  # ValueError: a test's capture has no descriptor
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -1,0 +1,48 @@
+"""Results go to standard output, everything else to standard error."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Sequence
+from typing import Any
+
+from tuneoff.errors import ResultsError
+
+
+def write(text: str) -> None:
+    """Write lines to standard output.
+
+    Raises:
+        BrokenPipeError: the reader is gone.
+        ResultsError: standard output is a file on a full disk.
+    """
+    try:
+        sys.stdout.write(text if text.endswith("\n") else f"{text}\n")
+        sys.stdout.flush()
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        raise ResultsError(f"standard output must be writable, but: {error.strerror}; free space or write elsewhere") from error
+
+
+def write_json(value: Any) -> None:
+    """Write a JSON value to standard output."""
+    write(json.dumps(value, indent=1, ensure_ascii=False))
+
+
+def note(text: str) -> None:
+    """Write one line to standard error."""
+    print(one_line(text), file=sys.stderr, flush=True)
+
+
+def one_line(text: str) -> str:
+    """Return `text` with every run of white space as one blank."""
+    return " ".join(text.split())
+
+
+def columns(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """Return an aligned table; the last column is not padded."""
+    lines = [[name.upper() for name in header], *rows]
+    widths = [max(len(line[index]) for line in lines) for index in range(len(header))]
+    return "\n".join("  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip() for line in lines)

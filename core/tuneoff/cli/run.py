@@ -1,0 +1,46 @@
+"""`tuneoff run`: one run of a file, by one adapter."""
+
+from __future__ import annotations
+
+import argparse
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from tuneoff.cli.folders import add_output
+from tuneoff.cli.matrix import run_plan
+from tuneoff.cli.selection import add_file, overridden_plan
+
+if TYPE_CHECKING:
+    from tuneoff.matrix.plan import Plan
+
+NAME = "run"
+HELP = "run one adapter's first run of a file"
+EXAMPLE = "tuneoff run benchmarks/digits.yaml --adapter serial --trials 4"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    add_file(parser)
+    parser.add_argument("--adapter", metavar="NAME", required=True, help="the adapter: an installed one's name, or module:Class")
+    parser.add_argument("--seed", metavar="N", type=int, help="seed of the run; default: the file's first")
+    parser.add_argument("--sampler", metavar="S", help="sampler of the run; default: the file's first")
+    parser.add_argument("--trials", metavar="N", type=int, help="trials of the run; default: the file's budget.trials")
+    add_output(parser)
+    parser.add_argument("--json", action="store_true", help="write what the run came to as JSON, instead of the table")
+
+
+def execute(arguments: argparse.Namespace) -> int:
+    seeds = None if arguments.seed is None else [arguments.seed]
+    plan = first_run(
+        overridden_plan(
+            arguments.file, adapters=[arguments.adapter], trials=arguments.trials, seeds=seeds, sampler=arguments.sampler
+        )
+    )
+    return run_plan(plan, arguments)
+
+
+def first_run(plan: Plan) -> Plan:
+    """Return the plan of the first run alone, without its warm-up; a run that is the same as another stands for that one."""
+    first = plan.counted[0]
+    if first.same_as is not None:
+        first = next(run for run in plan.counted if run.run_id == first.same_as)
+    return replace(plan, runs=(first,))

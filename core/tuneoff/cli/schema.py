@@ -1,0 +1,27 @@
+"""`tuneoff schema`: the JSON Schema of what people write, or of what tuneoff writes."""
+
+from __future__ import annotations
+
+import argparse
+
+from tuneoff.cli.output import write_json
+
+NAME = "schema"
+HELP = "print the JSON Schema of the experiment file, or of run.json"
+EXAMPLE = "tuneoff schema --run"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--run", action="store_true", help="of a run's record, run.json, instead of the experiment file")
+
+
+def execute(arguments: argparse.Namespace) -> int:
+    if arguments.run:
+        from tuneoff.records.store import run_json_schema
+
+        write_json(run_json_schema())
+    else:
+        from tuneoff.experiment.schema import json_schema
+
+        write_json(json_schema())
+    return 0

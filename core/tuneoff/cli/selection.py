@@ -1,0 +1,113 @@
+"""From a file and the command line's overrides to a plan."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from tuneoff.errors import ExperimentError
+
+if TYPE_CHECKING:
+    from tuneoff.matrix.plan import Plan
+
+
+def add_file(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("file", metavar="FILE", type=Path, help="experiment or matrix file (YAML)")
+
+
+def add_overrides(parser: argparse.ArgumentParser) -> None:
+    """Declare what replaces values of the file; a run's id changes with what it does."""
+    parser.add_argument(
+        "--adapter",
+        dest="adapters",
+        metavar="NAME",
+        nargs="+",
+        action="extend",
+        help="only these adapters of the file, or others (module:Class for one that is not installed)",
+    )
+    parser.add_argument("--trials", metavar="N", type=int, help="trials of each run; default: the file's budget.trials")
+    parser.add_argument("--seeds", metavar="SEED", type=int, nargs="+", action="extend", help="seeds; default: the file's")
+
+
+def overridden_plan(
+    path: Path,
+    *,
+    adapters: Sequence[str] | None = None,
+    trials: int | None = None,
+    seeds: Sequence[int] | None = None,
+    sampler: str | None = None,
+) -> Plan:
+    """Return the plan of a file with values of it replaced.
+
+    Raises:
+        ExperimentError: the file or a replaced value breaks a rule.
+        PluginError: a plugin that it names is broken.
+    """
+    from tuneoff.experiment.load import load_matrix
+    from tuneoff.matrix.plan import make_plan
+
+    overrides: dict[str, Any] = {}
+    if adapters is not None:
+        overrides["adapters"] = _entries(path, adapters)
+    if trials is not None:
+        overrides["budget.trials"] = trials
+    if seeds is not None:
+        overrides["seeds"] = list(seeds)
+    if sampler is not None:
+        overrides["sampler"] = sampler
+    plan = make_plan(load_matrix(path, overrides))
+    _share_folder()
+    return plan
+
+
+def check_something_runs(plan: Plan) -> None:
+    """Refuse a plan of which nothing would run.
+
+    Raises:
+        MissingPackageError: a framework or package is missing or of another version.
+        UnsupportedError: the adapters cannot serve it.
+    """
+    from tuneoff.errors import MissingPackageError, UnsupportedError
+
+    reasons = {run.skip_reason: run for run in plan.counted}
+    if plan.to_run or not reasons:
+        return
+    reason, run = next(iter(reasons.items()))
+    more = f" ({len(reasons) - 1} more reasons: tuneoff plan {plan.path})" if len(reasons) > 1 else ""
+    kind = MissingPackageError if _is_missing(run.spec.adapter, reason or "") else UnsupportedError
+    raise kind(f"{reason}{more}")
+
+
+def _is_missing(adapter: str, reason: str) -> bool:
+    """Tell whether a package is the reason: of the framework itself, or one that an offer or the workload needs."""
+    from tuneoff.packages import framework_status
+    from tuneoff.registry import adapter_class
+
+    return reason == framework_status(adapter, adapter_class(adapter).capabilities).text or "; run: pip install" in reason
+
+
+def _entries(path: Path, names: Sequence[str]) -> list[Any]:
+    """Return the file's own entries of these adapters, with their options; a name that it lacks stands for itself."""
+    from tuneoff.experiment.include import named, read_merged
+
+    written = read_merged(path).get("adapters")
+    entries = [named(entry) for entry in written] if isinstance(written, list) else []
+    chosen: list[Any] = []
+    for name in dict.fromkeys(name for text in names for name in text.split(",")):
+        if not name:
+            raise ExperimentError(f"--adapter: names must not be empty, but got {' '.join(names)!r}; remove the empty one")
+        own = [entry for entry in entries if isinstance(entry, dict) and entry.get("name") == name]
+        chosen.extend(own or [{"name": name}])
+    return chosen
+
+
+def _share_folder() -> None:
+    """Let the processes of the runs import from the current folder too, where a plugin was found there (see registry)."""
+    folder = os.getcwd()
+    known = os.environ.get("PYTHONPATH", "").split(os.pathsep)
+    if folder in sys.path and folder not in known:
+        os.environ["PYTHONPATH"] = os.pathsep.join([*filter(None, known), folder])

@@ -1,0 +1,181 @@
+"""Live progress of a matrix: a display on a terminal, plain lines anywhere else."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import time
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, TextIO
+
+from tuneoff.matrix.listener import Listener, LiveRun
+
+if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.progress import Progress, TaskID
+
+LINE_EVERY_SECONDS = 10.0  # plain lines of a run that goes on
+SHOW_EVERY_SECONDS = 0.2
+
+
+@contextlib.contextmanager
+def progress(stream: TextIO) -> Iterator[Listener]:
+    """Yield what shows progress on `stream`: live where it is a terminal, else line by line."""
+    if not _is_terminal(stream):
+        yield PlainProgress(stream)
+        return
+    from rich.console import Console
+
+    live = LiveProgress(Console(file=stream))
+    try:
+        yield live
+    finally:
+        live.close()
+
+
+class RunsLeft:
+    """Estimates the time left for the runs after the current one, from those that ran before it."""
+
+    def __init__(self) -> None:
+        self._seconds: list[float] = []
+
+    def add(self, seconds: float) -> None:
+        """Count a run that ran."""
+        self._seconds.append(seconds)
+
+    def seconds(self, position: int, total: int, current: float | None) -> float | None:
+        """Return the seconds left in all; None until it can be told. `current`: seconds left of the current run."""
+        if current is None or not self._seconds:
+            return current if position == total else None
+        return current + sum(self._seconds) / len(self._seconds) * (total - position)
+
+
+class PlainProgress:
+    """Lines: a run starts, goes on (every ten seconds), ends."""
+
+    def __init__(self, stream: TextIO, clock: Callable[[], float] = time.monotonic) -> None:
+        self._stream, self._clock = stream, clock
+        self._left = RunsLeft()
+        self._position, self._total, self._label, self._shown = 0, 0, "", 0.0
+
+    def run_started(self, position: int, total: int, label: str, run_id: str) -> None:
+        self._position, self._total, self._label, self._shown = position, total, label, self._clock()
+        self._write(position, total, label, f"started ({run_id})")
+
+    def run_progress(self, live: LiveRun) -> None:
+        now = self._clock()
+        if now - self._shown >= LINE_EVERY_SECONDS:
+            self._shown = now
+            left = self._left.seconds(self._position, self._total, live.seconds_left)
+            in_all = f"; {duration(left)} left in all" if left is not None and self._position < self._total else ""
+            self._write(self._position, self._total, self._label, f"{trials_text(live)}{in_all}")
+
+    def run_ended(self, position: int, total: int, label: str, status: str, reason: str | None, seconds: float) -> None:
+        if seconds:
+            self._left.add(seconds)
+        self._write(position, total, label, end_text(status, reason, seconds))
+
+    def _write(self, position: int, total: int, label: str, text: str) -> None:
+        with contextlib.suppress(OSError, ValueError):  # a reader that went away must not end the matrix
+            self._stream.write(f"[{position}/{total}] {label}: {text}\n")
+            self._stream.flush()
+
+
+class LiveProgress:
+    """Two bars that stay at the bottom (the matrix, the trials of its current run); runs that ended scroll above."""
+
+    def __init__(self, console: Console, clock: Callable[[], float] = time.monotonic) -> None:
+        from rich.progress import BarColumn, Progress, TextColumn
+
+        self._progress: Progress = Progress(
+            TextColumn("{task.description}", markup=False),
+            BarColumn(bar_width=24),
+            TextColumn("{task.fields[text]}", markup=False),
+            console=console,
+            transient=True,
+            refresh_per_second=5,
+        )
+        self._clock, self._left, self._shown = clock, RunsLeft(), 0.0
+        self._position, self._total = 0, 0
+        self._runs: TaskID | None = None
+        self._trials: TaskID | None = None
+
+    def run_started(self, position: int, total: int, label: str, run_id: str) -> None:
+        self._position, self._total, self._shown = position, total, 0.0
+        self._drop_trials()
+        if self._runs is None:
+            self._progress.start()
+            self._runs = self._progress.add_task("runs", total=total, text="")
+        self._progress.update(self._runs, completed=position - 1, total=total, text=f"{position - 1}/{total}")
+        self._trials = self._progress.add_task(label, total=None, text="starting")
+
+    def run_progress(self, live: LiveRun) -> None:
+        now = self._clock()
+        if self._trials is None or self._runs is None or now - self._shown < SHOW_EVERY_SECONDS:
+            return
+        self._shown = now
+        self._progress.update(self._trials, completed=live.ended, total=live.trials, text=trials_text(live))
+        left = self._left.seconds(self._position, self._total, live.seconds_left)
+        in_all = f", {duration(left)} left" if left is not None else ""
+        self._progress.update(self._runs, text=f"{self._position - 1}/{self._total}{in_all}")
+
+    def run_ended(self, position: int, total: int, label: str, status: str, reason: str | None, seconds: float) -> None:
+        if seconds:
+            self._left.add(seconds)
+        self._drop_trials()
+        if self._runs is not None:
+            self._progress.update(self._runs, completed=position, total=total, text=f"{position}/{total}")
+        colour = {"done": "green", "skipped": "dim"}.get(status, "red")
+        text = f"[{position}/{total}] {label}: {end_text(status, reason, seconds)}"
+        self._progress.console.print(text, style=colour, markup=False, highlight=False)
+
+    def close(self) -> None:
+        """Take the display away."""
+        self._progress.stop()
+
+    def _drop_trials(self) -> None:
+        if self._trials is not None:
+            self._progress.remove_task(self._trials)
+            self._trials = None
+
+
+def trials_text(live: LiveRun) -> str:
+    """Return where a run stands: trials, incumbent, rate, time left."""
+    parts = [f"{live.ended}/{live.trials} trials"]
+    kinds = {"pruned": live.pruned, "failed": live.failed, "cancelled": live.cancelled}
+    parts += [f"{count} {name}" for name, count in kinds.items() if count]
+    if live.incumbent is not None:
+        parts.append(f"best {live.incumbent:.5g}")
+    if live.ended and live.seconds > 0:
+        rate = live.ended / live.seconds
+        parts.append(f"{rate:.1f} trials/s" if rate >= 1 else f"{60 * rate:.1f} trials/min")
+    if live.step not in ("", "trial"):
+        parts.append(f"step {live.step}")
+    elif live.seconds_left is not None:
+        parts.append(f"{duration(live.seconds_left)} left")
+    return ", ".join(parts)
+
+
+def end_text(status: str, reason: str | None, seconds: float) -> str:
+    """Return how a run ended, in one line."""
+    took = f" in {duration(seconds)}" if seconds else ""
+    why = f": {' '.join(reason.split())}" if reason else ""
+    return f"{status}{took}{why}"
+
+
+def duration(seconds: float) -> str:
+    """Return a duration for people: "0.4 s", "12 s", "3 min 20 s", "2 h 5 min"."""
+    if seconds < 9.95:
+        return f"{seconds:.1f} s"
+    whole = round(seconds)
+    if whole < 60:
+        return f"{whole} s"
+    minutes, rest = divmod(whole, 60)
+    if minutes < 60:
+        return f"{minutes} min {rest} s" if rest else f"{minutes} min"
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours} h {minutes} min" if minutes else f"{hours} h"
+
+
+def _is_terminal(stream: TextIO) -> bool:
+    return stream.isatty() and os.environ.get("TERM", "dumb") != "dumb"
