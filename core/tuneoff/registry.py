@@ -56,16 +56,15 @@ class WorkloadListing:
 def scan(kind: Kind) -> tuple[Plugin, ...]:
     """Return the entry points of the group `tuneoff.<kind>s`, sorted by name; read once per process."""
     plugins = []
+    origins: dict[int, tuple[str, str]] = {}  # of each distribution once: its name and version parse a whole file
     for point in importlib.metadata.entry_points(group=f"tuneoff.{kind}s"):
         distribution = point.dist
-        plugins.append(
-            Plugin(
-                name=point.name,
-                target=point.value.replace(" ", ""),
-                distribution=distribution.name if distribution else "",
-                version=distribution.version if distribution else "",
-            )
-        )
+        if distribution is not None and id(distribution) not in origins:
+            metadata = distribution.metadata
+            origins[id(distribution)] = (metadata["Name"], metadata["Version"])
+        name, version = origins.get(id(distribution), ("", ""))
+        target = point.value.replace(" ", "")
+        plugins.append(Plugin(name=point.name, target=target, distribution=name, version=version))
     return tuple(sorted(plugins, key=lambda plugin: (plugin.name, plugin.distribution)))
 
 
