@@ -1,0 +1,108 @@
+"""The Ray Tune adapter. Importing it does not import Ray: each step does, when its turn comes."""
+
+from __future__ import annotations
+
+import importlib
+from typing import Any, ClassVar
+
+from tuneoff.adapter import Adapter, Best
+from tuneoff.capabilities import Capabilities
+from tuneoff.experiment.spec import RunSpec
+from tuneoff.packages import import_framework
+from tuneoff_adapters.ray_tune.offers import CAPABILITIES, refusal
+from tuneoff_adapters.ray_tune.session import start_ray, stop_ray
+from tuneoff_adapters.ray_tune.submission import EPOCH, OBJECTIVE, TASK, Submissions
+
+EXPERIMENT = "tune"  # the folder of Tune's own files
+
+
+class RayTuneAdapter(Adapter):
+    """Drives Ray Tune through its Tuner: one driver (the coordinator), trials in reused actors."""
+
+    capabilities: ClassVar[Capabilities] = CAPABILITIES
+
+    @classmethod
+    def refuse(cls, spec: RunSpec) -> str | None:
+        return refusal(spec)
+
+    def deploy(self) -> None:
+        """Import Ray and Tune, start Ray: at the return a Tuner could run."""
+        start_ray(self.context, self._import)
+
+    def setup(self) -> None:
+        import numpy
+        from ray import tune
+
+        from tuneoff_adapters.ray_tune.observer import Observer
+        from tuneoff_adapters.ray_tune.schedulers import make_scheduler
+        from tuneoff_adapters.ray_tune.searchers import make_search, param_space, translation_of
+        from tuneoff_adapters.ray_tune.trainable import train
+
+        spec = self.context.spec
+        experiment = spec.experiment
+        numpy.random.seed(spec.sampler_seed)  # the brackets of Ray's ASHA are drawn from the global generator
+        translation = translation_of(spec)
+        self._submissions = Submissions(self.context, translation)
+        listed = experiment.sampler.name in ("grid", "fixed")  # the grid over the list's index is itself the budget
+        self._tuner = tune.Tuner(
+            tune.with_resources(train, {"cpu": 1}),
+            param_space=param_space(translation, self._submissions.keys),
+            tune_config=tune.TuneConfig(
+                metric=OBJECTIVE,
+                mode=experiment.objective.mode,
+                search_alg=make_search(spec, self._submissions),
+                scheduler=make_scheduler(experiment, self._submissions),
+                num_samples=1 if listed else experiment.budget.trials,
+                reuse_actors=True,
+                trial_dirname_creator=_folder_of,
+            ),
+            run_config=tune.RunConfig(
+                name=EXPERIMENT,
+                storage_path=str(self.context.work_dir),
+                verbose=0,
+                failure_config=tune.FailureConfig(max_failures=experiment.failures.retries, fail_fast=False),
+                callbacks=[Observer(self._submissions)],
+            ),
+        )
+
+    def run_trials(self) -> None:
+        self._tuner.fit()
+
+    def collect_results(self) -> Best | None:
+        """Return Ray's best over all epochs of the trials that ran them all: without that filter it would name failed ones."""
+        from ray.tune import ExperimentAnalysis
+
+        objective = self.context.spec.experiment.objective
+        ended = [submission.ray_trial for submission in self._submissions.all()]
+        complete = [trial for trial in ended if trial.status == trial.TERMINATED and self._epochs(trial) >= self._planned]
+        if not complete:
+            return None
+        folder = self.context.work_dir / EXPERIMENT
+        analysis = ExperimentAnalysis(str(folder), trials=complete, default_metric=OBJECTIVE, default_mode=objective.mode)
+        best = analysis.get_best_trial(scope="all")
+        if best is None:
+            return None
+        task = best.config[TASK]
+        value = best.metric_analysis[OBJECTIVE][objective.mode]
+        return Best(trial_id=task["trial"], configuration=task["configuration"], value=value)
+
+    def undeploy(self) -> None:
+        stop_ray(self.context)
+
+    def _import(self) -> Any:
+        module = import_framework(self.context.spec.adapter, self.capabilities)
+        importlib.import_module("tuneoff_adapters.ray_tune.searchers")  # Tune too
+        return module
+
+    @property
+    def _planned(self) -> int:
+        return self.context.spec.experiment.budget.epochs_per_trial
+
+    @staticmethod
+    def _epochs(trial: Any) -> int:
+        epochs: int = trial.last_result.get(EPOCH, 0)
+        return epochs
+
+
+def _folder_of(trial: Any) -> str:
+    return str(trial.trial_id)

@@ -1,0 +1,59 @@
+"""The environment of a run's Ray: what is set before Ray is imported, what is removed, and why."""
+
+from __future__ import annotations
+
+import os
+import secrets
+from collections.abc import Mapping
+
+SETTINGS: Mapping[str, tuple[str, str]] = {
+    # name: (value, reason)
+    "RAY_AUTH_MODE": ("token", "else Ray writes a token into the home folder"),
+    "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": ("0", "single-machine mode: every port listens on loopback only"),
+    "RAY_USAGE_STATS_ENABLED": ("0", "sends nothing to anyone"),
+    "RAY_CHDIR_TO_TRIAL_DIR": ("0", "a trial keeps the run's working directory, as in every other framework"),
+    "RAY_worker_niceness": ("0", "Ray runs workers at niceness 15, so any other load would slow Ray alone"),
+    "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": ("0", "trials see the same devices as in every other framework"),
+    "RAY_AIR_NEW_OUTPUT": ("0", "no progress tables in the log"),
+    "RAY_TRAIN_ENABLE_V2_MIGRATION_WARNINGS": ("0", "no warnings about an interface that is not used"),
+    "TUNE_DISABLE_STRICT_METRIC_CHECKING": ("1", "a trial without a result may not end the whole run"),
+    "TUNE_DISABLE_AUTO_CALLBACK_LOGGERS": ("1", "core's events are the record: no CSV, JSON and TensorBoard files per trial"),
+    "TUNE_PRINT_ALL_TRIAL_ERRORS": ("0", "a failed trial is a record, not a traceback"),
+    "TUNE_DISABLE_SIGINT_HANDLER": ("1", "the supervisor decides what Ctrl-C means"),
+    "TUNE_GLOBAL_CHECKPOINT_S": ("1000000000", "Tune's state serves its resume alone, which is not offered: written at the end"),
+    "TUNE_WARN_THRESHOLD_S": ("60", "a busy machine is no warning"),
+}
+
+REMOVED: Mapping[str, str] = {
+    "RAY_ADDRESS": "it would attach the run to a foreign cluster",
+    "RAY_AUTH_TOKEN_PATH": "the run has its own token",
+    "RAY_TMPDIR": "the run has its own temporary folder",
+    "RAY_JOB_CONFIG_JSON_ENV_VAR": "it would make the run part of a foreign job",
+    "TUNE_RESULT_BUFFER_LENGTH": "with a buffer a trial trains on past a decision to stop it",
+    "TUNE_MAX_PENDING_TRIALS_PG": "the searcher bounds how many trials wait: none",
+    "TUNE_FORCE_TRIAL_CLEANUP_S": "hung trials are the supervisor's",
+    "TUNE_MAX_LEN_IDENTIFIER": "folders of trials have short names",
+    "_TEST_TUNE_TRIAL_UUID": "trial ids of Ray must differ between runs",
+}
+
+TOKEN = "RAY_AUTH_TOKEN"
+
+
+def prepare_environment() -> dict[str, object]:
+    """Set and remove the variables, with a new random token, and return what was done, for the record, without the token.
+
+    `inherited` are the other variables of Ray and Tune that the user's environment has: they stay in force.
+    """
+    removed = sorted(name for name in REMOVED if os.environ.pop(name, None) is not None)
+    inherited = {
+        name: value
+        for name, value in sorted(os.environ.items())
+        if name.startswith(("RAY_", "TUNE_")) and name not in SETTINGS and name != TOKEN
+    }
+    os.environ.update({name: value for name, (value, _) in SETTINGS.items()})
+    os.environ[TOKEN] = secrets.token_hex(32)
+    return {
+        "set": {name: value for name, (value, _) in SETTINGS.items()},
+        "removed": removed,
+        "inherited": inherited,
+    }

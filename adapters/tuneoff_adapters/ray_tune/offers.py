@@ -1,0 +1,99 @@
+"""What the Ray Tune adapter offers, and under which of Ray's classes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from tuneoff.capabilities import Capabilities, Offer, Support
+from tuneoff.experiment.spec import RunSpec
+
+_OPTUNA = "ray.tune.search.optuna.OptunaSearch"
+_INSTALL = "tuneoff[ray]"
+
+# options of the samplers that come from Optuna, and their types
+SAMPLER_OPTIONS: Mapping[str, Mapping[str, type]] = {
+    "tpe": {"n_startup_trials": int, "n_ei_candidates": int, "multivariate": bool},
+    "gp": {"n_startup_trials": int, "deterministic_objective": bool},
+    "cmaes": {"n_startup_trials": int},
+    "sobol": {"scramble": bool},
+}
+
+CAPABILITIES = Capabilities(
+    framework="Ray Tune",
+    package="ray",
+    module="ray",
+    minimum_version="2.60",
+    below_version="2.61",
+    install=_INSTALL,
+    platforms=("local",),
+    samplers={
+        "random": Offer(implementation="ray.tune.search.BasicVariantGenerator"),
+        "grid": Offer(
+            implementation="ray.tune.grid_search", note="over the index of core's list, so that the order is core's too"
+        ),
+        "fixed": Offer(implementation="ray.tune.grid_search", note="over the index of the given list, in its order"),
+        "default": Offer(implementation="ray.tune.search.BasicVariantGenerator", same_as="random"),
+        "tpe": Offer(
+            implementation=f"{_OPTUNA} with optuna.samplers.TPESampler",
+            needs=("optuna",),
+            install=_INSTALL,
+            note="one study in the driver; a pruned trial is told as complete, as OptunaSearch does",
+        ),
+        "gp": Offer(
+            implementation=f"{_OPTUNA} with optuna.samplers.GPSampler",
+            needs=("optuna", "scipy", "torch"),
+            install="tuneoff[ray,mnist]",
+        ),
+        "cmaes": Offer(
+            implementation=f"{_OPTUNA} with optuna.samplers.CmaEsSampler",
+            needs=("optuna", "cmaes"),
+            install=_INSTALL,
+            note="unordered choices are drawn by its independent random sampler",
+        ),
+        "sobol": Offer(
+            implementation=f"{_OPTUNA} with optuna.samplers.QMCSampler",
+            needs=("optuna", "scipy"),
+            install=_INSTALL,
+            note="the first trial and unordered choices are drawn independently",
+        ),
+    },
+    pruners={
+        "none": Offer(implementation="ray.tune.schedulers.FIFOScheduler"),
+        "median": Offer(
+            implementation="ray.tune.schedulers.MedianStoppingRule",
+            note="the trial's best against the median of the running means of the others, running ones included; never pauses",
+        ),
+        "asha": Offer(
+            implementation="ray.tune.schedulers.ASHAScheduler",
+            note="stops below the 1 - 1/reduction_factor percentile of those that came to the rung earlier; the first goes on",
+        ),
+        "hyperband": Offer(
+            implementation="ray.tune.schedulers.ASHAScheduler",
+            note="asynchronous: ASHA with brackets, drawn at random by their number of rungs. Ray's synchronous "
+            "HyperBandScheduler pauses trials, and a paused function starts again at epoch 1",
+        ),
+        "scripted": Offer(implementation="tuneoff_adapters.ray_tune.schedulers.ScriptedScheduler, a FIFOScheduler"),
+    },
+    resume=Support.NOT_BY_TUNEOFF,
+    retry=Support.YES,
+    long_lived_workers=True,
+    notes=(
+        "one Ray instance per run, on loopback, with a random token; platform ray-cluster: not by tuneoff yet",
+        "reuse_actors=True: trials follow each other in one process; Ray's default is a new process for each",
+        "one CPU token per slot, whatever workers.cpus says: the threads of a trial are set by core",
+        "a searcher learns a trial's best epoch, where Ray would tell it the last one",
+    ),
+)
+
+
+def refusal(spec: RunSpec) -> str | None:
+    """Return why an option of the sampler cannot be served, or None."""
+    sampler = spec.experiment.sampler
+    known = SAMPLER_OPTIONS.get(sampler.name, {})
+    for name, value in sampler.options.items():
+        if name not in known:
+            has = f"it has: {', '.join(known)}" if known else "it has none"
+            return f"sampler {sampler.name!r} has no option {name!r} in ray-tune; {has}"
+        if type(value) is not known[name]:
+            return f"sampler option {name!r} must be of type {known[name].__name__}, but got {value!r}"
+    return None

@@ -1,0 +1,121 @@
+"""Ray's searchers: each announces a trial the moment it hands it over. Imports Ray."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+from ray import tune
+from ray.tune.search import ConcurrencyLimiter, SearchGenerator
+from ray.tune.search.basic_variant import BasicVariantGenerator
+
+from tuneoff import clock
+from tuneoff.experiment.sampling import listed_configurations
+from tuneoff.experiment.spec import RunSpec
+from tuneoff.experiment.translation import ListTranslation, NativeFloat, NativeIndex, SpaceTranslation, Translation
+from tuneoff_adapters.ray_tune.failures import retried_trial_class
+from tuneoff_adapters.ray_tune.submission import OBJECTIVE, Submissions
+
+
+class AnnouncedVariants(BasicVariantGenerator):  # type: ignore[misc]
+    """Ray's own random and grid search. Its state is not saved: resume is not offered."""
+
+    def __init__(self, submissions: Submissions, seed: int, max_concurrent: int) -> None:
+        super().__init__(max_concurrent=max_concurrent, random_state=seed)
+        self.submissions = submissions
+
+    def next_trial(self) -> Any:
+        return _announced(self, super().next_trial, self.submissions)
+
+    def save_to_dir(self, dirpath: str, session_str: str) -> None:
+        pass
+
+
+class AnnouncedSearch(SearchGenerator):  # type: ignore[misc]
+    """Any of Ray's searchers; it learns the best epoch of a trial as its value, which is core's definition."""
+
+    def __init__(self, submissions: Submissions, searcher: Any) -> None:
+        super().__init__(searcher)
+        self.submissions = submissions
+
+    def next_trial(self) -> Any:
+        return _announced(self, super().next_trial, self.submissions)
+
+    def on_trial_complete(self, trial_id: str, result: dict[str, Any] | None = None, error: bool = False) -> None:
+        best = self.submissions[trial_id].best
+        if result and best is not None:
+            result = {**result, OBJECTIVE: best}
+        started = clock.monotonic_ns()
+        super().on_trial_complete(trial_id, result=result, error=error)
+        submission, events = self.submissions[trial_id], self.submissions.context.events
+        events.write("stage", name="tell", duration_ns=clock.monotonic_ns() - started, trial=submission.trial_id)
+
+    def save_to_dir(self, dirpath: str, session_str: str) -> None:
+        pass
+
+
+def _announced(search: Any, next_trial: Any, submissions: Submissions) -> Any:
+    if submissions.budget_is_used():
+        search.set_finished()
+        return None
+    asked_ns = clock.monotonic_ns()
+    trial = next_trial()
+    if trial is not None:
+        if submissions.context.spec.experiment.failures.retries > 0:
+            trial.__class__ = retried_trial_class(submissions)  # where Ray asks whether a failed trial may be tried again
+        submissions.submit(trial, asked_ns)
+    return trial
+
+
+def translation_of(spec: RunSpec) -> Translation:
+    """Return the translation of the run's space, or of its list of configurations."""
+    listed = listed_configurations(spec)
+    return SpaceTranslation(spec.experiment.search_space) if listed is None else ListTranslation(listed)
+
+
+def param_space(translation: Translation, keys: dict[str, str]) -> dict[str, Any]:
+    """Return Ray's search space: exactly the native dimensions, under neutral names.
+
+    A list of configurations becomes a grid over its index, which Ray runs through in order, and once.
+    """
+    if isinstance(translation, ListTranslation):
+        return {key: tune.grid_search(list(range(len(translation.configurations)))) for key in keys}
+    space = {key: _domain(translation.native[name]) for key, name in keys.items()}
+    return space or {"nothing_to_search": tune.randint(0, 1)}
+
+
+def _domain(native: Any) -> Any:
+    if isinstance(native, NativeFloat):
+        return tune.loguniform(native.low, native.high) if native.log else tune.uniform(native.low, native.high)
+    if isinstance(native, NativeIndex):
+        return tune.randint(0, native.size) if native.ordered else tune.choice(list(range(native.size)))
+    return tune.loguniform(*native.bounds)
+
+
+def make_search(spec: RunSpec, submissions: Submissions) -> Any:
+    """Return the search algorithm. At most `workers.count` trials are submitted and not ended: none waits in Ray."""
+    count, seed = spec.experiment.workers.count, spec.sampler_seed
+    if spec.experiment.sampler.name in ("random", "default", "grid", "fixed"):
+        return AnnouncedVariants(submissions, seed, count)
+    searcher = optuna_search(spec.experiment.sampler.name, dict(spec.experiment.sampler.options), seed)
+    return AnnouncedSearch(submissions, ConcurrencyLimiter(searcher, max_concurrent=count))
+
+
+def optuna_search(name: str, options: dict[str, Any], seed: int) -> Any:
+    """Return Ray's OptunaSearch with a seeded sampler of Optuna; metric and mode come from the TuneConfig."""
+    import optuna
+    from ray.tune.search.optuna import OptunaSearch
+
+    optuna.logging.set_verbosity(optuna.logging.ERROR)
+    warnings.filterwarnings("ignore", category=optuna.exceptions.ExperimentalWarning)
+    samplers: dict[str, Any] = {
+        "tpe": optuna.samplers.TPESampler,
+        "gp": optuna.samplers.GPSampler,
+        "cmaes": optuna.samplers.CmaEsSampler,
+        "sobol": optuna.samplers.QMCSampler,
+    }
+    quiet: dict[str, dict[str, Any]] = {
+        "cmaes": {"warn_independent_sampling": False},
+        "sobol": {"warn_independent_sampling": False, "qmc_type": "sobol"},
+    }
+    return OptunaSearch(sampler=samplers[name](seed=seed, **quiet.get(name, {}), **options))

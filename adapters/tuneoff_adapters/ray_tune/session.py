@@ -1,0 +1,94 @@
+"""One Ray instance per run: started on loopback in the run's temporary folder, and ended without a trace."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from tuneoff.errors import StepError
+from tuneoff.lifecycle.context import MARK, RunContext
+from tuneoff.supervisor.processes import command_line, end_all, stat_fields, with_mark
+from tuneoff_adapters.ray_tune.environment import prepare_environment
+
+RECORD = "ray.json"
+_SOCKET = 107  # bytes of a Unix socket's path
+_BELOW = len("/session_2000-01-01_00-00-00_000000_0000000/sockets/plasma_store")  # what Ray adds, with a pid of 7 digits
+
+
+def start_ray(context: RunContext, load: Callable[[], Any]) -> None:
+    """Start this run's Ray: one CPU token per slot, no dashboard, everything on loopback; SIGTERM stays ours.
+
+    `load` imports Ray and returns its module; it is called when the environment is prepared, and not before.
+
+    Raises:
+        StepError: the temporary folder's path is too long for Ray's sockets.
+    """
+    folder = context.temporary_dir / "ray"
+    if len(os.fsencode(folder)) > _SOCKET - _BELOW:
+        raise StepError(f"Ray needs a temporary folder of at most {_SOCKET - _BELOW} bytes, but got {folder}; shorten TMPDIR")
+    record: dict[str, Any] = {"temporary_folder": str(folder), "reuse_actors": True}
+    _write(context, record)  # before anything exists that must be removed
+    record["environment"] = prepare_environment()
+    os.environ[MARK] = context.execution_id
+    arguments = {"num_cpus": context.spec.experiment.workers.count, "num_gpus": 0, "include_dashboard": False}
+    record["init"] = {**arguments, "address": "local"}
+    _write(context, record)
+    ray = load()
+    ours = signal.getsignal(signal.SIGTERM)
+    ray.init(address="local", log_to_driver=False, logging_level="ERROR", _temp_dir=str(folder), **arguments)
+    signal.signal(signal.SIGTERM, ours)
+
+
+def stop_ray(context: RunContext) -> None:
+    """Shut this run's Ray down, end what is left of its processes, and remove its folder. Works in a fresh process too.
+
+    After a killed coordinator Ray's agents live on for a minute, under titles that name no folder: the mark in their
+    environment finds them. Never by name: other runs of Ray may share the machine.
+
+    Raises:
+        StepError: a process or the folder could not be removed.
+    """
+    record = _read(context)
+    if record is None:
+        return
+    if "ray" in sys.modules:
+        import ray
+
+        ray.shutdown()
+    end_all(lambda: processes_of(context.execution_id))
+    folder = Path(record["temporary_folder"])
+    shutil.rmtree(folder, ignore_errors=True)
+    left = [f"process {pid} ({command_line(pid)})" for pid in processes_of(context.execution_id)]
+    left += [f"folder {folder}"] if folder.exists() else []
+    if left:
+        raise StepError(f"nothing of Ray may be left, but there is {', '.join(left)}; end it by hand")
+
+
+def processes_of(execution_id: str) -> list[int]:
+    """Return the living processes of a run, but this one and those that it descends from."""
+    ancestors = set()
+    pid = os.getpid()
+    while pid > 1 and (fields := stat_fields(pid)) is not None:
+        ancestors.add(pid)
+        pid = int(fields[1])
+    return [pid for pid in with_mark(MARK, execution_id) if pid not in ancestors]
+
+
+def _write(context: RunContext, record: dict[str, Any]) -> None:
+    (context.work_dir / RECORD).write_text(json.dumps(record, indent=1))
+
+
+def _read(context: RunContext) -> dict[str, Any] | None:
+    try:
+        record: dict[str, Any] = json.loads((context.work_dir / RECORD).read_text())
+    except FileNotFoundError:
+        return None
+    except ValueError:  # torn: the coordinator died while it wrote; nothing was started yet, or the first write stands
+        return {"temporary_folder": str(context.temporary_dir / "ray")}
+    return record

@@ -1,0 +1,110 @@
+"""Submissions: what Ray's searcher hands over for execution, under the names of both sides."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from tuneoff import clock
+from tuneoff.experiment.identity import configuration_digest
+from tuneoff.experiment.translation import Translation
+from tuneoff.lifecycle.context import RunContext
+from tuneoff.trial.faults import out_of_memory_kills
+from tuneoff.trial.locks import Tickets
+
+TASK = "__tuneoff__"  # the key of the trainable's config that holds what `train` needs
+OBJECTIVE, EPOCH = "objective", "epoch"  # what a trial reports; fixed, so that no metric's name meets one of Ray's
+
+
+@dataclass(slots=True, kw_only=True)
+class Submission:
+    """One trial under both names, and what the driver knows of it."""
+
+    trial_id: str
+    digest: str
+    task: dict[str, Any]
+    ray_trial: Any
+    best: float | None = None  # over the epochs of all attempts that Ray was told of
+
+    @property
+    def attempt(self) -> int:
+        attempt: int = self.task["attempt"]
+        return attempt
+
+
+class Submissions:
+    """The trials of a run by Ray's id, numbered in the order in which the searcher gave them."""
+
+    def __init__(self, context: RunContext, translation: Translation) -> None:
+        self.context = context
+        self._translation = translation
+        self.keys = {f"p{number}": name for number, name in enumerate(translation.native)}  # Ray splits names at "/"
+        self._by_ray_id: dict[str, Submission] = {}
+        self._tickets = Tickets(f"{context.run_dir}/tickets", None)
+        self._epoch_tickets = Tickets(f"{context.run_dir}/epoch_tickets", None)
+        self._out_of_memory = self._kills()
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {}  # Tune pickles searchers, schedulers and callbacks for its resume, which is not offered
+
+    def __getitem__(self, ray_id: str) -> Submission:
+        return self._by_ray_id[ray_id]
+
+    def all(self) -> list[Submission]:
+        return list(self._by_ray_id.values())
+
+    def submit(self, ray_trial: Any, asked_ns: int) -> Submission:
+        """Number a new trial of Ray's, put its task into its config, and announce it; `asked_ns`: when the searcher was asked."""
+        trial_id = f"t{len(self._by_ray_id):05d}"
+        configuration = self.decode(ray_trial.config)
+        task = {
+            "context": str(self.context.trial_context.path),
+            "trial": trial_id,
+            "attempt": 1,
+            "configuration": configuration,
+        }
+        ray_trial.config[TASK] = task
+        ray_trial.invalidate_json_state()
+        submission = Submission(trial_id=trial_id, digest=configuration_digest(configuration), task=task, ray_trial=ray_trial)
+        self._by_ray_id[ray_trial.trial_id] = submission
+        asked = clock.monotonic_ns() - asked_ns
+        self.context.submitted(trial_id, configuration, framework_id=ray_trial.trial_id)
+        self.context.events.write("stage", name="ask", duration_ns=asked, trial=trial_id)
+        return submission
+
+    def submit_again(self, ray_id: str) -> None:
+        """Announce the next attempt at a trial that Ray put back into its queue."""
+        submission = self._by_ray_id[ray_id]
+        submission.task["attempt"] += 1
+        submission.ray_trial.invalidate_json_state()
+        self.context.submitted(
+            submission.trial_id, submission.task["configuration"], framework_id=ray_id, attempt=submission.attempt
+        )
+
+    def decode(self, config: Mapping[str, Any]) -> dict[str, Any]:
+        """Return core's configuration for the values that Ray chose."""
+        return self._translation.decode({name: config[key] for key, name in self.keys.items()})
+
+    def note(self, submission: Submission, value: float) -> None:
+        """Keep the best value that a trial reported."""
+        if self.context.spec.experiment.objective.is_better(value, than=submission.best):
+            submission.best = value
+
+    def budget_is_used(self) -> bool:
+        """Tell whether the budget of seconds or of epochs is used up, so that no further trial is asked for."""
+        budget = self.context.spec.experiment.budget
+        first = self._tickets.first_ns if budget.wall_clock_seconds is not None else None
+        if first is not None and budget.wall_clock_seconds is not None:
+            deadline = first + int(budget.wall_clock_seconds * clock.NANOSECONDS)
+            if clock.monotonic_ns() > deadline:
+                return True
+        return budget.epochs_total is not None and self._epoch_tickets.taken >= budget.epochs_total
+
+    def was_out_of_memory(self) -> bool:
+        """Tell whether the kernel killed for memory in one of the run's control groups since the last call."""
+        before, self._out_of_memory = self._out_of_memory, self._kills()
+        return self._out_of_memory > before
+
+    def _kills(self) -> int:
+        return sum(out_of_memory_kills(folder) for folder in self.context.trial_context.cgroups)
