@@ -37,10 +37,14 @@ def on_slots(run: RunRecord) -> dict[int, list[OnSlot]]:
 
 
 def waits(attempt: AttemptRecord) -> Iterator[Interval]:
-    """Yield when an attempt waited inside `report`; to its end where the report never returned."""
+    """Yield when an attempt waited inside `report`; to its end where its last report never returned."""
     assert attempt.ended_ns is not None
-    for epoch in attempt.epochs:
-        end = epoch.reported_ns if epoch.reported_ns is not None else attempt.ended_ns
+    last = len(attempt.epochs) - 1
+    for index, epoch in enumerate(attempt.epochs):
+        end = epoch.reported_ns
+        if end is None:
+            # with a later epoch the report did return, and its line is missing: the wait is unknown, not endless
+            end = attempt.ended_ns if index == last else epoch.ended_ns
         end = min(end, attempt.ended_ns)
         if end > epoch.ended_ns:
             yield epoch.ended_ns, end

@@ -37,9 +37,9 @@ def ending(found: Collected | None, timeline: Timeline, key: Key, execution: Exe
     is its last sign of life. An attempt that ran all planned epochs is complete, whatever an observer calls it; one that
     did not is not, whatever the framework calls it. `found` is None for an execution that observers cannot have meant.
     """
-    if execution is not None and execution.ended is not None:
-        return _own(timeline, execution, planned_epochs)
     seen = _observed(found, timeline, key) if found is not None else None
+    if execution is not None and execution.ended is not None:
+        return _own(timeline, execution, planned_epochs, seen)
     epochs = len(execution.epochs) if execution is not None else 0
     if execution is None:
         if seen is None:
@@ -66,7 +66,7 @@ def ending(found: Collected | None, timeline: Timeline, key: Key, execution: Exe
     )
 
 
-def _own(timeline: Timeline, execution: Execution, planned_epochs: int) -> Ending:
+def _own(timeline: Timeline, execution: Execution, planned_epochs: int, seen: Ending | None) -> Ending:
     end = execution.ended
     assert end is not None
     state: TrialState = end.state
@@ -74,11 +74,17 @@ def _own(timeline: Timeline, execution: Execution, planned_epochs: int) -> Endin
         state = "completed"
     elif end.state == "completed":
         state = "pruned"
+    cause, charged = end.cause, end.charged
+    if state == "failed" and cause is None:  # it was ended from outside and does not know why
+        cause = seen.cause if seen is not None else None
+        charged = seen.charged if seen is not None else None
+    if state == "failed":
+        cause, charged = cause or "failed without a cause", charged or "infrastructure"
     return Ending(
-        state=_timed_out(state, end.cause),
+        state=_timed_out(state, cause),
         ended_ns=timeline.at(execution.process, execution.last_t),
-        cause=end.cause or ("failed without a cause" if state == "failed" else None),
-        charged=end.charged,
+        cause=cause,
+        charged=charged,
         by=end.by,
         uncertainty_ns=end.uncertainty_ns + timeline.uncertainty_ns(execution.process),
         cpu_ns=end.cpu_ns,

@@ -1,0 +1,155 @@
+"""Export a results folder for other tools: four long tables (runs, trials, epochs, metrics) as CSV, JSON or Parquet."""
+
+from __future__ import annotations
+
+import csv
+import json
+import os
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
+from typing import IO, Literal, Protocol
+
+from tuneoff.errors import MissingPackageError, ResultsError
+from tuneoff.records.model import RunRecord
+from tuneoff.records.store import read_run, run_paths
+from tuneoff.report.rows import (
+    EPOCH_COLUMNS,
+    INTEGER,
+    METRIC_COLUMNS,
+    NUMBER,
+    RUN_COLUMNS,
+    TEXT,
+    TRIAL_COLUMNS,
+    TRUTH,
+    Row,
+    epoch_rows,
+    metric_rows,
+    run_row,
+    trial_rows,
+)
+
+Format = Literal["csv", "json", "parquet"]
+FORMATS: tuple[Format, ...] = ("csv", "json", "parquet")
+
+
+def export(results: Path, destination: Path, format: Format = "csv") -> list[Path]:
+    """Write the four tables of all executions into `destination` and return their paths; one run in memory at a time.
+
+    Times are seconds since the run's start. In `epochs` each metric of an epoch has its own row.
+
+    Raises:
+        ResultsError: a record cannot be read, or the destination cannot be written.
+        MissingPackageError: Parquet without pyarrow.
+    """
+    open_table = _table_writer(format)
+    chosen = _selected_executions(results)
+    tables: list[tuple[str, Mapping[str, str], Callable[[RunRecord], Iterable[Row]]]] = [
+        ("runs", RUN_COLUMNS, lambda run: [run_row(run, run.execution_id in chosen)]),
+        ("trials", TRIAL_COLUMNS, trial_rows),
+        ("epochs", EPOCH_COLUMNS, epoch_rows),
+        ("metrics", METRIC_COLUMNS, metric_rows),
+    ]
+    paths = [destination / f"{name}.{format}" for name, _, _ in tables]
+    parts = [path.with_name(f".{path.name}.tmp") for path in paths]
+    try:
+        destination.mkdir(parents=True, exist_ok=True)
+        writers = [open_table(part, columns) for part, (_, columns, _) in zip(parts, tables, strict=True)]
+        try:
+            for path in run_paths(results):
+                run = read_run(path)
+                for writer, (_, _, rows) in zip(writers, tables, strict=True):
+                    writer.write(rows(run))
+        finally:
+            for writer in writers:
+                writer.close()
+        for part, path in zip(parts, paths, strict=True):
+            os.replace(part, path)
+    except OSError as error:
+        raise ResultsError(f"{destination} cannot be written: {error.strerror or error}; choose another folder") from error
+    finally:
+        for part in parts:
+            part.unlink(missing_ok=True)
+    return paths
+
+
+def _selected_executions(results: Path) -> set[str]:
+    """Return the executions that stand for their runs: the latest that is done, else the latest."""
+    best: dict[str, tuple[bool, str, str]] = {}
+    for path in run_paths(results):
+        run = read_run(path)
+        best[run.run_id] = max(
+            best.get(run.run_id, (False, "", "")), (run.status == "done", run.started_at or "", run.execution_id)
+        )
+    return {execution for _, _, execution in best.values()}
+
+
+class _Table(Protocol):
+    def write(self, rows: Iterable[Row]) -> None: ...
+    def close(self) -> None: ...
+
+
+class _CsvTable:
+    """Comma-separated values; a missing value is an empty field."""
+
+    def __init__(self, path: Path, columns: Mapping[str, str]) -> None:
+        self._file: IO[str] = path.open("w", newline="", encoding="utf-8")
+        self._writer = csv.DictWriter(self._file, list(columns))
+        self._writer.writeheader()
+
+    def write(self, rows: Iterable[Row]) -> None:
+        self._writer.writerows(rows)
+
+    def close(self) -> None:
+        self._file.close()
+
+
+class _JsonTable:
+    """One array of objects, one object per line."""
+
+    def __init__(self, path: Path, columns: Mapping[str, str]) -> None:
+        self._file: IO[str] = path.open("w", encoding="utf-8")
+        self._separator = "[\n"
+
+    def write(self, rows: Iterable[Row]) -> None:
+        for row in rows:
+            self._file.write(self._separator + json.dumps(row, allow_nan=False, ensure_ascii=False))
+            self._separator = ",\n"
+
+    def close(self) -> None:
+        self._file.write("[]\n" if self._separator == "[\n" else "\n]\n")
+        self._file.close()
+
+
+class _ParquetTable:
+    """Apache Parquet, a row group per run."""
+
+    def __init__(self, path: Path, columns: Mapping[str, str]) -> None:
+        import pyarrow
+        from pyarrow import parquet
+
+        types = {TEXT: pyarrow.string(), NUMBER: pyarrow.float64(), INTEGER: pyarrow.int64(), TRUTH: pyarrow.bool_()}
+        self._schema = pyarrow.schema([(name, types[kind]) for name, kind in columns.items()])
+        self._make = pyarrow.Table.from_pylist
+        self._writer = parquet.ParquetWriter(path, self._schema, compression="zstd")
+
+    def write(self, rows: Iterable[Row]) -> None:
+        found = list(rows)
+        if found:
+            self._writer.write_table(self._make(found, schema=self._schema))
+
+    def close(self) -> None:
+        self._writer.close()
+
+
+def _table_writer(format: Format) -> Callable[[Path, Mapping[str, str]], _Table]:
+    if format == "parquet":
+        try:
+            import pyarrow.parquet  # noqa: F401
+        except ModuleNotFoundError as error:
+            if (error.name or "").partition(".")[0] != "pyarrow":
+                raise
+            raise MissingPackageError(
+                "Parquet needs the pyarrow package; run: pip install 'tuneoff[export]', or export as csv or json"
+            ) from error
+        return _ParquetTable
+    return _CsvTable if format == "csv" else _JsonTable

@@ -1,0 +1,183 @@
+"""The rows of the four long tables: runs, trials, epochs, metrics. Times are seconds since the run's start."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from tuneoff.experiment.identity import canonical_json
+from tuneoff.records.model import RunRecord
+
+Row = dict[str, Any]
+
+TEXT, NUMBER, INTEGER, TRUTH = "string", "double", "int64", "bool"
+
+RUN_COLUMNS = {
+    "run_id": TEXT,
+    "execution_id": TEXT,
+    "is_selected": TRUTH,
+    "warm_up": TRUTH,
+    "adapter": TEXT,
+    "platform": TEXT,
+    "workload": TEXT,
+    "sampler": TEXT,
+    "pruner": TEXT,
+    "seed": INTEGER,
+    "replicate": INTEGER,
+    "variant": TEXT,
+    "metric": TEXT,
+    "mode": TEXT,
+    "status": TEXT,
+    "reason": TEXT,
+    "charged": TEXT,
+    "started_at": TEXT,
+    "best_trial": TEXT,
+}
+TRIAL_COLUMNS = {
+    "run_id": TEXT,
+    "execution_id": TEXT,
+    "trial": TEXT,
+    "framework_id": TEXT,
+    "state": TEXT,
+    "cause": TEXT,
+    "charged": TEXT,
+    "attempts": INTEGER,
+    "slot": INTEGER,
+    "configuration": TEXT,
+    "digest": TEXT,
+    "value": NUMBER,
+    "value_epoch": INTEGER,
+    "stop_epoch": INTEGER,
+    "epochs_trained": INTEGER,
+    "submitted_seconds": NUMBER,
+    "started_seconds": NUMBER,
+    "ended_seconds": NUMBER,
+    "cpu_seconds": NUMBER,
+    "peak_rss_bytes": INTEGER,
+}
+EPOCH_COLUMNS = {
+    "run_id": TEXT,
+    "execution_id": TEXT,
+    "trial": TEXT,
+    "attempt": INTEGER,
+    "epoch": INTEGER,
+    "ended_seconds": NUMBER,
+    "reported_seconds": NUMBER,
+    "train_seconds": NUMBER,
+    "validate_seconds": NUMBER,
+    "checkpoint_seconds": NUMBER,
+    "metric": TEXT,
+    "value": NUMBER,
+    "non_finite": TEXT,
+}
+METRIC_COLUMNS = {
+    "run_id": TEXT,
+    "execution_id": TEXT,
+    "name": TEXT,
+    "value": NUMBER,
+    "unit": TEXT,
+    "kind": TEXT,
+    "source": TEXT,
+    "n_samples": INTEGER,
+    "coverage": NUMBER,
+    "reason_if_null": TEXT,
+}
+
+
+def trial_rows(run: RunRecord) -> Iterator[Row]:
+    """Yield one row per trial."""
+    for trial in run.trials:
+        last = trial.attempts[-1] if trial.attempts else None
+        first = trial.attempts[0] if trial.attempts else None
+        yield {
+            **_ids(run),
+            "trial": trial.trial,
+            "framework_id": trial.framework_id,
+            "state": trial.state,
+            "cause": trial.cause,
+            "charged": trial.charged,
+            "attempts": len(trial.attempts),
+            "slot": last.slot if last is not None else None,
+            "configuration": canonical_json(dict(trial.configuration)),
+            "digest": trial.digest,
+            "value": trial.value,
+            "value_epoch": trial.value_epoch,
+            "stop_epoch": trial.stop_epoch,
+            "epochs_trained": trial.epochs_trained,
+            "submitted_seconds": _seconds(first.submitted_ns if first is not None else None),
+            "started_seconds": _seconds(first.started_ns if first is not None else None),
+            "ended_seconds": _seconds(last.ended_ns if last is not None else None),
+            "cpu_seconds": _seconds(last.cpu_ns if last is not None else None),
+            "peak_rss_bytes": last.peak_rss_bytes if last is not None else None,
+        }
+
+
+def epoch_rows(run: RunRecord) -> Iterator[Row]:
+    """Yield one row per epoch and metric."""
+    for trial in run.trials:
+        for attempt in trial.attempts:
+            for epoch in attempt.epochs:
+                common = {
+                    **_ids(run),
+                    "trial": trial.trial,
+                    "attempt": attempt.attempt,
+                    "epoch": epoch.epoch,
+                    "ended_seconds": _seconds(epoch.ended_ns),
+                    "reported_seconds": _seconds(epoch.reported_ns),
+                    "train_seconds": _seconds(epoch.train_ns),
+                    "validate_seconds": _seconds(epoch.validate_ns),
+                    "checkpoint_seconds": _seconds(epoch.checkpoint_ns),
+                }
+                for name, value in epoch.metrics.items():
+                    text = (epoch.non_finite or {}).get(name)
+                    yield {**common, "metric": name, "value": value, "non_finite": text}
+
+
+def metric_rows(run: RunRecord) -> Iterator[Row]:
+    """Yield one row per metric of the run; a missing value has its reason."""
+    for name, metric in run.metrics.items():
+        yield {
+            **_ids(run),
+            "name": name,
+            "value": metric.value,
+            "unit": metric.unit,
+            "kind": metric.kind,
+            "source": metric.source,
+            "n_samples": metric.n_samples,
+            "coverage": metric.coverage,
+            "reason_if_null": metric.reason_if_null,
+        }
+
+
+def run_row(run: RunRecord, is_selected: bool) -> Row:
+    """Return the row of a run; `is_selected`: this execution stands for its run."""
+    spec = run.run_spec()
+    experiment = spec.experiment
+    return {
+        **_ids(run),
+        "is_selected": is_selected,
+        "warm_up": spec.warm_up,
+        "adapter": spec.adapter,
+        "platform": spec.platform,
+        "workload": experiment.workload.name,
+        "sampler": experiment.sampler.name,
+        "pruner": experiment.pruner.name,
+        "seed": spec.seed,
+        "replicate": spec.replicate,
+        "variant": canonical_json(dict(experiment.variant)),
+        "metric": experiment.objective.metric,
+        "mode": experiment.objective.mode,
+        "status": run.status,
+        "reason": run.reason,
+        "charged": run.charged,
+        "started_at": run.started_at,
+        "best_trial": run.best.trial if run.best is not None else None,
+    }
+
+
+def _ids(run: RunRecord) -> Row:
+    return {"run_id": run.run_id, "execution_id": run.execution_id}
+
+
+def _seconds(nanoseconds: int | None) -> float | None:
+    return None if nanoseconds is None else nanoseconds / 1e9

@@ -1,0 +1,223 @@
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from event_logs import Log, example_a, example_b, make_spec, ns
+from tuneoff.events import schema
+from tuneoff.experiment.identity import configuration_digest
+from tuneoff.experiment.spec import Objective, RunSpec
+from tuneoff.metrics.all import compute_metrics
+from tuneoff.metrics.incumbent import incumbents, test_counterpart
+from tuneoff.metrics.slots import slot_times
+from tuneoff.metrics.spans import partition_ns
+from tuneoff.metrics.values import MetricValue, missing
+from tuneoff.records.derive import derive
+from tuneoff.records.model import RunRecord
+
+
+def run_of(example: tuple[Log, RunSpec]) -> RunRecord:
+    return derive(example[0].pairs(), example[1])
+
+
+def value(run: RunRecord, name: str) -> float | None:
+    return compute_metrics(run)[name].value
+
+
+def reason(run: RunRecord, name: str) -> str | None:
+    return compute_metrics(run)[name].reason_if_null
+
+
+@pytest.mark.parametrize(
+    ("number", "why", "coverage"),
+    [(None, None, None), (None, "", None), (1.0, "there is one", None), (float("nan"), None, None), (1.0, None, 1.5)],
+)
+def test_a_value_that_contradicts_itself_is_refused(number: float | None, why: str | None, coverage: float | None) -> None:
+    with pytest.raises(ValueError, match="but got"):
+        MetricValue(value=number, unit="ms", reason_if_null=why, coverage=coverage)
+
+
+def test_a_missing_value_is_null_with_its_reason() -> None:
+    assert missing("ms", "nothing ran").value is None
+
+
+def test_two_trials_that_overlap_on_a_slot_share_its_time_and_are_told() -> None:
+    """The planted defect of the slot accounting: without it, overlap is 0 and nothing is shared."""
+    log = Log()
+    log.submit("a", 0)
+    log.submit("b", 0)
+    one, two = log.process("trial", 0), log.process("trial", 10)
+    one.start("a", 0, slot=0)
+    one.epoch("a", 1, 10, reported=20)  # waits while b is busy
+    one.end("a", 20, "failed", 1, cause="x", charged="workload")
+    two.start("b", 10, slot=0)
+    two.end("b", 30, "failed", 0, cause="x", charged="workload")
+    run = derive(log.pairs(), make_spec())
+    used, unused = slot_times(run, (0, ns(40)))
+    assert (used.busy_ns, used.overhead_ns, used.idle_ns, used.overlapped_ns) == (ns(25), ns(5), ns(10), ns(10))
+    assert (unused.busy_ns, unused.overhead_ns, unused.idle_ns) == (0, 0, ns(40))
+    assert value(run, "slots.overlapped") == 10
+    assert value(run, "slots.greatest_overlap") == 2
+    assert value(run_of(example_b()), "slots.overlapped") == 0
+
+
+def test_a_long_lived_worker_is_overhead_between_its_trials_and_idle_after_the_last() -> None:
+    log = Log()
+    for name in "ab":
+        log.submit(name, 5)
+    worker = log.process("worker", 2)
+    worker.start("a", 5, slot=0)
+    worker.end("a", 8, "failed", 0, cause="x", charged="workload")
+    worker.start("b", 9, slot=1)
+    worker.end("b", 10, "failed", 0, cause="x", charged="workload")
+    first, second = slot_times(derive(log.pairs(), make_spec()), (0, ns(20)))
+    assert (first.overhead_ns, first.busy_ns) == (ns(3), ns(3))
+    assert (second.overhead_ns, second.busy_ns) == (ns(1), ns(1))
+
+
+def test_a_report_that_never_returned_is_waited_for_to_the_end() -> None:
+    log = Log()
+    log.submit("a", 0)
+    worker = log.process("trial", 0)
+    worker.start("a", 0, slot=0)
+    worker.epoch("a", 1, 4, reported=None)
+    log.coordinator.add(schema.TrialEnded, 9, trial="a", state="pruned", epochs=1, by="coordinator")
+    run = derive(log.pairs(), make_spec())
+    assert value(run, "trial_execution.max") == 4000
+    assert value(run, "stop_latency.max") == 5000
+
+
+def test_a_stop_that_never_came_is_counted_and_wasted() -> None:
+    log, spec = example_a()
+    stops = {configuration_digest({"x": 0.2}): 2}
+    scripted = replace(spec.experiment.pruner, name="scripted")
+    spec = replace(spec, experiment=replace(spec.experiment, pruner=scripted, stops=stops))
+    run = derive(log.pairs(), spec)
+    assert value(run, "stop.ignored") == 1
+    assert value(run, "stop.epochs_after_decision") == 2
+    assert value(run, "stop.busy_after_decision") == 30_000
+    assert value(run, "waste.strict.time") == 30_000
+
+
+def test_without_a_stop_the_stop_figures_are_null() -> None:
+    run = run_of(example_b())
+    run = replace(run, trials=tuple(trial for trial in run.trials if trial.state != "pruned"))
+    for name in ("stop_latency.median", "stop.epochs_after_decision", "stop.busy_after_decision", "stop.ignored"):
+        assert (value(run, name), reason(run, name)) == (None, "no trial was stopped early")
+
+
+def test_without_a_completed_trial_what_needs_a_best_is_null_and_the_jct_stays() -> None:
+    log, spec = example_a()
+    events = log.coordinator.events
+    events[:] = [event for event in events if not isinstance(event, schema.BestKnown | schema.Tested)]
+    events[:] = [event for event in events if getattr(event, "step", "") != "test"]
+    run = derive(log.pairs(), spec)
+    run = replace(run, trials=tuple(replace(trial, state="pruned") for trial in run.trials))
+    assert value(run, "time.jct") == 176_000
+    for name in (
+        "time.result_collection",
+        "time.test",
+        "time.evaluation",
+        "time.optimization",
+        "slots.idle",
+        "quality.validation",
+    ):
+        assert value(run, name) is None, name
+        assert reason(run, name), name
+    assert value(run, "time.metric_collection") == 1_000
+    assert value(run, "time.unassigned") == 8_000  # from the last trial's end to the start of metric collection
+
+
+def test_without_any_trial_per_trial_figures_are_null() -> None:
+    log = Log()
+    log.step("deploy", 0, 1, error="RuntimeError: no", charged="framework")
+    log.step("undeploy", 1.5, 2)
+    run = derive(log.pairs(), make_spec())
+    for name in ("overhead.per_trial", "trial_execution.mean", "slots.utilization", "time.setup", "trials.per_second"):
+        assert value(run, name) is None, name
+    assert partition_ns(run)["undeploy"] == ns(0.5)
+    assert value(run, "time.unassigned") == 500
+    assert value(run, "trials.used") == 0
+
+
+def test_a_run_whose_undeploy_never_ended_has_no_jct() -> None:
+    log = Log()
+    log.step("deploy", 0, 1)
+    run = derive(log.pairs(), make_spec())
+    assert (value(run, "time.jct"), reason(run, "time.jct")) == (None, "un-deploy did not end")
+    assert value(run, "time.deploy") == 1000
+
+
+def test_a_trial_seen_to_end_after_the_best_was_known_makes_no_part_negative() -> None:
+    log, spec = example_a()
+    late = log.process("supervisor", 0)
+    late.add(schema.TrialEnded, 166, trial="3", state="pruned", epochs=2, by="supervisor")
+    log.writers[1].events.pop()  # its own end
+    parts = partition_ns(derive(log.pairs(), spec))
+    assert (parts["result_collection"], parts["test"], parts["unassigned"]) == (0, ns(4), 0)
+
+
+def test_the_incumbent_is_told_over_seconds_trials_and_epochs() -> None:
+    steps = incumbents(run_of(example_a()))
+    assert [(step.seconds, step.trials, step.epochs, step.trial, step.epoch, step.value) for step in steps] == [
+        (15, 2, 1, "2", 1, 0.61),
+        (30, 2, 3, "2", 2, 0.62),
+        (45, 2, 4, "2", 3, 0.63),
+        (50, 2, 5, "1", 2, 0.9),
+        (100, 3, 8, "1", 4, 0.95),  # trial 3 starts at that moment
+    ]
+
+
+def test_the_time_to_goal_is_the_first_improvement_that_meets_the_threshold() -> None:
+    log, spec = example_a()
+    goal = Objective(metric="validation_accuracy", mode="max", threshold=0.8)
+    run = derive(log.pairs(), replace(spec, experiment=replace(spec.experiment, objective=goal)))
+    assert [value(run, f"goal.{axis}") for axis in ("seconds", "trials", "epochs")] == [50, 2, 5]
+    # after second 62: 50 s of trial 1 lead to the checkpoint, 10 s of trial 2 and 50 s of trial 3 do not
+    assert value(run, "waste.post_goal.time") == 60_000
+    never = replace(goal, threshold=0.99)
+    run = derive(log.pairs(), replace(spec, experiment=replace(spec.experiment, objective=never)))
+    assert reason(run, "goal.seconds") == "the threshold was not reached"
+
+
+def test_the_optimism_is_positive_where_validation_looked_better_whatever_the_direction() -> None:
+    log, spec = example_a()
+    assert value(run_of((log, spec)), "quality.optimism") == pytest.approx(0.02)
+    loss = replace(spec.experiment, objective=Objective(metric="validation_accuracy", mode="min"))
+    run = derive(log.pairs(), replace(spec, experiment=loss))
+    assert value(run, "quality.optimism") == pytest.approx(0.93 - 0.5)
+
+
+@pytest.mark.parametrize(
+    ("metric", "scores", "counterpart"),
+    [
+        ("validation_accuracy", ["test_loss", "test_accuracy"], "test_accuracy"),
+        ("val_loss", ["loss"], "loss"),
+        ("accuracy", ["accuracy"], "accuracy"),
+        ("accuracy", ["loss"], None),
+    ],
+)
+def test_the_objective_finds_its_counterpart_among_the_test_scores(
+    metric: str, scores: list[str], counterpart: str | None
+) -> None:
+    assert test_counterpart(metric, scores) == counterpart
+
+
+def test_refusals_and_submitted_trials_that_never_started_are_counted_apart() -> None:
+    log, spec = example_a()
+    log.submit("4", 113, x=0.4)
+    log.submit("5", 114, x=0.5)
+    log.writers[1].add(schema.Refused, 115, trial="5", reason="trials")
+    run = derive(log.pairs(), spec)
+    counts = [value(run, f"trials.{name}") for name in ("submitted", "used", "never_started", "refused", "cancelled")]
+    assert counts == [5, 3, 1, 1, 0]
+    assert value(run, "trials.of_budget") == 100
+
+
+def test_stages_that_the_coordinator_timed_are_means() -> None:
+    log, spec = example_a()
+    for took in (2_000_000, 4_000_000):
+        log.coordinator.add(schema.Stage, 20, name="ask", duration_ns=took)
+    metrics = compute_metrics(derive(log.pairs(), spec))
+    assert (metrics["stage.ask"].value, metrics["stage.ask"].n_samples) == (3, 2)

@@ -1,0 +1,140 @@
+from __future__ import annotations
+
+import importlib
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from event_logs import example_a, example_b
+from tuneoff.errors import ResultsError
+from tuneoff.experiment.spec import run_spec_to_json
+from tuneoff.metrics.all import with_metrics
+from tuneoff.records.derive import derive
+from tuneoff.records.finish import derive_folder, finish_run, read_spec
+from tuneoff.records.model import RunRecord
+from tuneoff.records.seal import broken_seals, seal
+from tuneoff.records.store import FILE_NAME, read_run, read_runs, run_json_schema, selected, write_run
+
+jsonschema: Any = importlib.import_module("jsonschema")  # it has no types
+
+
+@pytest.fixture
+def record() -> RunRecord:
+    log, spec = example_b()
+    return with_metrics(derive(log.pairs(), spec))
+
+
+def test_a_record_survives_the_trip_to_the_file_and_back(record: RunRecord, tmp_path: Path) -> None:
+    write_run(tmp_path, record)
+    assert read_run(tmp_path) == record
+    assert [path.name for path in tmp_path.iterdir()] == [FILE_NAME]
+
+
+def test_the_file_begins_with_its_format_version_and_meets_the_published_schema(record: RunRecord, tmp_path: Path) -> None:
+    content = write_run(tmp_path, record).read_text()
+    assert content.startswith('{\n "format_version": 1')
+    jsonschema.Draft202012Validator(run_json_schema()).validate(json.loads(content))
+
+
+def test_the_schema_refuses_an_unknown_status(record: RunRecord, tmp_path: Path) -> None:
+    data = json.loads(write_run(tmp_path, record).read_text())
+    data["status"] = "splendid"
+    with pytest.raises(jsonschema.ValidationError):
+        jsonschema.validate(data, run_json_schema())
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda text: text.replace('"format_version": 1', '"format_version": 2', 1), "has format version 2, but this tuneoff"),
+        (lambda text: text[: len(text) // 2], "is no run record"),
+        (lambda text: text.replace('"status": "done"', '"status": "splendid"', 1), "is corrupt"),
+        (lambda text: text.replace('"epoch":1', '"epoch":0', 1), "is corrupt"),
+        (lambda text: "[]", "is no run record"),
+        (lambda text: "\udcff\udcfe", "is no run record"),
+    ],
+)
+def test_a_file_that_cannot_be_used_is_one_line(record: RunRecord, tmp_path: Path, change: Any, message: str) -> None:
+    path = write_run(tmp_path, record)
+    path.write_bytes(change(path.read_text()).encode("utf-8", "surrogateescape"))
+    with pytest.raises(ResultsError, match=message) as error:
+        read_run(tmp_path)
+    assert "\n" not in str(error.value)
+
+
+def test_a_missing_file_is_one_line(tmp_path: Path) -> None:
+    with pytest.raises(ResultsError, match="cannot be read: No such file"):
+        read_run(tmp_path)
+
+
+def test_a_full_disk_is_one_line_and_leaves_the_old_file(
+    record: RunRecord, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write_run(tmp_path, record)
+
+    def full(descriptor: int) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("os.fsync", full)
+    with pytest.raises(ResultsError, match="No space left on device; free space"):
+        write_run(tmp_path, replace(record, status="failed", reason="x"))
+    assert read_run(tmp_path) == record
+    assert [path.name for path in tmp_path.iterdir()] == [FILE_NAME]
+
+
+def test_a_seal_shows_every_later_change(tmp_path: Path) -> None:
+    folder = example_a()[0].save(tmp_path)
+    sealed = seal(folder)
+    assert broken_seals(folder, sealed) == []
+    first, second, third = sorted(folder.iterdir())
+    content = bytearray(first.read_bytes())
+    content[100] ^= 1
+    first.write_bytes(bytes(content))
+    second.unlink()
+    (folder / "worker-new.jsonl").write_bytes(b"{}\n")
+    assert [problem.split()[0] for problem in broken_seals(folder, sealed)] == [first.name, second.name, "worker-new.jsonl"]
+    assert third.exists()
+
+
+def test_an_execution_is_finished_from_its_folder(tmp_path: Path) -> None:
+    log, spec = example_b()
+    run_dir = tmp_path / "runs" / spec.run_id / "execution-1"
+    log.save(run_dir / "events")
+    (run_dir / "spec.json").write_text(json.dumps(run_spec_to_json(spec)))
+    record = finish_run(run_dir, read_spec(run_dir))
+    assert (record.status, record.execution_id, len(record.sealed)) == ("done", "execution-1", len(log.writers))
+    assert record.metrics["time.jct"].value == 52_000
+    assert list(read_runs(tmp_path)) == [record] == [derive_folder(run_dir, spec)]
+
+
+def test_missing_and_torn_lines_are_in_the_record(tmp_path: Path) -> None:
+    log, spec = example_b()
+    path = sorted(log.save(tmp_path / "events").glob("trial-*"))[0]
+    lines = path.read_bytes().splitlines(keepends=True)
+    path.write_bytes(b"".join([*lines[:2], *lines[4:]])[:-5])
+    record = derive_folder(tmp_path, spec)
+    assert record.torn_lines == 1
+    assert "missing_lines" in {flag.name for flag in record.flags}
+
+
+@pytest.mark.parametrize("content", ["", "{}", "[1]", '{"experiment": 3}'])
+def test_a_damaged_specification_is_one_line(tmp_path: Path, content: str) -> None:
+    (tmp_path / "spec.json").write_text(content)
+    with pytest.raises(ResultsError, match="is corrupt"):
+        read_spec(tmp_path)
+
+
+def test_the_latest_done_execution_stands_for_its_run(record: RunRecord) -> None:
+    old = replace(record, execution_id="a", started_at="2025-01-01T00:00:00")
+    new = replace(record, execution_id="b", started_at="2025-01-02T00:00:00")
+    failed = replace(record, execution_id="c", started_at="2025-01-03T00:00:00", status="failed", reason="x")
+    assert [run.execution_id for run in selected([failed, new, old])] == ["b"]
+    assert [run.execution_id for run in selected([replace(old, status="failed", reason="x"), failed])] == ["c"]
+
+
+def test_a_missing_results_folder_is_one_line(tmp_path: Path) -> None:
+    with pytest.raises(ResultsError, match="does not exist"):
+        list(read_runs(tmp_path / "nothing"))
