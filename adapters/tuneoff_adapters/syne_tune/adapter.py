@@ -1,0 +1,105 @@
+"""The Syne Tune adapter. Importing it does not import Syne Tune: each step does, when its turn comes."""
+
+from __future__ import annotations
+
+import os
+from typing import Any, ClassVar
+
+from tuneoff.adapter import Adapter, Best
+from tuneoff.capabilities import Capabilities
+from tuneoff.experiment.spec import RunSpec
+from tuneoff.packages import import_framework
+from tuneoff.supervisor.processes import end_all, with_mark
+from tuneoff_adapters.syne_tune import offers
+from tuneoff_adapters.syne_tune.dispatch import Dispatch
+from tuneoff_adapters.syne_tune.reporter import OBJECTIVE
+from tuneoff_adapters.syne_tune.schedulers import make_scheduler, translation_of
+
+FOLDER_VARIABLE = "SYNETUNE_FOLDER"
+TRIAL_MARK = "TUNEOFF_SYNE_TUNE_RUN"  # environment variable with the execution id in every trial's process
+
+
+class SyneTuneAdapter(Adapter):
+    """Drives Syne Tune through its Tuner and local backend: one tuner (the coordinator), one process per trial."""
+
+    capabilities: ClassVar[Capabilities] = offers.CAPABILITIES
+
+    @classmethod
+    def refuse(cls, spec: RunSpec) -> str | None:
+        return offers.refusal(spec)
+
+    @classmethod
+    def strategies(cls, spec: RunSpec) -> dict[str, str]:
+        settings = f"sleep_time={offers.poll_seconds(spec):g}, save_tuner=False, asynchronous_scheduling=True, no callbacks"
+        return {**offers.implementations(spec), "tuner": f"syne_tune.Tuner({settings})"}
+
+    def deploy(self) -> None:
+        """Import Syne Tune: it has no service to start, and could take a job from here on."""
+        os.environ[FOLDER_VARIABLE] = str(self.context.work_dir)  # else it writes to the home folder
+        import_framework(self.context.spec.adapter, self.capabilities)
+        import syne_tune.optimizer.baselines  # noqa: F401
+
+        import tuneoff_adapters.syne_tune.tuner  # noqa: F401
+
+    def setup(self) -> None:
+        from tuneoff_adapters.syne_tune.backend import TrialProcesses
+        from tuneoff_adapters.syne_tune.budgeted import BudgetedScheduler
+        from tuneoff_adapters.syne_tune.tuner import make_tuner
+
+        context, spec = self.context, self.context.spec
+        self._flag_random_model()
+        translation = translation_of(spec)
+        self._dispatch = Dispatch(context)
+        self._backend = TrialProcesses(context, self._dispatch, {TRIAL_MARK: context.execution_id})
+        scheduler = BudgetedScheduler(
+            context,
+            self._dispatch,
+            make_scheduler(spec, translation),
+            translation,
+        )
+        self._tuner = make_tuner(self._backend, scheduler, spec.experiment.workers, offers.poll_seconds(spec))
+
+    def run_trials(self) -> None:
+        try:
+            self._tuner.run()
+        except Exception as error:
+            interruption = error.__context__
+            if interruption is not None and not isinstance(interruption, Exception):
+                raise interruption from None  # what Syne Tune's clean-up raises must not hide an interruption
+            raise
+
+    def collect_results(self) -> Best | None:
+        """Return Syne Tune's best over all epochs of the trials that ran them all: by itself it would name failed ones too."""
+        is_min = self.context.spec.experiment.objective.mode == "min"
+        best: tuple[float, int] | None = None
+        for number, statistics in self._tuner.tuning_status.trial_metric_statistics.items():
+            value = (statistics.min_metrics if is_min else statistics.max_metrics).get(OBJECTIVE)
+            if number not in self._dispatch.completed or value is None:
+                continue
+            if best is None or (value < best[0] if is_min else value > best[0]):
+                best = (value, number)
+        if best is None:
+            return None
+        task = self._dispatch.tasks[best[1]]
+        return Best(trial_id=task.trial_id, configuration=task.configuration, value=best[0])
+
+    def undeploy(self) -> None:
+        """End the trials' processes that still live, found by their mark: a fresh process knows no more of them."""
+        end_all(lambda: with_mark(TRIAL_MARK, self.context.execution_id))
+        backend: Any = getattr(self, "_backend", None)
+        if backend is not None:
+            backend.wait_all()
+
+    def _flag_random_model(self) -> None:
+        """Say so where the sampler's model is never used, because the budget ends before."""
+        experiment = self.context.spec.experiment
+        if offers.CLASSES[experiment.sampler.name] == "RandomSearch":
+            return
+        dimensions = len(experiment.search_space.searched)
+        needed = offers.first_modelled_trial(experiment.sampler.name, experiment.sampler.options, dimensions)
+        if needed >= experiment.budget.trials:
+            self.context.flag(
+                "sampler_without_model",
+                f"sampler {experiment.sampler.name!r} draws at random until {needed} trials are told, but the budget is "
+                f"{experiment.budget.trials}: it is random search here",
+            )

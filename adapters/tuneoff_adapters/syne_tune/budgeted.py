@@ -1,0 +1,105 @@
+"""A scheduler around Syne Tune's own: exactly the budget, retries and scripted stops; importing it imports Syne Tune."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from syne_tune.backend.trial_status import Trial
+from syne_tune.optimizer.scheduler import SchedulerDecision, TrialScheduler, TrialSuggestion
+
+from tuneoff import clock
+from tuneoff.experiment.identity import configuration_digest
+from tuneoff.experiment.translation import ListTranslation, Translation
+from tuneoff.lifecycle.context import RunContext
+from tuneoff_adapters.syne_tune.dispatch import Dispatch, Task
+from tuneoff_adapters.syne_tune.reporter import OBJECTIVE, TIME_ATTRIBUTE
+
+
+class BudgetedScheduler(TrialScheduler):  # type: ignore[misc]
+    """Passes everything on to `inner`, and
+
+    - ends the tuning by suggesting nothing after the budget of proposals (Syne Tune's stop criteria all overshoot);
+    - suggests a failed trial again where it may be retried, not counted as a proposal;
+    - stops the listed configurations at their epoch (`pruner: scripted`);
+    - never stops a trial after its last epoch: it ends by itself, and is complete.
+    """
+
+    def __init__(self, context: RunContext, dispatch: Dispatch, inner: Any, translation: Translation) -> None:
+        super().__init__(random_seed=context.spec.sampler_seed)
+        experiment = context.spec.experiment
+        self._context, self._dispatch, self._inner, self._translation = context, dispatch, inner, translation
+        listed = len(translation.configurations) if isinstance(translation, ListTranslation) else experiment.budget.trials
+        self._trials = min(listed, experiment.budget.trials)
+        self._stops = experiment.stops if experiment.pruner.name == "scripted" else {}
+        self._epochs = experiment.budget.epochs_per_trial
+        self._mode = experiment.objective.mode
+        self._proposed = 0
+
+    def suggest(self) -> Any:
+        """Return the next suggestion, or None: there is none now, and none later unless a running trial fails."""
+        if self._dispatch.is_budget_used():
+            return None
+        task = self._dispatch.next_retry() or self._propose()
+        if task is None:
+            return None
+        self._dispatch.propose(task)
+        return TrialSuggestion.start_suggestion(dict(task.native))
+
+    def on_trial_add(self, trial: Trial) -> None:
+        self._inner.on_trial_add(trial)
+
+    def on_trial_result(self, trial: Trial, result: dict[str, Any]) -> str:
+        """Return STOP or CONTINUE."""
+        number, epoch = trial.trial_id, int(result[TIME_ATTRIBUTE])
+        decision = self._inner.on_trial_result(trial, result)
+        last_epoch = self._stops.get(self._dispatch.tasks[number].digest)
+        is_stop = decision == SchedulerDecision.STOP or (last_epoch is not None and epoch >= last_epoch)
+        if not is_stop or epoch >= self._epochs:
+            return str(SchedulerDecision.CONTINUE)
+        self._dispatch.stop_decided(number, epoch)
+        return str(SchedulerDecision.STOP)
+
+    def on_trial_complete(self, trial: Trial, result: dict[str, Any]) -> None:
+        self._inner.on_trial_complete(trial, result)
+
+    def on_trial_remove(self, trial: Trial) -> None:
+        self._inner.on_trial_remove(trial)
+
+    def on_trial_error(self, trial: Trial) -> None:
+        """Tell `inner`, and queue the trial again if that is allowed."""
+        self._inner.on_trial_error(trial)
+        self._dispatch.retry(trial.trial_id)
+
+    def metric_names(self) -> list[str]:
+        return [OBJECTIVE]
+
+    def metric_mode(self) -> str:
+        return self._mode
+
+    def metadata(self) -> dict[str, Any]:
+        """Return what the tuner stores in its folder."""
+        return {
+            "scheduler_name": type(self._inner).__name__,
+            "metric_names": self.metric_names(),
+            "metric_mode": self.metric_mode(),
+        }
+
+    def _propose(self) -> Task | None:
+        if self._proposed >= self._trials:
+            return None
+        started_ns = clock.monotonic_ns()
+        suggestion = self._inner.suggest()
+        if suggestion is None:
+            self._context.flag("sampler_exhausted", f"Syne Tune proposed {self._proposed} of {self._trials} configurations")
+            self._trials = self._proposed
+            return None
+        configuration = self._translation.decode(suggestion.config)
+        task = Task(
+            trial_id=f"t{self._proposed:05d}",
+            configuration=configuration,
+            digest=configuration_digest(configuration),
+            native=suggestion.config,
+        )
+        self._proposed += 1
+        self._context.events.write("stage", name="ask", duration_ns=clock.monotonic_ns() - started_ns, trial=task.trial_id)
+        return task

@@ -1,0 +1,135 @@
+"""What Syne Tune's trial numbers stand for: the scheduler proposes a task, the backend starts it and sees how it ends."""
+
+from __future__ import annotations
+
+import signal
+from collections import deque
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from tuneoff import clock
+from tuneoff.lifecycle.context import RunContext
+from tuneoff.trial.faults import is_retryable
+from tuneoff.trial.locks import Tickets
+from tuneoff_adapters.syne_tune.progress import Progress, read_progress
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Task:
+    """One attempt at a trial: core's configuration, its digest, and Syne Tune's own values for it."""
+
+    trial_id: str
+    configuration: Mapping[str, Any]
+    digest: str
+    native: Mapping[str, Any]
+    attempt: int = 1
+
+
+class Dispatch:
+    """The book of a run: tasks by Syne Tune's trial number, how they ended, and what is to be tried again.
+
+    Syne Tune knows no retries: a retry is a new trial for it, and the same trial with the next attempt for core.
+    """
+
+    def __init__(self, context: RunContext) -> None:
+        self._context = context
+        budget = context.spec.experiment.budget
+        self._epochs = budget.epochs_per_trial
+        self._tickets = Tickets(context.run_dir / "tickets", None)
+        self._epoch_tickets = Tickets(context.run_dir / "epoch_tickets", None)
+        self._wall_clock_seconds, self._epochs_total = budget.wall_clock_seconds, budget.epochs_total
+        self._upcoming: Task | None = None
+        self._stopped: set[int] = set()
+        self._deaths: dict[int, tuple[int, Progress]] = {}  # exit code (negative: signal), what the process had done
+        self._retries: deque[Task] = deque()
+        self.tasks: dict[int, Task] = {}
+        self.completed: set[int] = set()
+
+    def propose(self, task: Task) -> None:
+        """Note what the scheduler's suggestion stands for; the next `start` is of it."""
+        self._upcoming = task
+
+    def start(self, number: int) -> Task:
+        """Give the proposed task Syne Tune's trial number and announce its submission."""
+        task = self._upcoming
+        if task is None:
+            raise RuntimeError(f"each start must follow a suggestion, but trial {number} has none")
+        self._upcoming = None
+        self.tasks[number] = task
+        self._context.submitted(task.trial_id, task.configuration, str(number), task.attempt)
+        return task
+
+    def stop_decided(self, number: int, epoch: int) -> None:
+        """Log that Syne Tune stops a trial because of its report of `epoch`."""
+        self._stopped.add(number)
+        self._context.events.write("stop_decided", trial=self.tasks[number].trial_id, epoch=epoch)
+
+    def has_completed(self, number: int) -> None:
+        """Note that a trial reported all its epochs and its process is gone."""
+        self.completed.add(number)
+
+    def has_failed(self, number: int, pid: int, exit_code: int) -> None:
+        """Note that a process is gone before all its epochs were reported; log it where the trial could not."""
+        task, progress = self._read(number, pid)
+        self._deaths[number] = exit_code, progress
+        if not progress.has_ended:
+            self._context.events.write(
+                "worker_died", trial=task.trial_id, attempt=task.attempt, exit_code=exit_code, cause=_cause(pid, exit_code)
+            )
+
+    def was_killed(self, number: int, pid: int, since_ns: int) -> None:
+        """Log the end of a trial that Syne Tune stopped by SIGKILL between `since_ns` (monotonic) and now."""
+        now = clock.monotonic_ns()
+        task, progress = self._read(number, pid)
+        is_complete = progress.epochs >= self._epochs
+        if is_complete:
+            self.completed.add(number)
+        events = self._context.events
+        if not progress.has_ended:
+            events.write(
+                "trial_ended",
+                t=now,
+                trial=task.trial_id,
+                attempt=task.attempt,
+                state="completed" if is_complete else "pruned",
+                epochs=progress.epochs,
+                by="coordinator",
+                uncertainty_ns=now - since_ns,
+            )
+        events.write("stage", name="stop", duration_ns=now - since_ns, trial=task.trial_id)
+
+    def retry(self, number: int) -> None:
+        """Queue a failed trial again if it was a fault of the infrastructure and retries are left."""
+        task, context = self.tasks[number], self._context
+        death = self._deaths.get(number)
+        if death is None or number in self._stopped or task.attempt > context.spec.experiment.failures.retries:
+            return
+        exit_code, progress = death
+        cgroups = context.trial_context.cgroups
+        cgroup = cgroups[progress.slot] if cgroups and progress.slot is not None else None
+        if is_retryable(context.run_dir, task.trial_id, task.attempt, exit_code, cgroup):
+            self._retries.append(replace(task, attempt=task.attempt + 1))
+
+    def next_retry(self) -> Task | None:
+        """Return a task to be tried again, or None."""
+        return self._retries.popleft() if self._retries else None
+
+    def is_budget_used(self) -> bool:
+        """Tell whether the wall-clock or epoch budget is used up: a further trial would only be refused."""
+        if self._epochs_total is not None and self._epoch_tickets.taken >= self._epochs_total:
+            return True
+        first = self._tickets.first_ns if self._wall_clock_seconds is not None else None
+        if first is None or self._wall_clock_seconds is None:
+            return False
+        return clock.monotonic_ns() - first > self._wall_clock_seconds * clock.NANOSECONDS
+
+    def _read(self, number: int, pid: int) -> tuple[Task, Progress]:
+        task = self.tasks[number]
+        return task, read_progress(self._context.run_dir, pid, task.trial_id, task.attempt)
+
+
+def _cause(pid: int, exit_code: int) -> str:
+    if exit_code < 0:
+        return f"trial process {pid} was ended by {signal.Signals(-exit_code).name}"
+    return f"trial process {pid} ended with exit code {exit_code}"

@@ -1,0 +1,186 @@
+"""What the Syne Tune adapter offers, under which of Syne Tune's classes, and what it refuses."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from tuneoff.capabilities import Capabilities, Offer, Support
+from tuneoff.errors import ExperimentError
+from tuneoff.experiment.identity import is_finite
+from tuneoff.experiment.spec import RunSpec
+
+POLL_SECONDS = 0.05  # Syne Tune's default is 5 s: no trial of shorter epochs would ever be stopped in time
+POLL_OPTION = "poll_seconds"
+
+_BASELINES = "syne_tune.optimizer.baselines"
+_DRAWN_AT_RANDOM = ("random", "default", "grid", "fixed")  # a list is Syne Tune's random search, given points to evaluate
+CLASSES = {
+    **dict.fromkeys(_DRAWN_AT_RANDOM, "RandomSearch"),
+    "tpe": "TPE",
+    "bore": "BORE",
+    "rea": "REA",
+    "cqr": "CQR",
+    "gp": "BOTorch",
+}
+HALVING_CLASSES = {**dict.fromkeys(_DRAWN_AT_RANDOM, "ASHA"), "tpe": "BOHB", "bore": "ASHABORE", "cqr": "ASHACQR"}
+HALVING_PRUNERS = ("asha", "hyperband")
+
+# options of the samplers and their types; a float may be given as an int
+SAMPLER_OPTIONS: Mapping[str, Mapping[str, type]] = {
+    "tpe": {
+        "num_min_data_points": int,
+        "top_n_percent": int,
+        "min_bandwidth": float,
+        "num_candidates": int,
+        "bandwidth_factor": int,
+        "random_fraction": float,
+    },
+    "rea": {"population_size": int, "sample_size": int},
+}
+
+CAPABILITIES = Capabilities(
+    framework="Syne Tune",
+    package="syne-tune",
+    module="syne_tune",
+    minimum_version="0.16",
+    below_version="0.17",
+    install="tuneoff[syne-tune]",
+    platforms=("local",),
+    samplers={
+        "random": Offer(implementation=f"{_BASELINES}.RandomSearch"),
+        "grid": Offer(implementation=f"{_BASELINES}.RandomSearch", note="Syne Tune has none: core's list, as points to evaluate"),
+        "fixed": Offer(implementation=f"{_BASELINES}.RandomSearch", note="the given list, as points to evaluate"),
+        "default": Offer(
+            implementation=f"{_BASELINES}.RandomSearch",
+            same_as="random",
+            note="the project recommends no single method; the default searcher of its schedulers is random_search",
+        ),
+        "tpe": Offer(
+            implementation=f"{_BASELINES}.TPE",
+            note="the kernel density estimator of BOHB, on a linear scale also for logarithmic dimensions; with d dimensions it "
+            "draws at random up to (d + 1) / 0.15 trials, unless num_min_data_points is lowered to d + 1",
+        ),
+        "bore": Offer(implementation=f"{_BASELINES}.BORE", needs=("xgboost",), note="random for its first 6 trials"),
+        "rea": Offer(
+            implementation=f"{_BASELINES}.REA",
+            note="random until `population_size` trials (100 unless given) are told",
+        ),
+        "cqr": Offer(
+            implementation=f"{_BASELINES}.CQR",
+            needs=("huggingface_hub",),
+            install="huggingface_hub",
+            note="huggingface_hub is only imported, never called",
+        ),
+        "gp": Offer(implementation=f"{_BASELINES}.BOTorch", needs=("torch", "botorch"), install="tuneoff[syne-tune-gp]"),
+        "cmaes": Offer(support=Support.NOT_BY_FRAMEWORK),
+        "sobol": Offer(support=Support.NOT_BY_FRAMEWORK),
+    },
+    pruners={
+        "none": Offer(implementation="none"),
+        "median": Offer(
+            implementation="syne_tune.optimizer.schedulers.median_stopping_rule.MedianStoppingRule",
+            note="the trial's running mean against the running means of all trials at that epoch, its own and stopped ones "
+            "included; wraps random search only",
+        ),
+        "asha": Offer(
+            implementation=f"{_BASELINES}.ASHA",
+            note="the stopping type only; max_t is one epoch more than the budget, else every full-length trial is killed too; "
+            "stops where more than 1/reduction_factor of those at the rung are better; the first always goes on",
+        ),
+        "hyperband": Offer(
+            implementation=f"{_BASELINES}.ASHA", note="asynchronous: ASHA with brackets, drawn at random by their number of rungs"
+        ),
+        "scripted": Offer(implementation="tuneoff_adapters.syne_tune.budgeted.BudgetedScheduler, a TrialScheduler"),
+    },
+    resume=Support.NOT_BY_TUNEOFF,
+    retry=Support.YES,
+    long_lived_workers=False,
+    notes=(
+        "one process per trial, as LocalBackend has it; it prints the line of Syne Tune's protocol itself",
+        f"the tuner polls every {POLL_SECONDS:g} s (adapter option {POLL_OPTION}); a stopped trial trains on until a poll sees "
+        "its report, and is then ended by SIGKILL",
+        "samplers draw from numpy's global generator, so it is seeded too: random_seed alone repeats nothing",
+        "a retry is a new trial for Syne Tune, with the same configuration",
+        "Tuner.load repeats trial numbers and loses running trials, so an interrupted run is started anew",
+    ),
+)
+
+
+def refusal(spec: RunSpec) -> str | None:
+    """Return why a combination or an option cannot be served, or None."""
+    sampler, pruner = spec.experiment.sampler, spec.experiment.pruner
+    if pruner.name == "median" and sampler.name not in _DRAWN_AT_RANDOM:
+        return (
+            f"Syne Tune's MedianStoppingRule tells a searcher of no completed trial, so it cannot wrap sampler {sampler.name!r}; "
+            "use random, or another pruner"
+        )
+    if pruner.name in HALVING_PRUNERS and sampler.name not in HALVING_CLASSES:
+        return (
+            f"Syne Tune has no asynchronous halving with sampler {sampler.name!r}; it has it with: random, tpe, bore, cqr; "
+            "use one of these, or another pruner"
+        )
+    if sampler.name not in _DRAWN_AT_RANDOM and not spec.experiment.search_space.searched:
+        return f"sampler {sampler.name!r} needs a dimension with more than one value, but the search space has none; use random"
+    return _bad_sampler_option(spec) or _bad_adapter_option(spec)
+
+
+def implementations(spec: RunSpec) -> dict[str, str]:
+    """Return the classes that serve this run's sampler and pruner: asynchronous halving has one class for both."""
+    sampler, pruner = spec.experiment.sampler.name, spec.experiment.pruner.name
+    if pruner in HALVING_PRUNERS:
+        both = f"{_BASELINES}.{HALVING_CLASSES[sampler]}"
+        return {"sampler": both, "pruner": both}
+    return {
+        "sampler": CAPABILITIES.samplers[sampler].implementation,
+        "pruner": CAPABILITIES.pruners[pruner].implementation,
+    }
+
+
+def poll_seconds(spec: RunSpec) -> float:
+    """Return how long the tuner sleeps between two looks at the trials."""
+    return float(spec.options.get(POLL_OPTION, POLL_SECONDS))
+
+
+def _bad_sampler_option(spec: RunSpec) -> str | None:
+    sampler = spec.experiment.sampler
+    known = SAMPLER_OPTIONS.get(sampler.name, {})
+    for name, value in sampler.options.items():
+        if name not in known:
+            has = f"it has: {', '.join(known)}" if known else "it has none"
+            return f"sampler {sampler.name!r} has no option {name!r} in syne-tune; {has}"
+        if not is_finite(value) or value <= 0 or (known[name] is int and not isinstance(value, int)):
+            return f"sampler option {name!r} must be a positive {known[name].__name__}, but got {value!r}"
+    dimensions = len(spec.experiment.search_space.searched)
+    least = sampler.options.get("num_min_data_points", dimensions)
+    if least < dimensions:
+        return f"sampler option 'num_min_data_points' must be at least the number of dimensions, {dimensions}, but got {least}"
+    return None
+
+
+def _bad_adapter_option(spec: RunSpec) -> str | None:
+    for name, value in spec.options.items():
+        if name != POLL_OPTION:
+            return f"adapter {spec.adapter!r} has no option {name!r}; it has: {POLL_OPTION}"
+        if not is_finite(value) or value <= 0:
+            return f"adapter option {POLL_OPTION!r} must be a number of seconds above 0, but got {value!r}"
+    return None
+
+
+def first_modelled_trial(sampler: str, options: Mapping[str, float], dimensions: int) -> int:
+    """Return how many trials must be told before the sampler uses its model; until then it draws at random.
+
+    Raises:
+        ExperimentError: it has no model.
+    """
+    if sampler == "tpe":  # both sides of its split must have more trials than there are dimensions
+        least, percent = int(options.get("num_min_data_points", dimensions)), options.get("top_n_percent", 15)
+        told = 1
+        while not (good := max(least, int(percent * told // 100))) > dimensions or told - good <= dimensions:
+            told += 1
+        return told
+    if sampler == "rea":
+        return int(options.get("population_size", 100))
+    fixed = {"bore": 6, "cqr": 5, "gp": 3}
+    if sampler not in fixed:
+        raise ExperimentError(f"sampler {sampler!r} has no model; those with one: tpe, rea, {', '.join(fixed)}")
+    return fixed[sampler]

@@ -1,0 +1,72 @@
+"""Syne Tune's own scheduler for an experiment, seeded; importing it imports nothing of Syne Tune."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tuneoff.experiment.sampling import listed_configurations
+from tuneoff.experiment.spec import RunSpec
+from tuneoff.experiment.translation import LIST_INDEX, ListTranslation, SpaceTranslation
+from tuneoff_adapters.syne_tune.offers import CLASSES, HALVING_CLASSES, HALVING_PRUNERS
+from tuneoff_adapters.syne_tune.reporter import OBJECTIVE, TIME_ATTRIBUTE
+from tuneoff_adapters.syne_tune.space import domains
+
+
+def translation_of(spec: RunSpec) -> ListTranslation | SpaceTranslation:
+    """Return the native dimensions of a run: those of the space, or the index into the list of a grid or fixed sampler."""
+    listed = listed_configurations(spec)
+    return SpaceTranslation(spec.experiment.search_space) if listed is None else ListTranslation(listed)
+
+
+def make_scheduler(spec: RunSpec, translation: ListTranslation | SpaceTranslation) -> Any:
+    """Return the scheduler, with every argument that matters set explicitly.
+
+    It seeds numpy's global generator: that is what the searchers draw from, whatever `random_seed` says. Nothing else in
+    this process may draw from it afterwards.
+    """
+    import numpy
+    from syne_tune.optimizer import baselines
+
+    experiment = spec.experiment
+    sampler, pruner = experiment.sampler, experiment.pruner
+    arguments: dict[str, Any] = {
+        "config_space": domains(translation.native),
+        "do_minimize": experiment.objective.mode == "min",
+        "random_seed": spec.sampler_seed,
+        **sampler.options,
+    }
+    if isinstance(translation, ListTranslation):
+        arguments["points_to_evaluate"] = [{LIST_INDEX: index} for index in range(len(translation.configurations))]
+    numpy.random.seed(spec.sampler_seed)
+    if pruner.name in HALVING_PRUNERS:
+        return getattr(baselines, HALVING_CLASSES[sampler.name])(
+            metric=OBJECTIVE,
+            time_attr=TIME_ATTRIBUTE,
+            max_t=experiment.budget.epochs_per_trial + 1,  # at max_t it stops a trial, so a full-length one would be killed
+            grace_period=pruner.options.get("first_rung_epochs", 1),
+            reduction_factor=pruner.options.get("reduction_factor", 3),
+            brackets=pruner.options.get("brackets", 3) if pruner.name == "hyperband" else 1,
+            **arguments,
+        )
+    name = CLASSES[sampler.name]
+    metric = {"metrics": [OBJECTIVE]} if name == "RandomSearch" else {"metric": OBJECTIVE}
+    scheduler = getattr(baselines, name)(**metric, **arguments)
+    return _with_median(scheduler, spec) if pruner.name == "median" else scheduler
+
+
+def _with_median(scheduler: Any, spec: RunSpec) -> Any:
+    """Wrap random search; metric and direction are repeated because the rule takes neither from what it wraps."""
+    from syne_tune.optimizer.schedulers.median_stopping_rule import MedianStoppingRule
+
+    options = spec.experiment.pruner.options
+    return MedianStoppingRule(
+        scheduler,
+        time_attr=TIME_ATTRIBUTE,
+        metric=OBJECTIVE,
+        do_minimize=spec.experiment.objective.mode == "min",
+        running_average=True,
+        grace_time=options.get("first_epoch", 1),
+        grace_population=options.get("min_trials", 5) + 1,  # it counts the trial itself
+        rank_cutoff=0.5,
+        random_seed=spec.sampler_seed,
+    )
