@@ -3,6 +3,9 @@
 How reports reach the framework is the adapter's matter: the environment variable TUNEOFF_REPORTER names a factory
 "module:name" that is called with the trial's context and returns the `report` callable; without it reports go nowhere.
 `--test CONTEXT TRIAL CONFIGURATION OUTPUT` scores the trial's checkpoint on the test split instead.
+
+Exit codes of a trial: 0 it ran all its epochs or was stopped by a decision, 1 it failed, 4 it was refused or cancelled by the
+budget. So a framework that goes by exit codes never takes a trial without a result for a complete one.
 """
 
 from __future__ import annotations
@@ -15,6 +18,8 @@ from pathlib import Path
 from tuneoff.trial.context import TrialContext, load_target
 from tuneoff.trial.limits import die_with_parent
 from tuneoff.trial.run_trial import Decision, Report, run_trial
+
+EXIT_CODES = {"failed": 1, "refused": 4, "cancelled": 4}
 
 
 def main(arguments: list[str]) -> int:
@@ -37,7 +42,7 @@ def main(arguments: list[str]) -> int:
         framework_id=os.environ.get("TUNEOFF_FRAMEWORK_ID"),
         role="trial",
     )
-    return 1 if outcome.state == "failed" else 0
+    return EXIT_CODES.get(outcome.state, 0)
 
 
 def _configuration(path: str) -> dict[str, object]:
@@ -54,7 +59,10 @@ def _reporter(context: TrialContext) -> Report:
 
 
 if __name__ == "__main__":
-    code = main(sys.argv[1:])
+    try:
+        code = main(sys.argv[1:])
+    except SystemExit as error:  # of the workload, or of what it calls: not complete, whatever it says
+        code = error.code if isinstance(error.code, int) and error.code != 0 else 1
     sys.stdout.flush()
     sys.stderr.flush()
     os._exit(code)  # torch takes over a second to tear down

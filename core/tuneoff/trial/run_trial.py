@@ -191,6 +191,9 @@ class _Attempt:
         except Exception as error:  # a workload may fail in any way; that is a failed trial with its reason
             log.exception("trial %s failed", self.trial_id)
             cause, charged = _text(error), "workload"
+        except SystemExit as error:
+            cause, charged = _text(error), "workload"
+            raise
         finally:
             self._end(state, cause, charged, cpu_started_ns)
         return TrialOutcome(state=state, epochs=self.epochs, value=self.value, best_epoch=self.best_epoch, cause=cause)
