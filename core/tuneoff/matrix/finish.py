@@ -10,18 +10,13 @@ from typing import Any
 
 from tuneoff.adapter import Adapter
 from tuneoff.environment import capture
-from tuneoff.events.reader import EventLog
-from tuneoff.events.writer import FOLDER as EVENTS
 from tuneoff.experiment.spec import RunSpec
-from tuneoff.metrics.all import with_metrics
 from tuneoff.packages import installed_version
-from tuneoff.records.derive import Verdict, derive
+from tuneoff.records.derive import Verdict
+from tuneoff.records.finish import derive_folder
 from tuneoff.records.model import RunRecord
-from tuneoff.records.seal import seal
 from tuneoff.records.store import write_run
 from tuneoff.trial.checkpoint import FOLDER as CHECKPOINTS
-
-UNKNOWN_BEST = "best_unknown"
 
 
 def finish(
@@ -32,11 +27,10 @@ def finish(
     Raises:
         ResultsError: an event file cannot be read, or the record cannot be written.
     """
-    log = EventLog(folder / EVENTS)
     capabilities = adapter.capabilities
     packages = (capabilities.package,) if capabilities.package else ()
-    record = derive(
-        log.merged(),
+    record = derive_folder(
+        folder,
         spec,
         verdict=verdict,
         versions={
@@ -49,8 +43,6 @@ def finish(
     problem = _best_problem(record)
     if problem is not None and record.status == "done":
         record = dataclasses.replace(record, status="failed", reason=problem, charged="framework")
-    record = dataclasses.replace(record, sealed=seal(folder / EVENTS), torn_lines=log.statistics.torn_lines)
-    record = with_metrics(record)
     _keep_best_checkpoint(folder, record)
     write_run(folder, record)
     return record
