@@ -33,6 +33,7 @@ class Coordinator:
             "TMPDIR": str(temporary),
             "PYTHONHASHSEED": "0",
             "PYTHONUNBUFFERED": "1",
+            **_import_path(),
         }
         with (execution.folder / LOG).open("ab") as log:
             self._process = subprocess.Popen(
@@ -73,3 +74,12 @@ class Coordinator:
         if self._pidfd >= 0:
             os.close(self._pidfd)
             self._pidfd = -1
+
+
+def _import_path() -> dict[str, str]:
+    """Let children import what this process can: the current folder only where the registry put it on the path for a plugin
+    that is not installed, never by chance (a folder named like a package would shadow it)."""
+    folder = os.getcwd()
+    paths = [folder] if folder in sys.path else []
+    paths += [path for path in os.environ.get("PYTHONPATH", "").split(os.pathsep) if path]
+    return {"PYTHONSAFEPATH": "1", "PYTHONPATH": os.pathsep.join(paths)}

@@ -1,0 +1,153 @@
+"""The order of the steps, and what a failure in each of them leads to."""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, ClassVar
+
+import pytest
+
+from trial_runs import events_of, trial_context
+from tuneoff.adapter import Adapter, Best
+from tuneoff.capabilities import Capabilities
+from tuneoff.errors import StepError
+from tuneoff.events import schema
+from tuneoff.events.writer import EventWriter
+from tuneoff.experiment.space import Float, SearchSpace
+from tuneoff.experiment.spec import Budget, ExperimentSpec, Objective, RunSpec, Strategy, WorkloadSpec
+from tuneoff.lifecycle.context import RunContext
+from tuneoff.lifecycle.run import DONE, FAILED, INTERRUPTED, run_lifecycle, undeploy_only
+from tuneoff.trial.checkpoint import checkpoint_path, read_checkpoint
+from tuneoff.trial.run_trial import Decision, run_trial
+from tuneoff.workload import Scores
+
+
+class Scripted(Adapter):
+    """Does nothing but fail, or be interrupted, where the test says."""
+
+    capabilities: ClassVar[Capabilities] = Capabilities(framework="none")
+    fails_in: ClassVar[str | None] = None
+    interrupted_in: ClassVar[str | None] = None
+    best: ClassVar[Best | None] = Best(trial_id="t00000", configuration={"x": 0.5}, value=0.1)
+    undeployed: ClassVar[int] = 0
+
+    def _enter(self, step: str) -> None:
+        if step == self.interrupted_in:
+            os.kill(os.getpid(), signal.SIGTERM)
+        if step == self.fails_in:
+            raise ConnectionError(f"{step} is broken\nand a second line")
+
+    def deploy(self) -> None:
+        self._enter("deploy")
+
+    def setup(self) -> None:
+        self._enter("setup")
+
+    def run_trials(self) -> None:
+        self._enter("trial")
+
+    def collect_results(self) -> Best | None:
+        self._enter("collect")
+        return self.best
+
+    def test(self, best: Best) -> Scores:
+        self._enter("test")
+        return Scores(values={})
+
+    def collect_metrics(self) -> None:
+        self._enter("metrics")
+
+    def undeploy(self) -> None:
+        type(self).undeployed += 1
+        self._enter("undeploy")
+
+
+@pytest.fixture(autouse=True)
+def _signals() -> Iterator[None]:
+    before = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGINT)}
+    yield
+    for number, handler in before.items():
+        signal.signal(number, handler)
+
+
+def context(tmp_path: Path) -> RunContext:
+    experiment = ExperimentSpec(
+        workload=WorkloadSpec(name="curve", target="trial_runs:Curve"),
+        search_space=SearchSpace({"x": Float(low=0.0, high=1.0)}),
+        objective=Objective(metric="loss", mode="min"),
+        sampler=Strategy(name="random"),
+        pruner=Strategy(name="none"),
+        budget=Budget(trials=1, epochs_per_trial=1),
+    )
+    return RunContext(
+        spec=RunSpec(experiment=experiment, adapter="scripted", adapter_target="x:Y"),
+        run_dir=tmp_path,
+        execution_id="e",
+        trial_context=trial_context(tmp_path, execution_id="e"),
+        events=EventWriter(tmp_path, "e", "coordinator"),
+    )
+
+
+def adapter(**attributes: Any) -> type[Scripted]:
+    return type("Chosen", (Scripted,), {"undeployed": 0, **attributes})
+
+
+def ended(tmp_path: Path) -> list[str]:
+    return [event.step for event in events_of(tmp_path, schema.StepEnded)]
+
+
+def test_all_seven_steps_run_in_order(tmp_path: Path) -> None:
+    chosen = adapter()
+    assert run_lifecycle(chosen, context(tmp_path)) == DONE
+    assert ended(tmp_path) == list(schema.STEPS)
+    assert chosen.undeployed == 1
+
+
+@pytest.mark.parametrize("step", schema.STEPS)
+def test_undeploy_runs_after_a_failure_in_each_step_and_later_steps_are_skipped(tmp_path: Path, step: str) -> None:
+    chosen = adapter(fails_in=step)
+    assert run_lifecycle(chosen, context(tmp_path)) == FAILED
+    expected = list(schema.STEPS[: schema.STEPS.index(step) + 1])  # type: ignore[arg-type]
+    assert ended(tmp_path) == (expected if step == "undeploy" else [*expected, "undeploy"])
+    (failure,) = [event for event in events_of(tmp_path, schema.StepEnded) if event.error]
+    assert (failure.step, failure.charged) == (step, "framework")
+    assert failure.error == f"ConnectionError: {step} is broken"
+    assert chosen.undeployed == 1
+
+
+@pytest.mark.parametrize("step", schema.STEPS[:-1])
+def test_an_interruption_in_each_step_undeploys(tmp_path: Path, step: str) -> None:
+    chosen = adapter(interrupted_in=step)
+    assert run_lifecycle(chosen, context(tmp_path)) == INTERRUPTED
+    assert ended(tmp_path)[-1] == "undeploy"
+    assert chosen.undeployed == 1
+
+
+def test_no_completed_trial_means_no_test(tmp_path: Path) -> None:
+    assert run_lifecycle(adapter(best=None), context(tmp_path)) == DONE
+    assert "test" not in ended(tmp_path)
+    (known,) = events_of(tmp_path, schema.BestKnown)
+    assert known.trial is None
+
+
+def test_undeploy_alone_runs_in_a_fresh_process_after_a_kill(tmp_path: Path) -> None:
+    chosen = adapter()
+    assert undeploy_only(chosen, context(tmp_path)) == DONE
+    assert undeploy_only(adapter(fails_in="undeploy"), context(tmp_path)) == FAILED
+    assert chosen.undeployed == 1
+
+
+def test_the_default_test_step_scores_the_own_checkpoint_in_a_fresh_process(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PYTHONPATH", str(Path(trial_runs.__file__).parent))
+    run, best = context(tmp_path), Best(trial_id="t00000", configuration={"x": 0.5}, value=0.5)
+    with pytest.raises(StepError, match=r"t00000 could not be tested: .*a checkpoint must be readable"):
+        Adapter.test(adapter()(run), best)
+    run_trial(run.trial_context, "t00000", {"x": 0.5}, lambda epoch, metrics: Decision.CONTINUE)
+    assert Adapter.test(adapter()(run), best).values == {"test_loss": 0.5}
+    (tested,) = events_of(tmp_path, schema.Tested)
+    assert tested.checkpoint_sha256 == read_checkpoint(checkpoint_path(tmp_path, "t00000")).sha256
