@@ -10,6 +10,7 @@ from typing import Any, ClassVar
 
 import pytest
 
+import trial_runs
 from trial_runs import events_of, trial_context
 from tuneoff.adapter import Adapter, Best
 from tuneoff.capabilities import Capabilities
@@ -110,7 +111,7 @@ def test_all_seven_steps_run_in_order(tmp_path: Path) -> None:
 def test_undeploy_runs_after_a_failure_in_each_step_and_later_steps_are_skipped(tmp_path: Path, step: str) -> None:
     chosen = adapter(fails_in=step)
     assert run_lifecycle(chosen, context(tmp_path)) == FAILED
-    expected = list(schema.STEPS[: schema.STEPS.index(step) + 1])  # type: ignore[arg-type]
+    expected = list(schema.STEPS[: schema.STEPS.index(step) + 1])
     assert ended(tmp_path) == (expected if step == "undeploy" else [*expected, "undeploy"])
     (failure,) = [event for event in events_of(tmp_path, schema.StepEnded) if event.error]
     assert (failure.step, failure.charged) == (step, "framework")
