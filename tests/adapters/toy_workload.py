@@ -35,7 +35,8 @@ class Toy(Workload):
 
     def train_epoch(self, epoch: int) -> Mapping[str, float]:
         self._epoch = epoch
-        time.sleep(float(self.options.get("epoch_seconds", 0.0)))
+        if seconds := float(self.options.get("epoch_seconds", 0.0)):
+            time.sleep(seconds)
         if epoch == 2:
             self._strike(str(self._configuration.get("fault", "none")))
         return {}

@@ -1,0 +1,122 @@
+"""The adapter: it makes the study, gives orders to the workers, and cleans up after those that die."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, ClassVar
+
+from tuneoff.adapter import Adapter, Best
+from tuneoff.capabilities import Capabilities
+from tuneoff.errors import StepError
+from tuneoff.experiment.spec import RunSpec
+from tuneoff.packages import import_framework
+from tuneoff.trial.context import load_target
+from tuneoff.trial.locks import Tickets
+from tuneoff.trial.pool import Death, Message, WorkerPool
+from tuneoff_adapters.optuna.offers import CAPABILITIES
+from tuneoff_adapters.optuna.options import refusal
+from tuneoff_adapters.optuna.plan import Broken, Finished, Order, study_plan
+
+if TYPE_CHECKING:
+    from tuneoff_adapters.optuna.mending import Mender
+
+_PRELOAD = {  # what Optuna would import at the first use of a sampler, inside an ask
+    "gp": ("torch", "scipy.optimize", "scipy.stats"),
+    "cmaes": ("cmaes",),
+    "sobol": ("scipy.stats.qmc",),
+}
+MAX_FRUITLESS_DEATHS = 5  # workers in a row that died before any of them had a trial
+
+
+class OptunaAdapter(Adapter):
+    """Optuna by ask and tell in `workers.count` long-lived processes over one journal file."""
+
+    capabilities: ClassVar[Capabilities] = CAPABILITIES
+
+    @classmethod
+    def refuse(cls, spec: RunSpec) -> str | None:
+        return refusal(spec)
+
+    def deploy(self) -> None:
+        """Start the workers, which have Optuna and what the sampler needs imported: at the return each could take a trial."""
+        import_framework(self.context.spec.adapter, self.capabilities)
+        experiment = self.context.spec.experiment
+        self._plan = study_plan(self.context.spec, self.context.work_dir)
+        self._pool = WorkerPool(
+            self.context.trial_context,
+            experiment.workers.count,
+            "tuneoff_adapters.optuna.worker:work",
+            (self._plan,),
+            (*_PRELOAD.get(experiment.sampler.name, ()), *load_target(experiment.workload.target).preload),
+        )
+        self._pool.start()
+
+    def setup(self) -> None:
+        """Create the study and enqueue the given configurations, if any."""
+        from tuneoff_adapters.optuna.mending import Mender
+        from tuneoff_adapters.optuna.study import create_study, quieten
+
+        quieten()
+        self._study = create_study(self._plan)
+        self._asks = Tickets(self._plan.asks, self._plan.trials)
+        self._mender: Mender = Mender(self.context, self._plan, self._study)
+        self._busy: set[int] = set()
+        self._generations: dict[int, int] = {}
+        self._budget_over = False
+
+    def run_trials(self) -> None:
+        for worker in self._pool.alive():
+            self._give_order(worker)
+        while self._busy:
+            for event in self._pool.wait():
+                if isinstance(event, Death):
+                    self._bury(event)
+                else:
+                    self._note(event)
+            if not self._busy and not self._budget_over:
+                self._repeat(self._mender.settle())
+        self._mender.settle()
+
+    def collect_results(self) -> Best | None:
+        from tuneoff_adapters.optuna.results import best_of
+
+        return best_of(self._study, self._plan)
+
+    def undeploy(self) -> None:
+        pool = getattr(self, "_pool", None)  # a fresh process has none: the killed coordinator's workers died with it
+        if pool is not None:
+            pool.close()
+
+    def _give_order(self, worker: int, repeats: int = 0) -> None:
+        self._pool.send(worker, Order(generation=self._generations.get(worker, 0), repeats=repeats))
+        self._busy.add(worker)
+
+    def _note(self, message: Message) -> None:
+        answer: Finished | Broken = message.content
+        if isinstance(answer, Broken):
+            raise StepError(f"Optuna must answer every call, but {answer.text}; see the run's log")
+        self._busy.discard(message.worker)
+        self._budget_over |= answer.budget_over
+
+    def _bury(self, death: Death) -> None:
+        """Mend what a dead worker left, and start another in its place if there is something to ask for."""
+        self._busy.discard(death.worker)
+        repeats = self._mender.mend(death)
+        if self._mender.fruitless_deaths > MAX_FRUITLESS_DEATHS:
+            raise StepError(
+                f"a worker must get as far as a trial, but {self._mender.fruitless_deaths} in a row did not: {death.cause}; "
+                "see the run's log"
+            )
+        self._generations[death.worker] = self._generations.get(death.worker, 0) + 1
+        if not self._budget_over and (repeats or self._asks.taken < self._plan.trials):
+            self._pool.start_worker(death.worker)
+            self._give_order(death.worker, repeats)
+
+    def _repeat(self, asks: int) -> None:
+        """Have asks made once more that were lost with a worker; over all places, as evenly as possible."""
+        share, rest = divmod(asks, self._pool.count)
+        for worker in range(self._pool.count):
+            repeats = share + (worker < rest)
+            if repeats:
+                if worker not in self._pool.alive():
+                    self._pool.start_worker(worker)
+                self._give_order(worker, repeats)

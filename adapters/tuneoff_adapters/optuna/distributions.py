@@ -1,0 +1,27 @@
+"""Native dimensions in Optuna's distributions, each of which Optuna draws exactly."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from optuna.distributions import BaseDistribution, CategoricalDistribution, FloatDistribution, IntDistribution
+
+from tuneoff.experiment.translation import Native, NativeFloat, NativeIndex
+
+
+def distributions(native: Mapping[str, Native]) -> dict[str, BaseDistribution]:
+    """Return one distribution per native dimension, in their order, which is part of what a seed draws.
+
+    Optuna draws floats in [low, high): the end point itself, of probability 0, is replaced by its neighbour.
+    """
+    return {name: _distribution(dimension) for name, dimension in native.items()}
+
+
+def _distribution(dimension: Native) -> BaseDistribution:
+    if isinstance(dimension, NativeFloat):
+        return FloatDistribution(dimension.low, dimension.high, log=dimension.log)
+    if not isinstance(dimension, NativeIndex):
+        return FloatDistribution(*dimension.bounds, log=True)
+    if dimension.ordered:
+        return IntDistribution(0, dimension.size - 1)
+    return CategoricalDistribution(tuple(range(dimension.size)))

@@ -1,0 +1,89 @@
+"""What is left to do after a worker died: tell the study, retry the trial, and find the asks that were lost."""
+
+from __future__ import annotations
+
+from optuna.study import Study
+from optuna.trial import FrozenTrial, TrialState
+
+from tuneoff.lifecycle.context import RunContext
+from tuneoff.trial.faults import is_retryable
+from tuneoff.trial.pool import Death
+from tuneoff_adapters.optuna.note import Note, NoteFile, Stage
+from tuneoff_adapters.optuna.plan import StudyPlan, trial_name
+from tuneoff_adapters.optuna.study import RETRY_ATTEMPT, RETRY_OF
+
+_ENQUEUED = "fixed_params"  # where Optuna keeps the parameters of an enqueued trial (system attribute)
+
+
+class Mender:
+    """Keeps the study right when workers die. Optuna does not notice: their trials would stay RUNNING for ever."""
+
+    def __init__(self, context: RunContext, plan: StudyPlan, study: Study) -> None:
+        self._context, self._plan, self._study = context, plan, study
+        self._notes = [NoteFile(plan.note(worker)) for worker in range(context.spec.experiment.workers.count)]
+        self.fruitless_deaths = 0  # in a row, without a new trial by anyone
+        self._submitted_before = -1
+
+    def mend(self, death: Death) -> int:
+        """Record the death, tell the study how the worker's trial ended, and return how many asks must be repeated now.
+
+        An ask is repeated for a retry: the configuration is enqueued, and whoever asks next gets it.
+        """
+        note = self._notes[death.worker].read()
+        running = note.stage is Stage.RUNNING
+        self._count(note)
+        self._context.events.write(
+            "worker_died",
+            trial=trial_name(note.trial) if running else None,
+            cause=death.cause,
+            exit_code=death.exit_code,
+            attempt=note.attempt if running else 1,
+        )
+        if note.stage in (Stage.IDLE, Stage.ASKING):
+            return 0  # a lost ask is found by `settle`: only then is it known which trial was whose
+        self._tell(note)
+        if not (running and self._may_retry(death, note)):
+            return 0
+        trial = self._study.get_trials(deepcopy=False)[note.number]
+        self._study.enqueue_trial(trial.params, user_attrs={RETRY_OF: note.trial, RETRY_ATTEMPT: note.attempt + 1})
+        return 1
+
+    def settle(self) -> int:
+        """Fail the trials that died with a worker inside its ask, and return how many asks must be repeated for them.
+
+        Only for the time when no worker is busy: then every trial that is still RUNNING is such a one.
+        """
+        for trial in self._study.get_trials(deepcopy=False, states=(TrialState.RUNNING,)):
+            self._study.tell(trial.number, state=TrialState.FAIL)
+            if _ENQUEUED in trial.system_attrs:
+                self._study.enqueue_trial(trial.system_attrs[_ENQUEUED], user_attrs=trial.user_attrs)
+        waiting = self._study.get_trials(deepcopy=False, states=(TrialState.WAITING,))
+        return self._plan.trials - self._submitted() + sum(_is_retry(trial) for trial in waiting)
+
+    def _submitted(self) -> int:
+        return sum(note.read().submitted for note in self._notes)
+
+    def _count(self, note: Note) -> None:
+        submitted = self._submitted()
+        is_fruitless = note.stage in (Stage.IDLE, Stage.ASKING)
+        self.fruitless_deaths = self.fruitless_deaths * (submitted == self._submitted_before) + is_fruitless
+        self._submitted_before = submitted
+
+    def _tell(self, note: Note) -> None:
+        if note.stage is Stage.COMPLETED:
+            self._study.tell(note.number, note.value, skip_if_finished=True)
+        else:
+            state = TrialState.PRUNED if note.stage is Stage.PRUNED else TrialState.FAIL
+            self._study.tell(note.number, state=state, skip_if_finished=True)
+
+    def _may_retry(self, death: Death, note: Note) -> bool:
+        context = self._context
+        if note.attempt > context.spec.experiment.failures.retries:
+            return False
+        cgroups = context.trial_context.cgroups
+        cgroup = cgroups[death.worker] if cgroups else None
+        return is_retryable(context.run_dir, trial_name(note.trial), note.attempt, death.exit_code, cgroup)
+
+
+def _is_retry(trial: FrozenTrial) -> bool:
+    return RETRY_OF in trial.user_attrs

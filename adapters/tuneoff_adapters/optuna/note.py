@@ -1,0 +1,58 @@
+"""What a worker is doing, written so that the coordinator can read it after the worker was killed (about 3 µs each)."""
+
+from __future__ import annotations
+
+import enum
+import os
+import struct
+from dataclasses import dataclass
+from pathlib import Path
+
+
+class Stage(enum.IntEnum):
+    """Where a worker is between two asks."""
+
+    IDLE = 0
+    ASKING = 1
+    RUNNING = 2
+    COMPLETED = 3  # the trial ended so, and Optuna is being told
+    PRUNED = 4
+    FAILED = 5
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Note:
+    """The stage, and the trial that it concerns: Optuna's number, tuneoff's own (another one for a retry), the attempt.
+
+    `submitted` counts the first attempts that the workers of this place have begun, dead ones included.
+    """
+
+    stage: Stage = Stage.IDLE
+    number: int = 0
+    trial: int = 0
+    attempt: int = 1
+    submitted: int = 0
+    value: float = 0.0  # of a completed trial
+
+
+class NoteFile:
+    """One worker's note: a record of fixed size, overwritten in place."""
+
+    _RECORD = struct.Struct("<qqqqqd")
+
+    def __init__(self, path: Path | str) -> None:
+        self._fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+
+    def write(self, note: Note) -> None:
+        content = self._RECORD.pack(note.stage, note.number, note.trial, note.attempt, note.submitted, note.value)
+        os.pwrite(self._fd, content, 0)
+
+    def read(self) -> Note:
+        content = os.pread(self._fd, self._RECORD.size, 0)
+        if len(content) < self._RECORD.size:
+            return Note()  # the worker has not begun
+        stage, number, trial, attempt, submitted, value = self._RECORD.unpack(content)
+        return Note(stage=Stage(stage), number=number, trial=trial, attempt=attempt, submitted=submitted, value=value)
+
+    def close(self) -> None:
+        os.close(self._fd)

@@ -1,0 +1,78 @@
+"""What Optuna's samplers and pruners are called there, what they need, and where they differ from the same name elsewhere."""
+
+from __future__ import annotations
+
+from tuneoff.capabilities import Capabilities, Offer, Support
+
+_WORKER_SEEDS = "each worker asks by itself with its own seed: reproducible configurations only with one worker"
+
+CAPABILITIES = Capabilities(
+    framework="Optuna",
+    package="optuna",
+    module="optuna",
+    minimum_version="5.0",
+    below_version="6",
+    install="tuneoff[optuna]",
+    samplers={
+        "random": Offer(
+            implementation="optuna.samplers.RandomSampler",
+            note="each worker draws from its own seed: which trial gets which configuration depends on timing",
+        ),
+        "grid": Offer(
+            implementation="optuna.study.Study.enqueue_trial",
+            note="core's shuffled grid is enqueued: GridSampler repeats points when several workers ask",
+        ),
+        "fixed": Offer(implementation="optuna.study.Study.enqueue_trial"),
+        "default": Offer(
+            implementation="optuna.samplers.TPESampler",
+            same_as="tpe",
+            note=f"what create_study takes where no sampler is given; {_WORKER_SEEDS}",
+        ),
+        "tpe": Offer(
+            implementation="optuna.samplers.TPESampler",
+            note=f"multivariate, with constant liar, as Optuna 5 has it by default; {_WORKER_SEEDS}",
+        ),
+        "gp": Offer(
+            implementation="optuna.samplers.GPSampler",
+            needs=("torch", "scipy"),
+            install="tuneoff[optuna,mnist]",
+            note=f"the first 10 trials are random; {_WORKER_SEEDS}",
+        ),
+        "cmaes": Offer(
+            implementation="optuna.samplers.CmaEsSampler",
+            needs=("cmaes",),
+            note=f"unordered choices are drawn at random; the first trial too; {_WORKER_SEEDS}",
+        ),
+        "sobol": Offer(
+            implementation="optuna.samplers.QMCSampler",
+            needs=("scipy",),
+            note="scrambled; the first trial (with several workers: the first ones) is random, and two workers that ask at "
+            "the same moment may get the same point",
+        ),
+    },
+    pruners={
+        "none": Offer(implementation="optuna.pruners.NopPruner"),
+        "median": Offer(
+            implementation="optuna.pruners.MedianPruner",
+            note="stops a trial whose best value so far is worse than the median of the completed trials' values at this "
+            "epoch; `min_trials` counts completed trials, pruned ones do not count",
+        ),
+        "asha": Offer(
+            implementation="optuna.pruners.SuccessiveHalvingPruner",
+            note="same rungs as elsewhere; keeps the best floor(n / reduction_factor) of the n values at a rung, its own "
+            "included, and at least one",
+        ),
+        "hyperband": Offer(
+            implementation="optuna.pruners.HyperbandPruner",
+            note="brackets of the asynchronous halving that differ in their first rung; a trial's bracket is drawn by a hash "
+            "of its number; samplers learn from trials of the same bracket only",
+        ),
+        "scripted": Offer(implementation="tuneoff_adapters.optuna.pruners.ScriptedPruner"),
+    },
+    resume=Support.NOT_BY_TUNEOFF,
+    retry=Support.YES,
+    notes=(
+        "workers are long-lived processes over one JournalStorage file with a flock lock; no server, no port",
+        "the study's value of a trial is its best epoch's, so that Optuna's best trial is tuneoff's",
+    ),
+)

@@ -1,0 +1,95 @@
+"""What the coordinator and its workers agree on. Plain data: imports no framework, travels to the workers once."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from tuneoff.experiment.identity import derive_seed
+from tuneoff.experiment.sampling import listed_configurations
+from tuneoff.experiment.spec import RunSpec, Strategy
+from tuneoff.experiment.translation import ListTranslation, SpaceTranslation, Translation
+from tuneoff.workload import Mode
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StudyPlan:
+    """One study: where its journal lies, what it optimizes, with which sampler and pruner."""
+
+    folder: str  # absolute; holds the journal and this adapter's own small files
+    study_name: str
+    mode: Mode
+    metric: str
+    epochs: int
+    trials: int
+    translation: Translation
+    listed: bool  # the configurations are given (fixed, grid): enqueued, never sampled
+    sampler: Strategy
+    pruner: Strategy
+    stops: Mapping[str, int]  # configuration digest -> last epoch, for `scripted`
+    seed: int
+
+    @property
+    def journal(self) -> str:
+        return f"{self.folder}/journal.log"
+
+    @property
+    def asks(self) -> str:
+        """The file that counts the asks of all workers."""
+        return f"{self.folder}/asks"
+
+    def note(self, worker: int) -> str:
+        """Return the file in which a worker says what it is doing."""
+        return f"{self.folder}/worker-{worker}"
+
+    def sampler_seed(self, worker: int, generation: int) -> int:
+        """Return the seed of a worker's own sampler; a worker started again draws other configurations than before."""
+        return derive_seed("optuna", self.seed, worker, generation)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Order:
+    """Coordinator to worker: make `repeats` asks that need no ticket, then ask for as long as there are tickets."""
+
+    generation: int
+    repeats: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Finished:
+    """Worker to coordinator: the order is carried out. `budget_over`: core refused or cancelled a trial, so ask no more."""
+
+    budget_over: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Broken:
+    """Worker to coordinator: Optuna (or its storage) raised."""
+
+    text: str
+
+
+def study_plan(spec: RunSpec, folder: Path) -> StudyPlan:
+    """Return the plan of a run whose framework files lie in `folder`."""
+    experiment = spec.experiment
+    listed = listed_configurations(spec)
+    return StudyPlan(
+        folder=str(folder.resolve()),
+        study_name=f"tuneoff-{spec.sampler_seed}",  # Hyperband hashes it: the same run has the same brackets
+        mode=experiment.objective.mode,
+        metric=experiment.objective.metric,
+        epochs=experiment.budget.epochs_per_trial,
+        trials=experiment.budget.trials,
+        translation=SpaceTranslation(experiment.search_space) if listed is None else ListTranslation(listed),
+        listed=listed is not None,
+        sampler=experiment.sampler,
+        pruner=experiment.pruner,
+        stops=dict(experiment.stops) if experiment.pruner.name == "scripted" else {},
+        seed=spec.sampler_seed,
+    )
+
+
+def trial_name(number: int) -> str:
+    """Return tuneoff's trial id."""
+    return f"t{number:05d}"

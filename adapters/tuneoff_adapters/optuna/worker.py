@@ -1,0 +1,123 @@
+"""A worker process: asks, trains, reports and tells, one trial after another. Imports Optuna; the forkserver preloads it."""
+
+from __future__ import annotations
+
+import functools
+import logging
+from collections.abc import Mapping
+from dataclasses import replace
+
+from optuna.trial import Trial, TrialState
+
+from tuneoff import clock
+from tuneoff.trial.locks import Tickets
+from tuneoff.trial.pool import Worker
+from tuneoff.trial.run_trial import Decision, TrialOutcome, run_trial, trial_process
+from tuneoff_adapters.optuna.distributions import distributions
+from tuneoff_adapters.optuna.note import NoteFile, Stage
+from tuneoff_adapters.optuna.plan import Broken, Finished, Order, StudyPlan, trial_name
+from tuneoff_adapters.optuna.pruners import make_pruner
+from tuneoff_adapters.optuna.samplers import make_sampler
+from tuneoff_adapters.optuna.study import RETRY_ATTEMPT, RETRY_OF, open_study, quieten
+
+log = logging.getLogger(__name__)
+
+
+def work(worker: Worker, plan: StudyPlan) -> None:
+    """Carry out orders from the pipe until it is closed."""
+    quieten()
+    asker: _Asker | None = None
+    while (order := worker.pipe.recv()) is not None:
+        answer: Finished | Broken
+        try:
+            asker = asker or _Asker(worker, plan, order.generation)
+            answer = asker.obey(order)
+        except Exception as error:  # whatever Optuna or its storage raises ends the run, with its text
+            log.exception("worker %d of Optuna broke", worker.index)
+            text = " ".join(f"{type(error).__name__}: {error}".split())
+            answer = Broken(text=f"worker {worker.index} met {text}")
+        worker.pipe.send(answer)
+
+
+class _Asker:
+    """One worker's study, sampler and pruner."""
+
+    def __init__(self, worker: Worker, plan: StudyPlan, generation: int) -> None:
+        self._context, self._plan = worker.context, plan
+        self._study = open_study(plan, make_sampler(plan, worker.index, generation), make_pruner(plan))
+        self._distributions = distributions(plan.translation.native)
+        self._asks = Tickets(plan.asks, plan.trials)
+        self._process = trial_process(worker.context)
+        self._events = self._process.events
+        self._note_file = NoteFile(plan.note(worker.index))
+        self._note = self._note_file.read()  # of a predecessor that died, or empty
+
+    def obey(self, order: Order) -> Finished:
+        """Make the repeated asks, then ask for as long as there are tickets."""
+        repeats = order.repeats
+        while not self._is_over_time():
+            if repeats > 0:
+                repeats -= 1
+            elif self._asks.take() is None:
+                return Finished(budget_over=False)
+            if not self._run_one():
+                break
+        return Finished(budget_over=True)
+
+    def _is_over_time(self) -> bool:
+        deadline = self._process.deadline_ns()
+        return deadline is not None and clock.monotonic_ns() > deadline
+
+    def _run_one(self) -> bool:
+        """Run one trial from ask to tell; return whether core's budget let it run to its end."""
+        self._write_note(Stage.ASKING)
+        started = clock.monotonic_ns()
+        trial = self._study.ask(self._distributions)
+        asked = clock.monotonic_ns()
+        configuration = self._plan.translation.decode(trial.params)
+        number, attributes = trial.number, trial.user_attrs
+        attempt = attributes.get(RETRY_ATTEMPT, 1)
+        # The note comes before the event: a trial that nobody knows of would make the budget overrun.
+        self._note = replace(
+            self._note,
+            number=number,
+            trial=attributes.get(RETRY_OF, number),
+            attempt=attempt,
+            submitted=self._note.submitted + (attempt == 1),
+        )
+        self._write_note(Stage.RUNNING)
+        trial_id = trial_name(self._note.trial)
+        self._events.submitted(trial_id, configuration, str(number), attempt)
+        self._events.write("stage", t=asked, name="ask", duration_ns=asked - started, trial=trial_id)
+        report = functools.partial(self._report, trial, trial_id)
+        outcome = run_trial(self._context, trial_id, configuration, report, attempt=attempt, framework_id=str(number))
+        self._tell(trial, trial_id, outcome)
+        return outcome.state not in ("refused", "cancelled")
+
+    def _tell(self, trial: Trial, trial_id: str, outcome: TrialOutcome) -> None:
+        """Tell the study how the trial ended: its value is the best epoch's, so Optuna's best trial is core's."""
+        started = clock.monotonic_ns()
+        if outcome.state == "completed" and outcome.value is not None:
+            self._note = replace(self._note, value=outcome.value)
+            self._write_note(Stage.COMPLETED)
+            self._study.tell(trial, outcome.value)
+        elif outcome.state == "pruned":
+            self._write_note(Stage.PRUNED)
+            self._study.tell(trial, state=TrialState.PRUNED)
+        else:
+            self._write_note(Stage.FAILED)
+            self._study.tell(trial, state=TrialState.FAIL)
+        self._write_note(Stage.IDLE)
+        self._events.write("stage", name="tell", duration_ns=clock.monotonic_ns() - started, trial=trial_id)
+
+    def _write_note(self, stage: Stage) -> None:
+        self._note = replace(self._note, stage=stage)
+        self._note_file.write(self._note)
+
+    def _report(self, trial: Trial, trial_id: str, epoch: int, metrics: Mapping[str, float]) -> Decision:
+        """Report an epoch, and ask whether to stop, but not after the last epoch: there is nothing left to save."""
+        trial.report(metrics[self._plan.metric], epoch)
+        if self._plan.pruner.name == "none" or epoch >= self._plan.epochs or not trial.should_prune():
+            return Decision.CONTINUE
+        self._events.write("stop_decided", trial=trial_id, epoch=epoch)
+        return Decision.STOP
