@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import csv
 import json
 import os
@@ -68,7 +69,8 @@ def export(results: Path, destination: Path, format: Format = "csv") -> list[Pat
         raise ResultsError(f"{destination} cannot be written: {error.strerror or error}; choose another folder") from error
     finally:
         for part in parts:
-            part.unlink(missing_ok=True)
+            with contextlib.suppress(OSError):
+                part.unlink()
     return paths
 
 

@@ -1,0 +1,95 @@
+from __future__ import annotations
+
+import csv
+import json
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from event_logs import example_a, example_b
+from tuneoff.errors import MissingPackageError, ResultsError
+from tuneoff.metrics.all import with_metrics
+from tuneoff.records.derive import derive
+from tuneoff.records.store import write_run
+from tuneoff.report.export import Format, export
+
+
+@pytest.fixture
+def results(tmp_path: Path) -> Path:
+    for number, (log, spec) in enumerate((example_a(), example_b())):
+        run = replace(with_metrics(derive(log.pairs(), replace(spec, seed=number))), execution_id=f"execution-{number}")
+        folder = tmp_path / "results" / "runs" / run.run_id / run.execution_id
+        folder.mkdir(parents=True)
+        write_run(folder, run)
+    return tmp_path / "results"
+
+
+def read(path: Path) -> list[dict[str, object]]:
+    if path.suffix == ".csv":
+        with path.open(newline="") as file:
+            return [{name: value or None for name, value in row.items()} for row in csv.DictReader(file)]
+    if path.suffix == ".json":
+        loaded: list[dict[str, object]] = json.loads(path.read_text())
+        return loaded
+    parquet = pytest.importorskip("pyarrow.parquet")
+    rows: list[dict[str, object]] = parquet.read_table(path).to_pylist()
+    return rows
+
+
+@pytest.mark.parametrize("format", ["csv", "json", "parquet"])
+def test_every_format_has_the_four_tables_with_every_row(results: Path, tmp_path: Path, format: Format) -> None:
+    paths = export(results, tmp_path / "out", format)
+    assert sorted(path.name for path in (tmp_path / "out").iterdir()) == sorted(path.name for path in paths)
+    runs, trials, epochs, metrics = (read(path) for path in paths)
+    assert [len(runs), len(trials), len(epochs)] == [2, 6, 20]
+    assert {row["name"] for row in metrics} >= {"time.jct", "slots.idle", "quality.test"}
+    assert {str(row["execution_id"]) for row in runs} == {"execution-0", "execution-1"}
+    assert all(str(row["is_selected"]) == "True" for row in runs)
+    assert [row["value"] for row in metrics if row["name"] == "waste.post_goal.time"] == [None, None]
+    assert [row["reason_if_null"] for row in metrics if row["name"] == "waste.post_goal.time"] == ["no goal", "no goal"]
+
+
+def test_formats_agree(results: Path, tmp_path: Path) -> None:
+    as_json = [read(path) for path in export(results, tmp_path / "json", "json")]
+    as_csv = [read(path) for path in export(results, tmp_path / "csv", "csv")]
+    for one, other in zip(as_json, as_csv, strict=True):
+        assert [{key: None if value is None else str(value) for key, value in row.items()} for row in one] == other
+
+
+def test_a_replaced_execution_is_exported_but_not_selected(results: Path, tmp_path: Path) -> None:
+    log, spec = example_a()
+    old = replace(derive(log.pairs(), spec), execution_id="older", status="failed", reason="x")
+    folder = results / "runs" / old.run_id / old.execution_id
+    folder.mkdir(parents=True)
+    write_run(folder, old)
+    rows = read(export(results, tmp_path / "out", "json")[0])
+    assert {row["execution_id"]: row["is_selected"] for row in rows} == {"older": False, "execution-0": True, "execution-1": True}
+
+
+def test_an_export_of_no_runs_is_empty_tables(tmp_path: Path) -> None:
+    (tmp_path / "results").mkdir()
+    assert [read(path) for path in export(tmp_path / "results", tmp_path / "out", "json")] == [[], [], [], []]
+
+
+def test_a_corrupt_record_stops_the_export_and_leaves_nothing(results: Path, tmp_path: Path) -> None:
+    sorted(results.glob("runs/*/*/run.json"))[-1].write_text("{")
+    with pytest.raises(ResultsError, match="is no run record"):
+        export(results, tmp_path / "out")
+    assert not (tmp_path / "out").exists() or list((tmp_path / "out").iterdir()) == []
+
+
+def test_a_destination_that_cannot_be_written_is_one_line(results: Path, tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(ResultsError, match="cannot be written"):
+        export(results, tmp_path / "file")
+
+
+def test_parquet_without_its_package_says_how_to_install_it(
+    results: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    monkeypatch.setitem(sys.modules, "pyarrow.parquet", None)
+    with pytest.raises(MissingPackageError, match=r"pip install 'tuneoff\[export\]'"):
+        export(results, tmp_path / "out", "parquet")
