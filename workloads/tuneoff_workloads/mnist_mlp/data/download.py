@@ -1,0 +1,53 @@
+"""Download of a data set through torchvision, in a process of its own: neither torch nor torchvision stays behind."""
+
+from __future__ import annotations
+
+import importlib.util
+import logging
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+from tuneoff.errors import DataError, MissingPackageError
+from tuneoff_workloads.mnist_mlp.data.catalog import Dataset
+
+log = logging.getLogger(__name__)
+
+TIMEOUT_SECONDS = 600.0
+_SCRIPT = "import sys, torchvision.datasets as d; getattr(d, sys.argv[1])(sys.argv[2], download=True)"
+
+
+def download(dataset: Dataset, target: Path, timeout_seconds: float = TIMEOUT_SECONDS) -> Path:
+    """Download the four files of `dataset` under `target` and return their folder; the content is not yet checked.
+
+    Raises:
+        MissingPackageError: torchvision is not installed.
+        DataError: the download failed or took too long.
+    """
+    if dataset.torchvision_class is None:
+        raise DataError(f"{dataset.name} cannot be downloaded; it comes with scikit-learn")
+    if importlib.util.find_spec("torchvision") is None:
+        raise MissingPackageError(
+            f"downloading {dataset.name} needs the torchvision package; run: pip install 'tuneoff[mnist]', "
+            f"or put the four files into a folder and set TUNEOFF_DATA_DIR to it"
+        )
+    log.info("downloading %s to %s", dataset.name, target)
+    command = [sys.executable, "-c", _SCRIPT, dataset.torchvision_class, str(target)]
+    try:
+        done = subprocess.run(
+            command, capture_output=True, text=True, timeout=timeout_seconds, env={**os.environ, "OMP_NUM_THREADS": "1"}
+        )
+    except subprocess.TimeoutExpired as error:
+        raise DataError(_failure(dataset, f"no end after {timeout_seconds:g} s")) from error
+    if done.returncode != 0:
+        lines = [line.strip() for line in done.stderr.splitlines() if line.strip()]
+        raise DataError(_failure(dataset, lines[-1] if lines else f"exit code {done.returncode}"))
+    return target / dataset.torchvision_class / "raw"
+
+
+def _failure(dataset: Dataset, reason: str) -> str:
+    return (
+        f"{dataset.name} is neither in TUNEOFF_DATA_DIR nor in the cache, and its download failed ({reason}); "
+        f"put its four IDX files into a folder and set TUNEOFF_DATA_DIR to it"
+    )

@@ -1,0 +1,141 @@
+"""Hyperparameters of the MLP: their names, defaults and ranges, and which search spaces make sense. No torch here."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from tuneoff.errors import ExperimentError
+from tuneoff.experiment.space import Categorical, Constant, Dimension, Float, IntegerLog, SearchSpace, stepped
+
+Activation = Literal["relu", "leaky_relu", "tanh", "sigmoid", "gelu"]
+ACTIVATIONS: tuple[Activation, ...] = ("relu", "leaky_relu", "tanh", "sigmoid", "gelu")
+OptimizerName = Literal["adam", "sgd"]
+OPTIMIZERS: tuple[OptimizerName, ...] = ("adam", "sgd")
+MAX_LAYERS = 16
+MAX_WIDTH = 8192
+MAX_BATCH = 65536
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Hyperparameters:
+    """What a configuration sets, with the defaults of what it leaves out.
+
+    `weight_decay` is decoupled from the gradient in both optimizers: each step first multiplies every parameter by
+    1 - learning_rate * weight_decay (AdamW, SGDW).
+    """
+
+    learning_rate: float = 1e-3
+    weight_decay: float = 0.0
+    batch_size: int = 64
+    hidden_widths: tuple[int, ...] = (128, 128)
+    activation: Activation = "relu"
+    dropout: float = 0.0  # probability of dropping a hidden unit, in training only
+    optimizer: OptimizerName = "adam"
+    momentum: float = 0.9  # of sgd
+
+
+@dataclass(frozen=True, slots=True)
+class _Rule:
+    text: str
+    allows: Callable[[Any], bool]
+
+
+def _is_integer(value: Any, low: int, high: int) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and low <= value <= high
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+
+
+def _are_widths(value: Any) -> bool:
+    is_sequence = isinstance(value, Sequence) and not isinstance(value, str) and 1 <= len(value) <= MAX_LAYERS
+    return is_sequence and all(_is_integer(width, 1, MAX_WIDTH) for width in value)
+
+
+RULES: dict[str, _Rule] = {
+    "learning_rate": _Rule("a number above 0", lambda value: _is_number(value) and value > 0),
+    "weight_decay": _Rule("a number of at least 0", lambda value: _is_number(value) and value >= 0),
+    "batch_size": _Rule(f"an integer from 1 to {MAX_BATCH}", lambda value: _is_integer(value, 1, MAX_BATCH)),
+    "hidden_layers": _Rule(f"an integer from 1 to {MAX_LAYERS}", lambda value: _is_integer(value, 1, MAX_LAYERS)),
+    "hidden_width": _Rule(f"an integer from 1 to {MAX_WIDTH}", lambda value: _is_integer(value, 1, MAX_WIDTH)),
+    "hidden_widths": _Rule(f"a list of 1 to {MAX_LAYERS} integers from 1 to {MAX_WIDTH}", _are_widths),
+    "activation": _Rule(f"one of {', '.join(ACTIVATIONS)}", lambda value: value in ACTIVATIONS),
+    "dropout": _Rule("a number from 0 to below 1", lambda value: _is_number(value) and 0 <= value < 1),
+    "optimizer": _Rule(f"one of {', '.join(OPTIMIZERS)}", lambda value: value in OPTIMIZERS),
+    "momentum": _Rule("a number from 0 to below 1", lambda value: _is_number(value) and 0 <= value < 1),
+}
+
+
+def parse_configuration(configuration: Mapping[str, Any]) -> Hyperparameters:
+    """Return the hyperparameters of a configuration; `hidden_layers` times `hidden_width`, or the list `hidden_widths`.
+
+    Raises:
+        ExperimentError: an unknown name, a value outside its range, or both ways of giving the widths.
+    """
+    _check_names(configuration)
+    for name, value in configuration.items():
+        _check_value(name, value)
+    values = dict(configuration)
+    layers = values.pop("hidden_layers", 2)
+    width = values.pop("hidden_width", 128)
+    widths = values.pop("hidden_widths", None)
+    return Hyperparameters(**values, hidden_widths=tuple(widths) if widths is not None else (width,) * layers)
+
+
+def default_space() -> SearchSpace:
+    """Return the search space that is used where the experiment gives none."""
+    return SearchSpace(
+        {
+            "learning_rate": Float(low=3e-4, high=1e-2, log=True),
+            "weight_decay": Float(low=1e-6, high=1e-2, log=True),
+            "batch_size": Categorical(choices=(32, 64, 128, 256), ordered=True),
+            "hidden_layers": stepped(1, 3, 1, integer=True),
+            "hidden_width": IntegerLog(low=32, high=256),
+            "activation": Categorical(choices=("relu", "tanh", "gelu")),
+            "dropout": stepped(0.0, 0.4, 0.1, integer=False),
+        }
+    )
+
+
+def check_space(space: SearchSpace) -> None:
+    """Raise ExperimentError where a dimension is unknown, reaches outside its range, or would have no effect."""
+    _check_names(space.dimensions)
+    for name, dimension in space:
+        for value in _extreme_values(dimension):
+            _check_value(name, value)
+        if isinstance(dimension, Float) and name in ("batch_size", "hidden_layers", "hidden_width"):
+            raise ExperimentError(f"mnist_mlp: `{name}` must be {RULES[name].text}, but the space draws floats; use type int")
+    if "momentum" in space.dimensions:
+        optimizer = space.dimensions.get("optimizer")
+        if optimizer is None or "sgd" not in _extreme_values(optimizer):
+            raise ExperimentError(
+                "mnist_mlp: `momentum` has an effect with optimizer sgd only; remove it, or add sgd to `optimizer`"
+            )
+
+
+def _check_names(names: Mapping[str, Any]) -> None:
+    unknown = sorted(set(names) - set(RULES))
+    if unknown:
+        raise ExperimentError(f"mnist_mlp has no hyperparameter {unknown[0]!r}; it knows {', '.join(RULES)}")
+    if "hidden_widths" in names and ("hidden_layers" in names or "hidden_width" in names):
+        raise ExperimentError("mnist_mlp takes either `hidden_widths` or `hidden_layers` and `hidden_width`, but got both")
+
+
+def _check_value(name: str, value: Any) -> None:
+    rule = RULES[name]
+    if not rule.allows(value):
+        raise ExperimentError(f"mnist_mlp: `{name}` must be {rule.text}, but got {value!r}")
+
+
+def _extreme_values(dimension: Dimension) -> Sequence[Any]:
+    if isinstance(dimension, Constant):
+        return [dimension.value]
+    if isinstance(dimension, Categorical):
+        return dimension.choices
+    if isinstance(dimension, Float | IntegerLog):
+        return [dimension.low, dimension.high]
+    return [dimension.value_at(0), dimension.value_at(dimension.size - 1)]

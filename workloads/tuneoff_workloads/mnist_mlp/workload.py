@@ -1,0 +1,101 @@
+"""The workload as core sees it; what needs torch is imported when a trial loads."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from tuneoff.experiment.space import SearchSpace
+from tuneoff.workload import Configuration, DataDescription, Mode, Scores, StateTensor, TrialSeeds, Workload
+from tuneoff_workloads.mnist_mlp import specification
+from tuneoff_workloads.mnist_mlp.data.prepare import prepare
+from tuneoff_workloads.mnist_mlp.options import parse_options
+
+if TYPE_CHECKING:
+    from tuneoff_workloads.mnist_mlp.training import Training
+
+
+class MnistMlp(Workload):
+    """An MLP classifier on digits, MNIST or Fashion-MNIST.
+
+    Options: `dataset` (digits, mnist, fashion_mnist), `device` (cpu, cuda, auto), `validation_size` and `train_limit` (images).
+    """
+
+    name: ClassVar[str] = "mnist_mlp"
+    version: ClassVar[str] = "1"
+    preload: ClassVar[tuple[str, ...]] = ("torch", "numpy", "tuneoff_workloads.mnist_mlp.training")
+    metrics: ClassVar[Mapping[str, Mode]] = {
+        "validation_loss": "min",
+        "validation_accuracy": "max",
+        "validation_macro_f1": "max",
+    }
+    default_metric: ClassVar[str] = "validation_accuracy"
+    default_epochs: ClassVar[int] = 8
+    training_algorithm: ClassVar[str] = "minibatch Adam or SGD on cross-entropy"
+
+    def __init__(self, options: Mapping[str, Any]) -> None:
+        super().__init__(options)
+        self._options = parse_options(options)
+        self._training: Training | None = None
+
+    @classmethod
+    def default_space(cls) -> SearchSpace:
+        return specification.default_space()
+
+    def check_space(self, space: SearchSpace) -> None:
+        specification.check_space(space)
+
+    def prepare(self) -> DataDescription:
+        dataset = self._options.dataset
+        prepare(dataset)
+        if self._options.device == "cuda":
+            from tuneoff_workloads.mnist_mlp.training import choose_device
+
+            choose_device("cuda")
+        return DataDescription(
+            name=dataset.name,
+            version=dataset.version,
+            sha256={file.name: file.sha256 for file in dataset.files.values()},
+            size_bytes=sum(file.size_bytes for file in dataset.files.values()),
+        )
+
+    def limit_threads(self, threads: int) -> None:
+        from tuneoff_workloads.mnist_mlp.training import limit_threads
+
+        limit_threads(threads)
+
+    def load(self, configuration: Configuration, seeds: TrialSeeds) -> None:
+        hyperparameters = specification.parse_configuration(configuration)
+        from tuneoff_workloads.mnist_mlp.training import Training
+
+        self._training = Training(self._options, hyperparameters, seeds)
+
+    def train_epoch(self, epoch: int) -> Mapping[str, float]:
+        return self._loaded().train_epoch()
+
+    def validate(self) -> Mapping[str, float]:
+        return self._loaded().validate()
+
+    def test(self) -> Scores:
+        return self._loaded().test()
+
+    def state_dict(self) -> tuple[Mapping[str, StateTensor], Mapping[str, str]]:
+        return self._loaded().state_dict()
+
+    def load_state_dict(self, tensors: Mapping[str, StateTensor], texts: Mapping[str, str]) -> None:
+        self._loaded().load_state_dict(tensors, texts)
+
+    def device(self) -> str:
+        if self._options.device == "cpu":
+            return "cpu"
+        import torch
+
+        from tuneoff_workloads.mnist_mlp.training import choose_device
+
+        chosen = self._training.device if self._training else choose_device(self._options.device)
+        return f"cuda:{torch.cuda.get_device_name(chosen)}" if chosen.type == "cuda" else "cpu"
+
+    def _loaded(self) -> Training:
+        if self._training is None:
+            raise RuntimeError("`load` must be called first")
+        return self._training
