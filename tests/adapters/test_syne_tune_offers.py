@@ -1,0 +1,109 @@
+"""What the adapter refuses before anything starts, and what it says that it runs."""
+
+from __future__ import annotations
+
+import inspect
+from typing import Any
+
+import pytest
+
+from adapters.syne_tune_specs import SPACE, spec_of
+from tuneoff.capabilities import Support
+from tuneoff.errors import ExperimentError
+from tuneoff.experiment.space import Constant, SearchSpace
+from tuneoff.experiment.spec import RunSpec, Strategy
+from tuneoff.registry import adapter_class
+from tuneoff_adapters.syne_tune import offers
+from tuneoff_adapters.syne_tune.adapter import SyneTuneAdapter
+
+YES = [name for name, offer in offers.CAPABILITIES.samplers.items() if offer.support is Support.YES]
+
+
+def refusal(sampler: str, pruner: str = "none", **changes: Any) -> str | None:
+    options = changes.pop("options", {})
+    space = changes.pop("space", SPACE)
+    return offers.refusal(spec_of(space, sampler=Strategy(name=sampler, options=options), pruner=Strategy(name=pruner)))
+
+
+def with_options(options: dict[str, Any]) -> RunSpec:
+    return RunSpec(experiment=spec_of(SPACE).experiment, adapter="syne-tune", adapter_target="", options=options)
+
+
+def test_the_entry_point_leads_to_the_adapter() -> None:
+    assert adapter_class("syne-tune") is SyneTuneAdapter
+
+
+@pytest.mark.parametrize("sampler", YES)
+def test_every_offered_sampler_runs_without_a_pruner_and_with_a_script(sampler: str) -> None:
+    assert refusal(sampler) is None
+    assert refusal(sampler, "scripted") is None
+
+
+@pytest.mark.parametrize("sampler", YES)
+def test_every_offer_names_a_class_that_exists(sampler: str) -> None:
+    from syne_tune.optimizer import baselines
+
+    assert inspect.isclass(getattr(baselines, offers.CLASSES[sampler]))
+    assert inspect.isclass(getattr(baselines, offers.HALVING_CLASSES.get(sampler, "ASHA")))
+
+
+@pytest.mark.parametrize(
+    ("sampler", "pruner", "way_out"),
+    [("rea", "asha", "tpe, bore, cqr"), ("gp", "hyperband", "another pruner"), ("tpe", "median", "use random")],
+)
+def test_combinations_that_syne_tune_lacks_are_refused_with_a_way_out(sampler: str, pruner: str, way_out: str) -> None:
+    reason = refusal(sampler, pruner)
+    assert reason is not None
+    assert repr(sampler) in reason
+    assert way_out in reason
+    assert "\n" not in reason
+
+
+def test_asynchronous_halving_is_named_by_the_class_that_serves_both() -> None:
+    spec = spec_of(SPACE, "tpe", pruner=Strategy(name="asha"))
+    names = SyneTuneAdapter.strategies(spec)
+    assert names["sampler"] == names["pruner"] == "syne_tune.optimizer.baselines.BOHB"
+    assert "sleep_time=0.05" in names["tuner"]
+
+
+@pytest.mark.parametrize(
+    ("sampler", "options", "words"),
+    [
+        ("bore", {"anything": 1}, "it has none"),
+        ("tpe", {"n_startup_trials": 5}, "num_candidates"),
+        ("tpe", {"num_candidates": 0}, "positive int"),
+        ("tpe", {"num_candidates": 1.5}, "positive int"),
+        ("tpe", {"num_min_data_points": 2}, "at least the number of dimensions, 7"),
+    ],
+)
+def test_wrong_sampler_options_are_refused(sampler: str, options: dict[str, Any], words: str) -> None:
+    assert words in (refusal(sampler, options=options) or "")
+
+
+def test_adapter_options_are_checked() -> None:
+    assert offers.refusal(with_options({"poll_seconds": 0.2})) is None
+    assert offers.poll_seconds(with_options({"poll_seconds": 0.2})) == 0.2
+    assert "above 0" in (offers.refusal(with_options({"poll_seconds": 0})) or "")
+    assert "poll_seconds" in (offers.refusal(with_options({"pol_seconds": 1})) or "")
+
+
+def test_a_model_needs_something_to_search() -> None:
+    space = SearchSpace({"kind": Constant(value=1)})
+    assert refusal("random", space=space) is None
+    assert "use random" in (refusal("tpe", space=space) or "")
+
+
+@pytest.mark.parametrize(("options", "dimensions", "needed"), [({}, 4, 34), ({"num_min_data_points": 5}, 4, 10), ({}, 1, 14)])
+def test_tpe_knows_when_its_model_is_first_used(options: dict[str, int], dimensions: int, needed: int) -> None:
+    from syne_tune.config_space import uniform
+    from syne_tune.optimizer.schedulers.searchers.kde import KernelDensityEstimator
+
+    assert offers.first_modelled_trial("tpe", options, dimensions) == needed
+    searcher = KernelDensityEstimator({f"x{index}": uniform(0, 1) for index in range(dimensions)}, **options)
+    has_model = [searcher._check_data_shape_and_good_size((told, dimensions)) is not None for told in range(1, 60)]
+    assert has_model.index(True) + 1 == needed
+
+
+def test_random_search_has_no_model() -> None:
+    with pytest.raises(ExperimentError, match="has no model"):
+        offers.first_modelled_trial("random", {}, 3)

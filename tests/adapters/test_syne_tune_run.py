@@ -1,0 +1,286 @@
+"""Whole runs of the Syne Tune adapter; each is made once and read by several tests."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from adapters.lifecycle_run import LifecycleRun, RunningLifecycle, run_lifecycle, start_lifecycle
+from adapters.syne_tune_workload import MORE_FAULTS, MORE_FAULTS_SPACE, TARGET
+from adapters.toy_workload import toy_loss
+from tuneoff.events import schema
+from tuneoff.events.reader import EventLog
+from tuneoff.experiment.identity import configuration_digest
+from tuneoff.experiment.space import Float, SearchSpace
+from tuneoff.lifecycle.context import MARK
+from tuneoff.supervisor.processes import with_mark
+
+pytestmark = pytest.mark.slow
+
+ADAPTER = "tuneoff_adapters.syne_tune:SyneTuneAdapter"
+X_SPACE = SearchSpace({"x": Float(low=0.0, high=1.0)})
+SLOW = {"epoch_seconds": 0.2}
+LATE_EPOCHS = 2  # a poll of 0.05 s, and a machine that is busy
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with blanks in its path: Syne Tune itself splits a trial's command there."""
+    path = tmp_path_factory.mktemp("runs") / "with some blanks"
+    path.mkdir()
+    return path
+
+
+@pytest.fixture(scope="module")
+def plain(folder: Path) -> LifecycleRun:
+    return run_lifecycle(folder, ADAPTER, trials=6, workers=4)
+
+
+@pytest.fixture(scope="module")
+def faulty(folder: Path) -> LifecycleRun:
+    configurations = [{"x": index / 100, "fault": fault} for index, fault in enumerate((*MORE_FAULTS, "none"))]
+    return run_lifecycle(
+        folder,
+        ADAPTER,
+        workload=TARGET,
+        workload_options={"folder": str(folder)},
+        space=MORE_FAULTS_SPACE,
+        sampler="fixed",
+        configurations=configurations,
+        trials=len(configurations),
+        retries=1,
+    )
+
+
+@pytest.fixture(scope="module")
+def scripted(folder: Path) -> LifecycleRun:
+    configurations = [{"x": index / 10} for index in range(4)]
+    stops = {configuration_digest(configurations[0]): 1, configuration_digest(configurations[2]): 2}
+    return run_lifecycle(
+        folder,
+        ADAPTER,
+        workload_options=SLOW,
+        space=X_SPACE,
+        sampler="fixed",
+        configurations=configurations,
+        pruner="scripted",
+        stops=stops,
+        epochs=6,
+    )
+
+
+@pytest.fixture(scope="module")
+def halving(folder: Path) -> LifecycleRun:
+    configurations = [{"x": x} for x in (0.1, 0.9, 0.8, 0.0, 0.7, 0.05)]
+    return run_lifecycle(
+        folder,
+        ADAPTER,
+        workload_options=SLOW,
+        space=X_SPACE,
+        sampler="fixed",
+        configurations=configurations,
+        trials=6,
+        pruner="asha",
+        pruner_options={"first_rung_epochs": 1, "reduction_factor": 3},
+        epochs=6,
+    )
+
+
+def epochs_of(run: LifecycleRun, trial: str) -> list[int]:
+    return [event.epoch for event in run.of(schema.Epoch) if event.trial == trial]
+
+
+def test_two_and_four_workers_run_exactly_the_budget(plain: LifecycleRun, scripted: LifecycleRun) -> None:
+    assert plain.exit_code == 0
+    assert len(plain.configurations) == 6
+    assert set(plain.ends.values()) == {"completed"}
+    assert plain.of(schema.Refused) == []
+    assert 3 <= plain.most_at_once <= 4
+    assert scripted.most_at_once == 2
+
+
+def test_every_submission_precedes_its_start_and_names_syne_tunes_trial(plain: LifecycleRun) -> None:
+    started = {event.trial: event for event in plain.of(schema.TrialStarted)}
+    for event in plain.of(schema.TrialSubmitted):
+        assert event.t < started[event.trial].t
+        assert event.trial == f"t{int(event.framework_id or -1):05d}"
+        assert started[event.trial].framework_id == event.framework_id
+        assert started[event.trial].configuration == event.configuration
+
+
+def test_syne_tunes_best_trial_is_the_best_and_its_value_is_the_best_epochs(plain: LifecycleRun) -> None:
+    losses = {trial: toy_loss(configuration, 3) for trial, configuration in plain.configurations.items()}
+    (best,) = plain.of(schema.BestKnown)
+    assert best.trial == min(losses, key=losses.__getitem__)
+    assert best.value == losses[best.trial]
+    assert [event.trial for event in plain.of(schema.Tested)] == [best.trial]
+
+
+def test_files_stay_in_the_runs_folder(plain: LifecycleRun, faulty: LifecycleRun) -> None:
+    for run in (plain, faulty):
+        assert run.left_in_home == []
+        assert run.left_in_temporary == []
+        assert (run.folder / "framework" / "tuner" / "0" / "std.out").exists()
+
+
+def test_syne_tune_prints_no_line_per_trial(plain: LifecycleRun) -> None:
+    assert "\033[" not in plain.log
+
+
+@pytest.mark.parametrize(
+    ("fault", "state", "cause"),
+    [
+        ("raise", "failed", "the toy broke"),
+        ("nan", "failed", "must be a finite number"),
+        ("system_exit", "failed", "SystemExit: 9"),
+        ("exit", None, "exit code 7"),
+        ("vanish", None, "exit code 0"),
+        ("sigkill", None, "SIGKILL"),
+    ],
+)
+def test_a_fault_is_the_end_of_its_own_trial(faulty: LifecycleRun, fault: str, state: str | None, cause: str) -> None:
+    (trial,) = [name for name, configuration in faulty.configurations.items() if configuration["fault"] == fault]
+    ends = [event for event in faulty.of(schema.TrialEnded) if event.trial == trial]
+    deaths = [event for event in faulty.of(schema.WorkerDied) if event.trial == trial]
+    if state is None:  # the process could not write its end
+        assert ends == []
+        assert all(cause in death.cause for death in deaths)
+        assert len(deaths) == (2 if fault == "sigkill" else 1)
+    else:
+        assert [end.state for end in ends] == [state]
+        assert cause in (ends[0].cause or "")
+        assert deaths == []
+
+
+def test_the_trials_beside_faulty_ones_are_complete(faulty: LifecycleRun) -> None:
+    assert faulty.exit_code == 0
+    sound = [name for name, configuration in faulty.configurations.items() if configuration["fault"] in ("none", "babble")]
+    assert len(sound) == 3
+    assert [faulty.ends[trial, 1] for trial in sound] == ["completed"] * 3
+    assert faulty.of(schema.BestKnown)[0].trial == "t00000"
+
+
+def test_only_a_killed_trial_is_tried_again_under_its_own_name(faulty: LifecycleRun) -> None:
+    again = [event for event in faulty.of(schema.TrialSubmitted) if event.attempt == 2]
+    assert [event.configuration["fault"] for event in again] == ["sigkill", "sigkill_once"]
+    killed_once = again[1].trial
+    assert faulty.ends[killed_once, 2] == "completed"
+    assert faulty.of(schema.Refused) == []  # a second attempt needs no ticket
+
+
+def test_the_given_list_is_run_and_nothing_else(faulty: LifecycleRun) -> None:
+    assert [configuration["x"] for configuration in faulty.configurations.values()] == [
+        index / 100 for index in range(len(MORE_FAULTS) + 1)
+    ]
+
+
+@pytest.mark.parametrize(("trial", "stop"), [("t00000", 1), ("t00002", 2)])
+def test_a_scripted_stop_is_decided_then_the_trial_is_killed_and_its_end_written(
+    scripted: LifecycleRun, trial: str, stop: int
+) -> None:
+    (decided,) = [event for event in scripted.of(schema.StopDecided) if event.trial == trial]
+    (end,) = [event for event in scripted.of(schema.TrialEnded) if event.trial == trial]
+    epochs = epochs_of(scripted, trial)
+    assert decided.epoch == stop
+    assert stop <= epochs[-1] <= stop + LATE_EPOCHS
+    assert (end.state, end.by, end.epochs) == ("pruned", "coordinator", epochs[-1])
+    assert end.uncertainty_ns > 0
+    last_sign = max(event.t for event in scripted.of(schema.Epoch) if event.trial == trial)
+    assert decided.t <= end.t - end.uncertainty_ns
+    assert last_sign <= end.t
+
+
+def test_trials_without_a_stop_end_by_themselves(scripted: LifecycleRun) -> None:
+    for trial in ("t00001", "t00003"):
+        (end,) = [event for event in scripted.of(schema.TrialEnded) if event.trial == trial]
+        assert (end.state, end.by, end.epochs) == ("completed", "trial", 6)
+    assert scripted.of(schema.BestKnown)[0].trial == "t00001"
+
+
+def test_asha_stops_the_worse_ones_at_its_rungs_and_lets_the_best_run_to_its_end(halving: LifecycleRun) -> None:
+    assert halving.exit_code == 0
+    decisions = {event.trial: event.epoch for event in halving.of(schema.StopDecided)}
+    assert {"t00002", "t00004"} <= set(decisions)
+    assert set(decisions.values()) <= {1, 3}
+    assert "t00003" not in decisions
+    for trial, epoch in decisions.items():
+        assert epochs_of(halving, trial)[-1] <= epoch + LATE_EPOCHS
+        assert halving.ends[trial, 1] == "pruned"
+    (end,) = [event for event in halving.of(schema.TrialEnded) if event.trial == "t00003"]
+    assert (end.state, end.by) == ("completed", "trial")
+    assert halving.of(schema.BestKnown)[0].trial == "t00003"
+
+
+def wait_until(condition: Callable[[], Any], seconds: float = 20.0) -> None:
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline, "the condition did not come true in time"
+        time.sleep(0.05)
+
+
+def start_long(folder: Path) -> RunningLifecycle:
+    """Start a run of long trials and return when two of them have reported."""
+    running = start_lifecycle(folder, ADAPTER, workload_options=SLOW, trials=20, epochs=200)
+
+    def two_report() -> bool:
+        return len({event.trial for _, event in EventLog(running.folder / "events") if isinstance(event, schema.Epoch)}) == 2
+
+    wait_until(two_report)
+    return running
+
+
+def processes_of(folder: Path) -> list[int]:
+    return with_mark(MARK, folder.name)
+
+
+def test_an_interrupted_run_undeploys_and_leaves_no_process(folder: Path) -> None:
+    running = start_long(folder)
+    assert len(processes_of(running.folder)) == 3
+    running.interrupt()
+    ended = running.wait(15.0)
+    assert ended.exit_code == 3
+    assert processes_of(ended.folder) == []
+    (step,) = [event for event in ended.of(schema.StepEnded) if event.step == "trial"]
+    assert step.error == "interrupted"
+    assert [event.error for event in ended.of(schema.StepEnded) if event.step == "undeploy"] == [None]
+    assert ended.of(schema.StopDecided) == []  # Syne Tune kills what runs, but nobody decided to stop it
+    assert ended.of(schema.TrialEnded) == []
+
+
+def test_a_killed_coordinator_leaves_no_process_and_a_fresh_one_undeploys(folder: Path) -> None:
+    running = start_long(folder)
+    running.process.send_signal(signal.SIGKILL)
+    assert running.wait(5.0).exit_code == -signal.SIGKILL
+    wait_until(lambda: processes_of(running.folder) == [], 5.0)
+    undeploy(running.folder)
+
+
+def test_undeploy_in_a_fresh_process_ends_the_runs_trials_and_only_those(plain: LifecycleRun) -> None:
+    sleeper = [sys.executable, "-c", "import time; time.sleep(60)"]
+    ours = subprocess.Popen(sleeper, env={**os.environ, "TUNEOFF_SYNE_TUNE_RUN": plain.folder.name})
+    other = subprocess.Popen(sleeper, env={**os.environ, "TUNEOFF_SYNE_TUNE_RUN": "another-run"})
+    try:
+        wait_until(lambda: ours.pid in with_mark("TUNEOFF_SYNE_TUNE_RUN", plain.folder.name))
+        undeploy(plain.folder)
+        assert ours.wait(5.0) == -signal.SIGKILL
+        assert other.poll() is None
+    finally:
+        ours.kill()
+        other.kill()
+        ours.wait()
+        other.wait()
+    undeploy(plain.folder)  # a second time: nothing is left to do
+
+
+def undeploy(folder: Path) -> None:
+    command = [sys.executable, "-m", "tuneoff.lifecycle", str(folder), "--undeploy"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=30.0)
+    assert done.returncode == 0, done.stderr

@@ -1,0 +1,260 @@
+"""Seeds, budget, retries and stops of the scheduler, driven by direct calls as Syne Tune's tuner makes them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from adapters.syne_tune_specs import spec_of
+from tuneoff.events import schema
+from tuneoff.events.reader import EventLog
+from tuneoff.events.writer import EventWriter
+from tuneoff.experiment.identity import configuration_digest
+from tuneoff.experiment.sampling import listed_configurations
+from tuneoff.experiment.space import Categorical, Float, SearchSpace, stepped
+from tuneoff.experiment.spec import Budget, Failures, Objective, RunSpec, Strategy
+from tuneoff.lifecycle.context import RunContext
+from tuneoff.supervisor.prepare import new_execution, write_inputs
+from tuneoff.trial.faults import note_kill
+from tuneoff_adapters.syne_tune.dispatch import Dispatch
+from tuneoff_adapters.syne_tune.reporter import OBJECTIVE
+from tuneoff_adapters.syne_tune.schedulers import make_scheduler, translation_of
+
+SPACE = SearchSpace(
+    {
+        "x": Float(low=0.0, high=1.0),
+        "rate": Float(low=1e-4, high=1.0, log=True),
+        "depth": stepped(1, 4, 1, integer=True),
+        "kind": Categorical(choices=("a", "b", "c")),
+    }
+)
+
+
+class Driver:
+    """A scheduler and its dispatch over a real run folder; `start` and the methods after it do what the tuner does."""
+
+    def __init__(self, spec: RunSpec, folder: Path) -> None:
+        from tuneoff_adapters.syne_tune.budgeted import BudgetedScheduler
+
+        execution = new_execution(spec, folder)
+        self.context = RunContext(
+            spec=spec,
+            run_dir=execution.folder,
+            execution_id=execution.execution_id,
+            trial_context=write_inputs(execution),
+            events=EventWriter(execution.folder, execution.execution_id, "coordinator"),
+        )
+        translation = translation_of(spec)
+        self.dispatch = Dispatch(self.context)
+        self.scheduler = BudgetedScheduler(self.context, self.dispatch, make_scheduler(spec, translation), translation)
+        self.number = 0
+
+    def start(self) -> Any:
+        """Ask for a suggestion and start it; return Syne Tune's trial, or None."""
+        from syne_tune.backend.trial_status import Trial
+
+        suggestion = self.scheduler.suggest()
+        if suggestion is None:
+            return None
+        trial = Trial(trial_id=self.number, config=suggestion.config, creation_time=datetime.now())
+        self.dispatch.start(self.number)
+        self.number += 1
+        self.scheduler.on_trial_add(trial)
+        return trial
+
+    def start_all(self) -> list[Any]:
+        return list(iter(self.start, None))
+
+    def report(self, trial: Any, epoch: int, value: float) -> str:
+        decision: str = self.scheduler.on_trial_result(trial, {"epoch": epoch, OBJECTIVE: value})
+        return decision
+
+    def die(self, trial: Any, exit_code: int) -> None:
+        self.dispatch.has_failed(trial.trial_id, 2**22, exit_code)
+        self.scheduler.on_trial_error(trial)
+
+    def events(self, kind: type[schema.Event]) -> Iterator[Any]:
+        return (event for _, event in EventLog(self.context.run_dir / "events") if isinstance(event, kind))
+
+    def close(self) -> None:
+        self.context.events.close()
+
+
+Make = Callable[[RunSpec], Driver]
+
+
+@pytest.fixture
+def make(tmp_path: Path) -> Iterator[Make]:
+    drivers: list[Driver] = []
+
+    def make_driver(spec: RunSpec) -> Driver:
+        drivers.append(Driver(spec, tmp_path))
+        return drivers[-1]
+
+    yield make_driver
+    for driver in drivers:
+        driver.close()
+
+
+def budget(trials: int, epochs: int = 3, **limits: Any) -> dict[str, Any]:
+    return {"budget": Budget(trials=trials, epochs_per_trial=epochs, **limits)}
+
+
+def proposals(driver: Driver) -> list[dict[str, Any]]:
+    return [dict(task.configuration) for task in driver.dispatch.tasks.values()]
+
+
+def test_exactly_the_budget_is_proposed(make: Make) -> None:
+    driver = make(spec_of(SPACE, **budget(7)))
+    assert len(driver.start_all()) == 7
+    assert driver.scheduler.suggest() is None
+    assert [task.trial_id for task in driver.dispatch.tasks.values()] == [f"t{number:05d}" for number in range(7)]
+
+
+@pytest.mark.parametrize("sampler", ["random", "tpe", "rea"])
+@pytest.mark.parametrize("pruner", ["none", "scripted"])
+def test_the_same_seed_proposes_the_same_configurations(make: Make, sampler: str, pruner: str) -> None:
+    options = {"tpe": {"num_min_data_points": 5}, "rea": {"population_size": 5, "sample_size": 3}}.get(sampler, {})
+    runs = []
+    for seed in (1, 1, 2):
+        spec = spec_of(SPACE, **budget(16), sampler=Strategy(name=sampler, options=options), pruner=Strategy(name=pruner))
+        driver = make(RunSpec(experiment=spec.experiment, adapter="syne-tune", adapter_target="", seed=seed))
+        while (trial := driver.start()) is not None:
+            driver.report(trial, 3, float(trial.config["x"]))
+            driver.scheduler.on_trial_complete(trial, {"epoch": 3, OBJECTIVE: float(trial.config["x"])})
+        runs.append(proposals(driver))
+    assert runs[0] == runs[1]
+    assert runs[0] != runs[2]
+
+
+def test_tpe_with_its_model_is_not_random_search(make: Make) -> None:
+    found = []
+    for sampler in (Strategy(name="random"), Strategy(name="tpe", options={"num_min_data_points": 5})):
+        driver = make(spec_of(SPACE, **budget(30), sampler=sampler))
+        while (trial := driver.start()) is not None:
+            driver.scheduler.on_trial_complete(trial, {"epoch": 3, OBJECTIVE: float(trial.config["x"])})
+        found.append(proposals(driver))
+    assert found[0][:10] == found[1][:10]  # both random as long as the model has too little
+    assert found[0] != found[1]
+    late = [[configuration["x"] for configuration in run[15:]] for run in found]
+    assert sum(late[1]) < sum(late[0])
+
+
+@pytest.mark.parametrize("pruner", ["none", "asha", "median"])
+def test_a_given_list_is_proposed_in_its_order_and_nothing_else(make: Make, pruner: str) -> None:
+    configurations = tuple({"x": index / 10, "rate": 0.5, "depth": 1, "kind": "b"} for index in range(8))
+    spec = spec_of(SPACE, "fixed", **budget(20), configurations=configurations, pruner=Strategy(name=pruner))
+    driver = make(spec)
+    while (trial := driver.start()) is not None:
+        driver.report(trial, 1, 0.5)
+    assert proposals(driver) == list(configurations)
+
+
+def test_a_grid_is_proposed_in_cores_order(make: Make) -> None:
+    space = SearchSpace({"depth": stepped(1, 4, 1, integer=True), "kind": Categorical(choices=("a", "b"))})
+    spec = spec_of(space, "grid", **budget(6))
+    driver = make(spec)
+    driver.start_all()
+    assert proposals(driver) == listed_configurations(spec)
+
+
+def test_a_space_of_constants_can_be_run(make: Make) -> None:
+    space = SearchSpace({"kind": Categorical(choices=("a",))})
+    for pruner in ("none", "asha", "median"):
+        driver = make(spec_of(space, **budget(1), pruner=Strategy(name=pruner)))
+        assert len(driver.start_all()) == 1
+        assert proposals(driver) == [{"kind": "a"}]
+
+
+def test_scripted_stops_come_at_their_epoch_and_are_logged(make: Make) -> None:
+    configurations = tuple({"x": index / 10, "rate": 0.5, "depth": 1, "kind": "b"} for index in range(3))
+    stops = {configuration_digest(configurations[1]): 2, configuration_digest(configurations[2]): 3}
+    spec = spec_of(SPACE, "fixed", **budget(3), configurations=configurations, stops=stops, pruner=Strategy(name="scripted"))
+    driver = make(spec)
+    first, second, third = driver.start_all()
+    assert [driver.report(first, epoch, 9.0) for epoch in (1, 2, 3)] == ["CONTINUE"] * 3
+    assert [driver.report(second, epoch, 0.0) for epoch in (1, 2)] == ["CONTINUE", "STOP"]
+    assert [driver.report(third, epoch, 0.0) for epoch in (1, 2, 3)] == ["CONTINUE"] * 3  # 3 is the last epoch
+    assert [(event.trial, event.epoch) for event in driver.events(schema.StopDecided)] == [("t00001", 2)]
+
+
+@pytest.mark.parametrize("mode", ["min", "max"])
+def test_asha_compares_at_its_rungs_and_never_stops_after_the_last_epoch(make: Make, mode: str) -> None:
+    experiment = {"pruner": Strategy(name="asha", options={"first_rung_epochs": 1, "reduction_factor": 3})}
+    spec = spec_of(SPACE, **budget(4, epochs=9), **experiment, objective=Objective(metric="loss", mode=mode))  # type: ignore[arg-type]
+    sign = 1.0 if mode == "min" else -1.0
+    driver = make(spec)
+    good, worse, worst, late = driver.start_all()
+    assert driver.report(good, 1, sign * 0.1) == "CONTINUE"  # the first at a rung always goes on
+    assert driver.report(worse, 1, sign * 0.2) == "STOP"
+    assert driver.report(worst, 1, sign * 0.3) == "STOP"
+    assert [driver.report(good, epoch, sign * 0.1) for epoch in range(2, 10)] == ["CONTINUE"] * 8
+    assert driver.report(late, 1, sign * 0.05) == "CONTINUE"
+    assert driver.report(late, 2, sign * 9.0) == "CONTINUE"  # no rung
+    assert driver.report(late, 9, sign * 9.0) == "CONTINUE"  # a rung, but all its epochs are done
+
+
+@pytest.mark.parametrize("mode", ["min", "max"])
+def test_median_waits_for_the_first_epoch_and_for_enough_trials(make: Make, mode: str) -> None:
+    options = {"first_epoch": 2, "min_trials": 3}
+    objective = Objective(metric="loss", mode=mode)  # type: ignore[arg-type]
+    driver = make(spec_of(SPACE, **budget(5, epochs=5), pruner=Strategy(name="median", options=options), objective=objective))
+    sign = 1.0 if mode == "min" else -1.0
+    trials = driver.start_all()
+    assert [driver.report(trial, 1, sign * index) for index, trial in enumerate(trials)] == ["CONTINUE"] * 5
+    assert [driver.report(trial, 2, sign * index) for index, trial in enumerate(trials)] == ["CONTINUE"] * 3 + ["STOP"] * 2
+
+
+def test_a_killed_trial_is_tried_again_and_costs_no_proposal(make: Make) -> None:
+    driver = make(spec_of(SPACE, **budget(2), failures=Failures(retries=1)))
+    first, second = driver.start_all()
+    driver.die(first, -9)
+    driver.die(second, 1)  # an exit code of its own is the workload's fault
+    again = driver.start()
+    assert again.config == first.config
+    assert driver.start() is None
+    driver.die(again, -9)  # no retry is left
+    assert driver.start() is None
+    submitted = [(event.trial, event.attempt, event.framework_id) for event in driver.events(schema.TrialSubmitted)]
+    assert submitted == [("t00000", 1, "0"), ("t00001", 1, "1"), ("t00000", 2, "2")]
+    died = [(event.trial, event.attempt, event.exit_code) for event in driver.events(schema.WorkerDied)]
+    assert died == [("t00000", 1, -9), ("t00001", 1, 1), ("t00000", 2, -9)]
+    assert next(iter(driver.events(schema.WorkerDied))).cause.endswith("was ended by SIGKILL")
+
+
+def test_a_trial_that_was_over_a_limit_or_stopped_is_not_tried_again(make: Make) -> None:
+    configuration = {"x": 0.1, "rate": 0.5, "depth": 1, "kind": "b"}
+    spec = spec_of(
+        SPACE,
+        "fixed",
+        **budget(2),
+        configurations=(configuration, configuration),
+        failures=Failures(retries=1),
+        pruner=Strategy(name="scripted"),
+        stops={configuration_digest(configuration): 1},
+    )
+    driver = make(spec)
+    limited, stopped = driver.start_all()
+    note_kill(driver.context.run_dir, "t00000", 1, "timed out")
+    driver.die(limited, -9)
+    assert driver.report(stopped, 1, 0.0) == "STOP"
+    driver.die(stopped, -9)
+    assert driver.start() is None
+
+
+def test_nothing_is_proposed_once_the_budget_of_epochs_or_time_is_used(make: Make) -> None:
+    from tuneoff.trial.locks import Tickets
+
+    for limits, file, taken in (({"epochs_total": 2}, "epoch_tickets", 2), ({"wall_clock_seconds": 1e-6}, "tickets", 1)):
+        driver = make(spec_of(SPACE, **budget(9, **limits)))
+        assert driver.start() is not None
+        tickets = Tickets(driver.context.run_dir / file, None)
+        tickets.limit = 9
+        for _ in range(taken):
+            tickets.take()
+        assert driver.start() is None
+        tickets.close()
