@@ -16,7 +16,7 @@ from tuneoff.experiment.identity import configuration_digest
 from tuneoff.experiment.spec import Budget, Failures, Strategy
 from tuneoff.matrix.listener import LiveRun
 
-SLEEP = {"seconds_per_epoch": 0.25}
+SLEEP = {"epoch_seconds": 0.25}
 
 
 class AdapterContract:
@@ -29,29 +29,34 @@ class AdapterContract:
     # --- runs, made once ---
 
     @pytest.fixture(scope="class")
-    def honest(self, tmp_path_factory: pytest.TempPathFactory) -> Made:
-        return make(self.adapter, experiment("surrogate", **fixed(8)), tmp_path_factory.mktemp("honest"))
+    @classmethod
+    def honest(cls, tmp_path_factory: pytest.TempPathFactory) -> Made:
+        return make(cls.adapter, experiment("surrogate", **fixed(8)), tmp_path_factory.mktemp("honest"))
 
     @pytest.fixture(scope="class")
-    def scripted(self, tmp_path_factory: pytest.TempPathFactory) -> Made:
+    @classmethod
+    def scripted(cls, tmp_path_factory: pytest.TempPathFactory) -> Made:
         changes = fixed(6)
         stops = {configuration_digest(changes["configurations"][index]): epoch for index, epoch in ((1, 1), (4, 3))}
         spec = experiment(
             "sleep", SLEEP, **changes, pruner=Strategy(name="scripted"), stops=stops, budget=Budget(trials=6, epochs_per_trial=6)
         )
-        return make(self.adapter, spec, tmp_path_factory.mktemp("scripted"))
+        return make(cls.adapter, spec, tmp_path_factory.mktemp("scripted"))
 
     @pytest.fixture(scope="class")
-    def faulty(self, tmp_path_factory: pytest.TempPathFactory) -> Made:
-        return make(self.adapter, faulty_experiment(self.allocation_mb), tmp_path_factory.mktemp("faulty"))
+    @classmethod
+    def faulty(cls, tmp_path_factory: pytest.TempPathFactory) -> Made:
+        return make(cls.adapter, faulty_experiment(cls.allocation_mb), tmp_path_factory.mktemp("faulty"))
 
     @pytest.fixture(scope="class")
-    def killed(self, tmp_path_factory: pytest.TempPathFactory) -> Made:
+    @classmethod
+    def killed(cls, tmp_path_factory: pytest.TempPathFactory) -> Made:
         spec = experiment("sleep", SLEEP, **fixed(5), failures=Failures(retries=1), budget=Budget(trials=5, epochs_per_trial=5))
-        return make(self.adapter, spec, tmp_path_factory.mktemp("killed"), act=kill_one_trial)
+        return make(cls.adapter, spec, tmp_path_factory.mktemp("killed"), act=kill_one_trial)
 
     @pytest.fixture(scope="class")
-    def interrupted(self, tmp_path_factory: pytest.TempPathFactory) -> tuple[Made, float]:
+    @classmethod
+    def interrupted(cls, tmp_path_factory: pytest.TempPathFactory) -> tuple[Made, float]:
         interrupt, moment = threading.Event(), [0.0]
 
         def act(live: LiveRun, folder: Path) -> bool:
@@ -61,7 +66,7 @@ class AdapterContract:
             return interrupt.is_set()
 
         spec = experiment("sleep", SLEEP, **fixed(20), budget=Budget(trials=20, epochs_per_trial=4))
-        made = make(self.adapter, spec, tmp_path_factory.mktemp("interrupted"), act=act, interrupt=interrupt)
+        made = make(cls.adapter, spec, tmp_path_factory.mktemp("interrupted"), act=act, interrupt=interrupt)
         return made, time.monotonic() - moment[0]
 
     # --- the honest run ---

@@ -35,9 +35,9 @@ from tuneoff.supervisor.run import supervise
 
 SPACE = SearchSpace(
     {
-        "x": Float(low=1e-3, high=1.0, log=True),
-        "width": IntegerLog(low=4, high=64),
-        "depth": stepped(1, 4, 1, integer=True),
+        "learning_rate": Float(low=1e-4, high=1.0, log=True),
+        "hidden_width": IntegerLog(low=4, high=64),
+        "dropout": stepped(0.0, 0.5, 0.1, integer=False),
     }
 )
 
