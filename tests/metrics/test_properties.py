@@ -111,9 +111,12 @@ def test_busy_overhead_and_idle_time_are_the_slot_time(example: tuple[Log, RunSp
 @settings(max_examples=60, deadline=None)
 def test_the_stages_of_overhead_sum_to_the_overhead_of_the_slots(example: tuple[Log, RunSpec]) -> None:
     run = derived(example)
-    times = slot_times(run, (-(10**13), 10**13))
-    if not any(time.overlapped_ns for time in times):
-        assert sum(slot_stages_ns(run).values()) == sum(time.overhead_ns for time in times)
+    for window in ((-(10**13), 10**13), trial_window(run) or (0, 0)):
+        times, stages = slot_times(run, window), slot_stages_ns(run, window)
+        if not any(time.overlapped_ns for time in times):
+            vacant = stages.pop("vacant")
+            assert sum(stages.values()) == sum(time.overhead_ns for time in times)
+            assert 0 <= vacant <= sum(time.idle_ns for time in times)
 
 
 @given(runs())

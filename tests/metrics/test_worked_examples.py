@@ -74,7 +74,8 @@ EXPECTED_B: dict[str, float | None] = {
     "slots.overhead_share": 15.38,
     "slots.utilization": 67.57,
     "slots.greatest_overlap": 2,
-    "overhead.per_trial": 4_000,
+    "overhead.per_trial": 14_000 / 3,  # the 12 slot-s of overhead, and 2 between a process's exit and the next start
+    "overhead.vacant": 2_000 / 3,
     "overhead.process_start": 4_500 / 3,
     "overhead.dispatch": 3_500 / 3,
     "overhead.between": 0,

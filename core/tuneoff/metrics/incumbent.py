@@ -109,7 +109,7 @@ def quality_metrics(run: RunRecord) -> dict[str, MetricValue]:
     values["quality.test"] = _score(test, same) if test is not None and same else missing(objective.metric, reason)
     sign = 1 if objective.mode == "max" else -1
     values["quality.optimism"] = (
-        known(sign * (validation - test), objective.metric, n_samples=1)
+        known(sign * (validation - test) + 0.0, objective.metric, n_samples=1)
         if validation is not None and test is not None and is_finite(test)
         else missing(objective.metric, reason if validation is not None else no_trial)
     )

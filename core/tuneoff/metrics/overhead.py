@@ -5,8 +5,8 @@ from __future__ import annotations
 import statistics
 from collections import defaultdict
 
-from tuneoff.metrics.segments import busy_ns, length, on_slots, presences, union, waits
-from tuneoff.metrics.slots import slot_times, trial_window
+from tuneoff.metrics.segments import Interval, busy_ns, length, on_slots, presences, union, waits
+from tuneoff.metrics.slots import trial_window
 from tuneoff.metrics.values import MetricValue, known, milliseconds, missing
 from tuneoff.records.model import AttemptRecord, RunRecord, TrialRecord
 
@@ -17,33 +17,43 @@ SLOT_STAGES = {
     "dispatch": "the trial is submitted, its process is there and waits for it",
     "report": "the trial waits inside `report`",
     "exit": "from the trial's end until its process is gone, where that was seen",
+    "vacant": "no process is seen on the slot, though a trial is still to come on it (dispatch, unseen exits)",
 }
 
 
-def slot_stages_ns(run: RunRecord) -> dict[str, int]:
-    """Return the overhead on the slots by stage, in ns summed over the run.
+def slot_stages_ns(run: RunRecord, window: Interval) -> dict[str, int]:
+    """Return what kept the slots from being busy while trials were still to come on them, by stage, in ns.
 
-    The stages are disjoint pieces of the same intervals that `slot_times` counts as overhead, told apart by the events
-    inside them, so they leave no residual but where attempts overlap on a slot.
+    All but `vacant` are disjoint pieces of what `slot_times` counts as overhead, told apart by the events inside them.
+    `vacant` is idle time of the slot, from the window's start to the start of the slot's last attempt: with it, a
+    framework that starts a process per trial and one whose workers live long are measured alike. Stages and busy time
+    are all of a slot's time up to its last trial; nothing is left over but where attempts overlap on a slot.
     """
     slots = on_slots(run)
     around = presences(slots)
     totals = dict.fromkeys(SLOT_STAGES, 0)
     for slot, items in slots.items():
+        if not items:
+            continue
         taken = union((item.started_ns, item.ended_ns) for item in items)
-        free_before = {item.started_ns: item for item in items}
-        for start, end in union(around.get(slot, ())):
-            following = free_before.get(end)
-            pieces = _pieces(start, end, following.attempt if following is not None else None)
-            for stage, begin, finish in pieces:
-                totals[stage] += finish - begin - length(taken, (begin, finish))
+        by_start = {item.started_ns: item.attempt for item in items}
+        told = window[0]  # up to here
+        for start, end in sorted(around.get(slot, ())):
+            for stage, begin, finish in _pieces(max(start, told), end, by_start.get(end)):
+                piece = max(begin, window[0]), min(finish, window[1])
+                if piece[0] < piece[1]:
+                    totals[stage] += piece[1] - piece[0] - length(taken, piece)
+            told = max(told, end)
         for item in items:
-            totals["report"] += sum(finish - begin for begin, finish in waits(item.attempt))
+            totals["report"] += length(list(waits(item.attempt)), window)
+        before_last = window[0], max(window[0], min(items[-1].started_ns, window[1]))
+        present = union([*around.get(slot, ()), *taken])
+        totals["vacant"] += before_last[1] - before_last[0] - length(present, before_last)
     return totals
 
 
 def _pieces(start: int, end: int, attempt: AttemptRecord | None) -> list[tuple[str, int, int]]:
-    """Split a process's time before an attempt (None: after its last) into stages."""
+    """Split a process's time before an attempt (None: after its last) into stages; none is left where `end <= start`."""
     if attempt is None:
         return [("exit", start, end)]
     ready = attempt.imported_ns if attempt.imported_ns is not None else start
@@ -64,16 +74,14 @@ def delivery_ns(run: RunRecord) -> list[int]:
 
 
 def overhead_metrics(run: RunRecord) -> dict[str, MetricValue]:
-    """Return overhead per trial (ms of slot time over the trial span), by stage, and the framework's own timed stages."""
+    """Return overhead per trial (ms of slot time in the trial span), by stage, and the framework's own timed stages."""
     used = sum(trial.used_ticket for trial in run.trials)
     values: dict[str, MetricValue] = {}
     window = trial_window(run)
-    total = sum(time.overhead_ns for time in slot_times(run, window)) if window is not None else None
-    per_trial = round(total / used) if total is not None and used else None
-    values["overhead.per_trial"] = milliseconds(per_trial, NO_TRIAL, n_samples=used)
-    for stage, nanoseconds in slot_stages_ns(run).items():
-        each = round(nanoseconds / used) if used else None
-        values[f"overhead.{stage}"] = milliseconds(each, NO_TRIAL, n_samples=used)
+    stages = slot_stages_ns(run, window) if window is not None else dict.fromkeys(SLOT_STAGES, 0)
+    for name, total in {"per_trial": sum(stages.values()), **stages}.items():
+        each = total / used / 1e6 if used else None
+        values[f"overhead.{name}"] = known(each, "ms", n_samples=used) if each is not None else missing("ms", NO_TRIAL)
     delivered = delivery_ns(run)
     median = round(statistics.median(delivered)) if delivered else None
     values["overhead.submission_to_start"] = milliseconds(median, NO_TRIAL, n_samples=len(delivered))
