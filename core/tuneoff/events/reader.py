@@ -118,7 +118,7 @@ def read_file(path: Path, statistics: Statistics) -> Iterator[tuple[Process, Eve
     for chunk in _chunks(path, statistics):
         if process is None:
             process = read_header(chunk[: chunk.index(b"\n")], str(path))
-        for event in _decode(chunk, str(path), line):
+        for event in decode_lines(chunk, str(path), line):
             if event.seq != expected:
                 statistics.gaps.append(SequenceGap(file=path.name, line=line, expected=expected, found=event.seq))
                 expected = event.seq
@@ -145,13 +145,13 @@ def read_header(line: bytes, name: str) -> Process:
             f"{name}: event schema version {header.version} is not readable, this tuneoff reads version {SCHEMA_VERSION}; "
             "use the tuneoff that wrote it"
         )
-    event = _decode(line + b"\n", name, 1)[0]
+    event = decode_lines(line + b"\n", name, 1)[0]
     if not isinstance(event, Process):
         raise ResultsError(f"{name}: line 1 must be a process event, but its type is {header.type!r}")
     return event
 
 
-def _decode(chunk: bytes, name: str, first_line: int) -> list[Event]:
+def decode_lines(chunk: bytes, name: str, first_line: int) -> list[Event]:
     """Decode whole lines; on an error, find the line and name it."""
     try:
         return _decoder.decode_lines(chunk)

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from tuneoff.clock import boot_id
 from tuneoff.errors import ResultsError
-from tuneoff.events.reader import SUFFIX, _decode, read_header
+from tuneoff.events.reader import SUFFIX, decode_lines, read_header
 from tuneoff.events.schema import Event, Process
 
 QUIET_POLLS = 20  # after so many polls without news, a file whose process is gone is read once more and left alone
@@ -96,12 +96,12 @@ class Tail:
         lines = data.splitlines(keepends=True)
         followed.lines += len(lines)
         try:
-            return _decode(data, followed.path, first)
+            return decode_lines(data, followed.path, first)
         except ResultsError:
             events: list[Event] = []
             for number, line in enumerate(lines, first):
                 try:
-                    events.extend(_decode(line, followed.path, number))
+                    events.extend(decode_lines(line, followed.path, number))
                 except ResultsError as error:
                     self.problems.append(str(error))
             return events
