@@ -56,8 +56,8 @@ def example_of(kind: Kind | None, options: Mapping[str, Any] | None = None, skip
     Raises:
         ExperimentError: the options let no such configuration occur.
     """
-    for index in range(1, 100_000):
-        configuration = {"learning_rate": index / 100_000}
+    for index in range(1, 20_000):
+        configuration = {"learning_rate": index / 20_000}
         if fault_of(configuration, options) == kind:
             if skip == 0:
                 return configuration

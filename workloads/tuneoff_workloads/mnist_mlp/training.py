@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from typing import NamedTuple
 
 import torch
@@ -20,6 +22,7 @@ from tuneoff_workloads.mnist_mlp.specification import Hyperparameters
 from tuneoff_workloads.mnist_mlp.state import restore, to_state
 
 EVALUATION_BATCH = 1024  # larger ones leave the cache
+_SMALLEST_NORMAL, _TWO = sys.float_info.min, 2.0  # two names, so that the quotient is computed when it is asked for
 
 
 class _Evaluation(NamedTuple):
@@ -30,12 +33,20 @@ class _Evaluation(NamedTuple):
 def limit_threads(threads: int) -> None:
     """Limit torch's compute threads in this process and in the calling thread."""
     torch.set_num_threads(threads)
-    flush_denormals()
 
 
-def flush_denormals() -> None:
-    """Take denormal numbers for 0 in the calling thread: the time of a step must not depend on the learning rate."""
+@contextmanager
+def flushed_denormals() -> Iterator[None]:
+    """Take denormal numbers for 0 meanwhile: the time of a step must not depend on the learning rate.
+
+    It is a mode of the calling thread's processor, which other code in the process (a framework's sampler) must not inherit.
+    """
+    before = _SMALLEST_NORMAL / _TWO == 0.0
     torch.set_flush_denormal(True)
+    try:
+        yield
+    finally:
+        torch.set_flush_denormal(before)
 
 
 def choose_device(device: Device) -> torch.device:
@@ -63,7 +74,6 @@ class Training:
             DataError: a cached data file is missing, truncated or corrupted.
             ExperimentError: the device does not exist.
         """
-        flush_denormals()
         self.device = choose_device(options.device)
         self._dataset = options.dataset
         self._data = load_training_data(options, seeds.split, self.device)
@@ -85,10 +95,10 @@ class Training:
         self._images = torch.empty(self._batch_size, pixels, device=self.device)
         self._make_epoch_buffers(count, len(options.dataset.classes))
 
+    @flushed_denormals()
     @torch.inference_mode()
     def train_epoch(self) -> Mapping[str, float]:
         """Train once on every image of the training split, in a new random order."""
-        flush_denormals()
         pool, size, classes = self._data.pool, self._batch_size, len(self._dataset.classes)
         permutation = torch.randperm(len(self._data.train_indices), generator=self._order).to(self.device)
         indices = self._data.train_indices.index_select(0, permutation)
@@ -180,9 +190,9 @@ class Training:
         """Return (raw - mean) / deviation as float32 in `out`."""
         return torch.add(self._shift, out.copy_(raw), alpha=self._scale, out=out)
 
+    @flushed_denormals()
     @torch.inference_mode()
     def _evaluate(self, data: LabelledImages) -> _Evaluation:
-        flush_denormals()
         classes = len(self._dataset.classes)
         size = min(EVALUATION_BATCH, len(data))
         buffer = torch.empty(size, self._dataset.pixels, device=self.device)

@@ -1,0 +1,161 @@
+"""The workload `faulty`: each fault is what its name says, decided by the configuration alone."""
+
+from __future__ import annotations
+
+import math
+import resource
+import signal
+import subprocess
+import sys
+from collections import Counter
+from typing import Any
+
+import pytest
+
+from tuneoff.errors import ExperimentError
+from tuneoff.workload import TrialSeeds
+from tuneoff_workloads.faulty import KINDS, Faulty, Kind, PlantedFaultError, example_of, fault_of
+from tuneoff_workloads.surrogate import Surrogate, surrogate_loss
+
+SEEDS = TrialSeeds(split=1, trial=2)
+CONFIGURATIONS = [{"learning_rate": index / 10_000} for index in range(1, 2001)]
+
+
+def loaded(kind: Kind | None, **options: Any) -> Faulty:
+    workload = Faulty(options)
+    workload.load(example_of(kind, options), SEEDS)
+    return workload
+
+
+def test_the_stated_fraction_is_faulty_and_all_kinds_occur() -> None:
+    faults = Counter(fault_of(configuration) for configuration in CONFIGURATIONS)
+    assert 1 - faults[None] / 2000 == pytest.approx(0.3, abs=0.04)
+    assert set(faults) == {None, *KINDS}
+    assert min(faults[kind] for kind in KINDS) > 40
+
+
+def test_the_fault_depends_on_the_configuration_alone() -> None:
+    configuration = {"learning_rate": 0.01, "dropout": 0.1}
+    turned = dict(reversed(configuration.items()))
+    for options in ({}, {"rate": 1.0}, {"rate": 1.0, "kinds": ["nan", "raise"]}):
+        assert fault_of(configuration, options) == fault_of(turned, options)
+    assert {fault_of(configuration, {"rate": 1.0, "kinds": ["nan"]}) for configuration in CONFIGURATIONS} == {"nan"}
+    assert {fault_of(configuration, {"rate": 0.0}) for configuration in CONFIGURATIONS} == {None}
+
+
+@pytest.mark.parametrize("kind", [None, *KINDS])
+def test_an_example_meets_its_fault(kind: Kind | None) -> None:
+    first, second = example_of(kind), example_of(kind, skip=1)
+    assert first != second
+    assert fault_of(first) == fault_of(second) == kind
+
+
+def test_there_is_no_example_of_a_kind_that_is_left_out() -> None:
+    with pytest.raises(ExperimentError, match="no configuration"):
+        example_of("hang", {"kinds": ["nan"]})
+
+
+def test_a_sound_configuration_behaves_as_the_surrogate() -> None:
+    workload = loaded(None)
+    workload.train_epoch(1)
+    assert workload.validate()["validation_loss"] == surrogate_loss(example_of(None), 1)
+    assert workload.metrics == Surrogate.metrics
+
+
+def test_raise_raises_at_its_epoch_and_not_before() -> None:
+    workload = loaded("raise", at_epoch=2)
+    workload.train_epoch(1)
+    workload.validate()
+    with pytest.raises(PlantedFaultError, match="epoch 2"):
+        workload.train_epoch(2)
+
+
+@pytest.mark.parametrize(("kind", "is_planted"), [("nan", math.isnan), ("inf", math.isinf)])
+def test_metrics_become_nan_or_inf_from_the_epoch_on(kind: Kind, is_planted: Any) -> None:
+    workload = loaded(kind, at_epoch=2)
+    workload.train_epoch(1)
+    assert all(math.isfinite(value) for value in workload.validate().values())
+    for epoch in (2, 3):
+        workload.train_epoch(epoch)
+        assert all(is_planted(value) for value in workload.validate().values())
+        assert set(workload.validate()) == set(Faulty.metrics)
+
+
+def test_no_report_leaves_the_metrics_out() -> None:
+    workload = loaded("no_report")
+    workload.train_epoch(1)
+    assert workload.validate() == {}
+
+
+SCRIPT = """
+import resource, sys
+from tuneoff.workload import TrialSeeds
+from tuneoff_workloads.faulty import Faulty, example_of
+if sys.argv[1] == "out_of_memory":
+    resource.setrlimit(resource.RLIMIT_AS, (800_000_000, 800_000_000))
+workload = Faulty({})
+workload.load(example_of(sys.argv[1]), TrialSeeds(split=1, trial=2))
+print("ready", flush=True)
+workload.train_epoch(1)
+print("survived", flush=True)
+"""
+
+
+def start_faulty_process(kind: Kind) -> subprocess.Popen[str]:
+    return subprocess.Popen([sys.executable, "-c", SCRIPT, kind], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+
+@pytest.mark.parametrize(
+    ("kind", "exit_code", "message"),
+    [("exit_code", 3, ""), ("sigkill", -signal.SIGKILL, ""), ("out_of_memory", 1, "MemoryError"), ("raise", 1, "planted fault")],
+)
+def test_a_process_ends_as_its_fault_says(kind: Kind, exit_code: int, message: str) -> None:
+    process = start_faulty_process(kind)
+    out, err = process.communicate(timeout=60)
+    assert process.returncode == exit_code
+    assert out == "ready\n"
+    assert message in err
+
+
+def test_hang_hangs_until_it_is_ended() -> None:
+    process = start_faulty_process("hang")
+    try:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "ready\n"
+        with pytest.raises(subprocess.TimeoutExpired):
+            process.wait(timeout=0.5)
+    finally:
+        process.terminate()
+        assert process.wait(timeout=60) == -signal.SIGTERM
+        process.communicate()
+
+
+def test_memory_without_a_limit_is_touched_kept_and_then_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    held: list[float] = []
+    monkeypatch.setattr("tuneoff_workloads.faulty.time.sleep", held.append)
+    workload = loaded("out_of_memory", allocate_mb=40, hold_seconds=2.5)
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    with pytest.raises(MemoryError, match="allocated 40 MB in 3 pieces"):
+        workload.train_epoch(1)
+    assert held == [2.5]
+    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss >= before
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"kind": "nan"},
+        {"kinds": []},
+        {"kinds": "nan"},
+        {"kinds": ["explode"]},
+        {"rate": 1.5},
+        {"at_epoch": 0},
+        {"allocate_mb": -1},
+        {"noise": -1},
+    ],
+    ids=str,
+)
+def test_wrong_options_are_refused_in_one_line(options: dict[str, Any]) -> None:
+    with pytest.raises(ExperimentError) as error:
+        Faulty(options)
+    assert "\n" not in str(error.value)

@@ -1,0 +1,54 @@
+"""Real MNIST, where TUNEOFF_DATA_DIR holds its files."""
+
+from __future__ import annotations
+
+import os
+import time
+
+import pytest
+
+from tuneoff.workload import TrialSeeds
+from tuneoff_workloads.mnist_mlp import MnistMlp
+from tuneoff_workloads.mnist_mlp.data.catalog import MNIST
+from tuneoff_workloads.mnist_mlp.data.sources import data_folder
+
+pytestmark = pytest.mark.skipif(not os.environ.get("TUNEOFF_DATA_DIR"), reason="TUNEOFF_DATA_DIR is not set")
+SEEDS = TrialSeeds(split=1, trial=2)
+
+
+@pytest.fixture(scope="module")
+def mnist() -> MnistMlp:
+    if data_folder(MNIST) is None:
+        pytest.skip("TUNEOFF_DATA_DIR has no MNIST files")
+    workload = MnistMlp({"dataset": "mnist"})
+    workload.prepare()
+    workload.limit_threads(1)
+    return workload
+
+
+def test_two_epochs_reach_95_percent_on_the_test_images(mnist: MnistMlp) -> None:
+    mnist.load({"learning_rate": 1e-3, "batch_size": 128}, SEEDS)
+    for epoch in (1, 2):
+        mnist.train_epoch(epoch)
+    assert mnist.validate()["validation_accuracy"] > 0.95
+    scores = mnist.test()
+    assert scores.values["test_accuracy"] > 0.95
+    assert sum(map(sum, scores.details["confusion_matrix"])) == 10_000
+
+
+def test_the_second_load_in_a_process_takes_a_few_milliseconds(mnist: MnistMlp) -> None:
+    mnist.load({}, SEEDS)
+    durations = []
+    for _ in range(5):
+        start = time.perf_counter()
+        MnistMlp({"dataset": "mnist"}).load({}, SEEDS)
+        durations.append(time.perf_counter() - start)
+    assert min(durations) < 0.01
+
+
+def test_the_normalisation_is_that_of_the_55_000_training_images(mnist: MnistMlp) -> None:
+    mnist.load({}, SEEDS)
+    data = mnist._training._data  # type: ignore[union-attr]
+    assert len(data.train_indices) == 55_000
+    assert data.mean / 255 == pytest.approx(0.1307, abs=5e-4)
+    assert data.deviation / 255 == pytest.approx(0.3081, abs=5e-4)
