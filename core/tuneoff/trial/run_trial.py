@@ -6,7 +6,6 @@ import enum
 import functools
 import logging
 import os
-import resource
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -20,6 +19,7 @@ from tuneoff.trial.checkpoint import checkpoint_path, write_checkpoint
 from tuneoff.trial.context import TrialContext
 from tuneoff.trial.limits import join_cgroup
 from tuneoff.trial.locks import Slots, Tickets
+from tuneoff.trial.usage import peak_rss_bytes
 from tuneoff.workload import Workload
 
 log = logging.getLogger(__name__)
@@ -267,7 +267,7 @@ class _Attempt:
             state=state,
             epochs=self.epochs,
             cpu_ns=time.process_time_ns() - cpu_started_ns,
-            peak_rss_bytes=resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024,
+            peak_rss_bytes=peak_rss_bytes(),
             **extra,
         )
 
