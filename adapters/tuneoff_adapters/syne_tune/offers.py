@@ -71,7 +71,12 @@ CAPABILITIES = Capabilities(
             install="huggingface_hub",
             note="huggingface_hub is only imported, never called",
         ),
-        "gp": Offer(implementation=f"{_BASELINES}.BOTorch", needs=("torch", "botorch"), install="tuneoff[syne-tune-gp]"),
+        "gp": Offer(
+            implementation=f"{_BASELINES}.BOTorch",
+            needs=("torch", "botorch"),
+            install="tuneoff[syne-tune-gp]",
+            note="random for its first 3 trials; the tuner itself fits the model, while it looks at no trial",
+        ),
         "cmaes": Offer(support=Support.NOT_BY_FRAMEWORK),
         "sobol": Offer(support=Support.NOT_BY_FRAMEWORK),
     },
