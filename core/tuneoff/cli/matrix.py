@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from tuneoff.matrix.plan import Plan
 
 FAILED, INTERRUPTED = 1, 130
+WIDTH = 120  # of a table that goes to a file
 
 
 def run_plan(plan: Plan, arguments: argparse.Namespace) -> int:
@@ -35,7 +36,8 @@ def run_plan(plan: Plan, arguments: argparse.Namespace) -> int:
 
     check_something_runs(plan)
     results = arguments.output or (folder_to_resume(plan) if arguments.resume else new_folder(plan))
-    with progress(sys.stderr) as listener:
+    skipped = [position for position, run in enumerate(plan.runs, 1) if run.skip_reason is not None]
+    with progress(sys.stderr, skipped) as listener:
         ends = execute(plan, results, listener=listener, resume=arguments.resume)
     code = exit_code(ends)
     for end in ends:
@@ -83,9 +85,10 @@ def ends_to_json(ends: Sequence[RunEnd]) -> list[dict[str, str | None]]:
 
 
 def table(plan: Plan, results: Path) -> str:
-    """Return the table of a results folder, as wide as the terminal."""
+    """Return the table of a results folder, as wide as the terminal, or as a file may be."""
     from tuneoff.records.store import read_runs
     from tuneoff.report.summary import summary_rows
     from tuneoff.report.table import render
 
-    return render(summary_rows(read_runs(results), plan.counted), width=shutil.get_terminal_size().columns)
+    width = shutil.get_terminal_size().columns if sys.stdout.isatty() else WIDTH
+    return render(summary_rows(read_runs(results), plan.counted), width=width)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from typing import TYPE_CHECKING, TextIO
 
 from tuneoff.matrix.listener import Listener, LiveRun
@@ -19,14 +19,17 @@ SHOW_EVERY_SECONDS = 0.2
 
 
 @contextlib.contextmanager
-def progress(stream: TextIO) -> Iterator[Listener]:
-    """Yield what shows progress on `stream`: live where it is a terminal, else line by line."""
+def progress(stream: TextIO, skipped: Collection[int] = ()) -> Iterator[Listener]:
+    """Yield what shows progress on `stream`: live where it is a terminal, else line by line.
+
+    `skipped`: positions (from 1) of runs that take no time.
+    """
     if not _is_terminal(stream):
-        yield PlainProgress(stream)
+        yield PlainProgress(stream, RunsLeft(skipped))
         return
     from rich.console import Console
 
-    live = LiveProgress(Console(file=stream))
+    live = LiveProgress(Console(file=stream), RunsLeft(skipped))
     try:
         yield live
     finally:
@@ -36,7 +39,8 @@ def progress(stream: TextIO) -> Iterator[Listener]:
 class RunsLeft:
     """Estimates the time left for the runs after the current one, from those that ran before it."""
 
-    def __init__(self) -> None:
+    def __init__(self, skipped: Collection[int] = ()) -> None:
+        self._skipped = frozenset(skipped)
         self._seconds: list[float] = []
 
     def add(self, seconds: float) -> None:
@@ -45,17 +49,17 @@ class RunsLeft:
 
     def seconds(self, position: int, total: int, current: float | None) -> float | None:
         """Return the seconds left in all; None until it can be told. `current`: seconds left of the current run."""
-        if current is None or not self._seconds:
-            return current if position == total else None
-        return current + sum(self._seconds) / len(self._seconds) * (total - position)
+        later = sum(place not in self._skipped for place in range(position + 1, total + 1))
+        if current is None or later == 0:
+            return current
+        return current + later * sum(self._seconds) / len(self._seconds) if self._seconds else None
 
 
 class PlainProgress:
     """Lines: a run starts, goes on (every ten seconds), ends."""
 
-    def __init__(self, stream: TextIO, clock: Callable[[], float] = time.monotonic) -> None:
-        self._stream, self._clock = stream, clock
-        self._left = RunsLeft()
+    def __init__(self, stream: TextIO, left: RunsLeft, clock: Callable[[], float] = time.monotonic) -> None:
+        self._stream, self._left, self._clock = stream, left, clock
         self._position, self._total, self._label, self._shown = 0, 0, "", 0.0
 
     def run_started(self, position: int, total: int, label: str, run_id: str) -> None:
@@ -67,7 +71,7 @@ class PlainProgress:
         if now - self._shown >= LINE_EVERY_SECONDS:
             self._shown = now
             left = self._left.seconds(self._position, self._total, live.seconds_left)
-            in_all = f"; {duration(left)} left in all" if left is not None and self._position < self._total else ""
+            in_all = f"; {duration(left)} left in all" if left not in (None, live.seconds_left) else ""
             self._write(self._position, self._total, self._label, f"{trials_text(live)}{in_all}")
 
     def run_ended(self, position: int, total: int, label: str, status: str, reason: str | None, seconds: float) -> None:
@@ -84,7 +88,7 @@ class PlainProgress:
 class LiveProgress:
     """Two bars that stay at the bottom (the matrix, the trials of its current run); runs that ended scroll above."""
 
-    def __init__(self, console: Console, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, console: Console, left: RunsLeft, clock: Callable[[], float] = time.monotonic) -> None:
         from rich.progress import BarColumn, Progress, TextColumn
 
         self._progress: Progress = Progress(
@@ -95,7 +99,7 @@ class LiveProgress:
             transient=True,
             refresh_per_second=5,
         )
-        self._clock, self._left, self._shown = clock, RunsLeft(), 0.0
+        self._clock, self._left, self._shown = clock, left, 0.0
         self._position, self._total = 0, 0
         self._runs: TaskID | None = None
         self._trials: TaskID | None = None
@@ -142,7 +146,7 @@ class LiveProgress:
 def trials_text(live: LiveRun) -> str:
     """Return where a run stands: trials, incumbent, rate, time left."""
     parts = [f"{live.ended}/{live.trials} trials"]
-    kinds = {"pruned": live.pruned, "failed": live.failed, "cancelled": live.cancelled}
+    kinds = {"running": live.running, "pruned": live.pruned, "failed": live.failed, "cancelled": live.cancelled}
     parts += [f"{count} {name}" for name, count in kinds.items() if count]
     if live.incumbent is not None:
         parts.append(f"best {live.incumbent:.5g}")

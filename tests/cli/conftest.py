@@ -1,0 +1,43 @@
+"""Fixtures of the command line's tests."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from command_line import LEAST, Answer, Call, File, forbid_runs, register_fakes, write_file
+from tuneoff.cli.main import main
+
+
+@pytest.fixture
+def call(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Call:
+    """Return a function that runs a command in an empty folder and returns its answer."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("PYTHONPATH", "")  # a command may add the current folder
+
+    def run(*arguments: str | Path) -> Answer:
+        capsys.readouterr()
+        code = main([str(argument) for argument in arguments])
+        captured = capsys.readouterr()
+        return Answer(code, captured.out, captured.err)
+
+    return run
+
+
+@pytest.fixture
+def fakes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Make the fakes the only plugins, so that no framework can start, and no run of them either."""
+    register_fakes(monkeypatch)
+    forbid_runs(monkeypatch)
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> File:
+    """Return a function that writes an experiment file: a text, or the least experiment with keys replaced."""
+
+    def write(text: str | None = None, **replaced: Any) -> Path:
+        return write_file(tmp_path / "experiment.yaml", {**LEAST, **replaced} if text is None else text)
+
+    return write

@@ -1,0 +1,290 @@
+"""Each kind of bad input is one line (rule, value, way out) and a documented exit code, before any framework starts."""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import fake_plugins
+from command_line import Call, File, forbid_runs, write_file
+from tuneoff import errors
+from tuneoff.cli.main import EXIT_CODES
+from tuneoff.matrix.folder import PLAN
+
+
+def _space(**rate: Any) -> dict[str, Any]:
+    return {"search_space": {"rate": {"type": "float", "low": 0.1, "high": 1.0, **rate}}}
+
+
+@pytest.mark.parametrize(
+    ("content", "rule", "value", "way_out"),
+    [
+        ({"samplr": "random"}, "unknown key", "'samplr'", "did you mean 'sampler'"),
+        ({"budget": {"trials": "5"}}, "must be an integer", "'5'", "write it without quotes"),
+        ({"budget": {"trials": 0}}, "at least 1", "got 0", ""),
+        ({"budget": {"trials": 1, "wall_clock_seconds": 0}}, "greater than 0", "got 0", ""),
+        (_space(low=2.0), "low <= high", "low=2.0, high=1.0", ""),
+        (_space(low=0.0, log=True), "low > 0", "0.0", ""),
+        ({"seeds": []}, "must not be empty", "[]", ""),
+        ({"adapters": []}, "must not be empty", "[]", ""),
+        ({"matrix": {"budget.trials": []}}, "must", "[]", ""),
+        ({"seeds": [1, 1]}, "must differ", "[1, 1]", "remove"),
+        ({"adapters": ["plan"]}, "no adapter named", "'plan'", "did you mean 'plain'"),
+        ({"sampler": "rand"}, "no sampler named", "'rand'", "known: "),
+        ({"pruner": "ash"}, "no pruner named", "'ash'", "known: "),
+        ({"workload": "curv"}, "no workload named", "'curv'", "did you mean 'curve'"),
+        ({"workload": {"name": "curve", "options": {"nois": 1}}}, "no option", "'nois'", "it has: noise"),
+        ({"objective": {"metric": "lost"}}, "no metric named", "'lost'", "did you mean 'loss'"),
+        ({"workers": {"count": 0}}, "at least 1", "got 0", ""),
+    ],
+)
+def test_a_broken_rule_is_one_line(
+    call: Call, file: File, fakes: None, content: dict[str, Any], rule: str, value: str, way_out: str
+) -> None:
+    answer = call("compare", file(**content))
+    assert answer.code == 2
+    assert answer.line.startswith(f"tuneoff: {Path.cwd() / 'experiment.yaml'}: ")
+    for part in (rule, value, way_out):
+        assert part in answer.line
+    assert not Path("results").exists()
+
+
+@pytest.mark.parametrize(
+    ("text", "part"),
+    [
+        ("workload: curve\nworkload: curve\n", "'workload' is given twice"),
+        ("a: [1\n", "not YAML"),
+        ("", "is empty"),
+        ("- 1\n", "must be a mapping"),
+    ],
+)
+def test_a_file_that_is_no_experiment_is_one_line(call: Call, file: File, fakes: None, text: str, part: str) -> None:
+    answer = call("plan", file(text))
+    assert answer.code == 2
+    assert part in answer.line
+
+
+@pytest.mark.parametrize("command", ["plan", "compare", "doctor"])
+def test_a_file_that_cannot_be_read_is_one_line(call: Call, command: str) -> None:
+    answer = call(command, "nowhere.yaml")
+    assert answer.code == 2
+    assert "nowhere.yaml: the file cannot be read: No such file" in answer.line
+
+
+@pytest.mark.parametrize(
+    ("arguments", "part"),
+    [
+        (["compare"], "required: FILE; see: tuneoff compare --help"),
+        (["compere", "x"], "invalid choice: 'compere'"),
+        (["plan", "x", "--trials", "many"], "--trials: invalid int value: 'many'"),
+        (["plan", "x", "--trial", "1"], "unrecognized arguments: --trial 1"),
+        ([], "required: COMMAND"),
+        (["export", "--format", "xml"], "invalid choice: 'xml'"),
+    ],
+)
+def test_wrong_arguments_are_one_line(call: Call, arguments: list[str], part: str) -> None:
+    answer = call(*arguments)
+    assert answer.code == 2
+    assert part in answer.line
+
+
+@pytest.mark.parametrize(
+    ("arguments", "part"),
+    [
+        (["--trials", "0"], "budget.trials: must be at least 1, but got 0"),
+        (["--seeds", "-1"], "seeds.0: must be at least 0, but got -1"),
+        (["--adapter", "plane"], "no adapter named 'plane'; did you mean 'plain'?"),
+        (["--adapter", "plain,"], "names must not be empty"),
+        (["--adapter", "nowhere:Nothing"], "'nowhere:Nothing' is broken"),
+    ],
+)
+def test_a_bad_override_is_one_line(call: Call, file: File, fakes: None, arguments: list[str], part: str) -> None:
+    answer = call("compare", file(), *arguments)
+    assert answer.code in (2, 6)
+    assert part in answer.line
+
+
+@pytest.mark.parametrize(
+    ("adapter", "code", "part"),
+    [
+        ("missing", 3, "needs the nowhere-tune package; run: pip install 'tuneoff[nowhere]'"),
+        ("outdated", 3, "needs PyYAML >= 99.1, but "),
+        ("failing", 6, "adapter 'failing' fails to check a run: KeyError"),
+    ],
+)
+@pytest.mark.parametrize("command", ["compare", "run"])
+def test_an_adapter_that_cannot_run_is_one_line(
+    call: Call, file: File, fakes: None, command: str, adapter: str, code: int, part: str
+) -> None:
+    answer = call(command, file(), "--adapter", adapter)
+    assert answer.code == code
+    assert part in answer.line
+    assert not Path("results").exists()
+
+
+def test_a_combination_that_no_adapter_serves_is_one_line(call: Call, file: File, fakes: None) -> None:
+    answer = call("compare", file(sampler="tpe"))
+    assert answer.code == 2
+    assert "sampler 'tpe' is not offered by the framework" in answer.line
+
+
+def test_a_missing_module_of_the_workload_is_one_line(call: Call, file: File, fakes: None) -> None:
+    answer = call("compare", file(workload="heavy"))
+    assert answer.code == 3
+    assert "workload 'heavy' needs no_such_module; run: pip install" in answer.line
+
+
+def test_a_broken_plugin_is_one_line(call: Call, file: File, monkeypatch: pytest.MonkeyPatch) -> None:
+    fake_plugins.register(monkeypatch, fake_plugins.plugin("broken", "no_such_module:Adapter"))
+    answer = call("compare", file(adapters=["broken"]))
+    assert answer.code == 6
+    assert "adapter 'broken' is broken (fakes 1.0)" in answer.line
+
+
+# Data: the real workload, whose files are checked before any run starts.
+
+
+@pytest.fixture
+def mnist(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Return an experiment on real MNIST, whose data folder is empty."""
+    forbid_runs(monkeypatch)
+    (tmp_path / "data").mkdir()
+    monkeypatch.setenv("TUNEOFF_DATA_DIR", str(tmp_path / "data"))
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    content = {
+        "workload": {"name": "mnist_mlp", "options": {"dataset": "mnist"}},
+        "adapters": ["serial"],
+        "budget": {"trials": 1},
+        "warm_up": False,
+    }
+    return write_file(tmp_path / "experiment.yaml", content)
+
+
+@pytest.mark.parametrize(
+    ("content", "part"),
+    [
+        (b"\x1f\x8b\x08\x00truncated", "truncated or corrupted"),
+        (b"\x00\x00\x08\x03" + bytes(100), "dimensions must be"),
+        (b"\x00\x00", "header"),
+    ],
+)
+def test_a_broken_data_file_is_one_line(call: Call, mnist: Path, tmp_path: Path, content: bytes, part: str) -> None:
+    (tmp_path / "data" / "train-images-idx3-ubyte.gz").write_bytes(content)
+    answer = call("compare", mnist)
+    assert answer.code == 4
+    assert part in answer.line
+    assert "train-images-idx3-ubyte" in answer.line
+
+
+def test_a_missing_data_file_is_one_line(call: Call, mnist: Path, tmp_path: Path) -> None:
+    (tmp_path / "data" / "t10k-labels-idx1-ubyte").write_bytes(b"")
+    answer = call("compare", mnist)
+    assert answer.code == 4
+    assert "train-images-idx3-ubyte.gz of mnist is missing; put it there" in answer.line
+
+
+def test_a_data_folder_that_is_none_is_one_line(call: Call, mnist: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TUNEOFF_DATA_DIR", "/nowhere")
+    answer = call("compare", mnist)
+    assert answer.code == 4
+    assert "TUNEOFF_DATA_DIR must name a folder, but /nowhere is none" in answer.line
+
+
+# The results folder.
+
+
+def test_a_results_folder_that_cannot_be_made_is_one_line(call: Call, file: File, fakes: None) -> None:
+    Path("taken").write_text("")
+    answer = call("compare", file(), "--output", "taken/results")
+    assert answer.code == 5
+    assert "cannot be written: Not a directory; choose another --output" in answer.line
+
+
+def test_a_full_results_folder_is_one_line(call: Call, file: File, fakes: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(descriptor: int) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(os, "fsync", full)
+    answer = call("compare", file(), "--output", "results")
+    assert answer.code == 5
+    assert "No space left on device; free space or choose another --output" in answer.line
+
+
+def test_a_folder_with_something_else_in_it_is_one_line(call: Call, file: File, fakes: None, tmp_path: Path) -> None:
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "letter.txt").write_text("")
+    answer = call("compare", file(), "--output", "mine")
+    assert answer.code == 5
+    assert "is not empty" in answer.line
+
+
+@pytest.fixture
+def results(call: Call, file: File, fakes: None, tmp_path: Path) -> Path:
+    """Return a results folder with the plan of the least experiment."""
+    folder = tmp_path / "earlier"
+    folder.mkdir()
+    (folder / PLAN).write_text(call("plan", file(), "--json").out)
+    return folder
+
+
+def test_results_without_resume_are_not_touched(call: Call, file: File, results: Path) -> None:
+    answer = call("compare", file(), "--output", results)
+    assert answer.code == 5
+    assert "already holds results of this plan; add --resume" in answer.line
+
+
+def test_results_of_another_plan_are_not_touched(call: Call, file: File, results: Path) -> None:
+    answer = call("compare", file(), "--output", results, "--resume", "--trials", "6")
+    assert answer.code == 5
+    assert "holds the runs of another plan" in answer.line
+
+
+@pytest.mark.parametrize("command", ["status", "export"])
+def test_results_of_another_format_version_are_one_line(call: Call, results: Path, command: str) -> None:
+    plan = json.loads((results / PLAN).read_text())
+    (results / PLAN).write_text(json.dumps({**plan, "format_version": 99}))
+    answer = call(command, results)
+    assert answer.code == 5
+    assert "format_version 1, but got 99" in answer.line
+
+
+@pytest.mark.parametrize("command", ["status", "export", "compare"])
+@pytest.mark.parametrize(
+    ("content", "part"), [('{"format_version": 99}', "format version 99"), ('{"format_ver', "no run record")]
+)
+def test_a_run_of_another_version_or_a_damaged_one_is_one_line(
+    call: Call, file: File, results: Path, command: str, content: str, part: str
+) -> None:
+    folder = results / "runs" / "abc" / "abc-1"
+    folder.mkdir(parents=True)
+    (folder / "run.json").write_text(content)
+    answer = call(*(["compare", file(), "--output", results, "--resume"] if command == "compare" else [command, results]))
+    assert answer.code == 5
+    assert part in answer.line
+
+
+@pytest.mark.parametrize("command", ["status", "export"])
+def test_a_folder_without_results_is_one_line(call: Call, command: str, tmp_path: Path) -> None:
+    answer = call(command, tmp_path)
+    assert answer.code == 5
+    assert "is no results folder" in answer.line
+    answer = call(command)
+    assert answer.code == 5
+    assert "there is no results folder under" in answer.line
+
+
+def test_nothing_to_resume_is_one_line(call: Call, file: File, fakes: None) -> None:
+    answer = call("compare", file(), "--resume")
+    assert answer.code == 5
+    assert "name it by --output, or leave out --resume" in answer.line
+
+
+def test_every_exit_code_of_an_error_is_documented() -> None:
+    kinds = [kind for kind in vars(errors).values() if isinstance(kind, type) and issubclass(kind, errors.TuneoffError)]
+    codes = {kind.exit_code for kind in kinds}
+    assert codes <= set(EXIT_CODES)

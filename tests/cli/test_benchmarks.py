@@ -1,0 +1,109 @@
+"""The files under benchmarks/ say what they promise, and the examples of the help run."""
+
+from __future__ import annotations
+
+import json
+import shlex
+import subprocess
+import sys
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from command_line import Call
+from tuneoff.cli.main import COMMANDS
+from tuneoff.experiment.space import IntegerLog
+from tuneoff.experiment.spec import RunSpec
+from tuneoff.matrix.plan import Plan
+
+BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
+FILES = sorted(BENCHMARKS.glob("*.yaml"))
+ADAPTERS = {"serial", "optuna", "ray-tune", "syne-tune"}
+LIGHT = {"adapters", "workloads", "schema", "plan"}
+
+
+def _plan(call: Call, name: str) -> Plan:
+    answer = call("plan", BENCHMARKS / f"{name}.yaml", "--json")
+    assert (answer.code, answer.err) == (0, "")
+    return Plan.from_json(json.loads(answer.out))
+
+
+def _specs(plan: Plan) -> list[RunSpec]:
+    return [run.spec for run in plan.counted]
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
+def test_a_file_says_what_it_answers_and_can_be_planned(call: Call, path: Path) -> None:
+    assert path.read_text().startswith("# ")
+    plan = _plan(call, path.stem)
+    assert {spec.adapter for spec in _specs(plan)} == ADAPTERS
+    assert {spec.experiment.workers.count for spec in _specs(plan)} == {2}
+    for run in plan.counted:
+        reason = run.skip_reason or "same as"
+        assert "same as" in reason or "; run: pip install" in reason or run.spec.experiment.pruner.name in reason
+
+
+def test_digits_is_the_embedded_default(call: Call) -> None:
+    specs = _specs(_plan(call, "digits"))
+    cells = Counter((spec.adapter, spec.experiment.sampler.name) for spec in specs)
+    assert cells == {(adapter, sampler): 3 for adapter in ADAPTERS for sampler in ("random", "default")}
+    assert {spec.experiment.workload.options["dataset"] for spec in specs} == {"digits"}
+    assert min(spec.experiment.budget.trials for spec in specs) >= 20
+
+
+def test_mnist_can_reach_its_accuracy(call: Call) -> None:
+    specs = _specs(_plan(call, "mnist"))
+    assert Counter(spec.adapter for spec in specs) == dict.fromkeys(ADAPTERS, 3)
+    width = specs[0].experiment.search_space.dimensions["hidden_width"]
+    assert isinstance(width, IntegerLog)
+    assert width.low >= 128
+    assert specs[0].experiment.objective.threshold == 0.975
+
+
+def test_same_configurations_are_the_same_for_all(call: Call) -> None:
+    specs = _specs(_plan(call, "same_configurations"))
+    assert len({json.dumps(list(spec.experiment.configurations)) for spec in specs}) == 1
+    assert len(specs[0].experiment.configurations) == 20
+    assert {spec.experiment.sampler.name for spec in specs} == {"fixed"}
+
+
+def test_overhead_has_both_workloads_and_a_noise_floor(call: Call) -> None:
+    plan = _plan(call, "overhead")
+    assert {spec.experiment.workload.name for spec in _specs(plan)} == {"null", "sleep"}
+    assert {spec.replicate for spec in _specs(plan) if spec.adapter == "serial"} == {0, 1}
+
+
+def test_pruning_has_every_pruner(call: Call) -> None:
+    names = {spec.experiment.pruner.name for spec in _specs(_plan(call, "pruning"))}
+    assert names == {"none", "median", "asha", "hyperband", "scripted"}
+
+
+def test_the_matrix_script_is_the_command(call: Call) -> None:
+    script = subprocess.run([sys.executable, BENCHMARKS / "compare.py", "--help"], capture_output=True, text=True)
+    assert (script.returncode, script.stdout) == (0, call("compare", "--help").out)
+
+
+@pytest.fixture
+def repository(tmp_path: Path) -> Path:
+    """Return a folder with benchmarks/, where results may be written."""
+    (tmp_path / "benchmarks").symlink_to(BENCHMARKS)
+    return tmp_path
+
+
+@pytest.mark.parametrize("name", sorted(LIGHT))
+def test_the_example_of_a_listing_runs(call: Call, repository: Path, name: str) -> None:
+    command = next(command for command in COMMANDS if name == command.NAME)
+    assert call(*shlex.split(command.EXAMPLE)[1:]).code == 0
+
+
+@pytest.mark.slow
+def test_the_examples_of_the_other_commands_run(call: Call, repository: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("optuna")
+    monkeypatch.delenv("TUNEOFF_DATA_DIR", raising=False)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(repository / "cache"))
+    for command in COMMANDS:  # in the order of the help: results before what shows them
+        if command.NAME not in LIGHT:
+            words = shlex.split(command.EXAMPLE.replace("/tmp/", f"{repository}/"))
+            finished = subprocess.run([sys.executable, "-m", *words], capture_output=True, text=True, timeout=280)
+            assert finished.returncode == 0, (command.EXAMPLE, finished.stdout, finished.stderr)

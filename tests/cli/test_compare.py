@@ -1,0 +1,158 @@
+"""`compare` and `run`: exit codes, the table, the path, the way to go on. The runs themselves are faked."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from command_line import Call, File
+from tuneoff.cli.folders import folder_to_resume, new_folder, newest_folder
+from tuneoff.cli.matrix import exit_code, resume_command
+from tuneoff.cli.selection import overridden_plan
+from tuneoff.errors import ResultsError
+from tuneoff.matrix import execute as execution
+from tuneoff.matrix.folder import PLAN, RunEnd
+from tuneoff.matrix.listener import Listener
+from tuneoff.matrix.plan import Plan
+
+Outcome = Callable[..., None]
+
+
+@pytest.fixture
+def outcome(monkeypatch: pytest.MonkeyPatch, fakes: None) -> Outcome:
+    """Return a function that says what the runs of the next matrix come to."""
+
+    def say(*statuses: str) -> None:
+        def execute(plan: Plan, results: Path, *, listener: Listener, resume: bool = False) -> list[RunEnd]:
+            (results / "runs").mkdir(parents=True, exist_ok=True)
+            (results / PLAN).write_text(json.dumps(plan.to_json()))
+            ends = []
+            for position, (run, status) in enumerate(zip(plan.counted, statuses, strict=True), 1):
+                reason = None if status == "done" else "planted"
+                listener.run_started(position, len(statuses), run.label, run.run_id)
+                listener.run_ended(position, len(statuses), run.label, status, reason, 1.0)
+                ends.append(RunEnd(run_id=run.run_id, label=run.label, status=status, reason=reason, folder=results / "x"))
+            return ends
+
+        monkeypatch.setattr(execution, "execute", execute)
+
+    return say
+
+
+@pytest.mark.parametrize(
+    ("statuses", "code"),
+    [
+        (["done", "done"], 0),
+        (["done", "skipped"], 0),
+        (["done", "failed"], 1),
+        (["timeout", "done"], 1),
+        (["interrupted", "planned"], 130),
+        (["done", "planned"], 130),
+        (["failed", "interrupted"], 130),
+    ],
+)
+def test_the_exit_code_tells_whether_every_run_is_done(
+    call: Call, file: File, outcome: Outcome, statuses: Sequence[str], code: int
+) -> None:
+    outcome(*statuses)
+    answer = call("compare", file(seeds=[0, 1]), "--output", "results/x")
+    assert answer.code == code
+    assert answer.out.rstrip().endswith(str(Path.cwd() / "results" / "x"))
+    assert "plain" in answer.out
+
+
+def test_a_skip_is_no_failure_but_a_failure_beside_it_is() -> None:
+    def end(status: str) -> RunEnd:
+        return RunEnd(run_id="r", label="l", status=status)
+
+    assert exit_code([]) == 0
+    assert exit_code([end("skipped")]) == 0
+    assert exit_code([end("skipped"), end("failed")]) == 1
+
+
+def test_a_failed_run_is_named_with_its_reason_and_its_log(call: Call, file: File, outcome: Outcome) -> None:
+    outcome("failed")
+    answer = call("compare", file(), "--output", "x")
+    last = answer.err.splitlines()[-1]
+    assert last.startswith("tuneoff: run ")
+    assert last.endswith("(plain) failed: planted; see x/x/log.txt")
+
+
+def test_an_interrupted_matrix_says_how_to_go_on(call: Call, file: File, outcome: Outcome) -> None:
+    outcome("interrupted")
+    answer = call("compare", file(), "--trials", "3")
+    folder = next(Path("results").iterdir())
+    path = Path.cwd() / "experiment.yaml"
+    assert answer.err.splitlines()[-1].endswith(f"tuneoff compare {path} --trials 3 --resume --output {folder}")
+    outcome("done")
+    assert call("compare", file(), "--trials", "3", "--resume").code == 0
+    assert list(Path("results").iterdir()) == [folder]
+
+
+def test_the_command_that_goes_on_repeats_no_option() -> None:
+    assert resume_command(["compare", "a b.yaml", "--output=x", "--resume"], Path("y")).endswith(
+        "compare 'a b.yaml' --output=x --resume"
+    )
+
+
+def test_json_replaces_the_table(call: Call, file: File, outcome: Outcome) -> None:
+    outcome("done", "failed")
+    answer = call("compare", file(seeds=[0, 1]), "--json")
+    data = json.loads(answer.out)
+    assert (answer.code, data["exit_code"]) == (1, 1)
+    assert [run["status"] for run in data["runs"]] == ["done", "failed"]
+    assert Path(data["results"]).parent == Path.cwd() / "results"
+
+
+def test_run_is_compare_on_one_run(call: Call, file: File, outcome: Outcome) -> None:
+    outcome("done")
+    answer = call("run", file(adapters=["plain", "rich"], seeds=[0, 1]), "--adapter", "rich", "--seed", "1", "--json")
+    assert answer.code == 0
+    assert [run["label"] for run in json.loads(answer.out)["runs"]] == ["rich"]
+
+
+def test_status_shows_the_plan_before_anything_ran(call: Call, file: File, outcome: Outcome) -> None:
+    outcome("done", "skipped")
+    call("compare", file(adapters=["plain", "missing"]), "--output", "results/x")
+    answer = call("status")
+    assert answer.code == 0
+    assert "planned" in answer.out
+    assert "skipped  adapter 'missing' needs the nowhere-tune package" in answer.out
+    assert answer.out.rstrip().endswith(f"0 of 2 runs done, 1 planned, 1 skipped; {Path.cwd() / 'results' / 'x'}")
+    runs = json.loads(call("status", "results/x", "--json").out)["runs"]
+    assert [run["status"] for run in runs] == ["planned", "skipped"]
+
+
+def test_export_writes_tables(call: Call, file: File, outcome: Outcome) -> None:
+    outcome("done")
+    call("compare", file(), "--output", "results/x")
+    answer = call("export", "--format", "json", "--output", "tables")
+    assert answer.code == 0
+    names = [Path(line).name for line in answer.out.splitlines()]
+    assert names == ["runs.json", "trials.json", "epochs.json", "metrics.json"]
+    assert all(Path(line).is_file() for line in answer.out.splitlines())
+
+
+def test_a_new_folder_is_new(file: File, fakes: None, tmp_path: Path) -> None:
+    plan, now = overridden_plan(file(name="mine")), datetime(2030, 1, 2, 3, 4, 5, tzinfo=UTC)
+    first = new_folder(plan, tmp_path, now)
+    assert first == tmp_path / "mine-20300102T030405Z"
+    first.mkdir()
+    assert new_folder(plan, tmp_path, now) == tmp_path / "mine-20300102T030405Z-2"
+
+
+def test_the_newest_folder_is_taken_and_only_the_same_plan_is_resumed(file: File, fakes: None, tmp_path: Path) -> None:
+    plan, other = overridden_plan(file()), overridden_plan(file(), trials=2)
+    for age, (name, content) in enumerate({"a": plan, "b": other}.items()):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / PLAN).write_text(json.dumps(content.to_json()))
+        os.utime(tmp_path / name / PLAN, ns=(age, age))
+    assert newest_folder(tmp_path) == tmp_path / "b"
+    assert folder_to_resume(plan, tmp_path) == tmp_path / "a"
+    with pytest.raises(ResultsError):
+        folder_to_resume(overridden_plan(file(), trials=3), tmp_path)

@@ -1,0 +1,91 @@
+"""`doctor`: one line per check, and an exit code that says what is wrong."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+
+import pytest
+
+import fake_plugins
+from command_line import Call, File
+from tuneoff import packages
+from tuneoff.cli import checks
+from tuneoff.cli.checks import Check
+
+
+def _checks(call: Call, *arguments: str | Path) -> tuple[int, dict[str, Check]]:
+    answer = call("doctor", *arguments, "--json")
+    found = [Check(**check) for check in json.loads(answer.out)]
+    assert len({check.name for check in found}) == len(found)
+    return answer.code, {check.name: check for check in found}
+
+
+@pytest.fixture
+def healthy(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Make two fakes without a fault the only plugins."""
+    monkeypatch.setattr(fake_plugins, "ADAPTERS", {"plain": "Plain", "missing": "Missing"})
+    monkeypatch.setattr(fake_plugins, "WORKLOADS", {"curve": "Curve"})
+    monkeypatch.delenv("TUNEOFF_DATA_DIR", raising=False)
+    fake_plugins.register(monkeypatch)
+
+
+def test_every_check_is_one_line(call: Call, healthy: None) -> None:
+    answer = call("doctor")
+    code, found = _checks(call)
+    assert (answer.code, answer.err, code) == (0, "", 0)
+    assert len(answer.out.splitlines()) == 1 + len(found)
+    for name in ("python", "platform", "cores", "memory", "cgroup", "/dev/shm", "conflict", "data folder", "results"):
+        assert found[name].text
+    assert found["adapter plain"].level == "ok"
+    assert found["adapter missing"].level == "warn"
+    assert found["adapter missing"].text.endswith("run: pip install 'tuneoff[nowhere]'")
+    assert found["workload curve"].level == "ok"
+
+
+def test_what_the_file_needs_must_be_there(call: Call, healthy: None, file: File) -> None:
+    code, found = _checks(call, file(adapters=["plain", "missing"]))
+    assert (code, found["adapter missing"].level) == (3, "fail")
+    code, found = _checks(call, file(adapters=["plain"]))
+    assert (code, found["data curve"].level) == (0, "ok")
+
+
+def test_packages_that_do_not_work_together_are_named(call: Call, healthy: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    versions = {"kubeflow-katib": "0.19.0", "kubernetes": "36.0.0"}
+    monkeypatch.setattr(packages, "installed_version", versions.get)
+    code, found = _checks(call)
+    assert code == 3
+    assert found["conflict"].text.startswith("kubeflow-katib needs kubernetes < 36, but 36.0.0 is installed: ")
+    assert found["conflict"].text.endswith("run: pip install 'kubernetes<36'")
+    versions["kubernetes"] = "35.0.0"
+    assert _checks(call)[0] == 0
+
+
+def test_a_broken_plugin_fails(call: Call, healthy: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    fake_plugins.register(monkeypatch, fake_plugins.plugin("broken", "no_such_module:Adapter"))
+    code, found = _checks(call)
+    assert (code, found["adapter broken"].level) == (6, "fail")
+
+
+def test_a_data_folder_that_is_none_fails(call: Call, healthy: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TUNEOFF_DATA_DIR", "/nowhere")
+    code, found = _checks(call)
+    assert (code, found["data folder"].level) == (4, "fail")
+    assert "correct or unset it" in found["data folder"].text
+
+
+def test_a_little_machine_is_warned_of(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(checks, "MIN_MEMORY_BYTES", 2**60)
+    monkeypatch.setattr(checks, "MIN_SHARED_MEMORY_BYTES", 2**60)
+    monkeypatch.setattr(checks, "MIN_DISK_BYTES", 2**60)
+    found = {check.name: check for check in [*checks.machine(), checks.results_folder(Path("/"))]}
+    for name in ("memory", "/dev/shm", "results"):
+        assert found[name].level == "warn"
+        assert "; " in found[name].text
+
+
+def test_a_results_folder_that_cannot_be_written_fails(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(os, "access", lambda path, mode: False)
+    check = checks.results_folder(tmp_path / "results")
+    assert (check.level, check.exit_code) == ("fail", 5)

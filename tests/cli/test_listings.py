@@ -1,0 +1,84 @@
+"""`adapters`, `workloads` and `schema`: what they list, and that they import next to nothing."""
+
+from __future__ import annotations
+
+import json
+import resource
+import subprocess
+import sys
+
+import pytest
+
+import fake_plugins
+from command_line import Call, File
+
+LIMIT_SECONDS = 0.3  # of a whole `tuneoff adapters`
+HEAVY = ("torch", "numpy", "pydantic", "pydantic_core", "rich", "yaml", "optuna", "ray", "syne_tune", "pandas")
+
+
+def test_adapters_are_listed_with_their_state(call: Call, fakes: None) -> None:
+    listed = {adapter["name"]: adapter for adapter in json.loads(call("adapters", "--json").out)}
+    assert listed["plain"]["status"] == "ready"
+    assert listed["missing"]["status"] == "missing"
+    assert listed["missing"]["text"].endswith("run: pip install 'tuneoff[nowhere]'")
+    assert listed["outdated"]["status"] == "too old"
+    assert listed["rich"]["framework_version"]
+    assert listed["rich"]["platforms"] == ["local", "cluster"]
+    assert listed["rich"]["samplers"]["gp"]["missing"] == ["no_such_module"]
+    assert listed["rich"]["samplers"]["default"]["same_as"] == "tpe"
+    assert listed["plain"]["pruners"]["asha"]["support"] == "not by tuneoff yet"
+
+
+def test_the_table_names_what_is_offered_and_the_way_out_of_what_is_not(call: Call, fakes: None) -> None:
+    lines = call("adapters").out.splitlines()
+    plain = next(line for line in lines if line.startswith("plain "))
+    assert plain.split() == ["plain", "ready", "none", "local", "random", "grid", "fixed", "default", "none", "scripted"]
+    assert "rich: sampler 'gp' needs no_such_module; run: pip install 'tuneoff[rich]'" in lines
+    assert "adapter 'missing' needs the nowhere-tune package; run: pip install 'tuneoff[nowhere]'" in lines
+
+
+def test_a_broken_plugin_does_not_break_the_listing(call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
+    fake_plugins.register(monkeypatch, fake_plugins.plugin("broken", "no_such_module:Adapter"))
+    answer = call("adapters")
+    assert (answer.code, answer.err) == (0, "")
+    assert any(line.split()[:2] == ["broken", "broken"] for line in answer.out.splitlines())
+    assert "plain" in answer.out
+    listed = {adapter["name"]: adapter for adapter in json.loads(call("adapters", "--json").out)}
+    assert listed["broken"]["status"] == "broken"
+    assert "No module named 'no_such_module'" in listed["broken"]["text"]
+
+
+def test_workloads_are_listed_with_their_objective(call: Call, fakes: None) -> None:
+    listed = {workload["name"]: workload for workload in json.loads(call("workloads", "--json").out)}
+    assert listed["curve"]["status"] == "ready"
+    assert (listed["curve"]["objective"], listed["curve"]["mode"], listed["curve"]["epochs"]) == ("accuracy", "max", 9)
+    assert listed["heavy"]["status"] == "missing"
+    assert "curve     ready    accuracy (max)  9       loss accuracy" in call("workloads").out
+
+
+def test_the_schemas_accept_what_they_describe(call: Call, fakes: None, file: File) -> None:
+    jsonschema = pytest.importorskip("jsonschema")
+    schema = json.loads(call("schema").out)
+    content = json.loads(file(seeds=[0, 1], sampler="random").read_text())
+    jsonschema.validate(content, schema)
+    with pytest.raises(jsonschema.ValidationError):  # control: a schema that accepts everything proves nothing
+        jsonschema.validate({**content, "samplr": 1}, schema)
+    run = json.loads(call("schema", "--run").out)
+    jsonschema.Draft202012Validator.check_schema(run)
+    assert "format_version" in json.dumps(run)
+
+
+def test_listing_adapters_is_quick_and_imports_no_framework() -> None:
+    script = (
+        "import sys; from tuneoff.cli.main import main; main(['adapters'])\n"
+        f"print(sorted(set({HEAVY!r}) & set(sys.modules)), file=sys.stderr)"
+    )
+    seconds = []
+    for _ in range(5):
+        before = resource.getrusage(resource.RUSAGE_CHILDREN)
+        finished = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
+        after = resource.getrusage(resource.RUSAGE_CHILDREN)
+        assert finished.stderr == "[]\n"
+        # its processor time: the machine of the test may be busy
+        seconds.append(after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime)
+    assert min(seconds) <= LIMIT_SECONDS

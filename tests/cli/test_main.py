@@ -1,0 +1,100 @@
+"""The entry point: help, exit codes, and that no traceback reaches a user."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from command_line import Call
+from tuneoff.cli import adapters
+from tuneoff.cli.command import Command
+from tuneoff.cli.main import COMMANDS, EXIT_CODES
+
+NAMES = [command.NAME for command in COMMANDS]
+
+
+def test_the_help_lists_every_command_and_exit_code(call: Call) -> None:
+    answer = call("--help")
+    assert answer.code == 0
+    for text in (*NAMES, *EXIT_CODES.values()):
+        assert text in answer.out
+
+
+@pytest.mark.parametrize("command", COMMANDS, ids=NAMES)
+def test_the_help_of_a_command_ends_with_its_example(call: Call, command: Command) -> None:
+    answer = call(command.NAME, "--help")
+    assert answer.code == 0
+    assert answer.out.endswith(f"example:\n  {command.EXAMPLE}\n")
+    assert command.EXAMPLE.split()[:2] == ["tuneoff", command.NAME]
+
+
+def test_the_version_is_printed(call: Call) -> None:
+    answer = call("--version")
+    assert answer.code == 0
+    assert answer.out.startswith("tuneoff ")
+
+
+def _raise(error: BaseException) -> None:
+    raise error
+
+
+def test_a_fault_of_tuneoff_is_one_line_with_its_traceback_saved(call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tuneoff.registry.list_adapters", lambda: _raise(ZeroDivisionError("planted")))
+    answer = call("adapters")
+    assert answer.code == 70
+    assert "ZeroDivisionError: planted" in answer.line
+    saved = Path(answer.line.rpartition(" ")[2])
+    assert "in _raise" in saved.read_text()
+    saved.unlink()
+
+
+def test_debug_shows_the_traceback(call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tuneoff.registry.list_adapters", lambda: _raise(ZeroDivisionError("planted")))
+    for arguments in (["--debug", "adapters"], ["adapters", "--debug"]):
+        answer = call(*arguments)
+        assert answer.code == 70
+        assert "Traceback" in answer.err
+
+
+def test_an_interrupted_command_says_so(call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tuneoff.registry.list_adapters", lambda: _raise(KeyboardInterrupt()))
+    answer = call("adapters")
+    assert answer.code == 130
+    assert answer.line == "tuneoff: interrupted"
+
+
+def test_a_reader_that_goes_away_is_no_fault() -> None:
+    read, write = os.pipe()
+    os.close(read)
+    try:
+        finished = subprocess.run([sys.executable, "-m", "tuneoff", "adapters"], stdout=write, stderr=subprocess.PIPE)
+    finally:
+        os.close(write)
+    assert (finished.returncode, finished.stderr) == (141, b"")
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="the platform has no /dev/full")
+def test_a_full_disk_behind_standard_output_is_one_line() -> None:
+    with Path("/dev/full").open("w") as full:
+        finished = subprocess.run([sys.executable, "-m", "tuneoff", "adapters"], stdout=full, stderr=subprocess.PIPE, text=True)
+    assert finished.returncode == 5
+    assert finished.stderr.count("\n") == 1
+    assert "standard output must be writable, but: No space left on device" in finished.stderr
+
+
+def test_text_that_the_terminal_cannot_show_is_escaped() -> None:
+    environment = {**os.environ, "PYTHONIOENCODING": "ascii"}
+    script = "import sys; from tuneoff.cli import main, output; main.main(['--version']); output.write('\\u2013')"
+    finished = subprocess.run([sys.executable, "-c", script], env=environment, capture_output=True, text=True)
+    assert (finished.returncode, finished.stderr) == (0, "")
+    assert finished.stdout.endswith("\\u2013\n")
+
+
+def test_every_command_is_a_command() -> None:
+    names = {path.stem.replace("_", "-") for path in Path(adapters.__file__).parent.glob("*.py")}
+    assert set(NAMES) <= names
+    assert len(set(NAMES)) == len(NAMES)

@@ -1,0 +1,127 @@
+"""`new-adapter`: the package that it writes works as it is, without a change in tuneoff."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import venv
+from pathlib import Path
+
+import pytest
+
+from command_line import Call
+from tuneoff.cli.new_adapter import TEMPLATES
+
+REPOSITORY = Path(__file__).parents[2]
+FILES = {
+    "README.md",
+    "experiment.yaml",
+    "pyproject.toml",
+    "src/tuneoff_my_own/__init__.py",
+    "src/tuneoff_my_own/adapter.py",
+    "tests/test_adapter.py",
+}
+
+
+def test_the_package_is_written_whole(call: Call, tmp_path: Path) -> None:
+    answer = call("new-adapter", "my-own")
+    assert (answer.code, answer.err) == (0, "")
+    folder = tmp_path / "tuneoff-my-own"
+    assert {str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file()} == FILES
+    for name in FILES:
+        text = (folder / name).read_text()
+        assert "@NAME@" not in text
+        assert "@CLASS@" not in text
+        if name.endswith(".py"):
+            compile(text, name, "exec")
+    assert 'my-own = "tuneoff_my_own:MyOwnAdapter"' in (folder / "pyproject.toml").read_text()
+
+
+@pytest.mark.parametrize("name", ["My-Own", "my_own", "1st", "-x", "x-", "a--b", "", "ähnlich"])
+def test_a_name_that_makes_no_package_is_one_line(call: Call, name: str) -> None:
+    answer = call("new-adapter", "--", name)
+    assert answer.code == 2
+    assert "an adapter's name must be" in answer.line
+    assert not list(Path.cwd().iterdir())
+
+
+def test_the_name_of_an_installed_adapter_is_refused(call: Call, fakes: None) -> None:
+    answer = call("new-adapter", "plain")
+    assert answer.code == 2
+    assert "'plain' is installed already; choose another name" in answer.line
+
+
+def test_files_are_never_written_over(call: Call, tmp_path: Path) -> None:
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "letter.txt").write_text("dear")
+    answer = call("new-adapter", "my-own", "--output", "mine")
+    assert answer.code == 5
+    assert "must be a new or empty folder" in answer.line
+    assert call("new-adapter", "my-own", "--output", "mine/letter.txt").code == 5
+
+
+def test_the_templates_belong_to_the_package() -> None:
+    assert TEMPLATES.is_relative_to(REPOSITORY / "core" / "tuneoff")
+    assert {path.name for path in TEMPLATES.rglob("*") if path.is_file() and path.suffix != ".tmpl"} == set()
+
+
+@pytest.mark.slow
+def test_the_installed_package_passes_its_own_test_and_takes_part_in_a_matrix(call: Call, tmp_path: Path) -> None:
+    package = tmp_path / "package"
+    assert call("new-adapter", "my-own", "--output", package).code == 0
+    python = _environment(tmp_path / "venv", package)
+
+    own = subprocess.run([python, "-m", "pytest", "-q", "-p", "no:cacheprovider", package], capture_output=True, text=True)
+    assert own.returncode == 0, own.stdout + own.stderr
+
+    matrix = tmp_path / "matrix.yaml"
+    matrix.write_text((package / "experiment.yaml").read_text().replace("[my-own]", "[serial, my-own]"))
+    command = [str(python), "-m", "tuneoff", "compare", str(matrix), "--output", str(tmp_path / "results"), "--json"]
+    compared = subprocess.run(command, capture_output=True, text=True)
+    assert compared.returncode == 0, compared.stderr
+    assert {run["label"]: run["status"] for run in json.loads(compared.stdout)["runs"]} == {"serial": "done", "my-own": "done"}
+
+
+@pytest.mark.slow
+def test_an_adapter_that_is_not_installed_runs_from_the_current_folder(call: Call, tmp_path: Path) -> None:
+    package = tmp_path / "package"
+    assert call("new-adapter", "my-own", "--output", package).code == 0
+    command = [str(_script(sys.executable)), "run", "../experiment.yaml", "--adapter", "tuneoff_my_own:MyOwnAdapter", "--json"]
+    finished = subprocess.run(command, cwd=package / "src", capture_output=True, text=True)
+    assert finished.returncode == 0, finished.stderr
+    assert [run["status"] for run in json.loads(finished.stdout)["runs"]] == ["done"]
+
+
+def _environment(folder: Path, package: Path) -> Path:
+    """Make a virtual environment that has everything of this one, and `package` installed by pip; return its Python."""
+    venv.create(folder, symlinks=True, with_pip=False)
+    python = folder / "bin" / "python"
+    (site,) = (folder / "lib").glob("python*/site-packages")
+    here = [path for path in sys.path if path.endswith("site-packages")]
+    # like a .pth file of this environment: its own .pth files (an editable tuneoff) are read too
+    (site / "parent.pth").write_text("".join(f"import site; site.addsitedir({path!r})\n" for path in here))
+    command = [
+        str(python),
+        "-m",
+        "pip",
+        "install",
+        "-q",
+        "--no-deps",
+        "--no-build-isolation",
+        "--disable-pip-version-check",
+        str(package),
+    ]
+    environment = {**os.environ, "PIP_NO_INDEX": "1"}
+    installed = subprocess.run(command, capture_output=True, text=True, env=environment)
+    assert installed.returncode == 0, installed.stderr
+    return python
+
+
+def _script(python: str) -> Path:
+    """Return the installed command, which does not have the current folder on its path."""
+    script = Path(python).parent / "tuneoff"
+    if not script.exists():
+        pytest.skip("tuneoff's command is not installed beside this Python")
+    return script

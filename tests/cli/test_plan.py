@@ -1,0 +1,78 @@
+"""`plan`: every run with its id, skips with reasons, the budget; overrides; nothing is started."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from pathlib import Path
+
+import pytest
+
+from command_line import Call, File
+from tuneoff.cli.run import first_run
+from tuneoff.cli.selection import overridden_plan
+
+
+def test_every_run_has_its_line(call: Call, file: File, fakes: None) -> None:
+    path = file(adapters=["plain", "missing"], seeds=[0, 1], matrix={"sampler": ["random", "default"]}, warm_up=True)
+    answer = call("plan", path)
+    assert (answer.code, answer.err) == (0, "")
+    lines = answer.out.splitlines()
+    plan = json.loads(call("plan", path, "--json").out)
+    for run in plan["runs"]:
+        line = next(line for line in lines if line.startswith(run["run_id"]))
+        assert (run["skip_reason"] or "") in line
+    assert sum("skipped: same as sampler 'random': run " in line for line in lines) == 2
+    assert sum("skipped: adapter 'missing' needs the nowhere-tune package" in line for line in lines) == 4
+    assert lines[-1].startswith("2 runs, 1 warm-ups, 6 skipped; at most 10 trials, 90 epochs, ")
+    assert list(path.parent.iterdir()) == [path]
+
+
+def test_overrides_change_the_runs_and_their_ids(call: Call, file: File, fakes: None) -> None:
+    path = file(adapters=["plain", {"name": "rich", "options": {"storage": "x"}}], seeds=[0, 1])
+    as_written = json.loads(call("plan", path, "--json").out)
+    small = json.loads(call("plan", path, "--adapter", "rich", "plain", "--trials", "2", "--seeds", "7", "--json").out)
+    assert len(as_written["runs"]) == 4
+    specs = {run["spec"]["adapter"]: run["spec"] for run in small["runs"]}
+    assert set(specs) == {"rich", "plain"}
+    assert {spec["seed"] for spec in specs.values()} == {7}
+    assert {spec["experiment"]["budget"]["trials"] for spec in specs.values()} == {2}
+    assert specs["rich"]["options"] == {"storage": "x"}
+    assert small["plan_id"] != as_written["plan_id"]
+
+
+def test_an_override_wins_over_an_axis(call: Call, file: File, fakes: None) -> None:
+    path = file(matrix={"budget.trials": [3, 4], "workers.count": [1, 2]})
+    plan = json.loads(call("plan", path, "--trials", "2", "--json").out)
+    assert [run["spec"]["experiment"]["variant"] for run in plan["runs"]] == [{"workers.count": 1}, {"workers.count": 2}]
+
+
+def test_the_first_run_is_one_run_of_the_whole_matrix(file: File, fakes: None) -> None:
+    path = file(adapters=["plain", "rich"], seeds=[3, 4], matrix={"sampler": ["random", "fixed"]}, configurations={"sample": 2})
+    path.write_text(path.read_text().replace('"budget": {"trials": 5}', '"budget": {"trials": 2}'))
+    whole = {run.run_id for run in overridden_plan(path).counted}
+    (run,) = first_run(overridden_plan(path, adapters=["rich"])).runs
+    assert run.run_id in whole
+    assert (run.spec.adapter, run.spec.seed, run.spec.warm_up) == ("rich", 3, False)
+    (other,) = first_run(overridden_plan(path, adapters=["rich"], seeds=[4], sampler="fixed")).runs
+    assert other.run_id in whole
+    assert (other.spec.seed, other.spec.experiment.sampler.name) == (4, "fixed")
+
+
+def test_a_default_that_is_random_is_run_as_random(file: File, fakes: None) -> None:
+    path = file(matrix={"sampler": ["default", "random"]})
+    (run,) = first_run(overridden_plan(path)).runs
+    assert run.skip_reason is None
+    assert run.spec.experiment.sampler.name == "random"
+
+
+def test_an_adapter_beside_the_file_needs_no_installation(
+    call: Call, file: File, fakes: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "beside_the_file.py").write_text("from fake_plugins import Plain as Mine\n")
+    monkeypatch.setattr(sys, "path", [folder for folder in sys.path if folder not in ("", str(tmp_path))])
+    answer = call("plan", file(), "--adapter", "beside_the_file:Mine", "--json")
+    (run,) = json.loads(answer.out)["runs"]
+    assert run["spec"]["adapter_target"] == "beside_the_file:Mine"
+    assert str(tmp_path) in os.environ["PYTHONPATH"].split(os.pathsep)  # the run's processes import it too

@@ -1,0 +1,143 @@
+"""Progress: lines without a terminal, a display on one; what both say."""
+
+from __future__ import annotations
+
+import io
+import os
+import pty
+from dataclasses import replace
+
+import pytest
+
+from tuneoff.matrix.listener import Listener, LiveRun
+from tuneoff.report.progress import LiveProgress, PlainProgress, RunsLeft, duration, end_text, progress, trials_text
+
+LIVE = LiveRun(
+    run_id="abc",
+    step="trial",
+    seconds=10.0,
+    trials=20,
+    epochs_per_trial=3,
+    running=2,
+    completed=3,
+    pruned=1,
+    failed=1,
+    incumbent=0.97531,
+)
+
+
+class Clock:
+    """A clock that a test sets."""
+
+    def __init__(self) -> None:
+        self.now = 100.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+def _matrix(listener: Listener, clock: Clock) -> None:
+    """Show a matrix of three runs: one is done, one is skipped, one fails."""
+    listener.run_started(1, 3, "serial seed 0", "abc")
+    for _ in range(25):
+        clock.now += 1.0
+        listener.run_progress(LIVE)
+    listener.run_ended(1, 3, "serial seed 0", "done", None, 25.0)
+    listener.run_ended(2, 3, "katib seed 0", "skipped", "not installed", 0.0)
+    listener.run_started(3, 3, "optuna seed 0", "def")
+    listener.run_ended(3, 3, "optuna seed 0", "failed", "step deploy failed:\n oops", 2.0)
+
+
+def test_plain_lines_tell_starts_ends_and_every_ten_seconds() -> None:
+    stream, clock = io.StringIO(), Clock()
+    _matrix(PlainProgress(stream, RunsLeft(), clock), clock)
+    assert stream.getvalue().splitlines() == [
+        "[1/3] serial seed 0: started (abc)",
+        "[1/3] serial seed 0: 5/20 trials, 2 running, 1 pruned, 1 failed, best 0.97531, 30.0 trials/min, 30 s left",
+        "[1/3] serial seed 0: 5/20 trials, 2 running, 1 pruned, 1 failed, best 0.97531, 30.0 trials/min, 30 s left",
+        "[1/3] serial seed 0: done in 25 s",
+        "[2/3] katib seed 0: skipped: not installed",
+        "[3/3] optuna seed 0: started (def)",
+        "[3/3] optuna seed 0: failed in 2.0 s: step deploy failed: oops",
+    ]
+
+
+def test_a_later_run_knows_the_time_left_in_all() -> None:
+    stream, clock = io.StringIO(), Clock()
+    listener = PlainProgress(stream, RunsLeft(), clock)
+    listener.run_started(1, 4, "a", "1")
+    listener.run_ended(1, 4, "a", "done", None, 50.0)
+    listener.run_started(2, 4, "b", "2")
+    clock.now += 10.0
+    listener.run_progress(LIVE)
+    assert stream.getvalue().splitlines()[-1].endswith("30 s left; 2 min 10 s left in all")
+
+
+def test_a_reader_that_went_away_ends_no_matrix() -> None:
+    stream, clock = io.StringIO(), Clock()
+    stream.close()
+    _matrix(PlainProgress(stream, RunsLeft(), clock), clock)
+
+
+def test_the_display_shows_bars_and_keeps_the_lines_of_runs_that_ended() -> None:
+    rich = pytest.importorskip("rich.console")
+    stream, clock = io.StringIO(), Clock()
+    console = rich.Console(file=stream, force_terminal=True, width=120, color_system=None)
+    listener = LiveProgress(console, RunsLeft(), clock)
+    listener.run_started(1, 3, "serial [seed 0]", "abc")
+    clock.now += 1.0
+    listener.run_progress(LIVE)
+    listener._progress.refresh()
+    shown = stream.getvalue()
+    assert "serial [seed 0]" in shown  # not taken for markup
+    assert "5/20 trials, 2 running, 1 pruned, 1 failed, best 0.97531" in shown
+    listener.close()
+    stream.truncate(0)
+    _matrix(listener, clock)
+    listener.close()
+    assert "[1/3] serial seed 0: done in 25 s" in stream.getvalue()
+    assert "[3/3] optuna seed 0: failed in 2.0 s: step deploy failed: oops" in stream.getvalue()
+
+
+def test_the_display_appears_on_a_terminal_only(monkeypatch: pytest.MonkeyPatch) -> None:
+    with progress(io.StringIO()) as listener:
+        assert isinstance(listener, PlainProgress)
+    ours, theirs = pty.openpty()
+    try:
+        with os.fdopen(theirs, "w") as terminal:
+            monkeypatch.setenv("TERM", "xterm")
+            with progress(terminal) as listener:
+                assert isinstance(listener, LiveProgress)
+            monkeypatch.setenv("TERM", "dumb")
+            with progress(terminal) as listener:
+                assert isinstance(listener, PlainProgress)
+    finally:
+        os.close(ours)
+
+
+def test_the_text_of_a_run_names_its_step_outside_of_the_trials() -> None:
+    begun = LiveRun(run_id="abc", step="deploy", seconds=2.0, trials=20, epochs_per_trial=3)
+    assert trials_text(begun) == "0/20 trials, step deploy"
+    assert trials_text(replace(LIVE, seconds=1.0, step="test")).endswith("5.0 trials/s, step test")
+
+
+def test_the_time_left_is_not_told_before_it_is_known() -> None:
+    left = RunsLeft()
+    assert left.seconds(1, 3, 5.0) is None
+    assert left.seconds(3, 3, 5.0) == 5.0
+    left.add(10.0)
+    assert left.seconds(1, 3, 5.0) == 25.0
+    assert left.seconds(1, 3, None) is None
+    assert RunsLeft([2, 3]).seconds(1, 3, 5.0) == 5.0  # skipped runs take no time
+
+
+def test_an_end_is_one_line() -> None:
+    assert end_text("timeout", "took\ntoo long", 61.0) == "timeout in 1 min 1 s: took too long"
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"),
+    [(0.04, "0.0 s"), (9.94, "9.9 s"), (9.96, "10 s"), (59.6, "1 min"), (61, "1 min 1 s"), (3600, "1 h"), (7500, "2 h 5 min")],
+)
+def test_durations_are_for_people(seconds: float, text: str) -> None:
+    assert duration(seconds) == text
