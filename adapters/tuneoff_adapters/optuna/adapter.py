@@ -24,7 +24,7 @@ _PRELOAD = {  # what Optuna would import at the first use of a sampler, inside a
     "cmaes": ("cmaes",),
     "sobol": ("scipy.stats.qmc",),
 }
-MAX_FRUITLESS_DEATHS = 5  # workers in a row that died before any of them had a trial
+MAX_FRUITLESS_DEATHS = 10  # workers in a row that died before any of them had a trial
 
 
 class OptunaAdapter(Adapter):
@@ -72,9 +72,9 @@ class OptunaAdapter(Adapter):
                     self._bury(event)
                 else:
                     self._note(event)
-            if not self._busy and not self._budget_over:
-                self._repeat(self._mender.settle())
-        self._mender.settle()
+            if not self._busy:
+                lost = self._mender.settle()
+                self._repeat(0 if self._budget_over else lost)
 
     def collect_results(self) -> Best | None:
         from tuneoff_adapters.optuna.results import best_of

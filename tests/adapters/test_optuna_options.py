@@ -1,0 +1,72 @@
+"""What the adapter refuses before anything starts, and that looking at it imports no framework."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from typing import Any
+
+import pytest
+
+from adapters.optuna_specs import run_spec
+from tuneoff.experiment.space import Categorical, Float, SearchSpace
+from tuneoff_adapters.optuna import OptunaAdapter
+
+ONE_ORDERED = SearchSpace({"x": Float(low=0.0, high=1.0), "kind": Categorical(choices=("a", "b"))})
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"sampler": "tpe", "sampler_options": {"n_startup": 5}}, ["'tpe'", "'n_startup'", "n_startup_trials"]),
+        ({"sampler": "tpe", "sampler_options": {"n_startup_trials": 0}}, ["n_startup_trials", ">= 1", "0"]),
+        ({"sampler": "tpe", "sampler_options": {"n_startup_trials": True}}, ["n_startup_trials", "integer", "True"]),
+        ({"sampler": "tpe", "sampler_options": {"multivariate": 1}}, ["multivariate", "true or false", "1"]),
+        ({"sampler": "gp", "sampler_options": {"kernel": "rbf"}}, ["'gp'", "'kernel'", "deterministic_objective"]),
+        ({"sampler": "random", "sampler_options": {"seed": 1}}, ["'random'", "'seed'", "it has none"]),
+        ({"sampler": "cmaes", "space": ONE_ORDERED}, ["CMA-ES", "at least 2", "has 1"]),
+        ({"options": {"storage": "sqlite"}}, ["'optuna'", "'storage'"]),
+    ],
+)
+def test_what_cannot_be_served_is_refused_in_one_line(changes: dict[str, Any], words: list[str]) -> None:
+    reason = OptunaAdapter.refuse(run_spec(**changes))
+    assert reason is not None
+    assert "\n" not in reason
+    assert all(word in reason for word in words), reason
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {},
+        {"sampler": "tpe", "sampler_options": {"n_startup_trials": 5, "multivariate": False}},
+        {"sampler": "cmaes", "sampler_options": {"popsize": 8}},
+        {"sampler": "sobol", "sampler_options": {"scramble": False}},
+        {"pruner": "hyperband", "pruner_options": {"brackets": 5}, "epochs": 8},
+    ],
+)
+def test_what_can_be_served_is_not_refused(changes: dict[str, Any]) -> None:
+    assert OptunaAdapter.refuse(run_spec(**changes)) is None
+
+
+def test_importing_and_asking_the_adapter_imports_no_framework() -> None:
+    code = (
+        "import sys; from tuneoff_adapters.optuna import OptunaAdapter; OptunaAdapter.capabilities; "
+        "print([name for name in ('optuna', 'torch', 'numpy', 'scipy', 'cmaes') if name in sys.modules])"
+    )
+    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "[]\n"
+
+
+def test_the_packages_own_name_does_not_hide_the_framework() -> None:
+    import optuna
+
+    from tuneoff_adapters.optuna import study
+
+    assert vars(study)["optuna"] is optuna
+    assert hasattr(optuna, "create_study")
+
+
+def test_undeploying_an_instance_that_did_nothing_is_harmless() -> None:
+    adapter = OptunaAdapter(context=None)  # type: ignore[arg-type]
+    adapter.undeploy()
+    adapter.undeploy()

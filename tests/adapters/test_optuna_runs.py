@@ -1,0 +1,272 @@
+"""Whole runs of the Optuna adapter in its own coordinator process; each is made once, the tests read its events."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import random
+import signal
+import time
+from collections import Counter
+from pathlib import Path
+
+import optuna
+import pytest
+from optuna.storages import JournalStorage
+from optuna.storages.journal import JournalFileBackend
+from optuna.trial import TrialState
+
+from adapters.lifecycle_run import SPACE, LifecycleRun, run_lifecycle, start_lifecycle
+from adapters.toy_workload import FAULT_SPACE, toy_loss
+from tuneoff.events import schema
+from tuneoff.experiment.identity import configuration_digest
+from tuneoff.experiment.sampling import sample_distinct
+from tuneoff.lifecycle.run import INTERRUPTED
+
+pytestmark = pytest.mark.slow
+
+ADAPTER = "tuneoff_adapters.optuna:OptunaAdapter"
+LISTED = sample_distinct(SPACE, 12, 5)
+FAULTS = ("none", "raise", "nan", "exit", "none", "system_exit", "sigkill", "sigkill_once", "none", "none")
+FAULTY = [{"x": index / 32, "fault": fault} for index, fault in enumerate(FAULTS)]
+STOPS = {configuration_digest(LISTED[index]): epoch for index, epoch in ((1, 1), (4, 3), (7, 5))}
+
+
+@pytest.fixture(scope="module")
+def sampled(tmp_path_factory: pytest.TempPathFactory) -> LifecycleRun:
+    return run_lifecycle(tmp_path_factory.mktemp("sampled"), ADAPTER, trials=15, workers=2)
+
+
+@pytest.fixture(scope="module")
+def crowded(tmp_path_factory: pytest.TempPathFactory) -> LifecycleRun:
+    return run_lifecycle(tmp_path_factory.mktemp("crowded"), ADAPTER, sampler="default", trials=22, workers=4, epochs=1)
+
+
+@pytest.fixture(scope="module")
+def scripted(tmp_path_factory: pytest.TempPathFactory) -> LifecycleRun:
+    """A given list, with stops of some of it."""
+    return run_lifecycle(
+        tmp_path_factory.mktemp("scripted"),
+        ADAPTER,
+        sampler="fixed",
+        configurations=LISTED,
+        trials=len(LISTED),
+        pruner="scripted",
+        stops=STOPS,
+        epochs=6,
+    )
+
+
+@pytest.fixture(scope="module")
+def faulty(tmp_path_factory: pytest.TempPathFactory) -> LifecycleRun:
+    folder = tmp_path_factory.mktemp("faulty")
+    return run_lifecycle(
+        folder,
+        ADAPTER,
+        space=FAULT_SPACE,
+        sampler="fixed",
+        configurations=FAULTY,
+        trials=len(FAULTY),
+        retries=1,
+        workload_options={"folder": str(folder)},
+    )
+
+
+@pytest.fixture(scope="module")
+def halved(tmp_path_factory: pytest.TempPathFactory) -> LifecycleRun:
+    return run_lifecycle(tmp_path_factory.mktemp("halved"), ADAPTER, pruner="asha", trials=20, epochs=9)
+
+
+def states(run: LifecycleRun) -> Counter[TrialState]:
+    """Return Optuna's own states of the trials of a finished run."""
+    journal = str(run.folder / "framework" / "journal.log")
+    storage = JournalStorage(JournalFileBackend(journal))
+    study = optuna.load_study(study_name=None, storage=storage)
+    return Counter(trial.state for trial in study.get_trials(deepcopy=False))
+
+
+def test_the_seven_steps_come_in_order_without_errors(sampled: LifecycleRun) -> None:
+    ended = sampled.of(schema.StepEnded)
+    assert sampled.exit_code == 0, sampled.log
+    assert [step.step for step in ended] == list(schema.STEPS)
+    assert [step.error for step in ended] == [None] * 7
+
+
+@pytest.mark.parametrize(("name", "trials", "workers"), [("sampled", 15, 2), ("crowded", 22, 4), ("halved", 20, 2)])
+def test_exactly_the_budgeted_trials_run_on_the_given_workers(
+    name: str, trials: int, workers: int, request: pytest.FixtureRequest
+) -> None:
+    run: LifecycleRun = request.getfixturevalue(name)
+    submitted = run.of(schema.TrialSubmitted)
+    assert sorted(event.trial for event in submitted) == [f"t{number:05d}" for number in range(trials)]
+    assert sorted(int(event.framework_id or -1) for event in submitted) == list(range(trials))
+    assert len(run.of(schema.TrialStarted)) == len(run.ends) == trials
+    assert run.of(schema.Refused) == []
+    assert run.most_at_once <= workers
+    assert {event.slot for event in run.of(schema.TrialStarted)} <= set(range(workers))
+    assert all(event.waited_ns == 0 for event in run.of(schema.TrialStarted))
+
+
+def test_a_trial_trains_the_configuration_that_was_submitted(sampled: LifecycleRun) -> None:
+    for started in sampled.of(schema.TrialStarted):
+        assert started.configuration == sampled.configurations[started.trial]
+        SPACE.check(started.configuration)
+
+
+def test_optunas_best_trial_is_the_one_with_the_best_epoch(sampled: LifecycleRun) -> None:
+    (best,) = sampled.of(schema.BestKnown)
+    losses = {trial: toy_loss(configuration, 3) for trial, configuration in sampled.configurations.items()}
+    assert best.trial == min(losses, key=lambda trial: losses[trial])
+    assert best.value == min(losses.values())
+
+
+def test_asks_and_tells_are_timed(sampled: LifecycleRun) -> None:
+    stages = Counter((stage.name, stage.trial) for stage in sampled.of(schema.Stage))
+    assert stages == Counter((name, trial) for name in ("ask", "tell") for trial in sampled.configurations)
+
+
+def test_nothing_is_written_to_the_home_folder(sampled: LifecycleRun, faulty: LifecycleRun) -> None:
+    assert sampled.left_in_home == faulty.left_in_home == []
+
+
+def test_the_log_has_no_line_per_trial(sampled: LifecycleRun) -> None:
+    assert sampled.log == ""
+
+
+def test_a_given_list_is_evaluated_completely_and_in_order(scripted: LifecycleRun) -> None:
+    assert [scripted.configurations[f"t{number:05d}"] for number in range(len(LISTED))] == LISTED
+    assert len(scripted.of(schema.TrialSubmitted)) == len(LISTED)
+
+
+def test_scripted_stops_come_after_exactly_the_given_epochs(scripted: LifecycleRun) -> None:
+    for ended in scripted.of(schema.TrialEnded):
+        last = STOPS.get(configuration_digest(scripted.configurations[ended.trial]))
+        assert (ended.state, ended.epochs) == (("completed", 6) if last is None else ("pruned", last))
+    assert sorted(stop.epoch for stop in scripted.of(schema.StopDecided)) == [1, 3, 5]
+    assert states(scripted) == {TrialState.COMPLETE: 9, TrialState.PRUNED: 3}
+
+
+def test_halving_stops_at_rungs_and_never_after_the_last_epoch(halved: LifecycleRun) -> None:
+    ends = halved.of(schema.TrialEnded)
+    assert {(end.state, end.epochs) for end in ends} <= {("pruned", 1), ("pruned", 3), ("completed", 9)}
+    pruned = sum(end.state == "pruned" for end in ends)
+    assert 0 < pruned < 20
+    assert states(halved) == {TrialState.COMPLETE: 20 - pruned, TrialState.PRUNED: pruned}
+
+
+def test_faulty_trials_end_as_what_they_are_and_the_others_are_intact(faulty: LifecycleRun) -> None:
+    assert faulty.exit_code == 0, faulty.log
+    found = {trial: [faulty.ends.get((trial, attempt)) for attempt in (1, 2)] for trial in faulty.configurations}
+    expected = {
+        "none": ["completed", None],
+        "raise": ["failed", None],
+        "nan": ["failed", None],
+        "exit": [None, None],
+        "system_exit": ["failed", None],
+        "sigkill": [None, None],
+        "sigkill_once": [None, "completed"],
+    }
+    assert found == {trial: expected[item["fault"]] for trial, item in faulty.configurations.items()}
+
+
+def test_deaths_are_recorded_with_their_cause(faulty: LifecycleRun) -> None:
+    kinds = {trial: item["fault"] for trial, item in faulty.configurations.items()}
+    deaths = {(kinds[death.trial or ""], death.attempt): death.exit_code for death in faulty.of(schema.WorkerDied)}
+    assert deaths == {
+        ("exit", 1): 7,
+        ("system_exit", 1): 9,
+        ("sigkill", 1): -9,
+        ("sigkill", 2): -9,
+        ("sigkill_once", 1): -9,
+    }
+
+
+def test_only_deaths_by_a_signal_are_tried_again_with_the_same_configuration(faulty: LifecycleRun) -> None:
+    again = [event for event in faulty.of(schema.TrialSubmitted) if event.attempt > 1]
+    assert sorted(event.configuration["fault"] for event in again) == ["sigkill", "sigkill_once"]
+    first = {event.trial: event.configuration for event in faulty.of(schema.TrialSubmitted) if event.attempt == 1}
+    assert all(first[event.trial] == event.configuration for event in again)
+
+
+def test_no_trial_of_the_study_stays_running(faulty: LifecycleRun) -> None:
+    assert states(faulty) == {TrialState.COMPLETE: 5, TrialState.FAIL: 7}  # two of the failed ones were tried again
+
+
+def test_one_worker_with_one_seed_proposes_the_same_twice(tmp_path: Path) -> None:
+    runs = [run_lifecycle(tmp_path, ADAPTER, sampler="tpe", trials=14, workers=1, epochs=1) for _ in range(2)]
+    assert runs[0].configurations == runs[1].configurations
+
+
+@pytest.mark.parametrize("sampler", ["fixed", "random"])
+def test_the_budget_stays_exact_when_workers_are_killed_at_any_moment(tmp_path: Path, sampler: str) -> None:
+    trials, generator = 60, random.Random(7)
+    killed: set[int] = set()
+    listed = sample_distinct(SPACE, trials, 1) if sampler == "fixed" else []
+    run = start_lifecycle(tmp_path, ADAPTER, sampler=sampler, configurations=listed, trials=trials, epochs=1, retries=20)
+    deadline = time.monotonic() + 60
+    while run.process.poll() is None and len(killed) < 6 and time.monotonic() < deadline:
+        busy = {
+            int(path.name.split("-")[1]) for path in (run.folder / "events").glob("worker-*") if "submitted" in path.read_text()
+        }
+        for pid in busy - killed:
+            killed.add(pid)
+            time.sleep(generator.random() * 0.02)  # not to make a race pass, but to hit different moments
+            with contextlib.suppress(ProcessLookupError):  # the run ended meanwhile
+                os.kill(pid, signal.SIGKILL)
+    result = run.wait(60)
+    assert result.exit_code == 0, result.log
+    assert 2 <= len(result.of(schema.WorkerDied)) <= len(killed)  # an idle worker's death at the very end goes unseen
+    first = [event.trial for event in result.of(schema.TrialSubmitted) if event.attempt == 1]
+    assert len(first) == len(set(first)) == trials
+    assert {trial for (trial, _), state in result.ends.items() if state == "completed"} == set(first)
+    if listed:
+        given = {configuration_digest(item) for item in listed}
+        assert {configuration_digest(item) for item in result.configurations.values()} == given
+
+
+def test_a_budget_of_epochs_cancels_and_ends_the_run(tmp_path: Path) -> None:
+    run = run_lifecycle(tmp_path, ADAPTER, trials=20, epochs=3, epochs_total=10)
+    assert run.exit_code == 0, run.log
+    assert len(run.of(schema.Epoch)) == 10
+    assert len(run.of(schema.TrialSubmitted)) <= 6  # each worker stops asking after the first trial that is cut off
+
+
+def test_a_budget_of_time_ends_the_run(tmp_path: Path) -> None:
+    run = run_lifecycle(tmp_path, ADAPTER, trials=500, epochs=2, wall_clock_seconds=0.5, workload_options={"epoch_seconds": 0.05})
+    assert run.exit_code == 0, run.log
+    assert 2 <= len(run.of(schema.TrialSubmitted)) < 40
+
+
+def test_what_optuna_raises_in_a_worker_fails_the_step_with_its_text(tmp_path: Path) -> None:
+    run = run_lifecycle(tmp_path, ADAPTER, sampler="annealing")
+    (error,) = [step.error for step in run.of(schema.StepEnded) if step.error]
+    assert run.exit_code == 1
+    assert "'annealing'" in error
+    assert run.of(schema.StepEnded)[-1].step == "undeploy"
+
+
+def test_an_interrupted_run_undeploys_at_once_and_leaves_no_process(tmp_path: Path) -> None:
+    run = start_lifecycle(tmp_path, ADAPTER, trials=100, epochs=5, workload_options={"epoch_seconds": 0.2})
+    deadline = time.monotonic() + 30
+    while not any("trial_started" in path.read_text() for path in (run.folder / "events").glob("worker-*")):
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+    started = time.monotonic()
+    run.interrupt()
+    result = run.wait(30)
+    assert time.monotonic() - started < 10
+    assert result.exit_code == INTERRUPTED
+    assert result.of(schema.StepEnded)[-1].step == "undeploy"
+    execution_id = json.loads((result.folder / "spec.json").read_text())["execution_id"]
+    assert wait_until_gone(execution_id, 10) == []
+
+
+def wait_until_gone(mark: str, timeout_seconds: float) -> list[int]:
+    """Return the processes that still carry a run's mark when none is left or the time is over."""
+    from tuneoff.supervisor.processes import with_mark
+
+    deadline = time.monotonic() + timeout_seconds
+    while (left := list(with_mark("TUNEOFF_RUN_ID", mark))) and time.monotonic() < deadline:
+        time.sleep(0.02)
+    return left
