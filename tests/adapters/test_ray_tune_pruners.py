@@ -1,0 +1,120 @@
+"""Ray's schedulers as the adapter sets them. Starts no Ray instance."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from adapters.ray_tune_specs import RayTrial, run_context, run_spec
+from tuneoff.experiment.identity import configuration_digest
+from tuneoff.experiment.spec import Budget
+from tuneoff.experiment.strategies import rungs
+from tuneoff_adapters.ray_tune.submission import Submissions
+
+pytest.importorskip("ray")
+
+CONTINUE, PAUSE, STOP = "CONTINUE", "PAUSE", "STOP"
+
+
+class Scheduler:
+    """A scheduler with its properties set as the Tuner sets them."""
+
+    def __init__(
+        self, folder: Path, pruner: str, options: dict[str, int], epochs: int, stops: dict[str, int] | None = None
+    ) -> None:
+        from tuneoff_adapters.ray_tune.schedulers import make_scheduler
+        from tuneoff_adapters.ray_tune.searchers import translation_of
+
+        budget = Budget(trials=10, epochs_per_trial=epochs)
+        configurations = [{"x": 0.1}, {"x": 0.2}]
+        spec = run_spec(
+            sampler="fixed",
+            configurations=configurations,
+            pruner=pruner,
+            pruner_options=options,
+            budget=budget,
+            stops=stops,
+        )
+        self.submissions = Submissions(run_context(spec, folder), translation_of(spec))
+        self.scheduler = make_scheduler(spec.experiment, self.submissions)
+        self.scheduler.set_search_properties("objective", "min")
+
+    def add(self, name: str) -> RayTrial:
+        trial = RayTrial(trial_id=name)
+        self.scheduler.on_trial_add(None, trial)
+        return trial
+
+    def report(self, trial: RayTrial, epoch: int, value: float, controller: Any = None) -> str:
+        decision: str = self.scheduler.on_trial_result(controller, trial, {"epoch": epoch, "objective": value})
+        return decision
+
+
+def stopping_epochs(folder: Path, options: dict[str, int], epochs: int) -> list[int]:
+    """Return the epochs after which a trial that turns worse there, and only there, is stopped."""
+    found = []
+    for epoch in range(1, epochs):
+        scheduler = Scheduler(folder, "asha", options, epochs)
+        good, other = scheduler.add("good"), scheduler.add("other")
+        for before in range(1, epochs):
+            scheduler.report(good, before, 0.5)
+        for before in range(1, epoch):
+            assert scheduler.report(other, before, 0.5) == CONTINUE
+        if scheduler.report(other, epoch, 0.9) == STOP:
+            found.append(epoch)
+    return found
+
+
+@pytest.mark.parametrize(("first", "factor", "epochs"), [(1, 3, 9), (1, 3, 10), (2, 2, 16), (1, 4, 5), (3, 3, 3)])
+def test_asha_compares_at_the_rungs_that_core_names(tmp_path: Path, first: int, factor: int, epochs: int) -> None:
+    options = {"first_rung_epochs": first, "reduction_factor": factor}
+    assert stopping_epochs(tmp_path, options, epochs) == rungs(first, factor, epochs)
+
+
+def test_a_trial_that_reaches_its_last_epoch_is_not_stopped_by_asha(tmp_path: Path) -> None:
+    scheduler = Scheduler(tmp_path, "asha", {"first_rung_epochs": 1, "reduction_factor": 3}, 5)
+    trial = scheduler.add("only")
+    assert [scheduler.report(trial, epoch, 1.0) for epoch in range(1, 6)] == [CONTINUE] * 5
+
+
+def test_hyperband_has_brackets_with_later_first_rungs(tmp_path: Path) -> None:
+    scheduler = Scheduler(tmp_path, "hyperband", {"first_rung_epochs": 1, "reduction_factor": 3, "brackets": 3}, 9)
+    firsts = [min((epoch for epoch, _ in bracket._rungs), default=None) for bracket in scheduler.scheduler._brackets]
+    assert firsts == [1, 3, 9]
+
+
+def test_the_median_rule_waits_for_its_first_epoch_and_its_trials(tmp_path: Path) -> None:
+    scheduler = Scheduler(tmp_path, "median", {"first_epoch": 2, "min_trials": 2}, 4)
+    waiting = SimpleNamespace(get_live_trials=lambda: [SimpleNamespace(status="PENDING")])
+    one, two, bad = scheduler.add("one"), scheduler.add("two"), scheduler.add("bad")
+    for epoch in (1, 2, 3):
+        assert scheduler.report(one, epoch, 0.1, waiting) == CONTINUE
+    assert scheduler.report(bad, 1, 0.9, waiting) == CONTINUE  # before the first epoch
+    assert scheduler.report(bad, 2, 0.9, waiting) == CONTINUE  # one other trial is too few, and a reason to pause for Ray
+    for epoch in (1, 2, 3):
+        scheduler.report(two, epoch, 0.2, waiting)
+    assert scheduler.report(bad, 3, 0.9, waiting) == STOP
+
+
+def test_rays_own_median_rule_would_pause(tmp_path: Path) -> None:
+    scheduler = Scheduler(tmp_path, "median", {"first_epoch": 1, "min_trials": 2}, 4)
+    scheduler.scheduler._min_time_slice = 0  # Ray's default
+    waiting = SimpleNamespace(get_live_trials=lambda: [SimpleNamespace(status="PENDING")])
+    assert scheduler.report(scheduler.add("one"), 1, 0.5, waiting) == PAUSE
+
+
+def test_the_script_stops_its_configurations_at_their_epochs_and_no_other(tmp_path: Path) -> None:
+    stops = {configuration_digest({"x": 0.2}): 2}
+    scheduler = Scheduler(tmp_path, "scripted", {}, 4, stops)
+    trials = [RayTrial(trial_id=f"ray{index}", config={"p0": index}) for index in range(2)]
+    for trial in trials:
+        scheduler.submissions.submit(trial, 0)
+    decisions = [[scheduler.report(trial, epoch, 0.5) for epoch in (1, 2, 3)] for trial in trials]
+    assert decisions == [[CONTINUE, CONTINUE, CONTINUE], [CONTINUE, STOP, STOP]]
+
+
+def test_the_median_rule_never_pauses_for_time(tmp_path: Path) -> None:
+    assert math.isinf(Scheduler(tmp_path, "median", {}, 4).scheduler._min_time_slice)

@@ -1,0 +1,127 @@
+"""Environment, processes and refusals of the Ray Tune adapter. Starts no Ray instance."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from adapters.ray_tune_specs import run_context, run_spec
+from tuneoff.errors import StepError
+from tuneoff.lifecycle.context import MARK
+from tuneoff_adapters.ray_tune import RayTuneAdapter, session
+from tuneoff_adapters.ray_tune.environment import REMOVED, SETTINGS, TOKEN, prepare_environment
+from tuneoff_adapters.ray_tune.exits import exit_code
+
+
+def test_importing_the_adapter_does_not_import_ray() -> None:
+    code = "import sys, tuneoff_adapters.ray_tune; sys.exit('ray' in sys.modules or 'numpy' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+def test_the_environment_is_set_and_what_would_change_the_run_is_removed(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in (*SETTINGS, *REMOVED, TOKEN):
+        monkeypatch.setenv(name, "before")  # also puts it back after the test
+    monkeypatch.setenv("RAY_memory_usage_threshold", "0.9")
+    record = prepare_environment()
+    assert {name: os.environ[name] for name in SETTINGS} == {name: value for name, (value, _) in SETTINGS.items()}
+    assert not [name for name in REMOVED if name in os.environ]
+    assert record["removed"] == sorted(REMOVED)
+    inherited = record["inherited"]
+    assert isinstance(inherited, dict)
+    assert inherited["RAY_memory_usage_threshold"] == "0.9"
+    assert not {*SETTINGS, *REMOVED, TOKEN} & set(inherited)
+
+
+def test_each_run_has_its_own_token_and_no_record_of_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in (*SETTINGS, *REMOVED, TOKEN):
+        monkeypatch.setenv(name, "before")
+    record = prepare_environment()
+    first = os.environ[TOKEN]
+    prepare_environment()
+    assert len(first) == 64
+    assert os.environ[TOKEN] != first
+    assert first not in json.dumps(record)
+
+
+def test_a_temporary_folder_too_deep_for_sockets_is_refused_before_anything_starts(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    context = run_context(run_spec(), tmp_path)
+    monkeypatch.setattr("tempfile.tempdir", "/tmp/" + 40 * "x")
+    with pytest.raises(StepError, match=r"at most 43 bytes.*shorten TMPDIR"):
+        session.start_ray(context, lambda: pytest.fail("Ray was imported"))
+
+
+def test_undeploy_without_a_deploy_does_nothing_twice(tmp_path: Path) -> None:
+    adapter = RayTuneAdapter(run_context(run_spec(), tmp_path))
+    adapter.undeploy()
+    adapter.undeploy()
+
+
+def test_undeploy_ends_marked_processes_and_no_others(tmp_path: Path) -> None:
+    context = run_context(run_spec(), tmp_path)
+    folder = tmp_path / "ray"
+    folder.mkdir()
+    (context.work_dir / session.RECORD).write_text(json.dumps({"temporary_folder": str(folder)}))
+    command = [sys.executable, "-c", "input()"]
+    ours = subprocess.Popen(command, stdin=subprocess.PIPE, env={**os.environ, MARK: context.execution_id})
+    other = subprocess.Popen(command, stdin=subprocess.PIPE, env={**os.environ, MARK: f"{context.execution_id}-other"})
+    try:
+        deadline = time.monotonic() + 10
+        while session.processes_of(context.execution_id) != [ours.pid] and time.monotonic() < deadline:
+            time.sleep(0.01)  # until it has its own environment
+        session.stop_ray(context)
+        assert ours.wait(5) == -9
+        assert other.poll() is None
+        assert not folder.exists()
+    finally:
+        for process in (ours, other):
+            process.kill()
+            process.communicate()
+
+
+def test_a_process_never_ends_those_that_it_descends_from(tmp_path: Path) -> None:
+    code = f"from tuneoff_adapters.ray_tune.session import processes_of; print(processes_of({'run-x'!r}))"
+    inner = [sys.executable, "-c", code]
+    outer = [sys.executable, "-c", f"import subprocess; subprocess.run({inner!r})"]
+    done = subprocess.run(outer, env={**os.environ, MARK: "run-x"}, capture_output=True, text=True, check=True)
+    assert done.stdout == "[]\n"
+
+
+@pytest.mark.parametrize(
+    ("sampler", "options", "part"),
+    [
+        ("tpe", {"startup": 3}, "no option 'startup' in ray-tune; it has: n_startup_trials"),
+        ("tpe", {"n_startup_trials": "3"}, "must be of type int, but got '3'"),
+        ("tpe", {"n_startup_trials": True}, "must be of type int, but got True"),
+    ],
+)
+def test_a_wrong_option_of_a_sampler_is_refused(sampler: str, options: dict[str, object], part: str) -> None:
+    assert part in (RayTuneAdapter.refuse(run_spec(sampler=sampler, sampler_options=options)) or "")
+
+
+def test_right_options_are_not_refused() -> None:
+    assert RayTuneAdapter.refuse(run_spec(sampler="tpe", sampler_options={"n_startup_trials": 3, "multivariate": True})) is None
+
+
+def test_an_exit_code_is_noted_but_not_that_of_a_forked_child(tmp_path: Path) -> None:
+    code = f"""
+import os
+from tuneoff_adapters.ray_tune.exits import noted_exit_code
+with noted_exit_code({str(tmp_path)!r}, "t00000", 1):
+    if os.fork() == 0:
+        os._exit(5)
+    os.wait()
+with noted_exit_code({str(tmp_path)!r}, "t00001", 2):
+    os._exit(3)
+"""
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 3
+    assert exit_code(tmp_path, "t00000", 1) is None
+    assert exit_code(tmp_path, "t00001", 2) == 3
+    assert [path.name for path in (tmp_path / "exits").iterdir()] == ["t00001.2"]

@@ -1,0 +1,205 @@
+"""What happens in the driver when Ray's searcher hands a trial over, and when a trial ends. Starts no Ray instance."""
+
+from __future__ import annotations
+
+import pickle
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from adapters.ray_tune_specs import RayTrial, run_context, run_spec
+from tuneoff.events.reader import EventLog
+from tuneoff.events.schema import Event, StopDecided, TrialSubmitted, WorkerDied
+from tuneoff.experiment.spec import Budget
+from tuneoff.lifecycle.context import RunContext
+from tuneoff.trial.faults import note_kill
+from tuneoff.trial.locks import Tickets
+from tuneoff_adapters.ray_tune.submission import TASK, Submissions
+
+pytest.importorskip("ray")
+
+LISTED = [{"x": 0.1}, {"x": 0.2}, {"x": 0.3}]
+
+
+def make(folder: Path, **changes: Any) -> tuple[RunContext, Submissions]:
+    from tuneoff_adapters.ray_tune.searchers import translation_of
+
+    spec = run_spec(sampler="fixed", configurations=LISTED, **changes)
+    context = run_context(spec, folder)
+    return context, Submissions(context, translation_of(spec))
+
+
+def submitted(submissions: Submissions, count: int = 1) -> list[RayTrial]:
+    trials = [RayTrial(trial_id=f"ray{index}", config={"p0": index}) for index in range(count)]
+    for trial in trials:
+        submissions.submit(trial, 0)
+    return trials
+
+
+def events(context: RunContext, kind: type[Event]) -> list[Any]:
+    return [event for _, event in EventLog(context.run_dir / "events").merged() if isinstance(event, kind)]
+
+
+def test_trials_are_numbered_in_the_order_of_their_submission(tmp_path: Path) -> None:
+    context, submissions = make(tmp_path)
+    trials = submitted(submissions, 3)
+    announced = [(event.trial, event.framework_id, event.configuration) for event in events(context, TrialSubmitted)]
+    assert announced == [(f"t{number:05d}", f"ray{number}", LISTED[number]) for number in range(3)]
+    assert [trial.config[TASK]["configuration"] for trial in trials] == LISTED
+    assert [trial.config["p0"] for trial in trials] == [0, 1, 2]  # Ray's own value stays
+
+
+def test_the_next_attempt_keeps_the_trial_id(tmp_path: Path) -> None:
+    context, submissions = make(tmp_path)
+    (trial,) = submitted(submissions)
+    submissions.submit_again("ray0")
+    assert [(event.trial, event.attempt) for event in events(context, TrialSubmitted)] == [("t00000", 1), ("t00000", 2)]
+    assert trial.config[TASK]["attempt"] == 2
+
+
+def test_no_further_trial_is_asked_for_when_the_epochs_are_used_up(tmp_path: Path) -> None:
+    context, submissions = make(tmp_path, budget=Budget(trials=3, epochs_per_trial=2, epochs_total=1))
+    assert not submissions.budget_is_used()
+    Tickets(f"{context.run_dir}/epoch_tickets", 1).take()
+    assert submissions.budget_is_used()
+
+
+def test_no_further_trial_is_asked_for_after_the_deadline(tmp_path: Path) -> None:
+    context, submissions = make(tmp_path, budget=Budget(trials=3, epochs_per_trial=2, wall_clock_seconds=0.0))
+    assert not submissions.budget_is_used()  # counted from the first ticket
+    Tickets(f"{context.run_dir}/tickets", 3).take()
+    assert submissions.budget_is_used()
+
+
+def test_tune_can_pickle_what_it_is_given(tmp_path: Path) -> None:
+    _, submissions = make(tmp_path)
+    submitted(submissions)
+    assert pickle.loads(pickle.dumps(submissions)).__dict__ == {}
+
+
+def test_the_searcher_learns_the_best_epoch_and_not_the_last(tmp_path: Path) -> None:
+    from ray.tune.search import Searcher
+
+    from tuneoff_adapters.ray_tune.observer import Observer
+    from tuneoff_adapters.ray_tune.searchers import AnnouncedSearch
+
+    told: list[Any] = []
+
+    class Listening(Searcher):  # type: ignore[misc]
+        def suggest(self, trial_id: str) -> None:
+            return None
+
+        def on_trial_complete(self, trial_id: str, result: Any = None, error: bool = False) -> None:
+            told.append((trial_id, result and result["objective"], error))
+
+    _, submissions = make(tmp_path)
+    first = submitted(submissions, 2)[0]
+    search, observer = AnnouncedSearch(submissions, Listening()), Observer(submissions)
+    for epoch, value in enumerate((0.5, 0.2, 0.4), start=1):
+        observer.on_trial_result(0, [], first, {"objective": value, "epoch": epoch})
+    search.on_trial_complete("ray0", {"objective": 0.4, "epoch": 3})
+    search.on_trial_complete("ray1", error=True)
+    assert told == [("ray0", 0.2, False), ("ray1", None, True)]
+
+
+def test_a_stop_is_noted_unless_it_comes_at_the_last_epoch(tmp_path: Path) -> None:
+    from tuneoff_adapters.ray_tune.observer import Observer
+
+    context, submissions = make(tmp_path, budget=Budget(trials=3, epochs_per_trial=4))
+    trials, observer = submitted(submissions, 3), Observer(submissions)
+    observer.on_trial_result(0, [], trials[0], {"objective": 0.5, "epoch": 1})
+    observer.on_trial_result(0, [], trials[1], {"objective": 0.5, "epoch": 2, "done": True})
+    observer.on_trial_result(0, [], trials[2], {"objective": 0.5, "epoch": 4, "done": True})
+    assert [(event.trial, event.epoch) for event in events(context, StopDecided)] == [("t00001", 2)]
+
+
+# --- failures ---
+
+
+def failed(submissions: Submissions, folder: Path, error: BaseException) -> RayTrial:
+    """Return a trial whose error Ray has written down."""
+    from ray import cloudpickle
+
+    (trial,) = submitted(submissions)
+    file = folder / "error.pkl"
+    file.write_bytes(cloudpickle.dumps(error))
+    trial.pickled_error_file = str(file)
+    return trial
+
+
+def task_error(cause: Exception) -> BaseException:
+    from ray.exceptions import RayTaskError
+
+    error: BaseException = RayTaskError("train", "a traceback", cause)
+    return error
+
+
+def actor_error() -> BaseException:
+    from ray.exceptions import ActorDiedError
+
+    error: BaseException = ActorDiedError()
+    return error
+
+
+def may_retry(submissions: Submissions) -> bool:
+    from tuneoff_adapters.ray_tune.failures import may_retry as asked
+
+    return asked(submissions, submissions["ray0"])
+
+
+def test_a_fault_of_the_workload_is_not_tried_again(tmp_path: Path) -> None:
+    from tuneoff.errors import TrialFailedError
+
+    _, submissions = make(tmp_path)
+    failed(submissions, tmp_path, task_error(TrialFailedError("ValueError: no")))
+    assert not may_retry(submissions)
+
+
+def test_a_fault_of_the_framework_is_tried_again(tmp_path: Path) -> None:
+    _, submissions = make(tmp_path)
+    failed(submissions, tmp_path, task_error(ConnectionError("the driver is gone")))
+    assert may_retry(submissions)
+
+
+def test_a_death_by_a_signal_is_tried_again_and_noted(tmp_path: Path) -> None:
+    from tuneoff_adapters.ray_tune.observer import Observer
+
+    context, submissions = make(tmp_path)
+    trial = failed(submissions, tmp_path, actor_error())
+    assert may_retry(submissions)
+    Observer(submissions).on_trial_recover(0, [], trial)
+    (death,) = events(context, WorkerDied)
+    assert (death.trial, death.attempt, death.exit_code) == ("t00000", 1, None)
+    assert death.cause.startswith("ActorDiedError: ")
+    assert "\n" not in death.cause
+    assert [event.attempt for event in events(context, TrialSubmitted)] == [1, 2]
+
+
+def test_a_trial_that_the_supervisor_killed_is_not_tried_again(tmp_path: Path) -> None:
+    context, submissions = make(tmp_path)
+    failed(submissions, tmp_path, actor_error())
+    note_kill(context.run_dir, "t00000", 1, "timed out")
+    assert not may_retry(submissions)
+
+
+def test_an_exit_code_of_the_trials_own_is_noted_and_not_tried_again(tmp_path: Path) -> None:
+    from tuneoff_adapters.ray_tune.observer import Observer
+
+    context, submissions = make(tmp_path)
+    trial = failed(submissions, tmp_path, actor_error())
+    (context.run_dir / "exits").mkdir()
+    (context.run_dir / "exits" / "t00000.1").write_text("3")
+    assert not may_retry(submissions)
+    Observer(submissions).on_trial_error(0, [], trial)
+    (death,) = events(context, WorkerDied)
+    assert (death.exit_code, death.cause) == (3, "the trial's process ended itself with exit code 3")
+
+
+def test_a_trial_that_raised_is_no_death(tmp_path: Path) -> None:
+    from tuneoff_adapters.ray_tune.observer import Observer
+
+    context, submissions = make(tmp_path)
+    trial = failed(submissions, tmp_path, task_error(ValueError("no")))
+    Observer(submissions).on_trial_error(0, [], trial)
+    assert events(context, WorkerDied) == []
