@@ -102,9 +102,7 @@ class SerialAdapter(Adapter):
         """Record the death and return the task if it is to be tried again."""
         trial_id, configuration, attempt = task
         context = self.context
-        context.events.write(
-            "worker_died", trial=trial_id, cause=death.cause, exit_code=death.exit_code, attempt=attempt
-        )
+        context.events.write("worker_died", trial=trial_id, cause=death.cause, exit_code=death.exit_code, attempt=attempt)
         cgroups = context.trial_context.cgroups
         cgroup = cgroups[death.worker] if cgroups else None
         if attempt > context.spec.experiment.failures.retries:

@@ -15,6 +15,7 @@ from tuneoff.experiment.spec import Budget
 from tuneoff.lifecycle.context import RunContext
 from tuneoff.trial.faults import note_kill
 from tuneoff.trial.locks import Tickets
+from tuneoff_adapters.ray_tune.signals import DeferredTermination
 from tuneoff_adapters.ray_tune.submission import TASK, Submissions
 
 pytest.importorskip("ray")
@@ -95,7 +96,7 @@ def test_the_searcher_learns_the_best_epoch_and_not_the_last(tmp_path: Path) -> 
 
     _, submissions = make(tmp_path)
     first = submitted(submissions, 2)[0]
-    search, observer = AnnouncedSearch(submissions, Listening()), Observer(submissions)
+    search, observer = AnnouncedSearch(submissions, Listening()), Observer(submissions, DeferredTermination())
     for epoch, value in enumerate((0.5, 0.2, 0.4), start=1):
         observer.on_trial_result(0, [], first, {"objective": value, "epoch": epoch})
     search.on_trial_complete("ray0", {"objective": 0.4, "epoch": 3})
@@ -107,7 +108,7 @@ def test_a_stop_is_noted_unless_it_comes_at_the_last_epoch(tmp_path: Path) -> No
     from tuneoff_adapters.ray_tune.observer import Observer
 
     context, submissions = make(tmp_path, budget=Budget(trials=3, epochs_per_trial=4))
-    trials, observer = submitted(submissions, 3), Observer(submissions)
+    trials, observer = submitted(submissions, 3), Observer(submissions, DeferredTermination())
     observer.on_trial_result(0, [], trials[0], {"objective": 0.5, "epoch": 1})
     observer.on_trial_result(0, [], trials[1], {"objective": 0.5, "epoch": 2, "done": True})
     observer.on_trial_result(0, [], trials[2], {"objective": 0.5, "epoch": 4, "done": True})
@@ -168,7 +169,7 @@ def test_a_death_by_a_signal_is_tried_again_and_noted(tmp_path: Path) -> None:
     context, submissions = make(tmp_path)
     trial = failed(submissions, tmp_path, actor_error())
     assert may_retry(submissions)
-    Observer(submissions).on_trial_recover(0, [], trial)
+    Observer(submissions, DeferredTermination()).on_trial_recover(0, [], trial)
     (death,) = events(context, WorkerDied)
     assert (death.trial, death.attempt, death.exit_code) == ("t00000", 1, None)
     assert death.cause.startswith("ActorDiedError: ")
@@ -191,7 +192,7 @@ def test_an_exit_code_of_the_trials_own_is_noted_and_not_tried_again(tmp_path: P
     (context.run_dir / "exits").mkdir()
     (context.run_dir / "exits" / "t00000.1").write_text("3")
     assert not may_retry(submissions)
-    Observer(submissions).on_trial_error(0, [], trial)
+    Observer(submissions, DeferredTermination()).on_trial_error(0, [], trial)
     (death,) = events(context, WorkerDied)
     assert (death.exit_code, death.cause) == (3, "the trial's process ended itself with exit code 3")
 
@@ -201,5 +202,5 @@ def test_a_trial_that_raised_is_no_death(tmp_path: Path) -> None:
 
     context, submissions = make(tmp_path)
     trial = failed(submissions, tmp_path, task_error(ValueError("no")))
-    Observer(submissions).on_trial_error(0, [], trial)
+    Observer(submissions, DeferredTermination()).on_trial_error(0, [], trial)
     assert events(context, WorkerDied) == []

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import ClassVar
 
 import pytest
-from contract.faults import KINDS, faulty_experiment
 
+from contract.faults import KINDS, faulty_experiment
 from contract.runs import LOOPBACK, Made, experiment, fixed, kill_one_trial, make
 from tuneoff.events import schema
 from tuneoff.experiment.identity import configuration_digest

@@ -11,6 +11,7 @@ from tuneoff.experiment.spec import RunSpec
 from tuneoff.packages import import_framework
 from tuneoff_adapters.ray_tune.offers import CAPABILITIES, refusal
 from tuneoff_adapters.ray_tune.session import start_ray, stop_ray
+from tuneoff_adapters.ray_tune.signals import DeferredTermination
 from tuneoff_adapters.ray_tune.submission import EPOCH, OBJECTIVE, TASK, Submissions
 
 EXPERIMENT = "tune"  # the folder of Tune's own files
@@ -43,6 +44,7 @@ class RayTuneAdapter(Adapter):
         numpy.random.seed(spec.sampler_seed)  # the brackets of Ray's ASHA are drawn from the global generator
         translation = translation_of(spec)
         self._submissions = Submissions(self.context, translation)
+        self._termination = DeferredTermination()
         listed = experiment.sampler.name in ("grid", "fixed")  # the grid over the list's index is itself the budget
         self._tuner = tune.Tuner(
             tune.with_resources(train, {"cpu": 1}),
@@ -61,12 +63,13 @@ class RayTuneAdapter(Adapter):
                 storage_path=str(self.context.work_dir),
                 verbose=0,
                 failure_config=tune.FailureConfig(max_failures=experiment.failures.retries, fail_fast=False),
-                callbacks=[Observer(self._submissions)],
+                callbacks=[Observer(self._submissions, self._termination)],
             ),
         )
 
     def run_trials(self) -> None:
-        self._tuner.fit()
+        with self._termination.in_force():
+            self._tuner.fit()
 
     def collect_results(self) -> Best | None:
         """Return Ray's best over all epochs of the trials that ran them all: without that filter it would name failed ones."""

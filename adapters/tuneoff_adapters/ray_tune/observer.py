@@ -8,19 +8,24 @@ from ray.tune import Callback
 
 from tuneoff_adapters.ray_tune.exits import exit_code
 from tuneoff_adapters.ray_tune.failures import cause_of_death, error_of, is_death
+from tuneoff_adapters.ray_tune.signals import DeferredTermination
 from tuneoff_adapters.ray_tune.submission import EPOCH, OBJECTIVE, Submission, Submissions
 
 
 class Observer(Callback):  # type: ignore[misc]
-    """Writes stops and deaths, and announces the next attempt at a trial."""
+    """Writes stops and deaths, announces the next attempt at a trial, and lets a SIGTERM through between two steps."""
 
-    def __init__(self, submissions: Submissions) -> None:
+    def __init__(self, submissions: Submissions, termination: DeferredTermination) -> None:
         self._submissions = submissions
+        self._termination = termination
         self._events = submissions.context.events
         self._epochs = submissions.context.spec.experiment.budget.epochs_per_trial
 
     def __getstate__(self) -> dict[str, Any]:
         return {}
+
+    def on_step_begin(self, iteration: int, trials: list[Any], **info: Any) -> None:
+        self._termination.check()  # some ten times a second
 
     def on_trial_result(self, iteration: int, trials: list[Any], trial: Any, result: dict[str, Any], **info: Any) -> None:
         submission = self._submissions[trial.trial_id]

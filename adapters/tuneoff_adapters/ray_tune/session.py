@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import shutil
-import signal
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -15,6 +14,7 @@ from tuneoff.errors import StepError
 from tuneoff.lifecycle.context import MARK, RunContext
 from tuneoff.supervisor.processes import command_line, end_all, stat_fields, with_mark
 from tuneoff_adapters.ray_tune.environment import prepare_environment
+from tuneoff_adapters.ray_tune.signals import kept_handler
 
 RECORD = "ray.json"
 _SOCKET = 107  # bytes of a Unix socket's path
@@ -40,9 +40,8 @@ def start_ray(context: RunContext, load: Callable[[], Any]) -> None:
     record["init"] = {**arguments, "address": "local"}
     _write(context, record)
     ray = load()
-    ours = signal.getsignal(signal.SIGTERM)
-    ray.init(address="local", log_to_driver=False, logging_level="ERROR", _temp_dir=str(folder), **arguments)
-    signal.signal(signal.SIGTERM, ours)
+    with kept_handler():
+        ray.init(address="local", log_to_driver=False, logging_level="ERROR", _temp_dir=str(folder), **arguments)
 
 
 def stop_ray(context: RunContext) -> None:

@@ -67,9 +67,7 @@ class EventWriter:
 
     # The events that more than one caller writes
 
-    def submitted(
-        self, trial: str, configuration: Mapping[str, Any], framework_id: str | None = None, attempt: int = 1
-    ) -> int:
+    def submitted(self, trial: str, configuration: Mapping[str, Any], framework_id: str | None = None, attempt: int = 1) -> int:
         return self.write(
             "trial_submitted", trial=trial, configuration=dict(configuration), framework_id=framework_id, attempt=attempt
         )

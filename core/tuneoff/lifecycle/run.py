@@ -41,9 +41,7 @@ def run_lifecycle(adapter_class: type[Adapter], context: RunContext) -> int:
     except StepError:
         code = FAILED
     finally:
-        signal.signal(
-            signal.SIGTERM, signal.SIG_IGN
-        )  # one interruption is enough: un-deploy runs to its end or its limit
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)  # one interruption is enough: un-deploy runs to its end or its limit
         try:
             with _step(context.events, "undeploy"):
                 (adapter or adapter_class(context)).undeploy()

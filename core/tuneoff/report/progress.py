@@ -93,25 +93,25 @@ class LiveProgress:
 
         self._progress: Progress = Progress(
             TextColumn("{task.description}", markup=False),
-            BarColumn(bar_width=24),
+            BarColumn(bar_width=16),
             TextColumn("{task.fields[text]}", markup=False),
             console=console,
             transient=True,
             refresh_per_second=5,
         )
         self._clock, self._left, self._shown = clock, left, 0.0
-        self._position, self._total = 0, 0
+        self._position, self._total, self._label = 0, 0, ""
         self._runs: TaskID | None = None
         self._trials: TaskID | None = None
 
     def run_started(self, position: int, total: int, label: str, run_id: str) -> None:
-        self._position, self._total, self._shown = position, total, 0.0
+        self._position, self._total, self._label, self._shown = position, total, label, 0.0
         self._drop_trials()
         if self._runs is None:
             self._progress.start()
             self._runs = self._progress.add_task("runs", total=total, text="")
-        self._progress.update(self._runs, completed=position - 1, total=total, text=f"{position - 1}/{total}")
-        self._trials = self._progress.add_task(label, total=None, text="starting")
+        self._progress.update(self._runs, completed=position - 1, total=total, text=f"{position}/{total} {label}")
+        self._trials = self._progress.add_task("trials", total=None, text="starting")
 
     def run_progress(self, live: LiveRun) -> None:
         now = self._clock()
@@ -121,7 +121,7 @@ class LiveProgress:
         self._progress.update(self._trials, completed=live.ended, total=live.trials, text=trials_text(live))
         left = self._left.seconds(self._position, self._total, live.seconds_left)
         in_all = f", {duration(left)} left" if left is not None else ""
-        self._progress.update(self._runs, text=f"{self._position - 1}/{self._total}{in_all}")
+        self._progress.update(self._runs, text=f"{self._position}/{self._total} {self._label}{in_all}")
 
     def run_ended(self, position: int, total: int, label: str, status: str, reason: str | None, seconds: float) -> None:
         if seconds:
@@ -163,7 +163,7 @@ def trials_text(live: LiveRun) -> str:
 def end_text(status: str, reason: str | None, seconds: float) -> str:
     """Return how a run ended, in one line."""
     took = f" in {duration(seconds)}" if seconds else ""
-    why = f": {' '.join(reason.split())}" if reason else ""
+    why = f": {' '.join(reason.split())}" if reason and reason != status else ""
     return f"{status}{took}{why}"
 
 

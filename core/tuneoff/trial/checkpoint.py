@@ -73,9 +73,7 @@ def read_checkpoint(path: Path) -> Checkpoint:
         stored = json.loads(header["__metadata__"][_KEY])
         texts, epoch = stored["texts"], int(stored["epoch"])
     except (OSError, SafetensorError, ValueError, KeyError) as error:
-        raise CheckpointError(
-            f"a checkpoint must be readable, but {path} is not: {error}; run the trial again"
-        ) from error
+        raise CheckpointError(f"a checkpoint must be readable, but {path} is not: {error}; run the trial again") from error
     return Checkpoint(tensors=tensors, texts=texts, epoch=epoch, sha256=hashlib.sha256(content).hexdigest())
 
 

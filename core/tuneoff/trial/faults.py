@@ -39,9 +39,7 @@ def out_of_memory_kills(cgroup: Path | str) -> int:
     return 0
 
 
-def is_retryable(
-    run_dir: Path | str, trial_id: str, attempt: int, exit_code: int | None, cgroup: str | None = None
-) -> bool:
+def is_retryable(run_dir: Path | str, trial_id: str, attempt: int, exit_code: int | None, cgroup: str | None = None) -> bool:
     """Tell whether a dead attempt is a fault of the infrastructure: ended by a signal that neither the supervisor (limits)
     nor the kernel's memory control sent. An exit code of its own is the workload's fault."""
     if exit_code is not None and exit_code >= 0:

@@ -93,7 +93,5 @@ class _Locked:
     def __enter__(self) -> None:
         fcntl.flock(self._fd, fcntl.LOCK_EX)
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
         fcntl.flock(self._fd, fcntl.LOCK_UN)
