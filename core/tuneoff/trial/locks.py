@@ -26,6 +26,7 @@ class Slots:
             TimeoutError: no slot became free: more than `workers.count` trials overlap.
         """
         started = clock.monotonic_ns()
+        was_free = True  # at the first look: whatever time that took on a busy machine, nobody was waited for
         order = [preferred, *(i for i in range(len(self._files)) if i != preferred)]
         while True:
             for slot in order:
@@ -33,8 +34,8 @@ class Slots:
                     fcntl.flock(self._files[slot], fcntl.LOCK_EX | fcntl.LOCK_NB)
                 except BlockingIOError:
                     continue
-                waited = clock.monotonic_ns() - started
-                return slot, waited if waited > 1_000_000 else 0
+                return slot, 0 if was_free else clock.monotonic_ns() - started
+            was_free = False
             if clock.monotonic_ns() - started > timeout_seconds * clock.NANOSECONDS:
                 raise TimeoutError(f"no free slot of {len(self._files)} within {timeout_seconds:g} s")
             time.sleep(0.002)
