@@ -1,0 +1,1 @@
+"""tuneoff's own speed, as ratios against bare code on the same machine: `python -m benchmarks.speed`."""

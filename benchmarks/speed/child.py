@@ -1,0 +1,78 @@
+"""Run a measuring process and read the JSON that it prints last; whatever it leaves is ended."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import time
+import uuid
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from benchmarks.speed.settings import ROOT
+from tuneoff.supervisor.processes import end_all, in_session, with_mark
+from tuneoff.trial.limits import thread_environment
+
+MARK = "TUNEOFF_SPEED_CHILD"
+
+
+class MeasurementError(Exception):
+    """A measuring process failed or took too long."""
+
+
+def run_module(
+    module: str, arguments: Sequence[str] = (), *, timeout_seconds: float = 600.0, environment: Mapping[str, str] | None = None
+) -> tuple[dict[str, Any], float]:
+    """Run `python -m module` with one compute thread; return the JSON object on its last line and its wall time in seconds.
+
+    Raises:
+        MeasurementError: it failed, printed no JSON, or took longer than `timeout_seconds`.
+    """
+    mark = uuid.uuid4().hex
+    with tempfile.TemporaryDirectory(prefix="sp", ignore_cleanup_errors=True) as temporary:
+        everything = {
+            **os.environ,
+            **thread_environment(1),
+            "PYTHONPATH": os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH", "")])),
+            "PYTHONHASHSEED": "0",
+            "TMPDIR": temporary,
+            MARK: mark,
+            **(environment or {}),
+        }
+        started = time.monotonic()
+        process = subprocess.Popen(
+            [sys.executable, "-m", module, *arguments],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            errors="replace",
+            start_new_session=True,
+            cwd=ROOT,
+            env=everything,
+        )
+        try:
+            output, complaints = process.communicate(timeout=timeout_seconds)
+            wall_seconds = time.monotonic() - started
+        except subprocess.TimeoutExpired as error:
+            raise MeasurementError(f"{module} took longer than {timeout_seconds:g} s") from error
+        finally:
+            if process.poll() is None:
+                process.kill()
+                process.wait()
+            end_all(lambda: {*with_mark(MARK, mark), *in_session(process.pid)})
+    if process.returncode != 0:
+        raise MeasurementError(f"{module} ended with exit code {process.returncode}: {_last_line(complaints)}")
+    try:
+        found: dict[str, Any] = json.loads(_last_line(output))
+    except ValueError as error:
+        raise MeasurementError(f"{module} must print JSON last, but printed {_last_line(output)[:200]!r}") from error
+    return found, wall_seconds
+
+
+def _last_line(text: str) -> str:
+    lines = text.strip().splitlines()
+    return lines[-1] if lines else "(nothing was printed)"

@@ -1,0 +1,53 @@
+"""How long `tuneoff adapters` takes, from the start of the process to its end."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from benchmarks.speed.row import Row, Target, skipped
+from benchmarks.speed.settings import Settings
+from benchmarks.speed.statistics import estimate, interleaved
+
+NAME, A, B = "command_start", "wall time of `tuneoff adapters`", "`python -c pass`, for comparison"
+REPEATS = 20
+TARGET = Target("<=", 0.3)
+
+
+def measure(settings: Settings) -> Iterator[Row]:
+    """Yield one row, in seconds."""
+    script = Path(sys.executable).with_name("tuneoff")
+    command = [str(script), "adapters"] if script.exists() else [sys.executable, "-m", "tuneoff", "adapters"]
+    first = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)  # warms the caches
+    if first.returncode != 0:
+        lines = first.stderr.strip().splitlines()
+        reason = f"`tuneoff adapters` ended with exit code {first.returncode}: {lines[-1] if lines else 'no text'}"
+        yield skipped(NAME, A, reason, B, TARGET)
+        return
+    taken: dict[str, list[float]] = {"tuneoff": [], "python": []}
+    makers = {
+        "tuneoff": lambda: _wall_seconds(command),
+        "python": lambda: _wall_seconds([sys.executable, "-c", "pass"]),
+    }
+    for _, side, seconds in interleaved(makers, settings.repeats(REPEATS)):
+        taken[side].append(seconds)
+    result = estimate(taken["tuneoff"])
+    yield Row(
+        name=NAME,
+        a=A,
+        b=B,
+        unit="s",
+        result=result,
+        target=TARGET,
+        figures={"A s": result.value, "A largest s": max(taken["tuneoff"]), "B s": estimate(taken["python"]).value},
+        samples={f"{side}_seconds": values for side, values in taken.items()},
+    )
+
+
+def _wall_seconds(command: Sequence[str]) -> float:
+    started = time.perf_counter()
+    subprocess.run(command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=True)
+    return time.perf_counter() - started

@@ -1,0 +1,50 @@
+"""Derive the record of a folder in a process of its own: `python -m benchmarks.speed.derive_probe FOLDER TRIALS EPOCHS`."""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from pathlib import Path
+
+from benchmarks.speed.specs import make_spec
+from tuneoff.records.derive import Verdict
+from tuneoff.records.finish import derive_folder
+from tuneoff.records.store import write_run
+
+
+def peak_bytes() -> int:
+    """Return the peak resident memory of this process (VmHWM; getrusage also counts the process before its exec)."""
+    for line in Path("/proc/self/status").read_text().splitlines():
+        if line.startswith("VmHWM:"):
+            return int(line.split()[1]) * 1024
+    raise RuntimeError("/proc/self/status has no VmHWM")
+
+
+def main(folder: Path, trials: int, epochs: int) -> None:
+    spec = make_spec("serial", "null", trials=trials, epochs=epochs)
+    before = peak_bytes()
+    started = time.perf_counter()
+    record = derive_folder(folder, spec, verdict=Verdict(status="done"))
+    derived = time.perf_counter()
+    peak = peak_bytes()
+    write_run(folder, record)
+    written = time.perf_counter()
+    counted = sum(len(attempt.epochs) for trial in record.trials for attempt in trial.attempts)
+    if (len(record.trials), counted) != (trials, trials * epochs):
+        raise SystemExit(f"{trials} trials of {epochs} epochs were written, but {len(record.trials)} and {counted} were derived")
+    print(
+        json.dumps(
+            {
+                "derive_seconds": derived - started,
+                "write_seconds": written - derived,
+                "peak_bytes": peak,
+                "peak_bytes_before": before,
+                "peak_bytes_after_writing": peak_bytes(),
+            }
+        )
+    )
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3]))

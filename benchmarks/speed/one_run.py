@@ -1,0 +1,98 @@
+"""One supervised run of tuneoff in a process of its own; prints its figures: `python -m benchmarks.speed.one_run JSON`."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import threading
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from benchmarks.speed.specs import make_spec
+from tuneoff.events import schema
+from tuneoff.events.reader import EventLog
+from tuneoff.events.writer import FOLDER
+from tuneoff.matrix.finish import finish
+from tuneoff.matrix.listener import LiveRun, Silent
+from tuneoff.records.derive import Verdict
+from tuneoff.registry import adapter_class
+from tuneoff.supervisor.processes import become_subreaper, children, command_line, rss_bytes
+from tuneoff.supervisor.run import supervise
+from tuneoff.trial.context import load_target
+
+
+@dataclass
+class MemoryListener(Silent):
+    """Notes, several times a second, how many trials have ended and what the two long-lived processes hold in memory."""
+
+    samples: list[tuple[int, int, int]] = field(default_factory=list)  # (trials ended, coordinator, this process) in bytes
+    _coordinator: int | None = None
+
+    def run_progress(self, live: LiveRun) -> None:
+        if self._coordinator is None:
+            found = [pid for pid in children(os.getpid()) if "tuneoff.lifecycle" in command_line(pid)]
+            self._coordinator = found[0] if found else None
+        if self._coordinator is not None and live.step == "trial":
+            resident = rss_bytes(self._coordinator)
+            if resident:
+                self.samples.append((live.ended, resident, rss_bytes(os.getpid())))
+
+
+def main(arguments: list[str]) -> int:
+    order: dict[str, Any] = json.loads(arguments[0])
+    results = Path(order.pop("results"))
+    spec = make_spec(**order)
+    adapter = adapter_class(spec.adapter)
+    load_target(spec.experiment.workload.target)(spec.experiment.workload.options).prepare()
+    become_subreaper()
+    listener = MemoryListener()
+    started = time.monotonic()
+    ended = supervise(spec, results, listener, threading.Event())
+    supervised = time.monotonic()
+    verdict = Verdict(status=ended.status, reason=ended.reason, charged=ended.charged)
+    record = finish(ended.execution.folder, spec, verdict, adapter, {"limits": dict(ended.limits)})
+    finished = time.monotonic()
+    if record.status != "done":
+        print(f"{spec.adapter}: the run must be done, but is {record.status}: {record.reason}", file=sys.stderr)
+        return 1
+    print(
+        json.dumps(
+            {
+                "supervise_seconds": supervised - started,
+                "finish_seconds": finished - supervised,
+                "steps_seconds": {step.step: (step.ended_ns - step.started_ns) / 1e9 for step in record.steps if step.ended_ns},
+                "memory": listener.samples,
+                **_from_events(ended.execution.folder),
+            }
+        )
+    )
+    return 0
+
+
+def _from_events(folder: Path) -> dict[str, Any]:
+    """Return the span and, per trial in the order of their ends, (worker pid, submitted, started, loaded, ended) in ns."""
+    submitted: dict[str, int] = {}
+    started: dict[str, int] = {}
+    loaded: dict[str, int] = {}
+    trials: list[tuple[int, int, int, int, int]] = []
+    ends: list[tuple[int, str, int]] = []
+    for process, event in EventLog(folder / FOLDER):
+        if isinstance(event, schema.TrialSubmitted):
+            submitted[event.trial] = event.t
+        elif isinstance(event, schema.TrialStarted):
+            started[event.trial] = event.t
+        elif isinstance(event, schema.TrialLoaded):
+            loaded[event.trial] = event.t
+        elif isinstance(event, schema.TrialEnded):
+            ends.append((event.t, event.trial, process.pid))
+    for moment, trial, pid in sorted(ends):
+        trials.append((pid, submitted[trial], started[trial], loaded[trial], moment))
+    first, last = min(submitted.values()), max(moment for moment, _, _ in ends)
+    return {"span_seconds": (last - first) / 1e9, "trials": trials}
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

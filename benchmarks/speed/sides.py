@@ -1,0 +1,130 @@
+"""The two sides of a pair: a run of tuneoff, and the bare script for the same framework; each in a process of its own."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import shutil
+import tempfile
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from benchmarks.speed.child import run_module
+from benchmarks.speed.settings import Settings
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Framework:
+    """An adapter's name and the bare script that it is held against."""
+
+    adapter: str
+    package: str | None  # what must be importable; None: nothing
+    module: str
+    bare: str  # what the script is, in words
+    first_guess: int  # null trials for the first try at filling the span
+    flags: Sequence[str] = ()
+
+
+FRAMEWORKS = (
+    Framework(
+        adapter="serial",
+        package=None,
+        module="serial_bare",
+        bare="persistent worker processes with pipes, one result line per trial, no supervision",
+        first_guess=1000,
+    ),
+    Framework(
+        adapter="optuna",
+        package="optuna",
+        module="optuna_bare",
+        bare="spawned processes over a journal file with a flock lock: ask, suggest, report, tell",
+        first_guess=200,
+    ),
+    Framework(
+        adapter="ray-tune",
+        package="ray",
+        module="ray_bare",
+        bare="Tuner with reused actors, quiet settings, no files per trial",
+        first_guess=60,
+    ),
+    Framework(
+        adapter="syne-tune",
+        package="syne_tune",
+        module="syne_bare",
+        bare="Tuner with LocalBackend polled every 0.05 s, trials that import its Reporter",
+        first_guess=10,
+    ),
+)
+SYNE_PRINTED = Framework(
+    adapter="syne-tune",
+    package="syne_tune",
+    module="syne_bare",
+    bare="the same, but its trials print the report themselves instead of importing the Reporter",
+    first_guess=40,
+    flags=("printed",),
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Side:
+    """What one side took, in seconds: the whole (process start to end; for tuneoff supervision and record) and the trial span."""
+
+    whole_seconds: float
+    span_seconds: float
+    details: Mapping[str, Any] = field(default_factory=dict)
+
+
+def why_missing(framework: Framework) -> str | None:
+    """Return why a framework cannot be measured here, or None."""
+    if framework.package is not None and importlib.util.find_spec(framework.package) is None:
+        return f"the package {framework.package} is not installed; run: pip install 'tuneoff[all]'"
+    return None
+
+
+def run_bare(framework: Framework, trials: int, sleep_seconds: float, settings: Settings) -> Side:
+    """Run the bare script once in a fresh folder.
+
+    Raises:
+        MeasurementError: it failed.
+    """
+    folder = Path(tempfile.mkdtemp(prefix="bare-", dir=settings.folder))
+    try:
+        arguments = [str(folder), str(trials), str(sleep_seconds), *framework.flags]
+        found, wall_seconds = run_module(f"benchmarks.speed.bare.{framework.module}", arguments)
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+    return Side(whole_seconds=wall_seconds, span_seconds=found["span_seconds"])
+
+
+def run_tuneoff(
+    adapter: str,
+    workload: str,
+    trials: int,
+    settings: Settings,
+    *,
+    options: Mapping[str, Any] | None = None,
+    own_space: bool = False,
+) -> Side:
+    """Run one supervised run in a fresh results folder.
+
+    Raises:
+        MeasurementError: it failed.
+    """
+    folder = Path(tempfile.mkdtemp(prefix="tuneoff-", dir=settings.folder))
+    order = {
+        "adapter": adapter,
+        "workload": workload,
+        "trials": trials,
+        "options": dict(options or {}),
+        "own_space": own_space,
+        "results": str(folder),
+    }
+    try:
+        found, _ = run_module("benchmarks.speed.one_run", [json.dumps(order)])
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+    return Side(
+        whole_seconds=found["supervise_seconds"] + found["finish_seconds"], span_seconds=found["span_seconds"], details=found
+    )

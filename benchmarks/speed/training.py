@@ -1,0 +1,73 @@
+"""Training on real MNIST, one thread: the shipped workload against its bare matrix products, and against a naive loop."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+from benchmarks.speed.child import MeasurementError, run_module
+from benchmarks.speed.row import Row, Target, skipped
+from benchmarks.speed.settings import Settings
+from benchmarks.speed.statistics import estimate, ratios
+
+DATA_VARIABLE = "TUNEOFF_DATA_DIR"
+LARGE, SMALL = (512, 512), (128, 64)  # (width of both hidden layers, batch size)
+LIMIT_TARGETS = {LARGE: Target(">=", 0.80), SMALL: Target(">=", 0.50)}
+NAIVE_TARGET = Target(">=", 4.0)
+ROUNDS = {LARGE: 12, SMALL: 20}
+
+
+def measure(settings: Settings) -> Iterator[Row]:
+    """Yield a row against the limit per size, and one against the naive loop; figures are images per second."""
+    reason = _why_not()
+    for size in (LARGE, SMALL):
+        yield from _rows(size, reason, settings)
+
+
+def _why_not() -> str | None:
+    folder = os.environ.get(DATA_VARIABLE)
+    if not folder:
+        return f"real MNIST is needed; set {DATA_VARIABLE} to the folder of its four files"
+    if not Path(folder).is_dir():
+        return f"{DATA_VARIABLE}={folder} must be a folder"
+    for package in ("torch", "torchvision"):
+        if importlib.util.find_spec(package) is None:
+            return f"{package} is not installed; run: pip install 'tuneoff[mnist]'"
+    return None
+
+
+def _rows(size: tuple[int, int], reason: str | None, settings: Settings) -> Iterator[Row]:
+    width, batch = size
+    shape = f"784-{width}-{width}-10, batch {batch}, one thread"
+    a = f"mnist_mlp as it trains in a trial, images/s of an epoch of 55 000, {shape}"
+    limit = "its 3 forward and 5 backward matrix products alone, outputs preallocated"
+    naive = "per-sample Dataset of PIL images with transforms, DataLoader, loss.item() per step, torch.optim.Adam (6 400 images)"
+    name = f"training.{width}x2_batch{batch}"
+    found: dict[str, list[float]] = {}
+    if reason is None:
+        settings.say(f"  {shape}: {settings.repeats(ROUNDS[size])} rounds")
+        order = {"width": width, "batch": batch, "rounds": settings.repeats(ROUNDS[size]), "naive": size == SMALL}
+        try:
+            found, _ = run_module("benchmarks.speed.training_probe", [json.dumps(order)])
+        except MeasurementError as error:
+            reason = str(error)
+    others = [("limit", limit, LIMIT_TARGETS[size])]
+    if size == SMALL:
+        others.append(("naive", naive, NAIVE_TARGET))
+    for other, b, target in others:
+        if reason is not None:
+            yield skipped(f"{name}.{other}", a, reason, b, target)
+            continue
+        yield Row(
+            name=f"{name}.{other}",
+            a=a,
+            b=b,
+            result=estimate(ratios(found["shipped"], found[other])),
+            target=target,
+            control=estimate(ratios(found["limit_again"], found["limit"])) if other == "limit" else None,
+            figures={"A images/s": estimate(found["shipped"]).value, "B images/s": estimate(found[other]).value},
+            samples={f"{side}_images_per_second": found[side] for side in ("shipped", other)},
+        )
