@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
 from optuna.distributions import BaseDistribution, CategoricalDistribution, FloatDistribution, IntDistribution
+from optuna.trial import Trial
 
 from tuneoff.experiment.translation import Native, NativeFloat, NativeIndex
 
@@ -15,6 +17,16 @@ def distributions(native: Mapping[str, Native]) -> dict[str, BaseDistribution]:
     Optuna draws floats in [low, high): the end point itself, of probability 0, is replaced by its neighbour.
     """
     return {name: _distribution(dimension) for name, dimension in native.items()}
+
+
+def suggest(trial: Trial, name: str, distribution: BaseDistribution) -> Any:
+    """Have the trial's sampler (or its enqueued parameters) choose a value."""
+    if isinstance(distribution, FloatDistribution):
+        return trial.suggest_float(name, distribution.low, distribution.high, log=distribution.log)
+    if isinstance(distribution, IntDistribution):
+        return trial.suggest_int(name, distribution.low, distribution.high)
+    assert isinstance(distribution, CategoricalDistribution)
+    return trial.suggest_categorical(name, distribution.choices)
 
 
 def _distribution(dimension: Native) -> BaseDistribution:

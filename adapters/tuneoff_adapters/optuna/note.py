@@ -20,7 +20,7 @@ class Stage(enum.IntEnum):
     FAILED = 5
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True)
 class Note:
     """The stage, and the trial that it concerns: Optuna's number, tuneoff's own (another one for a retry), the attempt.
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import warnings
 
 import optuna
@@ -37,6 +38,7 @@ def open_study(plan: StudyPlan, sampler: BaseSampler, pruner: BasePruner) -> Stu
 def quieten() -> None:
     """Keep this process's log to what matters: no line per trial, no notice that a class may change in a later version."""
     optuna.logging.set_verbosity(optuna.logging.WARNING)
+    logging.getLogger("optuna.study._optimize").setLevel(logging.ERROR)  # a failed trial's traceback: core logs it already
     warnings.filterwarnings("ignore", category=ExperimentalWarning)
 
 

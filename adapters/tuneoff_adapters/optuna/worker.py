@@ -5,15 +5,16 @@ from __future__ import annotations
 import functools
 import logging
 from collections.abc import Mapping
-from dataclasses import replace
 
-from optuna.trial import Trial, TrialState
+from optuna.exceptions import TrialPruned
+from optuna.trial import Trial
 
 from tuneoff import clock
+from tuneoff.errors import TrialFailedError
 from tuneoff.trial.locks import Tickets
 from tuneoff.trial.pool import Worker
 from tuneoff.trial.run_trial import Decision, TrialOutcome, run_trial, trial_process
-from tuneoff_adapters.optuna.distributions import distributions
+from tuneoff_adapters.optuna.distributions import distributions, suggest
 from tuneoff_adapters.optuna.note import NoteFile, Stage
 from tuneoff_adapters.optuna.plan import Broken, Finished, Order, StudyPlan, trial_name
 from tuneoff_adapters.optuna.pruners import make_pruner
@@ -51,67 +52,72 @@ class _Asker:
         self._events = self._process.events
         self._note_file = NoteFile(plan.note(worker.index))
         self._note = self._note_file.read()  # of a predecessor that died, or empty
+        self._budget_over = False
+        self._asking_ns = self._ended_ns = 0
 
     def obey(self, order: Order) -> Finished:
         """Make the repeated asks, then ask for as long as there are tickets."""
         repeats = order.repeats
-        while not self._is_over_time():
+        while not self._budget_over and not self._is_over_time():
             if repeats > 0:
                 repeats -= 1
             elif self._asks.take() is None:
                 return Finished(budget_over=False)
-            if not self._run_one():
-                break
+            self._run_one()
         return Finished(budget_over=True)
 
     def _is_over_time(self) -> bool:
         deadline = self._process.deadline_ns()
         return deadline is not None and clock.monotonic_ns() > deadline
 
-    def _run_one(self) -> bool:
-        """Run one trial from ask to tell; return whether core's budget let it run to its end."""
+    def _run_one(self) -> None:
+        """Run one trial from ask to tell. (`Study.tell` would do, but it copies the whole trial.)"""
         self._write_note(Stage.ASKING)
-        started = clock.monotonic_ns()
-        trial = self._study.ask(self._distributions)
-        asked = clock.monotonic_ns()
-        configuration = self._plan.translation.decode(trial.params)
-        number, attributes = trial.number, trial.user_attrs
-        attempt = attributes.get(RETRY_ATTEMPT, 1)
-        # The note comes before the event: a trial that nobody knows of would make the budget overrun.
-        self._note = replace(
-            self._note,
-            number=number,
-            trial=attributes.get(RETRY_OF, number),
-            attempt=attempt,
-            submitted=self._note.submitted + (attempt == 1),
-        )
-        self._write_note(Stage.RUNNING)
-        trial_id = trial_name(self._note.trial)
-        self._events.submitted(trial_id, configuration, str(number), attempt)
-        self._events.write("stage", t=asked, name="ask", duration_ns=asked - started, trial=trial_id)
-        report = functools.partial(self._report, trial, trial_id)
-        outcome = run_trial(self._context, trial_id, configuration, report, attempt=attempt, framework_id=str(number))
-        self._tell(trial, trial_id, outcome)
-        return outcome.state not in ("refused", "cancelled")
-
-    def _tell(self, trial: Trial, trial_id: str, outcome: TrialOutcome) -> None:
-        """Tell the study how the trial ended: its value is the best epoch's, so Optuna's best trial is core's."""
-        started = clock.monotonic_ns()
-        if outcome.state == "completed" and outcome.value is not None:
-            self._note = replace(self._note, value=outcome.value)
-            self._write_note(Stage.COMPLETED)
-            self._study.tell(trial, outcome.value)
-        elif outcome.state == "pruned":
-            self._write_note(Stage.PRUNED)
-            self._study.tell(trial, state=TrialState.PRUNED)
-        else:
-            self._write_note(Stage.FAILED)
-            self._study.tell(trial, state=TrialState.FAIL)
+        self._asking_ns = clock.monotonic_ns()
+        self._study.optimize(self._objective, n_trials=1, catch=(TrialFailedError,))
         self._write_note(Stage.IDLE)
-        self._events.write("stage", name="tell", duration_ns=clock.monotonic_ns() - started, trial=trial_id)
+        told = clock.monotonic_ns()
+        trial_id = trial_name(self._note.trial)
+        self._events.write("stage", t=told, name="tell", duration_ns=told - self._ended_ns, trial=trial_id)
+
+    def _objective(self, trial: Trial) -> float:
+        """Return the trial's value: the best epoch's, so that Optuna's best trial is core's.
+
+        Raises:
+            TrialPruned: it was stopped.
+            TrialFailedError: it failed, or core's budget did not let it run to its end.
+        """
+        native = {name: suggest(trial, name, distribution) for name, distribution in self._distributions.items()}
+        asked = clock.monotonic_ns()
+        configuration = self._plan.translation.decode(native)
+        number, attributes, note = trial.number, trial.user_attrs, self._note
+        # The note comes before the event: a trial that nobody knows of would make the budget overrun.
+        note.number, note.trial = number, attributes.get(RETRY_OF, number)
+        note.attempt = attributes.get(RETRY_ATTEMPT, 1)
+        note.submitted += note.attempt == 1
+        self._write_note(Stage.RUNNING)
+        trial_id = trial_name(note.trial)
+        self._events.submitted(trial_id, configuration, str(number), note.attempt)
+        self._events.write("stage", t=asked, name="ask", duration_ns=asked - self._asking_ns, trial=trial_id)
+        report = functools.partial(self._report, trial, trial_id)
+        outcome = run_trial(self._context, trial_id, configuration, report, attempt=note.attempt, framework_id=str(number))
+        self._ended_ns = clock.monotonic_ns()
+        return self._value(outcome)
+
+    def _value(self, outcome: TrialOutcome) -> float:
+        if outcome.state == "completed" and outcome.value is not None:
+            self._note.value = outcome.value
+            self._write_note(Stage.COMPLETED)
+            return outcome.value
+        if outcome.state == "pruned":
+            self._write_note(Stage.PRUNED)
+            raise TrialPruned
+        self._write_note(Stage.FAILED)
+        self._budget_over = outcome.state in ("refused", "cancelled")
+        raise TrialFailedError(outcome.cause or outcome.state)
 
     def _write_note(self, stage: Stage) -> None:
-        self._note = replace(self._note, stage=stage)
+        self._note.stage = stage
         self._note_file.write(self._note)
 
     def _report(self, trial: Trial, trial_id: str, epoch: int, metrics: Mapping[str, float]) -> Decision:
