@@ -1,0 +1,38 @@
+"""`sampler: fixed`: the four adapters give bit-identical validation metrics per configuration and epoch; only times differ."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tuneoff.cli.main import main
+from tuneoff.records.model import RunRecord
+from tuneoff.records.store import read_runs
+
+pytestmark = pytest.mark.slow
+
+MATRIX = Path(__file__).parents[2] / "benchmarks" / "same_configurations.yaml"
+
+
+def learning_curves(record: RunRecord) -> dict[str, list[dict[str, float | None]]]:
+    """Return all metrics of each epoch by configuration, of the attempt that counts."""
+    return {trial.digest: [epoch.metrics for epoch in trial.attempts[-1].epochs] for trial in record.trials}
+
+
+def test_equal_configurations_give_equal_bits_in_every_adapter(tmp_path: Path) -> None:
+    assert main(["compare", str(MATRIX), "--seeds", "0", "--output", str(tmp_path / "results")]) == 0
+    records = [record for record in read_runs(tmp_path / "results") if not record.run_spec().warm_up]
+    curves = {record.run_spec().adapter: learning_curves(record) for record in records}
+    assert set(curves) == {"serial", "optuna", "ray-tune", "syne-tune"}
+    assert len(curves["serial"]) == 20
+    for adapter, found in curves.items():
+        assert found == curves["serial"], f"{adapter} differs from serial"
+
+
+def test_another_seed_gives_other_figures_for_the_same_configurations(tmp_path: Path) -> None:
+    arguments = ["compare", str(MATRIX), "--adapter", "serial", "--seeds", "0", "1", "--trials", "2"]
+    assert main([*arguments, "--output", str(tmp_path / "results")]) == 0
+    first, second = (learning_curves(record) for record in read_runs(tmp_path / "results") if not record.run_spec().warm_up)
+    assert set(first) == set(second)
+    assert all(first[digest] != second[digest] for digest in first)
