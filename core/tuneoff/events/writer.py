@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import socket
@@ -53,10 +54,18 @@ class EventWriter:
         with self._lock:
             if t is None:
                 t = clock.monotonic_ns()
-            line = _encode({"type": type, "seq": self._seq, "t": t, **fields})
+            line = _encode({"type": type, "seq": self._seq, "t": t, **fields}).encode() + b"\n"
+            written = os.write(self._fd, line)
+            if written != len(line):
+                self._take_back(written)
             self._seq += 1
-            os.write(self._fd, line.encode() + b"\n")
         return t
+
+    def _take_back(self, written: int) -> None:
+        """Remove a line of which the disk took only a part, so that the next one does not glue to it, and fail."""
+        if self.path is not None:
+            os.ftruncate(self._fd, os.fstat(self._fd).st_size - written)
+        raise OSError(errno.ENOSPC, "the disk is full: an event could not be written", self.path)
 
     def sync(self) -> None:
         """Force the file to disk; once, at the end of a run."""

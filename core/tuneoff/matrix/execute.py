@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import json
 import logging
 import signal
@@ -14,7 +15,7 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
-from tuneoff.errors import TuneoffError
+from tuneoff.errors import ResultsError, TuneoffError
 from tuneoff.experiment.identity import canonical_json
 from tuneoff.experiment.spec import RunSpec, run_spec_from_json
 from tuneoff.lifecycle.context import SPEC
@@ -56,7 +57,7 @@ def execute(plan: Plan, results: Path, *, listener: Listener, resume: bool = Fal
         become_subreaper()
         guardian = Guardian(results)
         try:
-            with _interruptible() as interrupt:
+            with _full_disk(results), _interruptible() as interrupt:
                 _run_all(plan, results, listener, interrupt, data)
         finally:
             guardian.dismiss()
@@ -147,6 +148,18 @@ def _label(run: PlannedRun) -> str:
     variant = "".join(f" {name.rpartition('.')[2]}={value}" for name, value in experiment.variant.items() if name != "sampler")
     warm_up = " (warm-up)" if run.spec.warm_up else ""
     return f"{run.label} {experiment.sampler.name}{pruner}{variant} seed {run.spec.seed}{warm_up}"
+
+
+@contextlib.contextmanager
+def _full_disk(results: Path) -> Iterator[None]:
+    """Name a disk that is full or read-only in one line; what was written before stays and can be resumed."""
+    try:
+        yield
+    except OSError as error:
+        if error.errno not in (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES):
+            raise
+        problem = f"{error.strerror} ({error.filename or results})"
+        raise ResultsError(f"{results} cannot be written: {problem}; free space and add --resume") from error
 
 
 @contextlib.contextmanager

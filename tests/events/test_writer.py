@@ -1,0 +1,55 @@
+"""The event writer: one line per event, every type readable, a full disk leaves no half line."""
+
+from __future__ import annotations
+
+import os
+import resource
+import signal
+from collections.abc import Iterator
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from tuneoff.events import schema
+from tuneoff.events.reader import EventLog
+from tuneoff.events.writer import EventWriter
+
+
+def test_the_writer_and_the_schema_agree_on_every_type(tmp_path: Path) -> None:
+    writer = EventWriter(tmp_path, "e", "worker")
+    by_name = {"step": "deploy", "state": "completed", "charged": "user", "configuration": {}, "metrics": {}, "scores": {}}
+    by_type = {int: 1, bool: False, float: 0.5}
+    kinds = [kind for kind in schema.Event.__subclasses__() if kind is not schema.Process]
+    for kind in kinds:
+        required = [field for field in msgspec.structs.fields(kind) if field.required and field.name not in ("seq", "t")]
+        values = {field.name: by_name.get(field.name, by_type.get(field.type, "text")) for field in required}
+        writer.write(str(kind.__struct_config__.tag), **values)
+    read = [type(event) for _, event in EventLog(tmp_path / "events")]
+    assert read == [schema.Process, *kinds]
+
+
+@pytest.fixture
+def _small_files() -> Iterator[None]:
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    handler = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    yield
+    resource.setrlimit(resource.RLIMIT_FSIZE, before)
+    signal.signal(signal.SIGXFSZ, handler)
+
+
+@pytest.mark.usefixtures("_small_files")
+def test_a_line_that_the_disk_takes_only_in_part_is_taken_back(tmp_path: Path) -> None:
+    writer = EventWriter(tmp_path, "e", "worker")
+    writer.flag("first", "whole")
+    assert writer.path is not None
+    size = os.path.getsize(writer.path)
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size + 10, hard))
+    with pytest.raises(OSError, match="disk is full"):
+        writer.flag("second", "cut after ten bytes")
+    resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    writer.flag("third", "whole again")
+    events = [event for _, event in EventLog(tmp_path / "events")]
+    assert [event.name for event in events if isinstance(event, schema.Flag)] == ["first", "third"]
+    assert [event.seq for event in events] == [0, 1, 2]
