@@ -7,6 +7,7 @@ import resource
 import signal
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import pytest
@@ -23,7 +24,7 @@ def test_the_writer_and_the_schema_agree_on_every_type(tmp_path: Path) -> None:
     kinds = [kind for kind in schema.Event.__subclasses__() if kind is not schema.Process]
     for kind in kinds:
         required = [field for field in msgspec.structs.fields(kind) if field.required and field.name not in ("seq", "t")]
-        values = {field.name: by_name.get(field.name, by_type.get(field.type, "text")) for field in required}
+        values: dict[str, Any] = {field.name: by_name.get(field.name, by_type.get(field.type, "text")) for field in required}
         writer.write(str(kind.__struct_config__.tag), **values)
     read = [type(event) for _, event in EventLog(tmp_path / "events")]
     assert read == [schema.Process, *kinds]
