@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Callable
 from typing import Any
 
 from ray import tune
@@ -17,15 +18,37 @@ from tuneoff_adapters.ray_tune.failures import retried_trial_class
 from tuneoff_adapters.ray_tune.submission import OBJECTIVE, Submissions
 
 
+class Announcer:
+    """Asks a search algorithm of Ray's for its next trial, and announces it."""
+
+    def __init__(self, submissions: Submissions) -> None:
+        self._submissions = submissions
+        retries = submissions.context.spec.experiment.failures.retries
+        self._trial_class = retried_trial_class(submissions) if retries > 0 else None
+
+    def next_trial(self, search: Any, ask: Callable[[], Any]) -> Any:
+        """Return what `ask` returns: a trial, or None. `search` is finished when the budget is used up."""
+        if self._submissions.budget_is_used():
+            search.set_finished()
+            return None
+        asked_ns = clock.monotonic_ns()
+        trial = ask()
+        if trial is not None:
+            if self._trial_class is not None:
+                trial.__class__ = self._trial_class  # of the same layout: only the answer to "may it be tried again?" differs
+            self._submissions.submit(trial, asked_ns)
+        return trial
+
+
 class AnnouncedVariants(BasicVariantGenerator):  # type: ignore[misc]
     """Ray's own random and grid search. Its state is not saved: resume is not offered."""
 
     def __init__(self, submissions: Submissions, seed: int, max_concurrent: int) -> None:
         super().__init__(max_concurrent=max_concurrent, random_state=seed)
-        self.submissions = submissions
+        self.announcer = Announcer(submissions)
 
     def next_trial(self) -> Any:
-        return _announced(self, super().next_trial, self.submissions)
+        return self.announcer.next_trial(self, super().next_trial)
 
     def save_to_dir(self, dirpath: str, session_str: str) -> None:
         pass
@@ -37,9 +60,10 @@ class AnnouncedSearch(SearchGenerator):  # type: ignore[misc]
     def __init__(self, submissions: Submissions, searcher: Any) -> None:
         super().__init__(searcher)
         self.submissions = submissions
+        self.announcer = Announcer(submissions)
 
     def next_trial(self) -> Any:
-        return _announced(self, super().next_trial, self.submissions)
+        return self.announcer.next_trial(self, super().next_trial)
 
     def on_trial_complete(self, trial_id: str, result: dict[str, Any] | None = None, error: bool = False) -> None:
         best = self.submissions[trial_id].best
@@ -52,19 +76,6 @@ class AnnouncedSearch(SearchGenerator):  # type: ignore[misc]
 
     def save_to_dir(self, dirpath: str, session_str: str) -> None:
         pass
-
-
-def _announced(search: Any, next_trial: Any, submissions: Submissions) -> Any:
-    if submissions.budget_is_used():
-        search.set_finished()
-        return None
-    asked_ns = clock.monotonic_ns()
-    trial = next_trial()
-    if trial is not None:
-        if submissions.context.spec.experiment.failures.retries > 0:
-            trial.__class__ = retried_trial_class(submissions)  # where Ray asks whether a failed trial may be tried again
-        submissions.submit(trial, asked_ns)
-    return trial
 
 
 def translation_of(spec: RunSpec) -> Translation:
