@@ -6,11 +6,19 @@ import os
 import subprocess
 import sys
 import time
+from multiprocessing import shared_memory as shared_memory_module
 from pathlib import Path
 
 from tuneoff.lifecycle.context import remember
 from tuneoff.supervisor.guardian import Guardian
-from tuneoff.supervisor.leftovers import RESULTS_MARK, clean_execution, clean_results, remembered
+from tuneoff.supervisor.leftovers import (
+    RESULTS_MARK,
+    clean_execution,
+    clean_results,
+    remembered,
+    shared_memory,
+    unmapped,
+)
 from tuneoff.supervisor.processes import is_alive
 
 WAIT = "import sys; print('up', flush=True); sys.stdin.read()"
@@ -94,3 +102,16 @@ def test_a_dismissed_guardian_touches_nothing(tmp_path: Path) -> None:
     assert temporary.exists()
     child.kill()
     child.communicate()
+
+
+def test_shared_memory_that_a_living_process_uses_is_no_leftover() -> None:
+    used, forgotten = (shared_memory_module.SharedMemory(create=True, size=4096) for _ in range(2))
+    names = {used.name.lstrip("/"), forgotten.name.lstrip("/")}
+    try:
+        assert names <= shared_memory()
+        forgotten.close()
+        assert unmapped(names) == {forgotten.name.lstrip("/")}
+    finally:
+        used.close()
+        used.unlink()
+        forgotten.unlink()

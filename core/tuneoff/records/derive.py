@@ -214,8 +214,11 @@ def _best_flags(best: BestRecord | None, trials: Sequence[TrialRecord]) -> list[
         return [FlagRecord(name="unknown_best", text=f"the framework's best trial {best.trial!r} is in no event")]
     flags = []
     if best.trial != best.core_trial:
+        core = next((trial for trial in trials if trial.trial == best.core_trial), None)
+        is_tied = core is not None and core.value == named.value
         text = f"the framework's best trial is {best.trial!r} ({named.value}), core's is {best.core_trial!r}"
-        flags.append(FlagRecord(name="best_differs", text=text))
+        text += "; equal values, core breaks the tie by validation loss" if is_tied else ""
+        flags.append(FlagRecord(name="best_tied" if is_tied else "best_differs", text=text))
     theirs, ours = best.framework_value, named.value
     if theirs is not None and ours is not None and abs(theirs - ours) > VALUE_TOLERANCE * max(1.0, abs(ours)):
         text = f"the framework's value of its best trial is {theirs}, the events say {ours}"

@@ -130,8 +130,3 @@ def _charge(exit_code: int | None) -> Charged:
 
 def _timed_out(state: TrialState, cause: str | None) -> TrialState:
     return "timed_out" if state == "failed" and cause and cause.lower().startswith(TIMEOUT_WORDS) else state
-
-
-def _charged_by_exit(exit_code: int | None) -> Charged:
-    """An exit code of its own is the trial's doing; a signal, or a death without a code, may come from anywhere."""
-    return "workload" if (exit_code or 0) > 0 else "infrastructure"

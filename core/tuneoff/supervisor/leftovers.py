@@ -12,7 +12,7 @@ import shutil
 import time
 from pathlib import Path
 
-from tuneoff.supervisor.processes import end_all, with_mark
+from tuneoff.supervisor.processes import all_pids, end_all, with_mark
 
 RESULTS_MARK = "TUNEOFF_RESULTS"  # environment variable with the results folder, in every process of a run
 LEFTOVERS = "leftovers.jsonl"
@@ -65,6 +65,16 @@ def shared_memory() -> set[str]:
                 if entry.stat(follow_symlinks=False).st_uid == os.getuid():
                     names.add(entry.name)
     return names
+
+
+def unmapped(names: set[str]) -> set[str]:
+    """Return the names in /dev/shm that no living process has mapped: what another program uses is not a leftover."""
+    mapped = set()
+    for pid in all_pids() if names else ():
+        with contextlib.suppress(OSError), open(f"/proc/{pid}/maps") as file:
+            text = file.read()
+            mapped.update(name for name in names if f"/dev/shm/{name}" in text)
+    return names - mapped
 
 
 def _remove_cgroup(path: Path) -> None:

@@ -21,7 +21,7 @@ from tuneoff.lifecycle.run import DONE, INTERRUPTED
 from tuneoff.matrix.listener import Listener
 from tuneoff.supervisor.cgroups import make_memory_cgroups
 from tuneoff.supervisor.coordinator import LOG, Coordinator
-from tuneoff.supervisor.leftovers import clean_execution, shared_memory
+from tuneoff.supervisor.leftovers import clean_execution, shared_memory, unmapped
 from tuneoff.supervisor.prepare import Execution, new_execution, write_inputs
 from tuneoff.supervisor.processes import command_line, kill, reap
 from tuneoff.supervisor.tracker import Tracker
@@ -141,7 +141,7 @@ class _Supervision:
         self._coordinator.close()
         self._take_events()
         self._watch.bury_all(self._tracker)
-        for name in sorted(shared_memory() - memory_before):
+        for name in sorted(unmapped(shared_memory() - memory_before)):
             self._events.flag("left_behind", f"shared memory /dev/shm/{name} (of this user; not certainly of this run)")
         for problem in self._tail.problems:
             self._events.flag("unreadable_event", problem)
