@@ -75,3 +75,9 @@ def events_of(run_dir: Path, kind: type[schema.Event] = schema.Event) -> Iterato
     for _, event in EventLog(run_dir / "events").merged():
         if isinstance(event, kind):
             yield event
+
+
+class SlowToImport(Curve):
+    """Needs a module whose import takes a tenth of a second."""
+
+    preload = ("slow_import",)

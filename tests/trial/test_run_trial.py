@@ -130,3 +130,20 @@ def test_seeds_depend_on_the_configuration_and_not_on_the_order(tmp_path: Path) 
         run(context, trial, x)
     first, second, third = (event.seed for event in events_of(tmp_path, schema.TrialStarted))
     assert first == third != second
+
+
+def test_imports_come_before_the_start_of_a_process_s_first_trial(tmp_path: Path) -> None:
+    context = trial_context(tmp_path, workload="trial_runs:SlowToImport")
+    assert run(context).state == "completed"
+    (process, started, loaded) = (
+        next(events_of(tmp_path, kind)) for kind in (schema.Process, schema.TrialStarted, schema.TrialLoaded)
+    )
+    assert process.t < started.imported_ns <= started.t
+    assert started.imported_ns - process.t > 50_000_000
+    assert loaded.t - started.t < 50_000_000
+
+
+def test_a_workload_that_cannot_be_imported_is_a_failed_trial(tmp_path: Path) -> None:
+    outcome = run(trial_context(tmp_path, workload="no_such_module:Curve"))
+    assert outcome.state == "failed"
+    assert "no_such_module" in (outcome.cause or "")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import enum
 import functools
+import importlib
 import logging
 import os
 import time
@@ -16,7 +17,7 @@ from tuneoff.errors import TrialFailedError
 from tuneoff.events.writer import EventWriter
 from tuneoff.experiment.identity import configuration_digest, is_finite
 from tuneoff.trial.checkpoint import checkpoint_path, write_checkpoint
-from tuneoff.trial.context import TrialContext
+from tuneoff.trial.context import TrialContext, load_target
 from tuneoff.trial.limits import join_cgroup
 from tuneoff.trial.locks import Slots, Tickets
 from tuneoff.trial.usage import peak_rss_bytes
@@ -62,6 +63,7 @@ class TrialProcess:
         self.tickets = Tickets(f"{context.run_dir}/tickets", context.trials)
         self.epoch_tickets = Tickets(f"{context.run_dir}/epoch_tickets", context.epochs_total)
         self.preferred_slot = 0
+        _preload(context)
         self.imported_ns: int | None = clock.monotonic_ns()
         self._cgroup: str | None = None
 
@@ -85,6 +87,15 @@ class TrialProcess:
         self.slots.close()
         self.tickets.close()
         self.epoch_tickets.close()
+
+
+def _preload(context: TrialContext) -> None:
+    """Import what the workload needs before the first trial starts: imports are overhead, never load time of a trial."""
+    try:
+        for module in load_target(context.workload).preload:
+            importlib.import_module(module)
+    except Exception as error:  # whatever is broken: the trial that needs it fails with the reason
+        log.warning("the workload's imports failed: %s", error)
 
 
 @functools.lru_cache(maxsize=1)
