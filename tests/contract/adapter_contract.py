@@ -15,6 +15,7 @@ from tuneoff.events import schema
 from tuneoff.experiment.identity import configuration_digest
 from tuneoff.experiment.spec import Budget, Failures, Strategy
 from tuneoff.matrix.listener import LiveRun
+from tuneoff.metrics.spans import PARTS
 
 SLEEP = {"epoch_seconds": 0.25}
 
@@ -116,9 +117,10 @@ class AdapterContract:
 
     def test_the_partition_sums_to_the_job_completion_time(self, honest: Made) -> None:
         metrics = honest.record.metrics
-        parts = [value.value for name, value in metrics.items() if name.startswith("jct.part.")]
-        if parts:
-            assert sum(part for part in parts if part is not None) == pytest.approx(metrics["jct"].value)
+        parts = [metrics[f"time.{part}"].value for part in PARTS]
+        assert None not in parts
+        assert sum(part for part in parts if part is not None) == pytest.approx(metrics["time.jct"].value)
+        assert metrics["time.unassigned"].value == 0
 
     def test_nothing_listens_beyond_loopback(self, honest: Made, scripted: Made) -> None:
         assert [address for made in (honest, scripted) for address in made.listening if address not in LOOPBACK] == []

@@ -20,6 +20,7 @@ from tuneoff.events import schema
 from tuneoff.experiment.build import build_experiments
 from tuneoff.experiment.load import load_matrix
 from tuneoff.experiment.schema import TimeoutsPart, WorkersPart, json_schema
+from tuneoff.experiment.spec import Strategy
 from tuneoff.experiment.strategies import PRUNERS, SAMPLERS, check_pruner
 from tuneoff.metrics.all import compute_metrics
 from tuneoff.records import model
@@ -101,18 +102,14 @@ def option_names() -> Iterable[str]:
         for names in options.values():
             yield from names
     for pruner in PRUNERS:
-        yield from check_pruner(model_strategy(pruner), epochs_per_trial=9).options
+        yield from check_pruner(Strategy(name=pruner), epochs_per_trial=9).options
 
 
-def model_strategy(name: str) -> Any:
-    from tuneoff.experiment.spec import Strategy
-
-    return Strategy(name=name)
-
-
-EVENTS = [kind for kind in get_args(schema.AnyEvent)]
+EVENTS = get_args(schema.AnyEvent)
 DEFAULTS = [(name, getattr(part, name)) for part in (TimeoutsPart(), WorkersPart()) for name in type(part).model_fields]
-FLAGS = in_sources(r"""(?:flag\(|FlagRecord\(name=|append\(\()\s*"([a-z]+_[a-z_]+)",""")
+FLAGS = in_sources(r"""(?:flag\(|FlagRecord\(name=|append\(\()\s*"([a-z]+_[a-z_]+)\"""") + in_sources(
+    r' if is_\w+ else "([a-z]+_[a-z_]+)", text='
+)
 FACTS = [
     quoted("metrics.md", "metrics", metric_names()),
     quoted("results.md", "event types", (kind.__struct_config__.tag for kind in EVENTS)),
