@@ -38,7 +38,12 @@ class Adapter(ABC):
 
     @classmethod
     def refuse(cls, spec: RunSpec) -> str | None:
-        """Return why this run cannot be served exactly (beyond the capabilities), or None. Called by `plan`; imports nothing."""
+        """Return why this run cannot be served exactly (beyond the capabilities), or None. Called by `plan`; imports nothing.
+
+        An override also checks `spec.options`, of which this default accepts none.
+        """
+        if spec.options:
+            return f"adapter {spec.adapter!r} has no options, but got {', '.join(sorted(spec.options))}; remove them"
         return None
 
     @classmethod

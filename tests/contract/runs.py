@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import threading
+import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -30,6 +31,7 @@ from tuneoff.matrix.listener import LiveRun, Silent
 from tuneoff.records.derive import Verdict
 from tuneoff.records.model import RunRecord
 from tuneoff.registry import adapter_class, workload_class
+from tuneoff.supervisor.leftovers import shared_memory, unmapped
 from tuneoff.supervisor.processes import with_mark
 from tuneoff.supervisor.run import supervise
 
@@ -108,17 +110,25 @@ def make(
     """Run `spec` under supervision and return what came of it."""
     cls = adapter_class(adapter)
     run = RunSpec(experiment=spec, adapter=adapter, adapter_target=f"{cls.__module__}:{cls.__qualname__}", seed=seed)
-    home, shared = names(Path.home()), names(Path("/dev/shm"))
+    home, shared = names(Path.home()), shared_memory()
     watcher = Watcher(act=act, folder=results / "runs" / run.run_id)
     ended = supervise(run, results, watcher, interrupt or threading.Event())
     execution = ended.execution
     left = [f"process {pid}" for pid in with_mark("TUNEOFF_RUN_ID", execution.execution_id)]
     left += [f"home/{name}" for name in names(Path.home()) - home]
-    left += [f"shm/{name}" for name in names(Path("/dev/shm")) - shared]
+    left += [f"shm/{name}" for name in forgotten_memory(shared)]
     left += [f"tmp/{name}" for name in names(Path("/tmp")) if execution.execution_id[-6:] in name]
     verdict = Verdict(status=ended.status, reason=ended.reason, charged=ended.charged)
     record = finish(execution.folder, run, verdict, cls, {"limits": dict(ended.limits)})
     return Made(record=record, folder=execution.folder, listening=frozenset(watcher.listening), left=tuple(left))
+
+
+def forgotten_memory(before: set[str]) -> set[str]:
+    """Return shared memory that is new, used by nobody, and still there after a moment: others on the machine make some too."""
+    deadline = time.monotonic() + 2
+    while (new := unmapped(shared_memory() - before)) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    return new
 
 
 def names(folder: Path) -> set[str]:

@@ -24,7 +24,7 @@ class RayTuneAdapter(Adapter):
 
     @classmethod
     def refuse(cls, spec: RunSpec) -> str | None:
-        return refusal(spec)
+        return super().refuse(spec) or refusal(spec)
 
     def deploy(self) -> None:
         """Import Ray and Tune, start Ray: at the return a Tuner could run."""

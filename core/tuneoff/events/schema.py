@@ -143,7 +143,7 @@ class WorkerDied(Event, frozen=True, gc=False, tag="worker_died"):
 
 
 class Refused(Event, frozen=True, gc=False, tag="refused"):
-    """`run_trial` got no budget ticket: the framework asked for more than the budget. `reason`: trials | epochs | wall_clock."""
+    """`run_trial` got no budget ticket: the framework asked for more than the budget. `reason`: trials | wall_clock."""
 
     trial: str
     reason: str

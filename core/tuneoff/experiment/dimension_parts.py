@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-from pydantic import AliasChoices, Field, model_validator
+from pydantic import Field, model_validator
 
 from tuneoff.errors import ExperimentError
 from tuneoff.experiment.part import Part
@@ -62,7 +62,7 @@ class CategoricalPart(_DimensionPart):
     """One of `choices`, equally likely and without order; any JSON values."""
 
     type: Literal["categorical"]
-    choices: list[Any] = Field(validation_alias=AliasChoices("choices", "values"), min_length=1)
+    choices: list[Any] = Field(min_length=1)
 
     def to_core(self) -> Dimension:
         return Categorical(choices=tuple(self.choices))
@@ -72,7 +72,7 @@ class OrderedPart(_DimensionPart):
     """One of `values`, equally likely, from least to greatest; any JSON values."""
 
     type: Literal["ordered"]
-    values: list[Any] = Field(validation_alias=AliasChoices("values", "choices"), min_length=1)
+    values: list[Any] = Field(min_length=1)
 
     def to_core(self) -> Dimension:
         return Categorical(choices=tuple(self.values), ordered=True)

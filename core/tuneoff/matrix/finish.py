@@ -17,6 +17,7 @@ from tuneoff.records.finish import derive_folder
 from tuneoff.records.model import RunRecord
 from tuneoff.records.store import write_run
 from tuneoff.trial.checkpoint import FOLDER as CHECKPOINTS
+from tuneoff.trial.limits import thread_environment
 
 
 def finish(
@@ -38,7 +39,11 @@ def finish(
             "framework_version": installed_version(capabilities.package) if capabilities.package else None,
             **adapter.strategies(spec),
         },
-        environment={**capture(packages), **(environment or {})},
+        environment={
+            **capture(packages),
+            "threads": thread_environment(spec.experiment.workers.threads),  # as the run's processes had it
+            **(environment or {}),
+        },
     )
     problem = _best_problem(record)
     if problem is not None and record.status == "done":

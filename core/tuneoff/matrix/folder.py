@@ -62,11 +62,15 @@ class ResultsFolder:
             known = read_plan(self.path)
             if known.plan_id != plan.plan_id:
                 raise ResultsError(f"{self.path} holds the runs of another plan ({known.name}); choose another --output")
+            if known.analysis_digest != plan.analysis_digest:
+                problem = "was begun with another `analysis`, which is frozen since"
+                raise ResultsError(f"{self.path} {problem}; undo that change, or choose another --output")
             if not resume:
                 raise ResultsError(f"{self.path} already holds results of this plan; add --resume, or choose another --output")
         elif any(entry.name != LOCK for entry in self.path.iterdir()):
             raise ResultsError(f"{self.path} is not empty and holds no {PLAN}; choose another --output")
-        write_bytes(self.path / PLAN, (json.dumps(plan.to_json(), indent=1) + "\n").encode())
+        else:
+            write_bytes(self.path / PLAN, (json.dumps(plan.to_json(), indent=1) + "\n").encode())
 
     def close(self) -> None:
         os.close(self._lock)

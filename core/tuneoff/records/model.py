@@ -133,7 +133,7 @@ class StepRecord:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RefusalRecord:
-    """The framework asked for a trial beyond the budget (`reason`: trials | epochs | wall_clock)."""
+    """The framework asked for a trial beyond the budget (`reason`: trials | wall_clock)."""
 
     trial: str
     reason: str

@@ -57,6 +57,8 @@ class Tracker:
         elif isinstance(event, schema.TrialSubmitted):
             self.submitted += event.attempt == 1
         elif isinstance(event, schema.TrialStarted):
+            if event.attempt > 1:  # the failed attempt before it is superseded: no failed trial
+                self.counts["failed"] = self.counts.get("failed", 0) - 1
             self.open[event.trial, event.attempt] = OpenAttempt(
                 trial=event.trial,
                 attempt=event.attempt,
