@@ -78,6 +78,8 @@ def incumbents(run: RunRecord, objective: Objective | None = None) -> list[Impro
 def goal_reached(run: RunRecord) -> Improvement | None:
     """Return the improvement that met the threshold first; None without a threshold, or if none met it."""
     objective = run.run_spec().experiment.objective
+    if objective.threshold is None:
+        return None
     return next((step for step in incumbents(run, objective) if objective.reaches(step.value)), None)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import bisect
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from tuneoff.records.model import AttemptRecord, RunRecord, TrialRecord
@@ -36,31 +36,39 @@ def on_slots(run: RunRecord) -> dict[int, list[OnSlot]]:
     return slots
 
 
-def waits(attempt: AttemptRecord) -> Iterator[Interval]:
-    """Yield when an attempt waited inside `report`; to its end where its last report never returned."""
-    assert attempt.ended_ns is not None
-    last = len(attempt.epochs) - 1
-    for index, epoch in enumerate(attempt.epochs):
-        end = epoch.reported_ns
+def waits(attempt: AttemptRecord) -> list[Interval]:
+    """Return when an attempt waited inside `report`; to its end where its last report never returned."""
+    # plain loops and comparisons: a run may have half a million epochs, and several metrics look at each
+    ended, epochs = attempt.ended_ns, attempt.epochs
+    assert ended is not None
+    found = []
+    last = len(epochs) - 1
+    for index, epoch in enumerate(epochs):
+        start, end = epoch.ended_ns, epoch.reported_ns
         if end is None:
             # with a later epoch the report did return, and its line is missing: the wait is unknown, not endless
-            end = attempt.ended_ns if index == last else epoch.ended_ns
-        end = min(end, attempt.ended_ns)
-        if end > epoch.ended_ns:
-            yield epoch.ended_ns, end
+            end = ended if index == last else start
+        elif end > ended:
+            end = ended
+        if end > start:
+            found.append((start, end))
+    return found
 
 
-def busy(attempt: AttemptRecord) -> Iterator[Interval]:
-    """Yield when an attempt loaded, trained, validated or kept its checkpoint: its whole time but the waits."""
+def busy(attempt: AttemptRecord) -> list[Interval]:
+    """Return when an attempt loaded, trained, validated or kept its checkpoint: its whole time but the waits."""
     if attempt.started_ns is None or attempt.ended_ns is None:
-        return
+        return []
+    found = []
     begin = attempt.started_ns
     for start, end in waits(attempt):
         if start > begin:
-            yield begin, start
-        begin = max(begin, end)
+            found.append((begin, start))
+        if end > begin:
+            begin = end
     if attempt.ended_ns > begin:
-        yield begin, attempt.ended_ns
+        found.append((begin, attempt.ended_ns))
+    return found
 
 
 def busy_ns(attempt: AttemptRecord, after_ns: int | None = None) -> int:
@@ -110,6 +118,8 @@ def union(intervals: Iterable[Interval]) -> list[Interval]:
 def length(intervals: Sequence[Interval], window: Interval) -> int:
     """Return how much of the window the intervals cover; they must be disjoint and in order."""
     start, end = window
+    if intervals and intervals[0][0] >= start and intervals[-1][1] <= end:
+        return sum(finish - begin for begin, finish in intervals)
     total = 0
     for index in range(max(0, bisect.bisect_left(intervals, window) - 1), len(intervals)):
         begin, finish = intervals[index]

@@ -70,8 +70,9 @@ def gaps_ns(run: RunRecord) -> list[int]:
 
 def greatest_overlap(run: RunRecord) -> int:
     """Return how many attempts ran at once at most: it must not exceed `workers.count`."""
-    moves = [(item.started_ns, 1) for items in on_slots(run).values() for item in items]
-    moves += [(item.ended_ns, -1) for items in on_slots(run).values() for item in items]
+    slots = on_slots(run)
+    moves = [(item.started_ns, 1) for items in slots.values() for item in items]
+    moves += [(item.ended_ns, -1) for items in slots.values() for item in items]
     running = most = 0
     for _, move in sorted(moves):
         running += move
@@ -121,7 +122,7 @@ def _slot_time(slot: int, items: list[OnSlot], around: list[Interval], window: I
     busy_time = overlapped = 0
     for cluster in _clusters(items):
         if len(cluster) == 1:
-            busy_time += length(list(busy(cluster[0].attempt)), window)
+            busy_time += length(busy(cluster[0].attempt), window)
         else:
             shared, both = _shared_busy(cluster, window)
             busy_time, overlapped = busy_time + shared, overlapped + both
@@ -150,7 +151,7 @@ def _clusters(items: list[OnSlot]) -> Iterator[list[OnSlot]]:
 
 def _shared_busy(items: list[OnSlot], window: Interval) -> tuple[int, int]:
     """Return (busy time, overlapped time) in a window where attempts overlap: each piece is shared equally."""
-    pauses = [list(waits(item.attempt)) for item in items]
+    pauses = [waits(item.attempt) for item in items]
     cuts = {window[0], window[1]}
     for item, pause in zip(items, pauses, strict=True):
         cuts.update((item.started_ns, item.ended_ns), *pause)

@@ -40,6 +40,8 @@ def wasted_segments(run: RunRecord, policy: Policy) -> Iterator[tuple[AttemptRec
                 after = max(_kept_ns(trial), goal_ns if goal_ns is not None else _stop_or_end_ns(trial, attempt))
             else:
                 after = goal_ns if goal_ns is not None else _wasted_after_ns(trial, attempt, policy)
+            if attempt.ended_ns is not None and attempt.ended_ns <= after:
+                continue  # most attempts of most policies: their pieces need not be made
             for start, end in busy(attempt):
                 if end > after:
                     yield attempt, (max(start, after), end)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
+import gc
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -34,6 +36,17 @@ def derive_folder(
     Raises:
         ResultsError: the events cannot be read.
     """
+    with _paused_garbage_collector():
+        return _derive_folder(run_dir, spec, verdict, versions, environment)
+
+
+def _derive_folder(
+    run_dir: Path,
+    spec: RunSpec,
+    verdict: Verdict | None,
+    versions: Mapping[str, Any] | None,
+    environment: Mapping[str, Any] | None,
+) -> RunRecord:
     log = EventLog(run_dir / FOLDER)
     record = derive(log, spec, verdict=verdict, versions=versions, environment=environment)
     flags = list(record.flags)
@@ -49,6 +62,18 @@ def derive_folder(
         sealed=seal(run_dir / FOLDER),
     )
     return with_metrics(record)
+
+
+@contextlib.contextmanager
+def _paused_garbage_collector() -> Iterator[None]:
+    """Keep Python from searching the growing record for cycles, again and again: there are none."""
+    was_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_enabled:
+            gc.enable()
 
 
 def finish_run(
