@@ -9,7 +9,7 @@ import sys
 import tempfile
 import time
 import uuid
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from benchmarks.speed.settings import ROOT
@@ -23,9 +23,14 @@ class MeasurementError(Exception):
     """A measuring process failed or took too long."""
 
 
-def run_module(
-    module: str, arguments: Sequence[str] = (), *, timeout_seconds: float = 600.0, environment: Mapping[str, str] | None = None
-) -> tuple[dict[str, Any], float]:
+def child_environment() -> dict[str, str]:
+    """Return the environment of every measured process: one compute thread, and compiled modules kept as usual."""
+    kept = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
+    path = os.pathsep.join(filter(None, [str(ROOT), kept.get("PYTHONPATH", "")]))
+    return {**kept, **thread_environment(1), "PYTHONPATH": path, "PYTHONHASHSEED": "0"}
+
+
+def run_module(module: str, arguments: Sequence[str] = (), *, timeout_seconds: float = 600.0) -> tuple[dict[str, Any], float]:
     """Run `python -m module` with one compute thread; return the JSON object on its last line and its wall time in seconds.
 
     Raises:
@@ -33,15 +38,7 @@ def run_module(
     """
     mark = uuid.uuid4().hex
     with tempfile.TemporaryDirectory(prefix="sp", ignore_cleanup_errors=True) as temporary:
-        everything = {
-            **os.environ,
-            **thread_environment(1),
-            "PYTHONPATH": os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH", "")])),
-            "PYTHONHASHSEED": "0",
-            "TMPDIR": temporary,
-            MARK: mark,
-            **(environment or {}),
-        }
+        everything = {**child_environment(), "TMPDIR": temporary, MARK: mark}
         started = time.monotonic()
         process = subprocess.Popen(
             [sys.executable, "-m", module, *arguments],

@@ -8,6 +8,7 @@ import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+from benchmarks.speed.child import child_environment
 from benchmarks.speed.row import Row, Target, skipped
 from benchmarks.speed.settings import Settings
 from benchmarks.speed.statistics import estimate, interleaved
@@ -21,7 +22,9 @@ def measure(settings: Settings) -> Iterator[Row]:
     """Yield one row, in seconds."""
     script = Path(sys.executable).with_name("tuneoff")
     command = [str(script), "adapters"] if script.exists() else [sys.executable, "-m", "tuneoff", "adapters"]
-    first = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)  # warms the caches
+    first = subprocess.run(  # warms the caches
+        command, stdin=subprocess.DEVNULL, capture_output=True, text=True, env=child_environment()
+    )
     if first.returncode != 0:
         lines = first.stderr.strip().splitlines()
         reason = f"`tuneoff adapters` ended with exit code {first.returncode}: {lines[-1] if lines else 'no text'}"
@@ -48,6 +51,9 @@ def measure(settings: Settings) -> Iterator[Row]:
 
 
 def _wall_seconds(command: Sequence[str]) -> float:
+    environment = child_environment()
     started = time.perf_counter()
-    subprocess.run(command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=True)
+    subprocess.run(
+        command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=True, env=environment
+    )
     return time.perf_counter() - started

@@ -32,7 +32,7 @@ def main(folder: Path, trials: int, epochs: int) -> None:
         measured_from.append(time.perf_counter())
         return with_metrics(run)
 
-    finish.with_metrics = noting_with_metrics
+    finish.with_metrics = noting_with_metrics  # type: ignore[attr-defined]
     started = time.perf_counter()
     record = finish.derive_folder(folder, spec, verdict=Verdict(status="done"))
     derived = time.perf_counter()

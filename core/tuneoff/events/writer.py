@@ -5,7 +5,6 @@ from __future__ import annotations
 import errno
 import json
 import os
-import socket
 import threading
 from collections.abc import Mapping
 from pathlib import Path
@@ -40,7 +39,7 @@ class EventWriter:
             version=1,
             role=role,
             pid=self.pid,
-            host=socket.gethostname(),
+            host=os.uname().nodename,
             boot_id=clock.boot_id(),
             execution_id=execution_id,
             anchor_monotonic_ns=anchor.monotonic_ns,
