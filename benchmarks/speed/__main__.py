@@ -34,6 +34,7 @@ BENCHMARKS = {  # name -> minutes that it takes by default on two cores
 ADAPTERS = ("serial", "optuna", "ray-tune", "syne-tune")
 PACKAGES = ("optuna", "ray", "syne-tune", "torchvision")
 FORMAT_VERSION = 1
+QUIET_LOAD = 0.5
 
 
 def main() -> int:
@@ -52,6 +53,9 @@ def main() -> int:
     folder = Path(tempfile.mkdtemp(prefix=".speed-", dir=path.parent))
     settings = Settings(folder=folder, pairs=options.pairs, is_quick=options.quick, adapters=options.adapters or ADAPTERS)
     settings.say(f"about {sum(BENCHMARKS[name] for name in names):.0f} minutes with defaults; leave the machine alone")
+    load = os.getloadavg()[0]
+    if load > QUIET_LOAD:
+        settings.say(f"the machine is busy (load {load:.1f}): figures will be worse than they are, and intervals wide")
     rows: list[Row] = []
     failed = False
     try:
@@ -70,6 +74,8 @@ def main() -> int:
     finally:
         shutil.rmtree(folder, ignore_errors=True)
     print(render(rows))
+    if options.quick:
+        print("\n--quick: too few and too small measurements; no figure here means anything")
     print(f"\nraw figures: {path}")
     return 1 if failed else 0
 

@@ -111,6 +111,7 @@ def _pairs(
             "A - B ms per trial": (medians["tuneoff"] - medians["bare"]) / trials * 1e3,
         },
         samples={f"{side}_span_seconds": values for side, values in spans.items()},
+        note=framework.note,
     )
 
 

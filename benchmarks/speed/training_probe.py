@@ -11,7 +11,7 @@ from collections.abc import Callable
 import torch
 
 from benchmarks.speed.naive_training import NaiveTraining
-from benchmarks.speed.statistics import interleaved
+from benchmarks.speed.statistics import estimate, interleaved
 from tuneoff.workload import TrialSeeds
 from tuneoff_workloads.mnist_mlp import MnistMlp
 
@@ -20,12 +20,16 @@ PIXELS, CLASSES = 784, 10
 THREADS = 1
 
 
-def products(width: int, batch: int) -> Callable[[], None]:
-    """Return a function that does the matrix products of an epoch's steps and nothing else."""
+def products(width: int, batch: int, weights_by_inputs: bool, activations_by_units: bool) -> Callable[[], None]:
+    """Return a function that does the matrix products of an epoch's steps and nothing else.
+
+    `weights_by_inputs`, `activations_by_units`: how weights and activations lie in memory; the images come row by row.
+    """
     sizes = (PIXELS, width, width, CLASSES)
-    weights = [torch.randn(high, low) for low, high in itertools.pairwise(sizes)]
-    inputs = [torch.randn(batch, size) for size in sizes]  # inputs[0]: the images, inputs[-1]: the logits
-    gradients = [torch.randn(batch, size) for size in sizes]  # of the loss by `inputs`
+    # logical shapes: weights (inputs, units); inputs[0]: the images (batch, pixels), inputs[-1]: the logits (batch, classes)
+    weights = [_matrix(low, high, transposed=not weights_by_inputs) for low, high in itertools.pairwise(sizes)]
+    inputs = [_matrix(batch, size, transposed=activations_by_units and size != PIXELS) for size in sizes]
+    gradients = [_matrix(batch, size, transposed=activations_by_units and size != PIXELS) for size in sizes]  # by `inputs`
     weight_gradients = [torch.empty_like(weight) for weight in weights]
     layers = range(len(weights))
 
@@ -33,15 +37,30 @@ def products(width: int, batch: int) -> Callable[[], None]:
     def run() -> None:
         for _ in range(TRAINED // batch):
             for layer in layers:
-                torch.mm(inputs[layer], weights[layer].t(), out=inputs[layer + 1])
+                torch.mm(inputs[layer], weights[layer], out=inputs[layer + 1])
             for layer in reversed(layers):
-                torch.mm(gradients[layer + 1].t(), inputs[layer], out=weight_gradients[layer])
+                torch.mm(inputs[layer].t(), gradients[layer + 1], out=weight_gradients[layer])
                 if layer > 0:  # nobody needs the gradient by the images
-                    torch.mm(gradients[layer + 1], weights[layer], out=gradients[layer])
+                    torch.mm(gradients[layer + 1], weights[layer].t(), out=gradients[layer])
 
-    for tensor in (*weights, *inputs, *gradients):
-        tensor.mul_(0.01)  # products of products stay finite
     return run
+
+
+def _matrix(rows: int, columns: int, *, transposed: bool) -> torch.Tensor:
+    """Return small random numbers (rows, columns), so that products of products stay finite; `transposed`: column by column."""
+    shape = (columns, rows) if transposed else (rows, columns)
+    matrix = torch.randn(shape).mul_(0.01)
+    return matrix.t() if transposed else matrix
+
+
+def fastest_products(width: int, batch: int) -> Callable[[], None]:
+    """Return the products in the memory layout in which they are fastest here: the strictest limit."""
+    layouts = list(itertools.product((False, True), repeat=2))
+    runs = {str(layout): products(width, batch, *layout) for layout in layouts}
+    taken: dict[str, list[float]] = {name: [] for name in runs}
+    for _, name, speed in interleaved({name: timed(run, TRAINED) for name, run in runs.items()}, 5):
+        taken[name].append(speed)
+    return runs[max(taken, key=lambda name: estimate(taken[name]).value)]
 
 
 def shipped(width: int, batch: int) -> Callable[[], None]:
@@ -74,12 +93,13 @@ def timed(run: Callable[[], None], images: int) -> Callable[[], float]:
 
 def main(width: int, batch: int, rounds: int, naive: bool) -> None:
     torch.set_num_threads(THREADS)
-    limit = products(width, batch)
+    limit = fastest_products(width, batch)
     in_whole_batches = TRAINED // batch * batch
     sides = {
         "shipped": timed(shipped(width, batch), TRAINED),
         "limit": timed(limit, in_whole_batches),
         "limit_again": timed(limit, in_whole_batches),
+        "linear": timed(products(width, batch, weights_by_inputs=False, activations_by_units=False), in_whole_batches),
     }
     if naive:
         loop = NaiveTraining(width, batch)
