@@ -9,7 +9,7 @@ from pathlib import Path
 
 from benchmarks.speed.specs import make_spec
 from tuneoff.metrics.all import with_metrics
-from tuneoff.records import finish
+from tuneoff.records import folder as records_folder
 from tuneoff.records.derive import Verdict
 from tuneoff.records.model import RunRecord
 from tuneoff.records.store import write_run
@@ -32,9 +32,9 @@ def main(folder: Path, trials: int, epochs: int) -> None:
         measured_from.append(time.perf_counter())
         return with_metrics(run)
 
-    finish.with_metrics = noting_with_metrics  # type: ignore[attr-defined]
+    records_folder.with_metrics = noting_with_metrics  # type: ignore[attr-defined]
     started = time.perf_counter()
-    record = finish.derive_folder(folder, spec, verdict=Verdict(status="done"))
+    record = records_folder.derive_folder(folder, spec, verdict=Verdict(status="done"))
     derived = time.perf_counter()
     peak = peak_bytes()
     write_run(folder, record)

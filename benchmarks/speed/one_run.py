@@ -17,7 +17,6 @@ from tuneoff.events.reader import EventLog
 from tuneoff.events.writer import FOLDER
 from tuneoff.matrix.finish import finish
 from tuneoff.matrix.listener import LiveRun, Silent
-from tuneoff.records.derive import Verdict
 from tuneoff.registry import adapter_class
 from tuneoff.supervisor.processes import become_subreaper, children, command_line, rss_bytes
 from tuneoff.supervisor.run import supervise
@@ -52,8 +51,7 @@ def main(arguments: list[str]) -> int:
     started = time.monotonic()
     ended = supervise(spec, results, listener, threading.Event())
     supervised = time.monotonic()
-    verdict = Verdict(status=ended.status, reason=ended.reason, charged=ended.charged)
-    record = finish(ended.execution.folder, spec, verdict, adapter, {"limits": dict(ended.limits)})
+    record = finish(ended.execution.folder, spec, ended.verdict, adapter, {"limits": dict(ended.limits)})
     finished = time.monotonic()
     if record.status != "done":
         print(f"{spec.adapter}: the run must be done, but is {record.status}: {record.reason}", file=sys.stderr)

@@ -35,8 +35,8 @@ FRAMEWORKS = (
         module="serial_bare",
         bare="persistent worker processes with pipes, one result line per trial, no supervision",
         first_guess=1000,
-        note="B has no framework: with null trials A / B compares tuneoff's whole work for a trial (six events, ticket, slot, seeds, "
-        "digest) with one message through a pipe; A - B is what that work costs.",
+        note="B has no framework: with null trials A / B compares tuneoff's whole work for a trial (six events, ticket, slot, "
+        "seeds, digest) with one message through a pipe; A - B is what that work costs.",
     ),
     Framework(
         adapter="optuna",
