@@ -22,7 +22,7 @@ from adapters.toy_workload import FAULT_SPACE, toy_loss
 from tuneoff.events import schema
 from tuneoff.experiment.identity import configuration_digest
 from tuneoff.experiment.sampling import sample_distinct
-from tuneoff.lifecycle.run import INTERRUPTED
+from tuneoff.lifecycle.run import FAILED, INTERRUPTED
 
 pytestmark = pytest.mark.slow
 
@@ -241,7 +241,7 @@ def test_a_budget_of_time_ends_the_run(tmp_path: Path) -> None:
 def test_what_optuna_raises_in_a_worker_fails_the_step_with_its_text(tmp_path: Path) -> None:
     run = run_lifecycle(tmp_path, ADAPTER, sampler="annealing")
     (error,) = [step.error for step in run.of(schema.StepEnded) if step.error]
-    assert run.exit_code == 1
+    assert run.exit_code == FAILED
     assert "'annealing'" in error
     assert run.of(schema.StepEnded)[-1].step == "undeploy"
 

@@ -28,7 +28,6 @@ from tuneoff.experiment.spec import (
 )
 from tuneoff.matrix.finish import finish
 from tuneoff.matrix.listener import LiveRun, Silent
-from tuneoff.records.derive import Verdict
 from tuneoff.records.model import RunRecord
 from tuneoff.registry import adapter_class, workload_class
 from tuneoff.supervisor.leftovers import shared_memory, unmapped
@@ -118,8 +117,7 @@ def make(
     left += [f"home/{name}" for name in names(Path.home()) - home]
     left += [f"shm/{name}" for name in forgotten_memory(shared)]
     left += [f"tmp/{name}" for name in names(Path("/tmp")) if execution.execution_id[-6:] in name]
-    verdict = Verdict(status=ended.status, reason=ended.reason, charged=ended.charged)
-    record = finish(execution.folder, run, verdict, cls, {"limits": dict(ended.limits)})
+    record = finish(execution.folder, run, ended.verdict, cls, {"limits": dict(ended.limits)})
     return Made(record=record, folder=execution.folder, listening=frozenset(watcher.listening), left=tuple(left))
 
 

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import errno
+import json
+import math
 import os
 import signal
 from collections.abc import Iterator
@@ -14,7 +17,7 @@ import trial_runs
 from trial_runs import events_of, trial_context
 from tuneoff.adapter import Adapter, Best
 from tuneoff.capabilities import Capabilities
-from tuneoff.errors import StepError
+from tuneoff.errors import MissingPackageError, StepError
 from tuneoff.events import schema
 from tuneoff.events.writer import EventWriter
 from tuneoff.experiment.space import Float, SearchSpace
@@ -74,7 +77,7 @@ def _signals() -> Iterator[None]:
         signal.signal(number, handler)
 
 
-def context(tmp_path: Path) -> RunContext:
+def context(tmp_path: Path, workload: str = "Curve") -> RunContext:
     experiment = ExperimentSpec(
         workload=WorkloadSpec(name="curve", target="trial_runs:Curve"),
         search_space=SearchSpace({"x": Float(low=0.0, high=1.0)}),
@@ -87,7 +90,7 @@ def context(tmp_path: Path) -> RunContext:
         spec=RunSpec(experiment=experiment, adapter="scripted", adapter_target="x:Y"),
         run_dir=tmp_path,
         execution_id="e",
-        trial_context=trial_context(tmp_path, execution_id="e"),
+        trial_context=trial_context(tmp_path, execution_id=f"e-{os.urandom(4).hex()}", workload=f"trial_runs:{workload}"),
         events=EventWriter(tmp_path, "e", "coordinator"),
     )
 
@@ -114,9 +117,30 @@ def test_undeploy_runs_after_a_failure_in_each_step_and_later_steps_are_skipped(
     expected = list(schema.STEPS[: schema.STEPS.index(step) + 1])
     assert ended(tmp_path) == (expected if step == "undeploy" else [*expected, "undeploy"])
     (failure,) = [event for event in events_of(tmp_path, schema.StepEnded) if event.error]
-    assert (failure.step, failure.charged) == (step, "framework")
+    assert (failure.step, failure.charged) == (step, "workload" if step == "test" else "framework")
     assert failure.error == f"ConnectionError: {step} is broken"
     assert chosen.undeployed == 1
+
+
+@pytest.mark.parametrize(
+    ("error", "charged"),
+    [
+        (OSError(errno.ENOSPC, "full"), "infrastructure"),
+        (MemoryError(), "infrastructure"),
+        (OSError(errno.ECONNREFUSED, "no"), "framework"),
+        (MissingPackageError("install it"), "user"),
+    ],
+)
+def test_a_failed_step_is_charged_by_its_cause(tmp_path: Path, error: Exception, charged: str) -> None:
+    def deploy(self: Scripted) -> None:
+        try:
+            raise error
+        except OSError as cause:
+            raise RuntimeError("start-up failed") from cause
+
+    assert run_lifecycle(adapter(deploy=deploy), context(tmp_path)) == FAILED
+    (failure,) = [event for event in events_of(tmp_path, schema.StepEnded) if event.error]
+    assert failure.charged == charged
 
 
 @pytest.mark.parametrize("step", schema.STEPS[:-1])
@@ -152,3 +176,19 @@ def test_the_default_test_step_scores_the_own_checkpoint_in_a_fresh_process(
     assert Adapter.test(adapter()(run), best).values == {"test_loss": 0.5}
     (tested,) = events_of(tmp_path, schema.Tested)
     assert tested.checkpoint_sha256 == read_checkpoint(checkpoint_path(tmp_path, "t00000")).sha256
+
+
+def test_a_test_score_that_is_not_finite_fails_nothing_and_is_null_in_events_and_files(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PYTHONPATH", str(Path(trial_runs.__file__).parent))
+    run = context(tmp_path, workload="OddScores")
+    run_trial(run.trial_context, "t00000", {"x": 0.5}, lambda epoch, metrics: Decision.CONTINUE)
+    scores = Adapter.test(adapter()(run), Best(trial_id="t00000", configuration={"x": 0.5}, value=0.5))
+    assert scores.values["test_loss"] == 0.5
+    assert math.isnan(scores.values["test_f1"])
+    (tested,) = events_of(tmp_path, schema.Tested)
+    assert tested.scores == {"test_loss": 0.5, "test_f1": None, "test_ratio": None}
+    assert tested.non_finite == {"test_f1": "nan", "test_ratio": "-inf"}
+    stored = json.loads((tmp_path / "test.json").read_text(), parse_constant=pytest.fail)
+    assert stored["details"] == {"per_class": [{"f1": None, "support": 0}]}

@@ -165,6 +165,7 @@ def test_a_refused_trial_is_no_trial() -> None:
     run = derive(log.pairs(), make_spec())
     assert [item.trial for item in run.trials] == ["1"]
     assert [(refusal.trial, refusal.reason, refusal.refused_ns) for refusal in run.refusals] == [("2", "trials", ns(9.1))]
+    assert flags(run) == {"over_budget": 1}
 
 
 def test_a_trial_that_no_process_took_up_is_cancelled_and_used_no_ticket() -> None:
@@ -259,7 +260,7 @@ def test_the_status_follows_from_the_events() -> None:
     assert status(without(schema.Tested)) == ("failed", "the best trial was not tested", "infrastructure")
     assert status(without(schema.BestKnown)) == ("failed", "the framework named no best trial", "framework")
     assert status(without(schema.StepEnded))[0] == "interrupted"
-    assert status(failing("boom")) == ("failed", "step deploy: boom", "framework")
+    assert status(failing("boom")) == ("failed", "step deploy failed: boom", "framework")
     assert status(failing("interrupted"))[0] == "interrupted"
 
 

@@ -10,10 +10,9 @@ import pytest
 
 from event_logs import example_a, example_b
 from tuneoff.errors import ResultsError
-from tuneoff.experiment.spec import run_spec_to_json
 from tuneoff.metrics.all import with_metrics
 from tuneoff.records.derive import derive
-from tuneoff.records.finish import derive_folder, finish_run, read_spec
+from tuneoff.records.folder import derive_folder
 from tuneoff.records.model import RunRecord
 from tuneoff.records.seal import broken_seals, seal
 from tuneoff.records.store import FILE_NAME, read_run, read_runs, run_json_schema, selected, write_run
@@ -99,15 +98,15 @@ def test_a_seal_shows_every_later_change(tmp_path: Path) -> None:
     assert third.exists()
 
 
-def test_an_execution_is_finished_from_its_folder(tmp_path: Path) -> None:
+def test_an_execution_s_record_is_derived_from_its_folder(tmp_path: Path) -> None:
     log, spec = example_b()
     run_dir = tmp_path / "runs" / spec.run_id / "execution-1"
     log.save(run_dir / "events")
-    (run_dir / "spec.json").write_text(json.dumps(run_spec_to_json(spec)))
-    record = finish_run(run_dir, read_spec(run_dir))
+    record = derive_folder(run_dir, spec)
+    write_run(run_dir, record)
     assert (record.status, record.execution_id, len(record.sealed)) == ("done", "execution-1", len(log.writers))
     assert record.metrics["time.jct"].value == 52_000
-    assert list(read_runs(tmp_path)) == [record] == [derive_folder(run_dir, spec)]
+    assert list(read_runs(tmp_path)) == [record]
 
 
 def test_missing_and_torn_lines_are_in_the_record(tmp_path: Path) -> None:
@@ -118,13 +117,6 @@ def test_missing_and_torn_lines_are_in_the_record(tmp_path: Path) -> None:
     record = derive_folder(tmp_path, spec)
     assert record.torn_lines == 1
     assert "missing_lines" in {flag.name for flag in record.flags}
-
-
-@pytest.mark.parametrize("content", ["", "{}", "[1]", '{"experiment": 3}'])
-def test_a_damaged_specification_is_one_line(tmp_path: Path, content: str) -> None:
-    (tmp_path / "spec.json").write_text(content)
-    with pytest.raises(ResultsError, match="is corrupt"):
-        read_spec(tmp_path)
 
 
 def test_the_latest_done_execution_stands_for_its_run(record: RunRecord) -> None:

@@ -1,6 +1,6 @@
 """`python -m tuneoff.lifecycle RUN_DIR [--undeploy]`: the coordinator, the process of a run that drives the adapter.
 
-Exit codes: 0 every step succeeded, 1 a step failed, 3 interrupted (SIGTERM) and un-deployed.
+Exit codes: 0 every step succeeded, 2 a step failed, 3 interrupted (SIGTERM) and un-deployed.
 """
 
 from __future__ import annotations

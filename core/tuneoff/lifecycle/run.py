@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import logging
 import signal
 from collections.abc import Iterator
 from types import FrameType
 
 from tuneoff.adapter import Adapter, Best
-from tuneoff.errors import StepError, TuneoffError
-from tuneoff.events.schema import Step
+from tuneoff.errors import MissingPackageError, StepError, TuneoffError
+from tuneoff.events.schema import Charged, Step
 from tuneoff.events.writer import EventWriter
 from tuneoff.lifecycle.context import RunContext
 
 log = logging.getLogger(__name__)
 
-DONE, FAILED, INTERRUPTED = 0, 1, 3
+DONE, FAILED, INTERRUPTED = 0, 2, 3  # 1: an exception that nobody caught
 
 
 class Interrupted(BaseException):
@@ -90,15 +91,30 @@ def _step(events: EventWriter, step: Step) -> Iterator[None]:
     try:
         yield
     except Interrupted:
-        events.write("step_ended", step=step, error="interrupted", charged="user")
+        events.write("step_ended", step=step, error="interrupted")  # by whom and why, the supervisor knows
         raise
     except Exception as error:  # an adapter may fail in any way: the step failed, with its text
         log.exception("step %s failed", step)
         lines = str(error).strip().splitlines() or [""]
         text = lines[0] if isinstance(error, TuneoffError) else f"{type(error).__name__}: {lines[0]}"
-        events.write("step_ended", step=step, error=text, charged="framework")
+        events.write("step_ended", step=step, error=text, charged=_charge(step, error))
         raise StepError(f"step {step} failed: {text}") from error
     events.write("step_ended", step=step)
+
+
+_MACHINE = (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.ENOMEM, errno.EMFILE, errno.ENFILE)
+
+
+def _charge(step: Step, error: BaseException) -> Charged:
+    """Return who is charged with a failed step: it decides whether a resumed matrix repeats the run."""
+    cause: BaseException | None = error
+    while cause is not None:
+        if isinstance(cause, MemoryError) or (isinstance(cause, OSError) and cause.errno in _MACHINE):
+            return "infrastructure"
+        cause = cause.__cause__ or cause.__context__
+    if isinstance(error, MissingPackageError):
+        return "user"
+    return "workload" if step == "test" else "framework"
 
 
 def _raise_on_sigterm() -> None:

@@ -48,19 +48,21 @@ def execute(plan: Plan, results: Path, *, listener: Listener, resume: bool = Fal
         DataError: a workload's data is not there; before any run starts.
     """
     results = results.absolute()  # trial processes may run in another folder
-    with ResultsFolder(results, plan, resume=resume):
+    with ResultsFolder(results, plan, resume=resume) as folder:
         killed = clean_results(results)
         if killed:
             log.warning("ended %d processes that an earlier command left behind", len(killed))
         _recover(results)
         data = _prepare_data(plan)
         become_subreaper()
-        guardian = Guardian(results)
+        guardian = Guardian(results, folder.lock)
         try:
             with _full_disk(results), _interruptible() as interrupt:
                 _run_all(plan, results, listener, interrupt, data)
-        finally:
-            guardian.dismiss()
+        except BaseException:
+            guardian.let_clean()  # a run may not have come to its own clean-up
+            raise
+        guardian.dismiss()
         return run_ends(results, plan)
 
 
@@ -101,14 +103,13 @@ def _run(
     data: dict[str, dict[str, Any]],
 ) -> RunRecord:
     ended = supervise(run.spec, results, listener, interrupt, machine.notes(state, first))
-    verdict = Verdict(status=ended.status, reason=ended.reason, charged=ended.charged)
     environment = {
         "limits": dict(ended.limits),
         "machine_before": state.to_json(),
         "analysis_digest": plan.analysis_digest,
         "data": data.get(_data_key(run.spec)),
     }
-    return finish(ended.execution.folder, run.spec, verdict, adapter_class(run.spec.adapter), environment)
+    return finish(ended.execution.folder, run.spec, ended.verdict, adapter_class(run.spec.adapter), environment)
 
 
 def _recover(results: Path) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import dataclasses
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -13,7 +12,7 @@ from tuneoff.environment import capture
 from tuneoff.experiment.spec import RunSpec
 from tuneoff.packages import installed_version
 from tuneoff.records.derive import Verdict
-from tuneoff.records.finish import derive_folder
+from tuneoff.records.folder import derive_folder
 from tuneoff.records.model import RunRecord
 from tuneoff.records.store import write_run
 from tuneoff.trial.checkpoint import FOLDER as CHECKPOINTS
@@ -21,9 +20,11 @@ from tuneoff.trial.limits import thread_environment
 
 
 def finish(
-    folder: Path, spec: RunSpec, verdict: Verdict, adapter: type[Adapter], environment: Mapping[str, Any] | None = None
+    folder: Path, spec: RunSpec, verdict: Verdict | None, adapter: type[Adapter], environment: Mapping[str, Any] | None = None
 ) -> RunRecord:
     """Write `run.json` of an execution and return the record; keeps only the best checkpoint.
+
+    Without a `verdict` the status follows from the events.
 
     Raises:
         ResultsError: an event file cannot be read, or the record cannot be written.
@@ -45,21 +46,9 @@ def finish(
             **(environment or {}),
         },
     )
-    problem = _best_problem(record)
-    if problem is not None and record.status == "done":
-        record = dataclasses.replace(record, status="failed", reason=problem, charged="framework")
     _keep_best_checkpoint(folder, record)
     write_run(folder, record)
     return record
-
-
-def _best_problem(record: RunRecord) -> str | None:
-    """Return why the framework's answer cannot stand: a trial that never ran; a mere difference is a flag."""
-    if record.best is None or record.best.trial is None:
-        return None
-    if record.best.trial not in {trial.trial for trial in record.trials}:
-        return f"the framework's best trial {record.best.trial!r} is none of the run's trials"
-    return None
 
 
 def _keep_best_checkpoint(folder: Path, record: RunRecord) -> None:

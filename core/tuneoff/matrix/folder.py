@@ -5,6 +5,7 @@ from __future__ import annotations
 import fcntl
 import json
 import os
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,9 +15,11 @@ from tuneoff.errors import ResultsError
 from tuneoff.matrix.plan import Plan
 from tuneoff.records.model import RunRecord
 from tuneoff.records.store import read_runs, write_bytes
+from tuneoff.supervisor.processes import is_alive
 
 PLAN = "matrix.json"
 LOCK = ".lock"
+CLEANING_SECONDS = 10.0  # how long the guardian of a killed command may take
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,19 +46,33 @@ class ResultsFolder:
         self.path = path
         try:
             path.mkdir(parents=True, exist_ok=True)
-            self._lock = os.open(path / LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+            self.lock = os.open(path / LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
         except OSError as error:
             raise ResultsError(f"{path} cannot be written: {error.strerror}; choose another --output") from error
-        try:
-            fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError as error:
-            os.close(self._lock)
-            raise ResultsError(f"{path} is in use by another tuneoff command; wait for it, or choose another --output") from error
+        self._take_lock()
         try:
             self._check(plan, resume)
         except ResultsError:
             self.close()
             raise
+
+    def _take_lock(self) -> None:
+        """Take the lock; if its command is dead, its guardian is cleaning up: wait for that."""
+        deadline = time.monotonic() + CLEANING_SECONDS
+        while True:
+            try:
+                fcntl.flock(self.lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError as error:
+                holder = os.pread(self.lock, 20, 0).decode(errors="replace").strip()
+                if time.monotonic() < deadline and holder.isdigit() and not is_alive(int(holder)):
+                    time.sleep(0.05)
+                    continue
+                os.close(self.lock)
+                problem = f"{self.path} is in use by another tuneoff command (pid {holder or 'unknown'})"
+                raise ResultsError(f"{problem}; wait for it, or choose another --output") from error
+            os.ftruncate(self.lock, 0)
+            os.pwrite(self.lock, f"{os.getpid()}\n".encode(), 0)
+            return
 
     def _check(self, plan: Plan, resume: bool) -> None:
         if (self.path / PLAN).exists():
@@ -67,13 +84,13 @@ class ResultsFolder:
                 raise ResultsError(f"{self.path} {problem}; undo that change, or choose another --output")
             if not resume:
                 raise ResultsError(f"{self.path} already holds results of this plan; add --resume, or choose another --output")
-        elif any(entry.name != LOCK for entry in self.path.iterdir()):
+        elif any(not entry.name.startswith(".") for entry in self.path.iterdir()):  # a dot: the lock, or a write cut by a kill
             raise ResultsError(f"{self.path} is not empty and holds no {PLAN}; choose another --output")
         else:
             write_bytes(self.path / PLAN, (json.dumps(plan.to_json(), indent=1) + "\n").encode())
 
     def close(self) -> None:
-        os.close(self._lock)
+        os.close(self.lock)
 
     def __enter__(self) -> ResultsFolder:
         return self
@@ -91,7 +108,8 @@ def read_plan(path: Path) -> Plan:
     try:
         data = json.loads((path / PLAN).read_text())
     except OSError as error:
-        raise ResultsError(f"{path} is no results folder: {PLAN} cannot be read ({error.strerror})") from error
+        problem = f"{path} is no results folder: {PLAN} cannot be read ({error.strerror})"
+        raise ResultsError(f"{problem}; give a results folder, e.g. one under results/") from error
     except ValueError as error:
         raise ResultsError(f"{path / PLAN} is damaged: {error}; begin a new folder") from error
     return Plan.from_json(data)

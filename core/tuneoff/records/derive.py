@@ -21,6 +21,7 @@ from tuneoff.records.model import (
     TestRecord,
     TrialRecord,
 )
+from tuneoff.records.promises import FOREIGN, promise_flags
 from tuneoff.records.timeline import Timeline
 from tuneoff.records.trials import trial_records
 
@@ -58,7 +59,9 @@ def derive(
     test = _test(found, timeline)
     steps = _steps(found, timeline)
     flags += _best_flags(best, trials)
-    verdict = verdict or _verdict(steps, trials, best, test)
+    promises = promise_flags(spec, trials)
+    flags += promises
+    verdict = verdict or _verdict(steps, trials, best, test, promises)
     reference = timeline.alignment.reference
     return RunRecord(
         run_id=spec.run_id,
@@ -162,6 +165,7 @@ def _test(found: Collected, timeline: Timeline) -> TestRecord | None:
         tested_ns=timeline.seen_at(tested),
         checkpoint_sha256=event.checkpoint_sha256,
         device=event.device,
+        non_finite=event.non_finite,
     )
 
 
@@ -192,6 +196,10 @@ def _flags(found: Collected, timeline: Timeline, started_early: int) -> list[Fla
     if repeated:
         text = "an attempt was run again under the same number"
         flags.append(FlagRecord(name="attempt_repeated", text=text, count=repeated))
+    if found.refused:
+        budgets = ", ".join(sorted({seen.event.reason for seen in found.refused}))
+        text = f"the framework asked for trials beyond the budget ({budgets}); they were refused"
+        flags.append(FlagRecord(name="over_budget", text=text, count=len(found.refused)))
     return flags
 
 
@@ -227,23 +235,32 @@ def _best_flags(best: BestRecord | None, trials: Sequence[TrialRecord]) -> list[
 
 
 def _verdict(
-    steps: Sequence[StepRecord], trials: Sequence[TrialRecord], best: BestRecord | None, test: TestRecord | None
+    steps: Sequence[StepRecord],
+    trials: Sequence[TrialRecord],
+    best: BestRecord | None,
+    test: TestRecord | None,
+    promises: Sequence[FlagRecord],
 ) -> Verdict:
     failed = next((step for step in steps if step.error is not None), None)
     if failed is not None and failed.error == "interrupted":
         return Verdict(status="interrupted", reason=f"interrupted in step {failed.step}", charged=failed.charged)
     if failed is not None:
-        return Verdict(status="failed", reason=f"step {failed.step}: {failed.error}", charged=failed.charged)
+        return Verdict(status="failed", reason=f"step {failed.step} failed: {failed.error}", charged=failed.charged)
     if not any(step.step == "undeploy" and step.ended_ns is not None for step in steps):
         return Verdict(status="interrupted", reason="the coordinator ended before un-deploy", charged="infrastructure")
     if not any(trial.state == "completed" for trial in trials):
         charges = [trial.charged for trial in trials if trial.charged is not None]
         most = Counter(sorted(charges)).most_common(1)
-        return Verdict(status="failed", reason="no trial completed", charged=most[0][0] if most else None)
+        pruned = any(trial.state == "pruned" for trial in trials)
+        charged: Charged = most[0][0] if most else "framework" if pruned else "infrastructure"
+        return Verdict(status="failed", reason="no trial completed", charged=charged)
     if best is None or best.trial is None:
         return Verdict(status="failed", reason="the framework named no best trial", charged="framework")
     if not any(trial.trial == best.trial for trial in trials):
         return Verdict(status="failed", reason=f"unknown best trial {best.trial!r}", charged="framework")
+    foreign = next((flag for flag in promises if flag.name == FOREIGN), None)
+    if foreign is not None:
+        return Verdict(status="failed", reason=foreign.text, charged="framework")
     if test is None:
         return Verdict(status="failed", reason="the best trial was not tested", charged="infrastructure")
     return Verdict(status="done")

@@ -168,10 +168,11 @@ class TestRecord:
     __test__ = False  # no test class for pytest
 
     trial: str
-    scores: Mapping[str, float]
+    scores: Mapping[str, float | None]  # None: not finite, see `non_finite`
     tested_ns: int
     checkpoint_sha256: str | None = None
     device: str = "cpu"
+    non_finite: Mapping[str, str] | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

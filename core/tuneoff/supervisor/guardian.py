@@ -18,19 +18,26 @@ from tuneoff.supervisor.leftovers import RESULTS_MARK, clean_results
 class Guardian:
     """The guardian process, from tuneoff's side."""
 
-    def __init__(self, results: Path) -> None:
+    def __init__(self, results: Path, lock: int | None = None) -> None:
+        """Start it for a results folder. `lock`: descriptor of the folder's lock, which it holds on to until it has cleaned,
+        so that no command can resume beside it."""
         self._process = subprocess.Popen(
             [sys.executable, "-m", "tuneoff.supervisor.guardian", str(results.resolve())],
             stdin=subprocess.PIPE,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
             start_new_session=True,  # what kills tuneoff's own group must not kill it
+            pass_fds=() if lock is None else (lock,),
             env={name: value for name, value in os.environ.items() if name != RESULTS_MARK},
         )
 
     def dismiss(self) -> None:
         """Tell it that all ended well, and wait for its end."""
         self._process.communicate(b"q")
+
+    def let_clean(self) -> None:
+        """Let it end and remove whatever is left, and wait for its end."""
+        self._process.communicate()
 
 
 def main(arguments: list[str]) -> int:

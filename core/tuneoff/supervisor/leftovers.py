@@ -69,7 +69,7 @@ def shared_memory() -> set[str]:
 
 def unmapped(names: set[str]) -> set[str]:
     """Return the names in /dev/shm that no living process has mapped: what another program uses is not a leftover."""
-    mapped = set()
+    mapped: set[str] = set()
     for pid in all_pids() if names else ():
         with contextlib.suppress(OSError), open(f"/proc/{pid}/maps") as file:
             text = file.read()

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import tempfile
 import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 from tuneoff import clock
 from tuneoff.events.schema import Charged
@@ -17,43 +18,46 @@ from tuneoff.events.writer import FOLDER as EVENTS
 from tuneoff.events.writer import EventWriter
 from tuneoff.experiment.spec import RunSpec
 from tuneoff.lifecycle.context import remember
-from tuneoff.lifecycle.run import DONE, INTERRUPTED
+from tuneoff.lifecycle.run import DONE, FAILED, INTERRUPTED
 from tuneoff.matrix.listener import Listener
+from tuneoff.records.derive import Verdict
 from tuneoff.supervisor.cgroups import make_memory_cgroups
 from tuneoff.supervisor.coordinator import LOG, Coordinator
 from tuneoff.supervisor.leftovers import clean_execution, shared_memory, unmapped
 from tuneoff.supervisor.prepare import Execution, new_execution, write_inputs
-from tuneoff.supervisor.processes import command_line, kill, reap
+from tuneoff.supervisor.processes import command_line, reap
 from tuneoff.supervisor.tracker import Tracker
 from tuneoff.supervisor.watch import TrialWatch
 
 POLL_SECONDS = 0.1
-UNDEPLOY_GRACE_SECONDS = 15.0  # from SIGTERM to SIGKILL
-INTERRUPT_GRACE_SECONDS = 8.0  # the same after Ctrl-C, so that a fresh un-deploy still fits into 15 s
-EXIT_GRACE_SECONDS = 3.0  # for processes that end by themselves once their coordinator is gone
-
-Status = Literal["done", "failed", "timeout", "interrupted"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Supervised:
-    """How an execution ended, as its supervisor saw it."""
+    """How an execution ended, as its supervisor saw it; `verdict` is None where the events alone tell it."""
 
     execution: Execution
-    status: Status
-    reason: str | None
-    charged: Charged | None
+    verdict: Verdict | None
     limits: Mapping[str, Any]  # what was in force
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class _Stop:
-    """Why the supervisor ends a run before its own end."""
+    """Why the supervisor ends a run before its own end, and how long it may take to end."""
 
-    status: Status
-    reason: str
-    charged: Charged
-    grace_seconds: float = UNDEPLOY_GRACE_SECONDS
+    verdict: Verdict
+    end_seconds: float = 15.0  # from SIGTERM to SIGKILL
+    undeploy_seconds: float = 15.0  # for un-deploy in a fresh process, should the first be killed
+    exit_seconds: float = 3.0  # for processes that end by themselves once their coordinator is gone
+
+
+_AT_ITS_OWN_END = _Stop(verdict=Verdict(status="done"))
+_INTERRUPTED = _Stop(  # together well below 15 s
+    verdict=Verdict(status="interrupted", reason="interrupted by the user", charged="user"),
+    end_seconds=7.0,
+    undeploy_seconds=4.0,
+    exit_seconds=1.0,
+)
 
 
 def supervise(
@@ -78,17 +82,17 @@ def supervise(
     memory_before = shared_memory()
     supervision = _Supervision(execution, results, temporary, listener, interrupt, events, context.memory_bytes, cgroups)
     try:
-        status, reason, charged = supervision.run()
-    finally:
-        supervision.clean_up(memory_before)
+        verdict = supervision.run()
+    finally:  # first everything is ended and removed, then it is written down: the disk may be full
+        left = supervision.end_everything(memory_before)
         shutil.rmtree(temporary, ignore_errors=True)
-        for problem in clean_execution(execution.folder):
-            events.flag("left_behind", problem)
-        events.sync()
-        events.close()
+        left += clean_execution(execution.folder)
         reap()
+    supervision.write_ends(left)
+    events.sync()
+    events.close()
     limits = {"memory": memory, "threads": context.threads, "trial_seconds": spec.experiment.timeouts.trial_seconds}
-    return Supervised(execution=execution, status=status, reason=reason, charged=charged, limits=limits)
+    return Supervised(execution=execution, verdict=verdict, limits=limits)
 
 
 class _Supervision:
@@ -108,41 +112,54 @@ class _Supervision:
         self._tail = Tail(execution.folder / EVENTS)
         self._tracker = Tracker(experiment=execution.spec.experiment, run_id=execution.spec.run_id)
         self._watch = TrialWatch(execution, events, memory_bytes, cgroups)
+        self._stop = _AT_ITS_OWN_END
+        self._problems: list[str] = []
+        self._started_ns = clock.monotonic_ns()
         self._coordinator = Coordinator(execution, results, temporary)
 
-    def run(self) -> tuple[Status, str | None, Charged | None]:
-        """Return (status, reason, who is charged)."""
-        stop: _Stop | None = None
+    def run(self) -> Verdict | None:
+        """Return the verdict, or None where the events alone tell it."""
         asked_ns = 0
         while (code := self._coordinator.wait(POLL_SECONDS)) is None:
             self._look()
             now = clock.monotonic_ns()
-            if stop is None:
-                stop = self._reason_to_stop(now)
-                if stop is not None:
+            if self._stop is _AT_ITS_OWN_END:
+                self._stop = self._reason_to_stop(now) or _AT_ITS_OWN_END
+                if self._stop is not _AT_ITS_OWN_END:
                     asked_ns = now
                     self._coordinator.ask_to_end()
-            elif now - asked_ns > stop.grace_seconds * clock.NANOSECONDS:
+            elif now - asked_ns > self._stop.end_seconds * clock.NANOSECONDS:
                 self._coordinator.kill_all()
         self._look()
         if not self._tracker.undeployed:
             self._coordinator.kill_all()
-            self._undeploy_in_fresh_process(stop.grace_seconds if stop else UNDEPLOY_GRACE_SECONDS)
-        if stop is not None:
-            return stop.status, stop.reason, stop.charged
-        return self._verdict(code)
+            self._undeploy_in_fresh_process()
+        if self._stop is not _AT_ITS_OWN_END:
+            return self._stop.verdict
+        if code == INTERRUPTED:
+            reason = "the coordinator was told to end by someone else"
+            return Verdict(status="interrupted", reason=reason, charged="infrastructure")
+        if code not in (DONE, FAILED):
+            reason = f"the coordinator ended with exit code {code} in step {self._tracker.step}; see {LOG} in its folder"
+            return Verdict(status="failed", reason=reason, charged="infrastructure")
+        return None
 
-    def clean_up(self, memory_before: set[str]) -> None:
-        """End what outlived the coordinator, flag it, and write the end of trials that nobody wrote."""
-        for pid in self._coordinator.survivors(EXIT_GRACE_SECONDS):
-            self._events.flag("left_behind", f"process {pid}: {command_line(pid)}")
-            kill(pid)
-        self._coordinator.kill_all()
-        self._coordinator.close()
+    def end_everything(self, memory_before: set[str]) -> list[str]:
+        """End what outlived the coordinator and return what had to be ended or is still there."""
+        coordinator = self._coordinator
+        left = [f"process {pid}: {command_line(pid)}" for pid in coordinator.survivors(self._stop.exit_seconds)]
+        coordinator.kill_all()
+        coordinator.close()
+        forgotten = unmapped(shared_memory() - memory_before)
+        left += [f"shared memory /dev/shm/{name} (of this user; not certainly of this run)" for name in sorted(forgotten)]
+        return left + self._problems
+
+    def write_ends(self, left: Sequence[str]) -> None:
+        """Write the end of trials that nobody wrote, and flag what was left."""
         self._take_events()
         self._watch.bury_all(self._tracker)
-        for name in sorted(unmapped(shared_memory() - memory_before)):
-            self._events.flag("left_behind", f"shared memory /dev/shm/{name} (of this user; not certainly of this run)")
+        for problem in left:
+            self._events.flag("left_behind", problem)
         for problem in self._tail.problems:
             self._events.flag("unreadable_event", problem)
 
@@ -157,45 +174,31 @@ class _Supervision:
 
     def _reason_to_stop(self, now: int) -> _Stop | None:
         if self._interrupt.is_set():
-            return _Stop(status="interrupted", reason="interrupted", charged="user", grace_seconds=INTERRUPT_GRACE_SECONDS)
+            return _INTERRUPTED
         tracker, experiment = self._tracker, self._execution.spec.experiment
-        if tracker.step_started_ns is not None:
-            limit = _step_limit(experiment.timeouts, tracker.step)
-            if now - tracker.step_started_ns > limit * clock.NANOSECONDS:
-                reason = f"step {tracker.step} took longer than {limit:g} s"
-                return _Stop(status="timeout", reason=reason, charged="framework")
-        most = experiment.failures.max_failed_trials
-        failed = tracker.counts.get("failed", 0)
+        started_ns = tracker.step_started_ns if tracker.deploy_started_ns is not None else self._started_ns
+        if started_ns is not None:
+            step = tracker.step if tracker.deploy_started_ns is not None else "deploy"
+            limit = _step_limit(experiment.timeouts, step)
+            if now - started_ns > limit * clock.NANOSECONDS:
+                reason = f"step {step} took longer than {limit:g} s"
+                charged: Charged = "workload" if step in ("trial", "test") else "framework"
+                return _Stop(verdict=Verdict(status="timeout", reason=reason, charged=charged))
+        most, failed = experiment.failures.max_failed_trials, tracker.failed_for_good
         if most is not None and failed > most:
             reason = f"{failed} trials failed, more than failures.max_failed_trials={most}"
-            return _Stop(status="failed", reason=reason, charged="workload")
+            return _Stop(verdict=Verdict(status="failed", reason=reason, charged="workload"))
         return None
 
-    def _undeploy_in_fresh_process(self, grace_seconds: float) -> None:
+    def _undeploy_in_fresh_process(self) -> None:
         fresh = Coordinator(self._execution, self._results, self._temporary, undeploy=True)
         try:
-            if fresh.wait(grace_seconds) is None:
-                self._events.flag("left_behind", "un-deploy in a fresh process did not end in time")
+            if fresh.wait(self._stop.undeploy_seconds) is None:
+                self._problems.append("un-deploy in a fresh process did not end in time and was killed")
             fresh.kill_all()
         finally:
             fresh.close()
         self._take_events()
-
-    def _verdict(self, code: int) -> tuple[Status, str | None, Charged | None]:
-        tracker = self._tracker
-        if code == INTERRUPTED:
-            return "interrupted", "the coordinator was told to end by someone else", "infrastructure"
-        if tracker.step_error is not None:
-            step, text, charged = tracker.step_error
-            return "failed", f"step {step} failed: {text}", charged
-        if code != DONE:
-            reason = f"the coordinator ended with exit code {code} in step {tracker.step}; see {LOG} in its folder"
-            return "failed", reason, "infrastructure"
-        if tracker.best_trial is None:
-            return "failed", "no trial completed", "workload"
-        if not tracker.tested:
-            return "failed", "the best trial was not tested", "framework"
-        return "done", None, None
 
 
 def _step_limit(timeouts: Any, step: str) -> float:
@@ -206,10 +209,9 @@ def _step_limit(timeouts: Any, step: str) -> float:
 def _temporary_folder(execution: Execution) -> Path:
     """Make a folder with a short path (Ray's sockets: 107 bytes), remembered before it exists."""
     while True:
-        path = Path(tempfile.gettempdir()) / f"tuneoff-{execution.execution_id[-6:]}"
-        remember(execution.folder, "folder", str(path))
-        try:
-            path.mkdir(mode=0o700)
-        except FileExistsError:
+        path = Path(tempfile.gettempdir()) / f"tuneoff-{os.urandom(4).hex()}"
+        if path.exists():  # somebody else's: never remembered, so never removed
             continue
+        remember(execution.folder, "folder", str(path))
+        path.mkdir(mode=0o700)
         return path

@@ -20,16 +20,18 @@ class OpenAttempt:
     started_ns: int
     last_event_ns: int
     slot: int
+    role: str = "worker"  # of the process; `trial`: it runs this attempt alone and then exits
     epochs: int = 0
     stop_epoch: int | None = None  # a decision to stop was seen
     killed: bool = False
     value: float | None = None
     gone_since_ns: int | None = None
+    ended_ns: int | None = None  # by its own word
 
 
 @dataclass(slots=True, kw_only=True)
 class Tracker:
-    """Takes events in; memory grows with open attempts only."""
+    """Takes events in; memory grows with open attempts and failed trials only."""
 
     experiment: ExperimentSpec
     run_id: str
@@ -38,13 +40,19 @@ class Tracker:
     deploy_started_ns: int | None = None
     undeployed: bool = False
     open: dict[tuple[str, int], OpenAttempt] = field(default_factory=dict)
+    exiting: list[OpenAttempt] = field(default_factory=list)  # ended, but their own process may still live; the watch empties it
     counts: dict[str, int] = field(default_factory=dict)
     submitted: int = 0
     epochs: int = 0
     incumbent: float | None = None
-    step_error: tuple[str, str, schema.Charged | None] | None = None  # step, text, charged: the first one
-    best_trial: str | None = None
-    tested: bool = False
+    _failed: set[str] = field(default_factory=set)
+    _failed_for_good: set[str] = field(default_factory=set)
+    _limited: set[str] = field(default_factory=set)  # killed for a limit: not tried again
+
+    @property
+    def failed_for_good(self) -> int:
+        """How many trials failed and will not be tried again."""
+        return len(self._failed_for_good)
 
     def take(self, process: schema.Process, event: schema.Event) -> None:
         """Take one event in."""
@@ -57,8 +65,8 @@ class Tracker:
         elif isinstance(event, schema.TrialSubmitted):
             self.submitted += event.attempt == 1
         elif isinstance(event, schema.TrialStarted):
-            if event.attempt > 1:  # the failed attempt before it is superseded: no failed trial
-                self.counts["failed"] = self.counts.get("failed", 0) - 1
+            if event.attempt > 1:  # the attempt before it is superseded
+                self._failed.discard(event.trial)
             self.open[event.trial, event.attempt] = OpenAttempt(
                 trial=event.trial,
                 attempt=event.attempt,
@@ -67,6 +75,7 @@ class Tracker:
                 started_ns=event.t,
                 last_event_ns=event.t,
                 slot=event.slot,
+                role=process.role,
             )
         elif isinstance(event, schema.TrialLoaded):
             attempt = self.open.get((event.trial, event.attempt))
@@ -74,6 +83,8 @@ class Tracker:
                 attempt.last_event_ns = event.t
         elif isinstance(event, schema.TrialEnded):
             self._ended(event)
+        elif isinstance(event, schema.TrialKilled):
+            self._limited.add(event.trial)
         elif isinstance(event, schema.StopDecided):
             for key, attempt in self.open.items():
                 if key[0] == event.trial:
@@ -95,7 +106,7 @@ class Tracker:
             running=len(self.open),
             completed=self.counts.get("completed", 0),
             pruned=self.counts.get("pruned", 0),
-            failed=self.counts.get("failed", 0),
+            failed=len(self._failed),
             cancelled=self.counts.get("cancelled", 0),
             epochs=self.epochs,
             incumbent=self.incumbent,
@@ -115,7 +126,15 @@ class Tracker:
         attempt = self.open.pop((event.trial, event.attempt), None)
         if attempt is None:  # the trial's own end came first, or it never started
             return
-        self.counts[event.state] = self.counts.get(event.state, 0) + 1
+        if event.by == "trial" and attempt.role == "trial":
+            attempt.ended_ns = event.t
+            self.exiting.append(attempt)
+        if event.state == "failed":
+            self._failed.add(event.trial)
+            if event.charged == "workload" or event.trial in self._limited or event.attempt > self.experiment.failures.retries:
+                self._failed_for_good.add(event.trial)
+        else:
+            self.counts[event.state] = self.counts.get(event.state, 0) + 1
         objective = self.experiment.objective
         if event.state == "completed" and attempt.value is not None and objective.is_better(attempt.value, than=self.incumbent):
             self.incumbent = attempt.value
@@ -127,11 +146,5 @@ class Tracker:
                 self.deploy_started_ns = event.t
         elif isinstance(event, schema.StepEnded):
             self.step_started_ns = None
-            if event.error is not None and self.step_error is None:
-                self.step_error = (event.step, event.error, event.charged)
             if event.step == "undeploy":
                 self.undeployed = event.error is None
-        elif isinstance(event, schema.BestKnown):
-            self.best_trial = event.trial
-        elif isinstance(event, schema.Tested):
-            self.tested = True

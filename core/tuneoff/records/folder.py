@@ -1,26 +1,21 @@
-"""Finish an execution: derive, measure, seal, store."""
+"""From an execution's folder to its record: derive, measure, seal."""
 
 from __future__ import annotations
 
 import contextlib
 import gc
-import json
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from tuneoff.errors import ResultsError
 from tuneoff.events.reader import EventLog
 from tuneoff.events.writer import FOLDER
-from tuneoff.experiment.spec import RunSpec, run_spec_from_json
+from tuneoff.experiment.spec import RunSpec
 from tuneoff.metrics.all import with_metrics
 from tuneoff.records.derive import Verdict, derive
 from tuneoff.records.model import FlagRecord, RunRecord
 from tuneoff.records.seal import seal
-from tuneoff.records.store import write_run
-
-SPEC_FILE = "spec.json"
 
 
 def derive_folder(
@@ -74,36 +69,3 @@ def _paused_garbage_collector() -> Iterator[None]:
     finally:
         if was_enabled:
             gc.enable()
-
-
-def finish_run(
-    run_dir: Path,
-    spec: RunSpec,
-    *,
-    verdict: Verdict | None = None,
-    versions: Mapping[str, Any] | None = None,
-    environment: Mapping[str, Any] | None = None,
-) -> RunRecord:
-    """Derive the record of a finished execution, write it as `run.json` into its folder, and return it.
-
-    Raises:
-        ResultsError: the events cannot be read, or the folder cannot be written.
-    """
-    record = derive_folder(run_dir, spec, verdict=verdict, versions=versions, environment=environment)
-    write_run(run_dir, record)
-    return record
-
-
-def read_spec(run_dir: Path) -> RunSpec:
-    """Return the specification in an execution's folder.
-
-    Raises:
-        ResultsError: it is missing or corrupt.
-    """
-    path = run_dir / SPEC_FILE
-    try:
-        return run_spec_from_json(json.loads(path.read_text()))
-    except OSError as error:
-        raise ResultsError(f"{path} cannot be read: {error.strerror}") from error
-    except (ValueError, KeyError, TypeError) as error:
-        raise ResultsError(f"{path} is corrupt: {error}; remove this execution's folder") from error

@@ -1,0 +1,112 @@
+"""The results folder: lock, plan, what a kill may leave in it."""
+
+from __future__ import annotations
+
+import dataclasses
+import fcntl
+import os
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import pytest
+
+from fake_plugins import register
+from tuneoff.errors import ResultsError
+from tuneoff.experiment.load import load_matrix
+from tuneoff.matrix import folder as folder_module
+from tuneoff.matrix.folder import LOCK, PLAN, ResultsFolder, read_plan, run_ends
+from tuneoff.matrix.plan import Plan, make_plan
+
+FILE = """
+name: one
+workload: curve
+search_space: {rate: {type: float, low: 0.1, high: 1.0}}
+sampler: random
+budget: {trials: 2, epochs_per_trial: 1}
+adapters: [plain]
+"""
+
+
+@pytest.fixture
+def plan(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Plan:
+    register(monkeypatch)
+    file = tmp_path / "one.yaml"
+    file.write_text(FILE)
+    return make_plan(load_matrix(file))
+
+
+def test_a_new_folder_holds_the_plan_and_every_run_is_planned(tmp_path: Path, plan: Plan) -> None:
+    with ResultsFolder(tmp_path / "r", plan, resume=False):
+        assert read_plan(tmp_path / "r").plan_id == plan.plan_id
+        assert {end.status for end in run_ends(tmp_path / "r")} == {"planned"}
+
+
+def test_a_folder_in_use_by_a_living_command_is_refused_at_once(tmp_path: Path, plan: Plan) -> None:
+    with (
+        ResultsFolder(tmp_path / "r", plan, resume=False),
+        pytest.raises(ResultsError, match=rf"in use by another tuneoff command \(pid {os.getpid()}\)"),
+    ):
+        ResultsFolder(tmp_path / "r", plan, resume=True)
+
+
+def test_a_command_waits_while_the_guardian_of_a_dead_one_cleans_up(tmp_path: Path, plan: Plan) -> None:
+    ResultsFolder(tmp_path / "r", plan, resume=False).close()
+    dead = subprocess.Popen([sys.executable, "-c", ""])
+    dead.wait()
+    (tmp_path / "r" / LOCK).write_text(f"{dead.pid}\n")
+    guardian = os.open(tmp_path / "r" / LOCK, os.O_RDWR)
+    fcntl.flock(guardian, fcntl.LOCK_EX)
+    opened: list[ResultsFolder] = []
+    resuming = threading.Thread(target=lambda: opened.append(ResultsFolder(tmp_path / "r", plan, resume=True)))
+    resuming.start()
+    resuming.join(0.3)
+    assert resuming.is_alive()
+    assert opened == []
+    os.close(guardian)
+    resuming.join(10)
+    assert len(opened) == 1
+    opened[0].close()
+
+
+def test_a_guardian_that_never_ends_is_not_waited_for_for_ever(
+    tmp_path: Path, plan: Plan, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(folder_module, "CLEANING_SECONDS", 0.1)
+    ResultsFolder(tmp_path / "r", plan, resume=False).close()
+    (tmp_path / "r" / LOCK).write_text("4194303\n")
+    guardian = os.open(tmp_path / "r" / LOCK, os.O_RDWR)
+    fcntl.flock(guardian, fcntl.LOCK_EX)
+    with pytest.raises(ResultsError, match="in use"):
+        ResultsFolder(tmp_path / "r", plan, resume=True)
+    os.close(guardian)
+
+
+def test_a_folder_whose_command_was_killed_while_it_wrote_the_plan_can_be_used(tmp_path: Path, plan: Plan) -> None:
+    (tmp_path / "r").mkdir()
+    (tmp_path / "r" / f".{PLAN}.77.tmp").write_text('{"form')
+    (tmp_path / "r" / LOCK).touch()
+    ResultsFolder(tmp_path / "r", plan, resume=False).close()
+
+
+@pytest.mark.parametrize(
+    ("change", "resume", "message"),
+    [
+        (lambda plan: plan, False, "already holds results of this plan; add --resume"),
+        (lambda plan: dataclasses.replace(plan, runs=plan.runs[:-1]), True, "holds the runs of another plan"),
+        (lambda plan: dataclasses.replace(plan, analysis={"margin": 1}), True, "`analysis`, which is frozen"),
+    ],
+)
+def test_a_folder_of_another_plan_is_refused_in_one_line(  # type: ignore[no-untyped-def]
+    tmp_path: Path, plan: Plan, change, resume: bool, message: str
+) -> None:
+    ResultsFolder(tmp_path / "r", plan, resume=False).close()
+    with pytest.raises(ResultsError, match=message):
+        ResultsFolder(tmp_path / "r", change(plan), resume=resume)
+
+
+def test_a_foreign_folder_is_refused(tmp_path: Path, plan: Plan) -> None:
+    (tmp_path / "thesis.tex").touch()
+    with pytest.raises(ResultsError, match="is not empty"):
+        ResultsFolder(tmp_path, plan, resume=False)

@@ -1,0 +1,70 @@
+"""Given configurations and scripted stops are checked against what was trained."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from tuneoff.experiment.identity import configuration_digest
+from tuneoff.experiment.space import Float, SearchSpace
+from tuneoff.experiment.spec import Budget, ExperimentSpec, Objective, RunSpec, Strategy, WorkloadSpec
+from tuneoff.records.model import AttemptRecord, TrialRecord
+from tuneoff.records.promises import promise_flags
+
+GIVEN = ({"x": 0.1}, {"x": 0.2}, {"x": 0.3})
+
+
+def spec(sampler: str = "fixed", pruner: str = "none") -> RunSpec:
+    stops = {configuration_digest(GIVEN[1]): 1} if pruner == "scripted" else {}
+    experiment = ExperimentSpec(
+        workload=WorkloadSpec(name="curve", target="trial_runs:Curve"),
+        search_space=SearchSpace({"x": Float(low=0.0, high=1.0)}),
+        objective=Objective(metric="loss", mode="min"),
+        sampler=Strategy(name=sampler),
+        pruner=Strategy(name=pruner),
+        budget=Budget(trials=3, epochs_per_trial=2),
+        configurations=GIVEN,
+        stops=stops,
+    )
+    return RunSpec(experiment=experiment, adapter="serial", adapter_target="x:Y")
+
+
+def trial(number: int, configuration: dict[str, float]) -> TrialRecord:
+    attempt = AttemptRecord(attempt=1, state="completed", slot=0, started_ns=0, ended_ns=1)
+    digest = configuration_digest(configuration)
+    return TrialRecord(trial=f"t{number}", configuration=configuration, digest=digest, state="completed", attempts=(attempt,))
+
+
+HONEST = [trial(number, configuration) for number, configuration in enumerate(GIVEN)]
+
+
+def names(run: RunSpec, trials: list[TrialRecord]) -> list[str]:
+    return [flag.name for flag in promise_flags(run, trials)]
+
+
+def test_the_given_configurations_in_any_order_raise_no_flag() -> None:
+    assert names(spec(), HONEST[::-1]) == []
+
+
+@pytest.mark.parametrize(
+    ("trials", "expected"),
+    [
+        ([*HONEST[:2], trial(2, {"x": 0.4})], ["foreign_configurations", "missing_configurations"]),
+        ([*HONEST[:2], trial(2, GIVEN[0])], ["foreign_configurations", "missing_configurations"]),
+        ([*HONEST, trial(3, {"x": 0.4})], ["foreign_configurations"]),
+        (HONEST[:2], ["missing_configurations"]),
+    ],
+)
+def test_another_repeated_or_missing_configuration_is_flagged(trials: list[TrialRecord], expected: list[str]) -> None:
+    assert names(spec(), trials) == expected
+
+
+def test_a_sampler_that_chooses_is_not_held_to_the_list() -> None:
+    assert names(spec(sampler="random"), [trial(0, {"x": 0.7})]) == []
+
+
+def test_a_scripted_stop_that_did_not_happen_is_flagged() -> None:
+    assert names(spec(pruner="scripted"), HONEST) == ["scripted_stop_missed"]
+    stopped = [HONEST[0], replace(HONEST[1], state="pruned"), HONEST[2]]
+    assert names(spec(pruner="scripted"), stopped) == []

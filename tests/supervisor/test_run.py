@@ -1,0 +1,75 @@
+"""Supervision of whole runs that do not behave."""
+
+from __future__ import annotations
+
+import threading
+import time
+from pathlib import Path
+
+import pytest
+
+import stubborn_adapter
+from tuneoff.experiment.space import Float, SearchSpace
+from tuneoff.experiment.spec import Budget, ExperimentSpec, Objective, RunSpec, Strategy, Timeouts, WorkloadSpec
+from tuneoff.lifecycle.context import MARK
+from tuneoff.matrix.finish import finish
+from tuneoff.matrix.listener import LiveRun, Silent
+from tuneoff.records.model import RunRecord
+from tuneoff.supervisor.processes import with_mark
+from tuneoff.supervisor.run import supervise
+
+pytestmark = pytest.mark.slow
+
+
+def spec(target: str = "stubborn_adapter:Stubborn", **timeouts: float) -> RunSpec:
+    experiment = ExperimentSpec(
+        workload=WorkloadSpec(name="null", target="tuneoff_workloads.null:Null"),
+        search_space=SearchSpace({"x": Float(low=0.0, high=1.0)}),
+        objective=Objective(metric="validation_loss", mode="min"),
+        sampler=Strategy(name="random"),
+        pruner=Strategy(name="none"),
+        budget=Budget(trials=1, epochs_per_trial=1),
+        timeouts=Timeouts(**timeouts),
+    )
+    return RunSpec(experiment=experiment, adapter="stubborn", adapter_target=target)
+
+
+@pytest.fixture(autouse=True)
+def _importable(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PYTHONPATH", str(Path(stubborn_adapter.__file__).parent))
+
+
+class InterruptInTrialStep(Silent):
+    def __init__(self) -> None:
+        self.event, self.at = threading.Event(), 0.0
+
+    def run_progress(self, live: LiveRun) -> None:
+        if live.step == "trial" and not self.event.is_set():
+            self.at = time.monotonic()
+            self.event.set()
+
+
+def run(specification: RunSpec, results: Path, listener: Silent, interrupt: threading.Event) -> RunRecord:
+    ended = supervise(specification, results, listener, interrupt)
+    assert with_mark(MARK, ended.execution.execution_id) == []
+    adapter = stubborn_adapter.Stubborn
+    return finish(ended.execution.folder, specification, ended.verdict, adapter)
+
+
+def test_a_coordinator_that_ignores_sigterm_is_undeployed_within_15_seconds_of_an_interruption(tmp_path: Path) -> None:
+    listener = InterruptInTrialStep()
+    record = run(spec(), tmp_path, listener, listener.event)
+    assert time.monotonic() - listener.at < 15
+    assert (record.status, record.charged) == ("interrupted", "user")
+    assert list(tmp_path.glob("runs/*/*/undeployed"))
+
+
+def test_a_step_over_its_limit_is_a_timeout_and_not_the_user_s_doing(tmp_path: Path) -> None:
+    record = run(spec(trials_seconds=0.5), tmp_path, Silent(), threading.Event())
+    assert (record.status, record.reason, record.charged) == ("timeout", "step trial took longer than 0.5 s", "workload")
+
+
+def test_a_coordinator_that_cannot_start_is_charged_to_the_machine_and_named(tmp_path: Path) -> None:
+    record = run(spec("no_such_module:Adapter"), tmp_path, Silent(), threading.Event())
+    assert (record.status, record.charged) == ("failed", "infrastructure")
+    assert "see log.txt in its folder" in (record.reason or "")
