@@ -10,8 +10,9 @@ from tuneoff.adapter import Adapter, Best
 from tuneoff.capabilities import Capabilities, Offer, Support
 from tuneoff.experiment.identity import configuration_digest
 from tuneoff.experiment.sampling import draws, listed_configurations
+from tuneoff.trial.budget import TrialBudget
 from tuneoff.trial.context import load_target
-from tuneoff.trial.faults import is_retryable
+from tuneoff.trial.faults import Retries
 from tuneoff.trial.pool import Death, Message, Worker, WorkerPool
 from tuneoff.trial.run_trial import Decision, TrialOutcome, run_trial
 
@@ -49,6 +50,9 @@ class SerialAdapter(Adapter):
         self._pool.start()
 
     def setup(self) -> None:
+        context = self.context
+        self._budget = TrialBudget(context.trial_context)
+        self._retries = Retries(context.trial_context, context.spec.experiment.failures.retries)
         self._proposals = self._propose()
         self._best: tuple[float, str, Mapping[str, Any]] | None = None
 
@@ -86,6 +90,9 @@ class SerialAdapter(Adapter):
         return ((f"t{number:05d}", configuration) for number, configuration in numbered)
 
     def _dispatch(self, worker: int, again: _Task | None = None) -> _Task | None:
+        """Send the worker its next task and return it, or None: nothing is left to do, or the budget is used up."""
+        if self._budget.is_used_up():
+            return None
         if again is not None:
             task = again
         else:
@@ -101,13 +108,8 @@ class SerialAdapter(Adapter):
     def _bury(self, death: Death, task: _Task) -> _Task | None:
         """Record the death and return the task if it is to be tried again."""
         trial_id, configuration, attempt = task
-        context = self.context
-        context.events.write("worker_died", trial=trial_id, cause=death.cause, exit_code=death.exit_code, attempt=attempt)
-        cgroups = context.trial_context.cgroups
-        cgroup = cgroups[death.worker] if cgroups else None
-        if attempt > context.spec.experiment.failures.retries:
-            return None
-        if not is_retryable(context.run_dir, trial_id, attempt, death.exit_code, cgroup):
+        self.context.events.write("worker_died", trial=trial_id, cause=death.cause, exit_code=death.exit_code, attempt=attempt)
+        if not self._retries.may_retry(trial_id, attempt, death.exit_code, death.worker):
             return None
         return trial_id, configuration, attempt + 1
 

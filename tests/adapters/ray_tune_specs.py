@@ -10,7 +10,7 @@ from typing import Any
 from adapters.lifecycle_run import SPACE, TOY
 from tuneoff.events.writer import EventWriter
 from tuneoff.experiment.space import SearchSpace
-from tuneoff.experiment.spec import Budget, ExperimentSpec, Objective, RunSpec, Strategy, Workers, WorkloadSpec
+from tuneoff.experiment.spec import Budget, ExperimentSpec, Failures, Objective, RunSpec, Strategy, Workers, WorkloadSpec
 from tuneoff.lifecycle.context import RunContext
 from tuneoff.supervisor.prepare import new_execution, write_inputs
 
@@ -25,6 +25,7 @@ def run_spec(
     budget: Budget | None = None,
     configurations: Sequence[Mapping[str, Any]] = (),
     stops: Mapping[str, int] | None = None,
+    retries: int = 0,
 ) -> RunSpec:
     """Return a run of the toy workload by the Ray Tune adapter."""
     return RunSpec(
@@ -36,6 +37,7 @@ def run_spec(
             pruner=Strategy(name=pruner, options=dict(pruner_options or {})),
             budget=budget or Budget(trials=10, epochs_per_trial=9),
             workers=Workers(count=2),
+            failures=Failures(retries=retries),
             configurations=tuple(configurations),
             stops=dict(stops or {}),
         ),

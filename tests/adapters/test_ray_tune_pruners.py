@@ -13,6 +13,7 @@ from adapters.ray_tune_specs import RayTrial, run_context, run_spec
 from tuneoff.experiment.identity import configuration_digest
 from tuneoff.experiment.spec import Budget
 from tuneoff.experiment.strategies import rungs
+from tuneoff.experiment.translation import translation_of
 from tuneoff_adapters.ray_tune.submission import Submissions
 
 pytest.importorskip("ray")
@@ -27,7 +28,6 @@ class Scheduler:
         self, folder: Path, pruner: str, options: dict[str, int], epochs: int, stops: dict[str, int] | None = None
     ) -> None:
         from tuneoff_adapters.ray_tune.schedulers import make_scheduler
-        from tuneoff_adapters.ray_tune.searchers import translation_of
 
         budget = Budget(trials=10, epochs_per_trial=epochs)
         configurations = [{"x": 0.1}, {"x": 0.2}]

@@ -13,7 +13,7 @@ from scipy import stats
 from adapters.ray_tune_specs import run_spec
 from tuneoff.experiment.identity import canonical_json
 from tuneoff.experiment.space import Categorical, Constant, Float, IntegerLog, SearchSpace, points, stepped
-from tuneoff.experiment.translation import ListTranslation, SpaceTranslation
+from tuneoff.experiment.translation import ListTranslation, SpaceTranslation, translation_of
 
 ray = pytest.importorskip("ray")
 
@@ -128,7 +128,7 @@ def test_unordered_choices_have_no_order_for_a_model() -> None:
 def test_a_list_becomes_a_grid_over_its_index_in_its_order() -> None:
     from ray.tune.search.variant_generator import generate_variants
 
-    from tuneoff_adapters.ray_tune.searchers import param_space, translation_of
+    from tuneoff_adapters.ray_tune.searchers import param_space
 
     listed = [{"x": 0.5}, {"x": 0.1}, {"x": 0.9}, {"x": 0.1}]
     translation = translation_of(run_spec(sampler="fixed", configurations=listed))

@@ -12,6 +12,7 @@ from adapters.ray_tune_specs import RayTrial, run_context, run_spec
 from tuneoff.events.reader import EventLog
 from tuneoff.events.schema import Event, StopDecided, TrialSubmitted, WorkerDied
 from tuneoff.experiment.spec import Budget
+from tuneoff.experiment.translation import translation_of
 from tuneoff.lifecycle.context import RunContext
 from tuneoff.trial.faults import note_kill
 from tuneoff.trial.locks import Tickets
@@ -24,9 +25,7 @@ LISTED = [{"x": 0.1}, {"x": 0.2}, {"x": 0.3}]
 
 
 def make(folder: Path, **changes: Any) -> tuple[RunContext, Submissions]:
-    from tuneoff_adapters.ray_tune.searchers import translation_of
-
-    spec = run_spec(sampler="fixed", configurations=LISTED, **changes)
+    spec = run_spec(sampler="fixed", configurations=LISTED, retries=1, **changes)
     context = run_context(spec, folder)
     return context, Submissions(context, translation_of(spec))
 
@@ -61,16 +60,16 @@ def test_the_next_attempt_keeps_the_trial_id(tmp_path: Path) -> None:
 
 def test_no_further_trial_is_asked_for_when_the_epochs_are_used_up(tmp_path: Path) -> None:
     context, submissions = make(tmp_path, budget=Budget(trials=3, epochs_per_trial=2, epochs_total=1))
-    assert not submissions.budget_is_used()
+    assert not submissions.budget.is_used_up()
     Tickets(f"{context.run_dir}/epoch_tickets", 1).take()
-    assert submissions.budget_is_used()
+    assert submissions.budget.is_used_up()
 
 
 def test_no_further_trial_is_asked_for_after_the_deadline(tmp_path: Path) -> None:
     context, submissions = make(tmp_path, budget=Budget(trials=3, epochs_per_trial=2, wall_clock_seconds=0.0))
-    assert not submissions.budget_is_used()  # counted from the first ticket
+    assert not submissions.budget.is_used_up()  # counted from the first ticket
     Tickets(f"{context.run_dir}/tickets", 3).take()
-    assert submissions.budget_is_used()
+    assert submissions.budget.is_used_up()
 
 
 def test_tune_can_pickle_what_it_is_given(tmp_path: Path) -> None:

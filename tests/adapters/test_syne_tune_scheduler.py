@@ -17,12 +17,13 @@ from tuneoff.experiment.identity import configuration_digest
 from tuneoff.experiment.sampling import listed_configurations
 from tuneoff.experiment.space import Categorical, Float, SearchSpace, stepped
 from tuneoff.experiment.spec import Budget, Failures, Objective, RunSpec, Strategy
+from tuneoff.experiment.translation import translation_of
 from tuneoff.lifecycle.context import RunContext
 from tuneoff.supervisor.prepare import new_execution, write_inputs
 from tuneoff.trial.faults import note_kill
 from tuneoff_adapters.syne_tune.dispatch import Dispatch
 from tuneoff_adapters.syne_tune.reporter import OBJECTIVE
-from tuneoff_adapters.syne_tune.schedulers import make_scheduler, translation_of
+from tuneoff_adapters.syne_tune.schedulers import make_scheduler
 
 SPACE = SearchSpace(
     {

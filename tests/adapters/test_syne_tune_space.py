@@ -12,8 +12,8 @@ from scipy import stats
 
 from adapters.syne_tune_specs import DRAWS, SPACE, spec_of
 from tuneoff.experiment.space import IntegerLog, points
-from tuneoff.experiment.translation import SpaceTranslation
-from tuneoff_adapters.syne_tune.schedulers import make_scheduler, translation_of
+from tuneoff.experiment.translation import SpaceTranslation, translation_of
+from tuneoff_adapters.syne_tune.schedulers import make_scheduler
 from tuneoff_adapters.syne_tune.space import domains
 
 LEAST_P = 1e-4  # with a fixed seed a test either always passes or always fails; this is how surprising it may be

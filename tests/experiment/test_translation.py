@@ -13,6 +13,7 @@ from spaces import spaces, units
 from tuneoff.errors import ExperimentError
 from tuneoff.experiment.identity import canonical_json
 from tuneoff.experiment.space import Categorical, Constant, Float, IntegerLog, SearchSpace, stepped
+from tuneoff.experiment.spec import Budget, ExperimentSpec, Objective, RunSpec, Strategy, WorkloadSpec
 from tuneoff.experiment.translation import (
     LIST_INDEX,
     ListTranslation,
@@ -20,6 +21,7 @@ from tuneoff.experiment.translation import (
     NativeIndex,
     NativeLogInteger,
     SpaceTranslation,
+    translation_of,
 )
 
 SPACE = SearchSpace(
@@ -127,3 +129,20 @@ def test_what_is_not_on_the_list_is_refused() -> None:
     for native in ({LIST_INDEX: 1}, {}):
         with pytest.raises(ExperimentError):
             translation.decode(native)
+
+
+@pytest.mark.parametrize(
+    ("sampler", "kind"), [("random", SpaceTranslation), ("tpe", SpaceTranslation), ("grid", ListTranslation)]
+)
+def test_a_run_translates_its_list_where_it_has_one_and_else_its_space(sampler: str, kind: type) -> None:
+    experiment = ExperimentSpec(
+        workload=WorkloadSpec(name="toy", target="toy:Toy"),
+        search_space=SearchSpace({"depth": stepped(1, 4, 1, integer=True)}),
+        objective=Objective(metric="loss", mode="min"),
+        sampler=Strategy(name=sampler),
+        pruner=Strategy(name="none"),
+        budget=Budget(trials=4, epochs_per_trial=1),
+    )
+    translation = translation_of(RunSpec(experiment=experiment, adapter="toy", adapter_target="toy:ToyAdapter"))
+    assert isinstance(translation, kind)
+    assert translation.decode({"depth": 0, LIST_INDEX: 0})["depth"] in (1, 2, 3, 4)

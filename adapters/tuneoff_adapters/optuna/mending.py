@@ -6,7 +6,7 @@ from optuna.study import Study
 from optuna.trial import FrozenTrial, TrialState
 
 from tuneoff.lifecycle.context import RunContext
-from tuneoff.trial.faults import is_retryable
+from tuneoff.trial.faults import Retries
 from tuneoff.trial.pool import Death
 from tuneoff_adapters.optuna.note import Note, NoteFile, Stage
 from tuneoff_adapters.optuna.plan import StudyPlan, trial_name
@@ -21,6 +21,7 @@ class Mender:
     def __init__(self, context: RunContext, plan: StudyPlan, study: Study) -> None:
         self._context, self._plan, self._study = context, plan, study
         self._notes = [NoteFile(plan.note(worker)) for worker in range(context.spec.experiment.workers.count)]
+        self._retries = Retries(context.trial_context, context.spec.experiment.failures.retries)
         self.fruitless_deaths = 0  # in a row, without a new trial by anyone
         self._submitted_before = -1
 
@@ -31,6 +32,7 @@ class Mender:
         """
         note = self._notes[death.worker].read()
         running = note.stage is Stage.RUNNING
+        may_retry = self._retries.may_retry(trial_name(note.trial), note.attempt, death.exit_code, death.worker) and running
         self._count(note)
         self._context.events.write(
             "worker_died",
@@ -42,7 +44,7 @@ class Mender:
         if note.stage in (Stage.IDLE, Stage.ASKING):
             return 0  # a lost ask is found by `settle`: only then is it known which trial was whose
         self._tell(note)
-        if not (running and self._may_retry(death, note)):
+        if not may_retry:
             return 0
         trial = self._study.get_trials(deepcopy=False)[note.number]
         self._study.enqueue_trial(trial.params, user_attrs={RETRY_OF: note.trial, RETRY_ATTEMPT: note.attempt + 1})
@@ -75,14 +77,6 @@ class Mender:
         else:
             state = TrialState.PRUNED if note.stage is Stage.PRUNED else TrialState.FAIL
             self._study.tell(note.number, state=state, skip_if_finished=True)
-
-    def _may_retry(self, death: Death, note: Note) -> bool:
-        context = self._context
-        if note.attempt > context.spec.experiment.failures.retries:
-            return False
-        cgroups = context.trial_context.cgroups
-        cgroup = cgroups[death.worker] if cgroups else None
-        return is_retryable(context.run_dir, trial_name(note.trial), note.attempt, death.exit_code, cgroup)
 
 
 def _is_retry(trial: FrozenTrial) -> bool:

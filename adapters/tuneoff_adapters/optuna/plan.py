@@ -7,9 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tuneoff.experiment.identity import derive_seed
-from tuneoff.experiment.sampling import listed_configurations
 from tuneoff.experiment.spec import RunSpec, Strategy
-from tuneoff.experiment.translation import ListTranslation, SpaceTranslation, Translation
+from tuneoff.experiment.translation import ListTranslation, Translation, translation_of
 from tuneoff.workload import Mode
 
 
@@ -73,7 +72,7 @@ class Broken:
 def study_plan(spec: RunSpec, folder: Path) -> StudyPlan:
     """Return the plan of a run whose framework files lie in `folder`."""
     experiment = spec.experiment
-    listed = listed_configurations(spec)
+    translation = translation_of(spec)
     return StudyPlan(
         folder=str(folder.resolve()),
         study_name=f"tuneoff-{spec.sampler_seed}",  # Hyperband hashes it: the same run has the same brackets
@@ -81,8 +80,8 @@ def study_plan(spec: RunSpec, folder: Path) -> StudyPlan:
         metric=experiment.objective.metric,
         epochs=experiment.budget.epochs_per_trial,
         trials=experiment.budget.trials,
-        translation=SpaceTranslation(experiment.search_space) if listed is None else ListTranslation(listed),
-        listed=listed is not None,
+        translation=translation,
+        listed=isinstance(translation, ListTranslation),
         sampler=experiment.sampler,
         pruner=experiment.pruner,
         stops=dict(experiment.stops) if experiment.pruner.name == "scripted" else {},

@@ -58,17 +58,13 @@ class _Asker:
     def obey(self, order: Order) -> Finished:
         """Make the repeated asks, then ask for as long as there are tickets."""
         repeats = order.repeats
-        while not self._budget_over and not self._is_over_time():
+        while not (self._budget_over or self._process.budget.is_used_up()):
             if repeats > 0:
                 repeats -= 1
             elif self._asks.take() is None:
                 return Finished(budget_over=False)
             self._run_one()
         return Finished(budget_over=True)
-
-    def _is_over_time(self) -> bool:
-        deadline = self._process.deadline_ns()
-        return deadline is not None and clock.monotonic_ns() > deadline
 
     def _run_one(self) -> None:
         """Run one trial from ask to tell. (`Study.tell` would do, but it copies the whole trial.)"""

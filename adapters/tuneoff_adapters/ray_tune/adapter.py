@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 from tuneoff.adapter import Adapter, Best
 from tuneoff.capabilities import Capabilities
 from tuneoff.experiment.spec import RunSpec
+from tuneoff.experiment.translation import translation_of
 from tuneoff.packages import import_framework
 from tuneoff_adapters.ray_tune.offers import CAPABILITIES, refusal
 from tuneoff_adapters.ray_tune.session import start_ray, stop_ray
@@ -36,7 +37,7 @@ class RayTuneAdapter(Adapter):
 
         from tuneoff_adapters.ray_tune.observer import Observer
         from tuneoff_adapters.ray_tune.schedulers import make_scheduler
-        from tuneoff_adapters.ray_tune.searchers import make_search, param_space, translation_of
+        from tuneoff_adapters.ray_tune.searchers import make_search, param_space
         from tuneoff_adapters.ray_tune.trainable import train
 
         spec = self.context.spec

@@ -12,7 +12,6 @@ from ray.exceptions import RayActorError
 from ray.tune.experiment import Trial
 
 from tuneoff.errors import TrialFailedError
-from tuneoff.trial.faults import is_retryable
 from tuneoff_adapters.ray_tune.exits import exit_code
 from tuneoff_adapters.ray_tune.submission import Submission, Submissions
 
@@ -28,20 +27,22 @@ def retried_trial_class(submissions: Submissions) -> type[Any]:
 
     class RetriedTrial(Trial):  # type: ignore[misc]
         def should_recover(self) -> bool:
-            return bool(super().should_recover()) and may_retry(submissions, submissions[self.trial_id])
+            may_recover = may_retry(submissions, submissions[self.trial_id])  # asked for each failure, whatever Ray says
+            return may_recover and bool(super().should_recover()) and not submissions.budget.is_used_up()
 
     return RetriedTrial
 
 
 def may_retry(submissions: Submissions, submission: Submission) -> bool:
-    """Tell whether the last failure of a trial is no fault of its workload."""
+    """Tell whether the last failure of a trial is no fault of its workload, and retries are left for a death.
+
+    To be asked once for each failure. The slot of a death is not known here: the trial's process chose it.
+    """
     error = error_of(submission.ray_trial)
     if not is_death(error):
         return not isinstance(_origin(error), TrialFailedError)
-    if submissions.was_out_of_memory():
-        return False
     run_dir, trial_id, attempt = submissions.context.run_dir, submission.trial_id, submission.attempt
-    return is_retryable(run_dir, trial_id, attempt, exit_code(run_dir, trial_id, attempt))
+    return submissions.retries.may_retry(trial_id, attempt, exit_code(run_dir, trial_id, attempt), slot=None)
 
 
 def error_of(ray_trial: Any) -> BaseException | None:

@@ -11,9 +11,8 @@ from ray.tune.search import ConcurrencyLimiter, SearchGenerator
 from ray.tune.search.basic_variant import BasicVariantGenerator
 
 from tuneoff import clock
-from tuneoff.experiment.sampling import listed_configurations
 from tuneoff.experiment.spec import RunSpec
-from tuneoff.experiment.translation import ListTranslation, NativeFloat, NativeIndex, SpaceTranslation, Translation
+from tuneoff.experiment.translation import ListTranslation, NativeFloat, NativeIndex, Translation
 from tuneoff_adapters.ray_tune.failures import retried_trial_class
 from tuneoff_adapters.ray_tune.submission import OBJECTIVE, Submissions
 
@@ -28,7 +27,7 @@ class Announcer:
 
     def next_trial(self, search: Any, ask: Callable[[], Any]) -> Any:
         """Return what `ask` returns: a trial, or None. `search` is finished when the budget is used up."""
-        if self._submissions.budget_is_used():
+        if self._submissions.budget.is_used_up():
             search.set_finished()
             return None
         asked_ns = clock.monotonic_ns()
@@ -76,12 +75,6 @@ class AnnouncedSearch(SearchGenerator):  # type: ignore[misc]
 
     def save_to_dir(self, dirpath: str, session_str: str) -> None:
         pass
-
-
-def translation_of(spec: RunSpec) -> Translation:
-    """Return the translation of the run's space, or of its list of configurations."""
-    listed = listed_configurations(spec)
-    return SpaceTranslation(spec.experiment.search_space) if listed is None else ListTranslation(listed)
 
 
 def param_space(translation: Translation, keys: dict[str, str]) -> dict[str, Any]:

@@ -10,8 +10,8 @@ from tuneoff import clock
 from tuneoff.experiment.identity import configuration_digest
 from tuneoff.experiment.translation import Translation
 from tuneoff.lifecycle.context import RunContext
-from tuneoff.trial.faults import out_of_memory_kills
-from tuneoff.trial.locks import Tickets
+from tuneoff.trial.budget import TrialBudget
+from tuneoff.trial.faults import Retries
 
 TASK = "__tuneoff__"  # the key of the trainable's config that holds what `train` needs
 OBJECTIVE, EPOCH = "objective", "epoch"  # what a trial reports; fixed, so that no metric's name meets one of Ray's
@@ -41,9 +41,8 @@ class Submissions:
         self._translation = translation
         self.keys = {f"p{number}": name for number, name in enumerate(translation.native)}  # Ray splits names at "/"
         self._by_ray_id: dict[str, Submission] = {}
-        self._tickets = Tickets(f"{context.run_dir}/tickets", None)
-        self._epoch_tickets = Tickets(f"{context.run_dir}/epoch_tickets", None)
-        self._out_of_memory = self._kills()
+        self.budget = TrialBudget(context.trial_context)
+        self.retries = Retries(context.trial_context, context.spec.experiment.failures.retries)
 
     def __getstate__(self) -> dict[str, Any]:
         return {}  # Tune pickles searchers, schedulers and callbacks for its resume, which is not offered
@@ -90,21 +89,3 @@ class Submissions:
         """Keep the best value that a trial reported."""
         if self.context.spec.experiment.objective.is_better(value, than=submission.best):
             submission.best = value
-
-    def budget_is_used(self) -> bool:
-        """Tell whether the budget of seconds or of epochs is used up, so that no further trial is asked for."""
-        budget = self.context.spec.experiment.budget
-        first = self._tickets.first_ns if budget.wall_clock_seconds is not None else None
-        if first is not None and budget.wall_clock_seconds is not None:
-            deadline = first + int(budget.wall_clock_seconds * clock.NANOSECONDS)
-            if clock.monotonic_ns() > deadline:
-                return True
-        return budget.epochs_total is not None and self._epoch_tickets.taken >= budget.epochs_total
-
-    def was_out_of_memory(self) -> bool:
-        """Tell whether the kernel killed for memory in one of the run's control groups since the last call."""
-        before, self._out_of_memory = self._out_of_memory, self._kills()
-        return self._out_of_memory > before
-
-    def _kills(self) -> int:
-        return sum(out_of_memory_kills(folder) for folder in self.context.trial_context.cgroups)

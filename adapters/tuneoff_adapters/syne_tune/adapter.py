@@ -8,12 +8,13 @@ from typing import Any, ClassVar
 from tuneoff.adapter import Adapter, Best
 from tuneoff.capabilities import Capabilities
 from tuneoff.experiment.spec import RunSpec
+from tuneoff.experiment.translation import translation_of
 from tuneoff.packages import import_framework
 from tuneoff.supervisor.processes import end_all, with_mark
 from tuneoff_adapters.syne_tune import offers
 from tuneoff_adapters.syne_tune.dispatch import Dispatch
 from tuneoff_adapters.syne_tune.reporter import OBJECTIVE
-from tuneoff_adapters.syne_tune.schedulers import make_scheduler, translation_of
+from tuneoff_adapters.syne_tune.schedulers import make_scheduler
 
 FOLDER_VARIABLE = "SYNETUNE_FOLDER"
 TRIAL_MARK = "TUNEOFF_SYNE_TUNE_RUN"  # environment variable with the execution id in every trial's process

@@ -37,7 +37,7 @@ class BudgetedScheduler(TrialScheduler):  # type: ignore[misc]
 
     def suggest(self) -> Any:
         """Return the next suggestion, or None: there is none now, and none later unless a running trial fails."""
-        if self._dispatch.is_budget_used():
+        if self._dispatch.budget.is_used_up():
             return None
         task = self._dispatch.next_retry() or self._propose()
         if task is None:

@@ -10,8 +10,8 @@ from typing import Any
 
 from tuneoff import clock
 from tuneoff.lifecycle.context import RunContext
-from tuneoff.trial.faults import is_retryable
-from tuneoff.trial.locks import Tickets
+from tuneoff.trial.budget import TrialBudget
+from tuneoff.trial.faults import Retries
 from tuneoff_adapters.syne_tune.progress import Progress, read_progress
 
 
@@ -34,11 +34,10 @@ class Dispatch:
 
     def __init__(self, context: RunContext) -> None:
         self._context = context
-        budget = context.spec.experiment.budget
-        self._epochs = budget.epochs_per_trial
-        self._tickets = Tickets(context.run_dir / "tickets", None)
-        self._epoch_tickets = Tickets(context.run_dir / "epoch_tickets", None)
-        self._wall_clock_seconds, self._epochs_total = budget.wall_clock_seconds, budget.epochs_total
+        experiment = context.spec.experiment
+        self._epochs = experiment.budget.epochs_per_trial
+        self._retry_rule = Retries(context.trial_context, experiment.failures.retries)
+        self.budget = TrialBudget(context.trial_context)
         self._upcoming: Task | None = None
         self._stopped: set[int] = set()
         self._deaths: dict[int, tuple[int, Progress]] = {}  # exit code (negative: signal), what the process had done
@@ -101,28 +100,16 @@ class Dispatch:
 
     def retry(self, number: int) -> None:
         """Queue a failed trial again if it was a fault of the infrastructure and retries are left."""
-        task, context = self.tasks[number], self._context
         death = self._deaths.get(number)
-        if death is None or number in self._stopped or task.attempt > context.spec.experiment.failures.retries:
+        if death is None:
             return
-        exit_code, progress = death
-        cgroups = context.trial_context.cgroups
-        cgroup = cgroups[progress.slot] if cgroups and progress.slot is not None else None
-        if is_retryable(context.run_dir, task.trial_id, task.attempt, exit_code, cgroup):
+        task, (exit_code, progress) = self.tasks[number], death
+        if self._retry_rule.may_retry(task.trial_id, task.attempt, exit_code, progress.slot) and number not in self._stopped:
             self._retries.append(replace(task, attempt=task.attempt + 1))
 
     def next_retry(self) -> Task | None:
         """Return a task to be tried again, or None."""
         return self._retries.popleft() if self._retries else None
-
-    def is_budget_used(self) -> bool:
-        """Tell whether the wall-clock or epoch budget is used up: a further trial would only be refused."""
-        if self._epochs_total is not None and self._epoch_tickets.taken >= self._epochs_total:
-            return True
-        first = self._tickets.first_ns if self._wall_clock_seconds is not None else None
-        if first is None or self._wall_clock_seconds is None:
-            return False
-        return clock.monotonic_ns() - first > self._wall_clock_seconds * clock.NANOSECONDS
 
     def _read(self, number: int, pid: int) -> tuple[Task, Progress]:
         task = self.tasks[number]

@@ -4,18 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from tuneoff.experiment.sampling import listed_configurations
 from tuneoff.experiment.spec import RunSpec
 from tuneoff.experiment.translation import LIST_INDEX, ListTranslation, SpaceTranslation
 from tuneoff_adapters.syne_tune.offers import CLASSES, HALVING_CLASSES, HALVING_PRUNERS
 from tuneoff_adapters.syne_tune.reporter import OBJECTIVE, TIME_ATTRIBUTE
 from tuneoff_adapters.syne_tune.space import domains
-
-
-def translation_of(spec: RunSpec) -> ListTranslation | SpaceTranslation:
-    """Return the native dimensions of a run: those of the space, or the index into the list of a grid or fixed sampler."""
-    listed = listed_configurations(spec)
-    return SpaceTranslation(spec.experiment.search_space) if listed is None else ListTranslation(listed)
 
 
 def make_scheduler(spec: RunSpec, translation: ListTranslation | SpaceTranslation) -> Any:

@@ -11,11 +11,15 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from tuneoff.errors import ExperimentError
 from tuneoff.experiment.identity import configuration_digest
+from tuneoff.experiment.sampling import listed_configurations
 from tuneoff.experiment.space import Categorical, Dimension, Float, IntegerLog, SearchSpace, Stepped
+
+if TYPE_CHECKING:
+    from tuneoff.experiment.spec import RunSpec
 
 LIST_INDEX = "configuration_index"  # the one native dimension of a listed set of configurations
 _TOLERANCE = 1e-9  # relative; a framework's own exp(log(bound)) may miss the bound by rounding, never by more
@@ -143,6 +147,12 @@ class ListTranslation:
         if index is None:
             raise ExperimentError(f"{dict(configuration)!r} is none of the {len(self.configurations)} listed configurations")
         return {LIST_INDEX: index}
+
+
+def translation_of(spec: RunSpec) -> SpaceTranslation | ListTranslation:
+    """Return the translation of a run: of its list of configurations (samplers fixed and grid), else of its search space."""
+    listed = listed_configurations(spec)
+    return SpaceTranslation(spec.experiment.search_space) if listed is None else ListTranslation(listed)
 
 
 def native(dimension: Dimension) -> Native:

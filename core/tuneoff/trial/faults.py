@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+from tuneoff.trial.context import TrialContext
+
 FOLDER = "kills"
 
 
@@ -39,11 +41,29 @@ def out_of_memory_kills(cgroup: Path | str) -> int:
     return 0
 
 
-def is_retryable(run_dir: Path | str, trial_id: str, attempt: int, exit_code: int | None, cgroup: str | None = None) -> bool:
-    """Tell whether a dead attempt is a fault of the infrastructure: ended by a signal that neither the supervisor (limits)
-    nor the kernel's memory control sent. An exit code of its own is the workload's fault."""
-    if exit_code is not None and exit_code >= 0:
-        return False
-    if kill_cause(run_dir, trial_id, attempt) is not None:
-        return False
-    return cgroup is None or out_of_memory_kills(cgroup) == 0
+class Retries:
+    """Decides for one run which dead attempts are tried again; knows how many kills for memory each slot has had so far."""
+
+    def __init__(self, context: TrialContext, limit: int) -> None:
+        self._run_dir, self._cgroups, self._limit = context.run_dir, context.cgroups, limit
+        self._seen = [0] * len(self._cgroups)
+
+    def may_retry(self, trial_id: str, attempt: int, exit_code: int | None, slot: int | None) -> bool:
+        """Tell whether a dead attempt was a fault of the infrastructure and `limit` retries allow another one.
+
+        A fault of the infrastructure is an end by a signal (`exit_code` negative, or None: unknown) that neither the
+        supervisor (limits) nor the kernel's memory control sent. `slot` None: not known, so a kill for memory in any slot
+        counts. Ask once for each death, also where no retry is left: else a kill is held against the slot's next trial.
+        """
+        is_unexplained = (exit_code is None or exit_code < 0) and kill_cause(self._run_dir, trial_id, attempt) is None
+        if slot is not None:
+            was_out_of_memory = self._has_new_kills(slot)
+        else:  # `any` ends at the first such slot: its kills are one trial's, however many processes; the others are not seen
+            was_out_of_memory = is_unexplained and any(map(self._has_new_kills, range(len(self._cgroups))))
+        return is_unexplained and not was_out_of_memory and attempt <= self._limit
+
+    def _has_new_kills(self, slot: int) -> bool:
+        if slot >= len(self._cgroups):
+            return False
+        before, self._seen[slot] = self._seen[slot], out_of_memory_kills(self._cgroups[slot])
+        return self._seen[slot] > before

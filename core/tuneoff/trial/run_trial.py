@@ -16,10 +16,11 @@ from tuneoff import clock
 from tuneoff.errors import TrialFailedError
 from tuneoff.events.writer import EventWriter
 from tuneoff.experiment.identity import configuration_digest, is_finite
+from tuneoff.trial.budget import TrialBudget
 from tuneoff.trial.checkpoint import checkpoint_path, write_checkpoint
 from tuneoff.trial.context import TrialContext, load_target
 from tuneoff.trial.limits import join_cgroup
-from tuneoff.trial.locks import Slots, Tickets
+from tuneoff.trial.locks import Slots
 from tuneoff.trial.usage import peak_rss_bytes
 from tuneoff.workload import Workload
 
@@ -60,19 +61,11 @@ class TrialProcess:
         self.context = context
         self.events = EventWriter(context.run_dir, context.execution_id, role, to_stdout=context.events_to_stdout)
         self.slots = Slots(context.run_dir, context.slots)
-        self.tickets = Tickets(f"{context.run_dir}/tickets", context.trials)
-        self.epoch_tickets = Tickets(f"{context.run_dir}/epoch_tickets", context.epochs_total)
+        self.budget = TrialBudget(context)
         self.preferred_slot = 0
         _preload(context)
         self.imported_ns: int | None = clock.monotonic_ns()
         self._cgroup: str | None = None
-
-    def deadline_ns(self) -> int | None:
-        """Return when the wall-clock budget ends: counted from the first ticket of the run."""
-        first = self.tickets.first_ns if self.context.wall_clock_seconds is not None else None
-        if first is None or self.context.wall_clock_seconds is None:
-            return None
-        return first + int(self.context.wall_clock_seconds * clock.NANOSECONDS)
 
     def enter_cgroup(self, slot: int) -> None:
         """Put this process under the memory limit of its slot."""
@@ -85,8 +78,7 @@ class TrialProcess:
     def close(self) -> None:
         self.events.close()
         self.slots.close()
-        self.tickets.close()
-        self.epoch_tickets.close()
+        self.budget.close()
 
 
 def _preload(context: TrialContext) -> None:
@@ -129,9 +121,9 @@ def run_trial(
     try:
         process.enter_cgroup(slot)
         if attempt == 1:
-            deadline = process.deadline_ns()
-            reason = "trials" if process.tickets.take() is None else None
-            if deadline is not None and clock.monotonic_ns() > deadline:
+            is_over_time = process.budget.is_over_time()  # before this trial's own ticket, which may be the first
+            reason = "trials" if process.budget.tickets.take() is None else None
+            if is_over_time:
                 reason = "wall_clock"
             if reason is not None:
                 process.events.write("refused", trial=trial_id, reason=reason, configuration=dict(configuration))
@@ -210,12 +202,11 @@ class _Attempt:
         return TrialOutcome(state=state, epochs=self.epochs, value=self.value, best_epoch=self.best_epoch, cause=cause)
 
     def _epochs(self, workload: Workload) -> tuple[State, str | None]:
-        context = self.context
-        deadline = self.process.deadline_ns()
+        context, budget = self.context, self.process.budget
         for epoch in range(1, context.epochs + 1):
-            if deadline is not None and clock.monotonic_ns() > deadline:
+            if budget.is_over_time():
                 return "cancelled", "wall-clock budget used up"
-            if context.epochs_total is not None and self.process.epoch_tickets.take() is None:
+            if budget.epoch_tickets.take() is None:
                 return "cancelled", "budget of epochs used up"
             metrics = self._epoch(workload, epoch)
             value = metrics.get(context.metric)
