@@ -97,8 +97,28 @@ def test_a_class_beside_the_experiment_needs_no_installation(tmp_path: Path, mon
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, "path", [item for item in sys.path if item])
     assert registry.adapter_class("adapter_beside:Mine") is fake_plugins.Plain
-    with pytest.raises(PluginError, match="no_such_module_at_all"):
-        registry.adapter_class("no_such_module_at_all:Mine")
+
+
+@pytest.mark.parametrize(
+    ("target", "module"),
+    [("no_such_module:Mine", "no_such_module"), ("no_such.part:Mine", "no_such.part"), ("xmlrpc.nothing:Mine", "xmlrpc.nothing")],
+)
+def test_a_class_of_a_module_that_is_not_there_is_an_unknown_name_with_the_way_out(target: str, module: str) -> None:
+    with pytest.raises(UnknownNameError) as caught:
+        registry.adapter_class(target)
+    assert caught.value.exit_code == 2
+    assert str(caught.value) == (
+        f"adapter {target!r} is not there: no module named {module!r}; install its package, or run in the folder that holds it "
+        "(or add that folder to PYTHONPATH)"
+    )
+
+
+def test_a_class_whose_module_fails_while_importing_is_broken(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "half_adapter.py").write_text("import half_adapter_needs_this\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    with pytest.raises(PluginError, match=r"'half_adapter:Mine' is broken .*No module named 'half_adapter_needs_this'") as caught:
+        registry.adapter_class("half_adapter:Mine")
+    assert caught.value.exit_code == 6
 
 
 @pytest.mark.usefixtures("plugins")

@@ -90,7 +90,7 @@ def adapter_class(name: str) -> type[Adapter]:
     """Return the adapter of that name, or at "module:Class".
 
     Raises:
-        UnknownNameError: no plugin has that name.
+        UnknownNameError: no plugin has that name, or there is no such module.
         PluginError: the plugin cannot be imported, or is no complete adapter.
     """
     plugin = find("adapter", name)
@@ -105,7 +105,7 @@ def workload_class(name: str) -> type[Workload]:
     """Return the workload of that name, or at "module:Class".
 
     Raises:
-        UnknownNameError: no plugin has that name.
+        UnknownNameError: no plugin has that name, or there is no such module.
         PluginError: the plugin cannot be imported, or is no complete workload.
     """
     plugin = find("workload", name)
@@ -152,6 +152,10 @@ def _load(kind: Kind, plugin: Plugin, base: type[Any]) -> type[Any]:
     try:
         loaded = _import(plugin.target)
     except PluginError as error:
+        if plugin.name == plugin.target and _is_absent(error, plugin.target):
+            problem = f"{kind} {plugin.name!r} is not there: no module named {plugin.target.partition(':')[0]!r}"
+            way_out = "install its package, or run in the folder that holds it (or add that folder to PYTHONPATH)"
+            raise UnknownNameError(f"{problem}; {way_out}") from error
         raise PluginError(f"{kind} {plugin.name!r} is broken ({_origin(plugin)}): {' '.join(str(error).split())}") from error
     if not (isinstance(loaded, type) and issubclass(loaded, base)):
         raise PluginError(f"{kind} {plugin.name!r} must be a subclass of {base.__name__}, but {_place(plugin)} is {loaded!r}")
@@ -174,6 +178,13 @@ def _import(target: str) -> object:
         return load_target(target)
     except SystemExit as error:  # a module that ends the process when it is imported is broken too
         raise PluginError(f"{target!r} ends the process while it is imported (exit code {error.code})") from error
+
+
+def _is_absent(error: PluginError, target: str) -> bool:
+    """Tell whether the very module of `target`, or a package above it, is missing: nothing of the plugin was run."""
+    cause = error.__cause__
+    module = target.partition(":")[0]
+    return isinstance(cause, ModuleNotFoundError) and cause.name is not None and f"{module}.".startswith(f"{cause.name}.")
 
 
 def _ambiguous(kind: Kind, found: list[Plugin]) -> str:
