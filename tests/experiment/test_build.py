@@ -143,7 +143,7 @@ def test_rungs_follow_the_factor_and_leave_out_the_last_epoch() -> None:
         ({"pruner": {"name": "hyperband", "first_rung_epochs": 10}}, "may be at most `budget.epochs_per_trial` (9), but got 10"),
         ({"pruner": {"name": "median", "min_trials": 0}}, "`median.min_trials` must be an integer >= 1, but got 0"),
         ({"budget": {}}, "budget.trials: is required for sampler 'random'"),
-        ({"sampler": "grid"}, "budget.trials: a grid needs finite dimensions, but rate is continuous; give it a step"),
+        ({"sampler": "grid"}, "sampler: a grid needs finite dimensions, but rate is continuous; give it a step"),
         (
             {"sampler": "grid", "search_space": FINITE_SPACE, "budget": {"trials": 21}},
             "has 20 configurations, but got 21 trials; use at most 20",
@@ -210,6 +210,20 @@ def test_an_adapters_own_strategy_keeps_its_options(build: Build) -> None:
 def test_an_unknown_name_is_told_apart_from_other_errors(build: Build) -> None:
     with pytest.raises(UnknownNameError):
         build({**LEAST, "workload": "none"})
+
+
+def test_a_strategy_of_another_installed_adapter_names_that_adapter(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    fake_plugins.register(monkeypatch)
+    path = tmp_path / "file.yaml"
+    for kind, name, problem in (
+        ("sampler", "own", "sampler: no adapter of this file offers sampler 'own'; installed ones that do: missing, rich"),
+        ("sampler", "onw", "sampler: no sampler named 'onw'; known: "),
+        ("pruner", "own", "pruner: no pruner named 'own'; known: "),
+    ):
+        path.write_text(json.dumps({**LEAST, kind: name}))
+        with pytest.raises(UnknownNameError) as caught:
+            build_experiments(load_matrix(path))
+        assert str(caught.value).startswith(f"{path}: {problem}")
 
 
 def test_a_careless_workload_is_a_broken_plugin(build: Build) -> None:

@@ -59,7 +59,10 @@ def test_a_file_included_twice_without_a_cycle_is_fine(tmp_path: Path) -> None:
     [
         ({"main": "include: main.yaml"}, "main.yaml -> main.yaml; remove one"),
         ({"main": "include: b.yaml", "b": "include: main.yaml"}, "main.yaml -> b.yaml -> main.yaml"),
-        ({"main": "include: none.yaml"}, "none.yaml: the file cannot be read"),
+        ({"main": "include: none.yaml"}, "main.yaml: include: "),
+        ({"main": "include: none.yaml"}, "none.yaml: the file cannot be read: No such file or directory; check the path"),
+        ({"main": "include: b.yaml", "b": "include: none.yaml"}, "b.yaml: include: "),
+        ({"main": "include: b.yaml", "b": "a: [1"}, "main.yaml: include: "),
         ({"main": "include: [1]"}, "include: must be a path or a list of paths, but got [1]"),
         ({"main": "include: []"}, "include: must be a path"),
     ],

@@ -90,7 +90,26 @@ matrix: {workers.count: [1, 2]}
         ({**LEAST, "budget": {"trials": 5.0}}, "budget.trials: must be an integer, but got 5.0"),
         ({**LEAST, "budget": {"trials": True}}, "budget.trials: must be an integer, but got true"),
         ({**LEAST, "budget": {"trials": 5, "wall_clock_seconds": 0}}, "wall_clock_seconds: must be greater than 0, but got 0"),
-        ({**LEAST, "budget": 5}, "budget: must be a mapping of keys to values, but got 5"),
+        ({**LEAST, "budget": 5}, "budget: must be a mapping of keys to values, but got 5; write {trials: 5}"),
+        ({**LEAST, "workers": 2}, "workers: must be a mapping of keys to values, but got 2; write {count: 2}"),
+        ({**LEAST, "objective": "loss"}, "objective: must be a mapping of keys to values, but got 'loss'; write {metric: loss}"),
+        (
+            {**LEAST, "timeouts": {"trial_seconds": "1h"}},
+            "trial_seconds: must be a number, but got '1h'; write seconds, e.g. 3600",
+        ),
+        (
+            {**LEAST, "timeouts": {"trial_seconds": "60"}},
+            "trial_seconds: must be a number, but got '60'; write it without quotes",
+        ),
+        ({**LEAST, "workers": {"memory_mb": "1G"}}, "memory_mb: must be a number, but got '1G'; write megabytes, e.g. 600"),
+        (
+            {**LEAST, "analysis": {"primary_metric": "no.such.metric"}},
+            "analysis.primary_metric: no metric named 'no.such.metric'; a name begins with one of: time., quality., ",
+        ),
+        (
+            {**LEAST, "analysis": {"primary_metric": "overhead.pertrial"}},
+            "no metric named 'overhead.pertrial'; did you mean 'overhead.per_trial'?; known of 'overhead': overhead.per_trial, ",
+        ),
         ({**LEAST, "workers": {"count": -1}}, "workers.count: must be at least 1, but got -1"),
         ({**LEAST, "workers": {"memory_mb": 0}}, "workers.memory_mb: must be greater than 0"),
         ({**LEAST, "timeouts": {"trial_seconds": -1}}, "timeouts.trial_seconds: must be greater than 0, but got -1"),
@@ -100,10 +119,19 @@ matrix: {workers.count: [1, 2]}
         ({**LEAST, "seeds": [-1]}, "seeds.0: must be at least 0, but got -1"),
         ({**LEAST, "seeds": {"count": 0}}, "seeds.count: must be at least 1, but got 0"),
         ({**LEAST, "seeds": {"cuont": 3}}, "seeds: unknown key 'cuont'; did you mean 'count'?"),
-        ({**LEAST, "seeds": 3}, "seeds: must be a list, but got 3"),
+        ({**LEAST, "seeds": 3}, "seeds: must be a list, but got 3; write [3] or {count: 3}"),
+        ({**LEAST, "seeds": "0-4"}, "seeds: must be a list, but got '0-4'; write a list, e.g. [0, 1], or {count: 2}"),
         ({**LEAST, "adapters": []}, "adapters: must not be empty"),
         ({**LEAST, "adapters": [None]}, "adapters.0: must be a name or a mapping"),
-        ({**LEAST, "adapters": "plain"}, "adapters: must be a list, but got 'plain'"),
+        ({**LEAST, "adapters": "plain"}, "adapters: must be a list, but got 'plain'; write [plain]"),
+        (
+            {**LEAST, "adapters": {"name": "plain"}},
+            "adapters: must be a list, but got {'name': 'plain'}; begin each entry with a",
+        ),
+        ({"workload": "curve", "adapter": ["plain"]}, "unknown key 'adapter'; did you mean 'adapters'?; known: name, workload, "),
+        ({"workload": "curve", "adapter": ["plain"]}, ", include"),
+        ({**LEAST, "inclued": "x"}, "unknown key 'inclued'; did you mean 'include'?"),
+        ({**LEAST, "budget": {"include": 5}}, "budget: unknown key 'include'; known: trials, "),
         ({"workload": "curve", "budget": {"trials": 5}}, "adapters: is required"),
         ({"adapters": ["plain"], "budget": {"trials": 5}}, "workload: is required"),
         (
@@ -111,10 +139,18 @@ matrix: {workers.count: [1, 2]}
             'workload: must be a name or a mapping with `name`, but got null; the workload of that name is "null"',
         ),
         ({**LEAST, "workload": {"name": "curve", "option": {}}}, "workload: unknown key 'option'; did you mean 'options'?"),
-        ({**LEAST, "workload": 3}, "workload: must be a mapping of keys to values, but got 3"),
+        ({**LEAST, "workload": 3}, "workload: must be a name or a mapping with `name`, but got 3; put it in quotes if"),
+        (
+            {**LEAST, "sampler": ["random", "grid"]},
+            "sampler: must be a name or a mapping with `name`, but got ['random', 'grid']; to vary it, write matrix: {sampler: [",
+        ),
+        ({**LEAST, "pruner": ["none"]}, "but got ['none']; to vary it, write matrix: {pruner: [...]}"),
+        ({**LEAST, "workload": ["curve"]}, "but got ['curve']; to vary it, write matrix: {workload: [...]}"),
+        ({**LEAST, "adapters": [["plain"]]}, "adapters.0: must be a name or a mapping with `name`, but got ['plain']"),
+        ({**LEAST, "sampler": None}, "sampler: must be a name or a mapping with `name`, but got null; give a name"),
         ({**LEAST, "sampler": {"seed": 3}}, "sampler.name: is required"),
         ({**LEAST, "objective": {"mode": "best"}}, "objective.mode: must be one of 'min' or 'max', but got 'best'"),
-        ({**LEAST, "warm_up": "yes"}, "warm_up: must be true or false, but got 'yes'"),
+        ({**LEAST, "warm_up": "true"}, "warm_up: must be true or false, but got 'true'; write it without quotes"),
         ({**LEAST, "name": "a/b"}, "name: "),
         ({**LEAST, "search_space": {}}, "search_space: must not be empty"),
         ({**LEAST, "search_space": {"a b": {"type": "constant", "value": 1}}}, "a dimension's name must be letters"),
@@ -148,7 +184,15 @@ matrix: {workers.count: [1, 2]}
         (_space(type="ordered", values=[1, 1.0]), "choices must differ"),
         (_space(type="flaot", low=0, high=1), "but got 'flaot'; did you mean 'float'?"),
         (_space(low=0, high=1), "search_space.rate: needs a `type`"),
-        ({**LEAST, "search_space": {"rate": 3}}, "search_space.rate: "),
+        (
+            {**LEAST, "search_space": {"rate": 3}},
+            "search_space.rate: must be a mapping of keys to values, but got 3; write {type: ",
+        ),
+        (_space(type="categorical", choices="relu"), "choices: must be a list, but got 'relu'; write [relu]"),
+        (
+            {**LEAST, "sampler": "fixed", "configurations": 20},
+            "configurations: must be a list, but got 20; write {sample: 20}, or",
+        ),
         ({**LEAST, "search_space": [1]}, "search_space: must be a mapping"),
     ],
 )
@@ -160,6 +204,23 @@ def test_wrong_input_is_one_line_with_the_place(load: Load, tmp_path: Path, cont
     assert problem in message
     assert "\n" not in message
     assert caught.value.exit_code == 2
+
+
+@pytest.mark.parametrize(
+    ("content", "ending"),
+    [
+        ({"budget": {"trials": "many"}}, "budget.trials: must be an integer, but got 'many'"),
+        ({"budget": {"trials": "5.5"}}, "budget.trials: must be an integer, but got '5.5'"),
+        ({"budget": {"trials": "1_000"}}, "budget.trials: must be an integer, but got '1_000'"),  # text in YAML 1.2
+        ({"warm_up": "yes"}, "warm_up: must be true or false, but got 'yes'"),
+        ({"workers": True}, "workers: must be a mapping of keys to values, but got true"),
+        ({"workers": "two"}, "workers: must be a mapping of keys to values, but got 'two'"),
+    ],
+)
+def test_no_way_out_is_told_that_would_not_help(load: Load, content: dict[str, Any], ending: str) -> None:
+    with pytest.raises(ExperimentError) as caught:
+        load({**LEAST, **content})
+    assert str(caught.value).endswith(f": {ending}")
 
 
 def test_infinite_bounds_are_refused(tmp_path: Path) -> None:
@@ -200,6 +261,11 @@ def test_the_json_schema_accepts_what_the_loader_accepts(load: Load) -> None:
     for bad in ({**LEAST, "budgets": {}}, {**LEAST, "budget": {"trials": 0}}, _space(type="flaot"), {**LEAST, "seeds": []}):
         with pytest.raises(jsonschema.ValidationError):
             validator.validate(bad)
+
+
+def test_the_json_schema_says_when_failed_trials_end_a_run() -> None:
+    described = json_schema()["$defs"]["FailuresPart"]["properties"]["max_failed_trials"]["description"]
+    assert described.startswith("More failed trials than this end the run")
 
 
 def test_the_schema_of_every_key_is_json(tmp_path: Path) -> None:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any, TypeVar
+from typing import Any, Literal, TypeVar
 
 from tuneoff import registry
-from tuneoff.errors import ExperimentError, PluginError, TuneoffError
+from tuneoff.capabilities import Capabilities, Support
+from tuneoff.errors import ExperimentError, PluginError, TuneoffError, UnknownNameError
 from tuneoff.experiment import spec
 from tuneoff.experiment.identity import canonical_json, configuration_digest
 from tuneoff.experiment.load import MatrixFile, Variant
@@ -41,11 +42,18 @@ def _build(path: str, variant: Variant, samplers: frozenset[str], pruners: froze
     workload = _at(where, "workload.options", lambda: _ask(file, lambda: workload_type(file.workload.options)))
     space = _at(where, "search_space", lambda: _ask(file, lambda: _space(file, workload)))
     epochs = file.budget.epochs_per_trial or workload_type.default_epochs
-    sampler = _at(where, "sampler", lambda: check_sampler(_strategy(file.sampler), samplers))
-    pruner = _at(where, "pruner", lambda: check_pruner(_strategy(file.pruner), epochs, pruners))
+    sampler = _at(
+        where, "sampler", lambda: _offered("sampler", file.sampler.name, lambda: check_sampler(_strategy(file.sampler), samplers))
+    )
+    pruner = _at(
+        where,
+        "pruner",
+        lambda: _offered("pruner", file.pruner.name, lambda: check_pruner(_strategy(file.pruner), epochs, pruners)),
+    )
     listed = _at(where, "configurations", lambda: _configurations(file, space))
     stops = _at(where, "stops", lambda: _stops(file, space, listed, epochs)) if pruner.name == "scripted" else {}
     fixed = _at(where, "configurations", lambda: _required(listed)) if sampler.name == "fixed" else ()
+    most = _at(where, "sampler", lambda: _most(sampler.name, space, fixed))
     return spec.ExperimentSpec(
         workload=spec.WorkloadSpec(
             name=file.workload.name,
@@ -57,7 +65,7 @@ def _build(path: str, variant: Variant, samplers: frozenset[str], pruners: froze
         sampler=sampler,
         pruner=pruner,
         budget=spec.Budget(
-            trials=_at(where, "budget.trials", lambda: _trials(file.budget.trials, sampler.name, space, fixed)),
+            trials=_at(where, "budget.trials", lambda: _trials(file.budget.trials, sampler.name, most)),
             epochs_per_trial=epochs,
             epochs_total=file.budget.epochs_total,
             wall_clock_seconds=file.budget.wall_clock_seconds,
@@ -88,6 +96,23 @@ def _ask(file: ExperimentFile, action: Callable[[], T]) -> T:
     except Exception as error:  # a plugin's own code may fail in any way
         cause = " ".join(f"{type(error).__name__}: {error}".split())
         raise PluginError(f"workload {file.workload.name!r} fails on the experiment instead of refusing it: {cause}") from error
+
+
+def _offered(kind: Literal["sampler", "pruner"], name: str, check: Callable[[], spec.Strategy]) -> spec.Strategy:
+    """Return what `check` returns; where nobody in the file knows the name, say which installed adapters do."""
+    try:
+        return check()
+    except UnknownNameError as error:
+        others = []
+        for listing in registry.list_adapters():
+            capabilities = listing.capabilities or Capabilities(framework="")
+            offer = (capabilities.samplers if kind == "sampler" else capabilities.pruners).get(name)
+            if offer is not None and offer.support is Support.YES:
+                others.append(listing.plugin.name)
+        if not others:
+            raise
+        problem = f"no adapter of this file offers {kind} {name!r}"
+        raise UnknownNameError(f"{problem}; installed ones that do: {', '.join(others)}") from error
 
 
 def _strategy(part: Any) -> spec.Strategy:
@@ -168,15 +193,19 @@ def _stops(file: ExperimentFile, space: SearchSpace, listed: Configurations, epo
     return stops
 
 
-def _trials(given: int | None, sampler: str, space: SearchSpace, fixed: Configurations) -> int:
-    """Return the trials of a run: as given, else all that a list or a grid has."""
-    most: int | None = None
+def _most(sampler: str, space: SearchSpace, fixed: Configurations) -> int | None:
+    """Return how many configurations a list or a grid has; None for samplers without an end."""
     if sampler == "fixed":
-        most = len(fixed)
-    elif sampler == "grid":
-        most = space.cardinality
-        if most is None or most > MAX_LISTED:
-            space.grid()  # raises, with the reason
+        return len(fixed)
+    if sampler != "grid":
+        return None
+    if space.cardinality is None or space.cardinality > MAX_LISTED:
+        space.grid()  # raises, with the reason
+    return space.cardinality
+
+
+def _trials(given: int | None, sampler: str, most: int | None) -> int:
+    """Return the trials of a run: as given, else all that a list or a grid has."""
     if most is None and given is None:
         raise ExperimentError(f"is required for sampler {sampler!r}; give the number of trials of each run")
     if most is not None and given is not None and given > most:

@@ -18,19 +18,24 @@ def read_merged(path: Path) -> dict[str, Any]:
     Raises:
         ExperimentError: a file cannot be read or is not a mapping, or files include each other.
     """
-    return _read(path, ())
+    return _read(path, (), None)
 
 
-def _read(path: Path, above: tuple[Path, ...]) -> dict[str, Any]:
+def _read(path: Path, above: tuple[Path, ...], includer: Path | None) -> dict[str, Any]:
     here = path.resolve()
     if here in above:
         chain = " -> ".join(item.name for item in (*above, here))
         raise ExperimentError(f"{path}: include: a file may not include itself, but got {chain}; remove one of them")
-    data = {key: named(value) if key in NAMED else value for key, value in read_yaml(path).items()}
+    try:
+        data = {key: named(value) if key in NAMED else value for key, value in read_yaml(path).items()}
+    except ExperimentError as error:
+        if includer is None:
+            raise
+        raise ExperimentError(f"{includer}: include: {error}") from error
     included = data.pop("include", None)
     merged: dict[str, Any] = {}
     for name in _paths(path, included):
-        merged = merge(merged, _read(path.parent / name, (*above, here)))
+        merged = merge(merged, _read(path.parent / name, (*above, here), path))
     return merge(merged, data)
 
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, ClassVar
 
 from pydantic import BaseModel, ConfigDict, ValidationError, model_validator
 from pydantic_core import ErrorDetails, PydanticCustomError
 
+from tuneoff.experiment.yaml_reader import scalar_tag
 from tuneoff.suggest import nearest
 
 _SHOWN = 60  # characters of a value in an error
@@ -35,12 +36,24 @@ _BOUNDS = {
     "less_than_equal": ("le", "at most"),
     "string_too_long": ("max_length", "no longer than"),
 }
+_UNITS = {"_seconds": "seconds, e.g. 3600", "_mb": "megabytes, e.g. 600", "_percent": "a percentage, e.g. 5"}
+_KEYS = {  # of a part, what a bare value most likely means
+    "objective": "metric",
+    "budget": "trials",
+    "workers": "count",
+    "timeouts": "trial_seconds",
+    "failures": "retries",
+    "analysis": "primary_metric",
+}
+_TEXTS = ("metric", "primary_metric")
+_BARE = {"int_type": ("int",), "float_type": ("int", "float"), "bool_type": ("bool",)}  # types of YAML that fit
 
 
 class Part(BaseModel):
     """A mapping in the file: unknown keys and wrong types are refused, nothing is converted but an integer to a float."""
 
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True, allow_inf_nan=False)
+    resolved_keys: ClassVar[tuple[str, ...]] = ()  # that people may write, and that are gone before the check
 
     @model_validator(mode="before")
     @classmethod
@@ -50,6 +63,7 @@ class Part(BaseModel):
             known = known_keys(cls)
             for key in data:
                 if key not in known:
+                    known += cls.resolved_keys
                     text = f"unknown key {key!r}{nearest(key, known)}; known: {', '.join(known)}"
                     raise PydanticCustomError("unknown_key", "{text}", {"text": text})
         return data
@@ -97,18 +111,54 @@ def _rule(details: ErrorDetails) -> str:
         return f"`type` must be one of {expected}, but got {tag!r}{nearest(tag, expected.replace(chr(39), '').split(', '))}"
     else:
         rule = _RULES.get(kind, details["msg"])
-    return f"{rule}, but got {_show(value)}{_way_out(kind, value)}"
+    return f"{rule}, but got {show(value)}{_way_out(kind, value, '.'.join(_place(details['loc'])))}"
 
 
-def _show(value: Any) -> str:
+def show(value: Any) -> str:
+    """Return a value as an error shows it: null, true and false as YAML has them, and cut where it is long."""
     text = {None: "null", True: "true", False: "false"}.get(value, "") if value is None or isinstance(value, bool) else ""
     text = text or repr(value)
     return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}..."
 
 
-def _way_out(kind: str, value: Any) -> str:
+def _way_out(kind: str, value: Any, place: str) -> str:
     if kind == "string_type":
         return "; put it in quotes if it is meant as text"
-    if kind in ("int_type", "float_type", "bool_type") and isinstance(value, str):
+    if kind in _BARE and isinstance(value, str) and scalar_tag(value) in _BARE[kind]:
         return "; write it without quotes"
+    if kind in ("int_type", "float_type"):
+        unit = next((text for ending, text in _UNITS.items() if place.endswith(ending)), "")
+        return f"; write {unit}" if unit else ""
+    if kind == "list_type":
+        return _way_to_list(value, place)
+    if kind.startswith("model_"):
+        return _way_to_mapping(value, place)
     return ""
+
+
+def _way_to_list(value: Any, place: str) -> str:
+    if isinstance(value, Mapping):
+        return "; begin each entry with a dash"
+    count = value if isinstance(value, int) and not isinstance(value, bool) and value > 0 else None
+    if place == "seeds":
+        return f"; write [{count}] or {{count: {count}}}" if count else "; write a list, e.g. [0, 1], or {count: 2}"
+    if place == "configurations":
+        return f"; write {{sample: {count or 20}}}, or a list of mappings"
+    if place == "adapters" or place.endswith((".choices", ".values")):
+        return f"; write [{value}]" if _is_short(value) else ""
+    return ""
+
+
+def _way_to_mapping(value: Any, place: str) -> str:
+    if isinstance(value, bool) or not _is_short(value):
+        return ""
+    key = _KEYS.get(place, "")
+    if key and isinstance(value, str if key in _TEXTS else int):
+        return f"; write {{{key}: {value}}}"
+    if place.startswith("search_space."):
+        return f"; write {{type: constant, value: {value}}}"
+    return ""
+
+
+def _is_short(value: Any) -> bool:
+    return isinstance(value, str | int | float) and len(str(value)) <= _SHOWN

@@ -2,14 +2,25 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from collections.abc import Mapping
+from typing import Annotated, Any, ClassVar, Literal
 
-from pydantic import BeforeValidator, ConfigDict, Discriminator, Field, Tag, model_validator
+from pydantic import (
+    AfterValidator,
+    BeforeValidator,
+    ConfigDict,
+    Discriminator,
+    Field,
+    Tag,
+    ValidationInfo,
+    model_validator,
+)
 
 from tuneoff.experiment.dimension_parts import DimensionPart
-from tuneoff.experiment.include import named
-from tuneoff.experiment.part import Part
+from tuneoff.experiment.include import NAMED, named
+from tuneoff.experiment.part import Part, show
 from tuneoff.experiment.spec import Timeouts, Workers
+from tuneoff.metrics.names import is_metric, unknown_metric
 
 NAME = r"^[A-Za-z0-9][A-Za-z0-9._-]*$"
 _DEFAULTS, _WORKERS = Timeouts(), Workers()
@@ -19,10 +30,24 @@ Seed = Annotated[int, Field(ge=0)]
 Seconds = Annotated[float, Field(gt=0)]
 
 
-def _by_name(value: Any) -> Any:
+def _by_name(value: Any, info: ValidationInfo) -> Any:
+    """Return the mapping that a bare name stands for; the key is told to those who write something else."""
+    if isinstance(value, str | Mapping | Part):
+        return named(value)
+    key = info.field_name
     if value is None:
-        raise ValueError('must be a name or a mapping with `name`, but got null; the workload of that name is "null" in quotes')
-    return named(value)
+        way_out = 'the workload of that name is "null" in quotes' if key == "workload" else "give a name"
+    elif isinstance(value, list) and key in NAMED:
+        way_out = f"to vary it, write matrix: {{{key}: [...]}}"
+    else:
+        way_out = "put it in quotes if it is a name"
+    raise ValueError(f"must be a name or a mapping with `name`, but got {show(value)}; {way_out}")
+
+
+def _known_metric(name: str) -> str:
+    if not is_metric(name):
+        raise ValueError(unknown_metric(name))
+    return name
 
 
 def _is_mapping(value: Any) -> str:
@@ -96,10 +121,14 @@ class TimeoutsPart(Part):
 
 
 class FailuresPart(Part):
-    """Retries of a trial (infrastructure and framework faults only), and how many failed trials end a run (null: never)."""
+    """How failures of trials are met."""
 
-    retries: Annotated[int, Field(ge=0)] = 0
-    max_failed_trials: Count | None = None
+    retries: Annotated[int, Field(ge=0)] = Field(
+        default=0, description="Attempts beyond the first per trial, for faults of infrastructure and framework only."
+    )
+    max_failed_trials: Count | None = Field(
+        default=None, description="More failed trials than this end the run; null: however many fail."
+    )
 
 
 class SeedRangePart(Part):
@@ -133,7 +162,7 @@ class StopPart(Part):
 class AnalysisPart(Part):
     """What is frozen before the first run: the metric that decides, the smallest difference that matters, confidence."""
 
-    primary_metric: Name = "time.jct"
+    primary_metric: Annotated[Name, AfterValidator(_known_metric)] = "time.jct"
     margin_percent: Annotated[float, Field(ge=0)] = 5.0
     confidence: Annotated[float, Field(gt=0, lt=1)] = 0.95
 
@@ -154,6 +183,8 @@ Axes = dict[str, Annotated[list[Any], Field(min_length=1)]]
 
 class ExperimentFile(Part):
     """A whole file. `matrix` and `zip` are taken out and multiplied before the rest is checked, once per variant."""
+
+    resolved_keys: ClassVar[tuple[str, ...]] = ("include",)
 
     name: Annotated[str, Field(pattern=NAME, max_length=100)] | None = None
     workload: Workload

@@ -91,8 +91,8 @@ class Timeouts:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Failures:
-    """How failures of trials are met: retries per trial (infrastructure and framework faults only), and how many failed
-    trials end the run (None: never)."""
+    """How failures of trials are met: retries per trial (infrastructure and framework faults only), and the most failed
+    trials that a run survives (None: any number)."""
 
     retries: int = 0
     max_failed_trials: int | None = None

@@ -65,6 +65,12 @@ _Loader.add_constructor(f"{_TAG}int", _construct_int)
 _Loader.add_constructor(f"{_TAG}float", _construct_float)
 
 
+def scalar_tag(text: str) -> str:
+    """Return the type of a scalar that is written without quotes: "str", "int", "float", "bool" or "null"."""
+    loader: Any = _Loader("")
+    return str(loader.resolve(yaml.ScalarNode, text, (True, False))).removeprefix(_TAG)
+
+
 def read_yaml(path: Path) -> dict[str, Any]:
     """Return the mapping in a YAML file.
 

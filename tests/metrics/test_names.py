@@ -1,0 +1,44 @@
+"""The list of metric names is the one that `compute_metrics` gives."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import pytest
+
+from event_logs import example_a, example_b
+from tuneoff.metrics.all import compute_metrics
+from tuneoff.metrics.names import general_name, is_metric, metric_names, unknown_metric
+from tuneoff.records.derive import derive
+
+
+def differences(computed: Iterable[str], listed: Iterable[str]) -> set[str]:
+    """Return the names that only one side has."""
+    return {general_name(name) for name in computed} ^ set(listed)
+
+
+def computed_names() -> set[str]:
+    return {name for log, spec in (example_a(), example_b()) for name in compute_metrics(derive(log.pairs(), spec))}
+
+
+def test_the_listed_names_are_the_computed_ones() -> None:
+    assert differences(computed_names(), metric_names()) == set()
+    assert all(map(is_metric, computed_names()))
+
+
+def test_a_metric_that_is_not_listed_and_one_that_is_not_computed_are_found() -> None:
+    assert differences(computed_names() | {"energy.joules"}, metric_names()) == {"energy.joules"}
+    assert differences(computed_names(), (*metric_names(), "cost.total")) == {"cost.total"}
+
+
+@pytest.mark.parametrize("name", ["time.jct", "test.any_score", "stage.ask", "slots.busy[3]"])
+def test_a_name_may_have_a_slot_score_or_stage(name: str) -> None:
+    assert is_metric(name)
+
+
+@pytest.mark.parametrize(
+    "name", ["time", "time.", "test.", "slots.busy[N]", "slots.busy[x]", "time.jct[0]", "", "no.such.metric"]
+)
+def test_other_names_are_none(name: str) -> None:
+    assert not is_metric(name)
+    assert unknown_metric(name).startswith(f"no metric named {name!r}")
