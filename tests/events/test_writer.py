@@ -30,6 +30,14 @@ def test_the_writer_and_the_schema_agree_on_every_type(tmp_path: Path) -> None:
     assert read == [schema.Process, *kinds]
 
 
+@pytest.mark.parametrize("text", ["file \udcff", "\ud800", "\ud83d alone, then \U0001f600", "'\"\\\udc80\n"], ids=ascii)
+def test_a_lone_surrogate_in_a_text_costs_no_event(tmp_path: Path, text: str) -> None:
+    writer = EventWriter(tmp_path, "e", "worker")
+    writer.write("trial_ended", trial="t", state="failed", epochs=0, cause=text)
+    (ended,) = [event for _, event in EventLog(tmp_path / "events") if isinstance(event, schema.TrialEnded)]
+    assert ended.cause == "".join(f"&#{ord(letter)};" if 0xD800 <= ord(letter) < 0xE000 else letter for letter in text)
+
+
 @pytest.fixture
 def _small_files() -> Iterator[None]:
     before = resource.getrlimit(resource.RLIMIT_FSIZE)

@@ -53,7 +53,9 @@ class EventWriter:
         with self._lock:
             if t is None:
                 t = clock.monotonic_ns()
-            line = _encode({"type": type, "seq": self._seq, "t": t, **fields}).encode() + b"\n"
+            text = _encode({"type": type, "seq": self._seq, "t": t, **fields})
+            # a lone surrogate (a file name in an error's text) has no bytes, and a reader refuses its JSON escape
+            line = text.encode(errors="xmlcharrefreplace") + b"\n"
             written = os.write(self._fd, line)
             if written != len(line):
                 self._take_back(written)
