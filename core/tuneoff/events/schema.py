@@ -168,9 +168,10 @@ class Tested(Event, frozen=True, gc=False, tag="tested"):
     """The best checkpoint was scored on the test split."""
 
     trial: str
-    scores: dict[str, float]
+    scores: dict[str, float | None]  # None: not finite; the text is in `non_finite`
     checkpoint_sha256: str | None = None
     device: str = "cpu"
+    non_finite: dict[str, str] | None = None
 
 
 class Flag(Event, frozen=True, gc=False, tag="flag"):

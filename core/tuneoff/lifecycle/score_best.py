@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import subprocess
 import sys
 
@@ -15,7 +16,7 @@ RESULT = "test.json"
 
 
 def score_best(context: RunContext, best: Best) -> Scores:
-    """Score the checkpoint of the best trial and log it as `tested`.
+    """Score the checkpoint of the best trial and log it as `tested`; a score that is no finite number is NaN in the result.
 
     Raises:
         StepError: the process failed or took longer than `timeouts.test_seconds`.
@@ -34,11 +35,14 @@ def score_best(context: RunContext, best: Best) -> Scores:
         lines = done.stderr.strip().splitlines() or ["no output"]
         raise StepError(f"the best trial {best.trial_id} could not be tested: {lines[-1]}")
     result = json.loads(output.read_text())
+    odd = {"non_finite": result["non_finite"]} if result["non_finite"] else {}
     context.events.write(
         "tested",
         trial=best.trial_id,
         scores=result["scores"],
         checkpoint_sha256=result["checkpoint_sha256"],
         device=result["device"],
+        **odd,
     )
-    return Scores(values=result["scores"], details=result["details"])
+    values = {name: math.nan if score is None else score for name, score in result["scores"].items()}
+    return Scores(values=values, details=result["details"])

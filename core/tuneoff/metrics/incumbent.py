@@ -9,7 +9,7 @@ from tuneoff.experiment.spec import Objective
 from tuneoff.metrics.spans import boundaries
 from tuneoff.metrics.values import MetricValue, known, missing
 from tuneoff.records.derive import best_trial
-from tuneoff.records.model import RunRecord
+from tuneoff.records.model import RunRecord, TestRecord
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -102,18 +102,17 @@ def quality_metrics(run: RunRecord) -> dict[str, MetricValue]:
         if ours is not None and ours.value is not None
         else missing(objective.metric, no_trial, kind="measured")
     )
-    scores = run.test.scores if run.test is not None else {}
-    for name, score in scores.items():
-        values[f"test.{name}"] = _score(score, name)
+    scores = _scores(run.test) if run.test is not None else {}
+    values.update((f"test.{name}", score) for name, score in scores.items())
     same = test_counterpart(objective.metric, list(scores))
-    test = scores[same] if same is not None else None
     reason = "the best trial was not tested" if not scores else f"the test gives nothing comparable to {objective.metric}"
-    values["quality.test"] = _score(test, same) if test is not None and same else missing(objective.metric, reason)
+    test = scores[same] if same is not None else missing(objective.metric, reason)
+    values["quality.test"] = test
     sign = 1 if objective.mode == "max" else -1
     values["quality.optimism"] = (
-        known(sign * (validation - test) + 0.0, objective.metric, n_samples=1)
-        if validation is not None and test is not None and is_finite(test)
-        else missing(objective.metric, reason if validation is not None else no_trial)
+        known(sign * (validation - test.value) + 0.0, objective.metric, n_samples=1)
+        if validation is not None and test.value is not None
+        else missing(objective.metric, test.reason_if_null or no_trial if validation is not None else no_trial)
     )
     goal = goal_reached(run)
     reason = "the objective has no threshold" if objective.threshold is None else "the threshold was not reached"
@@ -132,7 +131,11 @@ def test_counterpart(metric: str, scores: list[str]) -> str | None:
 test_counterpart.__test__ = False  # type: ignore[attr-defined]  # no test for pytest
 
 
-def _score(score: float, name: str) -> MetricValue:
-    if not is_finite(score):
-        return missing(name, f"the test gave {score}", kind="measured", source="test")
-    return known(score, name, kind="measured", source="test")
+def _scores(test: TestRecord) -> dict[str, MetricValue]:
+    odd = test.non_finite or {}
+    return {
+        name: known(score, name, kind="measured", source="test")
+        if score is not None
+        else missing(name, f"the test gave {odd.get(name, 'no finite number')}", kind="measured", source="test")
+        for name, score in test.scores.items()
+    }
