@@ -204,6 +204,30 @@ def test_the_objective_finds_its_counterpart_among_the_test_scores(
     assert test_counterpart(metric, scores) == counterpart
 
 
+def test_a_test_score_that_is_not_finite_is_null_with_its_reason() -> None:
+    log, spec = example_a()
+    events = [pair for pair in log.pairs() if not isinstance(pair[1], schema.Tested)]
+    tested = schema.Tested(
+        seq=99,
+        t=log.coordinator.shift + ns(169),
+        trial="1",
+        scores={"test_accuracy": None, "test_loss": 0.5},
+        non_finite={"test_accuracy": "nan"},
+    )
+    run = derive([*events, (log.coordinator.process, tested)], spec)
+    assert (run.status, value(run, "test.test_loss")) == ("done", 0.5)
+    for name in ("test.test_accuracy", "quality.test", "quality.optimism"):
+        assert (value(run, name), reason(run, name)) == (None, "the test gave nan")
+
+
+def test_an_exit_that_nobody_saw_is_null_and_never_zero() -> None:
+    log, spec = example_b()
+    assert value(derive(log.pairs(), spec), "overhead.exit") is not None
+    unseen = derive([pair for pair in log.pairs() if not isinstance(pair[1], schema.Stage)], spec)
+    assert value(unseen, "overhead.exit") is None
+    assert reason(unseen, "overhead.exit") == "no exit of a trial's own process was seen"
+
+
 def test_refusals_and_submitted_trials_that_never_started_are_counted_apart() -> None:
     log, spec = example_a()
     log.submit("4", 113, x=0.4)

@@ -5,12 +5,14 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from event_logs import Log
 from trial_runs import events_of
 from tuneoff import clock
 from tuneoff.events import schema
@@ -125,3 +127,64 @@ def test_the_end_of_a_dead_trial_is_written_once_it_has_settled(
     trial_watch.look(tracker)
     (end,) = events_of(tmp_path, schema.TrialEnded)
     assert (end.state, end.epochs, end.by) == (state, epochs, "supervisor")
+
+
+def exiting_trial(tmp_path: Path, process: subprocess.Popen[str]) -> tuple[TrialWatch, Tracker, int]:
+    """A trial that has just written its end, in a process of its own that still lives; and when it ended."""
+    trial_watch, tracker = watched(tmp_path, process.pid)
+    attempt = tracker.open.pop(("t0", 1))
+    attempt.role, attempt.ended_ns = "trial", clock.monotonic_ns()
+    tracker.exiting.append(attempt)
+    return trial_watch, tracker, attempt.ended_ns
+
+
+def test_the_exit_of_an_ended_trial_s_process_is_timed_when_it_happens_and_not_when_it_is_looked_for(
+    tmp_path: Path, process: subprocess.Popen[str]
+) -> None:
+    trial_watch, tracker, ended_ns = exiting_trial(tmp_path, process)
+    trial_watch.look(tracker)
+    assert list(events_of(tmp_path, schema.Stage)) == []
+    before = clock.monotonic_ns()
+    process.kill()
+    process.wait()
+    after = clock.monotonic_ns()
+    deadline = time.monotonic() + 5
+    while not (stages := list(events_of(tmp_path, schema.Stage))) and time.monotonic() < deadline:
+        trial_watch.look(tracker)
+    (stage,) = stages
+    assert (stage.name, stage.trial, stage.duration_ns) == ("exit", "t0", stage.t - ended_ns)
+    assert before <= stage.t <= after + 50_000_000
+    trial_watch.bury_all(tracker)
+    assert len(list(events_of(tmp_path, schema.Stage))) == 1
+
+
+def test_an_exit_that_came_before_anybody_looked_is_not_guessed(tmp_path: Path, process: subprocess.Popen[str]) -> None:
+    trial_watch, tracker, _ = exiting_trial(tmp_path, process)
+    process.kill()
+    process.wait()
+    trial_watch.look(tracker)
+    trial_watch.bury_all(tracker)
+    assert list(events_of(tmp_path, schema.Stage)) == []
+    assert tracker.exiting == []
+
+
+def test_an_exit_just_before_the_run_s_end_is_written(tmp_path: Path, process: subprocess.Popen[str]) -> None:
+    trial_watch, tracker, _ = exiting_trial(tmp_path, process)
+    trial_watch.look(tracker)
+    process.kill()
+    process.wait()
+    trial_watch.bury_all(tracker)
+    assert [stage.name for stage in events_of(tmp_path, schema.Stage)] == ["exit"]
+
+
+@pytest.mark.parametrize(("role", "by", "exiting"), [("trial", "trial", 1), ("worker", "trial", 0), ("trial", "coordinator", 0)])
+def test_only_a_process_that_ran_one_trial_and_wrote_its_end_is_expected_to_exit(role: str, by: str, exiting: int) -> None:
+    tracker = Tracker(experiment=experiment(), run_id="r")
+    log = Log()
+    writer = log.process(role, 0)
+    writer.start("t0", 1, slot=0)
+    writer.end("t0", 2, "completed", 3, by=by)
+    for process, event in log.pairs():
+        tracker.take(process, event)
+    assert len(tracker.exiting) == exiting
+    assert tracker.open == {}

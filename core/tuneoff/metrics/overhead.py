@@ -11,12 +11,13 @@ from tuneoff.metrics.values import MetricValue, known, milliseconds, missing
 from tuneoff.records.model import AttemptRecord, RunRecord, TrialRecord
 
 NO_TRIAL = "no trial started"
+NO_EXIT = "no exit of a trial's own process was seen"
 SLOT_STAGES = {
     "process_start": "from the start of a trial's process to its imports done",
     "between": "a process waits: the next trial is not yet submitted (tell, ask, scheduling)",
     "dispatch": "the trial is submitted, its process is there and waits for it",
     "report": "the trial waits inside `report`",
-    "exit": "from the trial's end until its process is gone, where that was seen",
+    "exit": "from the trial's end until its own process is gone, where that was seen",
     "vacant": "no process is seen on the slot, though a trial is still to come on it (dispatch, unseen exits)",
 }
 
@@ -82,6 +83,9 @@ def overhead_metrics(run: RunRecord) -> dict[str, MetricValue]:
     for name, total in {"per_trial": sum(stages.values()), **stages}.items():
         each = total / used / 1e6 if used else None
         values[f"overhead.{name}"] = known(each, "ms", n_samples=used) if each is not None else missing("ms", NO_TRIAL)
+    exits = sum(attempt.exited_ns is not None for trial in run.trials for attempt in trial.attempts)
+    if used and not exits:
+        values["overhead.exit"] = missing("ms", NO_EXIT)
     delivered = delivery_ns(run)
     median = round(statistics.median(delivered)) if delivered else None
     values["overhead.submission_to_start"] = milliseconds(median, NO_TRIAL, n_samples=len(delivered))

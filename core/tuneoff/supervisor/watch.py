@@ -6,7 +6,9 @@ from collections.abc import Callable
 
 from tuneoff import clock
 from tuneoff.events.writer import EventWriter
+from tuneoff.records.collect import EXIT_STAGE
 from tuneoff.supervisor import processes
+from tuneoff.supervisor.exits import ExitClock
 from tuneoff.supervisor.prepare import Execution
 from tuneoff.supervisor.tracker import OpenAttempt, Tracker
 from tuneoff.trial.faults import note_kill, out_of_memory_kills
@@ -22,12 +24,15 @@ class TrialWatch:
         self._timeouts = execution.spec.experiment.timeouts
         self._epochs = execution.spec.experiment.budget.epochs_per_trial
         self._oom_seen = [0] * len(cgroups)
-        self._last_look_ns = clock.monotonic_ns()
+        self._exits = ExitClock()
+        self._exiting: list[OpenAttempt] = []
 
     def look(self, tracker: Tracker) -> None:
-        """Kill what is over a limit, and write the end of what has died."""
+        """Kill what is over a limit, and write the end of what has died and the exits of what has ended."""
         now = clock.monotonic_ns()
         for attempt in list(tracker.open.values()):
+            if attempt.role == "trial":
+                self._exits.watch(attempt.pid, attempt.process_started_ns)
             if not processes.is_alive(attempt.pid, attempt.process_started_ns):
                 if attempt.gone_since_ns is None:
                     attempt.gone_since_ns = now
@@ -35,10 +40,12 @@ class TrialWatch:
                     self._write_end(attempt, now)
             elif not attempt.killed:
                 self._limit(attempt, now)
-        self._last_look_ns = now
+        self._write_exits(tracker)
 
     def bury_all(self, tracker: Tracker) -> None:
         """Write the end of every attempt that is still open; called when all processes of the run are gone."""
+        self._exits.close()
+        self._write_exits(tracker)
         for attempt in list(tracker.open.values()):
             self._write_end(attempt, clock.monotonic_ns())
 
@@ -86,6 +93,20 @@ class TrialWatch:
             by="supervisor",
             uncertainty_ns=max(0, since - attempt.last_event_ns) if since == now else 2 * SETTLE_NS // 3,
         )
+
+    def _write_exits(self, tracker: Tracker) -> None:
+        """Write how long the processes of ended trials lived on, where they were seen to live: else nothing is known."""
+        waiting, tracker.exiting, self._exiting = [*self._exiting, *tracker.exiting], [], []
+        for attempt in waiting:
+            identity = attempt.pid, attempt.process_started_ns
+            if not self._exits.watch(*identity):
+                continue
+            gone_ns = self._exits.take(*identity)
+            if gone_ns is None:
+                self._exiting.append(attempt)
+                continue
+            lived_on_ns = gone_ns - (attempt.ended_ns or gone_ns)
+            self._events.write("stage", t=gone_ns, name=EXIT_STAGE, duration_ns=lived_on_ns, trial=attempt.trial)
 
     def _killed_by_kernel(self, slot: int) -> bool:
         if slot >= len(self._cgroups):
