@@ -83,6 +83,7 @@ def _derive_rows(epochs: int, settings: Settings) -> Iterator[Row]:
             "writing run.json s": _median(found, "write_seconds", 1.0),
         },
         samples={"derive_seconds": seconds},
+        note="the costliest shape: the cost is per trial more than per event" if epochs == 1 else "",
     )
     yield Row(
         name=f"{name}.memory",
