@@ -40,11 +40,14 @@ class Adapter(ABC):
     def refuse(cls, spec: RunSpec) -> str | None:
         """Return why this run cannot be served exactly (beyond the capabilities), or None. Called by `plan`; imports nothing.
 
-        An override also checks `spec.options`, of which this default accepts none.
+        This default accepts no adapter options, and of the sampler what its offer declares. An override that has adapter
+        options checks `spec.options` itself and calls `sampler_refusal`.
         """
+        from tuneoff.experiment.strategies import sampler_refusal
+
         if spec.options:
             return f"adapter {spec.adapter!r} has no options, but got {', '.join(sorted(spec.options))}; remove them"
-        return None
+        return sampler_refusal(spec, cls.capabilities)
 
     @classmethod
     def strategies(cls, spec: RunSpec) -> dict[str, str]:

@@ -5,6 +5,9 @@ from __future__ import annotations
 import enum
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from tuneoff.experiment.identity import is_finite
 
 
 class Support(enum.Enum):
@@ -13,6 +16,35 @@ class Support(enum.Enum):
     YES = "yes"
     NOT_BY_FRAMEWORK = "not by the framework"
     NOT_BY_TUNEOFF = "not by tuneoff yet"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Option:
+    """What an option's value may be: its type and, of a number, its bounds (`above` is excluded)."""
+
+    type: Literal["integer", "number", "flag"]
+    least: float | None = None
+    above: float | None = None
+    most: float | None = None
+
+    def admits(self, value: Any) -> bool:
+        """Tell whether `value` may be given; a `number` may be an int, and a bool is a `flag` alone."""
+        if self.type == "flag":
+            return isinstance(value, bool)
+        if not is_finite(value) or (self.type == "integer" and not isinstance(value, int)):
+            return False
+        if (self.least is not None and value < self.least) or (self.above is not None and value <= self.above):
+            return False
+        return self.most is None or value <= self.most
+
+    @property
+    def text(self) -> str:
+        """What is asked for, e.g. "an integer >= 1"."""
+        if self.type == "flag":
+            return "true or false"
+        bounds = ((">=", self.least), (">", self.above), ("<=", self.most))
+        limits = " and ".join(f"{sign} {bound:g}" for sign, bound in bounds if bound is not None)
+        return f"{'an integer' if self.type == 'integer' else 'a number'} {limits}".rstrip()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -25,6 +57,8 @@ class Offer:
     install: str = ""  # the command's last word, e.g. "tuneoff[optuna]"
     note: str = ""  # what differs from the same name in other frameworks
     same_as: str | None = None  # `default` that is the sampler of this name: run once, and said so
+    options: Mapping[str, Option] = field(default_factory=dict)  # of a sampler; those of pruners are core's
+    ordered_dimensions: int = 0  # of a sampler: how many searched dimensions with an order it needs at least
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

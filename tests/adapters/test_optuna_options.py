@@ -24,8 +24,8 @@ ONE_ORDERED = SearchSpace({"x": Float(low=0.0, high=1.0), "kind": Categorical(ch
         ({"sampler": "tpe", "sampler_options": {"multivariate": 1}}, ["multivariate", "true or false", "1"]),
         ({"sampler": "gp", "sampler_options": {"kernel": "rbf"}}, ["'gp'", "'kernel'", "deterministic_objective"]),
         ({"sampler": "random", "sampler_options": {"seed": 1}}, ["'random'", "'seed'", "it has none"]),
-        ({"sampler": "cmaes", "space": ONE_ORDERED}, ["CMA-ES", "at least 2", "has 1"]),
-        ({"options": {"storage": "sqlite"}}, ["'optuna'", "'storage'"]),
+        ({"sampler": "cmaes", "space": ONE_ORDERED}, ["'cmaes'", "at least 2", "has 1"]),
+        ({"options": {"storage": "sqlite"}}, ["'optuna'", "storage"]),
     ],
 )
 def test_what_cannot_be_served_is_refused_in_one_line(changes: dict[str, Any], words: list[str]) -> None:

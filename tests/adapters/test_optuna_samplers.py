@@ -15,10 +15,10 @@ from tuneoff.experiment.sampling import grid_order, sample_distinct
 from tuneoff.experiment.space import Categorical, SearchSpace, stepped
 from tuneoff_adapters.optuna.distributions import distributions
 from tuneoff_adapters.optuna.offers import CAPABILITIES
-from tuneoff_adapters.optuna.options import SAMPLER_OPTIONS
 from tuneoff_adapters.optuna.plan import StudyPlan
 from tuneoff_adapters.optuna.samplers import make_sampler
 from tuneoff_adapters.optuna.study import create_study, open_study, quieten
+from tuneoff_adapters.optuna_samplers import SAMPLER_OPTIONS
 
 GRID = SearchSpace({"depth": stepped(1, 4, 1, integer=True), "kind": Categorical(choices=("a", [1, 2], None))})
 

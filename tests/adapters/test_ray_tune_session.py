@@ -13,6 +13,7 @@ import pytest
 
 from adapters.ray_tune_specs import run_context, run_spec
 from tuneoff.errors import StepError
+from tuneoff.experiment.space import Categorical, Float, SearchSpace
 from tuneoff.lifecycle.context import MARK
 from tuneoff_adapters.ray_tune import RayTuneAdapter, session
 from tuneoff_adapters.ray_tune.environment import REMOVED, SETTINGS, TOKEN, prepare_environment
@@ -97,13 +98,20 @@ def test_a_process_never_ends_those_that_it_descends_from(tmp_path: Path) -> Non
 @pytest.mark.parametrize(
     ("sampler", "options", "part"),
     [
-        ("tpe", {"startup": 3}, "no option 'startup' in ray-tune; it has: n_startup_trials"),
-        ("tpe", {"n_startup_trials": "3"}, "must be of type int, but got '3'"),
-        ("tpe", {"n_startup_trials": True}, "must be of type int, but got True"),
+        ("tpe", {"startup": 3}, "'ray-tune' has no option 'startup'"),
+        ("tpe", {"n_startup_trials": "3"}, "must be an integer >= 1, but got '3'"),
+        ("tpe", {"n_startup_trials": True}, "must be an integer >= 1, but got True"),
+        ("cmaes", {"n_startup_trials": -3}, "must be an integer >= 1, but got -3"),
     ],
 )
 def test_a_wrong_option_of_a_sampler_is_refused(sampler: str, options: dict[str, object], part: str) -> None:
     assert part in (RayTuneAdapter.refuse(run_spec(sampler=sampler, sampler_options=options)) or "")
+
+
+def test_cma_es_needs_two_dimensions_with_an_order() -> None:
+    space = SearchSpace({"x": Float(low=0.0, high=1.0), "kind": Categorical(choices=("a", "b"))})
+    assert "at least 2 numeric or ordered dimensions" in (RayTuneAdapter.refuse(run_spec(sampler="cmaes", space=space)) or "")
+    assert RayTuneAdapter.refuse(run_spec(sampler="cmaes")) is None
 
 
 def test_right_options_are_not_refused() -> None:

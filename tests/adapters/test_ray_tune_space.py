@@ -14,6 +14,7 @@ from adapters.ray_tune_specs import run_spec
 from tuneoff.experiment.identity import canonical_json
 from tuneoff.experiment.space import Categorical, Constant, Float, IntegerLog, SearchSpace, points, stepped
 from tuneoff.experiment.translation import ListTranslation, SpaceTranslation, translation_of
+from tuneoff_adapters.optuna_samplers import SAMPLER_OPTIONS
 
 ray = pytest.importorskip("ray")
 
@@ -156,3 +157,13 @@ def test_the_same_seed_gives_the_same_configurations(sampler: str) -> None:
 
     assert first(7) == first(7)
     assert first(7) != first(8)
+
+
+@pytest.mark.parametrize("name", list(SAMPLER_OPTIONS))
+def test_every_option_reaches_its_sampler(name: str) -> None:
+    from tuneoff_adapters.ray_tune.searchers import optuna_search
+
+    given: dict[str, Any] = {
+        option: rule.type == "flag" if rule.least is None else int(rule.least) for option, rule in SAMPLER_OPTIONS[name].items()
+    }
+    optuna_search(name, given, seed=0)

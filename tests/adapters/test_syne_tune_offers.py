@@ -71,8 +71,10 @@ def test_asynchronous_halving_is_named_by_the_class_that_serves_both() -> None:
     [
         ("bore", {"anything": 1}, "it has none"),
         ("tpe", {"n_startup_trials": 5}, "num_candidates"),
-        ("tpe", {"num_candidates": 0}, "positive int"),
-        ("tpe", {"num_candidates": 1.5}, "positive int"),
+        ("tpe", {"num_candidates": 0}, "an integer >= 1"),
+        ("tpe", {"num_candidates": 1.5}, "an integer >= 1"),
+        ("tpe", {"top_n_percent": 100}, "an integer >= 1 and <= 99"),
+        ("tpe", {"min_bandwidth": 0}, "a number > 0"),
         ("tpe", {"num_min_data_points": 2}, "at least the number of dimensions, 7"),
     ],
 )

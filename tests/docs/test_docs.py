@@ -27,7 +27,6 @@ from tuneoff.records import model
 from tuneoff.records.derive import derive
 from tuneoff.report import rows
 from tuneoff_adapters.optuna import offers as optuna
-from tuneoff_adapters.optuna import options as optuna_options
 from tuneoff_adapters.ray_tune import environment as ray_environment
 from tuneoff_adapters.ray_tune import offers as ray
 from tuneoff_adapters.serial import SerialAdapter
@@ -98,9 +97,9 @@ def class_names() -> Iterable[str]:
 
 
 def option_names() -> Iterable[str]:
-    for options in (optuna_options.SAMPLER_OPTIONS, ray.SAMPLER_OPTIONS, syne.SAMPLER_OPTIONS):
-        for names in options.values():
-            yield from names
+    for capabilities in (SerialAdapter.capabilities, optuna.CAPABILITIES, ray.CAPABILITIES, syne.CAPABILITIES):
+        for offer in capabilities.samplers.values():
+            yield from offer.options
     for pruner in PRUNERS:
         yield from check_pruner(Strategy(name=pruner), epochs_per_trial=9).options
 

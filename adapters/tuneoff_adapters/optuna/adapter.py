@@ -7,13 +7,11 @@ from typing import TYPE_CHECKING, ClassVar
 from tuneoff.adapter import Adapter, Best
 from tuneoff.capabilities import Capabilities
 from tuneoff.errors import StepError
-from tuneoff.experiment.spec import RunSpec
 from tuneoff.packages import import_framework
 from tuneoff.trial.context import load_target
 from tuneoff.trial.locks import Tickets
 from tuneoff.trial.pool import Death, Message, WorkerPool
 from tuneoff_adapters.optuna.offers import CAPABILITIES
-from tuneoff_adapters.optuna.options import refusal
 from tuneoff_adapters.optuna.plan import Broken, Finished, Order, study_plan
 
 if TYPE_CHECKING:
@@ -31,10 +29,6 @@ class OptunaAdapter(Adapter):
     """Optuna by ask and tell in `workers.count` long-lived processes over one journal file."""
 
     capabilities: ClassVar[Capabilities] = CAPABILITIES
-
-    @classmethod
-    def refuse(cls, spec: RunSpec) -> str | None:
-        return refusal(spec)
 
     def deploy(self) -> None:
         """Start the workers, which have Optuna and what the sampler needs imported: at the return each could take a trial."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from tuneoff.capabilities import Capabilities, Offer, Support
+from tuneoff_adapters.optuna_samplers import CMAES_DIMENSIONS, SAMPLER_OPTIONS
 
 _WORKER_SEEDS = "each worker asks by itself with its own seed: reproducible configurations only with one worker"
 
@@ -30,21 +31,26 @@ CAPABILITIES = Capabilities(
         ),
         "tpe": Offer(
             implementation="optuna.samplers.TPESampler",
+            options=SAMPLER_OPTIONS["tpe"],
             note=f"multivariate, with constant liar, as Optuna 5 has it by default; {_WORKER_SEEDS}",
         ),
         "gp": Offer(
             implementation="optuna.samplers.GPSampler",
+            options=SAMPLER_OPTIONS["gp"],
             needs=("torch", "scipy"),
             install="tuneoff[optuna,mnist]",
             note=f"the first 10 trials are random; {_WORKER_SEEDS}",
         ),
         "cmaes": Offer(
             implementation="optuna.samplers.CmaEsSampler",
+            options=SAMPLER_OPTIONS["cmaes"],
+            ordered_dimensions=CMAES_DIMENSIONS,
             needs=("cmaes",),
             note=f"unordered choices are drawn at random; the first trial too; {_WORKER_SEEDS}",
         ),
         "sobol": Offer(
             implementation="optuna.samplers.QMCSampler",
+            options=SAMPLER_OPTIONS["sobol"],
             needs=("scipy",),
             note="scrambled; the first trial (with several workers: the first ones) is random, and two workers that ask at "
             "the same moment may get the same point",

@@ -7,10 +7,9 @@ from typing import Any, ClassVar
 
 from tuneoff.adapter import Adapter, Best
 from tuneoff.capabilities import Capabilities
-from tuneoff.experiment.spec import RunSpec
 from tuneoff.experiment.translation import translation_of
 from tuneoff.packages import import_framework
-from tuneoff_adapters.ray_tune.offers import CAPABILITIES, refusal
+from tuneoff_adapters.ray_tune.offers import CAPABILITIES
 from tuneoff_adapters.ray_tune.session import start_ray, stop_ray
 from tuneoff_adapters.ray_tune.signals import DeferredTermination
 from tuneoff_adapters.ray_tune.submission import EPOCH, OBJECTIVE, TASK, Submissions
@@ -22,10 +21,6 @@ class RayTuneAdapter(Adapter):
     """Drives Ray Tune through its Tuner: one driver (the coordinator), trials in reused actors."""
 
     capabilities: ClassVar[Capabilities] = CAPABILITIES
-
-    @classmethod
-    def refuse(cls, spec: RunSpec) -> str | None:
-        return super().refuse(spec) or refusal(spec)
 
     def deploy(self) -> None:
         """Import Ray and Tune, start Ray: at the return a Tuner could run."""

@@ -2,21 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 from tuneoff.capabilities import Capabilities, Offer, Support
-from tuneoff.experiment.spec import RunSpec
+from tuneoff_adapters.optuna_samplers import CMAES_DIMENSIONS, SAMPLER_OPTIONS
 
 _OPTUNA = "ray.tune.search.optuna.OptunaSearch"
 _INSTALL = "tuneoff[ray]"
-
-# options of the samplers that come from Optuna, and their types
-SAMPLER_OPTIONS: Mapping[str, Mapping[str, type]] = {
-    "tpe": {"n_startup_trials": int, "n_ei_candidates": int, "multivariate": bool},
-    "gp": {"n_startup_trials": int, "deterministic_objective": bool},
-    "cmaes": {"n_startup_trials": int},
-    "sobol": {"scramble": bool},
-}
 
 CAPABILITIES = Capabilities(
     framework="Ray Tune",
@@ -35,23 +25,28 @@ CAPABILITIES = Capabilities(
         "default": Offer(implementation="ray.tune.search.BasicVariantGenerator", same_as="random"),
         "tpe": Offer(
             implementation=f"{_OPTUNA} with optuna.samplers.TPESampler",
+            options=SAMPLER_OPTIONS["tpe"],
             needs=("optuna",),
             install=_INSTALL,
             note="one study in the driver; a pruned trial is told as complete, as OptunaSearch does",
         ),
         "gp": Offer(
             implementation=f"{_OPTUNA} with optuna.samplers.GPSampler",
+            options=SAMPLER_OPTIONS["gp"],
             needs=("optuna", "scipy", "torch"),
             install="tuneoff[ray,mnist]",
         ),
         "cmaes": Offer(
             implementation=f"{_OPTUNA} with optuna.samplers.CmaEsSampler",
+            options=SAMPLER_OPTIONS["cmaes"],
+            ordered_dimensions=CMAES_DIMENSIONS,
             needs=("optuna", "cmaes"),
             install=_INSTALL,
             note="unordered choices are drawn by its independent random sampler",
         ),
         "sobol": Offer(
             implementation=f"{_OPTUNA} with optuna.samplers.QMCSampler",
+            options=SAMPLER_OPTIONS["sobol"],
             needs=("optuna", "scipy"),
             install=_INSTALL,
             note="the first trial and unordered choices are drawn independently",
@@ -84,16 +79,3 @@ CAPABILITIES = Capabilities(
         "a searcher learns a trial's best epoch, where Ray would tell it the last one",
     ),
 )
-
-
-def refusal(spec: RunSpec) -> str | None:
-    """Return why an option of the sampler cannot be served, or None."""
-    sampler = spec.experiment.sampler
-    known = SAMPLER_OPTIONS.get(sampler.name, {})
-    for name, value in sampler.options.items():
-        if name not in known:
-            has = f"it has: {', '.join(known)}" if known else "it has none"
-            return f"sampler {sampler.name!r} has no option {name!r} in ray-tune; {has}"
-        if type(value) is not known[name]:
-            return f"sampler option {name!r} must be of type {known[name].__name__}, but got {value!r}"
-    return None

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from tuneoff.capabilities import Capabilities, Offer, Support
+from tuneoff.capabilities import Capabilities, Offer, Option, Support
 from tuneoff.errors import ExperimentError
 from tuneoff.experiment.identity import is_finite
 from tuneoff.experiment.spec import RunSpec
+from tuneoff.experiment.strategies import sampler_refusal
 
 POLL_SECONDS = 0.05  # Syne Tune's default is 5 s: no trial of shorter epochs would ever be stopped in time
 POLL_OPTION = "poll_seconds"
@@ -25,17 +26,17 @@ CLASSES = {
 HALVING_CLASSES = {**dict.fromkeys(_DRAWN_AT_RANDOM, "ASHA"), "tpe": "BOHB", "bore": "ASHABORE", "cqr": "ASHACQR"}
 HALVING_PRUNERS = ("asha", "hyperband")
 
-# options of the samplers and their types; a float may be given as an int
-SAMPLER_OPTIONS: Mapping[str, Mapping[str, type]] = {
+_COUNT = Option(type="integer", least=1)
+SAMPLER_OPTIONS: Mapping[str, Mapping[str, Option]] = {
     "tpe": {
-        "num_min_data_points": int,
-        "top_n_percent": int,
-        "min_bandwidth": float,
-        "num_candidates": int,
-        "bandwidth_factor": int,
-        "random_fraction": float,
+        "num_min_data_points": _COUNT,
+        "top_n_percent": Option(type="integer", least=1, most=99),  # of 100 none would be left on the other side of the split
+        "min_bandwidth": Option(type="number", above=0),
+        "num_candidates": _COUNT,
+        "bandwidth_factor": _COUNT,
+        "random_fraction": Option(type="number", above=0, most=1),
     },
-    "rea": {"population_size": int, "sample_size": int},
+    "rea": {"population_size": _COUNT, "sample_size": _COUNT},
 }
 
 CAPABILITIES = Capabilities(
@@ -57,12 +58,14 @@ CAPABILITIES = Capabilities(
         ),
         "tpe": Offer(
             implementation=f"{_BASELINES}.TPE",
+            options=SAMPLER_OPTIONS["tpe"],
             note="the kernel density estimator of BOHB, on a linear scale also for logarithmic dimensions; with d dimensions it "
             "draws at random up to (d + 1) / 0.15 trials, unless num_min_data_points is lowered to d + 1",
         ),
         "bore": Offer(implementation=f"{_BASELINES}.BORE", needs=("xgboost",), note="random for its first 6 trials"),
         "rea": Offer(
             implementation=f"{_BASELINES}.REA",
+            options=SAMPLER_OPTIONS["rea"],
             note="random until `population_size` trials (100 unless given) are told",
         ),
         "cqr": Offer(
@@ -126,7 +129,7 @@ def refusal(spec: RunSpec) -> str | None:
         )
     if sampler.name not in _DRAWN_AT_RANDOM and not spec.experiment.search_space.searched:
         return f"sampler {sampler.name!r} needs a dimension with more than one value, but the search space has none; use random"
-    return _bad_sampler_option(spec) or _bad_adapter_option(spec)
+    return sampler_refusal(spec, CAPABILITIES) or _too_few_points(spec) or _bad_adapter_option(spec)
 
 
 def implementations(spec: RunSpec) -> dict[str, str]:
@@ -146,17 +149,9 @@ def poll_seconds(spec: RunSpec) -> float:
     return float(spec.options.get(POLL_OPTION, POLL_SECONDS))
 
 
-def _bad_sampler_option(spec: RunSpec) -> str | None:
-    sampler = spec.experiment.sampler
-    known = SAMPLER_OPTIONS.get(sampler.name, {})
-    for name, value in sampler.options.items():
-        if name not in known:
-            has = f"it has: {', '.join(known)}" if known else "it has none"
-            return f"sampler {sampler.name!r} has no option {name!r} in syne-tune; {has}"
-        if not is_finite(value) or value <= 0 or (known[name] is int and not isinstance(value, int)):
-            return f"sampler option {name!r} must be a positive {known[name].__name__}, but got {value!r}"
+def _too_few_points(spec: RunSpec) -> str | None:
     dimensions = len(spec.experiment.search_space.searched)
-    least = sampler.options.get("num_min_data_points", dimensions)
+    least = spec.experiment.sampler.options.get("num_min_data_points", dimensions)
     if least < dimensions:
         return f"sampler option 'num_min_data_points' must be at least the number of dimensions, {dimensions}, but got {least}"
     return None

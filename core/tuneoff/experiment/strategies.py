@@ -4,11 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tuneoff.errors import ExperimentError, UnknownNameError
+from tuneoff.experiment.space import Categorical
 from tuneoff.experiment.spec import Strategy
 from tuneoff.suggest import nearest, unknown_name
+
+if TYPE_CHECKING:
+    from tuneoff.capabilities import Capabilities
+    from tuneoff.experiment.spec import RunSpec
 
 SAMPLERS = ("random", "grid", "fixed", "default", "tpe", "gp", "cmaes", "sobol")
 PRUNERS = ("none", "median", "asha", "hyperband", "scripted")
@@ -59,6 +64,27 @@ def check_sampler(sampler: Strategy, known: Iterable[str] = ()) -> Strategy:
         option = next(iter(sampler.options))
         raise ExperimentError(f"sampler {sampler.name!r} has no options, but got {option!r}; remove it")
     return sampler
+
+
+def sampler_refusal(spec: RunSpec, capabilities: Capabilities) -> str | None:
+    """Return in one line why the adapter's sampler cannot have these options or draw from this space, or None."""
+    sampler, space = spec.experiment.sampler, spec.experiment.search_space
+    offer = capabilities.samplers.get(sampler.name)
+    if offer is None:
+        return None
+    whose = f"sampler {sampler.name!r} of adapter {spec.adapter!r}"
+    for name, value in sampler.options.items():
+        option = offer.options.get(name)
+        if option is None:
+            has = f"it has: {', '.join(offer.options)}" if offer.options else "it has none"
+            return f"{whose} has no option {name!r}{nearest(name, offer.options)}; {has}"
+        if not option.admits(value):
+            return f"option `{name}` of {whose} must be {option.text}, but got {value!r}"
+    ordered = sum(not isinstance(item, Categorical) or item.ordered for item in space.searched.values())
+    if ordered < offer.ordered_dimensions:
+        needs = f"at least {offer.ordered_dimensions} numeric or ordered dimensions with more than one value"
+        return f"{whose} needs {needs}, but the search space has {ordered}; use another sampler"
+    return None
 
 
 def check_pruner(pruner: Strategy, epochs_per_trial: int, known: Iterable[str] = ()) -> Strategy:

@@ -1,0 +1,81 @@
+"""Options of samplers, as an adapter's offers declare them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from fake_plugins import Plain
+from tuneoff.capabilities import Capabilities, Offer, Option
+from tuneoff.experiment.space import Categorical, Constant, Float, SearchSpace
+from tuneoff.experiment.spec import Budget, ExperimentSpec, Objective, RunSpec, Strategy, WorkloadSpec
+from tuneoff.experiment.strategies import sampler_refusal
+
+COUNT = Option(type="integer", least=1, most=99)
+WIDTH = Option(type="number", above=0)
+CAPABILITIES = Capabilities(
+    framework="none",
+    samplers={
+        "tpe": Offer(options={"count": COUNT, "width": WIDTH, "joint": Option(type="flag")}),
+        "gp": Offer(ordered_dimensions=2),
+    },
+)
+NUMBER, ORDERED = Float(low=0.0, high=1.0), Categorical(choices=(1, 2), ordered=True)
+
+
+def run_spec(sampler: str, space: dict[str, Any] | None = None, **options: Any) -> RunSpec:
+    experiment = ExperimentSpec(
+        workload=WorkloadSpec(name="toy", target="toy:Toy"),
+        search_space=SearchSpace(space or {"x": NUMBER}),
+        objective=Objective(metric="loss", mode="min"),
+        sampler=Strategy(name=sampler, options=options),
+        pruner=Strategy(name="none"),
+        budget=Budget(trials=4, epochs_per_trial=1),
+    )
+    return RunSpec(experiment=experiment, adapter="toy", adapter_target="toy:ToyAdapter")
+
+
+@pytest.mark.parametrize(
+    ("option", "right", "wrong", "text"),
+    [
+        (COUNT, (1, 99), (0, 100, 1.0, True, "1", None), "an integer >= 1 and <= 99"),
+        (WIDTH, (1, 0.5), (0, -1.0, float("nan"), float("inf"), True, "1"), "a number > 0"),
+        (Option(type="number"), (0, -2.5), (None, False), "a number"),
+        (Option(type="flag"), (True, False), (0, 1, "true"), "true or false"),
+    ],
+)
+def test_an_option_admits_its_type_within_its_bounds(
+    option: Option, right: tuple[Any, ...], wrong: tuple[Any, ...], text: str
+) -> None:
+    assert [value for value in right if not option.admits(value)] == []
+    assert [value for value in wrong if option.admits(value)] == []
+    assert option.text == text
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"cuont": 3}, "has no option 'cuont'; did you mean 'count'?; it has: count, width, joint"),
+        ({"width": 0}, "option `width` of sampler 'tpe' of adapter 'toy' must be a number > 0, but got 0"),
+    ],
+)
+def test_an_option_that_is_not_declared_so_is_refused_in_one_line(options: dict[str, Any], words: str) -> None:
+    reason = sampler_refusal(run_spec("tpe", **options), CAPABILITIES)
+    assert reason is not None
+    assert words in reason
+    assert "\n" not in reason
+
+
+def test_declared_options_are_not_refused() -> None:
+    assert sampler_refusal(run_spec("tpe", count=5, width=1, joint=True), CAPABILITIES) is None
+
+
+def test_a_sampler_gets_the_dimensions_with_an_order_that_it_needs() -> None:
+    assert sampler_refusal(run_spec("gp", {"x": NUMBER, "size": ORDERED}), CAPABILITIES) is None
+    too_few = {"x": NUMBER, "kind": Categorical(choices=("a", "b")), "constant": Constant(value=3)}
+    assert "needs at least 2 numeric or ordered" in (sampler_refusal(run_spec("gp", too_few), CAPABILITIES) or "")
+
+
+def test_an_adapter_that_checks_nothing_itself_refuses_what_it_does_not_declare() -> None:
+    assert "it has none" in (Plain.refuse(run_spec("tpe", count=5)) or "")
