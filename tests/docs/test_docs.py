@@ -80,11 +80,12 @@ def in_sources(pattern: str) -> list[str]:
 def record_fields() -> Iterable[str]:
     records: tuple[Any, ...] = (
         *(model.RunRecord, model.StepRecord, model.RefusalRecord, model.StageRecord, model.BestRecord, model.TestRecord),
-        *(model.FlagRecord, model.SealedFile, model.TrialRecord, model.AttemptRecord),
+        *(model.FlagRecord, model.SealedFile, model.TrialRecord),
     )
     for record in records:
         yield from (field.name for field in fields(record))
-    yield from (field.name for field in msgspec.structs.fields(model.EpochRecord))
+    for struct in (model.AttemptRecord, model.EpochRecord):
+        yield from (field.name for field in msgspec.structs.fields(struct))
 
 
 def class_names() -> Iterable[str]:

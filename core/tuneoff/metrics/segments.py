@@ -5,15 +5,14 @@ from __future__ import annotations
 import bisect
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from tuneoff.records.model import AttemptRecord, RunRecord, TrialRecord
 
 Interval = tuple[int, int]  # start, end in ns since the run's start
 
 
-@dataclass(frozen=True, slots=True)
-class OnSlot:
+class OnSlot(NamedTuple):
     """A started attempt with its trial: what occupies a slot from `started_ns` to `ended_ns`."""
 
     trial: TrialRecord

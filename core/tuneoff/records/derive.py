@@ -116,11 +116,11 @@ def _widen(found: Collected, timeline: Timeline) -> int:
 def _steps(found: Collected, timeline: Timeline) -> tuple[StepRecord, ...]:
     records = []
     for step in STEPS:
-        started = timeline.first(seen for seen in found.steps_started if seen.event.step == step)
+        started = timeline.first([seen for seen in found.steps_started if seen.event.step == step])
         if started is None:
             continue
         # un-deploy may be done again by a fresh process after a kill: the last end counts
-        ended = timeline.last(seen for seen in found.steps_ended if seen.event.step == step)
+        ended = timeline.last([seen for seen in found.steps_ended if seen.event.step == step])
         records.append(
             StepRecord(
                 step=step,
@@ -175,7 +175,7 @@ def _flags(found: Collected, timeline: Timeline, started_early: int) -> list[Fla
         counts[seen.event.name] = counts.get(seen.event.name, 0) + 1
     flags = []
     for name in sorted(counts):
-        first = timeline.first(seen for seen in found.flags if seen.event.name == name)
+        first = timeline.first([seen for seen in found.flags if seen.event.name == name])
         assert first is not None
         flags.append(FlagRecord(name=name, text=first.event.text, count=counts[name]))
     if started_early:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import msgspec
 
 from tuneoff.events.schema import Charged
 from tuneoff.records.collect import Collected, Execution, Key
@@ -15,8 +15,7 @@ NEVER_STARTED = "submitted, but no process took it up before the run ended"
 TIMEOUT_WORDS = ("timeout", "timed out", "silent", "silence")  # a cause that begins so makes the trial `timed_out`
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Ending:
+class Ending(msgspec.Struct, frozen=True, gc=False, kw_only=True):
     """The end of an attempt, on the run's time scale; `ended_ns` is None if it never started and nobody noted an end."""
 
     state: TrialState
@@ -93,9 +92,9 @@ def _own(timeline: Timeline, execution: Execution, planned_epochs: int, seen: En
 
 
 def _observed(found: Collected, timeline: Timeline, key: Key) -> Ending | None:
-    kill = timeline.first(found.killed.get(key, ()))
-    end = timeline.first(found.observed_ends.get(key, ()))
-    death = timeline.first(found.died.get(key, ()))
+    kill = timeline.first(found.killed.get(key))
+    end = timeline.first(found.observed_ends.get(key))
+    death = timeline.first(found.died.get(key))
     if end is not None:
         noted = end.event
         state, cause, charged, by, ended_ns = noted.state, noted.cause, noted.charged, noted.by, timeline.seen_at(end)

@@ -44,8 +44,7 @@ class EpochRecord(msgspec.Struct, frozen=True, gc=False, omit_defaults=True, kw_
             )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AttemptRecord:
+class AttemptRecord(msgspec.Struct, frozen=True, gc=False, kw_only=True):
     """One try at a trial, in one process on one slot; `slot` and `started_ns` are None if no process ever took it up."""
 
     attempt: int

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import datetime
-from collections.abc import Iterable
+from collections.abc import Sequence
 
 from tuneoff.clock import NANOSECONDS
 from tuneoff.events.alignment import Alignment
@@ -33,13 +33,15 @@ class Timeline:
         """Return when an event was written."""
         return self.at(seen.process, seen.event.t)
 
-    def first(self, seen: Iterable[Seen[E]]) -> Seen[E] | None:
-        """Return the earliest event."""
-        return min(seen, key=self._order, default=None)
+    def first(self, seen: Sequence[Seen[E]] | None) -> Seen[E] | None:
+        """Return the earliest event, or None where there is none."""
+        if not seen:
+            return None
+        return seen[0] if len(seen) == 1 else min(seen, key=self._order)
 
-    def last(self, seen: Iterable[Seen[E]]) -> Seen[E] | None:
-        """Return the latest event."""
-        return max(seen, key=self._order, default=None)
+    def last(self, seen: Sequence[Seen[E]] | None) -> Seen[E] | None:
+        """Return the latest event, or None where there is none."""
+        return max(seen, key=self._order) if seen else None
 
     def uncertainty_ns(self, process: Process) -> int:
         """Return the uncertainty of `at` for readings of this process."""

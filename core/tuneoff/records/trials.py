@@ -39,7 +39,8 @@ def _trial(found: Collected, timeline: Timeline, experiment: ExperimentSpec, tri
     pairs: list[tuple[Key, Execution | None, Ending]] = []
     for key in keys:
         executions = found.executions.pop(key, [])
-        executions.sort(key=lambda execution: timeline.at(execution.process, execution.started.t))
+        if len(executions) > 1:
+            executions.sort(key=lambda execution: timeline.at(execution.process, execution.started.t))
         for earlier in executions[:-1]:  # the framework ran the attempt again without saying so
             pairs.append((key, earlier, ending(None, timeline, key, earlier, planned)))
         last = executions[-1] if executions else None
@@ -47,7 +48,7 @@ def _trial(found: Collected, timeline: Timeline, experiment: ExperimentSpec, tri
     exits = sorted(timeline.seen_at(seen) for seen in found.exits.get(trial, ()))
     attempts = []
     for index, (key, execution, end) in enumerate(pairs):
-        submitted = timeline.first(found.submitted.get(key, ()))
+        submitted = timeline.first(found.submitted.get(key))
         exited = None
         if end.ended_ns is not None and execution is not None:
             following = pairs[index + 1][1] if index + 1 < len(pairs) else None
@@ -66,7 +67,7 @@ def _trial(found: Collected, timeline: Timeline, experiment: ExperimentSpec, tri
         )
     _, final, end = pairs[-1]
     started = next((pair[1].started for pair in reversed(pairs) if pair[1] is not None), None)
-    announced = timeline.first(seen for key in keys for seen in found.submitted.get(key, ()))
+    announced = timeline.first([seen for key in keys for seen in found.submitted.get(key, ())])
     if started is not None:
         configuration, digest = started.configuration, started.digest
     else:
