@@ -25,8 +25,22 @@ def test_every_run_has_its_line(call: Call, file: File, fakes: None) -> None:
         assert (run["skip_reason"] or "") in line
     assert sum("skipped: same as sampler 'random': run " in line for line in lines) == 2
     assert sum("skipped: adapter 'missing' needs the nowhere-tune package" in line for line in lines) == 4
-    assert lines[-1].startswith("2 runs, 1 warm-ups, 6 skipped; at most 10 trials, 90 epochs, ")
+    assert lines[-1].startswith("2 runs, 1 warm-up, 6 skipped; at most 10 trials and 90 epochs, and ")
+    assert lines[-1].endswith(f" (only if every timeout strikes); plan {plan['plan_id']}")
     assert list(path.parent.iterdir()) == [path]
+
+
+def test_a_plan_of_no_runs_has_no_budget(call: Call, file: File, fakes: None) -> None:
+    path = file(adapters=["missing"])
+    plan_id = json.loads(call("plan", path, "--json").out)["plan_id"]
+    assert call("plan", path).out.splitlines()[-1] == f"0 runs, 1 skipped; plan {plan_id}"
+
+
+def test_a_plan_names_variants_as_the_tables_do(call: Call, file: File, fakes: None) -> None:
+    header, first, *_ = call("plan", file(matrix={"workers.count": [1, 2]}, budget={"trials": 1})).out.splitlines()
+    assert header.split() == ["RUN", "ADAPTER", "PLATFORM", "SAMPLER", "PRUNER", "VARIANT", "SEED", "TRIALS", "EPOCHS"]
+    assert "workers=1" in first.split()
+    assert "VARIANT" not in call("plan", file()).out
 
 
 def test_overrides_change_the_runs_and_their_ids(call: Call, file: File, fakes: None) -> None:

@@ -141,3 +141,9 @@ def test_an_end_is_one_line() -> None:
 )
 def test_durations_are_for_people(seconds: float, text: str) -> None:
     assert duration(seconds) == text
+
+
+def test_a_run_that_was_done_before_says_so_once() -> None:
+    assert end_text("done", "finished before this command", 0.0) == "finished before this command"
+    assert end_text("failed", "finished before this command", 0.0) == "failed: finished before this command"
+    assert end_text("interrupted", "interrupted", 0.0) == "interrupted"

@@ -46,3 +46,14 @@ def columns(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     lines = [[name.upper() for name in header], *rows]
     widths = [max(len(line[index]) for line in lines) for index in range(len(header))]
     return "\n".join("  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip() for line in lines)
+
+
+def filled_columns(header: Sequence[str], rows: Sequence[Sequence[str]], optional: Sequence[str]) -> str:
+    """Return an aligned table without those `optional` columns that are empty."""
+    kept = [index for index, name in enumerate(header) if name not in optional or any(row[index] for row in rows)]
+    return columns([header[index] for index in kept], [[row[index] for index in kept] for row in rows])
+
+
+def counted(count: int, what: str) -> str:
+    """Return a number of things: "1 run", "2 runs"."""
+    return f"{count} {what}{'' if count == 1 else 's'}"

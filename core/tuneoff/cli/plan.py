@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING
 
-from tuneoff.cli.output import columns, write, write_json
+from tuneoff.cli.output import counted, filled_columns, write, write_json
 from tuneoff.cli.selection import add_file, add_overrides, overridden_plan
 
 if TYPE_CHECKING:
@@ -32,26 +32,28 @@ def execute(arguments: argparse.Namespace) -> int:
 
 
 def _table(plan: Plan) -> str:
-    names = list(dict.fromkeys(name for run in plan.runs for name in run.spec.experiment.variant if name != "sampler"))
-    header = ("run", "adapter", "platform", "seed", "sampler", "pruner", *names, "trials", "epochs", "")
+    from tuneoff.experiment.names import label_texts, variant_text
+
+    labels = label_texts((run.label, run.spec.adapter) for run in plan.runs)
     rows = []
     for run in plan.runs:
         experiment = run.spec.experiment
         rows.append(
             (
                 run.run_id,
-                run.label,
+                labels[run.label],
                 run.spec.platform,
-                str(run.spec.seed),
                 experiment.sampler.name,
                 experiment.pruner.name,
-                *(str(experiment.variant.get(name, "")) for name in names),
+                variant_text(experiment.variant),
+                str(run.spec.seed),
                 str(experiment.budget.trials),
                 str(experiment.budget.epochs_per_trial),
                 _remark(run),
             )
         )
-    return columns(header, rows)
+    header = ("run", "adapter", "platform", "sampler", "pruner", "variant", "seed", "trials", "epochs", "")
+    return filled_columns(header, rows, optional=("variant",))
 
 
 def _remark(run: PlannedRun) -> str:
@@ -64,8 +66,13 @@ def _summary(plan: Plan) -> str:
     from tuneoff.report.progress import duration
 
     totals = plan.totals
-    warm_ups = f", {totals.warm_ups} warm-ups" if totals.warm_ups else ""
-    return (
-        f"{totals.runs} runs{warm_ups}, {totals.skipped} skipped; at most {totals.trials} trials, {totals.epochs} epochs, "
-        f"{duration(totals.seconds_at_most)} by the timeouts (plan {plan.plan_id})"
-    )
+    runs = [counted(totals.runs, "run")]
+    runs += [counted(totals.warm_ups, "warm-up")] if totals.warm_ups else []
+    runs += [f"{totals.skipped} skipped"] if totals.skipped else []
+    budget = ""
+    if totals.runs:
+        budget = (
+            f"; at most {counted(totals.trials, 'trial')} and {counted(totals.epochs, 'epoch')}, "
+            f"and {duration(totals.seconds_at_most)} (only if every timeout strikes)"
+        )
+    return f"{', '.join(runs)}{budget}; plan {plan.plan_id}"

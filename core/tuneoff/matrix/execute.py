@@ -17,6 +17,7 @@ from typing import Any
 
 from tuneoff.errors import ResultsError, TuneoffError
 from tuneoff.experiment.identity import canonical_json
+from tuneoff.experiment.names import run_name, short_label
 from tuneoff.experiment.spec import RunSpec, run_spec_from_json
 from tuneoff.lifecycle.context import SPEC
 from tuneoff.matrix import machine
@@ -144,11 +145,7 @@ def _data_key(spec: RunSpec) -> str:
 
 
 def _label(run: PlannedRun) -> str:
-    experiment = run.spec.experiment
-    pruner = "" if experiment.pruner.name == "none" else f" {experiment.pruner.name}"
-    variant = "".join(f" {name.rpartition('.')[2]}={value}" for name, value in experiment.variant.items() if name != "sampler")
-    warm_up = " (warm-up)" if run.spec.warm_up else ""
-    return f"{run.label} {experiment.sampler.name}{pruner}{variant} seed {run.spec.seed}{warm_up}"
+    return run_name(short_label(run.label, run.spec.adapter), run.spec)
 
 
 @contextlib.contextmanager

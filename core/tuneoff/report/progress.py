@@ -161,7 +161,9 @@ def trials_text(live: LiveRun) -> str:
 
 
 def end_text(status: str, reason: str | None, seconds: float) -> str:
-    """Return how a run ended, in one line."""
+    """Return how a run ended, in one line; where a run that is done has something to say, that says it all."""
+    if status == "done" and reason:
+        return " ".join(reason.split())
     took = f" in {duration(seconds)}" if seconds else ""
     why = f": {' '.join(reason.split())}" if reason and reason != status else ""
     return f"{status}{took}{why}"

@@ -1,0 +1,87 @@
+"""The names of runs in everything that people read: progress, tables, status, plan. One function per part of a name."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+from tuneoff.experiment.identity import canonical_json
+from tuneoff.experiment.spec import ExperimentSpec, RunSpec
+
+_STRATEGIES = ("sampler", "pruner")  # named apart from the variant
+_IMPLIED = (".name", ".count")  # `workload=null` and `workers=2` say as much as `workload.name=null` and `workers.count=2`
+
+
+def run_name(label: str, spec: RunSpec) -> str:
+    """Return what tells a run from the others of its file: adapter, sampler, pruner, variant, seed."""
+    warm_up = " (warm-up)" if spec.warm_up else ""
+    return f"{cell_name(label, spec.experiment)} seed {spec.seed}{warm_up}"
+
+
+def cell_name(label: str, experiment: ExperimentSpec) -> str:
+    """Return the name that all seeds of a run share; `label`: of the adapter, as the reader is to see it."""
+    variant = variant_text(experiment.variant)
+    return f"{label} {strategy_text(experiment)}" + (f" {variant}" if variant else "")
+
+
+def strategy_text(experiment: ExperimentSpec) -> str:
+    """Return the sampler and, where there is one, the pruner: `random`, `random + asha`."""
+    pruner = experiment.pruner.name
+    return experiment.sampler.name + (f" + {pruner}" if pruner != "none" else "")
+
+
+def variant_text(variant: Mapping[str, Any]) -> str:
+    """Return the values that `matrix` and `zip` set, sampler and pruner aside, by the shortest keys that differ.
+
+    `{"workload.name": "null", "sampler": "tpe"}` is `workload=null`.
+    """
+    values = {key: value for key, value in _flat(variant) if key not in _STRATEGIES}
+    return " ".join(f"{key}={_plain(value)}" for key, value in zip(_shortest(list(values)), values.values(), strict=True))
+
+
+def label_texts(labels: Iterable[tuple[str, str]]) -> dict[str, str]:
+    """Return the text of each label, given (label, adapter): the class alone for `module:Class`, where that is unique."""
+    short = {label: short_label(label, adapter) for label, adapter in labels}
+    times = Counter(short.values())
+    return {label: text if times[text] == 1 else label for label, text in short.items()}
+
+
+def short_label(label: str, adapter: str) -> str:
+    """Return an adapter entry's label with the class alone for `module:Class`."""
+    return adapter.rpartition(":")[2] + label.removeprefix(adapter) if label.startswith(adapter) else label
+
+
+def _flat(variant: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
+    """Yield keys and values; a mapping with a name (`sampler: {name: tpe, options: {...}}`) gives its parts."""
+    for key, value in variant.items():
+        if isinstance(value, Mapping) and "name" in value:
+            yield key, value["name"]
+            options = value.get("options")
+            yield from ((f"{key}.options.{name}", option) for name, option in (options or {}).items())
+        else:
+            yield _without_implied(key), value
+
+
+def _shortest(keys: Sequence[str]) -> list[str]:
+    """Return each key's last parts, as many as no other key ends with."""
+    return [next(ending for ending in _endings(key) if ending == key or _is_alone(ending, keys)) for key in keys]
+
+
+def _endings(key: str) -> Iterator[str]:
+    parts = key.split(".")
+    yield from (".".join(parts[start:]) for start in reversed(range(len(parts))))
+
+
+def _is_alone(ending: str, keys: Sequence[str]) -> bool:
+    return sum(key == ending or key.endswith(f".{ending}") for key in keys) == 1
+
+
+def _without_implied(key: str) -> str:
+    for ending in _IMPLIED:
+        key = key.removesuffix(ending)
+    return key
+
+
+def _plain(value: object) -> str:
+    return value if isinstance(value, str) else canonical_json(value)
