@@ -12,7 +12,7 @@ import pytest
 
 from command_line import Call, File
 from tuneoff.cli.folders import folder_to_resume, new_folder, newest_folder
-from tuneoff.cli.matrix import exit_code, resume_command
+from tuneoff.cli.matrix import exit_code, reason, resume_command
 from tuneoff.cli.selection import overridden_plan
 from tuneoff.errors import ResultsError
 from tuneoff.matrix import execute as execution
@@ -80,7 +80,7 @@ def test_a_failed_run_is_named_with_its_reason_and_its_log(call: Call, file: Fil
     answer = call("compare", file(), "--output", "x")
     last = answer.err.splitlines()[-1]
     assert last.startswith("tuneoff: run ")
-    assert last.endswith("(plain) failed: planted; see x/x/log.txt")
+    assert last.endswith("(plain random seed 0) failed: planted; see x/x/log.txt")
 
 
 def test_an_interrupted_matrix_says_how_to_go_on(call: Call, file: File, outcome: Outcome) -> None:
@@ -126,6 +126,23 @@ def test_status_shows_the_plan_before_anything_ran(call: Call, file: File, outco
     assert answer.out.rstrip().endswith(f"0 of 2 runs done, 1 planned, 1 skipped; {Path.cwd() / 'results' / 'x'}")
     runs = json.loads(call("status", "results/x", "--json").out)["runs"]
     assert [run["status"] for run in runs] == ["planned", "skipped"]
+    assert [run["name"] for run in runs] == ["plain random seed 0", "missing random seed 0"]
+    told = {"adapter": "plain", "sampler": "random", "pruner": "none", "variant": {}, "seed": 0, "warm_up": False, "flags": []}
+    assert {name: runs[0][name] for name in told} == told
+    assert runs[0]["reason"] is None
+
+
+def test_a_reason_that_repeats_the_status_is_left_out() -> None:
+    def end(text: str | None) -> RunEnd:
+        return RunEnd(run_id="r", label="l", status="interrupted", reason=text)
+
+    assert [reason(end(text)) for text in (None, "interrupted", "killed")] == ["", "", "killed"]
+
+
+def test_the_printed_path_has_no_detours(call: Call, file: File, outcome: Outcome) -> None:
+    outcome("done")
+    answer = call("compare", file(), "--output", "results/../results/x")
+    assert answer.out.rstrip().splitlines()[-1] == str(Path.cwd() / "results" / "x")
 
 
 def test_export_writes_tables(call: Call, file: File, outcome: Outcome) -> None:

@@ -12,7 +12,8 @@ from tuneoff.experiment.spec import RunSpec, Strategy
 from tuneoff.metrics.all import with_metrics
 from tuneoff.metrics.values import known
 from tuneoff.records.derive import derive
-from tuneoff.records.model import RunRecord
+from tuneoff.records.model import FlagRecord, RunRecord
+from tuneoff.report.figures import folded
 from tuneoff.report.summary import summary_rows
 from tuneoff.report.table import render
 
@@ -25,6 +26,7 @@ class Plan:
     spec: RunSpec
     label: str
     skip_reason: str | None = None
+    same_as: str | None = None
 
 
 @pytest.fixture(scope="module")
@@ -77,7 +79,7 @@ def test_the_plan_is_the_denominator(make: Make) -> None:
     assert row.jct.n == 1  # a failed run is in no median
     text = render([row])
     assert "1/3" in text
-    assert "a random: failed: boom" in text
+    assert "a random seed 1: failed: boom" in text
 
 
 def test_a_skipped_cell_is_a_row_with_its_reason(make: Make) -> None:
@@ -87,7 +89,7 @@ def test_a_skipped_cell_is_a_row_with_its_reason(make: Make) -> None:
     text = render(rows)
     assert rows[1].test is None
     assert "skipped" in text
-    assert "katib random: skipped: the kubernetes package is missing" in text
+    assert "katib random seed 0: skipped: the kubernetes package is missing" in text
 
 
 def test_of_several_executions_the_one_that_is_done_counts(make: Make) -> None:
@@ -103,23 +105,104 @@ def test_warm_up_runs_are_in_no_row(make: Make) -> None:
     assert summary_rows([replace(record, specification=specification)]) == []
 
 
-@pytest.mark.parametrize("width", [100, 120, 40])
-def test_the_table_is_plain_text_of_at_most_100_columns(make: Make, width: int) -> None:
-    adapters = ("serial", "optuna", "ray-tune", "syne-tune")
-    records = [make(name, seed, 123_456 * (seed + 1), sampler="model-based") for name in adapters for seed in range(3)]
+ADAPTERS = ("serial", "optuna", "ray-tune", "syne-tune")
+
+
+@pytest.mark.parametrize("width", [None, 200, 120, 100, 80])
+def test_the_table_is_plain_text_that_fits_the_terminal(make: Make, width: int | None) -> None:
+    records = [make(name, seed, 12_345 * (seed + 1)) for name in ADAPTERS for seed in range(3)]
     text = render(summary_rows(records), width=width)
-    assert max(len(line) for line in text.splitlines()) <= 100
+    assert max(len(line) for line in text.splitlines()) <= (width or 130)
     assert "\x1b" not in text
     assert "…" not in text
-    for name in (*adapters, "model-based", "0.9300", "0.9500", "123–370", "10.0+2.00", "+150+2.00", "+6.00+1.00+5.00", "3/3"):
+    for name in (*ADAPTERS, "random", "0.9300", "0.9500", "24.7", "12.3–", "37.0", "6/0/3", "3/3"):
         assert name in text
 
 
-def test_long_names_and_numbers_are_folded_or_widen_the_table_but_are_never_cut(make: Make) -> None:
-    record = make("a-very-long-adapter-name", 0, 1e12)
-    text = render(summary_rows([record, make("a-very-long-adapter-name", 1, 1e9)]))
+@pytest.mark.parametrize("width", [None, 200, 120])
+def test_a_wide_table_has_a_column_with_its_unit_per_part(make: Make, width: int | None) -> None:
+    lines = render(summary_rows([make("a", 0), make("a", 1)]), width=width).splitlines()
+    rule = next(number for number, line in enumerate(lines) if line.startswith("─"))
+    assert "JCT deploy setup trials collect test undeploy" in " ".join(lines[rule - 2].split())
+    assert lines[rule - 1].split().count("s") == 7
+    assert "10.0 2.00 150 2.00 6.00 5.00" in " ".join(lines[rule + 1].split())
+
+
+@pytest.mark.parametrize(
+    ("width", "headings", "figures"), [(100, "JCT before trials after", "12.0 150 13.0"), (80, "JCT +after", "12.0")]
+)
+def test_a_narrow_table_sums_the_parts_before_and_after_the_trials(make: Make, width: int, headings: str, figures: str) -> None:
+    records = [make(name, seed, 123_456 * (seed + 1)) for name in ADAPTERS for seed in range(3)]
+    text = " ".join(render(summary_rows(records), width=width).split())
+    assert headings in text
+    assert figures in text
+
+
+def test_a_range_has_as_many_digits_as_its_median(make: Make) -> None:
+    records = [make("a", 0), make("a", 1)]
+    assert "0.9500–0.9500" in render(summary_rows(records))
+
+
+def test_long_numbers_widen_the_table_but_are_never_cut(make: Make) -> None:
+    text = render(summary_rows([make("a", 0, 1e12), make("a", 1, 1e9)]))
     assert "…" not in text
     assert "1000000–1000000000" in text
+
+
+def test_names_are_broken_between_words_only(make: Make) -> None:
+    assert folded("a_very_long_adapter.name:Class") == "a_very_long_\nadapter.name:\nClass"
+    assert folded("AnAdapterWithALongName") == "AnAdapterWithALongName"
+    assert folded('optuna{"storage":"x","y":1}') == 'optuna{"storage":\n"x","y":1}'
+    assert "AnAdapterWithALongName" in render(summary_rows([make("module.below:AnAdapterWithALongName", 0)]))
+    assert "module" not in render(summary_rows([make("module.below:AnAdapterWithALongName", 0)]))
+
+
+def test_variants_have_a_column_where_there_are_any(make: Make) -> None:
+    log, base = example_a()
+    experiment = replace(base.experiment, variant={"workload.name": "null", "sampler": "random"})
+    record = with_metrics(replace(derive(log.pairs(), replace(base, experiment=experiment)), execution_id="1"))
+    text = render(summary_rows([replace(record, status="failed", reason="boom")]))
+    assert "variant" in text
+    assert "workload=null" in text
+    assert f"{base.adapter} random workload=null seed 0: failed: boom" in text
+    assert "variant" not in render(summary_rows([make("a", 0)]))
+
+
+def test_a_sampler_that_is_another_one_refers_to_it(make: Make) -> None:
+    records = [make(name, seed) for name in ("a", "b") for seed in (0, 1)]
+    planned = plan(*records)
+    for run in plan(*(make(name, seed, sampler="default") for name in ("a", "b") for seed in (0, 1))):
+        twin = next(other for other in planned if (other.label, other.spec.seed) == (run.label, run.spec.seed))
+        planned.append(replace(run, skip_reason="same as sampler 'random'", same_as=twin.run_id))
+    text = render(summary_rows(records, planned))
+    assert [line.split() for line in text.splitlines() if "default" in line] == [
+        ["a", "default", "=", "random"],
+        ["b", "default", "=", "random"],
+        ["default", "is", "random", "for", "a", "and", "b:", "4", "runs", "not", "repeated"],
+    ]
+    assert "skip" not in text
+
+
+def test_flags_are_told_with_the_runs_that_have_them(make: Make) -> None:
+    busy, model = FlagRecord(name="busy_machine", text="x"), FlagRecord(name="sampler_without_model", text="y")
+    records = [
+        make("a", 0, flags=(busy,)),
+        make("a", 1),
+        make("b", 0, flags=(busy, busy)),
+        make("b", 0, sampler="tpe", flags=(busy, model)),
+    ]
+    lines = render(summary_rows(records)).splitlines()
+    assert "  busy_machine: 3 of 4 runs: a 1, b 2" in lines
+    assert "  sampler_without_model: 1 of 4 runs: b tpe 1" in lines
+    assert "docs/results.md" in lines[lines.index("  busy_machine: 3 of 4 runs: a 1, b 2") - 1]
+    assert "Flags" not in render(summary_rows([make("a", 0)]))
+
+
+def test_lines_below_the_table_gather_the_seeds_of_a_reason(make: Make) -> None:
+    records = [make("a", seed, status="failed", reason="boom") for seed in (2, 0)]
+    lines = render(summary_rows([*records, make("a", 1, status="interrupted", reason="interrupted")])).splitlines()
+    assert "a random seeds 0, 2: failed: boom" in lines
+    assert "a random seed 1: interrupted" in lines
 
 
 def test_markup_in_a_name_is_text(make: Make) -> None:

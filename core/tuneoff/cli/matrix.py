@@ -8,7 +8,7 @@ import shutil
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from tuneoff.cli.command import script_name
 from tuneoff.cli.folders import folder_to_resume, new_folder
@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from tuneoff.matrix.plan import Plan
 
 FAILED, INTERRUPTED = 1, 130
-WIDTH = 120  # of a table that goes to a file
 
 
 def run_plan(plan: Plan, arguments: argparse.Namespace) -> int:
@@ -40,16 +39,17 @@ def run_plan(plan: Plan, arguments: argparse.Namespace) -> int:
     with progress(sys.stderr, skipped) as listener:
         ends = execute(plan, results, listener=listener, resume=arguments.resume)
     code = exit_code(ends)
+    named = names(plan)
     for end in ends:
         if end.status in ("failed", "timeout"):
             log = f"; see {end.folder / 'log.txt'}" if end.folder is not None else ""
-            note(f"tuneoff: run {end.run_id} ({end.label}) {end.status}: {end.reason}{log}")
+            note(f"tuneoff: run {end.run_id} ({named[end.run_id]}) {end.status}: {reason(end)}{log}")
     if code == INTERRUPTED:
         note(f"tuneoff: interrupted; to go on: {resume_command(arguments.argv, results)}")
     if arguments.json:
-        write_json({"results": str(results.absolute()), "plan_id": plan.plan_id, "exit_code": code, "runs": ends_to_json(ends)})
+        write_json({**to_json(plan, results, ends), "exit_code": code})
     else:
-        write(f"\n{table(plan, results)}\n{results.absolute()}")
+        write(f"\n{table(plan, results)}\n{results.resolve()}")
     return code
 
 
@@ -71,24 +71,49 @@ def resume_command(argv: Sequence[str], results: Path) -> str:
     return f"{script_name()} {shlex.join(again)}"
 
 
-def ends_to_json(ends: Sequence[RunEnd]) -> list[dict[str, str | None]]:
-    return [
+def to_json(plan: Plan, results: Path, ends: Sequence[RunEnd]) -> dict[str, Any]:
+    """Return what each planned run came to, with what tells it from the others, as JSON values."""
+    specs, named = {run.run_id: run.spec for run in plan.counted}, names(plan)
+    runs = [
         {
             "run_id": end.run_id,
+            "name": named[end.run_id],
             "label": end.label,
+            "adapter": specs[end.run_id].adapter,
+            "sampler": specs[end.run_id].experiment.sampler.name,
+            "pruner": specs[end.run_id].experiment.pruner.name,
+            "variant": dict(specs[end.run_id].experiment.variant),
+            "seed": specs[end.run_id].seed,
+            "warm_up": specs[end.run_id].warm_up,
             "status": end.status,
-            "reason": end.reason,
-            "folder": str(end.folder.absolute()) if end.folder is not None else None,
+            "reason": reason(end) or None,
+            "flags": list(end.flags),
+            "folder": str(end.folder.resolve()) if end.folder is not None else None,
         }
         for end in ends
     ]
+    return {"results": str(results.resolve()), "plan_id": plan.plan_id, "runs": runs}
+
+
+def names(plan: Plan) -> dict[str, str]:
+    """Return the name of each run by its id, as the progress has it."""
+    from tuneoff.experiment.names import label_texts, run_name
+
+    labels = label_texts((run.label, run.spec.adapter) for run in plan.runs)
+    return {run.run_id: run_name(labels[run.label], run.spec) for run in plan.runs}
+
+
+def reason(end: RunEnd) -> str:
+    """Return why a run is not done; nothing where that only repeats the status."""
+    return "" if end.reason in (None, end.status) else str(end.reason)
 
 
 def table(plan: Plan, results: Path) -> str:
-    """Return the table of a results folder, as wide as the terminal, or as a file may be."""
+    """Return the table of a results folder: it fits the terminal, and has all columns where there is none."""
     from tuneoff.records.store import read_runs
+    from tuneoff.report.order import in_file_order
     from tuneoff.report.summary import summary_rows
     from tuneoff.report.table import render
 
-    width = shutil.get_terminal_size().columns if sys.stdout.isatty() else WIDTH
-    return render(summary_rows(read_runs(results), plan.counted), width=width)
+    width = shutil.get_terminal_size().columns if sys.stdout.isatty() else None
+    return render(summary_rows(read_runs(results), in_file_order(plan)), width=width)

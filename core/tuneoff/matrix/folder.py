@@ -31,6 +31,7 @@ class RunEnd:
     status: str
     reason: str | None = None
     folder: Path | None = None
+    flags: tuple[str, ...] = ()  # names
     repeated: bool = True  # False: it was done before this command
 
 
@@ -128,7 +129,14 @@ def run_ends(path: Path, plan: Plan | None = None) -> list[RunEnd]:
             end = RunEnd(run_id=run.run_id, label=run.label, status="planned")
         else:
             folder = path / "runs" / run.run_id / record.execution_id
-            end = RunEnd(run_id=run.run_id, label=run.label, status=record.status, reason=record.reason, folder=folder)
+            end = RunEnd(
+                run_id=run.run_id,
+                label=run.label,
+                status=record.status,
+                reason=record.reason,
+                folder=folder,
+                flags=tuple(dict.fromkeys(flag.name for flag in record.flags)),
+            )
         ends.append(end)
     return ends
 

@@ -3,14 +3,21 @@
 from __future__ import annotations
 
 import statistics
-from collections.abc import Iterable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Protocol
 
+from tuneoff.experiment.names import label_texts, variant_text
 from tuneoff.experiment.spec import RunSpec
 from tuneoff.metrics.spans import PARTS
 from tuneoff.records.model import RunRecord, RunStatus
 from tuneoff.records.store import selected
+
+SPANS = {  # sums of parts, for narrow tables; the collection of metrics is in none
+    "before": ("deploy", "setup"),
+    "after": ("result_collection", "test", "undeploy"),
+}
 
 
 class Planned(Protocol):
@@ -24,6 +31,16 @@ class Planned(Protocol):
     def label(self) -> str: ...
     @property
     def skip_reason(self) -> str | None: ...
+    @property
+    def same_as(self) -> str | None: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Incident:
+    """Why runs of a row were skipped or are not done, and the seeds of these runs."""
+
+    seeds: tuple[int, ...]
+    text: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,12 +61,12 @@ class SummaryRow:
     platform: str
     sampler: str
     pruner: str
-    variant: Mapping[str, Any] = field(default_factory=dict)
+    variant: str = ""
     metric: str = ""
     test: Spread | None = None
     validation: Spread | None = None
     jct: Spread | None = None
-    parts: Mapping[str, Spread | None] = field(default_factory=dict)
+    parts: Mapping[str, Spread | None] = field(default_factory=dict)  # and `before`, `after`, see SPANS
     overhead_per_trial: Spread | None = None
     clock_uncertainty: float = 0.0
     trials_completed: int = 0  # over all executed runs, done or not
@@ -58,8 +75,14 @@ class SummaryRow:
     trials_pruned: int = 0
     runs_planned: int = 0
     statuses: Mapping[RunStatus, int] = field(default_factory=dict)  # of the executed runs
-    skip_reasons: tuple[str, ...] = ()
-    reasons: tuple[str, ...] = ()  # why runs are not done
+    flags: Mapping[str, int] = field(default_factory=dict)  # executed runs by the name of a flag that they have
+    same_as: str | None = None  # the sampler whose runs stand for all runs of this row
+    skips: tuple[Incident, ...] = ()
+    not_done: tuple[Incident, ...] = ()  # "failed: why"
+
+    @property
+    def runs_executed(self) -> int:
+        return sum(self.statuses.values())
 
     @property
     def runs_done(self) -> int:
@@ -74,6 +97,7 @@ class _RecordedRun:
     spec: RunSpec
     label: str
     skip_reason: str | None = None
+    same_as: str | None = None
 
 
 def summary_rows(records: Iterable[RunRecord], planned: Sequence[Planned] = ()) -> list[SummaryRow]:
@@ -88,11 +112,13 @@ def summary_rows(records: Iterable[RunRecord], planned: Sequence[Planned] = ()) 
         (_RecordedRun(run_id, spec, spec.adapter) for run_id, spec in specs.items()),
         key=lambda run: (run.label, run.spec.experiment.sampler.name, run.spec.seed, run.run_id),
     )
+    labels = label_texts((run.label, run.spec.adapter) for run in plan)
+    samplers = {run.run_id: run.spec.experiment.sampler.name for run in plan}
     groups: dict[str, list[Planned]] = {}
     for run in plan:
         if not run.spec.warm_up:
             groups.setdefault(_group(run), []).append(run)
-    return [_row(runs, standing) for runs in groups.values()]
+    return [_row(runs, standing, labels[runs[0].label], samplers) for runs in groups.values()]
 
 
 def spread(values: Iterable[float | None]) -> Spread | None:
@@ -107,31 +133,31 @@ def _group(run: Planned) -> str:
     return repr((run.label, run.spec.platform, strategies, sorted(experiment.variant.items())))
 
 
-def _row(runs: Sequence[Planned], standing: Mapping[str, RunRecord]) -> SummaryRow:
+def _row(runs: Sequence[Planned], standing: Mapping[str, RunRecord], label: str, samplers: Mapping[str, str]) -> SummaryRow:
     spec = runs[0].spec
     executed = [standing[run.run_id] for run in runs if run.run_id in standing and run.skip_reason is None]
     done = [record for record in executed if record.status == "done"]
-    statuses: dict[RunStatus, int] = {}
-    for record in executed:
-        statuses[record.status] = statuses.get(record.status, 0) + 1
+    statuses: Counter[RunStatus] = Counter(record.status for record in executed)
 
     def of(name: str) -> Spread | None:
-        return spread(record.metrics[name].value for record in done if name in record.metrics)
+        return spread(_value(record, name) for record in done)
 
     def count(*states: str) -> int:
         return sum(trial.state in states and trial.used_ticket for record in executed for trial in record.trials)
 
+    sums = {name: spread(_sum(record, parts) for record in done) for name, parts in SPANS.items()}
+    twins = {samplers.get(run.same_as or "") for run in runs}
     return SummaryRow(
-        label=runs[0].label,
+        label=label,
         platform=spec.platform,
         sampler=spec.experiment.sampler.name,
         pruner=spec.experiment.pruner.name,
-        variant=spec.experiment.variant,
+        variant=variant_text(spec.experiment.variant),
         metric=spec.experiment.objective.metric,
         test=of("quality.test"),
         validation=of("quality.validation"),
         jct=of("time.jct"),
-        parts={part: of(f"time.{part}") for part in PARTS},
+        parts={**{part: of(f"time.{part}") for part in PARTS}, **sums},
         overhead_per_trial=of("overhead.per_trial"),
         clock_uncertainty=max((record.clock_uncertainty_ns / 1e6 for record in done), default=0.0),
         trials_completed=count("completed"),
@@ -140,6 +166,34 @@ def _row(runs: Sequence[Planned], standing: Mapping[str, RunRecord]) -> SummaryR
         trials_pruned=count("pruned"),
         runs_planned=len(runs),
         statuses=statuses,
-        skip_reasons=tuple(sorted({run.skip_reason for run in runs if run.skip_reason is not None})),
-        reasons=tuple(sorted({f"{record.status}: {record.reason}" for record in executed if record.reason is not None})),
+        flags=Counter(name for record in executed for name in {flag.name for flag in record.flags}),
+        same_as=twins.pop() if len(twins) == 1 else None,
+        skips=_incidents(runs, lambda run: run.skip_reason),
+        not_done=_incidents(runs, lambda run: _why(standing.get(run.run_id)) if run.skip_reason is None else None),
     )
+
+
+def _value(record: RunRecord, name: str) -> float | None:
+    return record.metrics[name].value if name in record.metrics else None
+
+
+def _sum(record: RunRecord, parts: Iterable[str]) -> float | None:
+    """Return the sum of parts of a run's time; None where one is missing."""
+    values = [_value(record, f"time.{part}") for part in parts]
+    known = [value for value in values if value is not None]
+    return sum(known) if len(known) == len(values) else None
+
+
+def _why(record: RunRecord | None) -> str | None:
+    if record is None or record.status == "done":
+        return None
+    return f"{record.status}: {record.reason}" if record.reason not in (None, record.status) else record.status
+
+
+def _incidents(runs: Sequence[Planned], text: Callable[[Planned], str | None]) -> tuple[Incident, ...]:
+    seeds: dict[str, set[int]] = {}
+    for run in runs:
+        found = text(run)
+        if found is not None:
+            seeds.setdefault(found, set()).add(run.spec.seed)
+    return tuple(Incident(tuple(sorted(found)), text) for text, found in sorted(seeds.items()))

@@ -1,31 +1,64 @@
-"""The comparison's table, as plain text that fits a terminal of 100 columns."""
+"""The comparison's table, as plain text that fits the terminal."""
 
 from __future__ import annotations
 
 import io
-import textwrap
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from tuneoff.experiment.identity import canonical_json
-from tuneoff.report.summary import Spread, SummaryRow
+from tuneoff.report.figures import MISSING, cell, folded, number, score, seconds
+from tuneoff.report.notes import notes
+from tuneoff.report.summary import SummaryRow
 
 if TYPE_CHECKING:
     from rich.table import Table
 
-NARROW, WIDEST = 100, 1000  # columns
-FOLD = 14  # longest line of an adapter's or sampler's cell
-MISSING = "–"
+WIDEST = 1000  # columns
+
+# the parts of the job completion time by the heading of their column; the collection of metrics is in none
+PARTS = {
+    "deploy": "deploy",
+    "setup": "setup",
+    "trials": "trial",
+    "collect": "result_collection",
+    "test": "test",
+    "undeploy": "undeploy",
+}
+THREE = {"before": "before", "trials": "trial", "after": "after"}
 
 
-def render(rows: Sequence[SummaryRow], width: int = NARROW) -> str:
-    """Return the table and its notes as text without colours or escape codes; it is never cut, at worst it is wider."""
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """How much a table shows side by side. `stacked`: ranges take two lines. `one_column`: the parts share one."""
+
+    parts: dict[str, str]
+    stacked: bool = False
+    one_column: bool = False
+
+
+LAYOUTS = (  # the widest first: 121, 106, 99, 72 columns for short names
+    Layout(PARTS),
+    Layout(PARTS, stacked=True),
+    Layout(THREE),
+    Layout(THREE, stacked=True, one_column=True),
+)
+
+
+def render(rows: Sequence[SummaryRow], width: int | None = None) -> str:
+    """Return the table and its notes as text without colours or escape codes.
+
+    `width`: columns of the terminal; None: no terminal, as wide as it comes. The table has a column per part of the job
+    completion time where they fit, else before, trials, after. It is never cut: at worst it is wider than the terminal.
+    """
     from rich.console import Console
 
     text = io.StringIO()
     console = Console(file=text, width=WIDEST, color_system=None, force_terminal=False, highlight=False)
-    table = summary_table(rows)
-    console.width = max(width, NARROW, console.measure(table).maximum)
+    for layout in LAYOUTS:
+        table = summary_table(rows, layout)
+        if width is None or console.measure(table).maximum <= width:
+            break
     console.print(table)
     for note in notes(rows):
         console.print(note, markup=False, soft_wrap=True)
@@ -33,8 +66,8 @@ def render(rows: Sequence[SummaryRow], width: int = NARROW) -> str:
     return "\n".join(lines) + "\n"
 
 
-def summary_table(rows: Sequence[SummaryRow]) -> Table:
-    """Return the table: medians over the runs that are done, least–greatest below them."""
+def summary_table(rows: Sequence[SummaryRow], layout: Layout = LAYOUTS[0]) -> Table:
+    """Return the table: medians over the runs that are done, least–greatest below them, the parts as medians alone."""
     from rich import box
     from rich.table import Table
     from rich.text import Text
@@ -42,103 +75,65 @@ def summary_table(rows: Sequence[SummaryRow]) -> Table:
     metrics = {row.metric for row in rows}
     metric = metrics.pop() if len(metrics) == 1 else "objective"
     name = metric.removeprefix("validation_").removeprefix("val_")
+    has_variants = any(row.variant for row in rows)
     table = Table(box=box.SIMPLE_HEAD, padding=0, pad_edge=False, show_edge=False)
-    table.add_column("adapter", no_wrap=True)
-    table.add_column("sampler", no_wrap=True)
-    headings = (
+    for heading in ("adapter", *(["variant"] if has_variants else []), "sampler"):
+        table.add_column(heading, no_wrap=True)
+    for heading in (
         f"test\n{name}",
-        f"best valid.\n{name}",
-        "JCT,\ns",
-        "deploy+setup\n+trial+collect\n+test+metrics\n+undeploy, s",
-        "overhead\n/trial, ms",
+        f"best valid.\n{name}" if not layout.stacked else f"best\nvalid.\n{name}",
+        "JCT\ns",
+        *_part_headings(layout),
+        "overhead\nms/trial",
         "trials\ndone/\nfailed/\npruned",
         "runs\ndone/\nplan",
-    )
-    for heading in headings:
+    ):
         table.add_column(heading, justify="right", no_wrap=True)
     for row in rows:
-        strategy = [row.sampler, *([f"+ {row.pruner}"] if row.pruner != "none" else [])]
-        strategy += [
-            f"{key.rpartition('.')[2]}={_plain(value)}" for key, value in row.variant.items() if key not in ("sampler", "pruner")
-        ]
-        label = [row.label, *([row.platform] if row.platform != "local" else [])]
-        cells = (
-            _folded(label),
-            _folded(strategy),
-            _cell(row.test, _score, _short_score),
-            _cell(row.validation, _score, _short_score),
-            _cell(row.jct, _seconds),
-            _parts(row),
-            _cell(row.overhead_per_trial, _number),
-            f"{row.trials_completed}/{row.trials_failed}/{row.trials_pruned}",
-            "skip" if row.skip_reasons and not row.statuses else f"{row.runs_done}/{row.runs_planned}",
-        )
-        table.add_row(*(Text(cell) for cell in cells))
+        figures = _figures(row, layout)
+        cells = (_adapter(row), *([folded(row.variant)] if has_variants else []), _strategy(row), *figures)
+        table.add_row(*(Text(text) for text in cells))
     return table
 
 
-def notes(rows: Sequence[SummaryRow]) -> list[str]:
-    """Return what the table cannot hold: the meaning of its figures, skips with their reasons, runs that are not done."""
-    lines = []
-    if any(row.runs_done > 1 for row in rows):
-        lines.append("Median over seeds, least–greatest below; only runs that are done count.")
-    uncertainty = max((row.clock_uncertainty for row in rows), default=0.0)
-    if uncertainty:
-        lines.append(f"Clocks of the hosts agree within {_number(uncertainty)} ms.")
-    for row in rows:
-        who = f"{row.label} {row.sampler}" + (f" + {row.pruner}" if row.pruner != "none" else "")
-        lines += [f"{who}: skipped: {reason}" for reason in row.skip_reasons]
-        lines += [f"{who}: {reason}" for reason in row.reasons]
-        if row.trials_cancelled:
-            lines.append(f"{who}: {row.trials_cancelled} trials were cancelled")
-    return list(dict.fromkeys(lines))
+def _adapter(row: SummaryRow) -> str:
+    has_platform = row.platform == "local" or f"@{row.platform}" in row.label
+    return folded(row.label) + ("" if has_platform else f"\n{row.platform}")
 
 
-def _cell(spread: Spread | None, write: Callable[[float], str], write_range: Callable[[float], str] | None = None) -> str:
+def _strategy(row: SummaryRow) -> str:
+    return folded(row.sampler) + (f"\n{folded(f'+ {row.pruner}')}" if row.pruner != "none" else "")
+
+
+def _figures(row: SummaryRow, layout: Layout) -> list[str]:
+    parts = _parts(row, layout)
+    if row.same_as is not None:
+        return [f"= {row.same_as}", *[""] * (len(parts) + 5)]
+    return [
+        cell(row.test, score, stacked=layout.stacked),
+        cell(row.validation, score, stacked=layout.stacked),
+        cell(row.jct, seconds, stacked=layout.stacked),
+        *parts,
+        cell(row.overhead_per_trial, number, stacked=layout.stacked),
+        f"{row.trials_completed}/{row.trials_failed}/{row.trials_pruned}" if row.statuses else MISSING,
+        "skip" if row.skips and not row.statuses else f"{row.runs_done}/{row.runs_planned}",
+    ]
+
+
+def _part_headings(layout: Layout) -> list[str]:
+    return ["\n+".join(layout.parts) + "\ns"] if layout.one_column else [f"{heading}\ns" for heading in layout.parts]
+
+
+def _parts(row: SummaryRow, layout: Layout) -> list[str]:
+    texts = [_part(row, part) for part in layout.parts.values()]
+    if not layout.one_column:
+        return texts
+    return [MISSING if set(texts) == {MISSING} else "\n+".join(texts)]
+
+
+def _part(row: SummaryRow, part: str) -> str:
+    spread = row.parts.get(part)
     if spread is None:
         return MISSING
-    median, low, high = write(spread.median), *map(write_range or write, (spread.low, spread.high))
-    return median if spread.n == 1 else f"{median}\n{low}–{high}"
-
-
-def _parts(row: SummaryRow) -> str:
-    texts = []
-    for spread in row.parts.values():
-        if spread is None:
-            texts.append(MISSING)
-        elif spread.median < row.clock_uncertainty:
-            texts.append(f"<{_seconds(row.clock_uncertainty)}")
-        else:
-            texts.append(_seconds(spread.median))
-    if all(text == MISSING for text in texts):
-        return MISSING
-    return "\n+".join(("+".join(texts[:2]), "+".join(texts[2:4]), "+".join(texts[4:])))
-
-
-def _folded(lines: Sequence[str]) -> str:
-    return "\n".join(part for line in lines for part in textwrap.wrap(line, FOLD) or [""])
-
-
-def _plain(value: object) -> str:
-    return value if isinstance(value, str) else canonical_json(value)
-
-
-def _score(value: float) -> str:
-    return f"{value:.4f}" if abs(value) < 100 else f"{value:.5g}"
-
-
-def _short_score(value: float) -> str:
-    return f"{value:.3f}" if abs(value) < 100 else f"{value:.4g}"
-
-
-def _seconds(milliseconds: float) -> str:
-    return _number(milliseconds / 1000)
-
-
-def _number(value: float) -> str:
-    """Return about three digits, without an exponent and without false precision."""
-    size = abs(value)
-    if size == 0:
-        return "0"
-    digits = 0 if size >= 99.95 else 1 if size >= 9.995 else 2
-    return f"{value:.{digits}f}"
+    below = spread.median < row.clock_uncertainty
+    return f"<{seconds(row.clock_uncertainty)}" if below else seconds(spread.median)

@@ -1,0 +1,80 @@
+"""The lines under the table: the meaning of its figures, skips with reasons, runs that are not done, flags."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from tuneoff.report.figures import number
+from tuneoff.report.summary import SummaryRow
+
+
+def notes(rows: Sequence[SummaryRow]) -> list[str]:
+    """Return what the table cannot hold."""
+    lines = []
+    if any(row.runs_done > 1 for row in rows):
+        lines.append("Medians over seeds, least–greatest below; only runs that are done count.")
+    if any(row.runs_done for row in rows):
+        lines.append("JCT also holds the collection of metrics: tuneoff's own work, without a column.")
+    uncertainty = max((row.clock_uncertainty for row in rows), default=0.0)
+    if uncertainty:
+        lines.append(f"Clocks of the hosts agree within {number(uncertainty)} ms.")
+    lines += _same(rows)
+    for row in rows:
+        if row.same_as is None:
+            lines += [f"{_name(row)} {_seeds(skip.seeds)}: skipped: {skip.text}" for skip in row.skips]
+        lines += [f"{_name(row)} {_seeds(end.seeds)}: {end.text}" for end in row.not_done]
+        if row.trials_cancelled:
+            lines.append(f"{_name(row)}: {_counted(row.trials_cancelled, 'trial')} cancelled")
+    return lines + _flags(rows)
+
+
+def _same(rows: Sequence[SummaryRow]) -> list[str]:
+    """Return one line per pair of samplers that are the same for some adapters."""
+    pairs: dict[tuple[str, str], list[SummaryRow]] = {}
+    for row in rows:
+        if row.same_as is not None:
+            pairs.setdefault((row.sampler, row.same_as), []).append(row)
+    return [
+        f"{sampler} is {same_as} for {_listed(row.label for row in found)}: "
+        f"{_counted(sum(row.runs_planned for row in found), 'run')} not repeated"
+        for (sampler, same_as), found in pairs.items()
+    ]
+
+
+def _flags(rows: Sequence[SummaryRow]) -> list[str]:
+    executed = sum(row.runs_executed for row in rows)
+    names = dict.fromkeys(name for row in rows for name in sorted(row.flags))
+    lines = []
+    for name in names:
+        found = [row for row in rows if row.flags.get(name)]
+        total = sum(row.flags[name] for row in found)
+        adapters = [_flagged(label, name, rows) for label in dict.fromkeys(row.label for row in found)]
+        lines.append(f"{name}: {total} of {_counted(executed, 'run')}: {', '.join(adapters)}")
+    return ["Flags (their texts: run.json; their meaning: docs/results.md):", *(f"  {line}" for line in lines)] if lines else []
+
+
+def _flagged(label: str, name: str, rows: Sequence[SummaryRow]) -> str:
+    """Return an adapter with its runs of that flag, and its samplers where not all of them have it: `syne-tune tpe 3`."""
+    own = [row for row in rows if row.label == label and row.runs_executed]
+    found = [row for row in own if row.flags.get(name)]
+    samplers = list(dict.fromkeys(row.sampler for row in found))
+    which = f" {'/'.join(samplers)}" if set(samplers) != {row.sampler for row in own} else ""
+    return f"{label}{which} {sum(row.flags[name] for row in found)}"
+
+
+def _name(row: SummaryRow) -> str:
+    pruner = f" + {row.pruner}" if row.pruner != "none" else ""
+    return f"{row.label} {row.sampler}{pruner}" + (f" {row.variant}" if row.variant else "")
+
+
+def _seeds(seeds: Sequence[int]) -> str:
+    return f"seed{'s' if len(seeds) > 1 else ''} {', '.join(map(str, seeds))}"
+
+
+def _counted(count: int, what: str) -> str:
+    return f"{count} {what}{'' if count == 1 else 's'}"
+
+
+def _listed(names: Iterable[str]) -> str:
+    *most, last = dict.fromkeys(names)
+    return f"{', '.join(most)} and {last}" if most else last
