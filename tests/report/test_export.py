@@ -12,7 +12,8 @@ from event_logs import example_a, example_b
 from tuneoff.errors import MissingPackageError, ResultsError
 from tuneoff.metrics.all import with_metrics
 from tuneoff.records.derive import derive
-from tuneoff.records.store import write_run
+from tuneoff.records.model import FlagRecord
+from tuneoff.records.store import read_run, write_run
 from tuneoff.report.export import Format, export
 
 
@@ -49,6 +50,46 @@ def test_every_format_has_the_four_tables_with_every_row(results: Path, tmp_path
     assert all(str(row["is_selected"]) == "True" for row in runs)
     assert [row["value"] for row in metrics if row["name"] == "waste.post_goal.time"] == [None, None]
     assert [row["reason_if_null"] for row in metrics if row["name"] == "waste.post_goal.time"] == ["no goal", "no goal"]
+
+
+def test_every_table_says_which_run_a_row_belongs_to(results: Path, tmp_path: Path) -> None:
+    runs, *others = (read(path) for path in export(results, tmp_path / "out", "json"))
+    keys = ("execution_id", "adapter", "sampler", "pruner", "seed", "warm_up")
+    known = {tuple(run[key] for key in keys) for run in runs}
+    for table in others:
+        assert {tuple(row[key] for key in keys) for row in table} == known
+
+
+def test_counts_are_integers_and_times_are_not(results: Path, tmp_path: Path) -> None:
+    text = (export(results, tmp_path / "out", "csv")[3]).read_text()
+    rows = {str(row["name"]): row["value"] for row in csv.DictReader(text.splitlines())}
+    assert rows["trials.completed"] == "2"
+    assert "." in rows["time.jct"]
+
+
+def test_rows_are_in_the_order_of_the_plan(results: Path, tmp_path: Path) -> None:
+    ids = [str(row["run_id"]) for row in read(export(results, tmp_path / "out", "json")[0])]
+    for order in (ids, ids[::-1]):
+        tables = [read(path) for path in export(results, tmp_path / "out", "json", order)]
+        for table in tables:
+            assert list(dict.fromkeys(row["run_id"] for row in table)) == order
+
+
+def test_a_run_has_the_names_of_its_flags(results: Path, tmp_path: Path) -> None:
+    path = sorted(results.glob("runs/*/*/run.json"))[0]
+    run = read_run(path)
+    flags = tuple(FlagRecord(name=name, text="x") for name in ("busy_machine", "best_tied", "busy_machine"))
+    write_run(path.parent, replace(run, flags=flags))
+    rows = read(export(results, tmp_path / "out", "json")[0])
+    assert {row["run_id"]: row["flags"] for row in rows}[run.run_id] == "busy_machine,best_tied"
+
+
+def test_a_warm_up_stands_for_nothing(results: Path, tmp_path: Path) -> None:
+    path = sorted(results.glob("runs/*/*/run.json"))[0]
+    run = read_run(path)
+    write_run(path.parent, replace(run, specification={**run.specification, "warm_up": True}))
+    rows = read(export(results, tmp_path / "out", "json")[0])
+    assert {row["warm_up"]: row["is_selected"] for row in rows} == {True: False, False: True}
 
 
 def test_formats_agree(results: Path, tmp_path: Path) -> None:

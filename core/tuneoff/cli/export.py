@@ -25,7 +25,8 @@ def execute(arguments: argparse.Namespace) -> int:
     from tuneoff.report.export import export
 
     results = arguments.results or newest_folder()
-    read_plan(results)  # a folder that is none must not get tables without rows
-    for path in export(results, arguments.output or results / "export", arguments.format):
-        write(str(path.absolute()))
+    plan = read_plan(results)  # a folder that is none must not get tables without rows
+    run_ids = [run.run_id for run in plan.runs]
+    for path in export(results, arguments.output or results / "export", arguments.format, run_ids):
+        write(str(path.resolve()))
     return 0

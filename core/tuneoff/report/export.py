@@ -6,7 +6,8 @@ import contextlib
 import csv
 import json
 import os
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Literal, Protocol
 
@@ -33,17 +34,19 @@ Format = Literal["csv", "json", "parquet"]
 FORMATS: tuple[Format, ...] = ("csv", "json", "parquet")
 
 
-def export(results: Path, destination: Path, format: Format = "csv") -> list[Path]:
+def export(results: Path, destination: Path, format: Format = "csv", run_ids: Sequence[str] = ()) -> list[Path]:
     """Write the four tables of all executions into `destination` and return their paths; one run in memory at a time.
 
     Times are seconds since the run's start. In `epochs` each metric of an epoch has its own row.
+    `run_ids`: the runs in the order of the rows; runs that are not among them come last.
 
     Raises:
         ResultsError: a record cannot be read, or the destination cannot be written.
         MissingPackageError: Parquet without pyarrow.
     """
     open_table = _table_writer(format)
-    chosen = _selected_executions(results)
+    executions = _executions(results, run_ids)
+    chosen = _selected(executions)
     tables: list[tuple[str, Mapping[str, str], Callable[[RunRecord], Iterable[Row]]]] = [
         ("runs", RUN_COLUMNS, lambda run: [run_row(run, run.execution_id in chosen)]),
         ("trials", TRIAL_COLUMNS, trial_rows),
@@ -56,8 +59,8 @@ def export(results: Path, destination: Path, format: Format = "csv") -> list[Pat
         destination.mkdir(parents=True, exist_ok=True)
         writers = [open_table(part, columns) for part, (_, columns, _) in zip(parts, tables, strict=True)]
         try:
-            for path in run_paths(results):
-                run = read_run(path)
+            for execution in executions:
+                run = read_run(execution.path)
                 for writer, (_, _, rows) in zip(writers, tables, strict=True):
                     writer.write(rows(run))
         finally:
@@ -74,14 +77,42 @@ def export(results: Path, destination: Path, format: Format = "csv") -> list[Pat
     return paths
 
 
-def _selected_executions(results: Path) -> set[str]:
-    """Return the executions that stand for their runs: the latest that is done, else the latest."""
-    best: dict[str, tuple[bool, str, str]] = {}
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Execution:
+    """What decides the place of an execution and whether it stands for its run."""
+
+    path: Path
+    run_id: str
+    execution_id: str
+    started_at: str
+    is_done: bool
+    is_warm_up: bool
+
+
+def _executions(results: Path, run_ids: Sequence[str]) -> list[_Execution]:
+    """Return the executions in the order of `run_ids`, those of one run by their start."""
+    found = []
     for path in run_paths(results):
         run = read_run(path)
-        best[run.run_id] = max(
-            best.get(run.run_id, (False, "", "")), (run.status == "done", run.started_at or "", run.execution_id)
+        execution = _Execution(
+            path=path,
+            run_id=run.run_id,
+            execution_id=run.execution_id,
+            started_at=run.started_at or "",
+            is_done=run.status == "done",
+            is_warm_up=run.run_spec().warm_up,
         )
+        found.append(execution)
+    places = {run_id: place for place, run_id in enumerate(run_ids)}
+    return sorted(found, key=lambda one: (places.get(one.run_id, len(places)), one.run_id, one.started_at, one.execution_id))
+
+
+def _selected(executions: Iterable[_Execution]) -> set[str]:
+    """Return the executions that stand for their runs: the latest that is done, else the latest; warm-ups count nowhere."""
+    best: dict[str, tuple[bool, str, str]] = {}
+    for one in executions:
+        if not one.is_warm_up:
+            best[one.run_id] = max(best.get(one.run_id, (False, "", "")), (one.is_done, one.started_at, one.execution_id))
     return {execution for _, _, execution in best.values()}
 
 

@@ -12,17 +12,20 @@ Row = dict[str, Any]
 
 TEXT, NUMBER, INTEGER, TRUTH = "string", "double", "int64", "bool"
 
-RUN_COLUMNS = {
+RUN_KEYS = {  # in every table, for most readers group by them
     "run_id": TEXT,
     "execution_id": TEXT,
-    "is_selected": TRUTH,
-    "warm_up": TRUTH,
     "adapter": TEXT,
-    "platform": TEXT,
-    "workload": TEXT,
     "sampler": TEXT,
     "pruner": TEXT,
     "seed": INTEGER,
+    "warm_up": TRUTH,
+}
+RUN_COLUMNS = {
+    **RUN_KEYS,
+    "is_selected": TRUTH,
+    "platform": TEXT,
+    "workload": TEXT,
     "replicate": INTEGER,
     "variant": TEXT,
     "metric": TEXT,
@@ -30,12 +33,12 @@ RUN_COLUMNS = {
     "status": TEXT,
     "reason": TEXT,
     "charged": TEXT,
+    "flags": TEXT,
     "started_at": TEXT,
     "best_trial": TEXT,
 }
 TRIAL_COLUMNS = {
-    "run_id": TEXT,
-    "execution_id": TEXT,
+    **RUN_KEYS,
     "trial": TEXT,
     "framework_id": TEXT,
     "state": TEXT,
@@ -56,8 +59,7 @@ TRIAL_COLUMNS = {
     "peak_rss_bytes": INTEGER,
 }
 EPOCH_COLUMNS = {
-    "run_id": TEXT,
-    "execution_id": TEXT,
+    **RUN_KEYS,
     "trial": TEXT,
     "attempt": INTEGER,
     "epoch": INTEGER,
@@ -71,8 +73,7 @@ EPOCH_COLUMNS = {
     "non_finite": TEXT,
 }
 METRIC_COLUMNS = {
-    "run_id": TEXT,
-    "execution_id": TEXT,
+    **RUN_KEYS,
     "name": TEXT,
     "value": NUMBER,
     "unit": TEXT,
@@ -86,11 +87,12 @@ METRIC_COLUMNS = {
 
 def trial_rows(run: RunRecord) -> Iterator[Row]:
     """Yield one row per trial."""
+    keys = _keys(run)
     for trial in run.trials:
         last = trial.attempts[-1] if trial.attempts else None
         first = trial.attempts[0] if trial.attempts else None
         yield {
-            **_ids(run),
+            **keys,
             "trial": trial.trial,
             "framework_id": trial.framework_id,
             "state": trial.state,
@@ -114,11 +116,12 @@ def trial_rows(run: RunRecord) -> Iterator[Row]:
 
 def epoch_rows(run: RunRecord) -> Iterator[Row]:
     """Yield one row per epoch and metric."""
+    keys = _keys(run)
     for trial in run.trials:
         for attempt in trial.attempts:
             for epoch in attempt.epochs:
                 common = {
-                    **_ids(run),
+                    **keys,
                     "trial": trial.trial,
                     "attempt": attempt.attempt,
                     "epoch": epoch.epoch,
@@ -134,12 +137,13 @@ def epoch_rows(run: RunRecord) -> Iterator[Row]:
 
 
 def metric_rows(run: RunRecord) -> Iterator[Row]:
-    """Yield one row per metric of the run; a missing value has its reason."""
+    """Yield one row per metric of the run: a count is an integer, a missing value has its reason."""
+    keys = _keys(run)
     for name, metric in run.metrics.items():
         yield {
-            **_ids(run),
+            **keys,
             "name": name,
-            "value": metric.value,
+            "value": _count(metric.value) if metric.unit == "count" else metric.value,
             "unit": metric.unit,
             "kind": metric.kind,
             "source": metric.source,
@@ -150,19 +154,14 @@ def metric_rows(run: RunRecord) -> Iterator[Row]:
 
 
 def run_row(run: RunRecord, is_selected: bool) -> Row:
-    """Return the row of a run; `is_selected`: this execution stands for its run."""
+    """Return the row of a run; `is_selected`: this execution stands for its run, and the run counts."""
     spec = run.run_spec()
     experiment = spec.experiment
     return {
-        **_ids(run),
+        **_keys(run),
         "is_selected": is_selected,
-        "warm_up": spec.warm_up,
-        "adapter": spec.adapter,
         "platform": spec.platform,
         "workload": experiment.workload.name,
-        "sampler": experiment.sampler.name,
-        "pruner": experiment.pruner.name,
-        "seed": spec.seed,
         "replicate": spec.replicate,
         "variant": canonical_json(dict(experiment.variant)),
         "metric": experiment.objective.metric,
@@ -170,13 +169,27 @@ def run_row(run: RunRecord, is_selected: bool) -> Row:
         "status": run.status,
         "reason": run.reason,
         "charged": run.charged,
+        "flags": ",".join(dict.fromkeys(flag.name for flag in run.flags)) or None,
         "started_at": run.started_at,
         "best_trial": run.best.trial if run.best is not None else None,
     }
 
 
-def _ids(run: RunRecord) -> Row:
-    return {"run_id": run.run_id, "execution_id": run.execution_id}
+def _keys(run: RunRecord) -> Row:
+    spec = run.run_spec()
+    return {
+        "run_id": run.run_id,
+        "execution_id": run.execution_id,
+        "adapter": spec.adapter,
+        "sampler": spec.experiment.sampler.name,
+        "pruner": spec.experiment.pruner.name,
+        "seed": spec.seed,
+        "warm_up": spec.warm_up,
+    }
+
+
+def _count(value: float | None) -> float | None:
+    return int(value) if value is not None and value.is_integer() else value
 
 
 def _seconds(nanoseconds: int | None) -> float | None:
