@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import inspect
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any, get_args
@@ -26,6 +27,7 @@ from tuneoff.metrics.all import compute_metrics
 from tuneoff.records import model
 from tuneoff.records.derive import derive
 from tuneoff.report import rows
+from tuneoff.trial.faults import Retries
 from tuneoff_adapters.optuna import offers as optuna
 from tuneoff_adapters.ray_tune import environment as ray_environment
 from tuneoff_adapters.ray_tune import offers as ray
@@ -105,6 +107,11 @@ def option_names() -> Iterable[str]:
         yield from check_pruner(Strategy(name=pruner), epochs_per_trial=9).options
 
 
+def signature(name: str, function: Callable[..., Any]) -> str:
+    """Return a call as a page shows it: its name and its parameters."""
+    return f"{name}({', '.join(item for item in inspect.signature(function).parameters if item != 'self')})"
+
+
 EVENTS = get_args(schema.AnyEvent)
 DEFAULTS = [(name, getattr(part, name)) for part in (TimeoutsPart(), WorkersPart()) for name in type(part).model_fields]
 FLAGS = in_sources(r"""(?:flag\(|FlagRecord\(name=|append\(\()\s*"([a-z]+_[a-z_]+)\"""") + in_sources(
@@ -135,6 +142,7 @@ FACTS = [
         "methods",
         tuple(f"| `{name}(" for name in vars(Adapter) if not name.startswith("_") and name != "capabilities"),
     ),
+    quoted("adapters.md", "the retry helper", (signature("Retries", Retries), signature("may_retry", Retries.may_retry))),
     quoted("adapters.md", "capabilities", (field.name for field in fields(Capabilities))),
 ]
 IDS = [f"{facts.page}: {facts.what}" for facts in FACTS]

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from tuneoff.matrix.plan import Plan
 
 NAME = "run"
-HELP = "run one adapter's first run of a file"
+HELP = "run one adapter's first run of a file, without a warm-up"
 EXAMPLE = "tuneoff run benchmarks/digits.yaml --adapter serial --trials 4"
 
 
