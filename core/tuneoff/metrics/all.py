@@ -21,7 +21,7 @@ FAMILIES = (
     overhead_metrics,
     stop_metrics,
     waste_metrics,
-)  # energy, carbon and cost append themselves here
+)  # energy, carbon and cost append themselves here, and their names in names.py
 
 
 def compute_metrics(run: RunRecord) -> dict[str, MetricValue]:
