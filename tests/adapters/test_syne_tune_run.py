@@ -41,7 +41,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def plain(folder: Path) -> LifecycleRun:
-    return run_lifecycle(folder, ADAPTER, trials=6, workers=4)
+    return run_lifecycle(folder, ADAPTER, trials=6, workers=4, workload_options=SLOW)  # long enough to overlap
 
 
 @pytest.fixture(scope="module")
