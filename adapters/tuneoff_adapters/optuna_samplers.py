@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
 from tuneoff.capabilities import Option
+
+if TYPE_CHECKING:
+    from tuneoff.lifecycle.context import RunContext
 
 _STARTUP = Option(type="integer", least=1)
 _FLAG = Option(type="flag")
@@ -21,3 +25,16 @@ SAMPLER_OPTIONS: Mapping[str, Mapping[str, Option]] = {
     "sobol": {"scramble": _FLAG},
 }
 CMAES_DIMENSIONS = 2  # with fewer that have an order, CmaEsSampler draws at random, without a word
+STARTUP_TRIALS = {"tpe": 10, "default": 10, "gp": 10, "cmaes": 1}  # Optuna's defaults: so many trials are drawn at random
+
+
+def flag_unused_model(context: RunContext) -> None:
+    """Say so where the sampler's model is never used, because the budget ends before."""
+    experiment = context.spec.experiment
+    name, trials = experiment.sampler.name, experiment.budget.trials
+    if name not in STARTUP_TRIALS:
+        return
+    needed = int(experiment.sampler.options.get("n_startup_trials", STARTUP_TRIALS[name]))
+    if needed >= trials:
+        text = f"sampler {name!r} draws its first {needed} trials at random, but the budget is {trials}: it is random search here"
+        context.flag("sampler_without_model", text)

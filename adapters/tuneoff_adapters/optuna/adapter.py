@@ -13,6 +13,7 @@ from tuneoff.trial.locks import Tickets
 from tuneoff.trial.pool import Death, Message, WorkerPool
 from tuneoff_adapters.optuna.offers import CAPABILITIES
 from tuneoff_adapters.optuna.plan import Broken, Finished, Order, study_plan
+from tuneoff_adapters.optuna_samplers import flag_unused_model
 
 if TYPE_CHECKING:
     from tuneoff_adapters.optuna.mending import Mender
@@ -50,6 +51,7 @@ class OptunaAdapter(Adapter):
         from tuneoff_adapters.optuna.study import create_study, quieten
 
         quieten()
+        flag_unused_model(self.context)
         self._study = create_study(self._plan)
         self._asks = Tickets(self._plan.asks, self._plan.trials)
         self._mender: Mender = Mender(self.context, self._plan, self._study)

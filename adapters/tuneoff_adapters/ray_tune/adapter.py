@@ -9,6 +9,7 @@ from tuneoff.adapter import Adapter, Best
 from tuneoff.capabilities import Capabilities
 from tuneoff.experiment.translation import translation_of
 from tuneoff.packages import import_framework
+from tuneoff_adapters.optuna_samplers import flag_unused_model
 from tuneoff_adapters.ray_tune.offers import CAPABILITIES
 from tuneoff_adapters.ray_tune.session import start_ray, stop_ray
 from tuneoff_adapters.ray_tune.signals import DeferredTermination
@@ -37,6 +38,8 @@ class RayTuneAdapter(Adapter):
 
         spec = self.context.spec
         experiment = spec.experiment
+        if experiment.sampler.name != "default":  # Ray's own default is random search
+            flag_unused_model(self.context)
         numpy.random.seed(spec.sampler_seed)  # the brackets of Ray's ASHA are drawn from the global generator
         translation = translation_of(spec)
         self._submissions = Submissions(self.context, translation)

@@ -1,0 +1,86 @@
+"""Dependencies point one way: adapters and workloads import core, core imports neither; adapters do not import each other."""
+
+from __future__ import annotations
+
+import ast
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+HEAVY = ("ray", "optuna", "syne_tune", "torch", "torchvision", "sklearn", "pandas", "pyarrow", "scipy")
+ADAPTERS = ("serial", "optuna", "ray_tune", "syne_tune")
+
+
+def imports(source: str, *, top_level_only: bool) -> set[str]:
+    """Return the modules that a source imports: all, or those that importing it imports."""
+    tree = ast.parse(source)
+    nodes = ast.walk(tree)
+    if top_level_only:
+        nodes = iter([node for statement in tree.body if not _is_for_types(statement) for node in _reached(statement)])
+    found = set()
+    for node in nodes:
+        if isinstance(node, ast.Import):
+            found.update(alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            found.add(node.module)
+    return found
+
+
+def _is_for_types(statement: ast.stmt) -> bool:
+    return isinstance(statement, ast.If) and isinstance(statement.test, ast.Name) and statement.test.id == "TYPE_CHECKING"
+
+
+def _reached(node: ast.AST) -> list[ast.AST]:
+    """Return a node and all below it but the bodies of functions, which run later."""
+    if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+        return []
+    return [node, *(below for child in ast.iter_child_nodes(node) for below in _reached(child))]
+
+
+def forbidden(path: Path, source: str) -> set[str]:
+    """Return the imports of a file that break the rule."""
+    relative = path.relative_to(ROOT).parts
+    everything = {name.split(".")[0] for name in imports(source, top_level_only=False)}
+    at_import = {name.split(".")[0] for name in imports(source, top_level_only=True)}
+    if relative[0] == "core":
+        return (everything & {"tuneoff_adapters", "tuneoff_workloads", "ray", "optuna", "syne_tune", "torch"}) | (
+            at_import & {*HEAVY, "numpy"}
+        )
+    if relative[0] == "workloads":
+        return everything & {"tuneoff_adapters", "ray", "optuna", "syne_tune"}
+    own = relative[2].removesuffix(".py")
+    modules = {name.split(".")[1] for name in imports(source, top_level_only=False) if name.startswith("tuneoff_adapters.")}
+    return (everything & {"tuneoff_workloads"}) | ((modules & set(ADAPTERS)) - {own})
+
+
+FILES = sorted(path for folder in ("core", "adapters", "workloads") for path in (ROOT / folder).rglob("*.py"))
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(ROOT)))
+def test_no_file_imports_against_the_direction(path: Path) -> None:
+    assert forbidden(path, path.read_text()) == set()
+
+
+@pytest.mark.parametrize(
+    ("place", "source"),
+    [
+        ("core/tuneoff/x.py", "import tuneoff_adapters.serial"),
+        ("core/tuneoff/x.py", "def f():\n    from optuna import create_study"),
+        ("core/tuneoff/x.py", "import numpy as np"),
+        ("workloads/tuneoff_workloads/x.py", "import ray"),
+        ("adapters/tuneoff_adapters/optuna/x.py", "from tuneoff_adapters.ray_tune.session import start_ray"),
+        ("adapters/tuneoff_adapters/serial.py", "from tuneoff_workloads.null import Null"),
+    ],
+)
+def test_a_planted_import_against_the_direction_is_found(place: str, source: str) -> None:
+    assert forbidden(ROOT / place, source) != set()
+
+
+def test_importing_every_adapter_and_workload_imports_no_framework() -> None:
+    names = [f"tuneoff_adapters.{name}" for name in ADAPTERS] + ["tuneoff_workloads.mnist_mlp", "tuneoff_workloads.faulty"]
+    code = f"import sys, importlib\nfor name in {names}: importlib.import_module(name)\nprint(*sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert {name.split(".")[0] for name in done.stdout.split()} & set(HEAVY) == set()
