@@ -10,11 +10,14 @@ import importlib
 import json
 import os
 import shutil
+import signal
 import sys
 import tempfile
 import time
+from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
+from types import FrameType
 from typing import Any
 
 from benchmarks.speed.row import Row
@@ -39,6 +42,7 @@ QUIET_LOAD = 0.5
 
 def main() -> int:
     options = _parse()
+    signal.signal(signal.SIGTERM, _interrupt)
     path: Path = options.json or ROOT / "results" / "speed" / f"{datetime.now(UTC):%Y%m%dT%H%M%SZ}.json"
     path.parent.mkdir(parents=True, exist_ok=True)
     names = options.only or list(BENCHMARKS)
@@ -58,21 +62,25 @@ def main() -> int:
         settings.say(f"the machine is busy (load {load:.1f}): figures will be worse than they are, and intervals wide")
     rows: list[Row] = []
     failed = False
+
+    def keep(row: Row) -> None:  # at once: an interruption loses only the row that was being measured
+        rows.append(row)
+        document["rows"].append(row.to_json())
+        _write(path, document)
+
     try:
         for name in names:
             settings.say(f"{name}:")
-            measured = _run(name, settings)
+            measured = _run(name, settings, keep)
             failed |= measured["error"] is not None
-            found: list[Row] = measured.pop("rows")
-            rows += found
             document["benchmarks"].append(measured)
-            document["rows"] += [row.to_json() for row in found]
-            _write(path, document)  # after each: an interruption loses only what was not finished
     except KeyboardInterrupt:
         settings.say("interrupted; what was finished is kept")
         failed = True
     finally:
         shutil.rmtree(folder, ignore_errors=True)
+        document["ended_at"] = datetime.now(UTC).isoformat(timespec="seconds")
+        _write(path, document)
     print(render(rows))
     if options.quick:
         print("\n--quick: too few and too small measurements; no figure here means anything")
@@ -80,15 +88,14 @@ def main() -> int:
     return 1 if failed else 0
 
 
-def _run(name: str, settings: Settings) -> dict[str, Any]:
-    """Run one benchmark and return its rows with the machine's load before and after; a fault ends this benchmark only."""
+def _run(name: str, settings: Settings, keep: Callable[[Row], None]) -> dict[str, Any]:
+    """Run one benchmark, and return how long it took under what load; a fault ends this benchmark only."""
     load, started = os.getloadavg()[0], time.monotonic()
-    rows: list[Row] = []
     error = None
     try:
         module = importlib.import_module(f"benchmarks.speed.{name}")
         for row in module.measure(settings):
-            rows.append(row)
+            keep(row)
             settings.say(f"  {row.name}: {row.verdict}")
     except Exception as failure:  # the other benchmarks are to be measured all the same
         error = f"{type(failure).__name__}: {failure}"
@@ -99,8 +106,12 @@ def _run(name: str, settings: Settings) -> dict[str, Any]:
         "load_average_before": load,
         "load_average_after": os.getloadavg()[0],
         "error": error,
-        "rows": rows,
     }
+
+
+def _interrupt(signum: int, frame: FrameType | None) -> None:
+    """End as on Ctrl-C: what was started is ended, temporary folders are removed, finished rows are kept."""
+    raise KeyboardInterrupt
 
 
 def _write(path: Path, document: dict[str, Any]) -> None:
