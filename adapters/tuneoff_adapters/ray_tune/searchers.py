@@ -118,8 +118,9 @@ def optuna_search(name: str, options: dict[str, Any], seed: int) -> Any:
         "cmaes": optuna.samplers.CmaEsSampler,
         "sobol": optuna.samplers.QMCSampler,
     }
-    quiet: dict[str, dict[str, Any]] = {
+    settings: dict[str, dict[str, Any]] = {
         "cmaes": {"warn_independent_sampling": False},
-        "sobol": {"warn_independent_sampling": False, "qmc_type": "sobol"},
+        # scrambled, as in the Optuna adapter: else every seed gives the same sequence
+        "sobol": {"warn_independent_sampling": False, "qmc_type": "sobol", "scramble": True},
     }
-    return OptunaSearch(sampler=samplers[name](seed=seed, **quiet.get(name, {}), **options))
+    return OptunaSearch(sampler=samplers[name](seed=seed, **{**settings.get(name, {}), **options}))
