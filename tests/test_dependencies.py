@@ -20,7 +20,7 @@ def imports(source: str, *, top_level_only: bool) -> set[str]:
     nodes = ast.walk(tree)
     if top_level_only:
         nodes = iter([node for statement in tree.body if not _is_for_types(statement) for node in _reached(statement)])
-    found = set()
+    found: set[str] = set()
     for node in nodes:
         if isinstance(node, ast.Import):
             found.update(alias.name for alias in node.names)
