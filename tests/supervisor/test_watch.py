@@ -6,7 +6,8 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -60,7 +61,9 @@ def process() -> Iterator[subprocess.Popen[str]]:
     child.communicate()
 
 
-def watched(tmp_path: Path, pid: int, *, memory: int | None = None, **timeouts: float) -> tuple[TrialWatch, Tracker]:
+def watched(
+    tmp_path: Path, pid: int, *, memory: int | None = None, cgroups: Sequence[str] = (), **timeouts: float
+) -> tuple[TrialWatch, Tracker]:
     spec = experiment(**timeouts)
     run = RunSpec(experiment=spec, adapter="serial", adapter_target="x:Y")
     execution = Execution(spec=run, execution_id="e", folder=tmp_path)
@@ -76,7 +79,7 @@ def watched(tmp_path: Path, pid: int, *, memory: int | None = None, **timeouts: 
         last_event_ns=now - 5_000_000_000,
         slot=0,
     )
-    return TrialWatch(execution, writer, memory, []), tracker
+    return TrialWatch(execution, writer, memory, list(cgroups)), tracker
 
 
 @pytest.mark.parametrize(
@@ -96,6 +99,52 @@ def test_a_trial_over_a_limit_is_killed_after_a_note(
     assert kill_cause(tmp_path, "t0", 1) == cause
     (killed,) = events_of(tmp_path, schema.TrialKilled)
     assert (killed.trial, killed.cause, killed.charged) == ("t0", cause, "workload")
+
+
+def test_the_watchdog_leaves_a_trial_in_a_control_group_to_the_kernel_once(
+    tmp_path: Path, process: subprocess.Popen[str]
+) -> None:
+    trial_watch, tracker = watched(tmp_path, process.pid, cgroups=[str(tmp_path / "group")], memory=50_000_000)
+    trial_watch.look(tracker)
+    assert kill_cause(tmp_path, "t0", 1) is None
+    trial_watch.look(tracker)  # it did not: the process could not enter its group, say
+    assert process.wait(5) == -9
+    assert kill_cause(tmp_path, "t0", 1) == "out of memory: more than 50 MB (watchdog)"
+
+
+def test_a_trial_that_the_kernel_ended_was_out_of_memory_in_its_control_group(
+    tmp_path: Path, process: subprocess.Popen[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(watch, "SETTLE_NS", 0)
+    group = tmp_path / "group"
+    group.mkdir()
+    trial_watch, tracker = watched(tmp_path, process.pid, cgroups=[str(group)], memory=50_000_000)
+    trial_watch.look(tracker)
+    (group / "memory.events").write_text("oom 1\noom_kill 1\n")
+    process.kill()
+    process.wait()
+    trial_watch.look(tracker)
+    trial_watch.look(tracker)
+    (killed,) = events_of(tmp_path, schema.TrialKilled)
+    assert killed.cause == "out of memory: more than 50 MB (control group)"
+
+
+def test_a_death_before_the_kernel_s_kill_on_the_same_slot_is_not_charged_to_memory(
+    tmp_path: Path, process: subprocess.Popen[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    group = tmp_path / "group"
+    group.mkdir()
+    trial_watch, tracker = watched(tmp_path, process.pid, cgroups=[str(group)], memory=10**9)
+    process.kill()
+    process.wait()
+    trial_watch.look(tracker)
+    (group / "memory.events").write_text("oom_kill 1\n")  # of the trial that followed on the slot
+    tracker.open["t1", 1] = replace(tracker.open["t0", 1], trial="t1", gone_since_ns=None)
+    trial_watch.look(tracker)
+    monkeypatch.setattr(watch, "SETTLE_NS", 0)
+    trial_watch.look(tracker)
+    assert [event.trial for event in events_of(tmp_path, schema.TrialKilled)] == ["t1"]
+    assert [event.trial for event in events_of(tmp_path, schema.TrialEnded)] == ["t0", "t1"]
 
 
 def test_a_trial_within_its_limits_is_left_alone(tmp_path: Path, process: subprocess.Popen[str]) -> None:

@@ -24,6 +24,8 @@ class OpenAttempt:
     epochs: int = 0
     stop_epoch: int | None = None  # a decision to stop was seen
     killed: bool = False
+    over_memory: bool = False  # was seen above its limit
+    killed_by_kernel: bool = False  # for memory, in the control group of its slot
     value: float | None = None
     gone_since_ns: int | None = None
     ended_ns: int | None = None  # by its own word

@@ -35,7 +35,7 @@ class TrialWatch:
                 self._exits.watch(attempt.pid, attempt.process_started_ns)
             if not processes.is_alive(attempt.pid, attempt.process_started_ns):
                 if attempt.gone_since_ns is None:
-                    attempt.gone_since_ns = now
+                    self._is_gone(attempt, now)
                 elif now - attempt.gone_since_ns > SETTLE_NS:
                     self._write_end(attempt, now)
             elif not attempt.killed:
@@ -47,7 +47,10 @@ class TrialWatch:
         self._exits.close()
         self._write_exits(tracker)
         for attempt in list(tracker.open.values()):
-            self._write_end(attempt, clock.monotonic_ns())
+            now = clock.monotonic_ns()
+            if attempt.gone_since_ns is None:
+                self._is_gone(attempt, now)
+            self._write_end(attempt, now)
 
     def _limit(self, attempt: OpenAttempt, now: int) -> None:
         timeouts = self._timeouts
@@ -56,7 +59,9 @@ class TrialWatch:
         elif now - attempt.last_event_ns > timeouts.silence_seconds * clock.NANOSECONDS:
             self._kill(attempt, f"timed out: silent for {timeouts.silence_seconds:g} s")
         elif self._memory is not None and self._exceeds(attempt.pid, self._memory):
-            self._kill(attempt, f"out of memory: more than {self._memory / 1e6:g} MB (watchdog)")
+            if attempt.over_memory or attempt.slot >= len(self._cgroups):
+                self._kill(attempt, f"out of memory: more than {self._memory / 1e6:g} MB (watchdog)")
+            attempt.over_memory = True  # first the kernel's turn: it may be just about to end a process in a group
 
     def _exceeds(self, pid: int, limit: int) -> bool:
         # shared pages count fully in RSS: a confirmation by PSS, which is slow, keeps a trial from paying for torch's code
@@ -73,8 +78,13 @@ class TrialWatch:
             processes.kill(child)
         processes.kill(attempt.pid)
 
+    def _is_gone(self, attempt: OpenAttempt, now: int) -> None:
+        """Note the death, and at once whether the kernel caused it: the next trial on the slot may be its next victim."""
+        attempt.gone_since_ns = now
+        attempt.killed_by_kernel = self._has_killed(attempt.slot)
+
     def _write_end(self, attempt: OpenAttempt, now: int) -> None:
-        if self._killed_by_kernel(attempt.slot) and not attempt.killed:
+        if attempt.killed_by_kernel and not attempt.killed:
             cause = f"out of memory: more than {(self._memory or 0) / 1e6:g} MB (control group)"
             self._events.write("trial_killed", trial=attempt.trial, attempt=attempt.attempt, cause=cause, charged="workload")
         state = "failed"  # without a cause: a kill that was announced, or what the adapter saw, tells it
@@ -108,7 +118,8 @@ class TrialWatch:
             lived_on_ns = gone_ns - (attempt.ended_ns or gone_ns)
             self._events.write("stage", t=gone_ns, name=EXIT_STAGE, duration_ns=lived_on_ns, trial=attempt.trial)
 
-    def _killed_by_kernel(self, slot: int) -> bool:
+    def _has_killed(self, slot: int) -> bool:
+        """Tell whether the kernel has killed in a slot's control group since this was last asked."""
         if slot >= len(self._cgroups):
             return False
         count = out_of_memory_kills(self._cgroups[slot])
