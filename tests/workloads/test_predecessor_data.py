@@ -1,0 +1,121 @@
+"""Each defect of earlier benchmarks' use of the data: the test that would catch it and, where it helps, the defect planted."""
+
+from __future__ import annotations
+
+import math
+import mmap
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from mlp_by_hand import parts
+from tuneoff.errors import DataError
+from tuneoff_workloads.mnist_mlp import MnistMlp
+from tuneoff_workloads.mnist_mlp.data import loaded
+from tuneoff_workloads.mnist_mlp.data.cache import map_file
+from tuneoff_workloads.mnist_mlp.data.catalog import DataFile
+from tuneoff_workloads.mnist_mlp.model import Mlp
+
+Load = Callable[..., MnistMlp]
+
+
+# 4. Normalisation was bypassed: raw bytes went into the model.
+
+
+def test_the_model_trains_on_normalised_images(load: Load, monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: list[torch.Tensor] = []
+    original = Mlp.train_on
+
+    def spy(self: Mlp, images: torch.Tensor, *rest: Any) -> None:
+        seen.append(images.clone())
+        original(self, images, *rest)
+
+    monkeypatch.setattr(Mlp, "train_on", spy)
+    workload = load()
+    workload.train_epoch(1)
+    images = torch.cat(seen)
+    assert len(images) == 1200
+    assert float(images.mean()) == pytest.approx(0, abs=1e-5)
+    assert float(images.std(correction=0)) == pytest.approx(1, abs=1e-5)
+    raw = parts(workload)._data.pool.images.float()
+    assert abs(float(raw.mean())) > 1  # the planted defect would be seen
+
+
+def test_normalisation_is_fitted_on_the_images_trained_on_alone(load: Load) -> None:
+    data = parts(load())._data
+    trained_on = data.pool.images.numpy()[data.train_indices.numpy()]
+    assert data.mean == pytest.approx(trained_on.mean(), rel=1e-12)
+    assert data.deviation == pytest.approx(trained_on.std(), rel=1e-12)
+    assert data.mean != pytest.approx(data.pool.images.numpy().mean(), rel=1e-9)  # not those of training + validation
+
+
+# 5. The test images were the training images.
+
+
+def figures(workload: MnistMlp) -> list[Any]:
+    return [figure for epoch in (1, 2) for figure in (dict(workload.train_epoch(epoch)), dict(workload.validate()))]
+
+
+def test_spoiled_test_files_change_nothing_before_the_test(own_digits: Path, load: Load) -> None:
+    before = figures(load())
+    for name in ("t10k-images-idx3-ubyte", "t10k-labels-idx1-ubyte"):
+        path = own_digits / name
+        content = bytearray(path.read_bytes())
+        content[16:] = bytes(255 - byte for byte in content[16:])
+        path.write_bytes(content)
+    loaded._kept.clear()
+    workload = load()
+    assert figures(workload) == before
+    with pytest.raises(DataError, match="were changed"):
+        workload.test()
+
+
+def test_control_spoiled_training_images_do_change_the_figures(own_digits: Path, load: Load) -> None:
+    before = figures(load())
+    path = own_digits / "train-images-idx3-ubyte"
+    content = bytearray(path.read_bytes())
+    content[16:] = bytes(16 - byte for byte in content[16:])
+    path.write_bytes(content)
+    loaded._kept.clear()
+    assert figures(load()) != before
+
+
+def test_no_test_file_is_opened_before_the_test(load: Load, monkeypatch: pytest.MonkeyPatch) -> None:
+    opened: list[str] = []
+
+    def spy(folder: Path, file: DataFile) -> mmap.mmap:
+        opened.append(file.name)
+        return map_file(folder, file)
+
+    monkeypatch.setattr(loaded, "map_file", spy)
+    loaded._kept.clear()
+    workload = load()
+    figures(workload)
+    assert opened == ["train-images-idx3-ubyte", "train-labels-idx1-ubyte"]
+    workload.test()
+    assert opened[2:] == ["t10k-images-idx3-ubyte", "t10k-labels-idx1-ubyte"]
+
+
+# And from the sections on other suites: the score depended on the batch size, and small remainders were dropped.
+
+
+@pytest.mark.parametrize("batch_size", [7, 64, 5000])
+def test_every_image_is_trained_on_once_and_validated_on_whatever_the_batch_size(
+    load: Load, batch_size: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    counts: list[int] = []
+    original = Mlp.train_on
+
+    def spy(self: Mlp, images: torch.Tensor, *rest: Any) -> None:
+        counts.append(len(images))
+        original(self, images, *rest)
+
+    monkeypatch.setattr(Mlp, "train_on", spy)
+    workload = load(batch_size=batch_size)
+    assert math.isfinite(workload.train_epoch(1)["train_loss"])
+    assert sum(counts) == 1200
+    validation = parts(workload)._data.validation
+    assert sum(map(sum, parts(workload)._evaluate(validation).confusion)) == 297
