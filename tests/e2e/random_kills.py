@@ -29,6 +29,7 @@ from tuneoff.supervisor.processes import with_mark
 
 MATRIX = Path(__file__).with_name("kill_matrix.yaml")
 GONE_WITHIN_SECONDS = 5.0
+MOST_TOO_LATE = 3  # kills that come too late, beyond as many as are asked for
 
 
 @dataclass(frozen=True)
@@ -63,16 +64,27 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 def kill_many(file: Path, results: Path, kills: int, generator: random.Random, longest: float) -> None:
-    """Kill and resume until `kills` kills are done, then run to the end and check; new folders follow finished ones."""
-    done = 0
-    for number in range(kills):
+    """Kill and resume until `kills` commands were killed, then run to the end and check; new folders follow finished ones.
+
+    A command that had ended before its kill counts for nothing.
+
+    Raises:
+        Broken: something that must hold did not, or most kills would come too late.
+    """
+    killed = done = 0
+    while killed < kills:
         folder = results.with_name(f"{results.name}-{done}")
         kill = kill_once(file, folder, generator.uniform(0.05, longest))
         check_finished_runs(folder)
-        note = "had ended already" if kill.ended_before else f"all gone after {kill.gone_seconds:.2f} s"
-        print(f"kill {number + 1:2d}: after {kill.after_seconds:5.2f} s, {kill.runs_done} runs done, {note}", flush=True)
         if kill.ended_before:
             done += 1
+            print(f"too late: it had ended before {kill.after_seconds:.2f} s", flush=True)
+            if done > MOST_TOO_LATE + kills:
+                raise Broken(f"{done} kills came too late and {killed} in time; shorten --longest")
+            continue
+        killed += 1
+        note = f"{kill.runs_done} runs done, all gone after {kill.gone_seconds:.2f} s"
+        print(f"kill {killed:2d}: after {kill.after_seconds:5.2f} s, {note}", flush=True)
     for part in range(done + 1):
         folder = results.with_name(f"{results.name}-{part}")
         finish(file, folder)

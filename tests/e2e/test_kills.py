@@ -17,6 +17,32 @@ def test_compare_killed_at_random_moments_leaves_nothing_and_resumes(tmp_path: P
     random_kills.kill_many(random_kills.MATRIX, tmp_path / "results", 3, random.Random(os.getpid()), 20.0)
 
 
+def test_kills_that_come_too_late_do_not_count(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    too_late = [True, False, True, True, False]
+    folders: list[str] = []
+
+    def kill_once(file: Path, results: Path, after_seconds: float) -> random_kills.Kill:
+        folders.append(results.name)
+        ended_before = too_late[len(folders) - 1]
+        return random_kills.Kill(after_seconds=1.0, gone_seconds=0.1, runs_done=0, ended_before=ended_before)
+
+    monkeypatch.setattr(random_kills, "kill_once", kill_once)
+    monkeypatch.setattr(random_kills, "finish", lambda file, folder: None)
+    monkeypatch.setattr(random_kills, "run_ends", lambda folder: [])
+    random_kills.kill_many(random_kills.MATRIX, tmp_path / "results", 2, random.Random(0), 20.0)
+    assert folders == ["results-0", "results-1", "results-1", "results-2", "results-3"]
+    assert [line[:8] for line in capsys.readouterr().out.splitlines() if line.startswith("kill")] == ["kill  1:", "kill  2:"]
+
+
+def test_kills_that_always_come_too_late_end_with_the_way_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    late = random_kills.Kill(after_seconds=1.0, gone_seconds=0.1, runs_done=0, ended_before=True)
+    monkeypatch.setattr(random_kills, "kill_once", lambda *arguments: late)
+    with pytest.raises(random_kills.Broken, match="shorten --longest"):
+        random_kills.kill_many(random_kills.MATRIX, tmp_path / "results", 2, random.Random(0), 20.0)
+
+
 def test_the_checks_notice_a_process_that_was_left(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(random_kills, "GONE_WITHIN_SECONDS", 0.2)
     monkeypatch.setattr(random_kills, "with_mark", lambda variable, value: [os.getpid()])
