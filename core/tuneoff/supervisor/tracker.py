@@ -24,7 +24,7 @@ class OpenAttempt:
     epochs: int = 0
     stop_epoch: int | None = None  # a decision to stop was seen
     killed: bool = False
-    over_memory: bool = False  # was seen above its limit
+    over_memory_since_ns: int | None = None  # seen above its limit at every look since
     killed_by_kernel: bool = False  # for memory, in the control group of its slot
     value: float | None = None
     gone_since_ns: int | None = None

@@ -15,6 +15,10 @@ from tuneoff.trial.faults import note_kill, out_of_memory_kills
 
 SETTLE_NS = 300_000_000  # a process that is gone gets so long for its own last lines, and its adapter for what it knows
 
+# In a control group the kernel has the first turn: it counts only what was allocated since the process entered, so a process
+# may be above the limit here before it is there. It cannot get further above than what it held when it entered.
+KERNEL_NS = 1_000_000_000
+
 
 class TrialWatch:
     """Looks at the open attempts, several times a second."""
@@ -59,9 +63,11 @@ class TrialWatch:
         elif now - attempt.last_event_ns > timeouts.silence_seconds * clock.NANOSECONDS:
             self._kill(attempt, f"timed out: silent for {timeouts.silence_seconds:g} s")
         elif self._memory is not None and self._exceeds(attempt.pid, self._memory):
-            if attempt.over_memory or attempt.slot >= len(self._cgroups):
+            attempt.over_memory_since_ns = attempt.over_memory_since_ns or now
+            if attempt.slot >= len(self._cgroups) or now - attempt.over_memory_since_ns > KERNEL_NS:
                 self._kill(attempt, f"out of memory: more than {self._memory / 1e6:g} MB (watchdog)")
-            attempt.over_memory = True  # first the kernel's turn: it may be just about to end a process in a group
+        else:
+            attempt.over_memory_since_ns = None
 
     def _exceeds(self, pid: int, limit: int) -> bool:
         # shared pages count fully in RSS: a confirmation by PSS, which is slow, keeps a trial from paying for torch's code
