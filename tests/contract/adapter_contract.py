@@ -10,7 +10,7 @@ from typing import ClassVar
 import pytest
 
 from contract.faults import KINDS, faulty_experiment
-from contract.runs import LOOPBACK, Made, experiment, fixed, kill_one_trial, make
+from contract.runs import Made, experiment, fixed, kill_one_trial, make
 from tuneoff.events import schema
 from tuneoff.experiment.identity import configuration_digest
 from tuneoff.experiment.spec import Budget, Failures, Strategy
@@ -25,7 +25,8 @@ class AdapterContract:
 
     adapter: ClassVar[str]
     late_epochs: ClassVar[int] = 0  # epochs that a trial may train after the decision to stop it
-    allocation_mb: ClassVar[int] = 600
+    memory_mb: ClassVar[int] = 600  # limit of a trial; what the faulty one allocates is more
+    expects_listeners: ClassVar[bool] = False  # True: the framework listens somewhere, so a run without a listener was not seen
 
     # --- runs, made once ---
 
@@ -47,7 +48,7 @@ class AdapterContract:
     @pytest.fixture(scope="class")
     @classmethod
     def faulty(cls, tmp_path_factory: pytest.TempPathFactory) -> Made:
-        return make(cls.adapter, faulty_experiment(cls.allocation_mb), tmp_path_factory.mktemp("faulty"))
+        return make(cls.adapter, faulty_experiment(cls.memory_mb), tmp_path_factory.mktemp("faulty"))
 
     @pytest.fixture(scope="class")
     @classmethod
@@ -123,7 +124,9 @@ class AdapterContract:
         assert metrics["time.unassigned"].value == 0
 
     def test_nothing_listens_beyond_loopback(self, honest: Made, scripted: Made) -> None:
-        assert [address for made in (honest, scripted) for address in made.listening if address not in LOOPBACK] == []
+        for made in (honest, scripted):
+            assert [listener for listener in made.listeners if not listener.is_loopback] == []
+            assert made.listeners or not self.expects_listeners
 
     # --- stops ---
 
@@ -144,6 +147,13 @@ class AdapterContract:
         assert trial.state == expected.state
         assert expected.cause in (trial.cause or "").lower()
         assert trial.charged in expected.charged
+
+    def test_the_end_of_a_trial_out_of_memory_names_what_enforced_the_limit(self, faulty: Made) -> None:
+        (trial,) = [trial for trial in faulty.record.trials if KINDS["out_of_memory"].is_of(trial.configuration)]
+        in_force = faulty.record.environment["limits"]["memory"]
+        assert in_force.startswith(("cgroup", "watchdog"))
+        assert ("control group" if in_force.startswith("cgroup") else "watchdog") in (trial.cause or "")
+        assert not any(flag.name == "cgroup_not_joined" for flag in faulty.record.flags)
 
     def test_the_trials_beside_faulty_ones_are_intact(self, faulty: Made) -> None:
         sound = [trial for trial in faulty.record.trials if not any(kind.is_of(trial.configuration) for kind in KINDS.values())]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import threading
@@ -11,6 +12,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from contract.footprint import Footprint, left_since
+from contract.listeners import Listener, listeners_of
 from tuneoff.events import schema
 from tuneoff.events.reader import EventLog
 from tuneoff.experiment.sampling import sample_distinct
@@ -26,13 +29,16 @@ from tuneoff.experiment.spec import (
     Workers,
     WorkloadSpec,
 )
+from tuneoff.lifecycle.context import MARK
 from tuneoff.matrix.finish import finish
 from tuneoff.matrix.listener import LiveRun, Silent
 from tuneoff.records.model import RunRecord
 from tuneoff.registry import adapter_class, workload_class
-from tuneoff.supervisor.leftovers import shared_memory, unmapped
-from tuneoff.supervisor.processes import with_mark
+from tuneoff.supervisor.leftovers import remembered
+from tuneoff.supervisor.processes import all_pids
 from tuneoff.supervisor.run import supervise
+
+LOOK_SECONDS = 0.3
 
 SPACE = SearchSpace(
     {
@@ -49,7 +55,7 @@ class Made:
 
     record: RunRecord
     folder: Path
-    listening: frozenset[str] = frozenset()
+    listeners: frozenset[Listener] = frozenset()
     left: tuple[str, ...] = ()
 
     def events(self, kind: type[schema.Event] = schema.Event) -> list[Any]:
@@ -60,14 +66,15 @@ class Made:
 class Watcher(Silent):
     """A listener that looks at the run from outside, and may act once."""
 
-    mark: str = ""
-    listening: set[str] = field(default_factory=set)
+    listeners: set[Listener] = field(default_factory=set)
+    looked: float = 0.0
     act: Callable[[LiveRun, Path], bool] | None = None
     folder: Path | None = None
 
     def run_progress(self, live: LiveRun) -> None:
-        if self.folder is not None and live.step == "trial":
-            self.listening |= listening_addresses(live.run_id)
+        if time.monotonic() - self.looked > LOOK_SECONDS:
+            self.listeners |= listeners_of(processes_of(live.run_id))
+            self.looked = time.monotonic()
         if self.act is not None and self.folder is not None and self.act(live, self.folder):
             self.act = None
 
@@ -109,28 +116,14 @@ def make(
     """Run `spec` under supervision and return what came of it."""
     cls = adapter_class(adapter)
     run = RunSpec(experiment=spec, adapter=adapter, adapter_target=f"{cls.__module__}:{cls.__qualname__}", seed=seed)
-    home, shared = names(Path.home()), shared_memory()
+    before = Footprint.now()
     watcher = Watcher(act=act, folder=results / "runs" / run.run_id)
     ended = supervise(run, results, watcher, interrupt or threading.Event())
     execution = ended.execution
-    left = [f"process {pid}" for pid in with_mark("TUNEOFF_RUN_ID", execution.execution_id)]
-    left += [f"home/{name}" for name in names(Path.home()) - home]
-    left += [f"shm/{name}" for name in forgotten_memory(shared)]
-    left += [f"tmp/{name}" for name in names(Path("/tmp")) if execution.execution_id[-6:] in name]
+    left = left_since(before, execution.execution_id, watcher.listeners)
+    left += [f"{kind} {path}" for kind, path in remembered(execution.folder) if os.path.exists(path)]
     record = finish(execution.folder, run, ended.verdict, cls, {"limits": dict(ended.limits)})
-    return Made(record=record, folder=execution.folder, listening=frozenset(watcher.listening), left=tuple(left))
-
-
-def forgotten_memory(before: set[str]) -> set[str]:
-    """Return shared memory that is new, used by nobody, and still there after a moment: others on the machine make some too."""
-    deadline = time.monotonic() + 2
-    while (new := unmapped(shared_memory() - before)) and time.monotonic() < deadline:
-        time.sleep(0.05)
-    return new
-
-
-def names(folder: Path) -> set[str]:
-    return {path.name for path in folder.iterdir()} if folder.is_dir() else set()
+    return Made(record=record, folder=execution.folder, listeners=frozenset(watcher.listeners), left=tuple(left))
 
 
 def kill_one_trial(live: LiveRun, folder: Path) -> bool:
@@ -148,38 +141,11 @@ def kill_one_trial(live: LiveRun, folder: Path) -> bool:
     return False
 
 
-def listening_addresses(run_id: str) -> set[str]:
-    """Return the local addresses on which processes of a run listen (TCP), as hexadecimal text of /proc/net."""
-    sockets = set()
-    for pid in _processes_of(run_id):
-        try:
-            for entry in os.scandir(f"/proc/{pid}/fd"):
-                target = os.readlink(entry.path)
-                if target.startswith("socket:["):
-                    sockets.add(target[8:-1])
-        except OSError:  # it ended meanwhile
-            continue
-    found = set()
-    for table in ("/proc/net/tcp", "/proc/net/tcp6"):
-        for line in Path(table).read_text().splitlines()[1:]:
-            fields = line.split()
-            if fields[3] == "0A" and fields[9] in sockets:
-                found.add(fields[1].partition(":")[0])
-    return found
-
-
-def _processes_of(run_id: str) -> list[int]:
+def processes_of(run_id: str) -> list[int]:
+    """Return the processes of any execution of a run."""
     found = []
-    for name in os.listdir("/proc"):
-        if not name.isdigit():
-            continue
-        try:
-            environment = Path(f"/proc/{name}/environ").read_bytes()
-        except OSError:
-            continue
-        if f"TUNEOFF_RUN_ID={run_id}-".encode() in environment:
-            found.append(int(name))
+    for pid in all_pids():
+        with contextlib.suppress(OSError):
+            if f"{MARK}={run_id}-".encode() in Path(f"/proc/{pid}/environ").read_bytes():
+                found.append(pid)
     return found
-
-
-LOOPBACK = ("0100007F", "00000000000000000000000001000000", "0000000000000000FFFF00000100007F")

@@ -7,3 +7,4 @@ pytestmark = pytest.mark.slow
 
 class TestRayTune(AdapterContract):
     adapter = "ray-tune"
+    expects_listeners = True

@@ -1,0 +1,151 @@
+"""The probes of the contract tests see what is planted, and leave alone what others use."""
+
+from __future__ import annotations
+
+import os
+import socket
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from multiprocessing import shared_memory
+from pathlib import Path
+
+import pytest
+
+from contract import footprint
+from contract.footprint import Footprint, left_since
+from contract.listeners import Listener, all_listeners, listeners_of
+from contract.runs import processes_of
+from tuneoff.lifecycle.context import MARK
+
+RUN = "r0123456789"
+WAIT = "import sys; print(flush=True); sys.stdin.read()"
+LISTEN = f"import socket, sys; server = socket.create_server((sys.argv[1], 0), family=int(sys.argv[2])); {WAIT}"
+Start = Callable[..., subprocess.Popen[str]]
+
+
+@pytest.fixture(autouse=True)
+def _quickly(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(footprint, "SETTLE_SECONDS", 0.2)
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    (tmp_path / "home").mkdir()
+
+
+@pytest.fixture
+def temporary(tmp_path: Path) -> Path:
+    path = tmp_path / "temporary"
+    path.mkdir()
+    return path
+
+
+@pytest.fixture
+def start() -> Iterator[Start]:
+    """Start Python code in a process and wait for its first line."""
+    started: list[subprocess.Popen[str]] = []
+
+    def start(code: str, *arguments: str, **environment: str) -> subprocess.Popen[str]:
+        process = subprocess.Popen(
+            [sys.executable, "-c", code, *arguments],
+            env={**os.environ, **environment},
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        started.append(process)
+        assert process.stdout is not None
+        process.stdout.readline()
+        return process
+
+    yield start
+    for process in started:
+        process.kill()
+        process.communicate()
+
+
+def left(before: Footprint, temporary: Path, seen: tuple[Listener, ...] = ()) -> list[str]:
+    return left_since(before, f"{RUN}-abcdef", seen, [temporary])
+
+
+@pytest.mark.parametrize(
+    ("address", "family", "is_loopback"),
+    [
+        ("127.0.0.1", socket.AF_INET, True),
+        ("127.0.0.9", socket.AF_INET, True),
+        ("0.0.0.0", socket.AF_INET, False),
+        ("::1", socket.AF_INET6, True),
+        ("::", socket.AF_INET6, False),
+    ],
+)
+def test_a_listener_of_a_run_is_seen_with_its_address(start: Start, address: str, family: int, is_loopback: bool) -> None:
+    if family == socket.AF_INET6 and not Path("/proc/net/tcp6").exists():
+        pytest.skip("no IPv6 on this machine")
+    process = start(LISTEN, address, str(int(family)), **{MARK: f"{RUN}-abcdef"})
+    assert processes_of(RUN) == [process.pid]
+    (listener,) = listeners_of(processes_of(RUN))
+    assert (listener.address, listener.is_loopback) == (address, is_loopback)
+
+
+def test_a_mapped_loopback_address_is_loopback() -> None:
+    assert Listener(inode="1", address="::ffff:127.0.0.1", port=1).is_loopback
+    assert not Listener(inode="1", address="::ffff:10.0.0.1", port=1).is_loopback
+
+
+def test_nothing_planted_is_nothing_left(temporary: Path) -> None:
+    assert left(Footprint.now([temporary]), temporary) == []
+
+
+def test_a_process_that_was_left_is_found_with_its_listener(temporary: Path, start: Start) -> None:
+    before = Footprint.now([temporary])
+    process = start(LISTEN, "127.0.0.1", str(int(socket.AF_INET)))
+    kinds = [line.partition(" ")[0] for line in left(before, temporary)]
+    assert kinds == ["process", "listener"]
+    process.kill()
+    process.wait()
+    assert left(before, temporary) == []
+
+
+def test_a_port_of_the_run_that_still_listens_is_found_whoever_holds_it(temporary: Path) -> None:
+    before = Footprint.now([temporary])
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port = server.getsockname()[1]
+        (listener,) = [item for item in all_listeners() if item.port == port and item.address == "127.0.0.1"]
+        assert left(before, temporary) == []  # another program's
+        assert left(before, temporary, (listener,)) == [f"listener 127.0.0.1:{port}"]
+    assert left(before, temporary, (listener,)) == []
+
+
+def test_shared_memory_that_was_left_is_found(temporary: Path) -> None:
+    before = Footprint.now([temporary])
+    memory = shared_memory.SharedMemory(create=True, size=4096)
+    memory.close()
+    try:
+        assert f"shm/{memory.name.lstrip('/')}" in left(before, temporary)
+    finally:
+        memory.unlink()
+
+
+@pytest.mark.parametrize("name", ["ray_results", ".ray/auth_token", "something"])
+def test_a_file_that_was_left_in_the_home_folder_is_found(temporary: Path, name: str) -> None:
+    (Path.home() / ".ray").mkdir()
+    before = Footprint.now([temporary])
+    (Path.home() / name).touch()
+    assert left(before, temporary) == [f"home: {Path.home() / name}"]
+
+
+@pytest.mark.parametrize("name", ["ray", "ray_spill_1", "pymp-abc", "tuneoff-12345678", "torch_4711"])
+def test_a_temporary_folder_that_was_left_is_found(temporary: Path, name: str) -> None:
+    (temporary / "ray_of_before").mkdir()
+    before = Footprint.now([temporary])
+    (temporary / name).mkdir()
+    (temporary / "somebody_else_s").mkdir()
+    assert left(before, temporary) == [f"temporary: {temporary / name}"]
+
+
+def test_a_temporary_folder_that_a_living_process_uses_is_no_leftover(temporary: Path, start: Start) -> None:
+    folder = temporary / "tuneoff-12345678"
+    folder.mkdir()
+    process = start(WAIT, TMPDIR=str(folder))
+    assert footprint.unused([folder]) == set()
+    process.kill()
+    process.wait()
+    assert footprint.unused([folder]) == {folder}
