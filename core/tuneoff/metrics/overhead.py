@@ -84,8 +84,9 @@ def overhead_metrics(run: RunRecord) -> dict[str, MetricValue]:
         each = total / used / 1e6 if used else None
         values[f"overhead.{name}"] = known(each, "ms", n_samples=used) if each is not None else missing("ms", NO_TRIAL)
     exits = sum(attempt.exited_ns is not None for trial in run.trials for attempt in trial.attempts)
-    if used and not exits:
-        values["overhead.exit"] = missing("ms", NO_EXIT)
+    if used:
+        seen = known(stages["exit"] / used / 1e6, "ms", n_samples=exits)
+        values["overhead.exit"] = seen if exits else missing("ms", NO_EXIT)
     delivered = delivery_ns(run)
     median = round(statistics.median(delivered)) if delivered else None
     values["overhead.submission_to_start"] = milliseconds(median, NO_TRIAL, n_samples=len(delivered))
