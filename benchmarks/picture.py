@@ -13,6 +13,7 @@ from statistics import median
 
 from tuneoff.errors import ResultsError, TuneoffError
 from tuneoff.experiment.names import cell_name, short_label
+from tuneoff.matrix.folder import read_plan
 from tuneoff.records.model import RunRecord
 from tuneoff.records.store import read_runs, selected
 
@@ -91,7 +92,7 @@ def main(arguments: list[str]) -> int:
         return 2
     results, output = Path(arguments[0]), Path(arguments[1])
     try:
-        text = svg(bars(results), f"Where the time goes: {results.resolve().name}")
+        text = svg(bars(results), f"Where the time goes: {read_plan(results).name}")
         output.write_text(text)
     except TuneoffError as error:
         return _refuse(str(error), error.exit_code)

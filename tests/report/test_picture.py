@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import runpy
 import sys
 from collections.abc import Callable
@@ -13,6 +14,8 @@ from xml.etree import ElementTree
 import pytest
 
 from event_logs import example_a
+from tuneoff.matrix.folder import PLAN
+from tuneoff.matrix.plan import Plan
 from tuneoff.metrics.all import with_metrics
 from tuneoff.records.derive import derive
 from tuneoff.records.store import write_run
@@ -42,6 +45,7 @@ def write(results: Path, **changes: Any) -> Path:
     folder = results / "runs" / run.run_id / run.execution_id
     folder.mkdir(parents=True)
     write_run(folder, run)
+    (results / PLAN).write_text(json.dumps(Plan(name="worked", path="worked.yaml", runs=()).to_json()))
     return results
 
 
