@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from typing import Annotated, Any, Literal
 
 from pydantic import Field, model_validator
@@ -11,11 +12,12 @@ from tuneoff.experiment.part import Part
 from tuneoff.experiment.space import Categorical, Constant, Dimension, Float, IntegerLog, stepped
 
 
-class _DimensionPart(Part):
+class _DimensionPart(Part, ABC):
     """A dimension; checked by building core's own one."""
 
+    @abstractmethod
     def to_core(self) -> Dimension:
-        raise NotImplementedError
+        """Return core's dimension; raise ExperimentError where there is none."""
 
     @model_validator(mode="after")
     def _builds(self) -> _DimensionPart:
