@@ -32,7 +32,6 @@ class RunEnd:
     reason: str | None = None
     folder: Path | None = None
     flags: tuple[str, ...] = ()  # names
-    repeated: bool = True  # False: it was done before this command
 
 
 class ResultsFolder:

@@ -126,10 +126,6 @@ class WorkerPool:
     def alive(self) -> list[int]:
         return list(self._processes)
 
-    def kill_worker(self, index: int) -> None:
-        """SIGKILL a worker; its death is reported by `wait`."""
-        self._processes[index].kill()
-
     def close(self, grace_seconds: float = 1.0) -> None:
         """End all workers: close their pipes (an idle worker ends at once), then SIGKILL. Idempotent."""
         for pipe in self._pipes.values():
