@@ -143,6 +143,34 @@ def test_an_ask_that_was_lost_with_its_worker_is_made_again(scene: Scene) -> Non
     assert scene.states() == [TrialState.FAIL]
 
 
+def test_a_trial_that_was_counted_but_never_submitted_is_a_lost_ask(scene: Scene) -> None:
+    for _ in range(2):
+        scene.worker.tell(scene.ask(), 0.0)
+    scene.note.write(Note(stage=Stage.SUBMITTING, number=scene.ask(), trial=2, submitted=3))
+    assert scene.mender.mend(KILLED) == 0
+    assert scene.deaths() == [(None, 1)]
+    assert scene.note.read().submitted == 2
+    assert scene.mender.settle() == 1
+
+
+def test_a_retry_that_was_never_submitted_is_made_again_and_not_counted(scene: Scene) -> None:
+    scene.note.write(Note(stage=Stage.RUNNING, number=scene.ask(), submitted=3))
+    assert scene.mender.mend(KILLED) == 1
+    scene.note.write(Note(stage=Stage.SUBMITTING, number=scene.ask(), trial=0, attempt=2, submitted=3))
+    assert scene.mender.mend(KILLED) == 0
+    assert scene.note.read().submitted == 3
+    assert scene.mender.settle() == 1
+
+
+def test_a_trial_whose_submission_was_written_just_before_the_death_is_running(scene: Scene) -> None:
+    events = EventWriter(scene.context.run_dir, scene.context.execution_id, "worker")
+    events.submitted("t00000", {}, "0", 1)
+    scene.note.write(Note(stage=Stage.SUBMITTING, number=scene.ask(), trial=0, submitted=1))
+    assert scene.mender.mend(Death(worker=0, pid=events.pid, exit_code=-9)) == 1
+    assert scene.deaths() == [("t00000", 1)]
+    assert scene.note.read().submitted == 1
+
+
 def test_a_listed_configuration_that_was_lost_in_an_ask_is_enqueued_again(listed: Scene) -> None:
     listed.ask()
     listed.note.write(Note(stage=Stage.ASKING, submitted=0))

@@ -5,6 +5,9 @@ from __future__ import annotations
 from optuna.study import Study
 from optuna.trial import FrozenTrial, TrialState
 
+from tuneoff.events.reader import SUFFIX, Statistics, read_file
+from tuneoff.events.schema import TrialSubmitted
+from tuneoff.events.writer import FOLDER
 from tuneoff.lifecycle.context import RunContext
 from tuneoff.trial.faults import Retries
 from tuneoff.trial.pool import Death
@@ -30,7 +33,7 @@ class Mender:
 
         An ask is repeated for a retry: the configuration is enqueued, and whoever asks next gets it.
         """
-        note = self._notes[death.worker].read()
+        note = self._read(death)
         running = note.stage is Stage.RUNNING
         may_retry = self._retries.may_retry(trial_name(note.trial), note.attempt, death.exit_code, death.worker) and running
         self._count(note)
@@ -49,6 +52,28 @@ class Mender:
         trial = self._study.get_trials(deepcopy=False)[note.number]
         self._study.enqueue_trial(trial.params, user_attrs={RETRY_OF: note.trial, RETRY_ATTEMPT: note.attempt + 1})
         return 1
+
+    def _read(self, death: Death) -> Note:
+        """Return the dead worker's note; a trial that was counted but never submitted becomes a lost ask again."""
+        note = self._notes[death.worker].read()
+        if note.stage is Stage.SUBMITTING:
+            if self._has_event(death.pid, note):
+                note.stage = Stage.RUNNING
+            else:
+                note.stage = Stage.ASKING
+                note.submitted -= note.attempt == 1
+            self._notes[death.worker].write(note)  # a worker that takes this place goes on from it
+        return note
+
+    def _has_event(self, pid: int, note: Note) -> bool:
+        """Tell whether the process wrote that it submits the note's trial (a torn last line does not count)."""
+        files = (self._context.run_dir / FOLDER).glob(f"worker-{pid}-*{SUFFIX}")
+        wanted = trial_name(note.trial), note.attempt
+        return any(
+            isinstance(event, TrialSubmitted) and (event.trial, event.attempt) == wanted
+            for path in files
+            for _, event in read_file(path, Statistics())
+        )
 
     def settle(self) -> int:
         """Fail the trials that died with a worker inside its ask, and return how many asks must be repeated for them.

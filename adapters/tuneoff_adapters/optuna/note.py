@@ -14,10 +14,11 @@ class Stage(enum.IntEnum):
 
     IDLE = 0
     ASKING = 1
-    RUNNING = 2
-    COMPLETED = 3  # the trial ended so, and Optuna is being told
-    PRUNED = 4
-    FAILED = 5
+    SUBMITTING = 2  # the trial is counted; its event may be written or not
+    RUNNING = 3
+    COMPLETED = 4  # the trial ended so, and Optuna is being told
+    PRUNED = 5
+    FAILED = 6
 
 
 @dataclass(slots=True, kw_only=True)

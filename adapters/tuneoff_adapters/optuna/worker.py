@@ -87,13 +87,14 @@ class _Asker:
         asked = clock.monotonic_ns()
         configuration = self._plan.translation.decode(native)
         number, attributes, note = trial.number, trial.user_attrs, self._note
-        # The note comes before the event: a trial that nobody knows of would make the budget overrun.
+        # The note comes before the event: a trial that nobody counted would make the budget overrun. (Mender: the reverse.)
         note.number, note.trial = number, attributes.get(RETRY_OF, number)
         note.attempt = attributes.get(RETRY_ATTEMPT, 1)
         note.submitted += note.attempt == 1
-        self._write_note(Stage.RUNNING)
+        self._write_note(Stage.SUBMITTING)
         trial_id = trial_name(note.trial)
         self._events.submitted(trial_id, configuration, str(number), note.attempt)
+        self._write_note(Stage.RUNNING)
         self._events.write("stage", t=asked, name="ask", duration_ns=asked - self._asking_ns, trial=trial_id)
         report = functools.partial(self._report, trial, trial_id)
         outcome = run_trial(self._context, trial_id, configuration, report, attempt=note.attempt, framework_id=str(number))
