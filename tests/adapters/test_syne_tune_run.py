@@ -28,7 +28,7 @@ pytestmark = pytest.mark.slow
 ADAPTER = "tuneoff_adapters.syne_tune:SyneTuneAdapter"
 X_SPACE = SearchSpace({"x": Float(low=0.0, high=1.0)})
 SLOW = {"epoch_seconds": 0.2}
-LATE_EPOCHS = 2  # a poll of 0.05 s, and a machine that is busy
+LATE_EPOCHS = 1  # between the decision and the SIGKILL; how long the poll before it took is the machine's matter
 
 
 @pytest.fixture(scope="module")
@@ -88,6 +88,7 @@ def halving(folder: Path) -> LifecycleRun:
         sampler="fixed",
         configurations=configurations,
         trials=6,
+        workers=1,  # what a rung compares depends on the order of the reports
         pruner="asha",
         pruner_options={"first_rung_epochs": 1, "reduction_factor": 3},
         epochs=6,
@@ -98,12 +99,16 @@ def epochs_of(run: LifecycleRun, trial: str) -> list[int]:
     return [event.epoch for event in run.of(schema.Epoch) if event.trial == trial]
 
 
+def epochs_after(run: LifecycleRun, decided: schema.StopDecided) -> int:
+    return sum(event.trial == decided.trial and event.t > decided.t for event in run.of(schema.Epoch))
+
+
 def test_two_and_four_workers_run_exactly_the_budget(plain: LifecycleRun, scripted: LifecycleRun) -> None:
     assert plain.exit_code == 0
     assert len(plain.configurations) == 6
     assert set(plain.ends.values()) == {"completed"}
     assert plain.of(schema.Refused) == []
-    assert 3 <= plain.most_at_once <= 4
+    assert 2 <= plain.most_at_once <= 4  # 4 where the machine starts them fast enough
     assert scripted.most_at_once == 2
 
 
@@ -190,7 +195,8 @@ def test_a_scripted_stop_is_decided_then_the_trial_is_killed_and_its_end_written
     (end,) = [event for event in scripted.of(schema.TrialEnded) if event.trial == trial]
     epochs = epochs_of(scripted, trial)
     assert decided.epoch == stop
-    assert stop <= epochs[-1] <= stop + LATE_EPOCHS
+    assert stop <= epochs[-1]
+    assert epochs_after(scripted, decided) <= LATE_EPOCHS
     assert (end.state, end.by, end.epochs) == ("pruned", "coordinator", epochs[-1])
     assert end.uncertainty_ns > 0
     last_sign = max(event.t for event in scripted.of(schema.Epoch) if event.trial == trial)
@@ -207,12 +213,12 @@ def test_trials_without_a_stop_end_by_themselves(scripted: LifecycleRun) -> None
 
 def test_asha_stops_the_worse_ones_at_its_rungs_and_lets_the_best_run_to_its_end(halving: LifecycleRun) -> None:
     assert halving.exit_code == 0
-    decisions = {event.trial: event.epoch for event in halving.of(schema.StopDecided)}
-    assert {"t00002", "t00004"} <= set(decisions)
-    assert set(decisions.values()) <= {1, 3}
+    decisions = {event.trial: event for event in halving.of(schema.StopDecided)}
+    assert {"t00001", "t00002", "t00004"} <= set(decisions)
+    assert {decided.epoch for decided in decisions.values()} <= {1, 3}
     assert "t00003" not in decisions
-    for trial, epoch in decisions.items():
-        assert epochs_of(halving, trial)[-1] <= epoch + LATE_EPOCHS
+    for trial, decided in decisions.items():
+        assert epochs_after(halving, decided) <= LATE_EPOCHS
         assert halving.ends[trial, 1] == "pruned"
     (end,) = [event for event in halving.of(schema.TrialEnded) if event.trial == "t00003"]
     assert (end.state, end.by) == ("completed", "trial")
