@@ -1,0 +1,78 @@
+"""The resources of the Kubernetes API that the adapter uses, by their place in it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import quote
+
+Object = dict[str, Any]  # an object of the API as plain JSON: the SDK's models break on labels (kubernetes >= 36), and are slow
+
+
+@dataclass(frozen=True, slots=True)
+class Resource:
+    """One resource: `/apis/GROUP/VERSION/[namespaces/NS/]PLURAL`, or `/api/v1/...` for the core group ("")."""
+
+    plural: str
+    group: str = ""
+    version: str = "v1"
+    namespaced: bool = True
+
+    def path(self, namespace: str | None = None, name: str = "", subresource: str = "") -> str:
+        """Return its path below the server's address; without a namespace: in all of them."""
+        root = f"/apis/{self.group}/{self.version}" if self.group else f"/api/{self.version}"
+        parts = [root]
+        if self.namespaced and namespace is not None:
+            parts += ["namespaces", quote(namespace, safe="")]
+        parts.append(self.plural)
+        parts += [quote(part, safe="") for part in (name, subresource) if part]
+        return "/".join(parts)
+
+    @property
+    def full_name(self) -> str:
+        """The name that kubectl takes, e.g. `experiments.kubeflow.org`."""
+        return f"{self.plural}.{self.group}" if self.group else self.plural
+
+
+KATIB_GROUP, KATIB_VERSION = "kubeflow.org", "v1beta1"
+EXPERIMENTS = Resource("experiments", KATIB_GROUP, KATIB_VERSION)
+TRIALS = Resource("trials", KATIB_GROUP, KATIB_VERSION)
+SUGGESTIONS = Resource("suggestions", KATIB_GROUP, KATIB_VERSION)
+JOBS = Resource("jobs", "batch")
+PODS = Resource("pods")
+EVENTS = Resource("events")
+CONFIG_MAPS = Resource("configmaps")
+CLAIMS = Resource("persistentvolumeclaims")
+SERVICES = Resource("services")
+SERVICE_ACCOUNTS = Resource("serviceaccounts")
+NAMESPACES = Resource("namespaces", namespaced=False)
+DEPLOYMENTS = Resource("deployments", "apps")
+ROLES = Resource("roles", "rbac.authorization.k8s.io")
+ROLE_BINDINGS = Resource("rolebindings", "rbac.authorization.k8s.io")
+CRDS = Resource("customresourcedefinitions", "apiextensions.k8s.io", namespaced=False)
+ACCESS_REVIEWS = Resource("selfsubjectaccessreviews", "authorization.k8s.io", namespaced=False)
+VALIDATING_WEBHOOKS = Resource("validatingwebhookconfigurations", "admissionregistration.k8s.io", namespaced=False)
+MUTATING_WEBHOOKS = Resource("mutatingwebhookconfigurations", "admissionregistration.k8s.io", namespaced=False)
+
+
+def name_of(obj: Object) -> str:
+    return str(obj.get("metadata", {}).get("name", ""))
+
+
+def labels_of(obj: Object) -> Mapping[str, str]:
+    return obj.get("metadata", {}).get("labels") or {}
+
+
+def conditions_of(obj: Object) -> list[Object]:
+    return obj.get("status", {}).get("conditions") or []
+
+
+def condition(obj: Object, kind: str) -> Object | None:
+    """Return an object's condition of that type, whatever its status, or None."""
+    return next((entry for entry in conditions_of(obj) if entry.get("type") == kind), None)
+
+
+def selector(labels: Mapping[str, str]) -> str:
+    """Return a label (or field) selector that asks for all of these."""
+    return ",".join(f"{key}={value}" for key, value in sorted(labels.items()))
