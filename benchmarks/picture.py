@@ -1,5 +1,7 @@
 """Draw where a matrix's time went: one bar per adapter and sampler, the parts of the job completion time, medians over seeds.
 
+The shortest bar comes first; hatched bars of emulated platforms stand below them, in no order of speed.
+
 python benchmarks/picture.py results/<folder> docs/time.svg
 """
 
@@ -7,12 +9,14 @@ from __future__ import annotations
 
 import sys
 from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from html import escape
 from pathlib import Path
 from statistics import median
 
 from tuneoff.errors import ResultsError, TuneoffError
-from tuneoff.experiment.names import cell_name, short_label
+from tuneoff.experiment.names import cell_name, platform_text, short_label
 from tuneoff.matrix.folder import read_plan
 from tuneoff.records.model import RunRecord
 from tuneoff.records.store import read_runs, selected
@@ -28,6 +32,24 @@ PARTS = {
 }
 LEFT, WIDTH, BAR, GAP, TOP, FONT = 150, 640, 26, 14, 64, 13  # pixels; LEFT grows with the longest label
 LETTER = 7.0  # pixels of a letter, about
+EMULATED = "emulated (hatched): local stand-ins for a platform, not the framework's performance, in no order of speed"
+HATCH = (
+    '<defs><pattern id="hatch" width="6" height="6" patternUnits="userSpaceOnUse" patternTransform="rotate(45)">'
+    '<rect width="2" height="6" fill="white" fill-opacity="0.75"/></pattern></defs>'
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bar:
+    """The median seconds of each part of an adapter's runs with one sampler and variant."""
+
+    label: str
+    parts: Mapping[str, float]
+    emulated: bool = False
+
+    @property
+    def seconds(self) -> float:
+        return sum(self.parts.values())
 
 
 def seconds_by_part(run: RunRecord) -> dict[str, float]:
@@ -38,33 +60,46 @@ def seconds_by_part(run: RunRecord) -> dict[str, float]:
     return {**parts, "busy": values["time.trial"] * share, "other": values["time.trial"] * (1 - share)}
 
 
-def bars(results: Path) -> dict[str, dict[str, float]]:
-    """Return the median seconds of each part by adapter, sampler and variant, done runs only.
+def bars(results: Path) -> list[Bar]:
+    """Return a bar per adapter, platform, sampler and variant, of done runs only.
 
     Raises:
         ResultsError: the folder or a record cannot be read, or no run is done.
     """
-    groups: dict[str, list[dict[str, float]]] = defaultdict(list)
+    groups: dict[tuple[str, bool], list[dict[str, float]]] = defaultdict(list)
     for run in selected(list(read_runs(results))):
         spec = run.run_spec()
         if run.status == "done" and not spec.warm_up:
             replicate = f"#{spec.replicate + 1}" if spec.replicate else ""
-            label = cell_name(short_label(spec.adapter, spec.adapter) + replicate, spec.experiment)
-            groups[label].append(seconds_by_part(run))
+            platform = f"@{platform_text(spec.platform, run.emulated)}" if spec.platform != "local" else ""
+            label = cell_name(short_label(spec.adapter, spec.adapter) + platform + replicate, spec.experiment)
+            groups[label, run.emulated].append(seconds_by_part(run))
     if not groups:
         raise ResultsError(f"{results} must hold a run that is done, but holds none; give a results folder of tuneoff compare")
-    return {label: {part: median(run[part] for run in runs) for part in PARTS} for label, runs in groups.items()}
+    return [
+        Bar(label=label, parts={part: median(run[part] for run in runs) for part in PARTS}, emulated=emulated)
+        for (label, emulated), runs in groups.items()
+    ]
 
 
-def svg(data: dict[str, dict[str, float]], title: str) -> str:
+def in_order(data: Sequence[Bar]) -> list[Bar]:
+    """Return the bars from the shortest to the longest, and below these the emulated ones by name."""
+    ranked = sorted((bar for bar in data if not bar.emulated), key=lambda bar: bar.seconds)
+    return [*ranked, *sorted((bar for bar in data if bar.emulated), key=lambda bar: bar.label)]
+
+
+def svg(data: Sequence[Bar], title: str) -> str:
     """Return the picture as SVG text."""
-    longest = max(sum(parts.values()) for parts in data.values())
-    scale = WIDTH / longest
-    left = max(LEFT, round(LETTER * max(map(len, data))) + 16)
-    height = TOP + len(data) * (BAR + GAP) + 46
+    ordered = in_order(data)
+    ranked = sum(not bar.emulated for bar in ordered)
+    apart = (BAR + GAP) // 2 if ranked < len(ordered) else 0  # room for the line above the emulated bars
+    scale = WIDTH / max(bar.seconds for bar in ordered)
+    left = max(LEFT, round(LETTER * max(len(bar.label) for bar in ordered)) + 16)
+    height = TOP + len(ordered) * (BAR + GAP) + apart + 46
     lines = [
         f'<svg xmlns="http://www.w3.org/2000/svg" width="{left + WIDTH + 80}" height="{height}" '
         f'font-family="sans-serif" font-size="{FONT}">',
+        HATCH,
         '<rect width="100%" height="100%" fill="white"/>',
         f'<text x="12" y="22" font-size="15" font-weight="bold">{escape(title)}</text>',
     ]
@@ -72,14 +107,21 @@ def svg(data: dict[str, dict[str, float]], title: str) -> str:
     for name, colour in PARTS.values():
         lines.append(f'<rect x="{x}" y="34" width="12" height="12" fill="{colour}"/><text x="{x + 16}" y="45">{name}</text>')
         x += 30 + 7 * len(name)
-    for row, (label, parts) in enumerate(sorted(data.items(), key=lambda item: sum(item[1].values()))):
-        y, x_bar = TOP + row * (BAR + GAP), float(left)
-        lines.append(f'<text x="{left - 8}" y="{y + 18}" text-anchor="end">{escape(label)}</text>')
+    if apart:
+        y = TOP + ranked * (BAR + GAP)
+        lines.append(f'<line x1="12" x2="{left + WIDTH}" y1="{y - GAP / 2:g}" y2="{y - GAP / 2:g}" stroke="#999"/>')
+        lines.append(f'<text x="{left}" y="{y + 10}" font-size="11" fill="#555">{escape(EMULATED)}</text>')
+    for row, bar in enumerate(ordered):
+        y, x_bar = TOP + row * (BAR + GAP) + (apart if bar.emulated else 0), float(left)
+        lines.append(f'<text x="{left - 8}" y="{y + 18}" text-anchor="end">{escape(bar.label)}</text>')
         for part, (_, colour) in PARTS.items():
-            width = parts[part] * scale
+            width = bar.parts[part] * scale
             lines.append(f'<rect x="{x_bar:.1f}" y="{y}" width="{width:.1f}" height="{BAR}" fill="{colour}"/>')
             x_bar += width
-        lines.append(f'<text x="{x_bar + 6:.1f}" y="{y + 18}">{sum(parts.values()):.1f} s</text>')
+        if bar.emulated:
+            width = bar.seconds * scale
+            lines.append(f'<rect x="{left}" y="{y}" width="{width:.1f}" height="{BAR}" fill="url(#hatch)"/>')
+        lines.append(f'<text x="{x_bar + 6:.1f}" y="{y + 18}">{bar.seconds:.1f} s</text>')
     lines.append(
         f'<text x="{left}" y="{height - 14}" fill="#555">job completion time, seconds; median of each part over seeds</text>'
     )

@@ -96,6 +96,20 @@ class Old(_Idle):
     capabilities = Capabilities(framework="PyYAML", package="PyYAML", module="yaml", minimum_version="99.1", install="PyYAML")
 
 
+class Twofold(_Idle):
+    """Has a platform, and a stand-in for it that its name does not tell."""
+
+    capabilities = Capabilities(
+        framework="none",
+        platforms=("cluster", "pretended", "emulated"),
+        emulated_platforms=("pretended", "emulated"),
+        samplers=Plain.capabilities.samplers,
+        pruners=Plain.capabilities.pruners,
+        retry=Support.NOT_BY_FRAMEWORK,
+        notes=("a note on the whole",),
+    )
+
+
 class Failing(_Idle):
     """Its own check of a run fails."""
 

@@ -66,6 +66,8 @@ class Capabilities:
     """The adapter's declaration: names that the plan checks, and features that the conformance kit checks.
 
     `package` and `module` name the framework's distribution and import ("" for none); `minimum_version` is refused below.
+    On `emulated_platforms` something local stands in for what the framework needs: what is measured there is labelled
+    everywhere, and in no ranking.
     """
 
     framework: str
@@ -75,9 +77,15 @@ class Capabilities:
     below_version: str = ""
     install: str = ""
     platforms: tuple[str, ...] = ("local",)
+    emulated_platforms: tuple[str, ...] = ()
     samplers: Mapping[str, Offer] = field(default_factory=dict)
     pruners: Mapping[str, Offer] = field(default_factory=dict)
     resume: Support = Support.NOT_BY_TUNEOFF
     retry: Support = Support.NOT_BY_TUNEOFF
     long_lived_workers: bool = True  # False: one process per trial
     notes: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        unknown = [name for name in self.emulated_platforms if name not in self.platforms]
+        if unknown:
+            raise ValueError(f"`emulated_platforms` must be among {self.platforms}, but got {unknown}")

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+import fake_plugins
 from command_line import Call, File
 from tuneoff.cli.run import first_run
 from tuneoff.cli.selection import overridden_plan
@@ -90,3 +91,33 @@ def test_an_adapter_beside_the_file_needs_no_installation(
     (run,) = json.loads(answer.out)["runs"]
     assert run["spec"]["adapter_target"] == "beside_the_file:Mine"
     assert str(tmp_path) in os.environ["PYTHONPATH"].split(os.pathsep)  # the run's processes import it too
+
+
+def test_an_emulated_platform_is_marked_and_said(call: Call, file: File, monkeypatch: pytest.MonkeyPatch) -> None:
+    fake_plugins.register(monkeypatch, fake_plugins.plugin("twofold", "fake_plugins:Twofold"))
+    path = file(adapters=["plain", {"name": "twofold", "platform": "pretended"}])
+    lines = call("plan", path).out.splitlines()
+    line = next(line for line in lines if "twofold" in line)
+    assert "twofold@pretended (emulated)  pretended (emulated)  " in line
+    assert "emulated, so shown but in no ranking or comparison: twofold@pretended (emulated)" in lines
+    runs = json.loads(call("plan", path, "--json").out)["runs"]
+    assert [(run["label"], run["emulated"]) for run in runs] == [("plain", False), ("twofold@pretended (emulated)", True)]
+    assert "emulated" not in call("plan", file(adapters=["plain", {"name": "twofold", "platform": "cluster"}])).out
+
+
+def test_an_adapter_is_chosen_on_a_platform_as_tables_write_it(call: Call, file: File, monkeypatch: pytest.MonkeyPatch) -> None:
+    fake_plugins.register(monkeypatch, fake_plugins.plugin("twofold", "fake_plugins:Twofold"))
+    path = file(adapters=["plain", {"name": "twofold", "platform": "cluster"}, {"name": "twofold", "platform": "emulated"}])
+
+    def chosen(*adapters: str) -> list[str]:
+        return [run["label"] for run in json.loads(call("plan", path, "--json", "--adapter", *adapters).out)["runs"]]
+
+    assert chosen("twofold") == ["twofold@cluster", "twofold@emulated"]
+    assert chosen("twofold@emulated") == ["twofold@emulated"]
+    assert chosen("twofold@pretended", "plain") == ["twofold@pretended (emulated)", "plain"]
+    for name in ("twofold@", "@emulated"):
+        answer = call("plan", path, "--adapter", name)
+        assert (answer.code, answer.line) == (
+            2,
+            f"tuneoff: --adapter: NAME@PLATFORM needs both, but got {name!r}; drop the @, or complete it",
+        )

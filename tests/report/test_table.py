@@ -27,6 +27,7 @@ class Plan:
     label: str
     skip_reason: str | None = None
     same_as: str | None = None
+    emulated: bool = False
 
 
 @pytest.fixture(scope="module")

@@ -74,12 +74,15 @@ def resume_command(argv: Sequence[str], results: Path) -> str:
 def to_json(plan: Plan, results: Path, ends: Sequence[RunEnd]) -> dict[str, Any]:
     """Return what each planned run came to, with what tells it from the others, as JSON values."""
     specs, named = {run.run_id: run.spec for run in plan.counted}, names(plan)
+    emulated = {run.run_id for run in plan.counted if run.emulated}
     runs = [
         {
             "run_id": end.run_id,
             "name": named[end.run_id],
             "label": end.label,
             "adapter": specs[end.run_id].adapter,
+            "platform": specs[end.run_id].platform,
+            "emulated": end.run_id in emulated,
             "sampler": specs[end.run_id].experiment.sampler.name,
             "pruner": specs[end.run_id].experiment.pruner.name,
             "variant": dict(specs[end.run_id].experiment.variant),

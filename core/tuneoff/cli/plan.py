@@ -27,12 +27,12 @@ def execute(arguments: argparse.Namespace) -> int:
     if arguments.json:
         write_json(plan.to_json())
     else:
-        write(f"{_table(plan)}\n\n{_summary(plan)}")
+        write("\n".join([_table(plan), "", *_emulated(plan), _summary(plan)]))
     return 0
 
 
 def _table(plan: Plan) -> str:
-    from tuneoff.experiment.names import label_texts, variant_text
+    from tuneoff.experiment.names import label_texts, platform_text, variant_text
 
     labels = label_texts((run.label, run.spec.adapter) for run in plan.runs)
     rows = []
@@ -42,7 +42,7 @@ def _table(plan: Plan) -> str:
             (
                 run.run_id,
                 labels[run.label],
-                run.spec.platform,
+                platform_text(run.spec.platform, run.emulated),
                 experiment.sampler.name,
                 experiment.pruner.name,
                 variant_text(experiment.variant),
@@ -60,6 +60,15 @@ def _remark(run: PlannedRun) -> str:
     if run.skip_reason is not None:
         return f"skipped: {run.skip_reason}"
     return "warm-up" if run.spec.warm_up else ""
+
+
+def _emulated(plan: Plan) -> list[str]:
+    """Return one line on the runs whose platform is emulated, if there are any."""
+    from tuneoff.experiment.names import label_texts
+
+    labels = label_texts((run.label, run.spec.adapter) for run in plan.runs)
+    found = dict.fromkeys(labels[run.label] for run in plan.counted if run.emulated)
+    return [f"emulated, so shown but in no ranking or comparison: {', '.join(found)}"] if found else []
 
 
 def _summary(plan: Plan) -> str:

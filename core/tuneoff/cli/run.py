@@ -20,7 +20,9 @@ EXAMPLE = "tuneoff run benchmarks/digits.yaml --adapter serial --trials 4"
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_file(parser)
-    parser.add_argument("--adapter", metavar="NAME", required=True, help="the adapter: an installed one's name, or module:Class")
+    parser.add_argument(
+        "--adapter", metavar="NAME", required=True, help="an installed adapter's name, NAME@PLATFORM, or module:Class"
+    )
     parser.add_argument("--seed", metavar="N", type=int, help="seed of the run; default: the file's first")
     parser.add_argument("--sampler", metavar="S", help="sampler of the run; default: the file's first")
     parser.add_argument("--trials", metavar="N", type=int, help="trials of the run; default: the file's budget.trials")

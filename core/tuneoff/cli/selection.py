@@ -27,7 +27,8 @@ def add_overrides(parser: argparse.ArgumentParser) -> None:
         metavar="NAME",
         nargs="+",
         action="extend",
-        help="only these adapters of the file, or others (module:Class for one that is not installed)",
+        help="only these adapters of the file, or others (module:Class for one that is not installed; NAME@PLATFORM for another "
+        "platform than the file's)",
     )
     parser.add_argument("--trials", metavar="N", type=int, help="trials of each run; default: the file's budget.trials")
     parser.add_argument("--seeds", metavar="SEED", type=int, nargs="+", action="extend", help="seeds; default: the file's")
@@ -91,7 +92,10 @@ def _is_missing(adapter: str, reason: str) -> bool:
 
 
 def _entries(path: Path, names: Sequence[str]) -> list[Any]:
-    """Return the file's own entries of these adapters, with their options; a name that it lacks stands for itself."""
+    """Return the file's own entries of these adapters, with their options; a name that it lacks stands for itself.
+
+    `name@platform`, as tables write it, is the entry on that platform, or else that adapter there.
+    """
     from tuneoff.experiment.include import named, read_merged
 
     written = read_merged(path).get("adapters")
@@ -100,8 +104,13 @@ def _entries(path: Path, names: Sequence[str]) -> list[Any]:
     for name in dict.fromkeys(name for text in names for name in text.split(",")):
         if not name:
             raise ExperimentError(f"--adapter: names must not be empty, but got {' '.join(names)!r}; remove the empty one")
-        own = [entry for entry in entries if isinstance(entry, dict) and entry.get("name") == name]
-        chosen.extend(own or [{"name": name}])
+        adapter, at, platform = name.partition("@")
+        if at and not (adapter and platform):
+            raise ExperimentError(f"--adapter: NAME@PLATFORM needs both, but got {name!r}; drop the @, or complete it")
+        own = [entry for entry in entries if isinstance(entry, dict) and entry.get("name") == adapter]
+        if at:
+            own = [entry for entry in own if entry.get("platform") == platform] or [{"name": adapter, "platform": platform}]
+        chosen.extend(own or [{"name": adapter}])
     return chosen
 
 

@@ -47,6 +47,11 @@ def label_texts(labels: Iterable[tuple[str, str]]) -> dict[str, str]:
     return {label: text if times[text] == 1 else label for label, text in short.items()}
 
 
+def platform_text(platform: str, emulated: bool) -> str:
+    """Return a platform's name, with a mark where it is emulated and its name does not say so."""
+    return f"{platform} (emulated)" if emulated and "emulated" not in platform else platform
+
+
 def short_label(label: str, adapter: str) -> str:
     """Return an adapter entry's label with the class alone for `module:Class`."""
     return adapter.rpartition(":")[2] + label.removeprefix(adapter) if label.startswith(adapter) else label

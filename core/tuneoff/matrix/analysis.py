@@ -12,6 +12,7 @@ from tuneoff.matrix.expand import Cell, Entry
 FORMAT = 1
 TIE_RULE = "best trial: validation value, then validation loss, then canonical configuration hash"
 RETRY_RULE = "a repeat for reasons of the machine repeats the whole block of a seed, decided blind to results; all are kept"
+EMULATED_RULE = "a run on an emulated platform is shown and labelled; it is in no ranking and no comparison"
 MISSING_RULE = "a run without the metric is counted in the denominator and named; it is never replaced or imputed"
 
 
@@ -19,9 +20,12 @@ def freeze(file: MatrixFile, entries: Sequence[Entry], cells: Sequence[Cell]) ->
     """Return the analysis plan as JSON values; `cells` are those that will have a result.
 
     The family is every pair of different adapters in every variant where both will have a result. A pair of equal entries
-    (A/A) is no comparison: its difference is the noise floor.
+    (A/A) is no comparison: its difference is the noise floor. What runs on an emulated platform is in neither.
     """
-    present = {(cell.variant, cell.entry.label) for cell in cells}
+    present = {(cell.variant, cell.entry.label) for cell in cells if not cell.emulated}
+    emulated = {cell.entry.label: cell.label for cell in cells if cell.emulated}
+    stated = {"emulated": list(emulated.values()), "emulated_rule": EMULATED_RULE} if emulated else {}  # digests of others stay
+    only_emulated = set(emulated) - {label for _, label in present}
     firsts = [entry.label for entry in entries if entry.replicate == 0]
     comparisons = [
         {"variant": dict(variant.values), "adapters": [one, other]}
@@ -39,10 +43,11 @@ def freeze(file: MatrixFile, entries: Sequence[Entry], cells: Sequence[Cell]) ->
         "seeds": list(file.seeds),
         "family_size": len(comparisons),
         "comparisons": comparisons,
-        "noise_floor": [entry.label for entry in entries if entry.replicate > 0],
+        "noise_floor": [entry.label for entry in entries if entry.replicate > 0 and entry.label not in only_emulated],
         "excluded": "warm-up runs",
         "trial_retries": sorted({cell.spec.experiment.failures.retries for cell in cells}),
         "retry_rule": RETRY_RULE,
         "tie_rule": TIE_RULE,
         "missing_rule": MISSING_RULE,
+        **stated,
     }

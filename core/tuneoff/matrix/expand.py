@@ -12,6 +12,7 @@ from tuneoff.errors import ExperimentError
 from tuneoff.experiment.build import build_experiments
 from tuneoff.experiment.identity import canonical_json
 from tuneoff.experiment.load import MatrixFile
+from tuneoff.experiment.names import platform_text
 from tuneoff.experiment.spec import ExperimentSpec, RunSpec
 from tuneoff.matrix.order import rotated, williams_rows
 
@@ -30,11 +31,19 @@ class Entry:
     @property
     def label(self) -> str:
         """A short text that tells the entries of one file apart."""
-        parts = [self.name]
-        parts += [f"@{self.platform}"] if self.platform else []
-        parts += [canonical_json(dict(self.options))] if self.options else []
-        parts += [f"#{self.replicate + 1}"] if self.replicate else []
-        return "".join(parts)
+        return self._label(f"@{self.platform}" if self.platform else "")
+
+    def label_on(self, platform: str) -> str:
+        """Return the label of a run on `platform`: an emulated one is named and marked, whoever chose it."""
+        return self._label(f"@{platform_text(platform, True)}") if self.is_emulated(platform) else self.label
+
+    def is_emulated(self, platform: str) -> bool:
+        return platform in self.adapter.capabilities.emulated_platforms
+
+    def _label(self, platform: str) -> str:
+        options = canonical_json(dict(self.options)) if self.options else ""
+        replicate = f"#{self.replicate + 1}" if self.replicate else ""
+        return f"{self.name}{platform}{options}{replicate}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,6 +54,14 @@ class Cell:
     entry: Entry
     variant: int
     block: int
+
+    @property
+    def label(self) -> str:
+        return self.entry.label_on(self.spec.platform)
+
+    @property
+    def emulated(self) -> bool:
+        return self.entry.is_emulated(self.spec.platform)
 
 
 def entries(file: MatrixFile) -> list[Entry]:

@@ -34,6 +34,7 @@ def finish(
     record = derive_folder(
         folder,
         spec,
+        emulated=spec.platform in capabilities.emulated_platforms,
         verdict=verdict,
         versions={
             "framework": capabilities.framework,

@@ -23,7 +23,11 @@ WARM_UP_BLOCK = -1
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlannedRun:
-    """One run of the plan. `block`: index of its seed, -1 for warm-ups. `same_as`: the run whose result stands for this one."""
+    """One run of the plan.
+
+    `block`: index of its seed, -1 for warm-ups. `same_as`: the run whose result stands for this one. `emulated`: something
+    local stands in for its platform; shown and labelled, but in no ranking.
+    """
 
     run_id: str
     spec: RunSpec
@@ -31,6 +35,7 @@ class PlannedRun:
     block: int
     skip_reason: str | None = None
     same_as: str | None = None
+    emulated: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -106,6 +111,7 @@ class Plan:
                     "block": run.block,
                     "skip_reason": run.skip_reason,
                     "same_as": run.same_as,
+                    "emulated": run.emulated,
                     "spec": run_spec_to_json(run.spec),
                 }
                 for run in self.runs
@@ -158,7 +164,13 @@ def make_plan(file: MatrixFile) -> Plan:
     warm = []
     if file.warm_up:
         warm = [
-            PlannedRun(run_id=spec.run_id, spec=spec, label=entry.label, block=WARM_UP_BLOCK)
+            PlannedRun(
+                run_id=spec.run_id,
+                spec=spec,
+                label=entry.label_on(spec.platform),
+                block=WARM_UP_BLOCK,
+                emulated=entry.is_emulated(spec.platform),
+            )
             for spec, entry in warm_ups(adapters, running, check)
         ]
     return Plan(
@@ -193,9 +205,10 @@ def _planned(cell: Cell, check: SkipCheck) -> PlannedRun:
     return PlannedRun(
         run_id=cell.spec.run_id,
         spec=cell.spec,
-        label=cell.entry.label,
+        label=cell.label,
         block=cell.block,
         skip_reason=check.reason(cell.spec, cell.entry.adapter),
+        emulated=cell.emulated,
     )
 
 

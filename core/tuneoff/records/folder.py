@@ -22,17 +22,18 @@ def derive_folder(
     run_dir: Path,
     spec: RunSpec,
     *,
+    emulated: bool = False,
     verdict: Verdict | None = None,
     versions: Mapping[str, Any] | None = None,
     environment: Mapping[str, Any] | None = None,
 ) -> RunRecord:
-    """Derive the record of an execution's folder, with metrics and seals; writes nothing.
+    """Derive the record of an execution's folder, with metrics and seals; writes nothing. `emulated`: its platform is.
 
     Raises:
         ResultsError: the events cannot be read.
     """
     with _paused_garbage_collector():
-        return _derive_folder(run_dir, spec, verdict, versions, environment)
+        return replace(_derive_folder(run_dir, spec, verdict, versions, environment), emulated=emulated)
 
 
 def _derive_folder(

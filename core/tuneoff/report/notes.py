@@ -10,7 +10,7 @@ from tuneoff.report.summary import SummaryRow
 
 def notes(rows: Sequence[SummaryRow]) -> list[str]:
     """Return what the table cannot hold."""
-    lines = []
+    lines = _emulated(rows)
     if any(row.runs_done > 1 for row in rows):
         lines.append("Medians over seeds, least–greatest below; only runs that are done count.")
     if any(row.runs_done for row in rows):
@@ -26,6 +26,14 @@ def notes(rows: Sequence[SummaryRow]) -> list[str]:
         if row.trials_cancelled:
             lines.append(f"{_name(row)}: {_counted(row.trials_cancelled, 'trial')} cancelled")
     return lines + _flags(rows)
+
+
+def _emulated(rows: Sequence[SummaryRow]) -> list[str]:
+    found = [row.label for row in rows if row.emulated]
+    if not found:
+        return []
+    means = "a local stand-in for the platform; its figures are not the framework's, and are in no ranking or comparison"
+    return [f"{_listed(found)} {'is' if len(set(found)) == 1 else 'are'} emulated: {means}."]
 
 
 def _same(rows: Sequence[SummaryRow]) -> list[str]:

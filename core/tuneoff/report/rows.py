@@ -20,6 +20,7 @@ RUN_KEYS = {  # in every table, for most readers group by them
     "pruner": TEXT,
     "seed": INTEGER,
     "warm_up": TRUTH,
+    "emulated": TRUTH,
 }
 RUN_COLUMNS = {
     **RUN_KEYS,
@@ -185,6 +186,7 @@ def _keys(run: RunRecord) -> Row:
         "pruner": spec.experiment.pruner.name,
         "seed": spec.seed,
         "warm_up": spec.warm_up,
+        "emulated": run.emulated,
     }
 
 

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from tuneoff.experiment.names import label_texts, variant_text
+from tuneoff.experiment.names import label_texts, platform_text, variant_text
 from tuneoff.experiment.spec import RunSpec
 from tuneoff.metrics.spans import PARTS
 from tuneoff.records.model import RunRecord, RunStatus
@@ -33,6 +33,8 @@ class Planned(Protocol):
     def skip_reason(self) -> str | None: ...
     @property
     def same_as(self) -> str | None: ...
+    @property
+    def emulated(self) -> bool: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,6 +79,7 @@ class SummaryRow:
     statuses: Mapping[RunStatus, int] = field(default_factory=dict)  # of the executed runs
     flags: Mapping[str, int] = field(default_factory=dict)  # executed runs by the name of a flag that they have
     same_as: str | None = None  # the sampler whose runs stand for all runs of this row
+    emulated: bool = False  # something local stood in for the platform: the row is in no ranking
     skips: tuple[Incident, ...] = ()
     not_done: tuple[Incident, ...] = ()  # "failed: why"
 
@@ -98,6 +101,7 @@ class _RecordedRun:
     label: str
     skip_reason: str | None = None
     same_as: str | None = None
+    emulated: bool = False
 
 
 def summary_rows(records: Iterable[RunRecord], planned: Sequence[Planned] = ()) -> list[SummaryRow]:
@@ -109,7 +113,7 @@ def summary_rows(records: Iterable[RunRecord], planned: Sequence[Planned] = ()) 
     standing = {record.run_id: record for record in selected(sorted(records, key=lambda record: record.execution_id))}
     specs = {run_id: record.run_spec() for run_id, record in standing.items()}
     plan: Sequence[Planned] = planned or sorted(
-        (_RecordedRun(run_id, spec, spec.adapter) for run_id, spec in specs.items()),
+        (_recorded(standing[run_id], spec) for run_id, spec in specs.items()),
         key=lambda run: (run.label, run.spec.experiment.sampler.name, run.spec.seed, run.run_id),
     )
     labels = label_texts((run.label, run.spec.adapter) for run in plan)
@@ -125,6 +129,11 @@ def spread(values: Iterable[float | None]) -> Spread | None:
     """Return the spread of the values that are there, or None."""
     known = [value for value in values if value is not None]
     return Spread(statistics.median(known), min(known), max(known), len(known)) if known else None
+
+
+def _recorded(record: RunRecord, spec: RunSpec) -> _RecordedRun:
+    platform = f"@{platform_text(spec.platform, True)}" if record.emulated else ""
+    return _RecordedRun(record.run_id, spec, f"{spec.adapter}{platform}", emulated=record.emulated)
 
 
 def _group(run: Planned) -> str:
@@ -168,6 +177,7 @@ def _row(runs: Sequence[Planned], standing: Mapping[str, RunRecord], label: str,
         statuses=statuses,
         flags=Counter(name for record in executed for name in {flag.name for flag in record.flags}),
         same_as=twins.pop() if len(twins) == 1 else None,
+        emulated=any(run.emulated for run in runs) or any(record.emulated for record in executed),
         skips=_incidents(runs, lambda run: run.skip_reason),
         not_done=_incidents(runs, lambda run: _why(standing.get(run.run_id)) if run.skip_reason is None else None),
     )

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from tuneoff.experiment.names import platform_text
 from tuneoff.report.figures import MISSING, cell, folded, number, score, seconds
 from tuneoff.report.notes import notes
 from tuneoff.report.summary import SummaryRow
@@ -98,7 +99,7 @@ def summary_table(rows: Sequence[SummaryRow], layout: Layout = LAYOUTS[0]) -> Ta
 
 def _adapter(row: SummaryRow) -> str:
     has_platform = row.platform == "local" or f"@{row.platform}" in row.label
-    return folded(row.label) + ("" if has_platform else f"\n{row.platform}")
+    return folded(row.label) + ("" if has_platform else f"\n{platform_text(row.platform, row.emulated)}")
 
 
 def _strategy(row: SummaryRow) -> str:

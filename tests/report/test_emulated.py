@@ -1,0 +1,122 @@
+"""An emulated platform is labelled in every table and in the picture, and never placed by its speed."""
+
+from __future__ import annotations
+
+import json
+import runpy
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree
+
+import pytest
+
+from event_logs import example_a
+from tuneoff.metrics.all import with_metrics
+from tuneoff.records.derive import derive
+from tuneoff.records.model import RunRecord
+from tuneoff.records.store import encode, read_run, write_run
+from tuneoff.report import rows
+from tuneoff.report.summary import summary_rows
+from tuneoff.report.table import render
+
+PICTURE = runpy.run_path(str(Path(__file__).parents[2] / "benchmarks" / "picture.py"))
+MEANING = "emulated: a local stand-in for the platform; its figures are not the framework's, and are in no ranking or comparison."
+Make = Callable[..., RunRecord]
+
+
+@pytest.fixture(scope="module")
+def make() -> Make:
+    log, base = example_a()
+
+    def make(adapter: str, share: float = 1.0, *, platform: str = "local", emulated: bool = False, **changes: Any) -> RunRecord:
+        """Return a run whose parts took `share` of the example's time."""
+        run = with_metrics(derive(log.pairs(), replace(base, adapter=adapter, platform=platform)))
+        metrics = {
+            name: replace(item, value=(item.value or 0.0) * share) if name.startswith("time.") else item
+            for name, item in run.metrics.items()
+        }
+        return replace(run, execution_id=f"{adapter}-1", metrics=metrics, emulated=emulated, **changes)
+
+    return make
+
+
+def test_the_table_labels_an_emulated_row_and_says_what_it_is(make: Make) -> None:
+    text = render(summary_rows([make("serial"), make("katib", platform="emulated", emulated=True)]))
+    assert any(line.startswith("katib@emulated") for line in text.splitlines())
+    assert f"katib@emulated is {MEANING}" in text.splitlines()
+    assert "serial is" not in text
+
+
+def test_a_platform_whose_name_does_not_say_it_is_marked(make: Make) -> None:
+    text = render(summary_rows([make("other", platform="pretended", emulated=True)]))
+    assert any(line.startswith("(emulated)") for line in text.splitlines())
+    assert f"other@pretended (emulated) is {MEANING}" in text
+
+
+def test_a_real_platform_has_no_mark(make: Make) -> None:
+    """Control: the same platform name, but a record that is not emulated."""
+    text = render(summary_rows([make("katib", platform="kubernetes")]))
+    assert "kubernetes" in text
+    assert "emulated" not in text
+
+
+def test_every_exported_table_says_which_rows_are_emulated(make: Make, tmp_path: Path) -> None:
+    write_run(tmp_path, make("katib", platform="emulated", emulated=True))
+    run = read_run(tmp_path)
+    tables = ([rows.run_row(run, True)], rows.trial_rows(run), rows.epoch_rows(run), rows.metric_rows(run))
+    for table, columns in zip(
+        tables, (rows.RUN_COLUMNS, rows.TRIAL_COLUMNS, rows.EPOCH_COLUMNS, rows.METRIC_COLUMNS), strict=True
+    ):
+        assert "emulated" in columns
+        found = list(table)
+        assert found
+        assert all(row["emulated"] is True for row in found)
+    assert rows.run_row(make("serial"), True)["emulated"] is False
+
+
+def test_a_record_keeps_the_mark_and_an_older_one_has_none(make: Make, tmp_path: Path) -> None:
+    run = make("katib", platform="emulated", emulated=True)
+    write_run(tmp_path, run)
+    assert read_run(tmp_path).emulated
+    older = json.loads(b"".join(encode(run)))
+    del older["emulated"]
+    (tmp_path / "run.json").write_text(json.dumps(older))
+    assert not read_run(tmp_path).emulated
+
+
+def picture(tmp_path: Path, *runs: RunRecord) -> list[str]:
+    """Return the texts of the picture of these runs, from top to bottom."""
+    for run in runs:
+        folder = tmp_path / "runs" / run.run_id / run.execution_id
+        folder.mkdir(parents=True)
+        write_run(folder, run)
+    text: str = PICTURE["svg"](PICTURE["bars"](tmp_path), "title")
+    return [element.text or "" for element in ElementTree.fromstring(text)]
+
+
+@pytest.mark.parametrize("emulated", [True, False])
+def test_the_picture_never_ranks_an_emulated_bar_first(make: Make, tmp_path: Path, emulated: bool) -> None:
+    """By its time alone the last run would be first, and is where it is not emulated: the control."""
+    runs = [make("slow", 1.0), make("quick", 0.5), make("katib", 0.01, platform="emulated", emulated=emulated)]
+    texts = picture(tmp_path, *runs)
+    labels = [text.split()[0] for text in texts if text.endswith(" random")]
+    expected = ["quick", "slow", "katib@emulated"] if emulated else ["katib@emulated", "quick", "slow"]
+    assert labels == expected
+    assert (PICTURE["EMULATED"] in texts) is emulated
+
+
+def test_emulated_bars_are_in_no_order_of_speed_among_themselves(make: Make, tmp_path: Path) -> None:
+    runs = [make("b", 0.01, platform="emulated", emulated=True), make("a", 1.0, platform="emulated", emulated=True)]
+    labels = [text.split()[0] for text in picture(tmp_path, *runs) if text.endswith(" random")]
+    assert labels == ["a@emulated", "b@emulated"]
+
+
+def test_only_emulated_bars_are_hatched(make: Make, tmp_path: Path) -> None:
+    def hatched(emulated: bool) -> int:
+        bar = PICTURE["Bar"](label="a", parts=dict.fromkeys(PICTURE["PARTS"], 1.0), emulated=emulated)
+        text: str = PICTURE["svg"]([bar], "title")
+        return text.count("url(#hatch)")
+
+    assert (hatched(True), hatched(False)) == (1, 0)
