@@ -1,0 +1,81 @@
+"""The kinds of objects that the emulated API server keeps, under the names of the Kubernetes API."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """One resource of the API: `/apis/GROUP/VERSION/[namespaces/NS/]PLURAL`, or `/api/v1/...` where the group is empty."""
+
+    group: str
+    version: str
+    plural: str
+    kind: str
+    namespaced: bool
+
+    @property
+    def api_version(self) -> str:
+        """What objects of this kind carry as `apiVersion`."""
+        return f"{self.group}/{self.version}" if self.group else self.version
+
+    @property
+    def resource(self) -> str:
+        """The name in messages and reviews, as in `experiments.kubeflow.org`; plain `pods` for the core group."""
+        return f"{self.plural}.{self.group}" if self.group else self.plural
+
+    @property
+    def title(self) -> str:
+        """The name in messages of refused objects, as in `Experiment.kubeflow.org`."""
+        return f"{self.kind}.{self.group}" if self.group else self.kind
+
+
+KATIB_GROUP = "kubeflow.org"
+
+EXPERIMENTS = Kind(KATIB_GROUP, "v1beta1", "experiments", "Experiment", True)
+TRIALS = Kind(KATIB_GROUP, "v1beta1", "trials", "Trial", True)
+SUGGESTIONS = Kind(KATIB_GROUP, "v1beta1", "suggestions", "Suggestion", True)
+JOBS = Kind("batch", "v1", "jobs", "Job", True)
+PODS = Kind("", "v1", "pods", "Pod", True)
+EVENTS = Kind("", "v1", "events", "Event", True)
+CONFIG_MAPS = Kind("", "v1", "configmaps", "ConfigMap", True)
+SECRETS = Kind("", "v1", "secrets", "Secret", True)
+SERVICES = Kind("", "v1", "services", "Service", True)
+SERVICE_ACCOUNTS = Kind("", "v1", "serviceaccounts", "ServiceAccount", True)
+VOLUME_CLAIMS = Kind("", "v1", "persistentvolumeclaims", "PersistentVolumeClaim", True)
+DEPLOYMENTS = Kind("apps", "v1", "deployments", "Deployment", True)
+ROLES = Kind("rbac.authorization.k8s.io", "v1", "roles", "Role", True)
+ROLE_BINDINGS = Kind("rbac.authorization.k8s.io", "v1", "rolebindings", "RoleBinding", True)
+NAMESPACES = Kind("", "v1", "namespaces", "Namespace", False)
+CRDS = Kind("apiextensions.k8s.io", "v1", "customresourcedefinitions", "CustomResourceDefinition", False)
+VALIDATING_WEBHOOKS = Kind(
+    "admissionregistration.k8s.io", "v1", "validatingwebhookconfigurations", "ValidatingWebhookConfiguration", False
+)
+MUTATING_WEBHOOKS = Kind(
+    "admissionregistration.k8s.io", "v1", "mutatingwebhookconfigurations", "MutatingWebhookConfiguration", False
+)
+
+KINDS: tuple[Kind, ...] = (
+    EXPERIMENTS,
+    TRIALS,
+    SUGGESTIONS,
+    JOBS,
+    PODS,
+    EVENTS,
+    CONFIG_MAPS,
+    SECRETS,
+    SERVICES,
+    SERVICE_ACCOUNTS,
+    VOLUME_CLAIMS,
+    DEPLOYMENTS,
+    ROLES,
+    ROLE_BINDINGS,
+    NAMESPACES,
+    CRDS,
+    VALIDATING_WEBHOOKS,
+    MUTATING_WEBHOOKS,
+)
+
+WITH_STATUS = frozenset({EXPERIMENTS, TRIALS, SUGGESTIONS, JOBS, PODS, SERVICES, VOLUME_CLAIMS, DEPLOYMENTS, NAMESPACES, CRDS})
+"""The kinds whose status is a subresource: a plain create, PUT or PATCH leaves it as it is."""

@@ -1,0 +1,77 @@
+"""Small functions over objects of the API, which are plain JSON: dictionaries, lists, strings, numbers, booleans, None."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from typing import Any, NamedTuple, TypeVar, cast
+
+from .kinds import Kind
+
+Object = dict[str, Any]
+
+T = TypeVar("T")
+
+SUFFIX_CHARACTERS = "bcdfghjklmnpqrstvwxz2456789"
+"""What Kubernetes makes generated names of: no vowels, so that no words appear."""
+
+
+class Key(NamedTuple):
+    """The identity of an object; the namespace of a cluster-wide object is empty."""
+
+    kind: Kind
+    namespace: str
+    name: str
+
+
+def copied(value: T) -> T:
+    """Return a deep copy of JSON (several times faster than copy.deepcopy)."""
+    copy: Any = value
+    if isinstance(value, dict):
+        copy = {key: copied(item) for key, item in value.items()}
+    elif isinstance(value, list):
+        copy = [copied(item) for item in value]
+    return cast(T, copy)
+
+
+def now() -> str:
+    """Return the time as in metadata: RFC 3339, UTC, whole seconds."""
+    return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def now_precisely() -> str:
+    """Return the time with microseconds, as in `eventTime`."""
+    return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+
+
+def random_suffix(length: int = 5) -> str:
+    """Return the random end of a generated name."""
+    return "".join(secrets.choice(SUFFIX_CHARACTERS) for _ in range(length))
+
+
+def key_of(kind: Kind, obj: Mapping[str, Any]) -> Key:
+    """Return the identity of an object that has its name and namespace."""
+    metadata = obj["metadata"]
+    return Key(kind, metadata.get("namespace") or "", metadata["name"])
+
+
+def finalizers(obj: Mapping[str, Any]) -> list[str]:
+    """Return the names of those who still have to agree to the object's end."""
+    return list(obj["metadata"].get("finalizers") or ())
+
+
+def is_deleting(obj: Mapping[str, Any]) -> bool:
+    """Whether the deletion of the object was requested."""
+    return bool(obj["metadata"].get("deletionTimestamp"))
+
+
+def owners(obj: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    """Return the object's ownerReferences."""
+    return list(obj["metadata"].get("ownerReferences") or ())
+
+
+def labels_match(obj: Mapping[str, Any], wanted: Mapping[str, str]) -> bool:
+    """Whether the object carries all the labels."""
+    labels = obj["metadata"].get("labels") or {}
+    return all(labels.get(name) == value for name, value in wanted.items())
