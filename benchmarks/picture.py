@@ -31,7 +31,7 @@ PARTS = {
     "time.undeploy": ("un-deploy", "#bab0ac"),
 }
 LEFT, WIDTH, BAR, GAP, TOP, FONT = 150, 640, 26, 14, 64, 13  # pixels; LEFT grows with the longest label
-LETTER = 7.0  # pixels of a letter, about
+LETTER = 8.0  # pixels of a letter, about
 EMULATED = "emulated (hatched): local stand-ins for a platform, not the framework's performance, in no order of speed"
 HATCH = (
     '<defs><pattern id="hatch" width="6" height="6" patternUnits="userSpaceOnUse" patternTransform="rotate(45)">'

@@ -121,6 +121,16 @@ def list_adapters() -> list[AdapterListing]:
     return [_list_adapter(plugin) for plugin in scan("adapter")]
 
 
+def list_adapter(name: str) -> AdapterListing:
+    """Return one adapter with its state, by its name or as "module:Class".
+
+    Raises:
+        UnknownNameError: no plugin has that name, or there is no such module.
+        PluginError: two distributions bring one of that name.
+    """
+    return _list_adapter(find("adapter", name))
+
+
 def list_workloads() -> list[WorkloadListing]:
     """Return every workload plugin; a broken one is a line, not an error."""
     listings = []

@@ -56,10 +56,42 @@ def test_packages_that_do_not_work_together_are_named(call: Call, healthy: None,
     monkeypatch.setattr(packages, "installed_version", versions.get)
     code, found = _checks(call)
     assert code == 3
-    assert found["conflict"].text.startswith("kubeflow-katib needs kubernetes < 36, but 36.0.0 is installed: ")
-    assert found["conflict"].text.endswith("run: pip install 'kubernetes<36'")
-    versions["kubernetes"] = "35.0.0"
-    assert _checks(call)[0] == 0
+    assert found["conflict kubernetes"].text.startswith("kubeflow-katib needs kubernetes < 36, but 36.0.0 is installed: ")
+    assert found["conflict kubernetes"].text.endswith("run: pip install 'kubernetes<36'")
+    versions |= {"kubernetes": "35.0.0", "protobuf": "4.25.9"}
+    code, found = _checks(call)
+    assert (code, found["conflict"].level) == (0, "ok")
+
+
+def test_a_protobuf_that_katib_does_not_want_is_a_warning(call: Call, healthy: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    versions = {"kubeflow-katib": "0.19.0", "kubernetes": "35.0.0", "protobuf": "5.28.0"}
+    monkeypatch.setattr(packages, "installed_version", versions.get)
+    code, found = _checks(call)
+    assert (code, found["conflict protobuf"].level) == (0, "warn")
+    assert found["conflict protobuf"].text.startswith("kubeflow-katib needs protobuf < 5, but 5.28.0 is installed: ")
+    del versions["kubeflow-katib"]  # control: without Katib any protobuf is fine
+    assert _checks(call)[1]["conflict"].level == "ok"
+
+
+def test_a_kubeconfig_is_hinted_at_where_katib_is_installed(
+    call: Call, healthy: None, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    versions = {"kubeflow-katib": "0.19.0", "kubernetes": "35.0.0"}
+    monkeypatch.setattr(packages, "installed_version", versions.get)
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.delenv("KUBECONFIG", raising=False)
+    check = _checks(call)[1]["kubeconfig"]
+    assert (check.level, check.text.startswith(f"none ({tmp_path}/.kube/config): ")) == ("ok", True)
+    monkeypatch.setenv("KUBECONFIG", str(tmp_path / "nowhere"))
+    code, found = _checks(call)
+    assert (code, found["kubeconfig"].level) == (0, "warn")
+    assert found["kubeconfig"].text.endswith("correct or unset it")
+    (tmp_path / "config").write_text("")
+    monkeypatch.setenv("KUBECONFIG", os.pathsep.join([str(tmp_path / "nowhere"), str(tmp_path / "config")]))
+    check = _checks(call)[1]["kubeconfig"]
+    assert (check.level, check.text.split(";")[0]) == ("ok", str(tmp_path / "config"))
+    del versions["kubeflow-katib"]
+    assert "kubeconfig" not in _checks(call)[1]
 
 
 def test_a_broken_plugin_fails(call: Call, healthy: None, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -37,6 +37,51 @@ def test_the_table_names_what_is_offered_and_the_way_out_of_what_is_not(call: Ca
     assert "adapter 'missing' needs the nowhere-tune package; run: pip install 'tuneoff[nowhere]'" in lines
 
 
+def test_one_adapter_is_shown_with_all_that_it_offers_and_does_not(
+    call: Call, fakes: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fake_plugins.register(monkeypatch, fake_plugins.plugin("twofold", "fake_plugins:Twofold"))
+    answer = call("adapters", "twofold")
+    lines = [" ".join(line.split()) for line in answer.out.splitlines()]
+    assert (answer.code, answer.err, lines[0]) == (0, "", "twofold: ready, framework none")
+    assert lines[1] == (
+        "platforms: cluster (the default), pretended (emulated: a local stand-in, in no ranking), "
+        "emulated (a local stand-in, in no ranking)"
+    )
+    for line in (
+        "sampler random yes plain.Random",
+        "sampler default yes = random",
+        "sampler tpe not by the framework",
+        "pruner asha not by tuneoff yet later",
+        "feature retry not by the framework failures.retries: a trial whose worker died is tried again",
+    ):
+        assert line in lines
+    assert lines.index("sampler default yes = random") < lines.index("sampler tpe not by the framework")
+    assert lines[-1] == "a note on the whole"
+
+
+def test_adapters_are_chosen_by_name(call: Call, fakes: None) -> None:
+    lines = [" ".join(line.split()) for line in call("adapters", "missing", "rich", "missing").out.splitlines()]
+    assert [line.split(",")[0] for line in lines if ": missing" in line or ": ready" in line] == [
+        "missing: missing",
+        "rich: ready",
+    ]
+    assert "adapter 'missing' needs the nowhere-tune package; run: pip install 'tuneoff[nowhere]'" in lines
+    assert "sampler gp yes needs no_such_module: pip install 'tuneoff[rich]'" in lines
+    assert [adapter["name"] for adapter in json.loads(call("adapters", "rich", "--json").out)] == ["rich"]
+    answer = call("adapters", "ritch")
+    assert (answer.code, "no adapter named 'ritch'; did you mean 'rich'?" in answer.line) == (2, True)
+    assert call("adapters", "fake_plugins:Plain").out.startswith("fake_plugins:Plain: ready")
+
+
+def test_the_table_marks_emulated_platforms(call: Call, fakes: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    fake_plugins.register(monkeypatch, fake_plugins.plugin("twofold", "fake_plugins:Twofold"))
+    assert "cluster pretended (emulated) emulated  " in call("adapters").out
+    listed = {adapter["name"]: adapter for adapter in json.loads(call("adapters", "--json").out)}
+    assert listed["twofold"]["emulated_platforms"] == ["pretended", "emulated"]
+    assert listed["plain"]["emulated_platforms"] == []
+
+
 def test_a_broken_plugin_does_not_break_the_listing(call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
     fake_plugins.register(monkeypatch, fake_plugins.plugin("broken", "no_such_module:Adapter"))
     answer = call("adapters")

@@ -1,4 +1,4 @@
-"""`tuneoff adapters`: every adapter with its state. Imports no framework."""
+"""`tuneoff adapters`: every adapter with its state, or one with all that it offers and does not. Imports no framework."""
 
 from __future__ import annotations
 
@@ -14,20 +14,26 @@ if TYPE_CHECKING:
     from tuneoff.registry import AdapterListing
 
 NAME = "adapters"
-HELP = "list the adapters: status, framework version, platforms, samplers, pruners"
-EXAMPLE = "tuneoff adapters --json"
+HELP = "list the adapters: status, framework version, platforms, samplers, pruners; with names, also what is not offered and why"
+EXAMPLE = "tuneoff adapters serial"
+HINT = "What an adapter does not offer, and whether its framework or tuneoff lacks it: tuneoff adapters NAME"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("names", metavar="NAME", nargs="*", help="only these adapters, each with all of its offers")
     parser.add_argument("--json", action="store_true", help="write JSON: a list with one object per adapter")
 
 
 def execute(arguments: argparse.Namespace) -> int:
-    from tuneoff.registry import list_adapters
+    from tuneoff.cli.adapter_offers import details
+    from tuneoff.registry import list_adapter, list_adapters
 
-    listings = list_adapters()
+    names = list(dict.fromkeys(arguments.names))
+    listings = [list_adapter(name) for name in names] if names else list_adapters()
     if arguments.json:
         write_json([_to_json(listing) for listing in listings])
+    elif names:
+        write("\n\n".join(details(listing) for listing in listings))
     else:
         write(_table(listings))
     return 0
@@ -43,7 +49,7 @@ def _table(listings: list[AdapterListing]) -> str:
                 listing.plugin.name,
                 listing.state,
                 " ".join(part for part in (listing.framework, listing.framework_version) if part) or "-",
-                _words(capabilities.platforms if capabilities else ()),
+                _words(_platforms(capabilities) if capabilities else ()),
                 _words(_offered(capabilities.samplers) if capabilities else ()),
                 _words(_offered(capabilities.pruners) if capabilities else ()),
             )
@@ -53,7 +59,13 @@ def _table(listings: list[AdapterListing]) -> str:
         elif capabilities is not None:
             notes.extend(_needs(listing.plugin.name, capabilities))
     table = columns(("name", "status", "framework", "platforms", "samplers", "pruners"), rows)
-    return "\n".join([table, *([""] if notes else []), *notes])
+    return "\n".join([table, "", *notes, HINT])
+
+
+def _platforms(capabilities: Capabilities) -> list[str]:
+    from tuneoff.experiment.names import platform_text
+
+    return [platform_text(name, name in capabilities.emulated_platforms) for name in capabilities.platforms]
 
 
 def _offered(offers: Mapping[str, Offer]) -> list[str]:
@@ -96,6 +108,7 @@ def _to_json(listing: AdapterListing) -> dict[str, Any]:
         return data
     return data | {
         "platforms": list(capabilities.platforms),
+        "emulated_platforms": list(capabilities.emulated_platforms),
         "samplers": {name: _offer_to_json(offer) for name, offer in capabilities.samplers.items()},
         "pruners": {name: _offer_to_json(offer) for name, offer in capabilities.pruners.items()},
         "resume": capabilities.resume.value,

@@ -36,16 +36,24 @@ class Check:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Conflict:
-    """Two distributions that do not work together: `package` needs `other` below a version."""
+    """Two distributions that do not go together: `package` needs `other` below a version."""
 
     package: str
     other: str
     below: str
     why: str
+    level: Literal["warn", "fail"] = "fail"
 
 
 CONFLICTS = (
     Conflict(package="kubeflow-katib", other="kubernetes", below="36", why="its client fails on every object with labels"),
+    Conflict(
+        package="kubeflow-katib",
+        other="protobuf",
+        below="5",
+        why="its SDK declares that bound (only Optuna's gRPC storage, which tuneoff does not use, needs 5.28 or later)",
+        level="warn",
+    ),
 )
 
 
@@ -56,7 +64,7 @@ def all_checks(file: Path | None = None) -> list[Check]:
         ExperimentError: the file breaks a rule.
     """
     plan = _plan(file) if file is not None else None
-    return [*machine(), *adapters(plan), *conflicts(), *data(plan), results_folder(RESULTS)]
+    return [*machine(), *adapters(plan), *conflicts(), *cluster(), *data(plan), results_folder(RESULTS)]
 
 
 def machine() -> Iterator[Check]:
@@ -92,7 +100,7 @@ def adapters(plan: Plan | None) -> Iterator[Check]:
 
 
 def conflicts() -> Iterator[Check]:
-    """Check installed distributions that are known not to work together."""
+    """Check installed distributions that are known not to go together."""
     from tuneoff.packages import install_command, installed_version, release
 
     found = False
@@ -105,9 +113,29 @@ def conflicts() -> Iterator[Check]:
             f"{conflict.package} needs {conflict.other} < {conflict.below}, but {version} is installed: {conflict.why}; "
             f"run: {install_command(f'{conflict.other}<{conflict.below}')}"
         )
-        yield Check(name="conflict", level="fail", text=text, exit_code=MissingPackageError.exit_code)
+        code = MissingPackageError.exit_code if conflict.level == "fail" else 0
+        yield Check(name=f"conflict {conflict.other}", level=conflict.level, text=text, exit_code=code)
     if not found:
         yield Check(name="conflict", level="ok", text="none known among the installed packages")
+
+
+def cluster() -> Iterator[Check]:
+    """Hint at the kubeconfig, where Katib's SDK is installed: whether there is one, not whether its cluster can be used."""
+    from tuneoff.packages import installed_version
+
+    if installed_version("kubeflow-katib") is None:
+        return
+    named = [Path(part).expanduser() for part in os.environ.get("KUBECONFIG", "").split(os.pathsep) if part]
+    looked = named or [Path("~/.kube/config").expanduser()]
+    found = [path for path in looked if path.is_file()]
+    if found:
+        yield Check(name="kubeconfig", level="ok", text=f"{', '.join(map(str, found))}; katib on platform kubernetes takes it")
+    elif named:
+        text = f"KUBECONFIG names {', '.join(map(str, named))}, but no such file is there; correct or unset it"
+        yield Check(name="kubeconfig", level="warn", text=text)
+    else:
+        text = f"none ({looked[0]}): katib needs one on platform kubernetes, and none on platform emulated"
+        yield Check(name="kubeconfig", level="ok", text=text)
 
 
 def data(plan: Plan | None) -> Iterator[Check]:
