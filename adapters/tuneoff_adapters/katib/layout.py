@@ -1,0 +1,28 @@
+"""Where things lie in a pod, and what they are called there. The pod's program reads it too, so it imports nothing."""
+
+from __future__ import annotations
+
+CONTAINER = "training-container"
+POD_MODULE = "tuneoff_adapters.katib.pod"
+
+CONFIG_MAP = "tuneoff"
+CONFIG_DIR = "/etc/tuneoff"  # where the config map is mounted
+CONTEXT_KEY = "trial_context.json"  # core's TrialContext
+TRANSLATION_KEY = "translation.json"  # KatibSpace.to_json(), and the settings below
+STOPS, CHECKPOINT_BYTES = "stops", "checkpoint_bytes"
+
+RUN_DIR = "/tuneoff/run"  # the pod's own run folder, an emptyDir
+DATA_DIR = "/data"  # where the claim with the data is mounted
+METRICS_FILE = "/var/log/katib/metrics.log"  # Katib's webhook mounts a volume at its folder
+
+CONFIG_DIR_VARIABLE = "TUNEOFF_POD_CONFIG"
+RUN_DIR_VARIABLE = "TUNEOFF_POD_DIR"
+METRICS_FILE_VARIABLE = "TUNEOFF_METRICS_FILE"
+DATA_VARIABLES = ("TUNEOFF_DATA_DIR", "TUNEOFF_CACHE_DIR")  # where a workload looks for its data
+
+OBJECTIVE = "objective"  # what the objective is called in Katib, whatever the workload calls it
+
+
+def trial_id(katib_trial: str) -> str:
+    """Return tuneoff's id of a trial: what Katib put after the experiment's name."""
+    return katib_trial.rpartition("-")[2]

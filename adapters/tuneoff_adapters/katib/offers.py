@@ -1,0 +1,200 @@
+"""What the Katib adapter offers, under which of Katib's algorithms, and what it refuses; on each platform."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from tuneoff.capabilities import Capabilities, Offer, Option, Support
+from tuneoff.experiment.space import Categorical
+from tuneoff.experiment.spec import RunSpec
+from tuneoff.experiment.strategies import sampler_refusal
+from tuneoff.packages import install_command, missing_modules
+from tuneoff_adapters.katib.options import EMULATED, KUBERNETES, katib_options
+from tuneoff_adapters.katib.space import GRID, NUMBERS_ONLY
+
+ALGORITHMS = {
+    "random": "random",
+    "default": "random",
+    "grid": GRID,
+    "fixed": GRID,
+    "tpe": "tpe",
+    "multivariate-tpe": "multivariate-tpe",
+    "gp": "bayesianoptimization",
+    "cmaes": "cmaes",
+    "sobol": "sobol",
+}
+LISTED = ("fixed", "grid")
+UNSEEDED = ("sobol",)  # algorithms without the setting `random_state`
+EMULATIONS = {  # what serves an algorithm on platform `emulated`
+    "random": "emulated random: uniform draws of its own",
+    GRID: "emulated grid: each combination once, in an order of its own",
+    "multivariate-tpe": "emulated multivariate-tpe: optuna.samplers.TPESampler of this machine's Optuna",
+}
+EMULATED_SAMPLERS = tuple(name for name, algorithm in ALGORITHMS.items() if algorithm in EMULATIONS)
+OBJECT_BYTES = 1_400_000  # of the 1.5 MB that etcd takes: one object holds the assignments of all trials
+
+_COUNT = Option(type="integer", least=1)
+_SEEDED = "one seed per request, so the configurations repeat only with one worker, or where all are asked for at once"
+_NO_RESTART = "another budget per trial, which the trials of the other frameworks have not"
+
+CAPABILITIES = Capabilities(
+    framework="Katib",
+    package="kubeflow-katib",
+    module="kubeflow.katib",
+    minimum_version="0.19",
+    below_version="0.20",
+    install="tuneoff[katib]",
+    platforms=(KUBERNETES, EMULATED),
+    emulated_platforms=(EMULATED,),
+    samplers={
+        "random": Offer(implementation="Katib random (hyperopt)", note=_SEEDED),
+        "grid": Offer(implementation="Katib grid (Optuna)", note="over the index of core's list; in an order of its own"),
+        "fixed": Offer(implementation="Katib grid (Optuna)", note="over the index of the given list; in an order of its own"),
+        "default": Offer(
+            implementation="Katib random (hyperopt)",
+            same_as="random",
+            note="what the SDK's `tune` takes where no algorithm is given",
+        ),
+        "tpe": Offer(
+            implementation="Katib tpe (hyperopt)",
+            options={
+                "gamma": Option(type="number", above=0, most=0.99),
+                "prior_weight": Option(type="number", above=0),
+                "n_EI_candidates": _COUNT,
+            },
+            note="platform kubernetes only; the first request is random, and one later request for several trials gives all of "
+            f"them the same configuration; {_SEEDED}",
+        ),
+        "multivariate-tpe": Offer(
+            implementation="Katib multivariate-tpe (Optuna)",
+            options={"n_startup_trials": Option(type="integer", least=0), "n_ei_candidates": _COUNT},
+            note="with constant liar",
+        ),
+        "gp": Offer(
+            implementation="Katib bayesianoptimization (scikit-optimize)",
+            options={"n_initial_points": _COUNT},
+            note="platform kubernetes only; it draws every float log-uniformly, so linear dimensions are given as their exponent",
+        ),
+        "cmaes": Offer(
+            implementation="Katib cmaes (goptuna)",
+            options={"sigma": Option(type="number", above=0)},
+            ordered_dimensions=2,
+            note="platform kubernetes only; no dimensions without order; it draws every float uniformly, so logarithmic "
+            "dimensions are given as their logarithm",
+        ),
+        "sobol": Offer(
+            implementation="Katib sobol (goptuna)",
+            ordered_dimensions=1,
+            note="platform kubernetes only; no dimensions without order; it takes no seed: every run has the same configurations",
+        ),
+        "hyperband": Offer(
+            support=Support.NOT_BY_TUNEOFF,
+            note=f"Katib's hyperband starts a configuration again from its first epoch with {_NO_RESTART}; it takes no seed",
+        ),
+        "pbt": Offer(
+            support=Support.NOT_BY_TUNEOFF,
+            note="Katib's pbt goes on from another trial's checkpoint on a volume that all pods write to; it takes no seed",
+        ),
+    },
+    pruners={
+        "none": Offer(implementation="none"),
+        "median": Offer(
+            implementation="Katib medianstop",
+            note="a mean and no median: the mean over the completed trials of each one's mean value up to `first_epoch`, fixed "
+            "when a trial is suggested; the trial is compared with it once, by its best value, after `first_epoch`",
+        ),
+        "asha": Offer(support=Support.NOT_BY_FRAMEWORK, note="Katib's only early stopping is medianstop"),
+        "hyperband": Offer(
+            support=Support.NOT_BY_TUNEOFF,
+            note=f"in Katib a sampler, which starts a configuration again from its first epoch with {_NO_RESTART}",
+        ),
+        "scripted": Offer(
+            implementation="tuneoff_adapters.katib.pod",
+            note="Katib has none: the trial ends itself, with an exit code that Katib counts as failed, never as its best",
+        ),
+    },
+    resume=Support.NOT_BY_TUNEOFF,
+    retry=Support.NOT_BY_TUNEOFF,
+    long_lived_workers=False,
+    notes=(
+        "platform emulated: a local process that serves Katib's API and runs each trial as a local process; it is no Katib, and "
+        f"its results say so; samplers there: {', '.join(EMULATED_SAMPLERS)}",
+        "one pod per trial, one attempt per trial; its events come through its standard output, its best checkpoint too",
+        "integers and steps are drawn as floats and rounded: Katib's own integers give both end points half of their share",
+        "budget.epochs_total: not by Katib, whose trials share nothing while they run",
+        "Katib's algorithms enas and darts search network architectures, not hyperparameters: not by tuneoff",
+    ),
+)
+
+
+def refusal(spec: RunSpec) -> str | None:
+    """Return why the run cannot be served exactly, or None.
+
+    Raises:
+        ExperimentError: a wrong adapter option.
+    """
+    katib_options(spec)
+    return _by_budget(spec) or _by_platform(spec) or sampler_refusal(spec, CAPABILITIES) or _by_space(spec) or _by_size(spec)
+
+
+def implementations(spec: RunSpec) -> dict[str, str]:
+    """Return what serves this run's sampler and pruner on its platform."""
+    sampler, pruner = spec.experiment.sampler.name, spec.experiment.pruner.name
+    chosen = CAPABILITIES.samplers[sampler].implementation
+    stopper = CAPABILITIES.pruners[pruner].implementation
+    if spec.platform == EMULATED:
+        chosen = EMULATIONS[ALGORITHMS[sampler]]
+        stopper = "emulated medianstop" if pruner == "median" else stopper
+    return {"sampler": chosen, "pruner": stopper}
+
+
+def _by_budget(spec: RunSpec) -> str | None:
+    if spec.experiment.budget.epochs_total is not None:
+        return (
+            f"Katib's trials share no budget of epochs, but got budget.epochs_total={spec.experiment.budget.epochs_total}; "
+            "use budget.trials and budget.epochs_per_trial"
+        )
+    return None
+
+
+def _by_platform(spec: RunSpec) -> str | None:
+    sampler = spec.experiment.sampler.name
+    algorithm = ALGORITHMS.get(sampler)
+    if spec.platform != EMULATED or algorithm is None:
+        return None
+    if algorithm not in EMULATIONS:
+        return (
+            f"sampler {sampler!r} is a service of Katib's, which platform {EMULATED!r} has not; "
+            f"it has: {', '.join(EMULATED_SAMPLERS)}; use one of these, or platform {KUBERNETES!r}"
+        )
+    missing = missing_modules(("optuna",)) if algorithm == "multivariate-tpe" else []
+    if missing:
+        return f"sampler {sampler!r} on platform {EMULATED!r} needs optuna; run: {install_command(CAPABILITIES.install)}"
+    return None
+
+
+def _by_space(spec: RunSpec) -> str | None:
+    sampler, space = spec.experiment.sampler.name, spec.experiment.search_space
+    if sampler in LISTED:
+        return None
+    if not space.searched:
+        return "Katib needs a dimension with more than one value, but the search space has none; use sampler 'fixed'"
+    unordered = [name for name, item in space.searched.items() if isinstance(item, Categorical) and not item.ordered]
+    if ALGORITHMS[sampler] in NUMBERS_ONLY and unordered:
+        return f"sampler {sampler!r} of Katib draws numbers only, but {', '.join(unordered)} has no order; use another sampler"
+    return None
+
+
+def _by_size(spec: RunSpec) -> str | None:
+    """Refuse a run that would stop at etcd's limit, where Katib tries again for ever without a word."""
+    if spec.platform == EMULATED:
+        return None
+    names: Mapping[str, object] = spec.experiment.search_space.searched
+    each = 150 + sum(50 + len(name) for name in names)  # bytes: a trial's name, and name and value of each parameter
+    trials = OBJECT_BYTES // each
+    if spec.experiment.budget.trials > trials:
+        return (
+            f"Katib keeps the parameters of all trials in one object, which takes about {trials} of these trials, "
+            f"but got budget.trials={spec.experiment.budget.trials}; lower it, or run several experiments"
+        )
+    return None
