@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[1]
-HEAVY = ("ray", "optuna", "syne_tune", "torch", "torchvision", "sklearn", "pandas", "pyarrow", "scipy")
-ADAPTERS = ("serial", "optuna", "ray_tune", "syne_tune")
+HEAVY = ("ray", "optuna", "syne_tune", "kubernetes", "kubeflow", "torch", "torchvision", "sklearn", "pandas", "pyarrow", "scipy")
+ADAPTERS = ("serial", "optuna", "ray_tune", "syne_tune", "katib")
 
 
 def imports(source: str, *, top_level_only: bool) -> set[str]:
@@ -52,6 +52,14 @@ def forbidden(path: Path, source: str) -> set[str]:
     if relative[0] == "workloads":
         return everything & {"tuneoff_adapters", "ray", "optuna", "syne_tune"}
     own = relative[2].removesuffix(".py")
+    if relative[3:4] == ("emulated",):  # usable alone, and no part of what it is compared with
+        others = {name for name in imports(source, top_level_only=False) if name.startswith("tuneoff_adapters.")}
+        inside = {name for name in others if name.startswith("tuneoff_adapters.katib.emulated")}
+        return (
+            (everything & {"tuneoff", "tuneoff_workloads", "kubernetes", "kubeflow"})
+            | (others - inside)
+            | (at_import & {"optuna"})
+        )
     modules = {name.split(".")[1] for name in imports(source, top_level_only=False) if name.startswith("tuneoff_adapters.")}
     return (everything & {"tuneoff_workloads"}) | ((modules & set(ADAPTERS)) - {own})
 
@@ -73,6 +81,8 @@ def test_no_file_imports_against_the_direction(path: Path) -> None:
         ("workloads/tuneoff_workloads/x.py", "import ray"),
         ("adapters/tuneoff_adapters/optuna/x.py", "from tuneoff_adapters.ray_tune.session import start_ray"),
         ("adapters/tuneoff_adapters/serial.py", "from tuneoff_workloads.null import Null"),
+        ("adapters/tuneoff_adapters/katib/emulated/x.py", "from tuneoff import clock"),
+        ("adapters/tuneoff_adapters/katib/emulated/x.py", "from tuneoff_adapters.katib.plan import KatibPlan"),
     ],
 )
 def test_a_planted_import_against_the_direction_is_found(place: str, source: str) -> None:
