@@ -28,6 +28,7 @@ class EventWriter:
         self._lock = threading.Lock()
         if to_stdout:
             self.path, self._fd = None, os.dup(1)
+            os.dup2(2, 1)  # whatever else is printed from here on must not get between the events
         else:
             folder = Path(run_dir) / FOLDER
             folder.mkdir(parents=True, exist_ok=True)
