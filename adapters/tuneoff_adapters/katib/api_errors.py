@@ -12,7 +12,7 @@ class ApiError(StepError):
 
     def __init__(self, request: str, status: int, reason: str, message: str) -> None:
         super().__init__(f"{request}: the API server answered {status}{f' {reason}' if reason else ''}: {message}")
-        self.status, self.reason, self.message = status, reason, message
+        self.request, self.status, self.reason, self.message = request, status, reason, message
 
 
 class Missing(ApiError):
@@ -27,10 +27,10 @@ class Unreachable(StepError):
     """The API server could not be reached, or did not answer in time."""
 
 
-def api_error(request: str, status: int, reason: str, body: str | bytes | None) -> ApiError:
+def api_error(request: str, status: int, reason: str, body: str | bytes | None, note: str = "") -> ApiError:
     """Return the error for an answer: a Kubernetes `Status` as JSON, or whatever a proxy wrote.
 
-    `reason` is the HTTP reason phrase, which is used where the body has no message.
+    `reason` is the HTTP reason phrase, which is used where the body has no message; `note` follows the message.
     """
     text = body.decode(errors="replace") if isinstance(body, bytes) else body or ""
     message, word = text, ""
@@ -42,7 +42,7 @@ def api_error(request: str, status: int, reason: str, body: str | bytes | None) 
         message, word = str(parsed.get("message") or text), str(parsed.get("reason") or "")
     message = one_line(message) or one_line(reason) or "no message"
     kind = {404: Missing, 409: Conflict}.get(status, ApiError)
-    return kind(request, status, word, message)
+    return kind(request, status, word, message + note)
 
 
 def one_line(text: str, most: int = 1000) -> str:

@@ -1,14 +1,30 @@
-"""The one way to the API server: the unmodified KatibClient with timeouts, retries and readable errors around it."""
+"""The one way to the API server: the unmodified KatibClient, with timeouts, repetitions and readable errors around it.
+
+Importing this module imports neither the SDK nor its clients; making a `Connection` does.
+"""
 
 from __future__ import annotations
 
+import threading
+import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal, TypeVar
 
+from tuneoff.errors import StepError
+from tuneoff_adapters.katib.api_errors import Conflict, Missing, Unreachable, api_error
+from tuneoff_adapters.katib.log_stream import LogStream
 from tuneoff_adapters.katib.options import KatibOptions
-from tuneoff_adapters.katib.resources import Object, Resource
+from tuneoff_adapters.katib.resources import ACCESS_REVIEWS, EXPERIMENTS, Object, Resource, labels_of, name_of, selector
+from tuneoff_adapters.katib.transport import Body, NoAnswer, Refused, Transport
+from tuneoff_adapters.katib.watch import Watch
+
+Propagation = Literal["Background", "Foreground", "Orphan"]
+MERGE_PATCH = "application/merge-patch+json"
+REPEATED = frozenset({429, 500, 502, 503, 504})  # a server that is starting, busy, or waits for its etcd or a webhook
+
+_T = TypeVar("_T")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -16,95 +32,250 @@ class Limits:
     """Times in seconds."""
 
     api: float = 60.0  # how long an API server that does not answer is waited for, over all tries of a call
+    connect: float | None = None  # the same where no connection can be made; None: as `api`
     call: float = 20.0  # how long one try may take
-    pause: float = 0.1  # before the first repetition; doubles up to `longest_pause`
+    pause: float = 0.1  # before the first repetition; each is twice as long as the one before, up to `longest_pause`
     longest_pause: float = 2.0
-    watch: float = 30.0  # the server ends a watch after this long, and it is taken up again where it ended
+    watch: float = 30.0  # the server ends a watch after so long, and it is taken up again where it ended
+    silence: float = 60.0  # a log without a line for so long is asked for anew: a dead connection looks the same
+    settle: float = 2.0  # how long after a log's end the pod's end may come
 
 
 class Connection:
-    """The way to one API server. Any thread may call any method. Every failure is an ApiError or Unreachable, in one line."""
+    """The way to one API server. Any thread may call any method, and no call blocks for longer than its limits.
 
-    def __init__(self, kubeconfig: Path | None, context: str | None = None, limits: Limits | None = None) -> None: ...
+    Every failure is an ApiError (the server refused: its own message) or Unreachable, in one line. Refusals that pass (429, 5xx)
+    and connections that cannot be made or are cut are repeated until `limits.api` is over.
+
+    Raises:
+        StepError: the kubeconfig or its context cannot be used.
+    """
+
+    def __init__(self, kubeconfig: Path | None, context: str | None = None, limits: Limits | None = None) -> None:
+        self.limits = limits or Limits()
+        self._transport = Transport(kubeconfig, context)
+        self._closed = threading.Event()
+        self._open: set[Watch | LogStream] = set()
+        self._lock = threading.Lock()
 
     @classmethod
     def of(cls, options: KatibOptions, kubeconfig: Path | None = None) -> Connection:
-        """From the options; `kubeconfig` (of the emulated server) goes before theirs."""
-        raise NotImplementedError
+        """Return a connection for the options; `kubeconfig` (the emulated server's) goes before theirs."""
+        limits = Limits(api=options.api_seconds)
+        if kubeconfig is not None:
+            return cls(kubeconfig, None, limits)
+        return cls(options.kubeconfig, options.context, limits)
 
-    host: str
-    requests: int  # HTTP requests so far, repetitions included
+    def limited(self, limits: Limits) -> Connection:
+        """Return the same connection with other limits; it shares the client and the counter, and need not be closed."""
+        other = Connection.__new__(Connection)
+        other.__dict__.update(self.__dict__)
+        other.limits = limits
+        return other
+
+    @property
+    def host(self) -> str:
+        """The server's address, e.g. `https://10.0.0.1:6443`."""
+        return self._transport.host
+
+    @property
+    def requests(self) -> int:
+        """HTTP requests so far, repetitions included."""
+        return self._transport.requests
 
     def create_experiment(self, experiment: Object) -> Object:
-        """KatibClient.create_experiment with a plain dict; returns the object as stored."""
-        raise NotImplementedError
+        """Create an Experiment by KatibClient.create_experiment, and return it as the server keeps it.
+
+        Raises:
+            Conflict: there is another one of this name.
+        """
+        namespace = str(experiment["metadata"]["namespace"])
+        found = self._create(
+            EXPERIMENTS, experiment, namespace, lambda seconds: self._transport.create_experiment(experiment, namespace, seconds)
+        )
+        return found or self.get(EXPERIMENTS, name_of(experiment), namespace)
 
     def create(self, resource: Resource, obj: Object, namespace: str | None = None) -> Object:
-        raise NotImplementedError
+        """Create an object, and return it as the server keeps it.
+
+        Raises:
+            Conflict: there is another one of this name.
+        """
+        path = resource.path(namespace)
+        found = self._create(resource, obj, namespace, lambda seconds: self._transport.send("POST", path, seconds, body=obj))
+        assert found is not None
+        return found
 
     def get(self, resource: Resource, name: str, namespace: str | None = None) -> Object:
-        """Raises Missing."""
-        raise NotImplementedError
+        """Return an object.
+
+        Raises:
+            Missing: there is none.
+        """
+        return self.read(resource.path(namespace, name))
 
     def find(self, resource: Resource, name: str, namespace: str | None = None) -> Object | None:
-        raise NotImplementedError
+        """Return an object, or None where there is none."""
+        try:
+            return self.get(resource, name, namespace)
+        except Missing:
+            return None
 
     def items(self, resource: Resource, namespace: str | None = None, labels: Mapping[str, str] | None = None) -> list[Object]:
-        raise NotImplementedError
+        """Return all objects with these labels; without a namespace, those of all."""
+        return self.listing(resource, namespace, labels)[0]
+
+    def listing(
+        self, resource: Resource, namespace: str | None = None, labels: Mapping[str, str] | None = None
+    ) -> tuple[list[Object], str]:
+        """Return all objects with these labels, and the list's resourceVersion."""
+        found = self.read(resource.path(namespace), [("labelSelector", selector(labels))] if labels else [])
+        return list(found.get("items") or []), str(found.get("metadata", {}).get("resourceVersion", ""))
+
+    def read(self, path: str, query: list[tuple[str, str]] | None = None) -> Object:
+        """Return the answer to a GET of a path, e.g. `/version`."""
+        return self._patiently(f"GET {path}", lambda seconds: self._transport.send("GET", path, seconds, query=query))
 
     def patch(self, resource: Resource, name: str, change: Object, namespace: str | None = None) -> Object:
-        """Merge patch."""
-        raise NotImplementedError
+        """Change an object by a merge patch."""
+        path = resource.path(namespace, name)
+        return self._patiently(
+            f"PATCH {path}",
+            lambda seconds: self._transport.send("PATCH", path, seconds, body=change, content_type=MERGE_PATCH),
+        )
 
     def delete(
         self,
         resource: Resource,
         name: str,
         namespace: str | None = None,
-        propagation: Literal["Background", "Foreground", "Orphan"] = "Background",
+        propagation: Propagation = "Background",
         grace_seconds: int | None = None,
     ) -> bool:
-        """False: there was none. True says nothing about when it will be gone."""
-        raise NotImplementedError
+        """Ask for an object's deletion; False: there is none. When it is gone, only `find` tells."""
+        path = resource.path(namespace, name)
+        body: Object = {"kind": "DeleteOptions", "apiVersion": "v1", "propagationPolicy": propagation}
+        if grace_seconds is not None:
+            body["gracePeriodSeconds"] = grace_seconds
+        try:
+            self._patiently(f"DELETE {path}", lambda seconds: self._transport.send("DELETE", path, seconds, body=body))
+        except Missing:
+            return False
+        except Conflict:
+            return True  # a namespace that is being deleted already
+        return True
 
-    def watch(self, resource: Resource, namespace: str, labels: Mapping[str, str] | None = None) -> Watch:
-        raise NotImplementedError
+    def may(self, verb: str, resource: Resource, namespace: str | None = None, subresource: str = "") -> bool:
+        """Tell whether this user may do `verb` (a SelfSubjectAccessReview)."""
+        attributes = {"verb": verb, "group": resource.group, "resource": resource.plural}
+        attributes |= {"namespace": namespace} if namespace and resource.namespaced else {}
+        attributes |= {"subresource": subresource} if subresource else {}
+        review = {
+            "apiVersion": "authorization.k8s.io/v1",
+            "kind": "SelfSubjectAccessReview",
+            "spec": {"resourceAttributes": attributes},
+        }
+        path = ACCESS_REVIEWS.path()
+        answer = self._patiently(f"POST {path}", lambda seconds: self._transport.send("POST", path, seconds, body=review))
+        return answer.get("status", {}).get("allowed") is True
 
     def read_log(self, namespace: str, pod: str, container: str) -> bytes:
-        raise NotImplementedError
+        """Return a container's log so far.
+
+        Raises:
+            Missing: there is no such pod.
+        """
+        return b"\n".join(LogStream(self, namespace, pod, container, lambda: True))
+
+    def watch(self, resource: Resource, namespace: str | None = None, labels: Mapping[str, str] | None = None) -> Watch:
+        """Follow the objects with these labels."""
+        return self._keep(Watch(self, resource, namespace, labels))
 
     def follow_log(self, namespace: str, pod: str, container: str, is_over: Callable[[], bool]) -> LogStream:
-        raise NotImplementedError
+        """Follow a container's log; `is_over` tells whether the container is known to have ended."""
+        return self._keep(LogStream(self, namespace, pod, container, is_over))
 
-    def post_review(self, verb: str, resource: Resource, namespace: str | None, subresource: str = "") -> bool:
-        raise NotImplementedError
+    def open_stream(self, path: str, query: list[tuple[str, str]], silence: float) -> Body:
+        """Return the body of the answer to a GET, to be read as it comes; `silence`: the most seconds without a byte.
+
+        For `Watch` and `LogStream`, which close it.
+        """
+        return self._patiently(f"GET {path}", lambda seconds: self._transport.stream(path, query, seconds, silence))
+
+    def wait(self, seconds: float) -> bool:
+        """Sleep; return whether the connection was closed meanwhile."""
+        return self._closed.wait(seconds)
+
+    @property
+    def is_closed(self) -> bool:
+        return self._closed.is_set()
 
     def close(self) -> None:
-        """Close what is open; threads in watches and logs end."""
+        """End all watches and logs; calls that wait for another try fail."""
+        self._closed.set()
+        with self._lock:
+            streams = list(self._open)
+        for stream in streams:
+            stream.close()
+
+    def forget(self, stream: Watch | LogStream) -> None:
+        """Called by a stream that ended."""
+        with self._lock:
+            self._open.discard(stream)
+
+    def _keep(self, stream: _Stream) -> _Stream:
+        with self._lock:
+            self._open.add(stream)
+        if self.is_closed:
+            stream.close()
+        return stream
+
+    def _create(
+        self, resource: Resource, obj: Object, namespace: str | None, send: Callable[[float], Object | None]
+    ) -> Object | None:
+        """Create; where an earlier try was never answered, what exists and has our labels is ours."""
+        tries = 0
+
+        def counted(seconds: float) -> Object | None:
+            nonlocal tries
+            tries += 1
+            return send(seconds)
+
+        name = name_of(obj)
+        try:
+            return self._patiently(f"POST {resource.path(namespace)} {name}", counted)
+        except Conflict:
+            existing = self.find(resource, name, namespace) if tries > 1 else None
+            if existing is None or not labels_of(obj) or not labels_of(obj).items() <= labels_of(existing).items():
+                raise
+            return existing
+
+    def _patiently(self, request: str, attempt: Callable[[float], _T]) -> _T:
+        """Call `attempt(seconds that it may take)` until it succeeds, is refused for good, or the limits are over."""
+        start, pause = time.monotonic(), self.limits.pause
+        while True:
+            limit = self.limits.api
+            try:
+                return attempt(min(self.limits.call, max(start + limit - time.monotonic(), 0.01)))
+            except NoAnswer as error:
+                text = f"the API server at {self.host} cannot be reached ({error}{_waited(start)})"
+                problem: StepError = Unreachable(f"{request}: {text}; check that it runs, and the kubeconfig's address")
+                problem.__cause__ = error
+                if error.is_lasting:
+                    raise problem from error
+                limit = limit if self.limits.connect is None else self.limits.connect
+            except Refused as error:
+                problem = api_error(request, error.status, error.reason, error.body, _waited(start))
+                if error.status not in REPEATED:
+                    raise problem from None
+            if self.is_closed or time.monotonic() + pause > start + limit or self.wait(pause):
+                raise problem
+            pause = min(2 * pause, self.limits.longest_pause)
 
 
-class Watch:
-    """`for kind, obj in watch:` with kind ADDED, MODIFIED or DELETED, for ever, until `close()` from any thread.
-
-    Lists first, so that everything there is comes as ADDED; after a disconnect or 410 it lists again and yields the difference.
-    Raises Unreachable when the server is away for `limits.api` seconds, ApiError when it refuses.
-    """
-
-    def __iter__(self) -> Any: ...
-
-    def close(self) -> None: ...
+_Stream = TypeVar("_Stream", Watch, LogStream)
 
 
-class LogStream:
-    """`for line in stream:` gives each line (bytes without newline) of a container's log once, following it across disconnects.
-
-    `is_over` tells whether the container is known to have terminated (from the pods' watch): then one last look, and the end.
-    `is_complete` tells afterwards whether the whole log was read (False: the pod was deleted, or `close()` was called).
-    """
-
-    is_complete: bool
-    was_rotated: bool
-
-    def __iter__(self) -> Any: ...
-
-    def close(self) -> None: ...
+def _waited(start: float) -> str:
+    seconds = time.monotonic() - start
+    return f", waited {seconds:.0f} s" if seconds >= 1 else ""

@@ -56,14 +56,16 @@ def katib_options(spec: RunSpec) -> KatibOptions:
                 "remove it, or use platform 'kubernetes'"
             )
     elif "image" not in given:
-        raise ExperimentError("platform 'kubernetes' needs option `image`: the trials' image, e.g. registry.example/tuneoff@sha256:...")
+        raise ExperimentError(
+            "platform 'kubernetes' needs option `image`: the trials' image, e.g. registry.example/tuneoff@sha256:..."
+        )
     return KatibOptions(**{name: _checked(name, value) for name, value in given.items()})
 
 
 def _checked(name: str, value: Any) -> Any:
     """Return an option's value as `KatibOptions` keeps it."""
     if name in _ON_BOTH:
-        if not is_finite(value) or isinstance(value, bool) or value <= 0:
+        if not is_finite(value) or value <= 0:
             raise ExperimentError(f"option `{name}` must be a number of seconds > 0, but got {value!r}")
         return float(value)
     if name == "node_selector":
@@ -83,5 +85,7 @@ def _labels(name: str, value: Any) -> dict[str, str]:
     for key, text in value.items():
         good = isinstance(key, str) and _LABEL_KEY.fullmatch(key)
         if not good or not isinstance(text, str) or len(text) > 63 or not _LABEL_VALUE.fullmatch(text):
-            raise ExperimentError(f"option `{name}` must have labels (text: text, quote numbers and true), but got {key!r}: {text!r}")
+            raise ExperimentError(
+                f"option `{name}` must have labels (text: text, quote numbers and true), but got {key!r}: {text!r}"
+            )
     return dict(value)

@@ -7,7 +7,9 @@ from pathlib import Path
 from tuneoff.lifecycle.context import RunContext
 
 EMULATED_MARK = "TUNEOFF_KATIB_EMULATED"  # environment variable with the execution id in the emulated server's process
-EMULATED_IMAGE = "tuneoff.local/emulated:1"  # what trials on `emulated` name as their image; the server runs this machine's Python
+EMULATED_IMAGE = (
+    "tuneoff.local/emulated:1"  # what trials on `emulated` name as their image; the server runs this machine's Python
+)
 
 
 class EmulatedServer:

@@ -1,0 +1,122 @@
+"""Follow the log of one container across disconnects, so that each line comes once."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Generator, Iterator
+from typing import TYPE_CHECKING
+
+from tuneoff_adapters.katib.api_errors import Missing
+from tuneoff_adapters.katib.resources import PODS
+from tuneoff_adapters.katib.transport import Body, NoAnswer
+
+if TYPE_CHECKING:
+    from tuneoff_adapters.katib.connection import Connection
+
+_LOOK_SECONDS = 0.05  # between two looks at `is_over`, which costs no request
+_LONGEST_WAIT = 30.0  # before a log is asked for again that ended although its container did not
+
+
+class LogStream:
+    """`for line in stream:` gives each line of the log (bytes, without its end) once, as it is written.
+
+    The API has no offset into a log. So after a disconnect it is read from its beginning, and as many lines as were given are
+    skipped; that is wrong only where the node has rotated the log away meanwhile (its first line is another one), which
+    `was_rotated` tells: then everything that is left is given.
+
+    A log ends when `is_over()` says that the container is known to have ended, and it was read to its end after that.
+    `is_complete` tells so afterwards; False: the pod is gone, or `close()` was called.
+
+    Raises, from the loop:
+        Unreachable: the server was away for the connection's `limits.api`.
+        ApiError: the server refuses.
+    """
+
+    def __init__(self, connection: Connection, namespace: str, pod: str, container: str, is_over: Callable[[], bool]) -> None:
+        self._connection, self._container, self._is_over = connection, container, is_over
+        self._path = PODS.path(namespace, pod, "log")
+        self.is_complete = False
+        self.was_rotated = False
+        self._given = 0  # lines
+        self._first: bytes | None = None
+        self._rest = b""  # after the last line's end
+        self._closed = threading.Event()
+        self._lock = threading.Lock()
+        self._body: Body | None = None
+
+    def __iter__(self) -> Iterator[bytes]:
+        settle = self._connection.limits.settle
+        wait = settle
+        try:
+            while not self._is_closed:
+                was_over, before = self._is_over(), self._given
+                try:
+                    is_whole = yield from self._read(is_following=not was_over)
+                except Missing:
+                    return
+                if self._is_closed:
+                    return
+                if is_whole and was_over:
+                    self.is_complete = True
+                    if self._rest:
+                        yield self._rest
+                    return
+                wait = settle if self._given > before else min(2 * wait, _LONGEST_WAIT)
+                self._await_end(wait if is_whole else self._connection.limits.pause)
+        finally:
+            self._connection.forget(self)
+
+    def close(self) -> None:
+        """End the loop, wherever it is."""
+        self._closed.set()
+        with self._lock:
+            if self._body is not None:
+                self._body.shut()
+
+    @property
+    def _is_closed(self) -> bool:
+        return self._closed.is_set() or self._connection.is_closed
+
+    def _read(self, is_following: bool) -> Generator[bytes, None, bool]:
+        """Yield the lines that were not given yet, of one request; return whether it ended regularly."""
+        limits = self._connection.limits
+        query = [("container", self._container), *([("follow", "true")] if is_following else [])]
+        body = self._connection.open_stream(self._path, query, limits.silence if is_following else limits.call)
+        with self._lock:
+            self._body = body
+            if self._is_closed:
+                body.shut()
+        self._rest = b""
+        number = 0
+        try:
+            for line, is_whole in body.lines():
+                if not is_whole:
+                    self._rest = line
+                    break
+                if number == 0:
+                    self._begin(line)
+                number += 1
+                if number > self._given:
+                    self._given = number
+                    yield line
+            return True
+        except NoAnswer:
+            return False
+        finally:
+            with self._lock:
+                self._body = None
+            body.close()
+
+    def _begin(self, first: bytes) -> None:
+        """Find out by its first line whether this is the log that was read before."""
+        if self._first is not None and first != self._first:
+            self.was_rotated = True
+            self._given = 0
+        self._first = first
+
+    def _await_end(self, seconds: float) -> None:
+        """Wait until the container is known to have ended, but no longer than `seconds`."""
+        deadline = time.monotonic() + seconds
+        while not self._is_over() and time.monotonic() < deadline and not self._is_closed:
+            self._closed.wait(_LOOK_SECONDS)

@@ -1,0 +1,214 @@
+"""Single HTTP requests through the unmodified KatibClient and its API client. Only this module touches the SDK.
+
+Three traps of the SDK are met here: its own calls have no timeout, they hide the server's text, and what they run asynchronously
+blocks the interpreter's exit while a server hangs (so nothing here is asynchronous).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import threading
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from tuneoff_adapters.katib.api_errors import one_line
+from tuneoff_adapters.katib.kubeconfig import client_configuration
+from tuneoff_adapters.katib.resources import Object
+
+CONNECT_SECONDS = 5.0  # for the TCP (and TLS) connection alone: a server that takes longer is away
+CONNECTIONS = 64  # kept open for the next request
+_LASTING = ("CERTIFICATE_VERIFY_FAILED", "WRONG_VERSION_NUMBER", "certificate verify failed", "SSLCertVerificationError")
+
+
+class Refused(Exception):
+    """The server answered with an error: HTTP status, reason phrase, body."""
+
+    def __init__(self, status: int, reason: str, body: str | bytes | None) -> None:
+        super().__init__(f"{status} {reason}")
+        self.status, self.reason, self.body = status, reason, body
+
+
+class NoAnswer(Exception):
+    """No connection, none in time, or one that was cut; `is_lasting`: it will not pass by itself (certificates)."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__(text)
+        self.is_lasting = any(mark in text for mark in _LASTING)
+
+
+class Transport:
+    """One server, one user, one KatibClient; any thread may use it.
+
+    Raises:
+        StepError: the kubeconfig or its context cannot be used.
+    """
+
+    def __init__(self, kubeconfig: Path | None, context: str | None) -> None:
+        from kubeflow.katib import KatibClient
+
+        configuration = client_configuration(kubeconfig, context)
+        configuration.retries = False  # urllib3 would repeat by itself, and multiply every timeout
+        configuration.connection_pool_maxsize = CONNECTIONS
+        self.host = str(configuration.host)
+        self._katib = KatibClient(client_configuration=configuration, namespace="default")
+        self._client = self._katib.custom_api.api_client
+        self._lock = threading.Lock()
+        self._requests = 0
+        self._seconds = threading.local()  # of the KatibClient's call in this thread
+        self._give_timeouts()
+
+    @property
+    def requests(self) -> int:
+        """HTTP requests so far."""
+        return self._requests
+
+    def create_experiment(self, experiment: Object, namespace: str, seconds: float) -> None:
+        """KatibClient.create_experiment, with a timeout, and with the server's own text where it fails."""
+        self._seconds.value = seconds
+        try:
+            with _mapped():
+                try:
+                    self._katib.create_experiment(experiment, namespace)
+                except Exception as error:  # the SDK raises a bare Exception; what happened is its context
+                    raise (error.__context__ or error) from None
+        finally:
+            self._seconds.value = None
+
+    def send(
+        self,
+        method: str,
+        path: str,
+        seconds: float,
+        query: Sequence[tuple[str, str]] | None = None,
+        body: Object | None = None,
+        content_type: str = "application/json",
+    ) -> Any:
+        """Return the answer's JSON value.
+
+        Raises:
+            Refused, NoAnswer: it failed.
+        """
+        with _mapped():
+            return self._call(method, path, query, body, content_type, (min(CONNECT_SECONDS, seconds), seconds), True)
+
+    def stream(self, path: str, query: Sequence[tuple[str, str]], seconds: float, silence: float) -> Body:
+        """Return the body of the answer to a GET as soon as its head is there; it fails after `silence` seconds without a byte.
+
+        Raises:
+            Refused, NoAnswer: it failed.
+        """
+        with _mapped():
+            timeouts = (min(CONNECT_SECONDS, seconds), silence)
+            return Body(self._call("GET", path, query, None, "application/json", timeouts, False))
+
+    def _call(
+        self,
+        method: str,
+        path: str,
+        query: Sequence[tuple[str, str]] | None,
+        body: Object | None,
+        content_type: str,
+        timeouts: tuple[float, float],
+        is_whole: bool,
+    ) -> Any:
+        return self._client.call_api(
+            path,
+            method,
+            query_params=list(query or []),
+            header_params={"Accept": "application/json, */*", "Content-Type": content_type},
+            body=body,
+            response_type="object",
+            auth_settings=["BearerToken"],
+            _return_http_data_only=True,
+            _preload_content=is_whole,
+            _request_timeout=timeouts,
+        )
+
+    def _give_timeouts(self) -> None:
+        """Give the client's requests that have no timeout one (the KatibClient's), and count all."""
+        rest = self._client.rest_client
+        request = rest.request
+
+        @functools.wraps(request)
+        def limited(*arguments: Any, **options: Any) -> Any:
+            with self._lock:
+                self._requests += 1
+            if not options.get("_request_timeout"):
+                seconds = getattr(self._seconds, "value", None) or CONNECT_SECONDS
+                options["_request_timeout"] = (min(CONNECT_SECONDS, seconds), seconds)
+            return request(*arguments, **options)
+
+        rest.request = limited
+
+
+class Body:
+    """An answer's body that is read while it comes."""
+
+    def __init__(self, response: Any) -> None:
+        self._response = response
+
+    def chunks(self) -> Iterator[bytes]:
+        """Yield its parts as they come, until its regular end.
+
+        Raises:
+            NoAnswer: it was cut, or was silent for too long.
+        """
+        with _mapped():
+            if getattr(self._response, "chunked", False):
+                yield from self._response.read_chunked()
+            else:
+                yield from self._response.stream(2**16)
+
+    def lines(self) -> Iterator[tuple[bytes, bool]]:
+        """Yield (line without its end, True) for each line, and at the regular end (rest, False) where there is one."""
+        rest = b""
+        for chunk in self.chunks():
+            *lines, rest = (rest + chunk).split(b"\n")
+            for line in lines:
+                yield line, True
+        if rest:
+            yield rest, False
+
+    def shut(self) -> None:
+        """Wake the thread that reads: its `chunks` end with NoAnswer. For another thread."""
+        with contextlib.suppress(OSError, ValueError, RuntimeError, AttributeError):  # it ended or was closed meanwhile
+            self._response.shutdown()
+
+    def close(self) -> None:
+        """Let go of the connection. For the thread that reads."""
+        with contextlib.suppress(OSError, ValueError):
+            self._response.close()
+
+
+@contextlib.contextmanager
+def _mapped() -> Iterator[None]:
+    """Turn what the client raises into Refused and NoAnswer."""
+    import urllib3.exceptions
+    from kubernetes.client.exceptions import ApiException
+
+    try:
+        yield
+    except ApiException as error:
+        if not error.status:  # the SDK's way of saying that TLS failed
+            raise NoAnswer(one_line(str(error.reason), 300)) from error
+        raise Refused(int(error.status), str(error.reason), error.body) from error
+    except (urllib3.exceptions.HTTPError, OSError) as error:
+        raise NoAnswer(_cause(error)) from error
+
+
+def _cause(error: Exception) -> str:
+    """Return why there was no answer, without the client's names of its own objects."""
+    import urllib3.exceptions as known
+
+    text = one_line(str(error), 300)
+    if "refused" in text:
+        return "connection refused"
+    if isinstance(error, known.TimeoutError | TimeoutError):
+        return "no answer in time"
+    if isinstance(error, known.NewConnectionError | known.ProxyError):
+        return text.rpartition(": ")[2] or text
+    if isinstance(error, known.ProtocolError | ConnectionError):
+        return "the connection was cut"
+    return f"{type(error).__name__}: {text}"

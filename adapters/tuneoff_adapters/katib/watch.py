@@ -1,0 +1,151 @@
+"""Follow the objects of one kind as the server changes them."""
+
+from __future__ import annotations
+
+import json
+import threading
+import time
+from collections.abc import Generator, Iterator, Mapping
+from typing import TYPE_CHECKING, Literal
+
+from tuneoff_adapters.katib.api_errors import ApiError, api_error
+from tuneoff_adapters.katib.resources import Object, Resource, selector
+from tuneoff_adapters.katib.transport import Body, NoAnswer
+
+if TYPE_CHECKING:
+    from tuneoff_adapters.katib.connection import Connection
+
+Change = Literal["ADDED", "MODIFIED", "DELETED"]
+GONE = 410  # the server has forgotten the version that the watch would go on from
+SLACK_SECONDS = 10.0  # for the server to end a watch itself
+
+
+class Watch:
+    """`for change, obj in watch:` gives every change of the objects, for ever, until `close()` in any thread.
+
+    It begins with all objects that there are, as ADDED. After a disconnect, or when the server has forgotten where it was, it
+    lists them again and gives what changed meanwhile: objects that vanished come as DELETED, as they were last seen.
+
+    Raises, from the loop:
+        Unreachable: the server was away for the connection's `limits.api`.
+        ApiError: the server refuses.
+    """
+
+    def __init__(
+        self, connection: Connection, resource: Resource, namespace: str | None, labels: Mapping[str, str] | None
+    ) -> None:
+        self._connection, self._resource, self._namespace, self._labels = connection, resource, namespace, labels
+        self._path = resource.path(namespace)
+        self._known: dict[str, Object] = {}  # by uid
+        self._version: str | None = None  # where to go on; None: list first
+        self._closed = threading.Event()
+        self._lock = threading.Lock()
+        self._body: Body | None = None
+
+    def __iter__(self) -> Iterator[tuple[Change, Object]]:
+        limits = self._connection.limits
+        pause = limits.pause
+        try:
+            while not self._is_closed:
+                if self._version is None:
+                    yield from self._listed()
+                since = time.monotonic()
+                if (yield from self._watched()) or time.monotonic() - since > limits.longest_pause:
+                    pause = limits.pause
+                    continue
+                if self._closed.wait(pause) or self._connection.is_closed:
+                    return
+                pause = min(2 * pause, limits.longest_pause)  # it breaks at once, again and again
+        finally:
+            self._connection.forget(self)
+
+    def close(self) -> None:
+        """End the loop, wherever it is."""
+        self._closed.set()
+        with self._lock:
+            if self._body is not None:
+                self._body.shut()
+
+    @property
+    def _is_closed(self) -> bool:
+        return self._closed.is_set() or self._connection.is_closed
+
+    def _listed(self) -> Iterator[tuple[Change, Object]]:
+        found, version = self._connection.listing(self._resource, self._namespace, self._labels)
+        now = {_uid(obj): obj for obj in found}
+        gone = [obj for uid, obj in self._known.items() if uid not in now]
+        changed = [(uid, obj) for uid, obj in now.items() if _version(obj) != _version(self._known.get(uid, {}))]
+        self._version = version or "0"
+        for obj in gone:
+            del self._known[_uid(obj)]
+            yield "DELETED", obj
+        for uid, obj in changed:
+            change: Change = "MODIFIED" if uid in self._known else "ADDED"
+            self._known[uid] = obj
+            yield change, obj
+
+    def _watched(self) -> Generator[tuple[Change, Object], None, bool]:
+        """Yield from one watch request; return whether it ended regularly. Else the next step is to list."""
+        limits = self._connection.limits
+        query = [("watch", "true"), ("allowWatchBookmarks", "true"), ("resourceVersion", self._version or "0")]
+        query.append(("timeoutSeconds", str(max(1, round(limits.watch)))))
+        if self._labels:
+            query.append(("labelSelector", selector(self._labels)))
+        try:
+            body = self._connection.open_stream(self._path, query, limits.watch + SLACK_SECONDS)
+        except ApiError as error:
+            if error.status != GONE:
+                raise
+            self._version = None
+            return False
+        with self._lock:
+            self._body = body
+            if self._is_closed:
+                body.shut()
+        try:
+            for line, is_whole in body.lines():
+                if not is_whole or self._is_closed:
+                    break
+                if not line.strip():
+                    continue
+                event = json.loads(line)
+                change, obj = str(event["type"]), event["object"]
+                if change == "ERROR":
+                    self._version = None
+                    self._check(obj)
+                    return False
+                yield from self._event(change, obj)
+            return True
+        except (NoAnswer, ValueError, LookupError, TypeError):  # all but the first: a line that is no event, of a proxy
+            self._version = None
+            return False
+        finally:
+            with self._lock:
+                self._body = None
+            body.close()
+
+    def _event(self, change: str, obj: Object) -> Iterator[tuple[Change, Object]]:
+        self._version = _version(obj) or self._version
+        uid = _uid(obj)
+        if change == "DELETED":
+            self._known.pop(uid, None)
+            yield "DELETED", obj
+        elif change in ("ADDED", "MODIFIED"):
+            is_new = uid not in self._known
+            self._known[uid] = obj
+            yield "ADDED" if is_new else "MODIFIED", obj
+
+    def _check(self, status: Object) -> None:
+        """Raise what an ERROR event says, unless listing again may mend it."""
+        code = int(status.get("code") or 0)
+        if code != GONE and code < 500:
+            raise api_error(f"watch {self._path}", code, "", json.dumps(status))
+
+
+def _uid(obj: Object) -> str:
+    metadata = obj.get("metadata", {})
+    return str(metadata.get("uid") or f"{metadata.get('namespace')}/{metadata.get('name')}")
+
+
+def _version(obj: Object) -> str:
+    return str(obj.get("metadata", {}).get("resourceVersion", ""))
