@@ -5,11 +5,30 @@ from __future__ import annotations
 from typing import Any
 
 from .kinds import CONFIG_MAPS, DEPLOYMENTS, EVENTS, JOBS, NAMESPACES, PODS, SECRETS, SERVICE_ACCOUNTS, WITH_STATUS, Kind
-from .objects import Object, now
+from .objects import Object, now, random_suffix
+from .statuses import bad_request
 
 MANAGER = "tuneoff-emulated"
 
 WITHOUT_GENERATION = frozenset({NAMESPACES, CONFIG_MAPS, SECRETS, SERVICE_ACCOUNTS, EVENTS})
+
+
+def name(kind: Kind, obj: Object, namespace: str | None) -> None:
+    """Settle the name (honouring generateName) and the namespace of a new object, in place.
+
+    Raises:
+        ApiError: 400, the object names another namespace.
+    """
+    metadata = obj["metadata"]
+    if not metadata.get("name") and metadata.get("generateName"):
+        metadata["name"] = f"{metadata['generateName']}{random_suffix()}"
+    if not kind.namespaced:
+        metadata.pop("namespace", None)
+        return
+    given = metadata.get("namespace")
+    if given and namespace and given != namespace:
+        raise bad_request("the namespace of the provided object does not match the namespace sent on the request")
+    metadata["namespace"] = namespace or given or "default"
 
 
 def apply(kind: Kind, obj: Object, uid: str, keep_status: bool) -> None:

@@ -27,7 +27,7 @@ class Journal:
     def __init__(self, folder: Path) -> None:
         self.path = folder / NAME
         try:
-            folder.mkdir(parents=True, exist_ok=True)
+            folder.mkdir(mode=0o700, parents=True, exist_ok=True)
             self._lock = os.open(folder / f"{NAME}.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         except OSError as error:
             raise JournalError(f"cannot use the folder {folder}: {error.strerror or error}") from error

@@ -13,10 +13,10 @@ from typing import Any
 from . import defaults, validation
 from .deletion import Deletion, Propagation
 from .journal import Journal, JournalError
-from .kinds import CONFIG_MAPS, EVENTS, NAMESPACES, SERVICE_ACCOUNTS, WITH_STATUS, Kind
-from .objects import Key, Object, copied, finalizers, is_deleting, key_of, labels_match, now, random_suffix
+from .kinds import CONFIG_MAPS, EVENTS, NAMESPACES, SERVICE_ACCOUNTS, Kind
+from .objects import Key, Object, copied, finalizers, is_deleting, key_of, labels_match, now
 from .recording import event_of, repeated
-from .statuses import ApiError, already_exists, bad_request, not_found, terminating
+from .statuses import ApiError, already_exists, not_found, terminating
 from .subscription import Subscription
 from .table import Table
 
@@ -59,7 +59,7 @@ class Store:
         """
         fresh: Object = copied(dict(obj))
         metadata = fresh.setdefault("metadata", {})
-        _name(kind, fresh, namespace)
+        defaults.name(kind, fresh, namespace)
         name = metadata["name"]
         validation.check(kind, fresh)
         with self._table.lock:
@@ -131,6 +131,12 @@ class Store:
                 raise not_found(kind, name)
             return copied(self._deletion.request(key, propagation))
 
+    def discard(self, kind: Kind, name: str, namespace: str | None = None, propagation: Propagation = "Background") -> None:
+        """Delete an object if it exists."""
+        with self._table.lock:
+            if self._table.find(_key(kind, name, namespace)) is not None:
+                self.delete(kind, name, namespace, propagation)
+
     def subscribe(self, *kinds: Kind, since: int | None = None, initial: bool = False) -> Subscription:
         """Return a stream of changes: from now on; after version `since`; or (`initial`) each object as ADDED, then from now on.
 
@@ -176,19 +182,6 @@ def _key(kind: Kind, name: str, namespace: str | None) -> Key:
     return Key(kind, (namespace or "") if kind.namespaced else "", name)
 
 
-def _name(kind: Kind, obj: Object, namespace: str | None) -> None:
-    metadata = obj["metadata"]
-    if not metadata.get("name") and metadata.get("generateName"):
-        metadata["name"] = f"{metadata['generateName']}{random_suffix()}"
-    if not kind.namespaced:
-        metadata.pop("namespace", None)
-        return
-    given = metadata.get("namespace")
-    if given and namespace and given != namespace:
-        raise bad_request("the namespace of the provided object does not match the namespace sent on the request")
-    metadata["namespace"] = namespace or given or "default"
-
-
 def _keep_identity(before: Object, after: Object) -> None:
     """Undo what no update may change, and end the wish to delete for nobody."""
     for name in ("name", "namespace", "uid", "creationTimestamp", "generation", "resourceVersion", "deletionTimestamp"):
@@ -199,8 +192,6 @@ def _keep_identity(before: Object, after: Object) -> None:
         after["metadata"].pop("finalizers", None)
     if not after["metadata"].get("labels"):
         after["metadata"].pop("labels", None)
-    if before.get("status") is not None and after.get("status") is None and before["kind"] in {k.kind for k in WITH_STATUS}:
-        after["status"] = before["status"]
 
 
 def _count_again(event: Object) -> None:

@@ -33,6 +33,11 @@ class Subscription:
         self._changes: queue.SimpleQueue[Change | None] = queue.SimpleQueue()
         self._closed = False
 
+    @property
+    def is_closed(self) -> bool:
+        """Whether `close` was called, here or by the end of the store."""
+        return self._closed
+
     def deliver(self, change: Change) -> None:
         """Hand over a change (called by the table, under its lock)."""
         self._changes.put(change)

@@ -1,0 +1,61 @@
+"""How the server's process ends: with its parent, on a signal, or because its folder failed."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import select
+import signal
+import threading
+
+_PR_SET_PDEATHSIG = 1
+
+_LONGEST_SECONDS = 1.7
+"""The ending itself may take so long; the guardian kills what the pods' processes leave then."""
+
+
+class Ending:
+    """The moment at which the server has to end, and why."""
+
+    def __init__(self) -> None:
+        self.failure: str | None = None
+        self._event = threading.Event()
+
+    def on_signals(self) -> None:
+        """End on SIGTERM and SIGINT."""
+        for number in (signal.SIGTERM, signal.SIGINT):
+            signal.signal(number, lambda *_: self._event.set())
+
+    def with_parent(self, parent: int) -> None:
+        """End when the process `parent`, which started this one, ends; at once if it has ended already.
+
+        A descriptor of the process is watched. Where the kernel gives none, it sends a signal, which has a flaw: it comes when
+        the *thread* ends that started this process.
+        """
+        try:
+            descriptor = os.pidfd_open(parent)
+        except OSError:  # the parent is gone, or this kernel or sandbox has no such call
+            ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGTERM, 0, 0, 0)
+        else:
+            threading.Thread(target=self._watch, args=(descriptor,), name="parent", daemon=True).start()
+        if os.getppid() != parent:
+            self._event.set()
+
+    def _watch(self, descriptor: int) -> None:
+        poll = select.poll()
+        poll.register(descriptor, select.POLLIN)
+        poll.poll()
+        self._event.set()
+
+    def fail(self, reason: object) -> None:
+        """End with a failure; the first one is kept."""
+        if self.failure is None:
+            self.failure = str(reason)
+        self._event.set()
+
+    def wait(self) -> None:
+        """Wait for it. From then on the process has less than 2 s."""
+        self._event.wait()
+        timer = threading.Timer(_LONGEST_SECONDS, os._exit, (1,))
+        timer.daemon = True
+        timer.start()
