@@ -178,7 +178,7 @@ def _data_environment(options: KatibOptions) -> dict[str, str]:
 
 
 def _local_environment() -> dict[str, str]:
-    taken = {name: os.environ[name] for name in LOCAL_VARIABLES if name in os.environ}
+    taken = {name: value for name in LOCAL_VARIABLES if (value := os.environ.get(name))}
     path = [os.path.dirname(sys.executable), os.environ.get("PATH", os.defpath)]
     return {**taken, "PATH": os.pathsep.join(path)}
 

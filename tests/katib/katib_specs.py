@@ -1,0 +1,76 @@
+"""Specifications, plans and spaces for the tests of the Katib adapter."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from tuneoff.events.writer import EventWriter
+from tuneoff.experiment.sampling import sample_distinct
+from tuneoff.experiment.space import Categorical, Constant, Float, IntegerLog, SearchSpace, stepped
+from tuneoff.experiment.spec import Budget, ExperimentSpec, Objective, RunSpec, Strategy, Workers, WorkloadSpec
+from tuneoff.lifecycle.context import RunContext
+from tuneoff.supervisor.prepare import new_execution, write_inputs
+from tuneoff_adapters.katib.plan import KatibPlan, katib_plan
+
+IMAGE = "registry.example/tuneoff@sha256:0123456789abcdef"
+SPACE = SearchSpace(
+    {
+        "linear": Float(low=-1.0, high=3.0),
+        "log": Float(low=1e-5, high=1e-1, log=True),
+        "log_integer": IntegerLog(low=1, high=8),
+        "integer": stepped(16, 64, 16, integer=True),
+        "float_step": stepped(0.0, 1.0, 0.25, integer=False),
+        "ordered": Categorical(choices=(16, 32, 48, 128), ordered=True),
+        "unordered": Categorical(choices=("a", None, 3, [1, 2])),
+        "constant": Constant(value="adam"),
+    }
+)
+NUMBERS = SearchSpace({name: item for name, item in SPACE if name != "unordered"})
+
+
+def spec_of(sampler: str | Strategy = "random", *, platform: str = "kubernetes", **changes: Any) -> RunSpec:
+    """Return a run; `options` are the adapter's, the rest are fields of the experiment."""
+    options = changes.pop("options", {"image": IMAGE} if platform == "kubernetes" else {})
+    values: dict[str, Any] = {
+        "workload": WorkloadSpec(name="null", target="tuneoff_workloads.null:Null"),
+        "search_space": SPACE,
+        "objective": Objective(metric="validation_loss", mode="min"),
+        "sampler": Strategy(name=sampler) if isinstance(sampler, str) else sampler,
+        "pruner": Strategy(name="none"),
+        "budget": Budget(trials=8, epochs_per_trial=3),
+        "workers": Workers(count=2, cpus=1.0, memory_mb=500),
+        **changes,
+    }
+    experiment = ExperimentSpec(**values)
+    if experiment.sampler.name == "fixed" and not experiment.configurations:
+        experiment = replace(experiment, configurations=tuple(sample_distinct(experiment.search_space, 8, seed=1)))
+    return RunSpec(
+        experiment=experiment,
+        adapter="katib",
+        adapter_target="tuneoff_adapters.katib:KatibAdapter",
+        platform=platform,
+        seed=3,
+        options=options,
+    )
+
+
+def context_of(spec: RunSpec, folder: Path) -> RunContext:
+    """Return the context of a new execution in `folder`."""
+    execution = new_execution(spec, folder)
+    events = EventWriter(execution.folder, execution.execution_id, "coordinator")
+    return RunContext(
+        spec=spec,
+        run_dir=execution.folder,
+        execution_id=execution.execution_id,
+        trial_context=write_inputs(execution),
+        events=events,
+    )
+
+
+def plan_of(spec: RunSpec, folder: Path) -> KatibPlan:
+    """Return the plan of a new execution in `folder`."""
+    context = context_of(spec, folder)
+    context.events.close()
+    return katib_plan(context)

@@ -1,0 +1,208 @@
+"""What Katib's algorithms draw from the translated space, against core's distributions; drawn here as their services draw."""
+
+from __future__ import annotations
+
+import json
+import math
+import random
+from collections import Counter
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy import stats
+
+from katib.katib_specs import NUMBERS, SPACE
+from spaces import spaces, units
+from tuneoff.errors import ExperimentError
+from tuneoff.experiment.sampling import sample_distinct
+from tuneoff.experiment.space import Categorical, Float, IntegerLog, SearchSpace, Stepped, points
+from tuneoff.experiment.translation import LIST_INDEX, ListTranslation, SpaceTranslation
+from tuneoff_adapters.katib.space import GRID, LOG_ONLY, NUMBERS_ONLY, UNIFORM_ONLY, KatibSpace
+
+DRAWS = 4000
+LEAST_P = 1e-4  # with a fixed seed a test either always passes or always fails; this is how surprising it may be
+SEARCHING = ("random", "tpe", "multivariate-tpe", "bayesianoptimization", "cmaes", "sobol")
+
+
+def space_for(algorithm: str) -> SearchSpace:
+    return NUMBERS if algorithm in NUMBERS_ONLY else SPACE
+
+
+def draw(parameter: dict[str, Any], algorithm: str, unit: float) -> str:
+    """Return the text that an algorithm's service makes of a number in [0, 1]: its own idea of a distribution, not ours."""
+    feasible = parameter["feasibleSpace"]
+    if parameter["parameterType"] == "categorical":
+        return str(feasible["list"][min(int(unit * len(feasible["list"])), len(feasible["list"]) - 1)])
+    low, high = float(feasible["min"]), float(feasible["max"])
+    if parameter["parameterType"] == "int":  # hyperopt's quniform
+        return str(round(low + unit * (high - low)))
+    is_log = algorithm in LOG_ONLY or (feasible["distribution"] == "logUniform" and algorithm not in UNIFORM_ONLY)
+    if not is_log:
+        return repr(low + unit * (high - low))
+    return repr(math.exp(math.log(low) + unit * (math.log(high) - math.log(low))))
+
+
+@pytest.fixture(scope="module", params=SEARCHING)
+def drawn(request: pytest.FixtureRequest) -> tuple[str, list[dict[str, Any]]]:
+    algorithm = request.param
+    space = space_for(algorithm)
+    katib, generator = KatibSpace(SpaceTranslation(space), algorithm), random.Random(5)
+    texts = [{entry["name"]: draw(entry, algorithm, generator.random()) for entry in katib.parameters()} for _ in range(DRAWS)]
+    configurations = [katib.decode(text) for text in texts]
+    for configuration in configurations:
+        space.check(configuration)
+    return algorithm, configurations
+
+
+def uniformity(values: list[Any], choices: list[Any], probability: Callable[[Any], float] | None = None) -> float:
+    """Return the p value of a chi-squared test."""
+    counts = Counter(str(value) for value in values)
+    expected = [len(values) * (probability(choice) if probability else 1 / len(choices)) for choice in choices]
+    return float(stats.chisquare([counts[str(choice)] for choice in choices], expected).pvalue)
+
+
+def test_every_point_is_equally_likely_the_end_points_too(drawn: tuple[str, list[dict[str, Any]]]) -> None:
+    algorithm, configurations = drawn
+    for name, dimension in space_for(algorithm).searched.items():
+        if isinstance(dimension, Stepped | Categorical):
+            values = [configuration[name] for configuration in configurations]
+            assert uniformity(values, list(points(dimension))) > LEAST_P, (algorithm, name)
+
+
+def test_log_integers_have_the_probabilities_that_core_defines(drawn: tuple[str, list[dict[str, Any]]]) -> None:
+    dimension = SPACE.dimensions["log_integer"]
+    assert isinstance(dimension, IntegerLog)
+    values = [configuration["log_integer"] for configuration in drawn[1]]
+    assert uniformity(values, list(range(1, 9)), dimension.probability) > LEAST_P
+
+
+def test_floats_are_uniform_and_log_uniform_over_the_whole_range(drawn: tuple[str, list[dict[str, Any]]]) -> None:
+    linear = [configuration["linear"] for configuration in drawn[1]]
+    exponents = [math.log10(configuration["log"]) for configuration in drawn[1]]
+    assert stats.kstest(linear, "uniform", args=(-1.0, 4.0)).pvalue > LEAST_P
+    assert stats.kstest(exponents, "uniform", args=(-5.0, 4.0)).pvalue > LEAST_P
+
+
+def test_katibs_own_integer_would_be_caught() -> None:
+    parameter = {"parameterType": "int", "feasibleSpace": {"min": "1", "max": "5", "step": "1"}}
+    generator = random.Random(5)
+    values = [draw(parameter, "random", generator.random()) for _ in range(DRAWS)]
+    assert uniformity(values, [1, 2, 3, 4, 5]) < 1e-12
+
+
+def test_a_plain_double_would_be_caught_where_every_double_is_drawn_log_uniformly() -> None:
+    parameter = {"parameterType": "double", "feasibleSpace": {"min": "1.0", "max": "4.0", "distribution": "uniform"}}
+    generator = random.Random(5)
+    values = [float(draw(parameter, "bayesianoptimization", generator.random())) for _ in range(DRAWS)]
+    assert stats.kstest(values, "uniform", args=(1.0, 3.0)).pvalue < 1e-12
+
+
+def test_a_plain_logarithmic_double_would_be_caught_where_every_double_is_drawn_uniformly() -> None:
+    parameter = {"parameterType": "double", "feasibleSpace": {"min": "1e-05", "max": "0.1", "distribution": "logUniform"}}
+    generator = random.Random(5)
+    values = [math.log10(float(draw(parameter, "cmaes", generator.random()))) for _ in range(DRAWS)]
+    assert stats.kstest(values, "uniform", args=(-5.0, 4.0)).pvalue < 1e-12
+
+
+@pytest.mark.parametrize("algorithm", SEARCHING)
+def test_both_ends_of_every_parameter_are_reached_and_lie_inside(algorithm: str) -> None:
+    space = space_for(algorithm)
+    katib = KatibSpace(SpaceTranslation(space), algorithm)
+    for unit, end in ((0.0, 0), (1.0, -1)):
+        configuration = katib.decode({entry["name"]: draw(entry, algorithm, unit) for entry in katib.parameters()})
+        space.check(configuration)
+        for name, dimension in space.searched.items():
+            if isinstance(dimension, Float):
+                assert configuration[name] == pytest.approx((dimension.low, dimension.high)[end])
+            else:
+                assert configuration[name] == points(dimension)[end]
+
+
+@given(data=st.data(), algorithm=st.sampled_from(SEARCHING))
+def test_a_configuration_survives_the_way_to_katib_and_back(data: st.DataObject, algorithm: str) -> None:
+    space = data.draw(spaces())
+    katib = KatibSpace(SpaceTranslation(space), algorithm)
+    pod = KatibSpace.from_json(json.loads(json.dumps(katib.to_json())))
+    configuration = space.from_units(data.draw(units(space)))
+    back = pod.decode({**katib.encode(configuration), "another": "x"})
+    space.check(back)
+    for name, dimension in space:
+        if isinstance(dimension, Float):
+            slack = 1e-9 * max(abs(dimension.low), abs(dimension.high), 1e-300)
+            assert abs(back[name] - configuration[name]) <= slack
+        else:
+            assert back[name] == configuration[name]
+
+
+@given(data=st.data(), algorithm=st.sampled_from(SEARCHING))
+def test_whatever_an_algorithm_draws_decodes_to_a_value_inside(data: st.DataObject, algorithm: str) -> None:
+    space = data.draw(spaces())
+    katib = KatibSpace(SpaceTranslation(space), algorithm)
+    numbers = st.floats(0.0, 1.0)
+    space.check(katib.decode({entry["name"]: draw(entry, algorithm, data.draw(numbers)) for entry in katib.parameters()}))
+
+
+def test_no_parameter_is_an_integer_and_every_number_is_a_text() -> None:
+    for algorithm in SEARCHING:
+        for parameter in KatibSpace(SpaceTranslation(space_for(algorithm)), algorithm).parameters():
+            assert parameter["parameterType"] in ("double", "categorical")
+            values = parameter["feasibleSpace"]
+            assert all(isinstance(value, str) for name, value in values.items() if name != "list")
+            assert "step" not in values
+
+
+def test_a_logarithmic_bound_that_the_service_would_raise_is_drawn_by_its_logarithm() -> None:
+    low = SearchSpace({"x": Float(low=1e-12, high=1.0, log=True)})
+    kinds = {
+        algorithm: KatibSpace(SpaceTranslation(low), algorithm).parameters()[0]["feasibleSpace"]
+        for algorithm in ("random", "multivariate-tpe")
+    }
+    assert kinds["random"] == {"min": "1e-12", "max": "1.0", "distribution": "logUniform"}
+    assert kinds["multivariate-tpe"] == {"min": repr(math.log(1e-12)), "max": "0.0", "distribution": "uniform"}
+
+
+def test_a_list_is_one_category_per_configuration() -> None:
+    configurations = sample_distinct(SPACE, 5, seed=2)
+    katib = KatibSpace(ListTranslation(configurations), GRID)
+    (parameter,) = katib.parameters()
+    assert (parameter["name"], parameter["parameterType"]) == (LIST_INDEX, "categorical")
+    assert parameter["feasibleSpace"]["list"] == ["0", "1", "2", "3", "4"]
+    pod = KatibSpace.from_json(json.loads(json.dumps(katib.to_json())))
+    assert [pod.decode({LIST_INDEX: text}) for text in parameter["feasibleSpace"]["list"]] == configurations
+
+
+@pytest.mark.parametrize(
+    ("values", "words"),
+    [
+        ({}, "linear is missing"),
+        ({"linear": "much"}, "must be a number, but Katib gave 'much'"),
+        ({"linear": "nan"}, "must be finite"),
+        ({"linear": "3.1"}, "must lie in"),
+    ],
+)
+@pytest.mark.parametrize("algorithm", ["random", "bayesianoptimization", "sobol"])
+def test_texts_outside_the_space_are_refused(algorithm: str, values: dict[str, str], words: str) -> None:
+    katib = KatibSpace(SpaceTranslation(SearchSpace({"linear": Float(low=-1.0, high=3.0)})), algorithm)
+    if values.get("linear") == "3.1" and algorithm in LOG_ONLY:
+        values = {"linear": "10.5"}
+    with pytest.raises(ExperimentError, match=words):
+        katib.decode(values)
+
+
+@pytest.mark.parametrize(
+    ("algorithm", "text"), [("random", "4.2"), ("cmaes", "-0.8"), ("bayesianoptimization", "-1"), (GRID, "4")]
+)
+def test_an_index_outside_is_refused_and_never_moved_to_an_end(algorithm: str, text: str) -> None:
+    katib = KatibSpace(SpaceTranslation(SearchSpace({"integer": SPACE.dimensions["integer"]})), algorithm)
+    with pytest.raises(ExperimentError):
+        katib.decode({"integer": text})
+
+
+@pytest.mark.parametrize("text", ["1e400", "710"])
+def test_a_logarithm_beyond_all_numbers_is_refused(text: str) -> None:
+    katib = KatibSpace(SpaceTranslation(SearchSpace({"x": Float(low=1e-3, high=1.0, log=True)})), "cmaes")
+    with pytest.raises(ExperimentError):
+        katib.decode({"x": text})
