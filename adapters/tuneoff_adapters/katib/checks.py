@@ -1,25 +1,229 @@
-"""What deploy checks before anything is created."""
+"""What deploy checks before anything is created: each finding is one line, and all of it takes no longer than a person waits."""
 
 from __future__ import annotations
 
+import threading
+import time
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from typing import Any
 
-from tuneoff_adapters.katib.connection import Connection
+from tuneoff.errors import MissingPackageError, StepError
+from tuneoff.packages import install_command, installed_version, release
+from tuneoff_adapters.katib.api_errors import ApiError, Missing
+from tuneoff_adapters.katib.connection import Connection, Limits
 from tuneoff_adapters.katib.options import KatibOptions
+from tuneoff_adapters.katib.resources import (
+    CONFIG_MAPS,
+    DEPLOYMENTS,
+    EVENTS,
+    EXPERIMENTS,
+    JOBS,
+    KATIB_GROUP,
+    KATIB_VERSION,
+    MUTATING_WEBHOOKS,
+    NAMESPACES,
+    PODS,
+    SUGGESTIONS,
+    TRIALS,
+    VALIDATING_WEBHOOKS,
+    Object,
+    Resource,
+    condition,
+)
+
+CHECK_SECONDS = 12.0
+CLIENT = "kubernetes"
+CLIENT_REQUIREMENT = "kubernetes>=27.2,<36"
+BROKEN_FROM = "36"  # every read of an object with labels fails in the SDK
+WEBHOOKS = "katib.kubeflow.org"  # the name of both of Katib's webhook configurations
+CONTROLLER, DATABASE_MANAGER = "katib-controller", "katib-db-manager"
+RIGHTS: tuple[tuple[Resource, str, tuple[str, ...]], ...] = (  # resource, subresource, verbs
+    (NAMESPACES, "", ("create", "get", "delete")),
+    (EXPERIMENTS, "", ("create", "get", "list", "watch", "delete")),
+    (TRIALS, "", ("get", "list", "watch")),
+    (SUGGESTIONS, "", ("get", "list")),
+    (JOBS, "", ("get", "list", "delete")),
+    (PODS, "", ("get", "list", "watch", "delete")),
+    (PODS, "log", ("get",)),
+    (EVENTS, "", ("list",)),
+    (CONFIG_MAPS, "", ("create", "get", "list", "delete")),
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cluster:
     """What the checks learnt, for the record."""
 
-    server_version: str  # e.g. "v1.31.2"
-    katib_image: str | None  # the controller's image, where it may be read
+    server_version: str  # e.g. "v1.36.2"; "unknown" where it may not be read
+    katib_image: str | None  # the controller's; None where it may not be read
 
 
 def check_client() -> None:
-    """Raise MissingPackageError where the installed kubernetes client breaks the SDK (>= 36)."""
+    """Check the installed kubernetes client; imports nothing.
+
+    Raises:
+        MissingPackageError: the SDK does not work with it.
+    """
+    version = installed_version(CLIENT)
+    if version is None or release(version) < release(BROKEN_FROM):
+        return
+    raise MissingPackageError(
+        f"the Katib SDK breaks with the kubernetes client from {BROKEN_FROM} on, but {version} is installed; "
+        f"run: {install_command(CLIENT_REQUIREMENT)}"
+    )
 
 
-def check_cluster(connection: Connection, options: KatibOptions, namespace: str, within_seconds: float = 14.0) -> Cluster:
-    """Raise StepError in one line where the cluster cannot take a run; creates nothing. `namespace`: the one to be made."""
-    raise NotImplementedError
+def check_cluster(
+    connection: Connection, options: KatibOptions, namespace: str, within_seconds: float = CHECK_SECONDS
+) -> Cluster:
+    """Find out whether the cluster can take a run in `namespace`, which need not exist; creates nothing.
+
+    Raises:
+        StepError: it cannot, or does not answer in time.
+    """
+    deadline = time.monotonic() + within_seconds
+    version = _server_version(_hurried(connection, deadline))
+    hurried = _hurried(connection, deadline)
+    calls: dict[str, Callable[[], Any]] = {
+        "group": lambda: hurried.read(f"/apis/{KATIB_GROUP}"),
+        "resources": lambda: hurried.read(f"/apis/{KATIB_GROUP}/{KATIB_VERSION}"),
+        **{name: _getting(hurried, DEPLOYMENTS, name, options.katib_namespace) for name in (CONTROLLER, DATABASE_MANAGER)},
+        **{kind.plural: _getting(hurried, kind, WEBHOOKS) for kind in (VALIDATING_WEBHOOKS, MUTATING_WEBHOOKS)},
+    }
+    rights = {
+        f"{verb} {resource.full_name}{f'/{subresource}' if subresource else ''}": (verb, resource, subresource)
+        for resource, subresource, verbs in RIGHTS
+        for verb in verbs
+    }
+    reviews = {text: _reviewing(hurried, verb, resource, namespace, sub) for text, (verb, resource, sub) in rights.items()}
+    answers = _all({**calls, **reviews}, deadline)
+    _check_api(answers["group"], answers["resources"])
+    controller = _check_deployment(answers[CONTROLLER], CONTROLLER, options.katib_namespace, is_needed=True)
+    _check_deployment(answers[DATABASE_MANAGER], DATABASE_MANAGER, options.katib_namespace, is_needed=False)
+    for kind in (VALIDATING_WEBHOOKS, MUTATING_WEBHOOKS):
+        _check_webhooks(answers[kind.plural], kind)
+    _check_rights({text: answers[text] for text in rights}, namespace)
+    return Cluster(server_version=version, katib_image=_image(controller))
+
+
+def _hurried(connection: Connection, deadline: float) -> Connection:
+    """Return the connection with what time is left, and no second try where no connection can be made."""
+    left = max(deadline - time.monotonic(), 0.05)
+    return connection.limited(Limits(api=left, connect=0.0, call=left))
+
+
+def _server_version(connection: Connection) -> str:
+    try:
+        return str(connection.read("/version").get("gitVersion", "unknown"))
+    except ApiError as error:
+        if error.status == 401:
+            raise StepError(
+                f"the API server at {connection.host} does not accept the kubeconfig's credentials ({error.message}); "
+                "renew them, or choose another context"
+            ) from error
+        if error.status == 403:  # not everybody may ask; the other answers will tell
+            return "unknown"
+        raise
+
+
+def _check_api(group: Any, resources: Any) -> None:
+    """Check that the API server serves Katib's kinds in the version that the SDK speaks."""
+    install = "install Katib v0.19 (kubectl apply -k of its manifests/v1beta1/installs/katib-standalone)"
+    if isinstance(group, Missing):
+        raise StepError(f"Katib is not installed: the API server has no group {KATIB_GROUP}; {install}")
+    versions = [str(entry.get("version")) for entry in _value(group).get("versions") or []]
+    if KATIB_VERSION not in versions:
+        raise StepError(
+            f"Katib's API must be {KATIB_GROUP}/{KATIB_VERSION}, but the API server has "
+            f"{', '.join(versions) or 'none'} of it; {install}"
+        )
+    found = {str(entry.get("name")) for entry in _value(resources).get("resources") or []}
+    missing = [kind.full_name for kind in (EXPERIMENTS, TRIALS, SUGGESTIONS) if kind.plural not in found]
+    if missing:
+        raise StepError(f"Katib is not installed: the API server has no {', '.join(missing)} in {KATIB_VERSION}; {install}")
+
+
+def _check_deployment(answer: Any, name: str, namespace: str, is_needed: bool) -> Object | None:
+    """Check that a part of Katib runs, and return its Deployment, or None where it may not be read."""
+    if isinstance(answer, Missing):
+        if not is_needed:  # other installations keep the metrics elsewhere
+            return None
+        raise StepError(
+            f"Katib's controller is not in namespace {namespace!r} (no Deployment {name}); "
+            "set option `katib_namespace` to where it runs, or install it"
+        )
+    if isinstance(answer, ApiError) and answer.status == 403:
+        return None
+    deployment: Object = _value(answer)
+    available = condition(deployment, "Available")
+    if available is None or available.get("status") != "True":
+        told = (available or {}).get("message") or "it has no condition Available"
+        raise StepError(
+            f"Katib does not run: Deployment {namespace}/{name} is not available ({told}); "
+            f"see: kubectl describe deployment {name} -n {namespace}"
+        )
+    return deployment
+
+
+def _check_webhooks(answer: Any, kind: Resource) -> None:
+    """Check that the API server can trust Katib's webhooks: without their certificate no experiment can be created."""
+    if isinstance(answer, ApiError) and answer.status in (403, 404):
+        return
+    for webhook in _value(answer).get("webhooks") or []:
+        if not webhook.get("clientConfig", {}).get("caBundle"):
+            raise StepError(
+                f"Katib's webhook {webhook.get('name')} has no certificate yet "
+                f"(caBundle is empty in {kind.plural}/{WEBHOOKS}); wait for katib-controller to write it, or restart it"
+            )
+
+
+def _check_rights(answers: Mapping[str, Any], namespace: str) -> None:
+    missing = [text for text, answer in answers.items() if _value(answer) is not True]
+    if missing:
+        raise StepError(
+            f"the kubeconfig's user lacks rights for namespace {namespace!r}: {', '.join(missing)}; "
+            "bind the role of deploy/ to it, or use another context"
+        )
+
+
+def _image(controller: Object | None) -> str | None:
+    if controller is None:
+        return None
+    containers = controller.get("spec", {}).get("template", {}).get("spec", {}).get("containers") or [{}]
+    image = containers[0].get("image")
+    return None if image is None else str(image)
+
+
+def _getting(connection: Connection, resource: Resource, name: str, namespace: str | None = None) -> Callable[[], Object]:
+    return lambda: connection.get(resource, name, namespace)
+
+
+def _reviewing(connection: Connection, verb: str, resource: Resource, namespace: str, subresource: str) -> Callable[[], bool]:
+    return lambda: connection.may(verb, resource, namespace, subresource)
+
+
+def _value(answer: Any) -> Any:
+    """Return an answer, or raise it."""
+    if isinstance(answer, Exception):
+        raise answer
+    return answer
+
+
+def _all(calls: Mapping[str, Callable[[], Any]], deadline: float) -> dict[str, Any]:
+    """Call all at once, and return their results, or what they raised. A slow server is waited for only once."""
+    answers: dict[str, Any] = {}
+
+    def run(name: str, call: Callable[[], Any]) -> None:
+        try:
+            answers[name] = call()
+        except Exception as error:  # handed to the caller's thread
+            answers[name] = error
+
+    threads = [threading.Thread(target=run, args=entry, name="check", daemon=True) for entry in calls.items()]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(max(deadline + 1.0 - time.monotonic(), 0.0))
+    late = StepError("the API server is too slow: it did not answer all questions of the check in time")
+    return {name: answers.get(name, late) for name in calls}

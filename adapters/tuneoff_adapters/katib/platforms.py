@@ -2,39 +2,144 @@
 
 from __future__ import annotations
 
+import contextlib
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Sequence
 from pathlib import Path
 
+from tuneoff.errors import StepError
 from tuneoff.lifecycle.context import RunContext
+from tuneoff.supervisor.processes import end_all, is_alive, kill, with_mark
 
 EMULATED_MARK = "TUNEOFF_KATIB_EMULATED"  # environment variable with the execution id in the emulated server's process
-EMULATED_IMAGE = (
-    "tuneoff.local/emulated:1"  # what trials on `emulated` name as their image; the server runs this machine's Python
-)
+EMULATED_IMAGE = "tuneoff.local/emulated:1"  # what trials on `emulated` name as their image: they run this machine's Python
+MODULE = "tuneoff_adapters.katib.emulated"
+READY_SECONDS = 20.0
+END_SECONDS = 5.0  # from SIGTERM to SIGKILL; the server needs at most 2
+_LOOK_SECONDS = 0.01
 
 
 class EmulatedServer:
-    """The emulated API server of one execution: a process with its own folder below the framework's."""
+    """The emulated API server of one execution: one process, with a folder of its own below the framework's.
 
-    def __init__(self, context: RunContext, ready_seconds: float = 20.0) -> None: ...
+    It is found again by its mark, so a fresh process that only un-deploys can use and end it; and it keeps its objects in the
+    folder, so it can be started again over them.
+    """
+
+    def __init__(self, context: RunContext, ready_seconds: float = READY_SECONDS) -> None:
+        self._context, self._ready_seconds = context, ready_seconds
+        self._process: subprocess.Popen[bytes] | None = None
+        self._pid: int | None = None
+
+    @property
+    def folder(self) -> Path:
+        """Where it keeps its objects and the pods' files."""
+        return self._context.work_dir / "emulated"
 
     @property
     def kubeconfig(self) -> Path:
         """Where its kubeconfig lies while it serves."""
-        raise NotImplementedError
+        return self._context.work_dir / "kubeconfig"
 
-    def start(self) -> Path:
-        """Start it, or find the running one by its mark; return the kubeconfig when it is ready to serve (StepError else)."""
-        raise NotImplementedError
-
-    def check(self) -> None:
-        """Raise StepError in one line if the process ended."""
-        raise NotImplementedError
-
-    def end(self) -> None:
-        """End it and whatever it started; idempotent, also in a fresh process."""
-        raise NotImplementedError
+    @property
+    def log(self) -> Path:
+        """What it prints."""
+        return self._context.work_dir / "emulated.log"
 
     @property
     def was_started(self) -> bool:
-        """Whether this execution ever started one (its folder exists)."""
-        raise NotImplementedError
+        """Whether this execution ever started one."""
+        return self.folder.exists()
+
+    def start(self) -> Path:
+        """Start it, unless it runs; return its kubeconfig once it serves.
+
+        Raises:
+            StepError: it ended, or is not ready in time.
+        """
+        self._pid = next(iter(self._running()), None)
+        if self._pid is None:
+            self.kubeconfig.unlink(missing_ok=True)
+            self.folder.mkdir(exist_ok=True)
+            with self.log.open("ab") as log:
+                self._process = subprocess.Popen(
+                    self.command(),
+                    stdin=subprocess.DEVNULL,
+                    stdout=log,
+                    stderr=subprocess.STDOUT,
+                    env={**os.environ, EMULATED_MARK: self._context.execution_id},
+                    process_group=0,  # a signal to the coordinator's group is not for it: un-deploy needs it
+                )
+            self._pid = self._process.pid
+        deadline = time.monotonic() + self._ready_seconds
+        while not self.kubeconfig.exists():
+            self.check()
+            if time.monotonic() > deadline:
+                self.end()
+                raise StepError(f"the emulated API server is not ready after {self._ready_seconds:g} s; see {self.log}")
+            time.sleep(_LOOK_SECONDS)
+        return self.kubeconfig
+
+    def command(self) -> Sequence[str]:
+        """Return the command that serves: a node just as large as the workers need."""
+        workers = self._context.spec.experiment.workers
+        command = [sys.executable, "-m", MODULE, str(self.folder), "--kubeconfig", str(self.kubeconfig)]
+        command += ["--image", EMULATED_IMAGE, "--cpus", f"{workers.count * workers.cpus:g}"]
+        if workers.memory_mb is not None:
+            command += ["--memory", str(round(workers.count * workers.memory_mb * 1e6))]
+        return command
+
+    def check(self) -> None:
+        """Raise StepError in one line if it was started here and has ended."""
+        if self._pid is None:
+            return
+        if self._process is not None:
+            code = self._process.poll()
+            if code is not None:
+                raise StepError(f"the emulated API server ended ({_how(code)}): {self._last_words()}; see {self.log}")
+        elif not is_alive(self._pid):
+            raise StepError(f"the emulated API server ended: {self._last_words()}; see {self.log}")
+
+    def end(self) -> None:
+        """End it and all processes that it started, and wait for that; idempotent, also in a fresh process."""
+        servers = self._running()
+        for pid in servers:
+            kill(pid, signal.SIGTERM)
+        deadline = time.monotonic() + END_SECONDS
+        while any(map(is_alive, servers)) and time.monotonic() < deadline:
+            time.sleep(_LOOK_SECONDS)
+        end_all(self._marked)
+        for pid in servers:
+            with contextlib.suppress(ChildProcessError):  # not started by this process
+                os.waitpid(pid, 0)
+        self._process = self._pid = None
+        self.kubeconfig.unlink(missing_ok=True)
+
+    def _running(self) -> list[int]:
+        """Return the server's own process; those of the pods may carry the mark too."""
+        return [pid for pid in self._marked() if MODULE in _arguments(pid)]
+
+    def _marked(self) -> list[int]:
+        return with_mark(EMULATED_MARK, self._context.execution_id)
+
+    def _last_words(self) -> str:
+        try:
+            lines = self.log.read_text(errors="replace").strip().splitlines()
+        except OSError:
+            lines = []
+        return lines[-1].strip()[:300] if lines else "it printed nothing"
+
+
+def _arguments(pid: int) -> list[str]:
+    try:
+        return Path(f"/proc/{pid}/cmdline").read_bytes().decode(errors="replace").split("\0")
+    except OSError:  # it ended meanwhile
+        return []
+
+
+def _how(code: int) -> str:
+    return f"killed by {signal.Signals(-code).name}" if code < 0 else f"exit code {code}"
