@@ -155,6 +155,24 @@ def test_a_trial_within_its_limits_is_left_alone(tmp_path: Path, process: subpro
     assert kill_cause(tmp_path, "t0", 1) is None
 
 
+def test_a_trial_in_a_pod_is_its_adapter_s_matter_until_the_run_is_over(
+    tmp_path: Path, process: subprocess.Popen[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(watch, "SETTLE_NS", 0)
+    trial_watch, tracker = watched(tmp_path, process.pid, memory=1, trial_seconds=1.0, silence_seconds=1.0)
+    tracker.open["t0", 1].role = watch.POD
+    trial_watch.look(tracker)
+    assert process.poll() is None
+    process.kill()
+    process.wait()
+    trial_watch.look(tracker)
+    trial_watch.look(tracker)
+    assert list(events_of(tmp_path, schema.TrialEnded)) == []
+    trial_watch.bury_all(tracker)
+    (end,) = events_of(tmp_path, schema.TrialEnded)
+    assert (end.state, end.by) == ("failed", "supervisor")
+
+
 @pytest.mark.parametrize(
     ("epochs", "stop_epoch", "state"), [(1, None, "failed"), (3, None, "completed"), (2, 2, "pruned"), (3, 2, "completed")]
 )

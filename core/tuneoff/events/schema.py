@@ -26,10 +26,14 @@ class Event(msgspec.Struct, frozen=True, gc=False, omit_defaults=True, tag_field
 
 
 class Process(Event, frozen=True, gc=False, tag="process"):
-    """First line of each file."""
+    """First line of each file.
+
+    A `pod` may be on another host, with clocks of its own; its lines came through its log, and `slot` is what the adapter
+    gave it.
+    """
 
     version: int
-    role: str  # coordinator | worker | trial | supervisor
+    role: str  # coordinator | worker | trial | supervisor | pod
     pid: int
     host: str
     boot_id: str

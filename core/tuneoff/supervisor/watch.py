@@ -1,4 +1,8 @@
-"""Limits on trials, the same for every adapter: time, silence, memory; and the end of trials whose process died."""
+"""Limits on trials, the same for every adapter: time, silence, memory; and the end of trials whose process died.
+
+Trials in pods are left alone: their processes are on another machine, or hidden behind what stands in for one; their adapter
+keeps the limits and writes the ends.
+"""
 
 from __future__ import annotations
 
@@ -19,6 +23,8 @@ SETTLE_NS = 300_000_000  # a process that is gone gets so long for its own last 
 # may be above the limit here before it is there. It cannot get further above than what it held when it entered.
 KERNEL_NS = 1_000_000_000
 
+POD = "pod"  # role of a process that only its adapter can observe
+
 
 class TrialWatch:
     """Looks at the open attempts, several times a second."""
@@ -35,6 +41,8 @@ class TrialWatch:
         """Kill what is over a limit, and write the end of what has died and the exits of what has ended."""
         now = clock.monotonic_ns()
         for attempt in list(tracker.open.values()):
+            if attempt.role == POD:
+                continue
             if attempt.role == "trial":
                 self._exits.watch(attempt.pid, attempt.process_started_ns)
             if not processes.is_alive(attempt.pid, attempt.process_started_ns):
@@ -52,7 +60,7 @@ class TrialWatch:
         self._write_exits(tracker)
         for attempt in list(tracker.open.values()):
             now = clock.monotonic_ns()
-            if attempt.gone_since_ns is None:
+            if attempt.gone_since_ns is None and attempt.role != POD:
                 self._is_gone(attempt, now)
             self._write_end(attempt, now)
 
@@ -99,6 +107,7 @@ class TrialWatch:
         elif attempt.stop_epoch is not None and not attempt.killed:
             state = "pruned"
         since = attempt.gone_since_ns or now
+        uncertainty_ns = max(0, since - attempt.last_event_ns) if since == now else 2 * SETTLE_NS // 3
         self._events.write(
             "trial_ended",
             t=since,
@@ -107,7 +116,7 @@ class TrialWatch:
             state=state,
             epochs=attempt.epochs,
             by="supervisor",
-            uncertainty_ns=max(0, since - attempt.last_event_ns) if since == now else 2 * SETTLE_NS // 3,
+            uncertainty_ns=0 if attempt.role == POD else uncertainty_ns,  # a pod's events may have another clock's times
         )
 
     def _write_exits(self, tracker: Tracker) -> None:

@@ -1,0 +1,214 @@
+"""The book of a run: every trial that Katib made, from the first sight of it to its end, and the events that say so."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from tuneoff import clock
+from tuneoff.events.schema import TrialEnded, TrialStarted
+from tuneoff.lifecycle.context import RunContext
+from tuneoff.records.collect import EXIT_STAGE
+from tuneoff_adapters.katib.diagnosis import died_collector, trial_of
+from tuneoff_adapters.katib.endings import Ending, Limits, ending_of
+from tuneoff_adapters.katib.followed import FollowedTrial
+from tuneoff_adapters.katib.layout import CONTAINER, trial_id
+from tuneoff_adapters.katib.plan import KatibPlan
+from tuneoff_adapters.katib.pod_log import PodLog
+from tuneoff_adapters.katib.resources import Object, name_of
+from tuneoff_adapters.katib.results import Outcome
+from tuneoff_adapters.katib.slots import PodSlots
+from tuneoff_adapters.katib.status import exit_of, has, has_ended, is_running
+
+_ANNOUNCE_NS = 2 * clock.NANOSECONDS  # so long the submission of a trial waits for its start, of which it must not be later
+OUT_OF_TIME = "wall-clock budget used up"
+
+
+class Book:
+    """Takes in what the cluster tells, in any order and more than once. Used by one thread."""
+
+    def __init__(self, context: RunContext, plan: KatibPlan) -> None:
+        self._context, self._plan, self._events = context, plan, context.events
+        experiment = context.spec.experiment
+        self._objective, self._planned = experiment.objective, experiment.budget.epochs_per_trial
+        self._limits = Limits(deadline_seconds=plan.pod_seconds, memory_bytes=context.trial_context.memory_bytes)
+        self._slots = PodSlots()
+        self._cut_ns: int | None = None
+        self.trials: dict[str, FollowedTrial] = {}  # by Katib's name
+        self.over_budget: set[str] = set()
+        self.pods: dict[str, Object] = {}  # by name, as last seen, while they are there
+        self.checkpoint_problems: dict[str, str] = {}  # by trial id
+
+    def __iter__(self) -> Iterator[FollowedTrial]:
+        return iter(self.trials.values())
+
+    def outcomes(self) -> list[Outcome]:
+        return [trial.outcome(self._planned) for trial in self]
+
+    # What the cluster tells
+
+    def take_trial(self, kind: str, thing: Object, t: int) -> FollowedTrial | None:
+        """Take in a Trial object; None where it is beyond the budget (Katib may make more than it was told)."""
+        name = name_of(thing)
+        if name in self.over_budget:
+            return None
+        trial = self.trials.get(name)
+        if trial is None:
+            trial = self._new(name, thing, t)
+            if trial is None:
+                return None
+        trial.thing, trial.is_deleted = thing, kind == "DELETED"
+        return trial
+
+    def take_pod(self, kind: str, pod: Object, t: int) -> FollowedTrial | None:
+        """Take in a pod; return its trial, or None where it is not a trial's."""
+        name = name_of(pod)
+        if kind == "DELETED":
+            self.pods.pop(name, None)
+        else:
+            self.pods[name] = pod
+        trial = self.trials.get(trial_of(pod))
+        if trial is None:
+            return None
+        trial.pod, trial.pod_thing = name, pod
+        if trial.running_ns is None and is_running(pod, CONTAINER):
+            trial.running_ns = trial.last_sign_ns = t
+        if trial.training_ended_ns is None and (exit_of(pod, CONTAINER) is not None or kind == "DELETED"):
+            trial.training_ended_ns = t
+        if trial.gone_ns is None and (has_ended(pod) or kind == "DELETED"):
+            trial.gone_ns = t
+        return trial
+
+    def take_line(self, trial: FollowedTrial, line: bytes, t: int) -> None:
+        """Take in a line of a trial's log."""
+        trial.lines += 1
+        trial.last_sign_ns = t
+        event = trial.log.take(line, lambda: self._slots.take(trial.name))
+        if event is None:
+            return
+        if isinstance(event, TrialStarted):
+            process = trial.log.process
+            is_here = process is not None and process.boot_id == clock.boot_id()
+            self._announce(trial, min(trial.seen_ns, event.t) if is_here else trial.seen_ns)
+        trial.take(event, t, self._objective)
+        if isinstance(event, TrialEnded):
+            self._slots.free(trial.name)
+
+    def take_log_end(self, trial: FollowedTrial, was_rotated: bool) -> None:
+        """Take in that no further line of a trial's log comes."""
+        trial.was_log_read = True
+        problem = trial.log.end()
+        if problem is not None:
+            self.checkpoint_problems[trial.trial_id] = problem
+        if was_rotated:
+            self._context.flag("pod_log_rotated", f"the log of pod {trial.pod} was cut by its node: lines may be missing")
+
+    # What follows from it
+
+    def announce_all(self, before_ns: int) -> None:
+        """Write the submission of trials that were first seen before a moment and have not started yet."""
+        for trial in self:
+            if trial.seen_ns <= before_ns:
+                self._announce(trial, trial.seen_ns)
+
+    def settle(self, now: int) -> None:
+        """Write what is due: submissions, and the ends of trials that will not say so themselves."""
+        self.announce_all(now - _ANNOUNCE_NS)
+        for trial in self:
+            self._write_exit(trial)
+            if trial.state is None and trial.is_log_done and (trial.is_over_for_katib or trial.killed_ns is not None):
+                self._end(trial, now)
+
+    def kill(self, trial: FollowedTrial, cause: str, now: int) -> None:
+        """Write that a trial is about to be killed for a limit; the caller then deletes its pod."""
+        trial.killed_ns, trial.kill_cause = now, cause
+        self._events.write("trial_killed", trial=trial.trial_id, cause=cause, charged="workload")
+
+    def cut(self, now: int) -> None:
+        """Take note that the time of the run is used up: what ends from now on is cancelled, unless by its own word."""
+        self._cut_ns = now
+
+    def end_all(self, now: int) -> None:
+        """End all trials that have no end: their pods were deleted, or will be."""
+        for trial in self:
+            if trial.state is None:
+                self._end(trial, now)
+
+    def _new(self, name: str, thing: Object, t: int) -> FollowedTrial | None:
+        assignments = thing.get("spec", {}).get("parameterAssignments") or []
+        configuration = self._plan.space.decode({item["name"]: item["value"] for item in assignments})
+        identity = trial_id(name)
+        if len(self.trials) >= self._plan.trials:
+            self.over_budget.add(name)
+            self._events.write("refused", trial=identity, reason="trials", configuration=configuration)
+            return None
+        context = self._context
+        log = PodLog(context.run_dir, context.work_dir, context.execution_id, name, identity)
+        trial = FollowedTrial(name=name, trial_id=identity, configuration=configuration, seen_ns=t, log=log, thing=thing)
+        self.trials[name] = trial
+        return trial
+
+    def _announce(self, trial: FollowedTrial, t: int) -> None:
+        if not trial.is_announced:
+            trial.is_announced = True
+            self._events.write(
+                "trial_submitted",
+                t=t,
+                trial=trial.trial_id,
+                configuration=dict(trial.configuration),
+                framework_id=trial.name,
+            )
+
+    def _end(self, trial: FollowedTrial, now: int) -> None:
+        """Write how a trial ended that did not say so itself."""
+        self._announce(trial, trial.seen_ns)
+        if trial.killed_ns is not None:
+            self._write_end(trial, Ending(state="failed"), now)
+            return
+        if self._cut_ns is not None and (trial.gone_ns or now) >= self._cut_ns:
+            self._write_end(trial, Ending(state="cancelled", cause=OUT_OF_TIME), now)
+            return
+        ending = ending_of(trial.thing, trial.pod_thing, self._limits, trial.epochs, trial.log.last_line)
+        if ending.stop_epoch is not None:
+            self._events.write("stop_decided", trial=trial.trial_id, epoch=ending.stop_epoch)
+        if ending.is_limit:
+            self._events.write("trial_killed", trial=trial.trial_id, cause=ending.cause, charged=ending.charged)
+        elif ending.state == "failed":
+            self._events.write("worker_died", trial=trial.trial_id, cause=ending.cause, exit_code=ending.exit_code)
+        self._write_end(trial, ending, now)
+
+    def _write_end(self, trial: FollowedTrial, ending: Ending, now: int) -> None:
+        trial.state = ending.state
+        self._slots.free(trial.name)
+        seen_ns = trial.training_ended_ns or trial.gone_ns or now
+        before_ns = max(trial.last_sign_ns or trial.seen_ns, trial.killed_ns or 0)
+        extra = {"cause": ending.cause, "charged": ending.charged} if ending.cause is not None else {}
+        self._events.write(
+            "trial_ended",
+            t=seen_ns,
+            trial=trial.trial_id,
+            state=ending.state,
+            epochs=trial.epochs,
+            by="coordinator",
+            uncertainty_ns=max(0, seen_ns - before_ns),
+            **extra,
+        )
+
+    def _write_exit(self, trial: FollowedTrial) -> None:
+        """Write when the process of a trial that ended by its own word was seen to be gone."""
+        if trial.own_end_ns is None or trial.training_ended_ns is None or trial.was_exit_written:
+            return
+        trial.was_exit_written = True
+        gone_ns = max(trial.training_ended_ns, trial.own_end_ns)
+        self._events.write("stage", t=gone_ns, name=EXIT_STAGE, duration_ns=gone_ns - trial.own_end_ns, trial=trial.trial_id)
+
+
+def disagreement(trial: FollowedTrial) -> tuple[str, str] | None:
+    """Return a flag (name, text) where Katib takes a trial for something else than the trial itself does; else None."""
+    if trial.state != "completed" or trial.is_deleted or has(trial.thing, "Succeeded"):
+        return None
+    died = died_collector(trial.pod_thing) if trial.pod_thing is not None else None
+    if died is not None:
+        return "collector_died", died
+    if has(trial.thing, "MetricsUnavailable"):
+        return "metrics_unavailable", f"Katib has no metrics of trial {trial.name}, which reported {trial.epochs} epochs"
+    return None

@@ -1,0 +1,280 @@
+"""Why a run does not go on: from the cluster's objects to one line with the object, its reason and its message.
+
+Katib itself only ever says `Running`. Pure functions of plain objects: no request, no clock.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from tuneoff_adapters.katib.layout import CONTAINER
+from tuneoff_adapters.katib.resources import Object, condition, labels_of, name_of
+from tuneoff_adapters.katib.status import (
+    COLLECTOR,
+    containers,
+    exit_of,
+    has,
+    has_ended,
+    is_running,
+    one_line,
+    phase_of,
+    terminal,
+)
+
+FINAL_REASONS = ("InvalidImageName", "ErrImageNeverPull")  # of a waiting container: another try would not help
+QUIET_REASONS = ("ContainerCreating", "PodInitializing")  # the ordinary way to a start
+PULLING = "ErrImagePull"
+_SAME = {"ImagePullBackOff": PULLING}  # one cause, two names in turns
+_WORDS = 400  # characters of a message
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Finding:
+    """One reason why a run does not go on. `is_final`: no waiting will change it; else it counts once it lasts."""
+
+    subject: str  # kind and name, e.g. "pod r-1-abcd"
+    reason: str
+    message: str
+    way_out: str
+    is_final: bool = False
+
+    @property
+    def line(self) -> str:
+        """The finding as an error's text."""
+        message = one_line(self.message)
+        if len(message) > _WORDS:
+            message = f"{message[:_WORDS]}..."
+        return f"{self.subject}: {self.reason}{': ' if message else ''}{message.rstrip('.;')}; {self.way_out}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class View:
+    """What is known of a run's objects: all of its namespace, read at about the same time."""
+
+    experiment: Object | None = None
+    suggestion: Object | None = None
+    trials: Mapping[str, Object] = field(default_factory=dict)  # by name
+    pods: Mapping[str, Object] = field(default_factory=dict)  # by name, those of the suggestion service too
+    events: Sequence[Object] = ()  # warnings alone, the newest last
+
+
+def findings(view: View) -> list[Finding]:
+    """Return every reason that is seen, the most telling first."""
+    found = [failed_experiment(view), *refused_suggestion(view)]
+    found += [waiting_pod(pod, view.events) for pod in view.pods.values()]
+    found += [hanging_collector(pod) for pod in view.pods.values()]
+    found += [trial_without_pod(trial, view) for trial in view.trials.values()]
+    found += [trial_without_end(trial, view) for trial in view.trials.values()]
+    found += [silent_controller(view), unready_suggestion(view), no_more_trials(view)]
+    return [finding for finding in found if finding is not None]
+
+
+def failed_experiment(view: View) -> Finding | None:
+    """Katib gave the experiment up; the real cause stands in the suggestion, not here."""
+    if view.experiment is None or not has(view.experiment, "Failed"):
+        return None
+    cause = condition(view.suggestion, "Failed") if view.suggestion is not None else None
+    subject, told = f"experiment {name_of(view.experiment)}", condition(view.experiment, "Failed") or {}
+    if cause is not None and cause.get("status") == "True":
+        return _refused_settings(view.suggestion or {}, cause)
+    message = str(told.get("message") or "")
+    return Finding(
+        subject=subject,
+        reason=str(told.get("reason") or "Failed"),
+        message=message,
+        way_out="see Katib's controller",
+        is_final="Suggestion" not in message,  # else the suggestion's own words are still on their way
+    )
+
+
+def refused_suggestion(view: View) -> list[Finding]:
+    """The suggestion service refused the algorithm, its settings or the space."""
+    if view.suggestion is None or not has(view.suggestion, "Failed"):
+        return []
+    return [_refused_settings(view.suggestion, condition(view.suggestion, "Failed") or {})]
+
+
+def _refused_settings(suggestion: Object, told: Object) -> Finding:
+    return Finding(
+        subject=f"suggestion {name_of(suggestion)}",
+        reason=str(told.get("reason") or "SuggestionFailed"),
+        message=str(told.get("message") or ""),
+        way_out="change the sampler or its options",
+        is_final=True,
+    )
+
+
+def waiting_pod(pod: Object, events: Iterable[Object] = ()) -> Finding | None:
+    """The pod has no node, no image, a configuration that cannot be made, or simply does not start."""
+    if phase_of(pod) != "Pending":
+        return None
+    subject = f"pod {name_of(pod)}"
+    for name, state in containers(pod):
+        waiting = state.get("waiting")
+        reason = str(waiting.get("reason") or "") if isinstance(waiting, dict) else ""
+        if not reason or reason in QUIET_REASONS:
+            continue
+        message = f"container {name}: {waiting.get('message') or ''}" if isinstance(waiting, dict) else ""
+        is_pull = reason in (PULLING, "ImagePullBackOff", *FINAL_REASONS)
+        return Finding(
+            subject=subject,
+            reason=_SAME.get(reason, reason),
+            message=message,
+            way_out="make the image reachable from the nodes" if is_pull else "mend what the container needs",
+            is_final=reason in FINAL_REASONS,
+        )
+    unscheduled = condition(pod, "PodScheduled")
+    if unscheduled is not None and unscheduled.get("status") == "False":
+        return Finding(
+            subject=subject,
+            reason=str(unscheduled.get("reason") or "Unschedulable"),
+            message=str(unscheduled.get("message") or ""),
+            way_out="ask for fewer or smaller workers, or give the cluster room",
+        )
+    told = latest(events, "Pod", name_of(pod))
+    return Finding(
+        subject=subject,
+        reason=str(told.get("reason")) if told is not None else "Pending",
+        message=str(told.get("message") or "") if told is not None else "no node has started it",
+        way_out="see its events",
+    )
+
+
+def hanging_collector(pod: Object) -> Finding | None:
+    """Training has ended, but the collector has not: it waits for the database manager, or for the process list."""
+    if has_ended(pod) or exit_of(pod, CONTAINER) is None or not is_running(pod, COLLECTOR):
+        return None
+    return Finding(
+        subject=f"pod {name_of(pod)}",
+        reason="CollectorRunning",
+        message=f"container {COLLECTOR} goes on although training has ended",
+        way_out="see katib-db-manager and the collector's log",
+    )
+
+
+def died_collector(pod: Object) -> str | None:
+    """Return why Katib counts a trial as failed whose training ended well: its collector did not; else None."""
+    training, collector = exit_of(pod, CONTAINER), exit_of(pod, COLLECTOR)
+    if training is None or collector is None or training.code != 0 or collector.code == 0:
+        return None
+    words = one_line(collector.message) or collector.reason
+    return f"pod {name_of(pod)}: container {COLLECTOR} ended with exit code {collector.code} ({words}) though training ended well"
+
+
+def trial_without_pod(trial: Object, view: View) -> Finding | None:
+    """No pod is made for a trial: a quota, a rule of the namespace, a webhook, or a job that the server refuses."""
+    name = name_of(trial)
+    if terminal(trial) is not None or any(trial_of(pod) == name for pod in view.pods.values()):
+        return None
+    told = latest(view.events, "Job", name) or latest(view.events, "Trial", name)
+    if told is None:
+        return Finding(
+            subject=f"job {name}",
+            reason="NoPod",
+            message=f"its trial is {'running' if has(trial, 'Running') else 'created'}, but has no pod; no event says why",
+            way_out="see the controllers of Kubernetes and Katib",
+        )
+    return Finding(
+        subject=f"job {name}",
+        reason=str(told.get("reason") or ""),
+        message=str(told.get("message") or ""),
+        way_out="make room in the namespace, or mend the rule that forbids the pod",
+    )
+
+
+def trial_without_end(trial: Object, view: View) -> Finding | None:
+    """The pod has ended, but Katib does not end the trial: its metrics have not reached the database."""
+    name = name_of(trial)
+    if terminal(trial) is not None:
+        return None
+    pods = [pod for pod in view.pods.values() if trial_of(pod) == name]
+    if not pods or not all(has_ended(pod) for pod in pods):
+        return None
+    told = latest(view.events, "Trial", name)
+    return Finding(
+        subject=f"trial {name}",
+        reason=str(told.get("reason")) if told is not None else "NoEnd",
+        message=str(told.get("message") or "") if told is not None else "its pod has ended, but Katib does not end the trial",
+        way_out="see katib-controller and katib-db-manager",
+    )
+
+
+def silent_controller(view: View) -> Finding | None:
+    """The experiment has no status: nobody looks at it."""
+    if view.experiment is None or view.experiment.get("status"):
+        return None
+    return Finding(
+        subject=f"experiment {name_of(view.experiment)}",
+        reason="NoStatus",
+        message="Katib's controller has not looked at it",
+        way_out="see whether katib-controller runs",
+    )
+
+
+def unready_suggestion(view: View) -> Finding | None:
+    """No trial yet, because the suggestion service is not ready; its pod or its replica set says why."""
+    if view.trials or view.experiment is None or not view.experiment.get("status") or terminal(view.experiment) is not None:
+        return None
+    suggestion = view.suggestion
+    subject = f"suggestion {name_of(suggestion or view.experiment)}"
+    ready = condition(suggestion, "DeploymentReady") if suggestion is not None else None
+    refused = next((event for event in reversed(view.events) if _about(event).get("kind") in ("ReplicaSet", "Deployment")), None)
+    told = refused or latest(view.events, "Suggestion", name_of(suggestion or {}))
+    if told is None and ready is not None and ready.get("status") != "True":
+        told = ready
+    return Finding(
+        subject=subject,
+        reason=str(told.get("reason") or "NotReady") if told is not None else "NotReady",
+        message=str(told.get("message") or "") if told is not None else "it has suggested no trial",
+        way_out="see the suggestion's deployment",
+    )
+
+
+def no_more_trials(view: View) -> Finding | None:
+    """Every trial has ended, the experiment has not: the suggestion service gives no further one (an exhausted space)."""
+    if view.experiment is None or terminal(view.experiment) is not None or not view.trials:
+        return None
+    if any(terminal(trial) is None for trial in view.trials.values()):
+        return None
+    told = latest(view.events, "Suggestion", name_of(view.suggestion or {}))
+    told = told or latest(view.events, "Experiment", name_of(view.experiment))
+    count = f"{len(view.trials)} trials have ended and no further one comes"
+    return Finding(
+        subject=f"suggestion {name_of(view.suggestion or view.experiment)}",
+        reason=str(told.get("reason")) if told is not None else "NoMoreTrials",
+        message=f"{count}: {told.get('message') or ''}" if told is not None else count,
+        way_out="the space may be exhausted: ask for fewer trials",
+    )
+
+
+def trial_of(pod: Object) -> str:
+    """Return the name of the trial that a pod belongs to: its job has the trial's name; "" for other pods."""
+    labels = labels_of(pod)
+    return str(labels.get("batch.kubernetes.io/job-name") or labels.get("job-name") or "")
+
+
+def latest(events: Iterable[Object], kind: str, name: str) -> Object | None:
+    """Return the newest event about an object, or None."""
+    found = None
+    for event in events:
+        about = _about(event)
+        if about.get("kind") == kind and about.get("name") == name:
+            found = event
+    return found
+
+
+def moment_of(event: Object) -> str:
+    """Return when an event was last seen (RFC 3339): the scheduler's have `eventTime` alone, others `lastTimestamp`."""
+    made = event.get("metadata")
+    created = made.get("creationTimestamp") if isinstance(made, dict) else ""
+    return str(event.get("eventTime") or event.get("lastTimestamp") or created or "")
+
+
+def is_warning(event: Object) -> bool:
+    return event.get("type") == "Warning"
+
+
+def _about(event: Object) -> Object:
+    about = event.get("involvedObject")
+    return about if isinstance(about, dict) else {}

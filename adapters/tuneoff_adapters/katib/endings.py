@@ -1,0 +1,114 @@
+"""How a trial ended that could not say so itself: from its Trial and Pod objects, in the words of every other framework."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from signal import Signals
+
+from tuneoff.events.schema import Charged, EndState
+from tuneoff_adapters.katib.layout import CONTAINER
+from tuneoff_adapters.katib.resources import Object, condition, name_of
+from tuneoff_adapters.katib.status import Exit, exit_of, has, one_line, terminal
+
+DEADLINE = "DeadlineExceeded"  # the reason of a pod, or within a trial's
+OUT_OF_MEMORY = "OOMKilled"  # the reason of a container
+_EVICTIONS = ("Evicted", "Preempting", "NodeLost", "NodeShutdown", "Terminated", "UnexpectedAdmissionError", "NodeAffinity")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ending:
+    """The end of a trial as an observer saw it. `is_limit`: something killed it for a limit of the experiment."""
+
+    state: EndState
+    cause: str | None = None
+    charged: Charged | None = None
+    exit_code: int | None = None  # negative: a signal; None: not known
+    stop_epoch: int | None = None  # the report at which early stopping decided
+    is_limit: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Limits:
+    """What the pod template limits, for the words of an ending: seconds of a job, bytes of memory."""
+
+    deadline_seconds: float
+    memory_bytes: int | None
+
+
+def ending_of(trial: Object | None, pod: Object | None, limits: Limits, epochs: int, last_line: str = "") -> Ending:
+    """Return how a trial ended whose own log has no end.
+
+    `epochs`: how many it reported; `last_line`: the last that its process printed, which often tells why it never began.
+    """
+    if trial is not None and has(trial, "EarlyStopped"):
+        return Ending(state="pruned", stop_epoch=_decided_at(trial, epochs))
+    ended = exit_of(pod, CONTAINER) if pod is not None else None
+    if ended is not None and ended.reason == OUT_OF_MEMORY:
+        return _over_memory(ended, limits.memory_bytes)
+    if _is_over_deadline(trial, pod):
+        cause = f"timed out: longer than {limits.deadline_seconds:g} s (the job's activeDeadlineSeconds)"
+        return Ending(state="failed", cause=cause, charged="workload", is_limit=True)
+    if pod is not None and (gone := _lost(pod)) is not None:
+        return Ending(state="failed", cause=gone, charged="infrastructure")
+    if ended is None:
+        return Ending(state="failed", cause=_unseen(trial, pod), charged="infrastructure")
+    return _by_exit_code(ended, pod, epochs, last_line)
+
+
+def _decided_at(trial: Object, epochs: int) -> int | None:
+    """Return the report at which Katib's rule was tested, the only one of a trial; None if it never came so far."""
+    spec = trial.get("spec")
+    rules = spec.get("earlyStoppingRules") if isinstance(spec, dict) else None
+    steps = [int(rule.get("startStep") or 0) for rule in rules or []]
+    step = min(steps, default=0)
+    return step if 0 < step <= epochs else (epochs or None)
+
+
+def _over_memory(ended: Exit, memory_bytes: int | None) -> Ending:
+    limit = f"more than {memory_bytes / 1e6:g} MB" if memory_bytes is not None else "the node's memory is used up"
+    cause = f"out of memory: {limit} (container)"
+    return Ending(state="failed", cause=cause, charged="workload", exit_code=_exit_code(ended), is_limit=True)
+
+
+def _is_over_deadline(trial: Object | None, pod: Object | None) -> bool:
+    status = pod.get("status") if pod is not None else None
+    if isinstance(status, dict) and status.get("reason") == DEADLINE:
+        return True
+    told = condition(trial, "Failed") if trial is not None else None
+    return told is not None and DEADLINE in str(told.get("reason") or "")
+
+
+def _lost(pod: Object) -> str | None:
+    """Return why the cluster itself took the pod away, or None if it did not."""
+    status = pod.get("status")
+    reason = str(status.get("reason") or "") if isinstance(status, dict) else ""
+    if reason in _EVICTIONS and isinstance(status, dict):
+        return f"pod {name_of(pod)}: {reason}: {one_line(status.get('message'))}".rstrip(": ")
+    return None
+
+
+def _unseen(trial: Object | None, pod: Object | None) -> str:
+    told = terminal(trial) if trial is not None else None
+    words = f"{told.get('reason') or told.get('type')}: {one_line(told.get('message'))}" if told is not None else ""
+    if pod is not None:
+        return f"pod {name_of(pod)} was deleted or lost before its training container ended{f' ({words})' if words else ''}"
+    return f"no pod of it was seen{f': {words}' if words else ''}"
+
+
+def _by_exit_code(ended: Exit, pod: Object | None, epochs: int, last_line: str) -> Ending:
+    code = _exit_code(ended)
+    who = f"pod {name_of(pod or {})}"
+    if code < 0:
+        name = Signals(-code).name if -code in set(Signals) else f"signal {-code}"
+        return Ending(state="failed", cause=f"{who}: training was ended by {name}", charged="infrastructure", exit_code=code)
+    if code == 0:
+        cause = f"{who}: training ended with exit code 0, but its log has no end: lines of it are missing"
+        return Ending(state="failed", cause=cause, charged="infrastructure", exit_code=code)
+    cause = f"{who}: training ended with exit code {code}"
+    if epochs == 0 and last_line:
+        cause += f"; its last line: {one_line(last_line)[:200]}"
+    return Ending(state="failed", cause=cause, charged="workload", exit_code=code)
+
+
+def _exit_code(ended: Exit) -> int:
+    return ended.code if ended.signal is None else -ended.signal

@@ -1,0 +1,79 @@
+"""One trial as it is followed: what Katib, its pod and its log have told of it so far."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from tuneoff.events.schema import EndState, Epoch, Event, TrialEnded, TrialStarted
+from tuneoff.experiment.identity import is_finite
+from tuneoff.experiment.spec import Objective
+from tuneoff_adapters.katib.pod_log import PodLog
+from tuneoff_adapters.katib.resources import Object
+from tuneoff_adapters.katib.results import Outcome
+from tuneoff_adapters.katib.status import terminal
+
+
+@dataclass(slots=True, kw_only=True)
+class FollowedTrial:
+    """Times are monotonic nanoseconds of this process, None: not yet."""
+
+    name: str  # Katib's
+    trial_id: str
+    configuration: Mapping[str, Any]
+    seen_ns: int  # the first sight of the Trial object
+    log: PodLog
+    thing: Object  # the Trial, as last seen
+    is_deleted: bool = False  # the Trial object
+    pod: str = ""  # its name
+    pod_thing: Object | None = None  # as last seen
+    is_log_open: bool = False
+    was_log_read: bool = False  # in whole or not: no further line comes
+    lines: int = 0
+    is_announced: bool = False
+    started_ns: int | None = None  # `trial_started`
+    running_ns: int | None = None  # the training container was seen to run
+    last_sign_ns: int | None = None
+    training_ended_ns: int | None = None
+    gone_ns: int | None = None  # the pod has ended or was deleted
+    killed_ns: int | None = None
+    kill_cause: str | None = None
+    is_recounting: bool = False
+    epochs: int = 0
+    value: float | None = None
+    state: EndState | None = None  # how it ended: by its own word, else by ours
+    own_end_ns: int | None = None  # when its own word of its end arrived
+    was_exit_written: bool = False
+
+    @property
+    def is_over_for_katib(self) -> bool:
+        return self.is_deleted or terminal(self.thing) is not None
+
+    @property
+    def is_log_done(self) -> bool:
+        """Whether nothing more can come from its pod; one that was never opened has nothing to say."""
+        return self.was_log_read or (not self.is_log_open and (self.gone_ns is not None or not self.pod))
+
+    def take(self, event: Event, t: int, objective: Objective) -> None:
+        """Take in an event of its log that arrived at `t`."""
+        if isinstance(event, TrialStarted):
+            self.started_ns = t
+        elif isinstance(event, Epoch):
+            self.epochs = event.epoch
+            value = event.metrics.get(objective.metric)
+            if value is not None and is_finite(value) and objective.is_better(value, than=self.value):
+                self.value = value
+        elif isinstance(event, TrialEnded):
+            self.state, self.own_end_ns = event.state, t
+
+    def outcome(self, planned_epochs: int) -> Outcome:
+        """Return what the results are checked against; complete is what the records call so."""
+        is_complete = self.epochs >= planned_epochs and self.state != "failed"
+        return Outcome(
+            trial_id=self.trial_id,
+            framework_id=self.name,
+            configuration=self.configuration,
+            is_complete=is_complete,
+            value=self.value,
+        )

@@ -1,0 +1,116 @@
+"""One pod's log: its events go into an event file of the run, its checkpoint to the others, the rest into a file of its own."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+from tuneoff.errors import CheckpointError, ResultsError
+from tuneoff.events.reader import SUFFIX, decode_lines, read_header
+from tuneoff.events.schema import Event, Process, TrialStarted
+from tuneoff.events.writer import FOLDER as EVENTS
+from tuneoff.trial.checkpoint import checkpoint_path
+from tuneoff_adapters.katib.checkpoint_lines import CheckpointLines
+from tuneoff_adapters.katib.pod import ROLE
+
+PODS = "pods"  # folder of the other lines, below the framework's
+_EVENT = b'{"type":'
+_HEADER = b'{"type":"process",'
+
+
+class PodLog:
+    """Takes the lines of a pod's training container, each once or, after a disconnect, again.
+
+    `process` is known once its first event was seen, `last_line` is the last that is neither event nor checkpoint.
+    """
+
+    def __init__(self, run_dir: Path, work_dir: Path, execution_id: str, katib_trial: str, trial_id: str) -> None:
+        self._run_dir, self._execution_id, self._trial_id = run_dir, execution_id, trial_id
+        self._events = _Lines(run_dir / EVENTS / f"{ROLE}-{katib_trial}{SUFFIX}")
+        self._others = _Lines(work_dir / PODS / f"{katib_trial}.log")
+        self._checkpoint = CheckpointLines()
+        self._next = 0  # sequence number
+        self.process: Process | None = None
+        self.last_line = ""
+
+    def take(self, line: bytes, slot: Callable[[], int]) -> Event | None:
+        """Store a line; return its event if it is a new one. `slot` is asked where a trial starts: the pod knows none."""
+        if self._checkpoint.add(line):
+            return None
+        event = self._event(line)
+        if event is None:
+            self._others.write(line)
+            self.last_line = line.decode(errors="replace").strip() or self.last_line
+            return None
+        if event.seq < self._next:  # read again
+            return None
+        self._next = event.seq + 1
+        if isinstance(event, Process):
+            self.process = event
+        self._events.write(_with_slot(line, slot()) if isinstance(event, TrialStarted) else line)
+        return event
+
+    def end(self) -> str | None:
+        """Store the checkpoint, close the files, and return why the checkpoint cannot be had, or None."""
+        self._events.close()
+        self._others.close()
+        checkpoint, self._checkpoint = self._checkpoint, CheckpointLines()
+        if checkpoint.is_empty:
+            return None
+        try:
+            content = checkpoint.content()
+        except CheckpointError as error:
+            return str(error)
+        path = checkpoint_path(self._run_dir, self._trial_id)
+        path.parent.mkdir(exist_ok=True)
+        temporary = path.with_suffix(".tmp")
+        temporary.write_bytes(content)
+        os.replace(temporary, path)
+        return None
+
+    def _event(self, line: bytes) -> Event | None:
+        """Return a line's event; None where it is none of this trial's (whatever a trial prints is no event).
+
+        Raises:
+            ResultsError: the image's tuneoff writes another version of events.
+        """
+        if not line.startswith(_EVENT):
+            return None
+        if self.process is None:
+            header = read_header(line, f"the log of trial {self._trial_id}") if line.startswith(_HEADER) else None
+            is_ours = header is not None and (header.execution_id, header.role) == (self._execution_id, ROLE)
+            return header if is_ours else None
+        try:
+            (event,) = decode_lines(line + b"\n", "the pod's log", 1)
+        except (ResultsError, ValueError):  # ValueError: not exactly one
+            return None
+        return event if getattr(event, "trial", self._trial_id) == self._trial_id else None
+
+
+class _Lines:
+    """A file that is made with its first line and takes whole lines only."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._file: int | None = None
+
+    def write(self, line: bytes) -> None:
+        if self._file is None:
+            self._path.parent.mkdir(parents=True, exist_ok=True)
+            self._file = os.open(self._path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o644)
+        data = line + b"\n"
+        while data:
+            data = data[os.write(self._file, data) :]
+
+    def close(self) -> None:
+        if self._file is not None:
+            os.close(self._file)
+            self._file = None
+
+
+def _with_slot(line: bytes, slot: int) -> bytes:
+    event = json.loads(line)
+    event["slot"] = slot
+    return json.dumps(event, separators=(",", ":"), ensure_ascii=False).encode()

@@ -1,0 +1,172 @@
+"""What the cluster tells: watches and logs, one thread each, all into one queue. Nothing is decided here."""
+
+from __future__ import annotations
+
+import contextlib
+import queue
+import threading
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from tuneoff import clock
+from tuneoff_adapters.katib.api_errors import Missing
+from tuneoff_adapters.katib.connection import Connection
+from tuneoff_adapters.katib.diagnosis import is_warning, moment_of
+from tuneoff_adapters.katib.layout import CONTAINER
+from tuneoff_adapters.katib.log_stream import LogStream
+from tuneoff_adapters.katib.resources import EVENTS, SUGGESTIONS, Object, Resource
+from tuneoff_adapters.katib.watch import Watch
+
+POLL_SECONDS = 5.0
+_WAITING = 10_000  # items; a thread whose pod prints faster than this is read has to wait
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Seen:
+    """An object of a watch: `kind` is ADDED, MODIFIED or DELETED."""
+
+    resource: Resource
+    kind: str
+    thing: Object
+    t: int  # monotonic, when it arrived
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LogLine:
+    """One line of a pod's log, without its end."""
+
+    trial: str  # Katib's name of it
+    line: bytes
+    t: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LogEnd:
+    """No further line of a pod's log comes; `is_complete`: the whole log was read."""
+
+    trial: str
+    is_complete: bool
+    was_rotated: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Broken:
+    """A thread ended: no source of news is left that could be trusted."""
+
+    error: Exception
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Polled:
+    """What is asked for now and then: the suggestion (None: there is none yet), or the namespace's warnings. A sign of life."""
+
+    suggestion: Object | None = None
+    warnings: Sequence[Object] | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Recounted:
+    """How many lines a pod's whole log has: asked where it seems silent."""
+
+    trial: str
+    lines: int
+
+
+Item = Seen | LogLine | LogEnd | Polled | Recounted | Broken
+
+
+class Sources:
+    """Daemon threads that read from the cluster until `close`."""
+
+    def __init__(self, connection: Connection, namespace: str) -> None:
+        self._connection, self._namespace = connection, namespace
+        self._queue: queue.Queue[Item] = queue.Queue(_WAITING)
+        self._closing = False
+        self._awake = threading.Event()
+        self._open: set[Watch | LogStream] = set()
+
+    def get(self, seconds: float) -> Item | None:
+        """Return the next item, or None if there is none for so long."""
+        try:
+            return self._queue.get(timeout=seconds) if seconds > 0 else self._queue.get_nowait()
+        except queue.Empty:
+            return None
+
+    def watch(self, resource: Resource) -> None:
+        """Begin to follow all objects of a resource in the namespace."""
+        stream = self._connection.watch(resource, self._namespace)
+        self._open.add(stream)
+
+        def follow() -> None:
+            for kind, thing in stream:
+                self._queue.put(Seen(resource=resource, kind=kind, thing=thing, t=clock.monotonic_ns()))
+
+        self._start(follow, f"watch-{resource.plural}")
+
+    def follow_log(self, trial: str, pod: str, is_over: Callable[[], bool]) -> None:
+        """Begin to follow the log of a pod's training container; `is_over`: it is known to have ended."""
+        stream = self._connection.follow_log(self._namespace, pod, CONTAINER, is_over)
+        self._open.add(stream)
+
+        def follow() -> None:
+            try:
+                for line in stream:
+                    self._queue.put(LogLine(trial=trial, line=line, t=clock.monotonic_ns()))
+            except Missing:
+                pass  # the pod is gone: what was read is all there is
+            self._open.discard(stream)
+            self._queue.put(LogEnd(trial=trial, is_complete=stream.is_complete, was_rotated=stream.was_rotated))
+
+        self._start(follow, f"log-{pod}")
+
+    def poll(self, suggestion: str) -> None:
+        """Begin to ask for the suggestion and the warnings every few seconds, and whenever `wake` is called."""
+
+        def ask() -> None:
+            while not self._closing:
+                self._queue.put(Polled(suggestion=self._connection.find(SUGGESTIONS, suggestion, self._namespace)))
+                warnings = [event for event in self._connection.items(EVENTS, self._namespace) if is_warning(event)]
+                self._queue.put(Polled(warnings=sorted(warnings, key=moment_of)))
+                self._awake.wait(POLL_SECONDS)
+                self._awake.clear()
+
+        self._start(ask, "poll")
+
+    def wake(self) -> None:
+        """Poll at once."""
+        self._awake.set()
+
+    def recount(self, trial: str, pod: str) -> None:
+        """Read a pod's whole log again, to tell a silent trial from a silent way to it."""
+
+        def count() -> None:
+            with contextlib.suppress(Missing):
+                log = self._connection.read_log(self._namespace, pod, CONTAINER)
+                self._queue.put(Recounted(trial=trial, lines=len(log.split(b"\n")) if log else 0))
+
+        self._start(count, f"recount-{pod}")
+
+    def delete(self, resource: Resource, name: str) -> None:
+        """Delete an object without waiting for the answer."""
+
+        def delete() -> None:
+            self._connection.delete(resource, name, self._namespace)
+
+        self._start(delete, f"delete-{name}")
+
+    def close(self) -> None:
+        """End all threads; what they still read is dropped."""
+        self._closing = True
+        self._awake.set()
+        for stream in self._open.copy():
+            stream.close()
+
+    def _start(self, follow: Callable[[], None], name: str) -> None:
+        def run() -> None:
+            try:
+                follow()
+            except Exception as error:  # a thread's fault must end the run, not be printed and forgotten
+                if not self._closing:
+                    self._queue.put(Broken(error=error))
+
+        threading.Thread(target=run, name=name, daemon=True).start()

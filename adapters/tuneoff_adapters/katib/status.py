@@ -1,0 +1,96 @@
+"""Read the status of Kubernetes objects as plain dicts: conditions, containers, phases. A missing field is never an error."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from tuneoff_adapters.katib.resources import Object, condition
+
+COLLECTOR = "metrics-logger-and-collector"  # the container that Katib's webhook adds to a trial's pod
+TERMINAL = ("Succeeded", "Failed", "EarlyStopped", "MetricsUnavailable", "Killed")  # of a trial; the first two of an experiment
+
+_KILLED, _TERMINATED = 137, 143  # 128 + SIGKILL, 128 + SIGTERM
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Exit:
+    """How a container ended; `signal` is the one that ended it, None where it ended by itself."""
+
+    code: int
+    reason: str
+    message: str
+
+    @property
+    def signal(self) -> int | None:
+        """A container's exit code tells of a signal as a shell does, by 128 + its number."""
+        return self.code - 128 if 128 < self.code < 192 else None
+
+
+def uid_of(thing: Object) -> str:
+    return str(_map(thing, "metadata").get("uid") or "")
+
+
+def has(thing: Object, type_: str) -> bool:
+    """Tell whether the condition of a type is there and true."""
+    found = condition(thing, type_)
+    return found is not None and found.get("status") == "True"
+
+
+def terminal(thing: Object) -> Object | None:
+    """Return the condition with which a trial or an experiment ended, or None while it has not.
+
+    An early stopped trial keeps `Running`, and may be called failed or succeeded besides: `EarlyStopped` goes first.
+    """
+    return next((condition(thing, type_) for type_ in ("EarlyStopped", *TERMINAL) if has(thing, type_)), None)
+
+
+def phase_of(pod: Object) -> str:
+    return str(_map(pod, "status").get("phase") or "Pending")
+
+
+def has_ended(pod: Object) -> bool:
+    """Tell whether all containers of a pod have ended for good."""
+    return phase_of(pod) in ("Succeeded", "Failed")
+
+
+def containers(pod: Object) -> Iterator[tuple[str, Object]]:
+    """Yield (name, state) of every container of a pod that the node has reported on, those that prepare it first."""
+    status = _map(pod, "status")
+    for group in ("initContainerStatuses", "containerStatuses"):
+        for item in _list(status, group):
+            yield str(item.get("name") or ""), _map(item, "state")
+
+
+def is_running(pod: Object, container: str) -> bool:
+    return any(name == container and "running" in state for name, state in containers(pod))
+
+
+def exit_of(pod: Object, container: str) -> Exit | None:
+    """Return how a container ended, or None while it has not (or the node never said)."""
+    for name, state in containers(pod):
+        ended = _map(state, "terminated")
+        if name == container and ended:
+            code = ended.get("exitCode")
+            return Exit(
+                code=int(code) if code is not None else _KILLED,
+                reason=str(ended.get("reason") or ""),
+                message=str(ended.get("message") or ""),
+            )
+    return None
+
+
+def one_line(text: object) -> str:
+    """Return a server's text on one line, as an error is shown."""
+    return " ".join(str(text or "").split())
+
+
+def _map(thing: Mapping[str, Any], key: str) -> Object:
+    value = thing.get(key)
+    return value if isinstance(value, dict) else {}
+
+
+def _list(thing: Mapping[str, Any], key: str) -> list[Any]:
+    value = thing.get(key)
+    return [item for item in value if isinstance(item, dict)] if isinstance(value, list) else []

@@ -1,0 +1,106 @@
+"""How trials ended whose own log has no end, from the objects that the cluster gives."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from katib.katib_objects import Object, condition, container, ended, pod, trial
+from tuneoff_adapters.katib.endings import Ending, Limits, ending_of
+from tuneoff_adapters.katib.slots import PodSlots
+from tuneoff_adapters.katib.status import exit_of, terminal
+
+LIMITS = Limits(deadline_seconds=900, memory_bytes=500_000_000)
+FAILED = trial("a", condition("Failed", "TrialFailed. Job reason: BackoffLimitExceeded", "Trial has failed"))
+
+
+def end(thing: Object | None, its_pod: Object | None, epochs: int = 2, **more: Any) -> Ending:
+    return ending_of(thing, its_pod, LIMITS, epochs, **more)
+
+
+def test_a_container_out_of_memory_is_charged_to_the_workload() -> None:
+    ending = end(FAILED, pod("a", "Failed", ended(137, "OOMKilled")))
+    assert (ending.state, ending.charged, ending.is_limit) == ("failed", "workload", True)
+    assert ending.cause == "out of memory: more than 500 MB (container)"
+
+
+def test_a_signal_without_a_reason_is_charged_to_the_infrastructure() -> None:
+    ending = end(FAILED, pod("a", "Failed", ended(137)))
+    assert (ending.charged, ending.exit_code, ending.is_limit) == ("infrastructure", -9, False)
+    assert "SIGKILL" in (ending.cause or "")
+    assert end(FAILED, pod("a", "Failed", ended(143))).exit_code == -15
+
+
+def test_an_exit_code_is_charged_to_the_workload() -> None:
+    ending = end(FAILED, pod("a", "Failed", ended(3)))
+    assert (ending.charged, ending.exit_code) == ("workload", 3)
+    assert (ending.cause or "").endswith("training ended with exit code 3")
+
+
+def test_a_trial_that_never_began_shows_the_last_line_of_its_process() -> None:
+    ending = end(FAILED, pod("a", "Failed", ended(1)), epochs=0, last_line="ModuleNotFoundError: No module named 'x'")
+    assert (ending.cause or "").endswith("exit code 1; its last line: ModuleNotFoundError: No module named 'x'")
+
+
+def test_an_exit_code_of_zero_without_an_end_is_a_lost_log() -> None:
+    ending = end(trial("a", condition("Succeeded")), pod("a", "Succeeded", ended(0)))
+    assert (ending.state, ending.charged) == ("failed", "infrastructure")
+    assert "its log has no end" in (ending.cause or "")
+
+
+@pytest.mark.parametrize(
+    ("thing", "its_pod"),
+    [
+        (FAILED, pod("a", "Failed", ended(137), reason="DeadlineExceeded", message="Pod was active too long")),
+        (trial("a", condition("Failed", "TrialFailed. Job reason: DeadlineExceeded")), None),
+    ],
+)
+def test_a_deadline_is_a_time_out(thing: Object, its_pod: Object | None) -> None:
+    ending = end(thing, its_pod)
+    assert ending.cause == "timed out: longer than 900 s (the job's activeDeadlineSeconds)"
+    assert (ending.charged, ending.is_limit) == ("workload", True)
+
+
+def test_an_eviction_is_charged_to_the_infrastructure_in_its_own_words() -> None:
+    ending = end(FAILED, pod("a", "Failed", reason="Evicted", message="The node was low on\nresource: memory."))
+    assert ending.charged == "infrastructure"
+    assert (ending.cause or "").endswith("Evicted: The node was low on resource: memory.")
+
+
+def test_a_deleted_pod_is_charged_to_the_infrastructure() -> None:
+    ending = end(FAILED, pod("a", "Running", container(running={})))
+    assert ending.charged == "infrastructure"
+    assert "was deleted or lost" in (ending.cause or "")
+    assert "BackoffLimitExceeded" in (ending.cause or "")
+
+
+def test_a_trial_without_a_pod_has_katib_s_own_words() -> None:
+    assert end(FAILED, None).cause == ("no pod of it was seen: TrialFailed. Job reason: BackoffLimitExceeded: Trial has failed")
+
+
+@pytest.mark.parametrize(("start_step", "epochs", "decided"), [("2", 3, 2), ("2", 1, 1), ("0", 3, 3)])
+def test_an_early_stopped_trial_is_pruned_at_the_one_report_that_is_tested(start_step: str, epochs: int, decided: int) -> None:
+    rules = [{"name": "objective", "value": "0.5", "comparison": "less", "startStep": int(start_step)}]
+    stopped = trial("a", condition("Running"), condition("EarlyStopped", "TrialEarlyStopped"), rules=rules)
+    ending = end(stopped, pod("a", "Failed", ended(143)), epochs)
+    assert (ending.state, ending.stop_epoch) == ("pruned", decided)
+
+
+def test_early_stopped_goes_before_what_else_katib_calls_the_trial() -> None:
+    both = trial("a", condition("Succeeded"), condition("EarlyStopped"))
+    assert (terminal(both) or {})["type"] == "EarlyStopped"
+    assert terminal(trial("a", condition("Running"), condition("Failed", status="False"))) is None
+
+
+def test_missing_fields_are_no_error() -> None:
+    assert exit_of({"metadata": {}}, "training-container") is None
+    assert end(None, {"metadata": {"name": "p"}, "status": None}).charged == "infrastructure"
+
+
+def test_a_pod_gets_the_lowest_free_slot() -> None:
+    slots = PodSlots()
+    assert [slots.take(name) for name in ("a", "b", "a")] == [0, 1, 0]
+    slots.free("a")
+    assert [slots.take(name) for name in ("c", "d")] == [0, 2]
+    slots.free("nobody")
