@@ -28,6 +28,10 @@ from tuneoff.records import model
 from tuneoff.records.derive import derive
 from tuneoff.report import rows
 from tuneoff.trial.faults import Retries
+from tuneoff_adapters.katib import layout as katib_layout
+from tuneoff_adapters.katib import offers as katib
+from tuneoff_adapters.katib import results as katib_results
+from tuneoff_adapters.katib.options import KatibOptions
 from tuneoff_adapters.optuna import offers as optuna
 from tuneoff_adapters.ray_tune import environment as ray_environment
 from tuneoff_adapters.ray_tune import offers as ray
@@ -100,7 +104,13 @@ def class_names() -> Iterable[str]:
 
 
 def option_names() -> Iterable[str]:
-    for capabilities in (SerialAdapter.capabilities, optuna.CAPABILITIES, ray.CAPABILITIES, syne.CAPABILITIES):
+    for capabilities in (
+        SerialAdapter.capabilities,
+        optuna.CAPABILITIES,
+        ray.CAPABILITIES,
+        syne.CAPABILITIES,
+        katib.CAPABILITIES,
+    ):
         for offer in capabilities.samplers.values():
             yield from offer.options
     for pruner in PRUNERS:
@@ -110,6 +120,22 @@ def option_names() -> Iterable[str]:
 def signature(name: str, function: Callable[..., Any]) -> str:
     """Return a call as a page shows it: its name and its parameters."""
     return f"{name}({', '.join(item for item in inspect.signature(function).parameters if item != 'self')})"
+
+
+def katib_defaults() -> Iterable[tuple[str, str]]:
+    """Yield the options that have a value by default, as the page writes it."""
+    for option in fields(KatibOptions):
+        if isinstance(option.default, float):
+            yield option.name, f"{option.default:g}"
+        elif isinstance(option.default, str):
+            yield option.name, f"`{option.default}`"
+
+
+def refused_on_emulated() -> Iterable[str]:
+    """Yield the begin of the row of each sampler that only a cluster has."""
+    for sampler, algorithm in katib.ALGORITHMS.items():
+        if algorithm not in katib.EMULATIONS:
+            yield f"| `{sampler}` | `{algorithm}` ("
 
 
 EVENTS = get_args(schema.AnyEvent)
@@ -131,7 +157,7 @@ FACTS = [
     Facts("results.md", "format versions", (f"| `run.json` (`format_version`) | {model.FORMAT_VERSION} |",)),
     Facts("results.md", "event version", (f"| event files (`version` of `process`) | {schema.SCHEMA_VERSION} |",)),
     quoted("experiments.md", "keys", schema_keys()),
-    quoted("experiments.md", "samplers and pruners", (*SAMPLERS, *PRUNERS, *syne.CLASSES)),
+    quoted("experiments.md", "samplers and pruners", (*SAMPLERS, *PRUNERS, *syne.CLASSES, *katib.CAPABILITIES.samplers)),
     quoted("experiments.md", "options", option_names()),
     Facts("experiments.md", "defaults", tuple(f"| `{name}` | {value:g}" for name, value in DEFAULTS if value is not None)),
     quoted("adapters.md", "classes", class_names()),
@@ -143,6 +169,13 @@ FACTS = [
         tuple(f"| `{name}(" for name in vars(Adapter) if not name.startswith("_") and name != "capabilities"),
     ),
     quoted("adapters.md", "the retry helper", (signature("Retries", Retries), signature("may_retry", Retries.may_retry))),
+    quoted("katib.md", "options", (option.name for option in fields(KatibOptions))),
+    Facts("katib.md", "defaults", tuple(f"| `{name}` | {value} |" for name, value in katib_defaults())),
+    quoted("katib.md", "samplers and pruners", (*katib.CAPABILITIES.samplers, *katib.CAPABILITIES.pruners)),
+    quoted("katib.md", "Katib's algorithms", katib.ALGORITHMS.values()),
+    Facts("katib.md", "what is refused on emulated", tuple(refused_on_emulated())),
+    Facts("katib.md", "places", (katib_layout.POD_MODULE, katib_layout.DATA_DIR, "tuneoff_adapters.katib.emulated")),
+    quoted("results.md", "flags of Katib", (katib_results.NOT_COMPLETED, *in_sources(r'return "([a-z]+_[a-z_]+)", (?:died|f")'))),
     quoted("adapters.md", "capabilities", (field.name for field in fields(Capabilities))),
 ]
 IDS = [f"{facts.page}: {facts.what}" for facts in FACTS]

@@ -183,7 +183,7 @@ def _check_rights(answers: Mapping[str, Any], namespace: str) -> None:
     if missing:
         raise StepError(
             f"the kubeconfig's user lacks rights for namespace {namespace!r}: {', '.join(missing)}; "
-            "bind the role of deploy/ to it, or use another context"
+            "bind the role of deploy/katib-rights.yaml to it, or use another context"
         )
 
 

@@ -13,6 +13,7 @@ from pathlib import Path
 
 from tuneoff.events.writer import EventWriter
 from tuneoff.experiment.spec import RunSpec
+from tuneoff.lifecycle.versions import note_versions
 from tuneoff.supervisor.leftovers import LEFTOVERS
 from tuneoff.trial.context import TrialContext
 
@@ -49,6 +50,10 @@ class RunContext:
         """Record something that a reader of the results must know."""
         log.warning("%s: %s", name, text)
         self.events.flag(name, text)
+
+    def note_versions(self, values: Mapping[str, object]) -> None:
+        """Keep JSON values for `versions` of the record: of a server, a cluster, an image (its digest)."""
+        note_versions(self.run_dir, values)
 
     def trial_command(self, trial_id: str, configuration_file: Path, attempt: int = 1) -> list[str]:
         """Return the command that runs one trial in a new process (script-driven frameworks)."""

@@ -10,6 +10,7 @@ from typing import Any
 from tuneoff.adapter import Adapter
 from tuneoff.environment import capture
 from tuneoff.experiment.spec import RunSpec
+from tuneoff.lifecycle.versions import noted_versions
 from tuneoff.packages import installed_version
 from tuneoff.records.derive import Verdict
 from tuneoff.records.folder import derive_folder
@@ -40,6 +41,7 @@ def finish(
             "framework": capabilities.framework,
             "framework_version": installed_version(capabilities.package) if capabilities.package else None,
             **adapter.strategies(spec),
+            **noted_versions(folder),
         },
         environment={
             **capture(packages),
