@@ -1,0 +1,81 @@
+"""The thread of the controllers: takes changes in, and reconciles what they touch."""
+
+from __future__ import annotations
+
+import logging
+import threading
+
+from ..kinds import EXPERIMENTS, JOBS, SUGGESTIONS, TRIALS
+from ..objects import Key, Object
+from ..observations import Observations
+from ..store import Store
+from .cluster import Cluster, owner_of
+from .experiments import ExperimentReconciler
+from .reconciling import ReconcileError, Reconciler
+from .suggestions import SuggestionReconciler
+from .trials import TrialReconciler
+from .work_queue import WorkQueue
+
+log = logging.getLogger(__name__)
+
+
+class Controllers:
+    """Runs Katib's controllers on a store, from `start` to `stop`. After a restart of the server they go on where they were."""
+
+    def __init__(self, store: Store, observations: Observations) -> None:
+        self._queue: WorkQueue[Key] = WorkQueue()
+        self._cluster = Cluster(store, self._touched)
+        self._reconcilers: dict[object, Reconciler] = {
+            EXPERIMENTS: ExperimentReconciler(self._cluster, observations),
+            SUGGESTIONS: SuggestionReconciler(self._cluster, observations),
+            TRIALS: TrialReconciler(self._cluster, observations),
+        }
+        self._stopping = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="controllers", daemon=True)
+
+    def start(self) -> None:
+        """Start to reconcile; objects that are there already are looked at first."""
+        self._thread.start()
+
+    def stop(self) -> None:
+        """End after the step under way. May be called twice, and without `start`."""
+        self._stopping.set()
+        self._cluster.close()
+        if self._thread.is_alive():
+            self._thread.join()
+
+    def _run(self) -> None:
+        while not self._stopping.is_set():
+            if self._cluster.learn(self._queue.wait_seconds()):
+                continue  # all changes first, so that one look serves many of them
+            key = self._queue.take()
+            if key is not None and not self._stopping.is_set():
+                self._reconcile(key)
+
+    def _touched(self, key: Key, obj: Object) -> None:
+        """Plan what has to look at an object that changed: its own controller, and that of its owner."""
+        if key.kind in self._reconcilers:
+            self._queue.add(key)
+        owner_kind = TRIALS if key.kind is JOBS else EXPERIMENTS
+        owner = owner_of(obj, owner_kind)
+        if owner is not None:
+            self._queue.add(Key(owner_kind, key.namespace, owner))
+
+    def _reconcile(self, key: Key) -> None:
+        reconciler = self._reconcilers[key.kind]
+        obj = self._cluster.get(key.kind, key.namespace, key.name)
+        if obj is None:
+            reconciler.forget(key)
+            self._queue.succeeded(key)
+            return
+        try:
+            again = reconciler.reconcile(obj)
+        except Exception as error:  # one object's fault must not end the controllers of all others; it is shown, and tried again
+            if not isinstance(error, ReconcileError):
+                log.exception("%s %s/%s cannot be reconciled", key.kind.kind, key.namespace, key.name)
+            self._cluster.event(obj, "Warning", "ReconcileError", reconciler.event_text(error))
+            self._queue.retry(key)
+            return
+        self._queue.succeeded(key)
+        if again is not None:
+            self._queue.add_after(key, again)
