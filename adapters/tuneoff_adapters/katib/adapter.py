@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import ClassVar
 
 from tuneoff.adapter import Adapter, Best
 from tuneoff.capabilities import Capabilities
+from tuneoff.clock import NANOSECONDS
 from tuneoff.errors import StepError
 from tuneoff.experiment.spec import RunSpec
+from tuneoff.lifecycle.context import RunContext
 from tuneoff.packages import import_framework
 from tuneoff.workload import Scores
 from tuneoff_adapters.katib import offers
@@ -24,12 +27,17 @@ from tuneoff_adapters.katib.resources import CONFIG_MAPS, NAMESPACES
 from tuneoff_adapters.katib.results import NOT_COMPLETED, optimum
 
 DRAIN_SECONDS = 1.0  # for what trials that have ended still have to say, before their pods are deleted
+REMOVAL_SHARE = 0.8  # of the step's own limit: what hangs is to be named before it
 
 
 class KatibAdapter(Adapter):
     """Drives Katib through its SDK: one Experiment in a namespace of its own, one pod per trial."""
 
     capabilities: ClassVar[Capabilities] = offers.CAPABILITIES
+
+    def __init__(self, context: RunContext) -> None:
+        super().__init__(context)
+        self._server = EmulatedServer(context) if context.spec.platform == EMULATED else None
 
     @classmethod
     def refuse(cls, spec: RunSpec) -> str | None:
@@ -42,13 +50,15 @@ class KatibAdapter(Adapter):
     def deploy(self) -> None:
         """Reach the API server, check that it can take a run, and make the run's namespace with what its pods read."""
         spec = self.context.spec
-        import_framework(spec.adapter, self.capabilities)
         check_client()
+        import_framework(spec.adapter, self.capabilities)
         plan = katib_plan(self.context)
-        if spec.platform == EMULATED:
-            EmulatedServer(self.context).start()
+        if self._server is not None:
+            self._server.start()
         self._connection = self._connect()
-        check_cluster(self._connection, katib_options(spec), plan.namespace)
+        cluster = check_cluster(self._connection, katib_options(spec), plan.namespace)
+        self.context.note_versions({"kubernetes": cluster.server_version, "katib_image": cluster.katib_image})
+        self._note.touch()
         self._connection.create(NAMESPACES, namespace_manifest(plan))
         self._connection.create(CONFIG_MAPS, config_map_manifest(plan), plan.namespace)
 
@@ -80,23 +90,34 @@ class KatibAdapter(Adapter):
         return super().test(best)
 
     def undeploy(self) -> None:
-        """Delete the namespace with all that is in it, wait until it is gone, and end the emulated server if there is one."""
+        """Delete what was made, wait until it is gone, and end the emulated server if there is one."""
         follower: Follower | None = getattr(self, "_follower", None)
         if follower is not None:
             follower.stop(DRAIN_SECONDS)
-        server = EmulatedServer(self.context) if self.context.spec.platform == EMULATED else None
-        if server is not None and not server.was_started:
-            return
         try:
-            plan = katib_plan(self.context)
-            connection: Connection = getattr(self, "_connection", None) or self._connect()
-            remove(connection, plan.namespace, plan.experiment, (LABEL, self.context.execution_id), 30.0)
+            # an emulated server that is gone took its pods along, and its objects are files of the run
+            if self._note.exists() and (self._server is None or self._server.is_running):
+                self._remove()
         finally:
-            if server is not None:
-                server.end()
+            if self._server is not None:
+                self._server.end()
+
+    def _remove(self) -> None:
+        plan, options = katib_plan(self.context), katib_options(self.context.spec)
+        connection: Connection = getattr(self, "_connection", None) or self._connect()
+        within_seconds = REMOVAL_SHARE * self.context.spec.experiment.timeouts.undeploy_seconds
+        label = (LABEL, self.context.execution_id)
+        removal = remove(connection, plan.namespace, plan.experiment, label, within_seconds, options.katib_namespace)
+        duration_ns = int(removal.experiment_seconds * NANOSECONDS)
+        self.context.events.write("stage", name="remove_experiment", duration_ns=duration_ns)
+        connection.close()
+        self._note.unlink()
+
+    @property
+    def _note(self) -> Path:
+        """A file that is there while something of this run may be in the cluster; made before it."""
+        return self.context.work_dir / "in_cluster"
 
     def _connect(self) -> Connection:
-        """Return a connection; on `emulated` to the server of this execution, which is started again where it is gone."""
-        spec = self.context.spec
-        kubeconfig = EmulatedServer(self.context).start() if spec.platform == EMULATED else None
-        return Connection.of(katib_options(spec), kubeconfig)
+        kubeconfig = self._server.kubeconfig if self._server is not None else None
+        return Connection.of(katib_options(self.context.spec), kubeconfig)

@@ -55,6 +55,11 @@ class EmulatedServer:
         """Whether this execution ever started one."""
         return self.folder.exists()
 
+    @property
+    def is_running(self) -> bool:
+        """Whether its process lives, whoever started it."""
+        return bool(self._running())
+
     def start(self) -> Path:
         """Start it, unless it runs; return its kubeconfig once it serves.
 
