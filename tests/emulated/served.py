@@ -1,0 +1,108 @@
+"""An API server on loopback for tests: the store over real HTTP, without controllers and node."""
+
+from __future__ import annotations
+
+import contextlib
+import http.client
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from tuneoff_adapters.katib.emulated.access import Access, Denial
+from tuneoff_adapters.katib.emulated.admission import admit_experiment
+from tuneoff_adapters.katib.emulated.api import Api
+from tuneoff_adapters.katib.emulated.installation import install
+from tuneoff_adapters.katib.emulated.server import Server
+from tuneoff_adapters.katib.emulated.store import Store
+
+Object = dict[str, Any]
+KATIB = "/apis/kubeflow.org/v1beta1"
+INJECTED = {"katib.kubeflow.org/metrics-collector-injection": "enabled"}
+
+
+class FixedLogs:
+    """A node whose containers all printed the same."""
+
+    def read_log(self, namespace: str, pod: str, container: str | None) -> bytes:
+        """Return three lines."""
+        return b"one\ntwo\nthree\n"
+
+    def follow_log(self, namespace: str, pod: str, container: str | None) -> Iterator[bytes]:
+        """Yield a line, a pause, a line."""
+        yield b"one\n"
+        yield b""
+        yield b"two\n"
+
+
+class Served:
+    """A running server and its store."""
+
+    def __init__(self, server: Server, store: Store) -> None:
+        self.server = server
+        self.store = store
+        self.url = server.url
+        self.port = int(server.server_address[1])
+
+    def ask(self, verb: str, path: str, body: Any = None, headers: dict[str, str] | None = None) -> tuple[int, Any]:
+        """Send one request; return (code, parsed JSON, or text where it is none)."""
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=10)
+        try:
+            content = body if body is None or isinstance(body, bytes) else json.dumps(body).encode()
+            connection.request(verb, path, content, headers or {})
+            response = connection.getresponse()
+            text = response.read()
+            is_json = response.getheader("Content-Type") == "application/json"
+            return response.status, json.loads(text) if is_json and text else text.decode()
+        finally:
+            connection.close()
+
+    def namespace(self, name: str = "ns") -> str:
+        """Create a namespace in which experiments may be created; return its collection of Katib objects."""
+        code, _ = self.ask("POST", "/api/v1/namespaces", {"metadata": {"name": name, "labels": INJECTED}})
+        assert code == 201
+        return f"{KATIB}/namespaces/{name}"
+
+
+@contextlib.contextmanager
+def served(folder: Path, denials: tuple[str, ...] = (), token: str | None = None) -> Iterator[Served]:
+    """Serve a store in `folder`."""
+    store = Store(folder)
+    install(store)
+    access = Access([Denial.parse(text) for text in denials])
+    server = Server(Api(store, access, admit_experiment), FixedLogs(), token=token)
+    server.start()
+    try:
+        yield Served(server, store)
+    finally:
+        store.close()
+        server.stop()
+
+
+def experiment(name: str = "e1") -> Object:
+    """Return the smallest experiment that Katib takes."""
+    command = ["python", "-c", "print(1)", "${trialParameters.lr}"]
+    container = {"name": "training-container", "image": "i", "command": command}
+    pod = {"spec": {"restartPolicy": "Never", "containers": [container]}}
+    return {
+        "apiVersion": "kubeflow.org/v1beta1",
+        "kind": "Experiment",
+        "metadata": {"name": name, "labels": {"app": "test"}},
+        "spec": {
+            "objective": {"type": "maximize", "objectiveMetricName": "accuracy"},
+            "algorithm": {"algorithmName": "random"},
+            "maxTrialCount": 3,
+            "parallelTrialCount": 1,
+            "parameters": [{"name": "lr", "parameterType": "double", "feasibleSpace": {"min": "0.1", "max": "0.2"}}],
+            "trialTemplate": {
+                "primaryContainerName": "training-container",
+                "trialParameters": [{"name": "lr", "reference": "lr"}],
+                "trialSpec": {"apiVersion": "batch/v1", "kind": "Job", "spec": {"template": pod}},
+            },
+        },
+    }
+
+
+def trial(name: str = "t1", **metadata: Any) -> Object:
+    """Return a Trial object."""
+    return {"apiVersion": "kubeflow.org/v1beta1", "kind": "Trial", "metadata": {"name": name, **metadata}, "spec": {"n": 1}}

@@ -1,0 +1,390 @@
+"""The API over real HTTP: paths, verbs, refusals, and how it talks HTTP."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import socket
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from emulated.served import INJECTED, KATIB, Served, experiment, served, trial
+from tuneoff_adapters.katib.emulated.kinds import CONFIG_MAPS, PODS, TRIALS
+
+
+@pytest.fixture
+def api(tmp_path: Path) -> Iterator[Served]:
+    with served(tmp_path / "store") as running:
+        yield running
+
+
+def test_an_experiment_is_created_with_defaults_and_metadata(api: Served) -> None:
+    path = api.namespace()
+    code, made = api.ask("POST", f"{path}/experiments", {**experiment(), "status": {"conditions": [{}]}})
+    assert code == 201
+    assert made["spec"]["resumePolicy"] == "Never"
+    assert made["metadata"]["generation"] == 1
+    assert "status" not in made
+    assert api.ask("GET", f"{path}/experiments/e1") == (200, made)
+
+
+def test_a_duplicate_is_refused_in_the_servers_words(api: Served) -> None:
+    path = api.namespace()
+    api.ask("POST", f"{path}/experiments", experiment())
+    assert api.ask("POST", f"{path}/experiments", experiment()) == (
+        409,
+        {
+            "kind": "Status",
+            "apiVersion": "v1",
+            "metadata": {},
+            "status": "Failure",
+            "message": 'experiments.kubeflow.org "e1" already exists',
+            "reason": "AlreadyExists",
+            "details": {"name": "e1", "group": "kubeflow.org", "kind": "experiments"},
+            "code": 409,
+        },
+    )
+
+
+def test_a_denial_of_the_webhook_has_no_reason(api: Served) -> None:
+    path = api.namespace()
+    bad = experiment()
+    bad["spec"]["parallelTrialCount"] = 0
+    code, status = api.ask("POST", f"{path}/experiments", bad)
+    assert code == status["code"] == 400
+    assert "reason" not in status
+    assert status["message"].startswith('admission webhook "validator.experiment.katib.kubeflow.org" denied the request: ')
+    assert api.ask("GET", f"{path}/experiments/e1")[0] == 404
+
+
+def test_admission_also_guards_updates_of_the_spec(api: Served) -> None:
+    path = api.namespace()
+    api.ask("POST", f"{path}/experiments", experiment())
+    patch = {"Content-Type": "application/merge-patch+json"}
+    code, changed = api.ask("PATCH", f"{path}/experiments/e1", {"spec": {"maxTrialCount": 5}}, patch)
+    assert (code, changed["spec"]["maxTrialCount"], changed["metadata"]["generation"]) == (200, 5, 2)
+    code, status = api.ask("PATCH", f"{path}/experiments/e1", {"spec": {"objective": {"type": "minimize"}}}, patch)
+    assert code == 400
+    assert "denied the request" in status["message"]
+    assert api.ask("GET", f"{path}/experiments/e1")[1] == changed
+
+
+@pytest.mark.parametrize(
+    ("body", "code", "text"),
+    [
+        (b"{", 400, "it is no JSON"),
+        ({"metadata": {"name": "t"}}, 400, "Object 'Kind' is missing"),
+        ({**trial(), "kind": "Pod"}, 422, "kind: Invalid value"),
+        ({**trial(), "apiVersion": "kubeflow.org/v1"}, 400, "the API version in the data"),
+        (trial(namespace="other"), 400, "the namespace of the provided object does not match"),
+        (trial("T_1"), 422, "a lowercase RFC 1123 subdomain"),
+        ([1], 400, "must be a Trial object"),
+        (trial(labels={"a": 1}), 400, "cannot unmarshal"),
+    ],
+)
+def test_bodies_that_are_no_such_object_are_refused(api: Served, body: Any, code: int, text: str) -> None:
+    path = api.namespace()
+    got, status = api.ask("POST", f"{path}/trials", body)
+    assert (got, status["kind"], status["code"]) == (code, "Status", code)
+    assert text in status["message"]
+
+
+def test_a_missing_namespace(api: Served) -> None:
+    path = f"{KATIB}/namespaces/nope"
+    assert api.ask("POST", f"{path}/experiments", experiment())[1]["message"] == 'namespaces "nope" not found'
+    assert api.ask("GET", f"{path}/experiments/e1")[1]["message"] == 'experiments.kubeflow.org "e1" not found'
+    assert api.ask("GET", f"{path}/experiments")[1]["items"] == []
+
+
+@pytest.mark.parametrize(
+    ("verb", "path", "code"),
+    [
+        ("GET", "/apis/kubeflow.org/v1/experiments", 404),
+        ("GET", "/nowhere", 404),
+        ("GET", "/apis/kubeflow.org/v1beta1/experiments/e1", 404),
+        ("GET", "/api/v1/namespaces/default/namespaces", 404),
+        ("GET", "/api/v1/namespaces/default/configmaps/c/status", 404),
+        ("PUT", "/api/v1/namespaces/default/pods", 405),
+        ("POST", "/api/v1/pods", 405),
+        ("POST", "/version", 405),
+        ("OPTIONS", "/api/v1/pods", 405),
+        ("DELETE", "/api/v1/namespaces/default/pods/p/log", 405),
+    ],
+)
+def test_what_does_not_exist_is_told_apart_from_what_is_not_allowed(api: Served, verb: str, path: str, code: int) -> None:
+    got, status = api.ask(verb, path, {"metadata": {}} if verb in ("POST", "PUT") else None)
+    assert (got, status["kind"]) == (code, "Status")
+
+
+def test_lists_select_by_labels_and_fields(api: Served) -> None:
+    path = api.namespace()
+    for name, labels in (("t1", {"e": "a", "x": "1"}), ("t2", {"e": "a"}), ("t3", {"e": "b"})):
+        api.store.create(TRIALS, trial(name, labels=labels), "ns")
+
+    def names(query: str) -> list[str]:
+        code, found = api.ask("GET", f"{path}/trials?{query}")
+        assert (code, found["kind"], found["apiVersion"]) == (200, "TrialList", "kubeflow.org/v1beta1")
+        assert found["metadata"]["resourceVersion"] == str(api.store.version)
+        return [item["metadata"]["name"] for item in found["items"]]
+
+    assert names("labelSelector=e%3Da") == ["t1", "t2"]
+    assert names("labelSelector=e%3D%3Da,x") == ["t1"]
+    assert names("labelSelector=e!%3Da") == ["t3"]
+    assert names("labelSelector=e+in+(b,c),!x") == ["t3"]
+    assert names("labelSelector=e+notin+(b)") == ["t1", "t2"]
+    assert names("fieldSelector=metadata.name%3Dt2") == ["t2"]
+    assert api.ask("GET", f"{path}/trials?labelSelector=e%3D%3D%3Da")[0] == 400
+    assert api.ask("GET", f"{path}/trials?fieldSelector=spec.n%3D1")[0] == 400
+    assert len(api.ask("GET", f"{KATIB}/trials")[1]["items"]) == 3
+
+
+def test_events_select_by_the_object_they_are_about(api: Served) -> None:
+    api.namespace()
+    for name in ("t1", "t2"):
+        api.store.record_event(api.store.create(TRIALS, trial(name), "ns"), "Normal", "R", "m")
+    events = api.ask("GET", "/api/v1/namespaces/ns/events?fieldSelector=involvedObject.name%3Dt2,involvedObject.kind%3DTrial")[1]
+    assert [event["involvedObject"]["name"] for event in events["items"]] == ["t2"]
+
+
+def test_a_stale_version_is_a_conflict(api: Served) -> None:
+    path = api.namespace()
+    _, first = api.ask("POST", f"{path}/trials", trial())
+    _, second = api.ask("PUT", f"{path}/trials/t1", {**first, "spec": {"n": 2}})
+    assert second["metadata"]["generation"] == 2
+    code, status = api.ask("PUT", f"{path}/trials/t1", {**first, "spec": {"n": 3}})
+    assert (code, status["reason"]) == (409, "Conflict")
+    ending = "the object has been modified; please apply your changes to the latest version and try again"
+    assert status["message"] == f'Operation cannot be fulfilled on trials.kubeflow.org "t1": {ending}'
+    patch = {"Content-Type": "application/merge-patch+json"}
+    assert api.ask("PATCH", f"{path}/trials/t1", first, patch)[0] == 409
+    assert api.ask("PATCH", f"{path}/trials/t1", second, patch)[0] == 200
+    del first["metadata"]["resourceVersion"]
+    assert api.ask("PUT", f"{path}/trials/t1", first)[0] == 422
+    assert api.ask("PUT", f"{path}/trials/t9", second)[0] == 404
+    assert api.ask("GET", f"{path}/trials/t1")[1]["spec"] == {"n": 2}
+
+
+def test_the_status_is_a_subresource(api: Served) -> None:
+    path = api.namespace()
+    _, first = api.ask("POST", f"{path}/trials", trial())
+    patch = {"Content-Type": "application/merge-patch+json"}
+    code, same = api.ask("PATCH", f"{path}/trials/t1", {"status": {"a": 1}}, patch)
+    assert (code, same) == (200, first)
+    code, changed = api.ask("PATCH", f"{path}/trials/t1/status", {"status": {"a": 1}, "spec": {"n": 9}}, patch)
+    assert (code, changed["status"], changed["spec"]) == (200, {"a": 1}, {"n": 1})
+    assert changed["metadata"]["generation"] == 1
+    assert changed["metadata"]["resourceVersion"] > first["metadata"]["resourceVersion"]
+    _, changed = api.ask("PUT", f"{path}/trials/t1", {**changed, "spec": {"n": 3}, "status": {"a": 2}})
+    assert (changed["status"], changed["spec"]) == ({"a": 1}, {"n": 3})
+    assert api.ask("GET", f"{path}/trials/t1/status")[1]["status"] == {"a": 1}
+
+
+def test_a_json_patch_is_refused_as_unsupported(api: Served) -> None:
+    path = api.namespace()
+    api.ask("POST", f"{path}/trials", trial())
+    headers = {"Content-Type": "application/json-patch+json"}
+    assert api.ask("PATCH", f"{path}/trials/t1", [{"op": "remove", "path": "/spec"}], headers)[0] == 415
+
+
+def test_deletion_answers_with_a_status_or_with_the_held_object(api: Served) -> None:
+    path = api.namespace()
+    _, free = api.ask("POST", f"{path}/trials", trial("free"))
+    api.ask("POST", f"{path}/trials", trial("held", finalizers=["hold"]))
+    code, status = api.ask("DELETE", f"{path}/trials/free")
+    assert (code, status["kind"], status["status"]) == (200, "Status", "Success")
+    assert status["details"]["uid"] == free["metadata"]["uid"]
+    code, held = api.ask("DELETE", f"{path}/trials/held")
+    assert (code, held["kind"]) == (200, "Trial")
+    assert held["metadata"]["deletionTimestamp"]
+    assert api.ask("DELETE", f"{path}/trials/held") == (200, held)
+    patch = {"Content-Type": "application/merge-patch+json"}
+    api.ask("PATCH", f"{path}/trials/held", {"metadata": {"finalizers": None}}, patch)
+    assert api.ask("GET", f"{path}/trials/held")[0] == 404
+    assert api.ask("DELETE", f"{path}/trials/held")[0] == 404
+
+
+@pytest.mark.parametrize("where", ["body", "query"])
+def test_the_propagation_policy_is_read_from_body_and_query(api: Served, where: str) -> None:
+    path = api.namespace()
+    _, owner = api.ask("POST", f"{path}/trials", trial("owner", finalizers=["hold"]))
+    api.ask("POST", f"{path}/trials", trial("owned", ownerReferences=[{"uid": owner["metadata"]["uid"], "name": "owner"}]))
+    body = {"propagationPolicy": "Foreground"} if where == "body" else None
+    query = "" if body else "?propagationPolicy=Foreground"
+    assert api.ask("DELETE", f"{path}/trials/owner{query}", body)[0] == 200
+    assert api.ask("GET", f"{path}/trials/owned")[0] == 404
+    assert api.ask("GET", f"{path}/trials/owner")[0] == 200
+    assert api.ask("DELETE", f"{path}/trials/owner?propagationPolicy=Sideways")[0] == 422
+
+
+def test_a_precondition_on_the_uid_is_kept(api: Served) -> None:
+    path = api.namespace()
+    api.ask("POST", f"{path}/trials", trial())
+    assert api.ask("DELETE", f"{path}/trials/t1", {"preconditions": {"uid": "other"}})[0] == 409
+    assert api.ask("GET", f"{path}/trials/t1")[0] == 200
+
+
+def test_a_collection_is_deleted_by_its_labels(api: Served) -> None:
+    path = api.namespace()
+    for name, value in (("t1", "a"), ("t2", "b")):
+        api.ask("POST", f"{path}/trials", trial(name, labels={"x": value}))
+    assert api.ask("DELETE", f"{path}/trials?labelSelector=x%3Da")[0] == 200
+    assert [item["metadata"]["name"] for item in api.ask("GET", f"{path}/trials")[1]["items"]] == ["t2"]
+
+
+def test_a_terminating_namespace_takes_nothing_new(api: Served) -> None:
+    path = api.namespace()
+    api.ask("POST", f"{path}/trials", trial(finalizers=["hold"]))
+    code, namespace = api.ask("DELETE", "/api/v1/namespaces/ns")
+    assert (code, namespace["status"]["phase"]) == (200, "Terminating")
+    for kind, body in (("experiments", experiment()), ("trials", trial("t2"))):
+        code, status = api.ask("POST", f"{path}/{kind}", body)
+        assert (code, status["reason"]) == (403, "Forbidden")
+        assert "because it is being terminated" in status["message"]
+
+
+def test_the_namespace_can_be_created_again_when_it_is_gone(api: Served) -> None:
+    api.namespace()
+    assert api.ask("POST", "/api/v1/namespaces", {"metadata": {"name": "ns"}})[0] == 409
+    api.ask("DELETE", "/api/v1/namespaces/ns")
+    assert api.ask("GET", "/api/v1/namespaces/ns")[0] == 404
+    assert api.ask("POST", "/api/v1/namespaces", {"metadata": {"name": "ns", "labels": INJECTED}})[0] == 201
+
+
+def test_logs_are_read_and_followed(api: Served) -> None:
+    api.namespace()
+    api.store.create(PODS, {"metadata": {"name": "p"}, "spec": {"containers": [{"name": "c", "image": "i"}]}}, "ns")
+    path = "/api/v1/namespaces/ns/pods/p/log"
+    assert api.ask("GET", f"{path}?container=c") == (200, "one\ntwo\nthree\n")
+    assert api.ask("GET", f"{path}?container=c&tailLines=1") == (200, "three\n")
+    assert api.ask("GET", f"{path}?container=c&limitBytes=4") == (200, "one\n")
+    assert api.ask("GET", f"{path}?container=c&follow=true") == (200, "one\ntwo\n")
+    assert api.ask("GET", f"{path}?tailLines=x")[0] == 400
+    assert api.ask("GET", "/api/v1/namespaces/ns/pods/q/log")[0] == 404
+
+
+def test_discovery_and_the_installed_katib(api: Served) -> None:
+    assert "emulated" in api.ask("GET", "/version")[1]["gitVersion"]
+    assert api.ask("GET", "/api")[1]["versions"] == ["v1"]
+    assert "kubeflow.org" in [group["name"] for group in api.ask("GET", "/apis")[1]["groups"]]
+    assert api.ask("GET", "/apis/kubeflow.org")[1]["preferredVersion"]["version"] == "v1beta1"
+    resources = [entry["name"] for entry in api.ask("GET", KATIB)[1]["resources"]]
+    assert {"experiments", "experiments/status", "trials", "suggestions"} <= set(resources)
+    assert "pods/log" in [entry["name"] for entry in api.ask("GET", "/api/v1")[1]["resources"]]
+    assert api.ask("GET", "/healthz") == (200, "ok")
+    crds = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
+    assert len(api.ask("GET", crds)[1]["items"]) == 3
+    crd = api.ask("GET", f"{crds}/trials.kubeflow.org")[1]
+    assert crd["status"]["storedVersions"] == ["v1beta1"]
+    assert {"type": "Established", "status": "True"}.items() <= crd["status"]["conditions"][1].items()
+    for name in ("katib-controller", "katib-db-manager", "katib-ui"):
+        deployment = api.ask("GET", f"/apis/apps/v1/namespaces/kubeflow/deployments/{name}")[1]
+        assert deployment["spec"]["template"]["spec"]["containers"][0]["image"].endswith("emulated")
+        assert {"type": "Available", "status": "True"}.items() <= deployment["status"]["conditions"][0].items()
+    for webhooks in ("validating", "mutating"):
+        found = api.ask("GET", f"/apis/admissionregistration.k8s.io/v1/{webhooks}webhookconfigurations/katib.kubeflow.org")[1]
+        assert all(webhook["clientConfig"]["caBundle"] for webhook in found["webhooks"])
+    config = api.ask("GET", "/api/v1/namespaces/kubeflow/configmaps/katib-config")[1]["data"]["katib-config.yaml"]
+    assert "multivariate-tpe" in config
+
+
+def test_one_connection_serves_many_requests_quickly(api: Served) -> None:
+    connection = http.client.HTTPConnection("127.0.0.1", api.port, timeout=10)
+    connection.connect()
+    opened = connection.sock
+    started = time.perf_counter()
+    for _ in range(50):
+        connection.request("GET", "/api/v1/namespaces/default")
+        assert connection.getresponse().read()
+    mean = (time.perf_counter() - started) / 50
+    assert connection.sock is opened
+    connection.close()
+    assert mean < 0.02  # 40 ms: header and body in two writes, by Nagle's algorithm and delayed acknowledgements
+
+
+def test_a_refused_body_does_not_disturb_the_connection(api: Served) -> None:
+    connection = http.client.HTTPConnection("127.0.0.1", api.port, timeout=10)
+    for _ in range(3):
+        connection.request("POST", "/api/v1/namespaces/nope/configmaps", json.dumps({"metadata": {"name": "c"}}))
+        response = connection.getresponse()
+        assert (response.status, response.read()[:1]) == (404, b"{")
+    connection.close()
+
+
+def test_a_body_beyond_three_mebibytes_is_refused(api: Served) -> None:
+    body = b" " * (3 * 2**20 + 1)
+    code, status = api.ask("POST", "/api/v1/namespaces/default/configmaps", body)
+    assert (code, status["reason"]) == (413, "RequestEntityTooLarge")
+    assert api.ask("POST", "/api/v1/namespaces/default/configmaps", body[1:])[0] == 400  # read, and no object
+
+
+def test_another_format_is_refused(api: Served) -> None:
+    headers = {"Content-Type": "application/yaml"}
+    assert api.ask("POST", "/api/v1/namespaces/default/configmaps", b"a: b", headers)[0] == 415
+
+
+def test_only_loopback_is_served(api: Served) -> None:
+    assert api.server.server_address[0] == "127.0.0.1"
+    others = [entry[4][0] for entry in socket.getaddrinfo(socket.gethostname(), None, socket.AF_INET)]
+    for address in {str(other) for other in others if not str(other).startswith("127.")}:
+        with pytest.raises(OSError, match="refused|unreachable|timed out"):
+            socket.create_connection((address, api.port), timeout=2)
+
+
+def test_a_defect_is_a_500_and_the_server_lives_on(
+    api: Served, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def broken(*_: Any) -> None:
+        raise RuntimeError("planted")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(type(api.store), "view", broken)
+        code, status = api.ask("GET", "/api/v1/pods")
+    assert (code, status["reason"]) == (500, "InternalError")
+    assert "planted" in status["message"]
+    assert "planted" in capsys.readouterr().err
+    assert api.ask("GET", "/api/v1/pods")[0] == 200
+
+
+def test_a_token_keeps_out_those_who_do_not_know_it(tmp_path: Path) -> None:
+    with served(tmp_path / "store", token="secret") as api:
+        assert api.ask("GET", "/version")[0] == 403
+        assert api.ask("GET", "/version", headers={"Authorization": "Bearer guess"})[0] == 401
+        assert api.ask("GET", "/version", headers={"Authorization": "Bearer secret"})[0] == 200
+
+
+def test_denied_rights_are_refused_and_reviewed(tmp_path: Path) -> None:
+    with served(tmp_path / "store", denials=("create:experiments", "get:pods/log", "*:secrets")) as api:
+        path = api.namespace()
+        code, status = api.ask("POST", f"{path}/experiments", experiment())
+        assert (code, status["reason"]) == (403, "Forbidden")
+        assert 'cannot create resource "experiments" in API group "kubeflow.org" in the namespace "ns"' in status["message"]
+        assert api.ask("GET", f"{path}/experiments")[0] == 200
+        assert api.ask("GET", "/api/v1/namespaces/ns/secrets")[0] == 403
+        api.store.create(PODS, {"metadata": {"name": "p"}, "spec": {"containers": [{"name": "c", "image": "i"}]}}, "ns")
+        assert api.ask("GET", "/api/v1/namespaces/ns/pods/p")[0] == 200
+        assert api.ask("GET", "/api/v1/namespaces/ns/pods/p/log")[0] == 403
+
+        def allowed(**asked: str) -> bool:
+            code, review = api.ask(
+                "POST", "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews", {"spec": {"resourceAttributes": asked}}
+            )
+            assert code == 201
+            return bool(review["status"]["allowed"])
+
+        assert not allowed(verb="create", resource="experiments", group="kubeflow.org")
+        assert allowed(verb="get", resource="experiments", group="kubeflow.org")
+        assert not allowed(verb="get", resource="pods", subresource="log")
+        assert allowed(verb="get", resource="pods")
+        assert not allowed(verb="list", resource="secrets")
+
+
+def test_a_generated_name_is_returned(api: Served) -> None:
+    api.namespace()
+    body = {"metadata": {"generateName": "c-"}}
+    code, made = api.ask("POST", "/api/v1/namespaces/ns/configmaps", body)
+    assert code == 201
+    assert api.store.get(CONFIG_MAPS, made["metadata"]["name"], "ns")["metadata"]["uid"] == made["metadata"]["uid"]

@@ -1,0 +1,255 @@
+"""The store: creating, reading, changing, and streams of changes."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from emulated.served import Object, trial
+from tuneoff_adapters.katib.emulated import table
+from tuneoff_adapters.katib.emulated.kinds import CONFIG_MAPS, EVENTS, JOBS, NAMESPACES, PODS, TRIALS
+from tuneoff_adapters.katib.emulated.statuses import ApiError
+from tuneoff_adapters.katib.emulated.store import Store
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[Store]:
+    store = Store(tmp_path / "store")
+    store.create(NAMESPACES, {"metadata": {"name": "ns"}})
+    yield store
+    store.close()
+
+
+def test_create_adds_what_the_api_server_adds(store: Store) -> None:
+    made = store.create(TRIALS, {**trial(labels={"a": "b"}), "status": {"conditions": []}}, "ns")
+    metadata = made["metadata"]
+    assert metadata["namespace"] == "ns"
+    assert metadata["generation"] == 1
+    assert metadata["creationTimestamp"].endswith("Z")
+    assert "." not in metadata["creationTimestamp"]
+    assert metadata["managedFields"][0]["fieldsV1"]["f:metadata"]["f:labels"]["f:a"] == {}
+    assert int(metadata["resourceVersion"]) == store.version
+    assert len(metadata["uid"]) == 36
+    assert "status" not in made
+    assert store.get(TRIALS, "t1", "ns") == made
+
+
+def test_create_keeps_the_status_for_a_controller(store: Store) -> None:
+    assert store.create(TRIALS, {**trial(), "status": {"x": 1}}, "ns", keep_status=True)["status"] == {"x": 1}
+
+
+def test_generated_names_differ_and_keep_their_beginning(store: Store) -> None:
+    names = {store.create(CONFIG_MAPS, {"metadata": {"generateName": "c-"}}, "ns")["metadata"]["name"] for _ in range(5)}
+    assert len(names) == 5
+    assert all(name.startswith("c-") and len(name) == 7 for name in names)
+
+
+def test_what_is_given_and_what_is_returned_are_copies(store: Store) -> None:
+    given = trial()
+    returned = store.create(TRIALS, given, "ns")
+    given["spec"]["n"] = 2
+    returned["spec"]["n"] = 3
+    store.get(TRIALS, "t1", "ns")["spec"]["n"] = 4
+    store.list(TRIALS)[0]["spec"]["n"] = 5
+    assert store.get(TRIALS, "t1", "ns")["spec"]["n"] == 1
+
+
+def test_a_second_object_of_the_same_name_is_refused(store: Store) -> None:
+    store.create(TRIALS, trial(), "ns")
+    with pytest.raises(ApiError, match='trials.kubeflow.org "t1" already exists') as caught:
+        store.create(TRIALS, trial(), "ns")
+    assert caught.value.body()["details"] == {"name": "t1", "group": "kubeflow.org", "kind": "trials"}
+    assert caught.value.code == 409
+
+
+def test_a_missing_namespace_is_refused(store: Store) -> None:
+    with pytest.raises(ApiError, match='namespaces "nope" not found') as caught:
+        store.create(TRIALS, trial(), "nope")
+    assert caught.value.code == 404
+    assert store.list(TRIALS, "nope") == []
+
+
+@pytest.mark.parametrize("name", ["E1", "e_1", "-e", "e.", "a" * 254, ""])
+def test_names_that_are_no_subdomain_are_refused(store: Store, name: str) -> None:
+    with pytest.raises(ApiError) as caught:
+        store.create(TRIALS, trial(name), "ns")
+    body = caught.value.body()
+    assert (body["code"], body["reason"]) == (422, "Invalid")
+    assert body["details"]["causes"][0]["field"] == "metadata.name"
+
+
+def test_label_values_that_kubernetes_refuses_are_refused(store: Store) -> None:
+    with pytest.raises(ApiError, match="must be no more than 63 bytes"):
+        store.create(TRIALS, trial(labels={"a": "b" * 64}), "ns")
+    with pytest.raises(ApiError, match="a valid label must be"):
+        store.create(TRIALS, trial(labels={"a": "b c"}), "ns")
+
+
+def test_a_job_without_containers_or_restart_policy_is_refused(store: Store) -> None:
+    with pytest.raises(ApiError) as caught:
+        store.create(JOBS, {"metadata": {"name": "b"}, "spec": {"template": {"spec": {}}}}, "ns")
+    expected = 'Job.batch "b" is invalid: [spec.template.spec.containers: Required value, spec.template.spec.restartPolicy'
+    assert caught.value.message.startswith(expected)
+
+
+def test_a_job_gets_the_servers_defaults_and_labels(store: Store) -> None:
+    limits = {"limits": {"cpu": "1"}}
+    template = {"spec": {"restartPolicy": "Never", "containers": [{"name": "c", "image": "i:1", "resources": limits}]}}
+    job = store.create(JOBS, {"metadata": {"name": "b"}, "spec": {"template": template}}, "ns")
+    assert job["spec"]["backoffLimit"] == 6
+    labels = job["spec"]["template"]["metadata"]["labels"]
+    assert labels["job-name"] == labels["batch.kubernetes.io/job-name"] == "b"
+    assert labels["controller-uid"] == job["metadata"]["uid"]
+    container = job["spec"]["template"]["spec"]["containers"][0]
+    assert container["resources"]["requests"] == {"cpu": "1"}
+    assert container["imagePullPolicy"] == "IfNotPresent"
+
+
+def test_a_config_map_of_more_than_a_mebibyte_is_refused(store: Store) -> None:
+    store.create(CONFIG_MAPS, {"metadata": {"name": "fits"}, "data": {"a": "x" * 2**20}}, "ns")
+    with pytest.raises(ApiError, match="Too long"):
+        store.create(CONFIG_MAPS, {"metadata": {"name": "c"}, "data": {"a": "x" * (2**20 + 1)}}, "ns")
+
+
+def test_an_object_larger_than_etcd_takes_is_refused(store: Store) -> None:
+    with pytest.raises(ApiError, match="etcdserver: request is too large") as caught:
+        store.create(TRIALS, {**trial(), "spec": {"big": "x" * 1_600_000}}, "ns")
+    assert caught.value.code == 500
+
+
+def test_update_raises_the_generation_only_with_the_spec(store: Store) -> None:
+    first = store.create(TRIALS, trial(), "ns")["metadata"]
+    with_status = store.update(TRIALS, "t1", "ns", lambda obj: obj.update(status={"a": 1}))
+    assert with_status is not None
+    assert with_status["metadata"]["generation"] == 1
+    assert with_status["metadata"]["resourceVersion"] > first["resourceVersion"]
+    with_spec = store.update(TRIALS, "t1", "ns", lambda obj: obj["spec"].update(n=2))
+    assert with_spec is not None
+    assert with_spec["metadata"]["generation"] == 2
+    assert with_spec["status"] == {"a": 1}
+
+
+def test_an_update_that_changes_nothing_is_no_change(store: Store) -> None:
+    store.create(TRIALS, trial(), "ns")
+    changes = store.subscribe(TRIALS)
+    before = store.version
+    assert store.update(TRIALS, "t1", "ns", lambda obj: None) == store.get(TRIALS, "t1", "ns")
+    assert store.version == before
+    assert changes.get(0) is None
+
+
+def test_an_update_that_fails_leaves_the_object_as_it_was(store: Store) -> None:
+    before = store.create(TRIALS, trial(), "ns")
+
+    def fail(obj: Object) -> None:
+        obj["spec"]["n"] = 7
+        raise ValueError("no")
+
+    with pytest.raises(ValueError, match="no"):
+        store.update(TRIALS, "t1", "ns", fail)
+    assert store.get(TRIALS, "t1", "ns") == before
+
+
+def test_an_update_of_a_missing_object_is_none(store: Store) -> None:
+    assert store.update(TRIALS, "nope", "ns", lambda obj: None) is None
+
+
+def test_an_update_cannot_change_the_identity(store: Store) -> None:
+    before = store.create(TRIALS, trial(), "ns")["metadata"]
+
+    def forge(obj: Object) -> None:
+        obj["metadata"].update(uid="x", name="y", creationTimestamp="z", deletionTimestamp="now")
+
+    after = store.update(TRIALS, "t1", "ns", forge)
+    assert after is not None
+    assert after["metadata"] == before
+
+
+def test_updates_from_many_threads_are_all_counted(store: Store) -> None:
+    store.create(TRIALS, trial(), "ns")
+
+    def count() -> None:
+        for _ in range(50):
+            store.update(TRIALS, "t1", "ns", lambda obj: obj["spec"].update(n=obj["spec"]["n"] + 1))
+
+    threads = [threading.Thread(target=count) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert store.get(TRIALS, "t1", "ns")["spec"]["n"] == 201
+
+
+def test_a_subscription_delivers_changes_in_order(store: Store) -> None:
+    changes = store.subscribe(TRIALS, PODS)
+    store.create(TRIALS, trial(), "ns")
+    store.create(CONFIG_MAPS, {"metadata": {"name": "other"}}, "ns")
+    store.update(TRIALS, "t1", "ns", lambda obj: obj["spec"].update(n=2))
+    store.delete(TRIALS, "t1", "ns")
+    seen = [changes.get(0) for _ in range(3)]
+    assert [change[0] for change in seen if change] == ["ADDED", "MODIFIED", "DELETED"]
+    versions = [int(change[2]["metadata"]["resourceVersion"]) for change in seen if change]
+    assert versions == sorted(set(versions))
+    assert changes.get(0) is None
+
+
+def test_a_subscription_can_begin_with_what_is_there(store: Store) -> None:
+    store.create(TRIALS, trial(), "ns")
+    change = store.subscribe(TRIALS, initial=True).get(0)
+    assert change is not None
+    assert (change[0], change[2]["metadata"]["name"]) == ("ADDED", "t1")
+
+
+def test_a_subscription_can_begin_at_an_older_version(store: Store) -> None:
+    since = store.version
+    store.create(TRIALS, trial(), "ns")
+    change = store.subscribe(TRIALS, since=since).get(0)
+    assert change is not None
+    assert store.subscribe(TRIALS, since=store.version).get(0) is None
+
+
+def test_a_version_that_is_no_longer_kept_is_gone(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    for _ in range(table.HISTORY + 5):
+        store.create(EVENTS, {"metadata": {"generateName": "x-"}}, "ns")
+    with pytest.raises(ApiError, match="too old resource version") as caught:
+        store.subscribe(TRIALS, since=3)
+    assert caught.value.code == 410
+
+
+def test_closing_a_subscription_wakes_its_reader(store: Store) -> None:
+    changes = store.subscribe(TRIALS)
+    got: list[object] = []
+    reader = threading.Thread(target=lambda: got.append(changes.get(30)))
+    reader.start()
+    changes.close()
+    reader.join(5)
+    assert got == [None]
+
+
+def test_repeated_events_are_counted(store: Store) -> None:
+    made = store.create(TRIALS, trial(), "ns")
+    for _ in range(3):
+        store.record_event(made, "Warning", "ReconcileError", "no")
+    store.record_event(made, "Warning", "ReconcileError", "other")
+    counts = sorted(event["count"] for event in store.list(EVENTS, "ns"))
+    assert counts == [1, 3]
+    assert store.list(EVENTS, "ns")[0]["involvedObject"]["name"] == "t1"
+
+
+def test_the_schedulers_events_have_the_newer_form(store: Store) -> None:
+    made = store.create(TRIALS, trial(), "ns")
+    store.record_event(made, "Warning", "FailedScheduling", "0/1 nodes are available")
+    event = store.list(EVENTS, "ns")[0]
+    assert event["eventTime"]
+    assert event["lastTimestamp"] is None
+    assert "count" not in event
+
+
+def test_an_event_in_a_namespace_that_is_gone_is_lost_without_an_error(store: Store) -> None:
+    made = store.create(TRIALS, trial(), "ns")
+    store.delete(NAMESPACES, "ns")
+    store.record_event(made, "Normal", "X", "y")
+    assert store.list(EVENTS) == []
