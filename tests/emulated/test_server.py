@@ -330,7 +330,7 @@ def test_only_loopback_is_served(api: Served) -> None:
     assert api.server.server_address[0] == "127.0.0.1"
     others = [entry[4][0] for entry in socket.getaddrinfo(socket.gethostname(), None, socket.AF_INET)]
     for address in {str(other) for other in others if not str(other).startswith("127.")}:
-        with pytest.raises(OSError, match="refused|unreachable|timed out"):
+        with pytest.raises(OSError, match=r"refused|unreachable|timed out"):
             socket.create_connection((address, api.port), timeout=2)
 
 

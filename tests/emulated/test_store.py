@@ -59,7 +59,7 @@ def test_what_is_given_and_what_is_returned_are_copies(store: Store) -> None:
 
 def test_a_second_object_of_the_same_name_is_refused(store: Store) -> None:
     store.create(TRIALS, trial(), "ns")
-    with pytest.raises(ApiError, match='trials.kubeflow.org "t1" already exists') as caught:
+    with pytest.raises(ApiError, match=r'trials.kubeflow.org "t1" already exists') as caught:
         store.create(TRIALS, trial(), "ns")
     assert caught.value.body()["details"] == {"name": "t1", "group": "kubeflow.org", "kind": "trials"}
     assert caught.value.code == 409

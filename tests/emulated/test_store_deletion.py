@@ -33,8 +33,9 @@ def family(store: Store, experiment_finalizers: tuple[str, ...] = (), trial_fina
     experiment = store.create(EXPERIMENTS, {"metadata": metadata, "spec": {}}, "ns")
     made = store.create(TRIALS, trial(ownerReferences=owned_by(experiment), finalizers=list(trial_finalizers)), "ns")
     template = {"spec": {"restartPolicy": "Never", "containers": [container]}}
-    metadata = {"name": "t1", "ownerReferences": owned_by(made)}
-    job = store.create(JOBS, {"metadata": metadata, "spec": {"template": template}}, "ns")
+    job = store.create(
+        JOBS, {"metadata": {"name": "t1", "ownerReferences": owned_by(made)}, "spec": {"template": template}}, "ns"
+    )
     store.create(PODS, {"metadata": {"name": "p1", "ownerReferences": owned_by(job)}, "spec": {"containers": [container]}}, "ns")
 
 
@@ -59,7 +60,7 @@ def test_deleting_an_owner_deletes_what_it_owns(store: Store) -> None:
 
 
 def test_a_missing_object_cannot_be_deleted(store: Store) -> None:
-    with pytest.raises(ApiError, match='experiments.kubeflow.org "nope" not found'):
+    with pytest.raises(ApiError, match=r'experiments.kubeflow.org "nope" not found'):
         store.delete(EXPERIMENTS, "nope", "ns")
 
 
