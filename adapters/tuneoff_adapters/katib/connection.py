@@ -16,7 +16,7 @@ from tuneoff.errors import StepError
 from tuneoff_adapters.katib.api_errors import Conflict, Missing, Unreachable, api_error
 from tuneoff_adapters.katib.log_stream import LogStream
 from tuneoff_adapters.katib.options import KatibOptions
-from tuneoff_adapters.katib.resources import ACCESS_REVIEWS, EXPERIMENTS, Object, Resource, labels_of, name_of, selector
+from tuneoff_adapters.katib.resources import ACCESS_REVIEWS, EXPERIMENTS, PODS, Object, Resource, labels_of, name_of, selector
 from tuneoff_adapters.katib.transport import Body, NoAnswer, Refused, Transport
 from tuneoff_adapters.katib.watch import Watch
 
@@ -185,7 +185,11 @@ class Connection:
         Raises:
             Missing: there is no such pod.
         """
-        return b"\n".join(LogStream(self, namespace, pod, container, lambda: True))
+        path, query = PODS.path(namespace, pod, "log"), [("container", container)]
+        return self._patiently(
+            f"GET {path}",
+            lambda seconds: b"".join(self._transport.stream(path, query, seconds, seconds).chunks()),
+        )
 
     def watch(self, resource: Resource, namespace: str | None = None, labels: Mapping[str, str] | None = None) -> Watch:
         """Follow the objects with these labels."""
