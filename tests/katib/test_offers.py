@@ -1,0 +1,175 @@
+"""What the Katib adapter offers, what it says that it runs, and what it refuses before anything starts."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from typing import Any
+
+import pytest
+
+from katib.katib_specs import IMAGE, NUMBERS, SPACE, spec_of
+from tuneoff.capabilities import Support
+from tuneoff.errors import ExperimentError
+from tuneoff.experiment.space import Categorical, Constant, SearchSpace
+from tuneoff.experiment.spec import Budget, RunSpec, Strategy
+from tuneoff.experiment.strategies import PRUNERS, SAMPLERS
+from tuneoff_adapters.katib import offers
+from tuneoff_adapters.katib.plan import algorithm_of, early_stopping_of
+
+YES = [name for name, offer in offers.CAPABILITIES.samplers.items() if offer.support is Support.YES]
+PLATFORMS = ("kubernetes", "emulated")
+
+
+def spec_for(sampler: str, **changes: Any) -> RunSpec:
+    """Return a run that the sampler can serve as far as its space is concerned."""
+    space = NUMBERS if sampler in ("cmaes", "sobol") else SPACE
+    if sampler == "grid":
+        space = SearchSpace({"unordered": SPACE.dimensions["unordered"]})
+    return spec_of(sampler, **{"search_space": space, **changes})
+
+
+def refusal(sampler: str = "random", **changes: Any) -> str | None:
+    reason = offers.refusal(spec_for(sampler, **changes))
+    assert reason is None or "\n" not in reason
+    return reason
+
+
+def test_every_sampler_and_pruner_of_the_vocabulary_is_answered() -> None:
+    assert set(SAMPLERS) <= set(offers.CAPABILITIES.samplers)
+    assert set(PRUNERS) == set(offers.CAPABILITIES.pruners)
+    assert offers.CAPABILITIES.platforms == PLATFORMS
+
+
+def test_every_offered_sampler_has_an_algorithm_and_no_other_has() -> None:
+    assert set(offers.ALGORITHMS) == set(YES)
+    assert set(offers.EMULATIONS) <= set(offers.ALGORITHMS.values())
+
+
+def test_what_katib_lacks_is_told_from_what_is_not_built() -> None:
+    pruners, samplers = offers.CAPABILITIES.pruners, offers.CAPABILITIES.samplers
+    assert pruners["asha"].support is Support.NOT_BY_FRAMEWORK
+    not_built = (pruners["hyperband"], samplers["hyperband"], samplers["pbt"])
+    assert all(offer.support is Support.NOT_BY_TUNEOFF and offer.note for offer in not_built)
+    assert "mean" in pruners["median"].note
+
+
+@pytest.mark.parametrize("sampler", YES)
+def test_every_offered_sampler_runs_on_kubernetes_with_every_offered_pruner(sampler: str) -> None:
+    for pruner in ("none", "scripted", "median"):
+        assert refusal(sampler, pruner=Strategy(name=pruner)) is None
+
+
+@pytest.mark.parametrize("sampler", YES)
+def test_the_emulation_serves_what_it_has_and_refuses_the_rest_with_that_reason(sampler: str) -> None:
+    reason = refusal(sampler, platform="emulated")
+    if sampler in offers.EMULATED_SAMPLERS:
+        assert reason is None
+        assert offers.implementations(spec_for(sampler, platform="emulated"))["sampler"].startswith("emulated ")
+    else:
+        assert "platform 'emulated' has not" in (reason or "")
+        assert "multivariate-tpe" in (reason or "")
+
+
+def test_the_emulation_serves_exactly_the_algorithms_that_it_says() -> None:
+    from tuneoff_adapters.katib.emulated.admission.katib_config import ALGORITHMS
+
+    assert set(ALGORITHMS) == set(offers.EMULATIONS)
+
+
+def test_the_record_names_the_service_of_each_platform() -> None:
+    median = Strategy(name="median")
+    assert offers.implementations(spec_for("random", pruner=median)) == {
+        "sampler": "Katib random (hyperopt)",
+        "pruner": "Katib medianstop",
+    }
+    emulated = offers.implementations(spec_for("random", platform="emulated", pruner=median))
+    assert all(name.startswith("emulated") for name in emulated.values())
+
+
+def test_a_missing_optuna_is_told_before_the_emulation_needs_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(offers, "missing_modules", list)
+    assert "pip install" in (refusal("multivariate-tpe", platform="emulated") or "")
+    assert refusal("multivariate-tpe") is None
+    assert refusal("random", platform="emulated") is None
+
+
+def test_a_shared_budget_of_epochs_is_refused() -> None:
+    reason = refusal(budget=Budget(trials=8, epochs_per_trial=3, epochs_total=10))
+    assert "budget.epochs_total=10" in (reason or "")
+
+
+@pytest.mark.parametrize("sampler", ["cmaes", "sobol"])
+def test_numbers_only_means_that_choices_without_order_are_refused_and_ordered_ones_not(sampler: str) -> None:
+    assert "unordered has no order" in (refusal(sampler, search_space=SPACE) or "")
+    ordered = SearchSpace({name: Categorical(choices=(1, 2, 4), ordered=True) for name in ("a", "b")})
+    assert refusal(sampler, search_space=ordered) is None
+
+
+def test_cmaes_needs_two_numbers() -> None:
+    one = SearchSpace({"linear": SPACE.dimensions["linear"]})
+    assert "at least 2" in (refusal("cmaes", search_space=one) or "")
+    assert refusal("sobol", search_space=one) is None
+
+
+def test_a_space_with_nothing_to_search_is_served_as_a_list_only() -> None:
+    constant = SearchSpace({"kind": Constant(value=1)})
+    assert "use sampler 'fixed'" in (refusal("random", search_space=constant) or "")
+    assert refusal("fixed", search_space=constant, configurations=({"kind": 1},)) is None
+
+
+def test_more_trials_than_one_object_holds_are_refused_where_there_is_an_etcd() -> None:
+    many = Budget(trials=100_000, epochs_per_trial=1)
+    assert "budget.trials=100000" in (refusal(budget=many) or "")
+    assert refusal(budget=many, platform="emulated") is None
+    assert refusal(budget=Budget(trials=1000, epochs_per_trial=1)) is None
+
+
+@pytest.mark.parametrize(
+    ("sampler", "options", "words"),
+    [
+        ("tpe", {"gamma": 1.0}, "must be a number > 0 and <= 0.99"),
+        ("tpe", {"n_ei_candidates": 5}, "n_EI_candidates"),
+        ("multivariate-tpe", {"n_startup_trials": -1}, "an integer >= 0"),
+        ("gp", {"base_estimator": "RF"}, "has no option"),
+        ("cmaes", {"sigma": 0}, "a number > 0"),
+        ("sobol", {"random_state": 1}, "it has none"),
+    ],
+)
+def test_options_that_katibs_service_would_refuse_are_refused_here(sampler: str, options: dict[str, Any], words: str) -> None:
+    space = NUMBERS if sampler in ("cmaes", "sobol") else SPACE
+    spec = spec_of(Strategy(name=sampler, options=options), search_space=space)
+    assert words in (offers.refusal(spec) or "")
+
+
+def test_the_adapters_own_options_are_checked() -> None:
+    with pytest.raises(ExperimentError, match="image"):
+        offers.refusal(spec_of(options={}))
+    with pytest.raises(ExperimentError, match="imagine"):
+        offers.refusal(spec_of(options={"image": IMAGE, "imagine": 1}))
+
+
+def test_sobol_gets_no_seed_because_it_takes_none() -> None:
+    assert "random_state" not in algorithm_of(spec_for("sobol")).settings
+    assert algorithm_of(spec_for("cmaes")).settings["random_state"] == str(spec_for("cmaes").sampler_seed)
+
+
+def test_two_seeds_are_two_samplers_seeds() -> None:
+    first = spec_for("random")
+    second = RunSpec(experiment=first.experiment, adapter="katib", adapter_target="", seed=4, options=first.options)
+    assert algorithm_of(first) != algorithm_of(second)
+    assert algorithm_of(first) == algorithm_of(spec_for("random"))
+
+
+def test_no_early_stopping_without_a_pruner_of_katibs() -> None:
+    for pruner in ("none", "scripted"):
+        assert early_stopping_of(spec_for("random", pruner=Strategy(name=pruner))) is None
+
+
+def test_the_offers_import_nothing_of_katibs() -> None:
+    script = (
+        "import sys, tuneoff_adapters.katib.offers; "
+        "print(sorted({'kubernetes', 'kubeflow', 'optuna', 'pydantic', 'urllib3'} & set(sys.modules)))"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
