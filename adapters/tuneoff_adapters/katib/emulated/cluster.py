@@ -1,0 +1,63 @@
+"""The parts of the emulated cluster, put together: store, admission, controllers, node, HTTP."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from .access import Access, Denial
+from .admission import admit_experiment
+from .api import Api
+from .controllers import Controllers
+from .installation import install
+from .journal import JournalError
+from .node import Node
+from .observations import Observations
+from .server import Server
+from .store import Store
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings:
+    """What can be set about a cluster."""
+
+    folder: Path  # its objects, logs and volumes
+    port: int = 0  # 0: a free one
+    token: str | None = None  # None: whoever reaches the port is served
+    images: Sequence[str] = ()  # what pods may name as their image; none: any
+    cpus: float | None = None  # processors of the node; None: without end
+    memory: int | None = None  # bytes of the node; None: without end
+    denials: Collection[Denial] = ()
+    access_log: Path | None = None
+
+
+class Cluster:
+    """One emulated cluster; it serves from `start` to `stop`.
+
+    Raises:
+        JournalError: the folder is in use, damaged, or cannot be written.
+        OSError: the port is taken, or a file cannot be written.
+    """
+
+    def __init__(self, settings: Settings, on_failure: Callable[[JournalError], None]) -> None:
+        self.store = Store(settings.folder, on_failure)
+        install(self.store)
+        observations = Observations(settings.folder)
+        self.node = Node(self.store, observations, settings.folder, settings.images, settings.cpus, settings.memory)
+        self.controllers = Controllers(self.store, observations)
+        api = Api(self.store, Access(settings.denials), admit_experiment)
+        self.server = Server(api, self.node, settings.port, settings.token, settings.access_log)
+
+    def start(self) -> None:
+        """Start the node, the controllers and the server."""
+        self.node.start()
+        self.controllers.start()
+        self.server.start()
+
+    def stop(self) -> None:
+        """Serve no more, kill the pods' processes, and let go of the folder; the objects stay as they are."""
+        self.server.stop()
+        self.controllers.stop()
+        self.node.stop()
+        self.store.close()
