@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import math
-import os
-import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Literal
@@ -12,7 +10,6 @@ from typing import Literal
 from tuneoff.experiment.spec import RunSpec, Workers
 from tuneoff.experiment.translation import ListTranslation, translation_of
 from tuneoff.lifecycle.context import MARK, RunContext
-from tuneoff.supervisor.leftovers import RESULTS_MARK
 from tuneoff.trial.context import TrialContext
 from tuneoff.trial.limits import thread_environment
 from tuneoff_adapters.katib import offers
@@ -33,12 +30,6 @@ from tuneoff_adapters.katib.space import KatibSpace
 
 LABEL = "tuneoff.io/execution"  # on everything that is ours; its value is the execution id
 INJECTION_LABEL = "katib.kubeflow.org/metrics-collector-injection"  # of a namespace, "enabled": Katib's webhook asks for it
-LOCAL_VARIABLES = (  # what an emulated pod takes over from this machine, in place of what an image brings along
-    *("HOME", "LANG", "LD_LIBRARY_PATH", "PYTHONHASHSEED", "PYTHONPATH", "PYTHONSAFEPATH", "TMPDIR"),
-    *DATA_VARIABLES,
-    "XDG_CACHE_HOME",
-    RESULTS_MARK,
-)
 GRACE_SECONDS = 1  # between SIGTERM and SIGKILL: a trial has nothing to put away
 
 
@@ -69,7 +60,6 @@ class KatibPlan:
     trial_context: TrialContext  # as the pods read it
     stops: Mapping[str, int]  # configuration digest -> last epoch
     image: str
-    python: str  # the interpreter in the image
     image_pull_secret: str | None  # the name of a Secret in the namespace
     service_account: str | None
     node_selector: Mapping[str, str]
@@ -87,7 +77,6 @@ def katib_plan(context: RunContext) -> KatibPlan:
     spec = context.spec
     experiment = spec.experiment
     options = katib_options(spec)
-    is_emulated = spec.platform == EMULATED
     translation = translation_of(spec)
     algorithm = algorithm_of(spec)
     trials = experiment.budget.trials
@@ -109,7 +98,6 @@ def katib_plan(context: RunContext) -> KatibPlan:
         trial_context=pod_context(context.trial_context),
         stops=dict(experiment.stops) if experiment.pruner.name == "scripted" else {},
         image=options.image or EMULATED_IMAGE,
-        python=os.path.basename(sys.executable) if is_emulated else "python",
         image_pull_secret=options.image_pull_secret,
         service_account=options.service_account,
         node_selector=dict(options.node_selector),
@@ -120,9 +108,9 @@ def katib_plan(context: RunContext) -> KatibPlan:
             METRICS_FILE_VARIABLE: METRICS_FILE,
             MARK: context.execution_id,
             **thread_environment(experiment.workers.threads),
-            **(_local_environment() if is_emulated else _data_environment(options)),
+            **_data_environment(options),
         },
-        checkpoint_bytes=UNLIMITED_LOG_BYTES if is_emulated else LOG_BYTES,
+        checkpoint_bytes=UNLIMITED_LOG_BYTES if spec.platform == EMULATED else LOG_BYTES,
     )
 
 
@@ -175,12 +163,6 @@ def pod_context(context: TrialContext) -> TrialContext:
 
 def _data_environment(options: KatibOptions) -> dict[str, str]:
     return {} if options.data_claim is None else dict.fromkeys(DATA_VARIABLES, DATA_DIR)
-
-
-def _local_environment() -> dict[str, str]:
-    taken = {name: value for name in LOCAL_VARIABLES if (value := os.environ.get(name))}
-    path = [os.path.dirname(sys.executable), os.environ.get("PATH", os.defpath)]
-    return {**taken, "PATH": os.pathsep.join(path)}
 
 
 def _text(value: object) -> str:
