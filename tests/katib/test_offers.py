@@ -122,7 +122,9 @@ def test_more_trials_than_one_object_holds_are_refused_where_there_is_an_etcd() 
     many = Budget(trials=100_000, epochs_per_trial=1)
     assert "budget.trials=100000" in (refusal(budget=many) or "")
     assert refusal(budget=many, platform="emulated") is None
-    assert refusal(budget=Budget(trials=1000, epochs_per_trial=1)) is None
+    some = Budget(trials=3000, epochs_per_trial=1)
+    assert "budget.trials=3000" in (refusal(budget=some) or "")
+    assert refusal("fixed", budget=some) is None  # one parameter, whatever the space has
 
 
 @pytest.mark.parametrize(

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable
 
 from tuneoff.capabilities import Capabilities, Offer, Option, Support
 from tuneoff.experiment.space import Categorical
 from tuneoff.experiment.spec import RunSpec
 from tuneoff.experiment.strategies import sampler_refusal
+from tuneoff.experiment.translation import LIST_INDEX
 from tuneoff.packages import install_command, missing_modules
 from tuneoff_adapters.katib.options import EMULATED, KUBERNETES, katib_options
 from tuneoff_adapters.katib.space import GRID, NUMBERS_ONLY
@@ -45,6 +46,7 @@ CAPABILITIES = Capabilities(
     below_version="0.20",
     install="tuneoff[katib]",
     platforms=(KUBERNETES, EMULATED),
+    emulated_platforms=(EMULATED,),
     emulated_platforms=(EMULATED,),
     samplers={
         "random": Offer(implementation="Katib random (hyperopt)", note=_SEEDED),
@@ -189,12 +191,13 @@ def _by_size(spec: RunSpec) -> str | None:
     """Refuse a run that would stop at etcd's limit, where Katib tries again for ever without a word."""
     if spec.platform == EMULATED:
         return None
-    names: Mapping[str, object] = spec.experiment.search_space.searched
+    experiment = spec.experiment
+    names: Iterable[str] = (LIST_INDEX,) if experiment.sampler.name in LISTED else experiment.search_space.searched
     each = 150 + sum(50 + len(name) for name in names)  # bytes: a trial's name, and name and value of each parameter
     trials = OBJECT_BYTES // each
-    if spec.experiment.budget.trials > trials:
+    if experiment.budget.trials > trials:
         return (
             f"Katib keeps the parameters of all trials in one object, which takes about {trials} of these trials, "
-            f"but got budget.trials={spec.experiment.budget.trials}; lower it, or run several experiments"
+            f"but got budget.trials={experiment.budget.trials}; lower it, or run several experiments"
         )
     return None

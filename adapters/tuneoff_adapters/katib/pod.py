@@ -16,7 +16,6 @@ import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 from tuneoff.errors import ExperimentError
 from tuneoff.experiment.identity import configuration_digest
@@ -85,7 +84,7 @@ def _pass_checkpoint_out(path: Path, output: int, most_bytes: int) -> None:
         log.writelines(encode(content, most_bytes))
 
 
-def _run(arguments: Sequence[str]) -> Any:
+def _run(arguments: Sequence[str]) -> int:
     try:
         return main(arguments)
     except SystemExit as error:  # of the workload, or of what it calls: not complete, whatever it says
