@@ -47,7 +47,6 @@ CAPABILITIES = Capabilities(
     install="tuneoff[katib]",
     platforms=(KUBERNETES, EMULATED),
     emulated_platforms=(EMULATED,),
-    emulated_platforms=(EMULATED,),
     samplers={
         "random": Offer(implementation="Katib random (hyperopt)", note=_SEEDED),
         "grid": Offer(implementation="Katib grid (Optuna)", note="over the index of core's list; in an order of its own"),
