@@ -43,11 +43,11 @@ RIGHTS: tuple[tuple[Resource, str, tuple[str, ...]], ...] = (  # resource, subre
     (EXPERIMENTS, "", ("create", "get", "list", "watch", "delete")),
     (TRIALS, "", ("get", "list", "watch")),
     (SUGGESTIONS, "", ("get", "list")),
-    (JOBS, "", ("get", "list", "delete")),
+    (JOBS, "", ("list",)),
     (PODS, "", ("get", "list", "watch", "delete")),
     (PODS, "log", ("get",)),
     (EVENTS, "", ("list",)),
-    (CONFIG_MAPS, "", ("create", "get", "list", "delete")),
+    (CONFIG_MAPS, "", ("create", "get", "list")),
 )
 
 

@@ -1,0 +1,91 @@
+"""The adapter's options: each mistake is one line."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from katib.katib_specs import spec_of
+from tuneoff.errors import ExperimentError
+from tuneoff_adapters.katib.options import KatibOptions, katib_options
+
+IMAGE = {"image": "registry.example/tuneoff@sha256:0123"}
+
+
+def test_defaults_need_no_more_than_an_image() -> None:
+    assert katib_options(spec_of(options=IMAGE)) == KatibOptions(image=IMAGE["image"])
+
+
+def test_every_option_arrives() -> None:
+    given = {
+        **IMAGE,
+        "kubeconfig": "~/cluster.yaml",
+        "context": "kind-tuneoff",
+        "katib_namespace": "katib",
+        "image_pull_secret": "registry-key",
+        "service_account": "trials",
+        "data_claim": "mnist",
+        "node_selector": {"node.kubernetes.io/instance-type": "c5.large", "pool": ""},
+        "api_seconds": 5,
+        "pending_seconds": 7.5,
+    }
+    options = katib_options(spec_of(options=given))
+    assert options.kubeconfig == Path("~/cluster.yaml").expanduser()
+    assert options.api_seconds == 5.0
+    others = {name: value for name, value in given.items() if name not in ("kubeconfig", "api_seconds")}
+    assert {name: getattr(options, name) for name in others} == others
+
+
+def test_null_is_as_good_as_nothing() -> None:
+    assert katib_options(spec_of(options={**IMAGE, "context": None})).context is None
+
+
+def test_unknown_option_names_the_known_ones() -> None:
+    with pytest.raises(ExperimentError, match=r"no option imagee; it has kubeconfig, context, .*image"):
+        katib_options(spec_of(options={"imagee": "x"}))
+
+
+def test_kubernetes_needs_an_image() -> None:
+    with pytest.raises(ExperimentError, match="needs option `image`"):
+        katib_options(spec_of(options={}))
+
+
+def test_emulated_takes_only_the_times() -> None:
+    assert katib_options(spec_of(platform="emulated", options={"api_seconds": 3})).api_seconds == 3.0
+    with pytest.raises(ExperimentError, match="option image, kubeconfig has no meaning there"):
+        katib_options(spec_of(platform="emulated", options={**IMAGE, "kubeconfig": "x"}))
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("api_seconds", 0),
+        ("api_seconds", True),
+        ("api_seconds", "60"),
+        ("pending_seconds", float("inf")),
+        ("pending_seconds", float("nan")),
+        ("image", ""),
+        ("image", "two words"),
+        ("image", 3),
+        ("context", " x"),
+        ("kubeconfig", "a\nb"),
+        ("katib_namespace", "Kubeflow"),
+        ("image_pull_secret", "-x"),
+        ("image_pull_secret", {"password": "never here"}),
+        ("service_account", "a/b"),
+        ("data_claim", "a" * 254),
+        ("node_selector", "pool=a"),
+        ("node_selector", {"pool": 1}),
+        ("node_selector", {"pool": True}),
+        ("node_selector", {"": "a"}),
+        ("node_selector", {"a b": "a"}),
+        ("node_selector", {"pool": "a b"}),
+        ("node_selector", {"pool": "a" * 64}),
+    ],
+)
+def test_wrong_value_is_named_in_one_line(name: str, value: Any) -> None:
+    with pytest.raises(ExperimentError, match=f"option `{name}`") as caught:
+        katib_options(spec_of(options={**IMAGE, name: value}))
+    assert "\n" not in str(caught.value)
