@@ -47,7 +47,10 @@ class Book:
     # What the cluster tells
 
     def take_trial(self, kind: str, thing: Object, t: int) -> FollowedTrial | None:
-        """Take in a Trial object; None where it is beyond the budget (Katib may make more than it was told)."""
+        """Take in a Trial object, and its pod if that was seen first; None where it is beyond the budget.
+
+        (Katib may make more trials than it was told to.)
+        """
         name = name_of(thing)
         if name in self.over_budget:
             return None
@@ -56,7 +59,10 @@ class Book:
             trial = self._new(name, thing, t)
             if trial is None:
                 return None
-        trial.thing, trial.is_deleted = thing, kind == "DELETED"
+        trial.take_thing(thing, kind == "DELETED", t)
+        if not trial.pod:
+            for pod in self.pods_of(name):
+                self._take_pod_of(trial, "ADDED", pod, t)
         return trial
 
     def take_pod(self, kind: str, pod: Object, t: int) -> FollowedTrial | None:
@@ -67,16 +73,13 @@ class Book:
         else:
             self.pods[name] = pod
         trial = self.trials.get(trial_of(pod))
-        if trial is None:
-            return None
-        trial.pod, trial.pod_thing = name, pod
-        if trial.running_ns is None and is_running(pod, CONTAINER):
-            trial.running_ns = trial.last_sign_ns = t
-        if trial.training_ended_ns is None and (exit_of(pod, CONTAINER) is not None or kind == "DELETED"):
-            trial.training_ended_ns = t
-        if trial.gone_ns is None and (has_ended(pod) or kind == "DELETED"):
-            trial.gone_ns = t
+        if trial is not None:
+            self._take_pod_of(trial, kind, pod, t)
         return trial
+
+    def pods_of(self, katib_trial: str) -> list[Object]:
+        """Return the pods of a trial, known or not, that are there."""
+        return [pod for pod in self.pods.values() if trial_of(pod) == katib_trial]
 
     def take_line(self, trial: FollowedTrial, line: bytes, t: int) -> None:
         """Take in a line of a trial's log."""
@@ -115,7 +118,7 @@ class Book:
         self.announce_all(now - _ANNOUNCE_NS)
         for trial in self:
             self._write_exit(trial)
-            if trial.state is None and trial.is_log_done and (trial.is_over_for_katib or trial.killed_ns is not None):
+            if trial.state is None and trial.is_log_done(now) and (trial.over_ns is not None or trial.killed_ns is not None):
                 self._end(trial, now)
 
     def kill(self, trial: FollowedTrial, cause: str, now: int) -> None:
@@ -146,6 +149,15 @@ class Book:
         trial = FollowedTrial(name=name, trial_id=identity, configuration=configuration, seen_ns=t, log=log, thing=thing)
         self.trials[name] = trial
         return trial
+
+    def _take_pod_of(self, trial: FollowedTrial, kind: str, pod: Object, t: int) -> None:
+        trial.pod, trial.pod_thing = name_of(pod), pod
+        if trial.running_ns is None and is_running(pod, CONTAINER):
+            trial.running_ns = trial.last_sign_ns = t
+        if trial.training_ended_ns is None and (exit_of(pod, CONTAINER) is not None or kind == "DELETED"):
+            trial.training_ended_ns = t
+        if trial.gone_ns is None and (has_ended(pod) or kind == "DELETED"):
+            trial.gone_ns = t
 
     def _announce(self, trial: FollowedTrial, t: int) -> None:
         if not trial.is_announced:

@@ -139,8 +139,13 @@ class Follower:
             if name_of(item.thing) == self._plan.experiment:
                 self._take_experiment(item)
         elif item.resource is TRIALS:
-            if self.book.take_trial(item.kind, item.thing, item.t) is not None:
+            trial = self.book.take_trial(item.kind, item.thing, item.t)
+            if trial is not None:
                 self._has_trial.set()
+                self._open_log(trial)
+            elif item.kind == "ADDED":
+                for pod in self.book.pods_of(name_of(item.thing)):
+                    self._sources.delete(PODS, name_of(pod))
         else:
             trial = self.book.take_pod(item.kind, item.thing, item.t)
             if trial is not None:
@@ -224,19 +229,19 @@ class Follower:
 
     def _is_over(self, now: int, is_quiet: bool) -> bool:
         if self._ends_at_ns is not None:
-            return now >= self._ends_at_ns or (is_quiet and all(self._is_at_rest(trial) for trial in self.book))
+            return now >= self._ends_at_ns or (is_quiet and all(self._is_at_rest(trial, now) for trial in self.book))
         if self.experiment is None or terminal(self.experiment) is None or has(self.experiment, "Failed"):
             return False
         made = (self.experiment.get("status") or {}).get("trials") or 0
         if len(self.book.trials) + len(self.book.over_budget) < made:
             return False
-        return all(trial.state is not None and trial.is_over_for_katib and trial.is_log_done for trial in self.book)
+        return all(trial.state is not None and trial.over_ns is not None and trial.is_log_done(now) for trial in self.book)
 
-    def _is_at_rest(self, trial: FollowedTrial) -> bool:
+    def _is_at_rest(self, trial: FollowedTrial, now: int) -> bool:
         """Tell whether nothing more is worth waiting for, where a run ends before its time."""
-        if self._is_cut:
-            return trial.is_log_done
-        return trial.is_log_done or trial.training_ended_ns is None
+        if trial.is_log_done(now) or not trial.is_log_open:
+            return True
+        return not self._is_cut and trial.training_ended_ns is None
 
     def _close_book(self, now: int) -> None:
         self.book.announce_all(now)

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from tuneoff.clock import NANOSECONDS
 from tuneoff.events.schema import EndState, Epoch, Event, TrialEnded, TrialStarted
 from tuneoff.experiment.identity import is_finite
 from tuneoff.experiment.spec import Objective
@@ -13,6 +14,8 @@ from tuneoff_adapters.katib.pod_log import PodLog
 from tuneoff_adapters.katib.resources import Object
 from tuneoff_adapters.katib.results import Outcome
 from tuneoff_adapters.katib.status import terminal
+
+_LATE_NS = 3 * NANOSECONDS  # by which the sight of a pod may come after that of its trial's end
 
 
 @dataclass(slots=True, kw_only=True)
@@ -26,6 +29,7 @@ class FollowedTrial:
     log: PodLog
     thing: Object  # the Trial, as last seen
     is_deleted: bool = False  # the Trial object
+    over_ns: int | None = None  # Katib ended it, or it was deleted
     pod: str = ""  # its name
     pod_thing: Object | None = None  # as last seen
     is_log_open: bool = False
@@ -46,14 +50,22 @@ class FollowedTrial:
     own_end_ns: int | None = None  # when its own word of its end arrived
     was_exit_written: bool = False
 
-    @property
-    def is_over_for_katib(self) -> bool:
-        return self.is_deleted or terminal(self.thing) is not None
+    def take_thing(self, thing: Object, is_deleted: bool, t: int) -> None:
+        """Take in the Trial object as it was seen at `t`."""
+        self.thing, self.is_deleted = thing, is_deleted
+        if self.over_ns is None and (is_deleted or terminal(thing) is not None):
+            self.over_ns = t
 
-    @property
-    def is_log_done(self) -> bool:
-        """Whether nothing more can come from its pod; one that was never opened has nothing to say."""
-        return self.was_log_read or (not self.is_log_open and (self.gone_ns is not None or not self.pod))
+    def is_log_done(self, now: int) -> bool:
+        """Tell whether nothing more can come from its pod; one whose log was never opened has nothing to say.
+
+        Trials and pods are watched apart, so a trial's end may be seen before its pod is.
+        """
+        if self.is_log_open:
+            return self.was_log_read
+        if self.pod:
+            return self.gone_ns is not None
+        return self.over_ns is not None and now - self.over_ns > _LATE_NS
 
     def take(self, event: Event, t: int, objective: Objective) -> None:
         """Take in an event of its log that arrived at `t`."""
