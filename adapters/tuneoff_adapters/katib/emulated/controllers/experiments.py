@@ -9,12 +9,12 @@ from ..conditions import find_condition, has_condition, remove_condition, set_co
 from ..kinds import EXPERIMENTS, SUGGESTIONS, TRIALS
 from ..objects import Key, Object, copied, finalizers, is_deleting, now
 from ..observations import Observations
-from .cluster import Cluster, owned_by
 from .finalizers import add_finalizer, remove_finalizer
 from .observation import is_available
 from .rendering import new_trial
 from .summary import count, fail, summarize
 from .trials import release
+from .view import ClusterView, owned_by
 
 FINALIZER = "update-prometheus-metrics"
 RESTARTING = "Experiment is restarting"
@@ -23,7 +23,7 @@ RESTARTING = "Experiment is restarting"
 class ExperimentReconciler:
     """Reconciles Experiments."""
 
-    def __init__(self, cluster: Cluster, observations: Observations) -> None:
+    def __init__(self, cluster: ClusterView, observations: Observations) -> None:
         self._cluster = cluster
         self._observations = observations
 
@@ -69,7 +69,7 @@ class ExperimentReconciler:
         """Bring the status up to date, and the number of active Trials to what is asked for."""
         metadata, spec = experiment["metadata"], experiment["spec"]
         trials = self._cluster.trials(metadata["namespace"], metadata["name"])
-        if trials:
+        if trials:  # as in Katib: whoever deletes the only Trial leaves the counters as they were, and gets no new one
             summarize(experiment, trials)
         if has_condition(experiment, "Succeeded", "Failed"):
             return

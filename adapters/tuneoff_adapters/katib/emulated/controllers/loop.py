@@ -9,11 +9,11 @@ from ..kinds import EXPERIMENTS, JOBS, SUGGESTIONS, TRIALS
 from ..objects import Key, Object
 from ..observations import Observations
 from ..store import Store
-from .cluster import Cluster, owner_of
 from .experiments import ExperimentReconciler
 from .reconciling import ReconcileError, Reconciler
 from .suggestions import SuggestionReconciler
 from .trials import TrialReconciler
+from .view import ClusterView, owner_of
 from .work_queue import WorkQueue
 
 log = logging.getLogger(__name__)
@@ -24,7 +24,7 @@ class Controllers:
 
     def __init__(self, store: Store, observations: Observations) -> None:
         self._queue: WorkQueue[Key] = WorkQueue()
-        self._cluster = Cluster(store, self._touched)
+        self._cluster = ClusterView(store, self._touched)
         self._reconcilers: dict[object, Reconciler] = {
             EXPERIMENTS: ExperimentReconciler(self._cluster, observations),
             SUGGESTIONS: SuggestionReconciler(self._cluster, observations),

@@ -9,8 +9,8 @@ from typing import Any
 
 from ..admission.trial_template import META_REFERENCE
 from ..objects import Object, copied
-from .cluster import EXPERIMENT_LABEL, owned_by
 from .reconciling import ReconcileError
+from .view import EXPERIMENT_LABEL, owned_by
 
 _INDEXED = re.compile(r"(.+)\[(.+)\]")
 

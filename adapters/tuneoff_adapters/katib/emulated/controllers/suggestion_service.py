@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from ..objects import Object, now
-from .cluster import EXPERIMENT_LABEL, owned_by
+from .view import EXPERIMENT_LABEL, owned_by
 
 NO_POD = {"emulated.katib.kubeflow.org/no-pod": "the emulated server itself makes the suggestions"}
 

@@ -11,9 +11,9 @@ from ..kinds import DEPLOYMENTS, EXPERIMENTS, SERVICES, SUGGESTIONS
 from ..objects import Key, Object, is_deleting, now, random_suffix
 from ..observations import Observations
 from ..suggestions import Algorithm, MedianStop, algorithm_for, told_trials, validate_algorithm, validate_early_stopping
-from .cluster import Cluster
 from .reconciling import ReconcileError
 from .suggestion_service import deployment, service, service_name
+from .view import ClusterView
 
 EVER_SUGGESTED = "emulated.katib.kubeflow.org/ever-suggested"
 """Annotation of a Suggestion: how many suggestions were made, those included that were dropped again. The service counts on."""
@@ -30,7 +30,7 @@ class Service:
 class SuggestionReconciler:
     """Reconciles Suggestions."""
 
-    def __init__(self, cluster: Cluster, observations: Observations) -> None:
+    def __init__(self, cluster: ClusterView, observations: Observations) -> None:
         self._cluster = cluster
         self._observations = observations
         self._services: dict[Key, tuple[str, Service]] = {}  # with the Suggestion's uid

@@ -10,10 +10,10 @@ from ..kinds import JOBS, TRIALS
 from ..objects import Key, Object, copied, finalizers, is_deleting, now
 from ..observations import UNAVAILABLE, ZERO_TIME, Observation, Observations
 from ..statuses import ApiError
-from .cluster import Cluster, owned_by
 from .finalizers import add_finalizer, remove_finalizer
 from .observation import is_available, observe
 from .reconciling import ReconcileError
+from .view import ClusterView, owned_by
 
 FINALIZER = "clean-metrics-in-db"
 ENDS = ("Succeeded", "Failed", "Killed", "EarlyStopped", "MetricsUnavailable")
@@ -33,7 +33,7 @@ class JobState(NamedTuple):
 class TrialReconciler:
     """Reconciles Trials."""
 
-    def __init__(self, cluster: Cluster, observations: Observations) -> None:
+    def __init__(self, cluster: ClusterView, observations: Observations) -> None:
         self._cluster = cluster
         self._observations = observations
 
@@ -141,7 +141,7 @@ _ENDINGS = {
 }
 
 
-def release(cluster: Cluster, observations: Observations, trial: Object) -> None:
+def release(cluster: ClusterView, observations: Observations, trial: Object) -> None:
     """Let a Trial that is being deleted go, after its metrics."""
     if FINALIZER in finalizers(trial):
         observations.delete(trial["metadata"]["name"])

@@ -50,7 +50,7 @@ def objective_value(trial: Mapping[str, Any]) -> str | None:
     metric = next((m for m in observation.get("metrics", ()) if m["name"] == name), None)
     if metric is None or strategy is None:
         return None
-    value: str = metric[strategy]
+    value: str = metric.get(strategy, "")  # empty text is left out of objects
     if value == "unavailable":
-        value = metric["latest"]
+        value = metric.get("latest", "")
     return None if value == "unavailable" else value

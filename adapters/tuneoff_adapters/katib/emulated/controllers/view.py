@@ -15,7 +15,7 @@ EXPERIMENT_LABEL = "katib.kubeflow.org/experiment"
 WATCHED = (EXPERIMENTS, TRIALS, SUGGESTIONS, JOBS)
 
 
-class Cluster:
+class ClusterView:
     """For one thread. Objects that it returns must not be changed; `touched` is called for every change that it learns of."""
 
     def __init__(self, store: Store, touched: Callable[[Key, Object], None]) -> None:

@@ -1,0 +1,356 @@
+"""The life of an experiment under the emulated controllers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from emulated.katib_world import World, experiment_named, world
+from tuneoff_adapters.katib.emulated.conditions import conditions_of, find_condition, has_condition
+from tuneoff_adapters.katib.emulated.kinds import DEPLOYMENTS, EVENTS, EXPERIMENTS, JOBS, SERVICES, SUGGESTIONS, TRIALS
+from tuneoff_adapters.katib.emulated.statuses import ApiError
+
+Object = dict[str, Any]
+
+
+@pytest.fixture
+def katib(tmp_path: Path) -> Iterator[World]:
+    with world(tmp_path) as made:
+        yield made
+
+
+def texts(conditions: list[Object]) -> list[tuple[str, str, str, str]]:
+    return [(c["type"], c["status"], c["reason"], c["message"]) for c in conditions]
+
+
+def events(katib: World, reason: str) -> list[str]:
+    return [event["message"] for event in katib.store.list(EVENTS, "ns") if event["reason"] == reason]
+
+
+def test_an_experiment_runs_to_its_maximum(katib: World) -> None:
+    katib.submit(experiment_named())
+    assert katib.run_all(lambda i: [f"0.{i + 1}", f"0.{9 - i}"]) == 4
+    end = katib.experiment()
+    assert texts(conditions_of(end)) == [
+        ("Created", "True", "ExperimentCreated", "Experiment is created"),
+        ("Running", "False", "ExperimentRunning", "Experiment is running"),
+        (
+            "Succeeded",
+            "True",
+            "ExperimentMaxTrialsReached",
+            "Experiment has succeeded because max trial count has reached",
+        ),
+    ]
+    status = end["status"]
+    assert (status["trials"], status["trialsSucceeded"], len(status["succeededTrialList"])) == (4, 4, 4)
+    assert not {"trialsRunning", "trialsFailed", "trialMetricsUnavailable", "runningTrialList"} & set(status)
+    best = status["currentOptimalTrial"]
+    assert best["observation"]["metrics"] == [{"name": "accuracy", "min": "0.1", "max": "0.9", "latest": "0.9"}]
+    assert [a["name"] for a in best["parameterAssignments"]] == ["lr", "act"]
+    assert best["bestTrialName"] in status["succeededTrialList"]
+    assert status["completionTime"] >= status["startTime"]
+    assert end["metadata"]["finalizers"] == ["update-prometheus-metrics"]
+
+
+def test_a_suggestion_has_all_assignments_and_ends_with_the_experiment(katib: World) -> None:
+    katib.submit(experiment_named())
+    katib.wait_jobs(2)
+    running = katib.suggestion()
+    assert texts(conditions_of(running)) == [
+        ("Created", "True", "SuggestionCreated", "Suggestion is created"),
+        ("DeploymentReady", "True", "DeploymentReady", "Deployment is ready"),
+        ("Running", "True", "SuggestionRunning", "Suggestion is running"),
+    ]
+    assert katib.store.get(DEPLOYMENTS, "e1-random", "ns")["metadata"]["labels"]["katib.kubeflow.org/experiment"] == "e1"
+    assert katib.store.get(SERVICES, "e1-random", "ns")["metadata"]["ownerReferences"][0]["kind"] == "Suggestion"
+    katib.run_all(lambda i: ["0.5"])
+    ended = katib.wait(lambda: s if has_condition(s := katib.suggestion(), "Succeeded") else None)
+    assert len(ended["status"]["suggestions"]) == ended["status"]["suggestionCount"] == ended["spec"]["requests"] == 4
+    assert texts(conditions_of(ended))[-1] == (
+        "Succeeded",
+        "True",
+        "Experiment is succeeded",
+        "Suggestion is succeeded, can't be restarted",
+    )
+    katib.wait(lambda: katib.store.list(DEPLOYMENTS, "ns") == [] == katib.store.list(SERVICES, "ns"))
+
+
+def test_a_trial_and_its_job_are_rendered_from_the_suggestion(katib: World) -> None:
+    katib.submit(experiment_named(parallelTrialCount=1))
+    (name,) = katib.wait_jobs(1)
+    trial, job = katib.trial(name), katib.store.get(JOBS, name, "ns")
+    assert len(name) == len("e1-") + 8
+    assert trial["metadata"]["labels"] == {"team": "a", "katib.kubeflow.org/experiment": "e1"}
+    assert trial["metadata"]["ownerReferences"][0]["uid"] == katib.experiment()["metadata"]["uid"]
+    assert trial["metadata"]["finalizers"] == ["clean-metrics-in-db"]
+    values = {a["name"]: a["value"] for a in trial["spec"]["parameterAssignments"]}
+    command = job["spec"]["template"]["spec"]["containers"][0]["command"]
+    assert command == ["train", f"--trial={name}", f"--lr={values['lr']}", f"--act={values['act']}"]
+    assert trial["spec"]["runSpec"]["metadata"] == {"name": name, "namespace": "ns"}
+    assert job["metadata"]["ownerReferences"] == [
+        {
+            "apiVersion": "kubeflow.org/v1beta1",
+            "kind": "Trial",
+            "name": name,
+            "uid": trial["metadata"]["uid"],
+            "controller": True,
+            "blockOwnerDeletion": True,
+        }
+    ]
+    assert trial["spec"]["retainRun"] is True
+    assert trial["spec"]["metricsCollector"] == {"collector": {"kind": "StdOut"}}
+    assert trial["status"]["completionTime"] is None
+    assert katib.experiment()["status"]["currentOptimalTrial"] == {"observation": {}}
+
+
+def test_a_succeeded_trial_tells_the_jobs_reason(katib: World) -> None:
+    katib.submit(experiment_named(parallelTrialCount=1, maxTrialCount=1))
+    (name,) = katib.wait_jobs(1)
+    katib.end_job(name, ["0.25", "0.5", "0.125"])
+    katib.wait_condition("Succeeded")
+    trial = katib.trial(name)
+    assert texts(conditions_of(trial)) == [
+        ("Created", "True", "TrialCreated", "Trial is created"),
+        ("Running", "False", "TrialRunning", "Trial is running"),
+        (
+            "Succeeded",
+            "True",
+            "TrialSucceeded. Job reason: CompletionsReached",
+            "Trial has succeeded. Job message: Reached expected number of succeeded pods",
+        ),
+    ]
+    metrics = [{"name": "accuracy", "min": "0.125", "max": "0.5", "latest": "0.125"}]
+    assert trial["status"]["observation"] == {"metrics": metrics}
+    assert katib.store.list(JOBS, "ns") != []  # retained
+    assert events(katib, "JobCreated") == [f"Job {name} has been created"]
+
+
+def test_without_retain_the_job_goes_with_the_trials_end(katib: World) -> None:
+    template = {**experiment_named()["spec"]["trialTemplate"], "retain": False}
+    katib.submit(experiment_named(trialTemplate=template, maxTrialCount=2))
+    katib.run_all(lambda i: ["0.5"])
+    katib.wait(lambda: katib.store.list(JOBS, "ns") == [])
+    assert len(events(katib, "JobDeleted")) == 2
+
+
+def test_too_many_failures_end_the_experiment(katib: World) -> None:
+    katib.submit(experiment_named(maxTrialCount=8, maxFailedTrialCount=2))
+    katib.run_all(lambda i: [] if i % 2 else ["0.5"], lambda i: "Failed" if i % 2 else "Complete")
+    failed = katib.wait_condition("Failed")
+    assert (failed["reason"], failed["message"]) == (
+        "ExperimentFailed",
+        "Experiment has failed because max failed count has reached",
+    )
+    assert katib.experiment()["status"]["trialsFailed"] == 2
+    one = katib.trial(katib.experiment()["status"]["failedTrialList"][0])
+    end = find_condition(one, "Failed")
+    assert end is not None
+    assert end["reason"] == "TrialFailed. Job reason: BackoffLimitExceeded"
+    assert end["message"] == "Trial has failed. Job message: Job has reached the specified backoff limit"
+
+
+def test_the_goal_ends_the_experiment_and_leaves_running_trials_alone(katib: World) -> None:
+    katib.submit(experiment_named(objective={"type": "maximize", "objectiveMetricName": "accuracy", "goal": 0.8}))
+    first, second = katib.wait_jobs(2)
+    katib.end_job(first, ["0.9"])
+    assert katib.wait_condition("Succeeded")["reason"] == "ExperimentGoalReached"
+    assert katib.jobs() == [second]
+    assert katib.experiment()["status"]["trialsRunning"] == 1
+    katib.end_job(second, ["0.95"])
+    katib.wait(lambda: katib.experiment()["status"].get("trialsRunning") is None)
+    assert katib.experiment()["status"]["currentOptimalTrial"]["bestTrialName"] == second
+    assert len(katib.trials()) == 2
+
+
+def test_a_smaller_goal_is_reached_from_above(katib: World) -> None:
+    katib.submit(
+        experiment_named(
+            objective={"type": "minimize", "objectiveMetricName": "accuracy", "goal": 0.2}, maxTrialCount=9, parallelTrialCount=1
+        )
+    )
+    katib.run_all(lambda i: [f"0.{9 - i}"])
+    assert katib.experiment()["status"]["trialsSucceeded"] == 8
+    assert katib.wait_condition("Succeeded")["reason"] == "ExperimentGoalReached"
+
+
+def test_a_trial_without_metrics_counts_as_failed_and_lets_katib_start_one_too_many(katib: World) -> None:
+    katib.submit(experiment_named(maxTrialCount=3))
+    first, second = sorted(katib.wait_jobs(2))
+    katib.end_job(first, ["unavailable"])
+    third = next(name for name in katib.wait_jobs(2) if name != second)
+    katib.end_job(third, ["0.5"])
+    katib.wait(lambda: len(katib.trials()) == 4)  # ended 2 of 3, one still runs, and yet one more is started
+    katib.end_job(second, ["0.5"])
+    assert katib.wait_condition("Succeeded")["reason"] == "ExperimentMaxTrialsReached"
+    assert katib.experiment()["status"]["trialMetricsUnavailable"] == 1
+    assert len(katib.trials()) == 4
+    end = find_condition(katib.trial(first), "MetricsUnavailable")
+    assert end is not None
+    assert end["reason"] == "MetricsUnavailable. Job reason: CompletionsReached"
+
+
+def test_a_value_that_is_no_number_becomes_the_optimum_and_hangs_the_experiment(katib: World) -> None:
+    katib.submit(experiment_named(parallelTrialCount=1))
+    (name,) = katib.wait_jobs(1)
+    katib.end_job(name, ["0.5", ""])
+    katib.wait(lambda: has_condition(katib.trial(name), "Succeeded"))
+    (next_name,) = katib.wait_jobs(1)  # 0.5 is its maximum: that one is no trouble
+    katib.end_job(next_name, [""])
+    katib.wait(lambda: events(katib, "ReconcileError"))
+    text = "rpc error: code = Unknown desc = Exception calling application: could not convert string to float: ''"
+    assert events(katib, "ReconcileError") == [text]
+    assert katib.experiment()["status"]["currentOptimalTrial"]["bestTrialName"] == next_name
+    assert has_condition(katib.experiment(), "Running")
+    assert len(katib.trials()) == 2
+
+
+def test_refused_settings_fail_suggestion_and_experiment(katib: World) -> None:
+    given = [{"name": "seed", "value": "1"}]
+    katib.submit(experiment_named(algorithm={"algorithmName": "random", "algorithmSettings": given}))
+    failed = katib.wait_condition("Failed")
+    assert (failed["reason"], failed["message"]) == ("ExperimentFailed", "Suggestion has failed")
+    cause = find_condition(katib.suggestion(), "Failed")
+    assert cause is not None
+    assert cause["reason"] == "SuggestionFailed"
+    text = "Validation failed: ValidateAlgorithmSettings Error: unknown setting seed for algorithm random"
+    assert cause["message"] == text
+    assert katib.trials() == []
+
+
+def test_a_configuration_that_breaks_the_template_is_told_by_events(katib: World) -> None:
+    values = {"name": "act", "parameterType": "categorical", "feasibleSpace": {"list": ['"']}}
+    parameters = [experiment_named()["spec"]["parameters"][0], values]
+    katib.submit(experiment_named(parameters=parameters))
+    (text,) = katib.wait(lambda: events(katib, "ReconcileError"))
+    assert text.startswith("Failed to reconcile: failed to convert string to unstructured: ")
+    assert katib.trials() == []
+
+
+def test_a_deleted_job_is_made_again(katib: World) -> None:
+    katib.submit(experiment_named(parallelTrialCount=1))
+    (name,) = katib.wait_jobs(1)
+    before = katib.store.get(JOBS, name, "ns")["metadata"]["uid"]
+    katib.store.delete(JOBS, name, "ns")
+    after = katib.wait(lambda: katib.store.list(JOBS, "ns"))[0]["metadata"]
+    assert (after["name"], after["uid"] != before) == (name, True)
+
+
+def test_a_deleted_trial_is_made_again_from_its_suggestion(katib: World) -> None:
+    katib.submit(experiment_named())
+    name, _ = katib.wait_jobs(2)
+    trial = katib.trial(name)
+    katib.store.delete(TRIALS, name, "ns")
+
+    def remade() -> Object | None:
+        found = [t for t in katib.trials() if t["metadata"]["name"] == name and t["metadata"]["uid"] != trial["metadata"]["uid"]]
+        return found[0] if found else None
+
+    again = katib.wait(remade)
+    assert again["spec"]["parameterAssignments"] == trial["spec"]["parameterAssignments"]
+    katib.run_all(lambda i: ["0.5"])
+    assert len(katib.trials()) == katib.suggestion()["status"]["suggestionCount"] == 4
+
+
+def test_whoever_deletes_the_only_trial_gets_no_new_one_as_in_katib(katib: World) -> None:
+    katib.submit(experiment_named(parallelTrialCount=1))
+    (name,) = katib.wait_jobs(1)
+    katib.wait(lambda: katib.experiment()["status"].get("trialsRunning") == 1)
+    katib.store.delete(TRIALS, name, "ns")
+    katib.wait(lambda: katib.trials() == [])
+    katib.edit("e1", maxTrialCount=5)  # makes the controller look again
+    assert katib.experiment()["status"]["trialsRunning"] == 1
+    assert katib.trials() == []
+
+
+def test_less_parallelism_deletes_the_newest_trials(katib: World) -> None:
+    katib.submit(experiment_named(parallelTrialCount=3, maxTrialCount=6))
+    katib.wait_jobs(3)
+    order = [s["name"] for s in katib.suggestion()["status"]["suggestions"]]
+    katib.edit("e1", parallelTrialCount=1)
+    katib.wait(lambda: [t["metadata"]["name"] for t in katib.trials()] == order[:1])
+    katib.wait(lambda: katib.jobs() == order[:1])
+    assert [s["name"] for s in katib.suggestion()["status"]["suggestions"]] == order[:1]
+    katib.run_all(lambda i: ["0.5"])
+    status = katib.suggestion()["status"]
+    assert status["suggestionCount"] == len(status["suggestions"]) == 6
+
+
+def test_a_raised_maximum_goes_on_after_the_end_if_the_service_stays(katib: World) -> None:
+    katib.submit(experiment_named(resumePolicy="LongRunning", maxTrialCount=2))
+    katib.run_all(lambda i: ["0.5"])
+    assert not has_condition(katib.suggestion(), "Succeeded")
+    katib.edit("e1", maxTrialCount=4)
+    katib.wait_condition("Restarting")
+    katib.wait_jobs(2)
+    katib.run_all(lambda i: ["0.6"])
+    assert katib.experiment()["status"]["trialsSucceeded"] == 4
+
+
+def test_without_a_long_running_service_the_end_is_the_end(katib: World) -> None:
+    katib.submit(experiment_named(maxTrialCount=2))
+    katib.run_all(lambda i: ["0.5"])
+    with pytest.raises(ApiError, match="Experiment can be restarted if"):
+        katib.edit("e1", maxTrialCount=4)
+
+
+def test_deleting_the_experiment_takes_everything_with_it(katib: World) -> None:
+    katib.submit(experiment_named())
+    first, _ = katib.wait_jobs(2)
+    katib.end_job(first, ["0.5"])
+    katib.wait(lambda: len(katib.trials()) == 3)
+    katib.store.delete(EXPERIMENTS, "e1", "ns")
+    kinds = (EXPERIMENTS, SUGGESTIONS, TRIALS, JOBS, DEPLOYMENTS, SERVICES)
+    katib.wait(lambda: not any(katib.store.list(kind, "ns") for kind in kinds))
+    assert katib.observations.read(first) == []
+
+
+def test_a_job_of_another_kind_is_told_by_events(katib: World) -> None:
+    template = experiment_named()["spec"]["trialTemplate"]
+    template["trialSpec"] |= {"apiVersion": "kubeflow.org/v1", "kind": "PyTorchJob"}
+    ends = dict.fromkeys(("successCondition", "failureCondition"), 'status.conditions.#(type=="X")#|#(status=="True")#')
+    katib.submit(experiment_named(trialTemplate=template | ends, parallelTrialCount=1))
+    (text,) = katib.wait(lambda: events(katib, "ReconcileError"))
+    assert text == 'Failed to reconcile: no matches for kind "PyTorchJob" in version "kubeflow.org/v1"'
+
+
+def test_early_stopped_trials_keep_running_true_and_have_no_completion_time(katib: World) -> None:
+    stopping = {"algorithmName": "medianstop", "algorithmSettings": [{"name": "min_trials_required", "value": "1"}]}
+    katib.submit(experiment_named(parallelTrialCount=1, maxTrialCount=2, earlyStopping=stopping))
+    (first,) = katib.wait_jobs(1)
+    assert "earlyStoppingRules" not in katib.trial(first)["spec"]
+    katib.end_job(first, ["0.5", "0.7"])
+    second = katib.wait(lambda: [n for n in katib.jobs() if n != first])[0]
+    (rule,) = katib.trial(second)["spec"]["earlyStoppingRules"]
+    assert rule == {"name": "accuracy", "value": "0.6", "comparison": "less", "startStep": 4}
+    katib.wait(lambda: has_condition(katib.trial(second), "Running"))
+    stopped = {"type": "EarlyStopped", "status": "True", "reason": "TrialEarlyStopped", "message": "Trial is early stopped"}
+    katib.store.update(TRIALS, second, "ns", lambda trial: trial["status"]["conditions"].append(stopped))
+    katib.wait(lambda: katib.experiment()["status"].get("trialsEarlyStopped") == 1)
+    katib.end_job(second, ["0.1"])
+    katib.wait(lambda: katib.trial(second)["status"].get("observation"))
+    trial = katib.trial(second)
+    assert [(c["type"], c["status"]) for c in conditions_of(trial)] == [
+        ("Created", "True"),
+        ("Running", "True"),
+        ("EarlyStopped", "True"),
+    ]
+    assert trial["status"]["completionTime"] is None
+
+
+def test_a_restarted_server_goes_on_where_it_was(tmp_path: Path) -> None:
+    with world(tmp_path) as katib:
+        katib.submit(experiment_named(maxTrialCount=5))
+        names = katib.wait_jobs(2)
+        katib.end_job(names[0], ["0.5"])
+        katib.close()
+        katib.open()
+        katib.run_all(lambda i: ["0.4"])
+        found = [{a["name"]: a["value"] for a in s["parameterAssignments"]} for s in katib.suggestion()["status"]["suggestions"]]
+    with world(tmp_path / "other") as katib:
+        katib.submit(experiment_named(parallelTrialCount=1, maxTrialCount=5))
+        katib.run_all(lambda i: ["0.4"])
+        straight = katib.suggestion()["status"]["suggestions"]
+    assert found == [{a["name"]: a["value"] for a in s["parameterAssignments"]} for s in straight]

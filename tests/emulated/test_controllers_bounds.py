@@ -1,0 +1,94 @@
+"""Whatever the trials do: no more are active than parallelTrialCount, and no more are made than Katib makes."""
+
+from __future__ import annotations
+
+import random
+import tempfile
+import time
+from pathlib import Path
+
+import pytest
+
+from emulated.katib_world import World, experiment_named, world
+from tuneoff_adapters.katib.emulated.conditions import has_condition
+from tuneoff_adapters.katib.emulated.controllers.work_queue import WorkQueue
+from tuneoff_adapters.katib.emulated.kinds import JOBS, TRIALS
+
+ENDS = ("Succeeded", "Failed", "Killed", "EarlyStopped", "MetricsUnavailable")
+
+
+class Watcher:
+    """Sees every change of Trials and Jobs, and keeps the largest numbers of the active and of all."""
+
+    def __init__(self, katib: World) -> None:
+        self._changes = katib.store.subscribe(TRIALS, JOBS)
+        self._alive: dict[str, bool] = {}
+        self.most_active = 0
+        self.trials: set[str] = set()
+
+    def look(self) -> None:
+        """Take in all changes so far."""
+        while (change := self._changes.next(0)) is not None:
+            if change.kind is not TRIALS:
+                continue
+            name = change.object["metadata"]["name"]
+            self.trials.add(name)
+            self._alive[name] = change.type != "DELETED" and not has_condition(change.object, *ENDS)
+            self.most_active = max(self.most_active, sum(self._alive.values()))
+
+
+def play(katib: World, parallel: int, most: int, seed: int, *, without_metrics: bool) -> Watcher:
+    """Run an experiment whose trials end in random order and ways; return what was seen."""
+    dice = random.Random(seed)
+    watcher = Watcher(katib)
+    katib.submit(experiment_named(parallelTrialCount=parallel, maxTrialCount=most))
+    deadline = time.monotonic() + 20
+    while not has_condition(katib.experiment(), "Succeeded"):
+        assert time.monotonic() < deadline
+        jobs = katib.jobs()
+        for name in dice.sample(jobs, dice.randint(0, len(jobs))):
+            end = dice.choice(["good", "bad", "none" if without_metrics else "good"])
+            katib.end_job(
+                name, {"good": ["0.5"], "bad": [], "none": ["unavailable"]}[end], "Failed" if end == "bad" else "Complete"
+            )
+        watcher.look()
+    watcher.look()
+    return watcher
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_active_and_all_trials_stay_within_the_budget(tmp_path: Path, seed: int) -> None:
+    parallel = 1 + seed % 4
+    with world(tmp_path) as katib:
+        seen = play(katib, parallel, 9, seed, without_metrics=False)
+    assert seen.most_active == parallel
+    assert len(seen.trials) == 9
+
+
+def test_trials_without_metrics_exceed_the_maximum_by_less_than_the_parallelism() -> None:
+    totals = set()
+    for seed in range(6):
+        with tempfile.TemporaryDirectory() as folder, world(Path(folder)) as katib:
+            seen = play(katib, 3, 6, seed, without_metrics=True)
+        assert seen.most_active <= 3
+        assert 6 <= len(seen.trials) <= 6 + 2
+        totals.add(len(seen.trials))
+    assert max(totals) > 6  # the surplus of Katib is there
+
+
+def test_the_queue_holds_each_key_once_and_in_order() -> None:
+    queue: WorkQueue[str] = WorkQueue()
+    for key in "abab":
+        queue.add(key)
+    assert [queue.take(), queue.take(), queue.take()] == ["a", "b", None]
+    assert queue.wait_seconds() is None
+
+
+def test_failures_are_retried_later_each_time() -> None:
+    queue: WorkQueue[str] = WorkQueue()
+    assert [queue.retry("a") for _ in range(3)] == [0.005, 0.01, 0.02]
+    queue.succeeded("a")
+    assert queue.retry("a") == 0.005
+    wait = queue.wait_seconds()
+    assert wait is not None
+    assert wait <= 0.005
