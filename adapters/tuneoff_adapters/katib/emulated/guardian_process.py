@@ -1,7 +1,7 @@
 """The process that outlives a killed server and kills the processes of its pods: `python -I -S guardian_process.py NAME=VALUE`.
 
-It reads a pipe from the server. When the pipe ends, it kills every process that carries the mark `NAME=VALUE` in its environment. So
-no process has to be announced to it, and none is missed, not even one that was starting or that left its process group.
+It reads a pipe from the server. When the pipe ends, it kills every process that carries the mark `NAME=VALUE` in its environment.
+So no process has to be announced to it, and none is missed, not even one that was starting or that left its process group.
 """
 
 import os

@@ -117,7 +117,7 @@ def _parsed(line: str) -> dict[str, Any]:
 
 
 def _json_time(value: object) -> str | None:
-    """Return a time as RFC 3339. Numbers are read as Katib does: the digits of a fraction count nanoseconds (1.05 is 1 s + 5 ns)."""
+    """Return a time as RFC 3339. Numbers are read as Katib does: a fraction's digits count nanoseconds (1.05 is 1 s + 5 ns)."""
     if isinstance(value, str):
         return value if moment(value) is not None else None
     if isinstance(value, bool) or not isinstance(value, int | float):

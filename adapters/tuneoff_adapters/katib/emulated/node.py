@@ -7,7 +7,7 @@ import queue
 import shutil
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 from . import pod_status
@@ -77,7 +77,7 @@ class Node:
             self._changes.close()
         self._rubbish.put(None)
         if self._threads:
-            self._threads[0].join(STOP_SECONDS)  # no pod is started any more
+            self._threads[0].join(STOP_SECONDS / 3)  # no pod is started any more
         runners = list(self._runners.values())
         for runner in runners:
             runner.abandon()
@@ -232,8 +232,8 @@ class Node:
             self._jobs.reconcile(pod["metadata"]["namespace"], owner["name"])
         self._jobs.let_go_orphan(pod)
 
-    def _change(self, pod: Object, change: object) -> Object | None:
-        return self._store.update(PODS, pod["metadata"]["name"], pod["metadata"]["namespace"], change)  # type: ignore[arg-type]
+    def _change(self, pod: Object, change: Callable[[Object], None]) -> Object | None:
+        return self._store.update(PODS, pod["metadata"]["name"], pod["metadata"]["namespace"], change)
 
     def _tidy(self) -> None:
         """Remove the folders of deleted pods, beside everything else."""

@@ -1,0 +1,22 @@
+"""`python node_process.py FOLDER`: a process with a node, which runs until it is killed (for tests of its sudden end)."""
+
+from __future__ import annotations
+
+import sys
+import threading
+from pathlib import Path
+
+from tuneoff_adapters.katib.emulated.node import Node
+from tuneoff_adapters.katib.emulated.observations import Observations
+from tuneoff_adapters.katib.emulated.store import Store
+
+
+def main(folder: Path) -> None:
+    """Start the node and sleep."""
+    store = Store(folder)
+    Node(store, Observations(folder), folder).start()
+    threading.Event().wait()
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]))

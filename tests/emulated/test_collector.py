@@ -1,0 +1,209 @@
+"""Trials whose metrics are collected: the webhook's changes to the pod, reports at the end, early stopping while it runs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from emulated.node_cluster import NodeCluster, conditions, is_alive, node_cluster, script, state_of, trial_of, until
+from tuneoff_adapters.katib.emulated.collector_settings import CONTAINER, CollectorSettings
+from tuneoff_adapters.katib.emulated.kinds import TRIALS
+
+FILE = [{"name": "METRICS", "value": "/var/log/katib/metrics.log"}]
+MEDIAN_STOP = {"name": "loss", "value": "2", "comparison": "greater", "startStep": 2}
+
+
+def run(cluster: NodeCluster, folder: Path, text: str, trial: dict[str, Any], **changes: Any) -> dict[str, Any]:
+    """Run a trial whose command is a shell script; return its Job at the end."""
+    cluster.submit(trial=trial, command=script(folder, text), container={"env": FILE}, **changes)
+    return cluster.ended()
+
+
+def test_a_file_s_metrics_are_reported_when_the_trial_is_complete(tmp_path: Path) -> None:
+    lines = ["2026-01-01T00:00:01Z loss=0.5 accuracy=0.9", "2026-01-01T00:00:02Z loss=0.25"]
+    text = "".join(f"echo {line} >> $METRICS; " for line in lines) + "echo hello"
+    with node_cluster(tmp_path) as cluster:
+        assert "Complete" in conditions(run(cluster, tmp_path, text, trial_of()))
+        assert cluster.values() == [("loss", "0.5"), ("accuracy", "0.9"), ("loss", "0.25")]
+        assert cluster.log(container="training-container") == "hello\n"
+        [pod] = cluster.pods()
+        assert state_of(pod, CONTAINER)["terminated"]["exitCode"] == 0
+        lines = cluster.log(container=CONTAINER).splitlines()
+        assert lines[0].startswith("I")
+        assert lines[0].endswith("] 2026-01-01T00:00:01Z loss=0.5 accuracy=0.9")
+
+
+def test_the_pod_is_changed_as_by_katib_s_webhook(tmp_path: Path) -> None:
+    with node_cluster(tmp_path) as cluster:
+        run(cluster, tmp_path, "touch $METRICS; echo $KATIB_TRIAL_NAME", trial_of())
+        [pod] = cluster.pods()
+        labels = pod["metadata"]["labels"]
+        assert (labels["katib.kubeflow.org/trial"], labels["katib.kubeflow.org/experiment"]) == ("job", "experiment")
+        training, collector = pod["spec"]["containers"]
+        assert training["command"] == ["sh", "-c"]
+        assert training["args"] == [f"sh {tmp_path}/script.sh && echo completed > /var/log/katib/$$$$.pid"]
+        assert collector["name"] == CONTAINER
+        assert pod["spec"]["volumes"] == [{"name": "metrics-volume", "emptyDir": {}}]
+        assert cluster.log(container="training-container") == "job\n"
+
+
+def test_a_command_with_a_blank_in_an_argument_breaks_as_in_katib(tmp_path: Path) -> None:
+    with node_cluster(tmp_path) as cluster:
+        cluster.submit(trial=trial_of(), command=["printf", "%s\\n", "two words"])
+        cluster.ended()
+        assert cluster.log(container="training-container") == "twonwordsn"  # neither quoted nor kept together
+
+
+def test_standard_output_s_metrics_are_reported_and_not_in_the_trial_s_own_log(tmp_path: Path) -> None:
+    with node_cluster(tmp_path) as cluster:
+        job = run(cluster, tmp_path, "echo loss=0.5; echo loss=0.4 >&2", trial_of(kind="StdOut"))
+        assert "Complete" in conditions(job)
+        assert cluster.values() == [("loss", "0.5"), ("loss", "0.4")]
+        assert cluster.log(container="training-container") == ""
+        assert "] loss=0.4\n" in cluster.log(container=CONTAINER)
+
+
+def test_a_trial_without_the_objective_reports_unavailable(tmp_path: Path) -> None:
+    with node_cluster(tmp_path) as cluster:
+        job = run(cluster, tmp_path, "echo accuracy=1 > $METRICS", trial_of())
+        assert "Complete" in conditions(job)
+        assert cluster.values() == [("loss", "unavailable")]
+
+
+def test_a_value_that_is_no_number_is_reported_as_empty(tmp_path: Path) -> None:
+    with node_cluster(tmp_path) as cluster:
+        assert "Complete" in conditions(run(cluster, tmp_path, "echo loss=nan > $METRICS", trial_of()))
+        assert cluster.values() == [("loss", "")]
+
+
+def test_a_trial_that_fails_reports_nothing_and_its_collector_fails(tmp_path: Path) -> None:
+    with node_cluster(tmp_path) as cluster:
+        job = run(cluster, tmp_path, "echo loss=1 > $METRICS; exit 5", trial_of())
+        assert conditions(job)["Failed"] == "BackoffLimitExceeded"
+        assert cluster.values() == []
+        [pod] = cluster.pods()
+        assert state_of(pod)["terminated"]["exitCode"] == 5
+        assert state_of(pod, CONTAINER)["terminated"]["exitCode"] == 255
+        assert "training container is failed. Unable to read file" in cluster.log(container=CONTAINER)
+
+
+def test_a_missing_metrics_file_fails_the_collector_alone(tmp_path: Path) -> None:
+    with node_cluster(tmp_path) as cluster:
+        assert "Failed" in conditions(run(cluster, tmp_path, "true", trial_of()))
+        [pod] = cluster.pods()
+        assert state_of(pod)["terminated"]["exitCode"] == 0
+        assert state_of(pod, CONTAINER)["terminated"]["exitCode"] == 255
+        assert "failed to open the file: open /var/log/katib/metrics.log: no such file" in cluster.log(container=CONTAINER)
+
+
+def test_observations_that_cannot_be_kept_fail_the_collector(tmp_path: Path) -> None:
+    (tmp_path / "observations").write_text("no folder can be made here, as on a full disk")
+    with node_cluster(tmp_path) as cluster:
+        assert "Failed" in conditions(run(cluster, tmp_path, "echo loss=1 > $METRICS", trial_of()))
+        assert "Failed to Report logs" in cluster.log(container=CONTAINER)
+
+
+def test_json_lines_in_another_file_with_early_stopping_are_read(tmp_path: Path) -> None:
+    trial = trial_of(path="/out/m.json", format="JSON", rules=[MEDIAN_STOP])
+    env = [{"name": "METRICS", "value": "/out/m.json"}]
+    with node_cluster(tmp_path) as cluster:
+        text = """echo '{"loss":"0.5"}' >> $METRICS"""
+        cluster.submit(trial=trial, command=script(tmp_path, text), container={"env": env})
+        assert "Complete" in conditions(cluster.ended())
+        assert cluster.values() == [("loss", "0.5")]
+
+
+def epochs(*losses: float) -> str:
+    """A script that reports losses, with pauses in which they can be seen."""
+    return "; ".join(f"echo loss={loss} >> $METRICS; sleep 0.05" for loss in losses)
+
+
+def until_collector_says(text: str) -> str:
+    """A script that waits for words in the collector's log."""
+    return f"until grep -q '{text}' ${{METRICS%/*}}/../../logs/{CONTAINER}.log 2>/dev/null; do sleep 0.01; done"
+
+
+def test_a_trial_that_meets_its_rule_is_stopped_and_counts_what_it_has(tmp_path: Path) -> None:
+    text = f"echo $$ > {tmp_path}/pid; {epochs(5, 4)}; echo waits; exec sleep 1000"
+    with node_cluster(tmp_path) as cluster:
+        job = run(cluster, tmp_path, text, trial_of(rules=[MEDIAN_STOP]))
+        assert "Complete" in conditions(job)
+        assert cluster.values() == [("loss", "5"), ("loss", "4")]
+        trial = cluster.store.get(TRIALS, "job", "default")
+        assert conditions(trial) == {"EarlyStopped": "TrialEarlyStopped"}
+        assert "Training Container was Early Stopped" in cluster.log(container="training-container")
+        assert not is_alive(int((tmp_path / "pid").read_text()))
+        [pod] = cluster.pods()
+        assert state_of(pod)["terminated"]["exitCode"] == state_of(pod, CONTAINER)["terminated"]["exitCode"] == 0
+
+
+def test_a_trial_that_passes_its_rule_runs_to_its_end(tmp_path: Path) -> None:
+    with node_cluster(tmp_path) as cluster:
+        assert "Complete" in conditions(run(cluster, tmp_path, epochs(5, 1, 9, 9), trial_of(rules=[MEDIAN_STOP])))
+        assert [value for _, value in cluster.values()] == ["5", "1", "9", "9"]
+        assert not conditions(cluster.store.get(TRIALS, "job", "default"))
+
+
+def test_early_stopping_keeps_the_trial_s_other_conditions(tmp_path: Path) -> None:
+    with node_cluster(tmp_path) as cluster:
+        cluster.submit(
+            trial=trial_of(rules=[MEDIAN_STOP]), command=script(tmp_path, f"{epochs(5)}; sleep 1000"), container={"env": FILE}
+        )
+        running = {"type": "Running", "status": "True", "reason": "TrialRunning"}
+        cluster.pod_in("Running")
+        cluster.store.update(TRIALS, "job", "default", lambda trial: trial.update(status={"conditions": [running]}))
+        metrics = tmp_path / "pods" / cluster.pods()[0]["metadata"]["uid"] / "volumes" / "metrics-volume" / "metrics.log"
+        until(metrics.exists)
+        with metrics.open("a") as file:
+            file.write("loss=9\n")
+        cluster.ended()
+        found = cluster.store.get(TRIALS, "job", "default")["status"]["conditions"]
+        assert [(entry["type"], entry["status"]) for entry in found] == [("Running", "True"), ("EarlyStopped", "True")]
+
+
+def test_a_shell_with_two_children_cannot_be_stopped_and_loses_its_collector(tmp_path: Path) -> None:
+    two = f"sleep 1000 & sh {tmp_path}/script.sh"
+    script(tmp_path, f"{epochs(5, 4)}; {until_collector_says('Multiple children')}")
+    with node_cluster(tmp_path) as cluster:
+        cluster.submit(trial=trial_of(rules=[MEDIAN_STOP]), command=["sh", "-c", two], container={"env": FILE})
+        assert "Failed" in conditions(cluster.ended())
+        assert "Multiple children processes are not supported" in cluster.log(container=CONTAINER)
+        assert cluster.values() == []
+
+
+def test_an_empty_value_ends_the_collector_of_a_trial_with_rules(tmp_path: Path) -> None:
+    with node_cluster(tmp_path) as cluster:
+        text = f"echo loss=nan > $METRICS; {until_collector_says('Unable to parse')}"
+        job = run(cluster, tmp_path, text, trial_of(rules=[MEDIAN_STOP]))
+        assert "Failed" in conditions(job)
+        assert "Unable to parse value" in cluster.log(container=CONTAINER)
+
+
+def test_a_pod_whose_trial_is_unknown_or_unfit_is_refused_as_by_the_webhook(tmp_path: Path) -> None:
+    trial = trial_of()
+    trial["spec"]["primaryContainerName"] = "other"
+    with node_cluster(tmp_path) as cluster:
+        cluster.submit(trial=trial)
+        [message] = until(lambda: cluster.events("FailedCreate"))
+        assert message.startswith(
+            'Error creating: admission webhook "mutator.pod.katib.kubeflow.org" denied the request: Unable to find'
+        )
+        assert not cluster.pods()
+
+
+def test_a_collector_of_another_kind_is_not_injected(tmp_path: Path) -> None:
+    with node_cluster(tmp_path) as cluster:
+        assert "Complete" in conditions(run(cluster, tmp_path, "echo $KATIB_TRIAL_NAME", trial_of(kind="Push")))
+        [pod] = cluster.pods()
+        assert [container["name"] for container in pod["spec"]["containers"]] == ["training-container"]
+        assert cluster.log() == "job\n"
+
+
+def test_the_collector_s_settings_survive_its_arguments() -> None:
+    trial = trial_of(
+        path="/out/m.log", format="JSON", filters=["a (b) (c)", "(d)=(e)"], rules=[MEDIAN_STOP, {**MEDIAN_STOP, "startStep": 0}]
+    )
+    settings = CollectorSettings.of_trial(trial)
+    assert settings is not None
+    assert CollectorSettings.of_arguments(settings.arguments()) == settings
+    assert (settings.path, settings.directory, settings.format.names) == ("/out/m.log", "/out", ("loss", "accuracy"))

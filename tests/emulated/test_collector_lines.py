@@ -1,0 +1,104 @@
+"""What is read out of metrics files: the parsing of Katib v0.19, odd cases included."""
+
+from __future__ import annotations
+
+import pytest
+
+from tuneoff_adapters.katib.emulated.metric_lines import CollectorError, MetricFormat
+from tuneoff_adapters.katib.emulated.observations import UNAVAILABLE, ZERO_TIME, Observation
+
+TEXT = MetricFormat(("loss", "accuracy"))
+JSON = MetricFormat(("loss", "accuracy"), "JSON")
+TIME = "2026-01-01T12:00:00.123456Z"
+
+
+def losses(content: str, how: MetricFormat = TEXT) -> list[str]:
+    return [observation.value for observation in how.observations(content) if observation.name == "loss"]
+
+
+@pytest.mark.parametrize(
+    ("line", "value"),
+    [
+        ("loss=0.3", "0.3"),
+        ("loss = -7.53e-05", "-7.53e-05"),
+        ("loss=.98", ".98"),
+        ("loss=1E0", "1E0"),
+        ("loss=nan", ""),
+        ("loss=inf", ""),
+        ("loss=-inf", "-"),
+        ("loss=1,234.5", "1"),
+        ("loss=0x1p3", "0"),
+        ("val/loss=0.5", "0.5"),
+        ("val.loss=0.5", "0.5"),
+        ("epoch 3: loss=0.25, more", "0.25"),
+    ],
+)
+def test_the_default_filter_reads(line: str, value: str) -> None:
+    assert losses(line) == [value]
+
+
+@pytest.mark.parametrize("line", ["loss: 0.3", '{"loss": "0.3"}', "val_loss=0.3", "train-loss=0.3", "Loss=0.3", "", "los=1"])
+def test_what_is_no_metric_line_leaves_the_objective_unavailable(line: str) -> None:
+    assert TEXT.observations(line) == [Observation(ZERO_TIME, "loss", UNAVAILABLE)]
+
+
+def test_many_metrics_of_a_line_have_its_time() -> None:
+    found = TEXT.observations(f"{TIME} loss=0.5 accuracy=0.9 other=1")
+    assert found == [Observation(TIME, "loss", "0.5"), Observation(TIME, "accuracy", "0.9")]
+
+
+@pytest.mark.parametrize("line", ["loss=0.5", "yesterday loss=0.5", "2026-01-01 loss=0.5", f" {TIME} loss=0.5"])
+def test_a_line_that_does_not_begin_with_a_time_has_the_zero_time(line: str) -> None:
+    assert TEXT.observations(line)[0].time == ZERO_TIME
+
+
+def test_without_the_objective_the_other_metrics_are_not_reported() -> None:
+    assert TEXT.observations(f"{TIME} accuracy=0.9") == [Observation(ZERO_TIME, "loss", UNAVAILABLE)]
+
+
+def test_own_filters_replace_the_default_one() -> None:
+    own = MetricFormat(("loss",), filters=(r"(\w+) is ([0-9.]+)", r"\{metric: ([\w|-]+), value: ([0-9.]+)\}"))
+    assert losses("loss is 0.5\n{metric: loss, value: 0.25}\nloss=7", own) == ["0.5", "0.25"]
+
+
+def test_a_filter_that_is_no_expression_ends_the_collector() -> None:
+    with pytest.raises(CollectorError, match="regexp"):
+        MetricFormat(("loss",), filters=("(",)).observations("loss=1")
+
+
+def test_json_lines_count_their_strings_and_no_numbers() -> None:
+    content = f'{{"timestamp":"{TIME}","loss":"0.31","accuracy":0.9}}\n\n{{"loss":0.2}}\n'
+    assert JSON.observations(content) == [Observation(TIME, "loss", "0.31")]
+
+
+@pytest.mark.parametrize(
+    ("stamp", "time"),
+    [
+        ("1.05", "1970-01-01T00:00:01.000000005Z"),
+        ("1700000000", "2023-11-14T22:13:20Z"),
+        ("1.5e9", "2017-07-14T02:40:00Z"),
+        ('"x"', ZERO_TIME),
+        ("true", ZERO_TIME),
+        ("null", ZERO_TIME),
+        ("1e300", ZERO_TIME),
+    ],
+)
+def test_json_times_that_are_numbers_lose_the_zeros_of_their_fraction(stamp: str, time: str) -> None:
+    assert JSON.observations(f'{{"timestamp":{stamp},"loss":"1"}}')[0].time == time
+
+
+@pytest.mark.parametrize("content", ["loss=1", '{"loss":"1"}\nWarning: slow', "[1]"])
+def test_a_line_that_is_no_json_object_ends_the_collector(content: str) -> None:
+    with pytest.raises(CollectorError, match="parse the json object"):
+        JSON.observations(content)
+
+
+@pytest.mark.parametrize("value", ["nan", "inf", "-inf"])
+def test_a_value_that_is_no_number_ends_the_collector_that_watches(value: str) -> None:
+    with pytest.raises(CollectorError, match="Unable to parse value"):
+        TEXT.values(f"loss={value}", ["loss"])
+
+
+def test_a_watched_line_without_the_rule_s_metric_is_not_looked_at() -> None:
+    assert TEXT.values("accuracy=nan", ["loss"]) == []
+    assert TEXT.values("accuracy=1 loss=2", ["loss"]) == [("accuracy", 1.0), ("loss", 2.0)]

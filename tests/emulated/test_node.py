@@ -1,0 +1,165 @@
+"""Jobs that become pods and processes, and what their statuses say at the end."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+import pytest
+
+from emulated.node_cluster import NAMESPACE, conditions, is_alive, node_cluster, script, state_of, until
+from tuneoff_adapters.katib.emulated.kinds import JOBS, PODS
+from tuneoff_adapters.katib.emulated.statuses import ApiError
+
+
+def test_a_job_whose_command_succeeds_is_complete(tmp_path: Path) -> None:
+    with node_cluster(tmp_path) as cluster:
+        job = cluster.submit()
+        ended = cluster.ended()
+        assert conditions(ended) == {"SuccessCriteriaMet": "CompletionsReached", "Complete": "CompletionsReached"}
+        assert ended["status"]["succeeded"] == 1
+        assert "active" not in ended["status"]
+        assert "failed" not in ended["status"]
+        assert ended["status"]["startTime"] <= ended["status"]["completionTime"]
+        pod = until(lambda: next((pod for pod in cluster.pods() if "finalizers" not in pod["metadata"]), None))
+        assert pod["metadata"]["name"].startswith("job-")
+        assert len(pod["metadata"]["name"]) == len("job-") + 5
+        assert pod["metadata"]["labels"] == {
+            "job-name": "job",
+            "batch.kubernetes.io/job-name": "job",
+            "controller-uid": job["metadata"]["uid"],
+            "batch.kubernetes.io/controller-uid": job["metadata"]["uid"],
+        }
+        assert pod["metadata"]["ownerReferences"][0]["uid"] == job["metadata"]["uid"]
+        ending = state_of(pod)["terminated"]
+        assert (pod["status"]["phase"], ending["exitCode"], ending["reason"]) == ("Succeeded", 0, "Completed")
+        assert ending["startedAt"] <= ending["finishedAt"]
+        assert pod["status"]["containerStatuses"][0]["imageID"].startswith("emulated://")
+        assert cluster.events("Completed") == ["Job completed"]
+        assert cluster.events("SuccessfulCreate") == [f"Created pod: {pod['metadata']['name']}"]
+
+
+def test_a_running_container_says_so(tmp_path: Path) -> None:
+    with node_cluster(tmp_path) as cluster:
+        cluster.submit(command=["sleep", "1000"])
+        pod = cluster.pod_in("Running")
+        assert "startedAt" in state_of(pod)["running"]
+        assert {"PodScheduled", "Ready", "ContainersReady", "Initialized"} <= set(conditions(pod))
+        assert pod["spec"]["nodeName"] == "emulated"
+        assert until(lambda: cluster.job()["status"].get("active")) == 1
+        assert not conditions(cluster.job())
+
+
+def test_a_job_whose_command_fails_has_failed_with_its_exit_code(tmp_path: Path) -> None:
+    with node_cluster(tmp_path) as cluster:
+        cluster.submit(command=script(tmp_path, "exit 3"))
+        ended = cluster.ended()
+        assert conditions(ended) == {"FailureTarget": "BackoffLimitExceeded", "Failed": "BackoffLimitExceeded"}
+        assert ended["status"]["conditions"][-1]["message"] == "Job has reached the specified backoff limit"
+        assert ended["status"]["failed"] == 1
+        [pod] = cluster.pods()
+        ending = state_of(pod)["terminated"]
+        assert (pod["status"]["phase"], ending["exitCode"], ending["reason"]) == ("Failed", 3, "Error")
+
+
+@pytest.mark.parametrize(("number", "code"), [("KILL", 137), ("TERM", 143)])
+def test_a_command_that_a_signal_ends_has_its_number_and_128(tmp_path: Path, number: str, code: int) -> None:
+    with node_cluster(tmp_path) as cluster:
+        cluster.submit(command=script(tmp_path, f"kill -{number} $$"))
+        cluster.ended()
+        assert state_of(cluster.pods()[0])["terminated"]["exitCode"] == code
+
+
+def test_a_command_that_does_not_exist_ends_the_pod_with_a_start_error(tmp_path: Path) -> None:
+    with node_cluster(tmp_path) as cluster:
+        cluster.submit(command=["no-such-command"])
+        assert "Failed" in conditions(cluster.ended())
+        ending = state_of(cluster.pods()[0])["terminated"]
+        assert (ending["exitCode"], ending["reason"]) == (128, "StartError")
+        assert "no-such-command" in ending["message"]
+
+
+def test_output_and_errors_are_in_the_pod_s_log(tmp_path: Path) -> None:
+    with node_cluster(tmp_path) as cluster:
+        cluster.submit(command=script(tmp_path, "echo out; echo err >&2"))
+        cluster.ended()
+        assert cluster.log() == "out\nerr\n"
+        with pytest.raises(ApiError, match="container other is not valid"):
+            cluster.log(container="other")
+
+
+def test_a_followed_log_comes_as_it_is_written_and_ends_with_the_pod(tmp_path: Path) -> None:
+    with node_cluster(tmp_path) as cluster:
+        cluster.submit(command=script(tmp_path, f"echo one; until test -e {tmp_path}/go; do sleep 0.01; done; echo two"))
+        name = cluster.pod_in("Running")["metadata"]["name"]
+        seen = b""
+        for piece in cluster.node.follow_log(NAMESPACE, name):
+            seen += piece
+            if seen == b"one\n":
+                (tmp_path / "go").touch()
+        assert seen == b"one\ntwo\n"
+        assert b"".join(cluster.node.follow_log(NAMESPACE, name)) == b"one\ntwo\n"
+
+
+def test_a_follower_of_a_silent_pod_may_leave(tmp_path: Path) -> None:
+    with node_cluster(tmp_path) as cluster:
+        cluster.submit(command=["sleep", "1000"])
+        pieces = cluster.node.follow_log(NAMESPACE, cluster.pod_in("Running")["metadata"]["name"])
+        assert [next(pieces), next(pieces)] == [b"", b""]
+        pieces.close()  # type: ignore[attr-defined]
+
+
+def test_the_container_s_environment_is_the_server_s_and_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OF_THE_SERVER", "here")
+    cluster_text = "import json,os,sys;print(json.dumps([os.environ.get(n) for n in sys.argv[1:]]+[os.getcwd(),sys.executable]))"
+    (tmp_path / "show.py").write_text(cluster_text)
+    with node_cluster(tmp_path) as cluster:
+        cluster.config_map("settings", rate="0.5")
+        env = [
+            {"name": "ONE", "value": "1"},
+            {"name": "TWO", "value": "$(ONE)2 $$(ONE) $(NONE)"},
+            {"name": "POD", "valueFrom": {"fieldRef": {"fieldPath": "metadata.name"}}},
+            {"name": "RATE", "valueFrom": {"configMapKeyRef": {"name": "settings", "key": "rate"}}},
+        ]
+        names = ["OF_THE_SERVER", "ONE", "TWO", "POD", "RATE"]
+        cluster.submit(command=["python", str(tmp_path / "show.py"), *names], container={"env": env})
+        cluster.ended()
+        *values, folder, executable = json.loads(cluster.log())
+        [pod] = cluster.pods()
+        assert values == ["here", "1", "12 $(ONE) $(NONE)", pod["metadata"]["name"], "0.5"]
+        assert executable == sys.executable
+        assert Path(folder).is_relative_to(tmp_path / "pods" / pod["metadata"]["uid"])
+
+
+def test_what_the_command_left_running_dies_with_it(tmp_path: Path) -> None:
+    with node_cluster(tmp_path) as cluster:
+        cluster.submit(command=script(tmp_path, "sleep 1000 & echo $!"))
+        assert "Complete" in conditions(cluster.ended())
+        until(lambda: not is_alive(int(cluster.log())))
+
+
+def test_a_deleted_pod_s_folder_is_removed(tmp_path: Path) -> None:
+    with node_cluster(tmp_path) as cluster:
+        cluster.submit()
+        cluster.ended()
+        [pod] = cluster.pods()
+        folder = tmp_path / "pods" / pod["metadata"]["uid"]
+        assert folder.is_dir()
+        cluster.store.delete(JOBS, "job", NAMESPACE)
+        until(lambda: not cluster.pods() and not folder.exists())
+
+
+def test_a_pod_of_several_containers_is_refused_in_its_status(tmp_path: Path) -> None:
+    with node_cluster(tmp_path) as cluster:
+        cluster.submit(pod={"initContainers": [{"name": "first", "image": "image", "command": ["true"]}]})
+        assert "first, training-container" in cluster.waiting("CreateContainerConfigError")["message"]
+
+
+def test_the_pods_of_many_jobs_all_end(tmp_path: Path) -> None:
+    with node_cluster(tmp_path, cpus=3) as cluster:
+        names = [f"job-{number}" for number in range(12)]
+        for name in names:
+            cluster.submit(name, container={"resources": {"requests": {"cpu": "1"}}})
+        assert all("Complete" in conditions(cluster.ended(name)) for name in names)
+        assert len(cluster.store.list(PODS, NAMESPACE)) == len(names)

@@ -1,0 +1,155 @@
+"""Ends that somebody brings about: retries, deadlines, memory, deletion."""
+
+from __future__ import annotations
+
+import sys
+import time
+from pathlib import Path
+
+from emulated.node_cluster import NAMESPACE, NodeCluster, conditions, is_alive, node_cluster, script, state_of, until
+from tuneoff_adapters.katib.emulated.kinds import JOBS, PODS
+from tuneoff_adapters.katib.emulated.statuses import ApiError
+
+ANNOUNCE_AND_SLEEP = "echo $$; exec sleep 1000"
+
+
+def pid_of(cluster: NodeCluster) -> int:
+    cluster.pod_in("Running")
+    return int(until(lambda: cluster.log().strip()))
+
+
+def test_a_failed_pod_is_followed_by_another_within_the_backoff_limit(tmp_path: Path) -> None:
+    flaky = f"test -e {tmp_path}/tried && exit 0; touch {tmp_path}/tried; exit 1"
+    with node_cluster(tmp_path, backoff_seconds=0.05) as cluster:
+        cluster.submit(command=script(tmp_path, flaky), backoffLimit=1)
+        ended = cluster.ended()
+        assert "Complete" in conditions(ended)
+        assert (ended["status"]["failed"], ended["status"]["succeeded"]) == (1, 1)
+        assert sorted(pod["status"]["phase"] for pod in cluster.pods()) == ["Failed", "Succeeded"]
+
+
+def test_the_pauses_between_pods_double_until_the_limit(tmp_path: Path) -> None:
+    with node_cluster(tmp_path, backoff_seconds=0.1) as cluster:
+        started = time.monotonic()
+        cluster.submit(command=["false"], backoffLimit=2)
+        ended = cluster.ended()
+        assert time.monotonic() - started >= 0.1 + 0.2
+        assert conditions(ended)["Failed"] == "BackoffLimitExceeded"
+        assert ended["status"]["failed"] == len(cluster.pods()) == 3
+
+
+def test_a_job_over_its_deadline_fails_and_its_process_ends(tmp_path: Path) -> None:
+    with node_cluster(tmp_path) as cluster:
+        cluster.submit(command=script(tmp_path, ANNOUNCE_AND_SLEEP), activeDeadlineSeconds=1)
+        pid = pid_of(cluster)
+        ended = cluster.ended()
+        assert conditions(ended) == {"FailureTarget": "DeadlineExceeded", "Failed": "DeadlineExceeded"}
+        assert ended["status"]["conditions"][-1]["message"] == "Job was active longer than specified deadline"
+        assert ended["status"]["failed"] == 1
+        assert not is_alive(pid)
+        until(lambda: not cluster.pods())
+
+
+def test_a_deadline_ends_a_pod_that_never_got_a_place(tmp_path: Path) -> None:
+    with node_cluster(tmp_path, cpus=1) as cluster:
+        cluster.submit(container={"resources": {"requests": {"cpu": "2"}}}, activeDeadlineSeconds=1)
+        assert conditions(cluster.ended())["Failed"] == "DeadlineExceeded"
+
+
+def allocating(folder: Path, megabytes: int, seconds: float) -> list[str]:
+    (folder / "allocate.py").write_text(f"block = b'x' * {megabytes * 10**6}\nimport time\ntime.sleep({seconds})\n")
+    return ["sh", "-c", f"{sys.executable} {folder}/allocate.py && echo done"]
+
+
+def test_a_container_over_its_memory_limit_is_killed(tmp_path: Path) -> None:
+    with node_cluster(tmp_path) as cluster:
+        cluster.submit(command=allocating(tmp_path, 200, 1000), container={"resources": {"limits": {"memory": "100Mi"}}})
+        assert "Failed" in conditions(cluster.ended())
+        ending = state_of(cluster.pods()[0])["terminated"]
+        assert (ending["reason"], ending["exitCode"]) == ("OOMKilled", 137)
+
+
+def test_a_container_within_its_memory_limit_is_not_killed(tmp_path: Path) -> None:
+    with node_cluster(tmp_path) as cluster:
+        cluster.submit(command=allocating(tmp_path, 20, 0.3), container={"resources": {"limits": {"memory": "100Mi"}}})
+        assert "Complete" in conditions(cluster.ended())
+        assert cluster.log() == "done\n"
+
+
+def test_a_deleted_pod_ends_by_sigterm_and_its_job_fails(tmp_path: Path) -> None:
+    with node_cluster(tmp_path) as cluster:
+        cluster.submit(command=script(tmp_path, ANNOUNCE_AND_SLEEP))
+        pid = pid_of(cluster)
+        changes = cluster.store.subscribe(PODS)
+        cluster.store.delete(PODS, cluster.pods()[0]["metadata"]["name"], NAMESPACE)
+        ended = cluster.ended()
+        assert conditions(ended)["Failed"] == "BackoffLimitExceeded"
+        assert ended["status"]["failed"] == 1
+        assert not is_alive(pid)
+        until(lambda: not cluster.pods())
+        seen = [changes.get(1) for _ in range(4)]
+        [code] = {
+            state_of(entry[2])["terminated"]["exitCode"] for entry in seen if entry and entry[2]["status"]["phase"] == "Failed"
+        }
+        assert code == 143
+
+
+def test_the_command_s_children_get_the_sigterm_and_may_end_in_order(tmp_path: Path) -> None:
+    (tmp_path / "polite.py").write_text(
+        "import signal, sys, time\n"
+        "def leave(*_):\n    print('saved', flush=True)\n    sys.exit(0)\n"
+        "signal.signal(signal.SIGTERM, leave)\nprint('up', flush=True)\ntime.sleep(1000)\n"
+    )
+    with node_cluster(tmp_path) as cluster:
+        cluster.submit(command=["sh", "-c", f"python {tmp_path}/polite.py && echo end"])
+        name = cluster.pod_in("Running")["metadata"]["name"]
+        until(lambda: cluster.log() == "up\n")
+        pieces = cluster.node.follow_log(NAMESPACE, name)
+        cluster.store.delete(PODS, name, NAMESPACE)
+        assert b"".join(pieces) == b"up\nsaved\nend\n"
+
+
+def test_a_process_that_ignores_sigterm_is_killed_after_its_grace_period(tmp_path: Path) -> None:
+    with node_cluster(tmp_path) as cluster:
+        stubborn = "trap '' TERM; echo $$; while true; do sleep 0.01; done"
+        cluster.submit(command=script(tmp_path, stubborn), pod={"terminationGracePeriodSeconds": 1})
+        pid = pid_of(cluster)
+        started = time.monotonic()
+        cluster.store.delete(PODS, cluster.pods()[0]["metadata"]["name"], NAMESPACE)
+        cluster.ended()
+        assert time.monotonic() - started >= 1
+        assert not is_alive(pid)
+
+
+def test_a_deleted_job_takes_its_process_and_its_pod_along(tmp_path: Path) -> None:
+    with node_cluster(tmp_path) as cluster:
+        cluster.submit(command=script(tmp_path, ANNOUNCE_AND_SLEEP))
+        pid = pid_of(cluster)
+        cluster.store.delete(JOBS, "job", NAMESPACE)
+        until(lambda: not cluster.pods())
+        assert not is_alive(pid)
+
+
+def test_a_job_deleted_in_the_foreground_is_gone_after_its_process(tmp_path: Path) -> None:
+    def is_gone() -> bool:
+        try:
+            cluster.job()
+        except ApiError:
+            return True
+        return False
+
+    with node_cluster(tmp_path) as cluster:
+        cluster.submit(command=script(tmp_path, ANNOUNCE_AND_SLEEP))
+        pid = pid_of(cluster)
+        cluster.store.delete(JOBS, "job", NAMESPACE, "Foreground")
+        until(is_gone)
+        assert not is_alive(pid)
+        assert not cluster.pods()
+
+
+def test_a_pod_without_a_place_that_is_deleted_fails_its_job(tmp_path: Path) -> None:
+    with node_cluster(tmp_path, cpus=1) as cluster:
+        cluster.submit(container={"resources": {"requests": {"cpu": "2"}}})
+        cluster.store.delete(PODS, until(cluster.pods)[0]["metadata"]["name"], NAMESPACE)
+        assert conditions(cluster.ended())["Failed"] == "BackoffLimitExceeded"
+        until(lambda: not cluster.pods())
