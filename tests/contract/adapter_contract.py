@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from pathlib import Path
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import pytest
 
@@ -13,7 +13,7 @@ from contract.faults import KINDS, faulty_experiment
 from contract.runs import Made, experiment, fixed, kill_one_trial, make
 from tuneoff.events import schema
 from tuneoff.experiment.identity import configuration_digest
-from tuneoff.experiment.spec import Budget, Failures, Strategy
+from tuneoff.experiment.spec import Budget, ExperimentSpec, Failures, Strategy
 from tuneoff.matrix.listener import LiveRun
 from tuneoff.metrics.spans import PARTS
 
@@ -24,16 +24,23 @@ class AdapterContract:
     """Inherit as `class TestX(AdapterContract): adapter = "x"` in a module marked `slow`."""
 
     adapter: ClassVar[str]
+    platform: ClassVar[str] = "local"
+    has_retries: ClassVar[bool] = True  # False: a trial whose process is killed fails
+    memory_limiters: ClassVar[tuple[str, ...]] = ("control group", "watchdog")  # what may end a trial out of memory, in its words
     late_epochs: ClassVar[int] = 0  # epochs that a trial may train after the decision to stop it
     memory_mb: ClassVar[int] = 600  # limit of a trial; what the faulty one allocates is more
     expects_listeners: ClassVar[bool] = False  # True: the framework listens somewhere, so a run without a listener was not seen
+
+    @classmethod
+    def make(cls, spec: ExperimentSpec, results: Path, **how: Any) -> Made:
+        return make(cls.adapter, spec, results, platform=cls.platform, **how)
 
     # --- runs, made once ---
 
     @pytest.fixture(scope="class")
     @classmethod
     def honest(cls, tmp_path_factory: pytest.TempPathFactory) -> Made:
-        return make(cls.adapter, experiment("surrogate", **fixed(8)), tmp_path_factory.mktemp("honest"))
+        return cls.make(experiment("surrogate", **fixed(8)), tmp_path_factory.mktemp("honest"))
 
     @pytest.fixture(scope="class")
     @classmethod
@@ -43,18 +50,24 @@ class AdapterContract:
         spec = experiment(
             "sleep", SLEEP, **changes, pruner=Strategy(name="scripted"), stops=stops, budget=Budget(trials=6, epochs_per_trial=6)
         )
-        return make(cls.adapter, spec, tmp_path_factory.mktemp("scripted"))
+        return cls.make(spec, tmp_path_factory.mktemp("scripted"))
 
     @pytest.fixture(scope="class")
     @classmethod
     def faulty(cls, tmp_path_factory: pytest.TempPathFactory) -> Made:
-        return make(cls.adapter, faulty_experiment(cls.memory_mb), tmp_path_factory.mktemp("faulty"))
+        return cls.make(faulty_experiment(cls.memory_mb), tmp_path_factory.mktemp("faulty"))
 
     @pytest.fixture(scope="class")
     @classmethod
     def killed(cls, tmp_path_factory: pytest.TempPathFactory) -> Made:
-        spec = experiment("sleep", SLEEP, **fixed(5), failures=Failures(retries=1), budget=Budget(trials=5, epochs_per_trial=5))
-        return make(cls.adapter, spec, tmp_path_factory.mktemp("killed"), act=kill_one_trial)
+        spec = experiment(
+            "sleep",
+            SLEEP,
+            **fixed(5),
+            failures=Failures(retries=int(cls.has_retries)),
+            budget=Budget(trials=5, epochs_per_trial=5),
+        )
+        return cls.make(spec, tmp_path_factory.mktemp("killed"), act=kill_one_trial)
 
     @pytest.fixture(scope="class")
     @classmethod
@@ -68,7 +81,7 @@ class AdapterContract:
             return interrupt.is_set()
 
         spec = experiment("sleep", SLEEP, **fixed(20), budget=Budget(trials=20, epochs_per_trial=4))
-        made = make(cls.adapter, spec, tmp_path_factory.mktemp("interrupted"), act=act, interrupt=interrupt)
+        made = cls.make(spec, tmp_path_factory.mktemp("interrupted"), act=act, interrupt=interrupt)
         return made, time.monotonic() - moment[0]
 
     # --- the honest run ---
@@ -131,9 +144,11 @@ class AdapterContract:
     # --- stops ---
 
     def test_scripted_stops_end_exactly_the_given_trials(self, scripted: Made) -> None:
-        states = [trial.state for trial in sorted(scripted.record.trials, key=lambda trial: trial.trial)]
-        assert states == ["completed", "pruned", "completed", "completed", "pruned", "completed"]
-        stops = scripted.record.run_spec().experiment.stops
+        experiment = scripted.record.run_spec().experiment
+        states = {trial.digest: trial.state for trial in scripted.record.trials}
+        given = [states[configuration_digest(configuration)] for configuration in experiment.configurations]
+        assert given == ["completed", "pruned", "completed", "completed", "pruned", "completed"]
+        stops = experiment.stops
         for trial in scripted.record.trials:
             if trial.state == "pruned":
                 assert stops[trial.digest] <= trial.epochs_trained <= stops[trial.digest] + self.late_epochs
@@ -151,8 +166,8 @@ class AdapterContract:
     def test_the_end_of_a_trial_out_of_memory_names_what_enforced_the_limit(self, faulty: Made) -> None:
         (trial,) = [trial for trial in faulty.record.trials if KINDS["out_of_memory"].is_of(trial.configuration)]
         in_force = faulty.record.environment["limits"]["memory"]
-        assert in_force.startswith(("cgroup", "watchdog"))
-        assert ("control group" if in_force.startswith("cgroup") else "watchdog") in (trial.cause or "")
+        (limiter,) = [words for words in self.memory_limiters if in_force.startswith(words.replace("control group", "cgroup"))]
+        assert limiter in (trial.cause or "")
         assert not any(flag.name == "cgroup_not_joined" for flag in faulty.record.flags)
 
     def test_the_trials_beside_faulty_ones_are_intact(self, faulty: Made) -> None:
@@ -162,10 +177,20 @@ class AdapterContract:
         assert faulty.record.status == "done"
 
     def test_a_killed_worker_costs_one_attempt_and_no_trial(self, killed: Made) -> None:
+        if not self.has_retries:
+            pytest.skip(f"adapter {self.adapter!r} offers no retries; that its trial fails is tested instead")
         assert [trial.state for trial in killed.record.trials] == ["completed"] * 5
         (trial,) = [trial for trial in killed.record.trials if len(trial.attempts) > 1]
         assert [attempt.state for attempt in trial.attempts] == ["superseded", "completed"]
         assert trial.attempts[0].charged == "infrastructure"
+        assert killed.record.refusals == ()
+
+    def test_a_killed_trial_that_is_not_retried_fails_alone(self, killed: Made) -> None:
+        if self.has_retries:
+            pytest.skip(f"adapter {self.adapter!r} tries it again")
+        assert sorted(trial.state for trial in killed.record.trials) == ["completed"] * 4 + ["failed"]
+        (trial,) = [trial for trial in killed.record.trials if trial.state == "failed"]
+        assert (trial.charged, len(trial.attempts)) == ("infrastructure", 1)
         assert killed.record.refusals == ()
 
     # --- interruption and leftovers ---

@@ -112,10 +112,12 @@ def make(
     act: Callable[[LiveRun, Path], bool] | None = None,
     interrupt: threading.Event | None = None,
     seed: int = 0,
+    platform: str = "local",
 ) -> Made:
     """Run `spec` under supervision and return what came of it."""
     cls = adapter_class(adapter)
-    run = RunSpec(experiment=spec, adapter=adapter, adapter_target=f"{cls.__module__}:{cls.__qualname__}", seed=seed)
+    target = f"{cls.__module__}:{cls.__qualname__}"
+    run = RunSpec(experiment=spec, adapter=adapter, adapter_target=target, platform=platform, seed=seed)
     before = Footprint.now()
     watcher = Watcher(act=act, folder=results / "runs" / run.run_id)
     ended = supervise(run, results, watcher, interrupt or threading.Event())

@@ -117,6 +117,7 @@ CAPABILITIES = Capabilities(
     resume=Support.NOT_BY_TUNEOFF,
     retry=Support.NOT_BY_TUNEOFF,
     long_lived_workers=False,
+    memory_limiter="container",
     notes=(
         "platform emulated: a local process that serves Katib's API and runs each trial as a local process; it is no Katib, and "
         f"its results say so; samplers there: {', '.join(EMULATED_SAMPLERS)}",

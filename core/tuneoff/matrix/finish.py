@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from tuneoff.adapter import Adapter
+from tuneoff.capabilities import Capabilities
 from tuneoff.environment import capture
 from tuneoff.experiment.spec import RunSpec
 from tuneoff.lifecycle.versions import noted_versions
@@ -46,12 +47,19 @@ def finish(
         environment={
             **capture(packages),
             "threads": thread_environment(spec.experiment.workers.threads),  # as the run's processes had it
-            **(environment or {}),
+            **_environment(environment or {}, spec, capabilities),
         },
     )
     _keep_best_checkpoint(folder, record)
     write_run(folder, record)
     return record
+
+
+def _environment(environment: Mapping[str, Any], spec: RunSpec, capabilities: Capabilities) -> Mapping[str, Any]:
+    """Return what was in force, with the adapter's own limiter of memory where it has one."""
+    if not capabilities.memory_limiter or spec.experiment.workers.memory_mb is None:
+        return environment
+    return {**environment, "limits": {**environment.get("limits", {}), "memory": capabilities.memory_limiter}}
 
 
 def _keep_best_checkpoint(folder: Path, record: RunRecord) -> None:
