@@ -1,0 +1,77 @@
+"""The emulated cluster as its own process, for tests."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import subprocess
+import sys
+import time
+import urllib.request
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+COMMAND = (sys.executable, "-m", "tuneoff_adapters.katib.emulated")
+
+
+def until(condition: Callable[[], Any], seconds: float = 15) -> Any:
+    """Return the condition's first true value."""
+    deadline = time.monotonic() + seconds
+    while not (value := condition()):
+        assert time.monotonic() < deadline, "the condition did not come true"
+        time.sleep(0.01)
+    return value
+
+
+class Program:
+    """A running server and its kubeconfig."""
+
+    def __init__(self, folder: Path, *options: str) -> None:
+        self.folder = folder
+        self.kubeconfig = folder.with_name(f"{folder.name}.kubeconfig")
+        command = [*COMMAND, str(folder), "--kubeconfig", str(self.kubeconfig), *options]
+        self.kubeconfig.unlink(missing_ok=True)  # a killed server leaves its own
+        self.process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
+        until(lambda: self.kubeconfig.exists() or self.process.poll() is not None)
+
+    @property
+    def config(self) -> dict[str, Any]:
+        """The kubeconfig."""
+        found: dict[str, Any] = json.loads(self.kubeconfig.read_text())
+        return found
+
+    @property
+    def port(self) -> int:
+        """Where it listens."""
+        return int(self.config["clusters"][0]["cluster"]["server"].rpartition(":")[2])
+
+    def ask(self, verb: str, path: str, body: Any = None) -> Any:
+        """Send a request with the token of the kubeconfig; return the parsed answer."""
+        token = self.config["users"][0]["user"]["token"]
+        content = None if body is None else json.dumps(body).encode()
+        headers = {"Authorization": f"Bearer {token}", "Content-Type": "application/json"}
+        request = urllib.request.Request(f"http://127.0.0.1:{self.port}{path}", content, headers, method=verb)
+        with urllib.request.urlopen(request, timeout=10) as response:
+            return json.load(response)
+
+    def end(self) -> tuple[int, str]:
+        """End it with SIGTERM; return (exit code, what it wrote to stderr)."""
+        self.process.terminate()
+        return self.wait()
+
+    def wait(self, seconds: float = 10) -> tuple[int, str]:
+        """Wait for its end; return (exit code, what it wrote to stderr)."""
+        _, errors = self.process.communicate(timeout=seconds)
+        return self.process.returncode, errors
+
+
+@contextlib.contextmanager
+def program(folder: Path, *options: str) -> Iterator[Program]:
+    """Run a server; it is killed at the end if it still runs."""
+    running = Program(folder, *options)
+    try:
+        yield running
+    finally:
+        running.process.kill()
+        running.process.communicate()

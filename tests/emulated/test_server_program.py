@@ -1,0 +1,226 @@
+"""The server as a program: how it starts, what it keeps, how it ends."""
+
+from __future__ import annotations
+
+import os
+import resource
+import signal
+import subprocess
+import sys
+import time
+import urllib.error
+import urllib.request
+from pathlib import Path
+
+import pytest
+
+from emulated.program import COMMAND, Program, program, until
+
+CONFIG_MAPS = "/api/v1/namespaces/default/configmaps"
+
+
+def is_running(pid: int) -> bool:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except FileNotFoundError:
+        return False
+
+
+def names(server: Program) -> list[str]:
+    return [
+        item["metadata"]["name"]
+        for item in server.ask("GET", CONFIG_MAPS)["items"]
+        if item["metadata"]["name"] != "kube-root-ca.crt"
+    ]
+
+
+def test_it_serves_when_the_kubeconfig_is_there_and_takes_it_away_at_the_end(tmp_path: Path) -> None:
+    with program(tmp_path / "f") as server:
+        assert server.ask("GET", "/version")["gitVersion"].endswith("emulated")
+        assert server.kubeconfig.stat().st_mode & 0o077 == 0  # it holds a secret
+        assert server.folder.stat().st_mode & 0o077 == 0
+        started = time.monotonic()
+        assert server.end() == (0, "")
+        assert time.monotonic() - started < 2
+        assert not server.kubeconfig.exists()
+
+
+def test_an_interrupt_ends_it_too(tmp_path: Path) -> None:
+    with program(tmp_path / "f") as server:
+        server.process.send_signal(signal.SIGINT)
+        assert server.wait(2) == (0, "")
+
+
+def test_it_ends_while_watches_are_open(tmp_path: Path) -> None:
+    with program(tmp_path / "f") as server:
+        token = server.config["users"][0]["user"]["token"]
+        request = urllib.request.Request(
+            f"http://127.0.0.1:{server.port}/api/v1/namespaces?watch=true", headers={"Authorization": f"Bearer {token}"}
+        )
+        with urllib.request.urlopen(request, timeout=10) as watch:
+            assert b"ADDED" in watch.readline()
+            server.process.terminate()
+            assert server.wait(2) == (0, "")
+
+
+def test_a_request_without_the_token_is_refused(tmp_path: Path) -> None:
+    with program(tmp_path / "f") as server, pytest.raises(urllib.error.HTTPError, match="403"):
+        urllib.request.urlopen(f"http://127.0.0.1:{server.port}/version", timeout=10)
+
+
+def test_objects_and_token_survive_a_kill(tmp_path: Path) -> None:
+    with program(tmp_path / "f") as server:
+        for name in ("c1", "c2"):
+            server.ask("POST", CONFIG_MAPS, {"metadata": {"name": name}, "data": {"a": "b"}})
+        before = server.ask("GET", CONFIG_MAPS)
+        config, port = server.config, server.port
+        server.process.kill()
+        server.wait()
+    with program(tmp_path / "f", "--port", str(port)) as again:
+        assert again.config == config  # a client goes on without a new kubeconfig
+        assert again.ask("GET", CONFIG_MAPS) == before
+
+
+@pytest.mark.parametrize("ending", [signal.SIGTERM, signal.SIGKILL])
+def test_pods_end_with_the_server_however_it_ends(tmp_path: Path, ending: signal.Signals) -> None:
+    container = {"name": "c", "image": "i:1", "command": ["sleep", "60"]}
+    job = {"metadata": {"name": "j"}, "spec": {"template": {"spec": {"restartPolicy": "Never", "containers": [container]}}}}
+    with program(tmp_path / "f") as server:
+        server.ask("POST", "/apis/batch/v1/namespaces/default/jobs", job)
+        sleeping = until(lambda: processes_below(server.folder))
+        server.process.send_signal(ending)
+        server.wait(3)
+        until(lambda: not any(map(is_running, sleeping)), 5)
+
+
+def processes_below(folder: Path) -> list[int]:
+    """Return the processes that work in a pod's folder."""
+    found = []
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit():
+            try:
+                inside = (entry / "cwd").readlink().is_relative_to(folder)
+            except OSError:  # it has ended, or is another user's
+                continue
+            if inside:
+                found.append(int(entry.name))
+    return found
+
+
+def test_it_ends_with_the_process_that_started_it(tmp_path: Path) -> None:
+    kubeconfig = tmp_path / "kubeconfig"
+    start = "import subprocess, sys, time; p = subprocess.Popen(sys.argv[1:]); print(p.pid, flush=True); time.sleep(60)"
+    command = [sys.executable, "-c", start, *COMMAND, str(tmp_path / "f"), "--kubeconfig", str(kubeconfig)]
+    parent = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+    assert parent.stdout is not None
+    pid = int(parent.stdout.readline())
+    until(kubeconfig.exists)
+    assert is_running(pid)
+    parent.kill()
+    parent.communicate()
+    until(lambda: not is_running(pid), 3)
+
+
+def test_it_outlives_the_thread_that_started_it(tmp_path: Path) -> None:
+    start = (
+        "import subprocess, sys, threading, time\n"
+        "made = []\n"
+        "thread = threading.Thread(target=lambda: made.append(subprocess.Popen(sys.argv[1:])))\n"
+        "thread.start(); thread.join(); print(made[0].pid, flush=True); time.sleep(60)"
+    )
+    kubeconfig = tmp_path / "kubeconfig"
+    command = [sys.executable, "-c", start, *COMMAND, str(tmp_path / "f"), "--kubeconfig", str(kubeconfig)]
+    parent = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+    assert parent.stdout is not None
+    pid = int(parent.stdout.readline())
+    try:
+        until(kubeconfig.exists)
+        assert is_running(pid)
+    finally:
+        parent.kill()
+        parent.communicate()
+    until(lambda: not is_running(pid), 3)
+
+
+def test_a_parent_that_is_gone_already_ends_it_at_once(tmp_path: Path) -> None:
+    other = subprocess.Popen(["true"])
+    other.wait()
+    with program(tmp_path / "f", "--parent", str(other.pid)) as server:
+        assert server.wait(5)[0] == 0
+
+
+def one_line_of_failure(tmp_path: Path, *options: str, preexec: object = None) -> str:
+    """Run the program to its end; return the single line it must write."""
+    command = [*COMMAND, str(tmp_path / "f"), "--kubeconfig", str(tmp_path / "kubeconfig"), *options]
+    ended = subprocess.run(command, capture_output=True, text=True, timeout=20, check=False, preexec_fn=preexec)  # type: ignore[call-overload]
+    assert ended.returncode == 1
+    assert ended.stderr.count("\n") == 1, ended.stderr
+    assert not (tmp_path / "kubeconfig").exists()
+    return str(ended.stderr)
+
+
+def test_a_damaged_journal_is_one_line(tmp_path: Path) -> None:
+    with program(tmp_path / "f") as server:
+        assert server.end()[0] == 0
+    journal = tmp_path / "f" / "journal"
+    journal.write_bytes(b"damage\n" + journal.read_bytes())
+    assert "journal is damaged in line 1" in one_line_of_failure(tmp_path)
+
+
+def test_a_full_disk_at_the_start_is_one_line(tmp_path: Path) -> None:
+    def limit() -> None:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (3000, 3000))
+
+    assert "cannot write" in one_line_of_failure(tmp_path, preexec=limit)
+
+
+def test_a_full_disk_ends_a_running_server_with_one_line(tmp_path: Path) -> None:
+    with program(tmp_path / "f") as server:
+        resource.prlimit(server.process.pid, resource.RLIMIT_FSIZE, ((server.folder / "journal").stat().st_size + 100,) * 2)
+        with pytest.raises(urllib.error.HTTPError, match="500"):
+            server.ask("POST", CONFIG_MAPS, {"metadata": {"name": "big"}, "data": {"a": "x" * 5000}})
+        code, errors = server.wait(3)
+    assert code == 1
+    assert errors.startswith("error: the emulated cluster cannot go on: cannot write ")
+    assert errors.count("\n") == 1
+    with program(tmp_path / "f") as again:
+        assert names(again) == []
+
+
+def test_a_folder_in_use_is_one_line(tmp_path: Path) -> None:
+    with program(tmp_path / "f"):
+        assert "another server uses the folder" in one_line_of_failure(tmp_path)
+
+
+def test_a_port_in_use_is_one_line(tmp_path: Path) -> None:
+    with program(tmp_path / "g") as server:
+        assert "Address already in use" in one_line_of_failure(tmp_path, "--port", str(server.port))
+
+
+@pytest.mark.parametrize(
+    ("options", "text"),
+    [(["--deny", "eat:pods"], "VERB:RESOURCE"), (["--deny", "get:cakes"], "VERB:RESOURCE"), (["--cpus", "0"], "must be above 0")],
+)
+def test_wrong_arguments_are_refused(tmp_path: Path, options: list[str], text: str) -> None:
+    command = [*COMMAND, str(tmp_path / "f"), "--kubeconfig", str(tmp_path / "k"), *options]
+    ended = subprocess.run(command, capture_output=True, text=True, timeout=20, check=False)
+    assert ended.returncode == 2
+    assert text in ended.stderr
+
+
+def test_requests_are_logged_where_asked(tmp_path: Path) -> None:
+    with program(tmp_path / "f", "--access-log", str(tmp_path / "log")) as server:
+        server.ask("GET", "/version")
+        fields = until(lambda: (tmp_path / "log").read_text()).split("\t")
+    assert fields[1:4] == ["GET", "/version", "200"]
+
+
+def test_importing_the_program_imports_nothing_of_tuneoff_nor_a_framework() -> None:
+    code = (
+        "import sys; import tuneoff_adapters.katib.emulated.cluster, tuneoff_adapters.katib.emulated.__main__;"
+        "print([name for name in sys.modules if name.split('.')[0] in ('tuneoff', 'kubernetes', 'kubeflow', 'optuna', 'numpy')])"
+    )
+    ended = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True, env=dict(os.environ), timeout=30
+    )
+    assert ended.stdout.strip() == "[]"
