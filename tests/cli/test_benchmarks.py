@@ -19,7 +19,9 @@ from tuneoff.matrix.plan import Plan
 
 BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
 FILES = sorted(BENCHMARKS.glob("*.yaml"))
-ADAPTERS = {"serial", "optuna", "ray-tune", "syne-tune"}
+LOCAL = {"serial", "optuna", "ray-tune", "syne-tune"}
+ALL = {*LOCAL, "katib"}
+WITH_KATIB = ("digits", "same_configurations")
 LIGHT = {"adapters", "workloads", "schema", "plan"}
 
 
@@ -37,7 +39,7 @@ def _specs(plan: Plan) -> list[RunSpec]:
 def test_a_file_says_what_it_answers_and_can_be_planned(call: Call, path: Path) -> None:
     assert path.read_text().startswith("# ")
     plan = _plan(call, path.stem)
-    assert {spec.adapter for spec in _specs(plan)} == ADAPTERS
+    assert {spec.adapter for spec in _specs(plan)} == (ALL if path.stem in WITH_KATIB else LOCAL)
     assert {spec.experiment.workers.count for spec in _specs(plan)} == {2}
     for run in plan.counted:
         reason = run.skip_reason or "same as"
@@ -47,14 +49,24 @@ def test_a_file_says_what_it_answers_and_can_be_planned(call: Call, path: Path) 
 def test_digits_is_the_embedded_default(call: Call) -> None:
     specs = _specs(_plan(call, "digits"))
     cells = Counter((spec.adapter, spec.experiment.sampler.name) for spec in specs)
-    assert cells == {(adapter, sampler): 3 for adapter in ADAPTERS for sampler in ("random", "default")}
+    assert cells == {(adapter, sampler): 3 for adapter in ALL for sampler in ("random", "default")}
     assert {spec.experiment.workload.options["dataset"] for spec in specs} == {"digits"}
     assert min(spec.experiment.budget.trials for spec in specs) >= 20
 
 
+@pytest.mark.parametrize("name", WITH_KATIB)
+def test_katib_is_emulated_labelled_and_compared_with_nothing(call: Call, name: str) -> None:
+    plan = _plan(call, name)
+    katib = [run for run in plan.runs if run.spec.adapter == "katib"]
+    assert {(run.spec.platform, run.label, run.emulated) for run in katib} == {("emulated", "katib@emulated", True)}
+    compared = {label for comparison in plan.analysis["comparisons"] for label in comparison["adapters"]}
+    assert compared == LOCAL
+    assert plan.analysis["emulated"] == ["katib@emulated"]
+
+
 def test_mnist_can_reach_its_accuracy(call: Call) -> None:
     specs = _specs(_plan(call, "mnist"))
-    assert Counter(spec.adapter for spec in specs) == dict.fromkeys(ADAPTERS, 3)
+    assert Counter(spec.adapter for spec in specs) == dict.fromkeys(LOCAL, 3)
     width = specs[0].experiment.search_space.dimensions["hidden_width"]
     assert isinstance(width, IntegerLog)
     assert width.low >= 128

@@ -102,7 +102,7 @@ def test_a_network_trained_in_pods_is_tested_by_its_own_checkpoint(tmp_path: Pat
     record = compare.katib()
     assert record.test is not None
     assert record.test.checkpoint_sha256
-    assert (record.test.scores["accuracy"] or 0.0) > 0.5
+    assert (record.test.scores["test_accuracy"] or 0.0) > 0.5
     assert cluster.left_of(record.execution_id) == []
 
 

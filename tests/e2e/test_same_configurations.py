@@ -1,4 +1,4 @@
-"""`sampler: fixed`: the four adapters give bit-identical validation metrics per configuration and epoch; only times differ."""
+"""`sampler: fixed`: the five adapters give bit-identical validation metrics per configuration and epoch; only times differ."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def test_equal_configurations_give_equal_bits_in_every_adapter(tmp_path: Path) -
     assert main(["compare", str(MATRIX), "--seeds", "0", "--output", str(tmp_path / "results")]) == 0
     records = [record for record in read_runs(tmp_path / "results") if not record.run_spec().warm_up]
     curves = {record.run_spec().adapter: learning_curves(record) for record in records}
-    assert set(curves) == {"serial", "optuna", "ray-tune", "syne-tune"}
+    assert set(curves) == {"serial", "optuna", "ray-tune", "syne-tune", "katib"}
     assert len(curves["serial"]) == 20
     for adapter, found in curves.items():
         assert found == curves["serial"], f"{adapter} differs from serial"
