@@ -238,7 +238,7 @@ def test_a_trial_over_a_limit_is_killed_by_its_pod(make: Callable[..., Run], tim
 def test_a_log_that_does_not_come_through_is_not_taken_for_silence(make: Callable[..., Run]) -> None:
     run = make(timeouts=Timeouts(trial_seconds=100, silence_seconds=0.3))
     run.begins(FIRST)
-    run.cluster.log_text[f"p-{FIRST}"] = b"1\n2\n3\n4"
+    run.cluster.log_text[f"p-{FIRST}"] = b"1\n2\n3\n"
     assert eventually(lambda: any(trial.is_recounting for trial in run.follower.book))
     assert eventually(lambda: not any(trial.is_recounting for trial in run.follower.book))
     assert run.cluster.deleted == []

@@ -66,7 +66,7 @@ class Polled:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Recounted:
-    """How many lines a pod's whole log has: asked where it seems silent."""
+    """How many whole lines a pod's log has: asked where it seems silent."""
 
     trial: str
     lines: int
@@ -142,7 +142,7 @@ class Sources:
         def count() -> None:
             with contextlib.suppress(Missing):
                 log = self._connection.read_log(self._namespace, pod, CONTAINER)
-                self._queue.put(Recounted(trial=trial, lines=len(log.split(b"\n")) if log else 0))
+                self._queue.put(Recounted(trial=trial, lines=log.count(b"\n")))
 
         self._start(count, f"recount-{pod}")
 
