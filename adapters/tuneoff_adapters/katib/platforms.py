@@ -8,19 +8,21 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from tuneoff.errors import StepError
 from tuneoff.lifecycle.context import RunContext
-from tuneoff.supervisor.processes import end_all, is_alive, kill, with_mark
+from tuneoff.supervisor.processes import end_all, is_alive, kill, stat_fields, with_mark
 
 EMULATED_MARK = "TUNEOFF_KATIB_EMULATED"  # environment variable with the execution id in the emulated server's process
 EMULATED_IMAGE = "tuneoff.local/emulated:1"  # what trials on `emulated` name as their image: they run this machine's Python
 MODULE = "tuneoff_adapters.katib.emulated"
 READY_SECONDS = 20.0
 END_SECONDS = 5.0  # from SIGTERM to SIGKILL; the server needs at most 2
+KILLED_SECONDS = 2.0  # for what cleans up after a server that was killed
 _LOOK_SECONDS = 0.01
+_LOCKED = "another server uses the folder"  # the server's words
 
 
 class EmulatedServer:
@@ -61,32 +63,30 @@ class EmulatedServer:
         return bool(self._running())
 
     def start(self) -> Path:
-        """Start it, unless it runs; return its kubeconfig once it serves.
+        """Start it, unless this process did; return its kubeconfig once it serves.
+
+        One that another process started ends with that one, so it is ended here for good, and a new one takes over its folder.
 
         Raises:
             StepError: it ended, or is not ready in time.
         """
-        self._pid = next(iter(self._running()), None)
-        if self._pid is None:
-            self.kubeconfig.unlink(missing_ok=True)
-            self.folder.mkdir(exist_ok=True)
-            with self.log.open("ab") as log:
-                self._process = subprocess.Popen(
-                    self.command(),
-                    stdin=subprocess.DEVNULL,
-                    stdout=log,
-                    stderr=subprocess.STDOUT,
-                    env={**os.environ, EMULATED_MARK: self._context.execution_id},
-                    process_group=0,  # a signal to the coordinator's group is not for it: un-deploy needs it
-                )
-            self._pid = self._process.pid
         deadline = time.monotonic() + self._ready_seconds
+        self._pid = next((pid for pid in self._running() if _parent(pid) == os.getpid()), None)
+        if self._pid is None:
+            self.end()
+            self.folder.mkdir(exist_ok=True)
+            self._launch()
         while not self.kubeconfig.exists():
-            self.check()
             if time.monotonic() > deadline:
                 self.end()
                 raise StepError(f"the emulated API server is not ready after {self._ready_seconds:g} s; see {self.log}")
             time.sleep(_LOOK_SECONDS)
+            try:
+                self.check()
+            except StepError as error:
+                if _LOCKED not in str(error):  # else the kernel has not let go of its predecessor's files yet
+                    raise
+                self._launch()
         return self.kubeconfig
 
     def command(self) -> Sequence[str]:
@@ -114,15 +114,28 @@ class EmulatedServer:
         servers = self._running()
         for pid in servers:
             kill(pid, signal.SIGTERM)
-        deadline = time.monotonic() + END_SECONDS
-        while any(map(is_alive, servers)) and time.monotonic() < deadline:
-            time.sleep(_LOOK_SECONDS)
+        _wait_while(lambda: any(map(is_alive, servers)), END_SECONDS)
+        for pid in servers:
+            kill(pid)
+        _wait_while(lambda: bool(self._marked()), KILLED_SECONDS)
         end_all(self._marked)
         for pid in servers:
             with contextlib.suppress(ChildProcessError):  # not started by this process
                 os.waitpid(pid, 0)
         self._process = self._pid = None
         self.kubeconfig.unlink(missing_ok=True)
+
+    def _launch(self) -> None:
+        with self.log.open("ab") as log:
+            self._process = subprocess.Popen(
+                self.command(),
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=subprocess.STDOUT,
+                env={**os.environ, EMULATED_MARK: self._context.execution_id},
+                process_group=0,  # a signal to the coordinator's group is not for it: un-deploy needs it
+            )
+        self._pid = self._process.pid
 
     def _running(self) -> list[int]:
         """Return the server's own process; those of the pods may carry the mark too."""
@@ -144,6 +157,17 @@ def _arguments(pid: int) -> list[str]:
         return Path(f"/proc/{pid}/cmdline").read_bytes().decode(errors="replace").split("\0")
     except OSError:  # it ended meanwhile
         return []
+
+
+def _wait_while(is_so: Callable[[], bool], seconds: float) -> None:
+    deadline = time.monotonic() + seconds
+    while is_so() and time.monotonic() < deadline:
+        time.sleep(_LOOK_SECONDS)
+
+
+def _parent(pid: int) -> int | None:
+    fields = stat_fields(pid)
+    return None if fields is None else int(fields[1])
 
 
 def _how(code: int) -> str:

@@ -1,0 +1,164 @@
+"""The emulated API server as a process of a run."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from katib.katib_specs import context_of, spec_of
+from tuneoff.errors import StepError
+from tuneoff.experiment.spec import Workers
+from tuneoff.lifecycle.context import RunContext
+from tuneoff.supervisor.processes import with_mark
+from tuneoff_adapters.katib import platforms
+from tuneoff_adapters.katib.connection import Connection
+from tuneoff_adapters.katib.platforms import EMULATED_MARK, EmulatedServer
+from tuneoff_adapters.katib.resources import NAMESPACES
+
+
+@pytest.fixture
+def context(tmp_path: Path) -> RunContext:
+    return context_of(spec_of(platform="emulated"), tmp_path)
+
+
+@pytest.fixture
+def server(context: RunContext) -> Iterator[EmulatedServer]:
+    server = EmulatedServer(context)
+    yield server
+    server.end()
+
+
+class Program(EmulatedServer):
+    """Runs something else in the server's place."""
+
+    text = ""
+
+    def command(self) -> list[str]:
+        return [sys.executable, "-c", self.text, "-m", platforms.MODULE]
+
+
+def marked(context: RunContext) -> list[int]:
+    return with_mark(EMULATED_MARK, context.execution_id)
+
+
+def until(is_so: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + 10
+    while not is_so():
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+
+
+def test_node_is_as_large_as_the_workers_need(tmp_path: Path) -> None:
+    spec = spec_of(platform="emulated", workers=Workers(count=3, cpus=0.1, memory_mb=500))
+    command = list(EmulatedServer(context_of(spec, tmp_path)).command())
+    assert command[command.index("--cpus") + 1] == "0.3"
+    assert command[command.index("--memory") + 1] == "1500000000"
+    assert command[command.index("--image") + 1] == platforms.EMULATED_IMAGE
+    spec = spec_of(platform="emulated", workers=Workers(count=1))
+    assert "--memory" not in EmulatedServer(context_of(spec, tmp_path)).command()
+
+
+def test_it_serves_when_start_returns_and_is_gone_after_end(context: RunContext, server: EmulatedServer) -> None:
+    assert not server.was_started
+    connection = Connection(server.start())
+    assert connection.read("/version")["gitVersion"]
+    assert server.was_started
+    assert len(marked(context)) >= 1
+    server.check()
+    server.end()
+    assert marked(context) == []
+    assert not server.kubeconfig.exists()
+    server.end()
+
+
+def test_second_object_in_the_same_process_finds_the_running_one(context: RunContext, server: EmulatedServer) -> None:
+    host = Connection(server.start()).host
+    other = EmulatedServer(context)
+    assert Connection(other.start()).host == host
+    other.end()
+    assert marked(context) == []
+    with pytest.raises(StepError, match="the emulated API server ended"):
+        server.check()
+
+
+def test_one_of_another_process_is_replaced_and_its_objects_are_kept(context: RunContext, server: EmulatedServer) -> None:
+    server.folder.mkdir()
+    program = (
+        "import os, subprocess, sys, time\n"
+        f"command = {list(server.command())!r}\n"
+        f"subprocess.Popen(command, env={{**os.environ, {EMULATED_MARK!r}: {context.execution_id!r}}}, start_new_session=True)\n"
+        "time.sleep(60)\n"
+    )
+    with subprocess.Popen([sys.executable, "-c", program]) as parent:
+        try:
+            until(server.kubeconfig.exists)
+            first = Connection(server.kubeconfig)
+            first.create(NAMESPACES, {"metadata": {"name": "kept"}})
+        finally:
+            parent.kill()  # and with it the server begins to end
+    second = Connection(server.start())
+    assert second.host != first.host
+    assert second.find(NAMESPACES, "kept") is not None
+
+
+def test_killed_one_is_told_and_can_be_started_again_over_its_objects(context: RunContext, server: EmulatedServer) -> None:
+    Connection(server.start()).create(NAMESPACES, {"metadata": {"name": "kept"}})
+    (pid,) = server._running()
+    os.kill(pid, signal.SIGKILL)
+    with pytest.raises(StepError, match=r"the emulated API server ended \(killed by SIGKILL\)") as caught:
+        until(lambda: server.check() is not None)  # type: ignore[func-returns-value]
+    assert "\n" not in str(caught.value)
+    fresh = EmulatedServer(context)
+    assert fresh.was_started
+    assert Connection(fresh.start()).find(NAMESPACES, "kept") is not None
+    fresh.end()
+
+
+def test_one_that_ends_at_once_is_told_with_its_last_words(context: RunContext) -> None:
+    server = Program(context)
+    server.text = "import sys; print('one'); sys.exit('error: no space left')"
+    with pytest.raises(StepError, match=r"ended \(exit code 1\): error: no space left; see .*emulated.log"):
+        server.start()
+
+
+def test_one_that_never_gets_ready_is_ended(context: RunContext) -> None:
+    server = Program(context, ready_seconds=0.5)
+    server.text = "import time; time.sleep(60)"
+    with pytest.raises(StepError, match=r"not ready after 0.5 s"):
+        server.start()
+    assert marked(context) == []
+
+
+def test_one_that_does_not_end_is_killed_with_what_it_started(context: RunContext, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(platforms, "END_SECONDS", 0.3)
+    monkeypatch.setattr(platforms, "KILLED_SECONDS", 0.1)
+    server = Program(context)
+    server.text = (
+        "import pathlib, signal, subprocess, sys, time\n"
+        "signal.signal(signal.SIGTERM, signal.SIG_IGN)\n"
+        "subprocess.Popen([sys.executable, '-c', 'import time; time.sleep(60)'], start_new_session=True)\n"
+        f"pathlib.Path({str(server.kubeconfig)!r}).touch()\n"
+        "time.sleep(60)\n"
+    )
+    server.start()
+    assert len(marked(context)) == 2
+    server.end()
+    assert marked(context) == []
+
+
+def test_server_of_another_run_is_left_alone(context: RunContext, tmp_path: Path) -> None:
+    environment = {**os.environ, EMULATED_MARK: "another"}
+    command = [sys.executable, "-c", "import time; time.sleep(60)", "-m", platforms.MODULE]
+    with subprocess.Popen(command, env=environment) as other:
+        try:
+            EmulatedServer(context).end()
+            assert other.poll() is None
+        finally:
+            other.kill()
