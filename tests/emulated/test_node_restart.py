@@ -123,6 +123,17 @@ def test_logs_and_ends_are_still_there_after_a_restart(tmp_path: Path) -> None:
         assert len(cluster.pods()) == 1
 
 
+def test_folders_of_pods_that_are_gone_are_removed_by_the_next_server(tmp_path: Path) -> None:
+    with node_cluster(tmp_path) as cluster:
+        cluster.submit(command=["echo", "hello"])
+        cluster.ended()
+    forgotten = tmp_path / "pods" / "0123"
+    forgotten.mkdir()
+    with node_cluster(tmp_path) as cluster:
+        until(lambda: not forgotten.exists())
+        assert cluster.log() == "hello\n"
+
+
 def test_a_dismissed_guardian_kills_the_marked_and_spares_the_others(bystander: subprocess.Popen[bytes]) -> None:
     guardian = Guardian()
     marked = subprocess.Popen(["sleep", "1000"], env={**os.environ, VARIABLE: guardian.mark}, start_new_session=True)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 import queue
-import shutil
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -65,6 +64,9 @@ class Node:
     def start(self) -> None:
         """Begin with the Jobs and pods that the store has; pods that ran when a server died are failed."""
         self._guardian = Guardian()
+        known = {pod["metadata"]["uid"] for pod in self._store.view(PODS)[1]}
+        for files in self._folders.without(known):  # a server that died did not come to it
+            self._rubbish.put(files)
         self._changes = self._store.subscribe(JOBS, PODS, initial=True)
         for target in (self._decide, self._tidy):
             self._threads.append(threading.Thread(target=target, name=f"node {target.__name__.strip('_')}", daemon=True))
@@ -84,6 +86,8 @@ class Node:
         until = time.monotonic() + STOP_SECONDS
         for runner in runners:
             runner.join(max(0.0, until - time.monotonic()))
+        for thread in self._threads[1:]:
+            thread.join(max(0.0, until - time.monotonic()))
         if self._guardian is not None:
             self._guardian.dismiss()
         self._folders.close()
@@ -238,4 +242,4 @@ class Node:
     def _tidy(self) -> None:
         """Remove the folders of deleted pods, beside everything else."""
         while (files := self._rubbish.get()) is not None:
-            shutil.rmtree(files.folder, ignore_errors=True)
+            files.remove()

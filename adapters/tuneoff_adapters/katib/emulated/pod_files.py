@@ -6,6 +6,7 @@ import os
 import re
 import shutil
 import tempfile
+from collections.abc import Collection
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -68,6 +69,14 @@ class PodFolders:
     def of(self, uid: str) -> PodFiles:
         """Return the files of the pod with this uid."""
         return PodFiles((self._alias or self._folder) / uid)
+
+    def without(self, uids: Collection[str]) -> list[PodFiles]:
+        """Return the files of the pods that are not among `uids`."""
+        try:
+            names = os.listdir(self._folder)
+        except OSError:
+            return []  # no pod has run yet
+        return [self.of(name) for name in names if name not in uids]
 
     def close(self) -> None:
         """Remove the link, if there is one."""
