@@ -16,6 +16,9 @@ from .statuses import ApiError
 
 PROGRAM = "python -m tuneoff_adapters.katib.emulated"
 
+SWITCH_SECONDS = 0.0005
+"""A thread that writes the journal must not wait 5 ms (Python's default) for the interpreter while it holds the store's lock."""
+
 DESCRIPTION = """\
 Serve a small emulation of a Kubernetes cluster with Katib v0.19 on 127.0.0.1: enough of the REST
 API for the unmodified KatibClient (kubeflow-katib) and for watches, logs and events. Each trial's
@@ -36,6 +39,7 @@ example:
 def main(arguments: Sequence[str] | None = None) -> int:
     """Serve until the end; return the exit code: 0, 1 (the folder, the port or a file fails) or 2 (wrong arguments)."""
     options = _parser().parse_args(arguments)
+    sys.setswitchinterval(SWITCH_SECONDS)
     ending = Ending()
     ending.on_signals()
     ending.with_parent(options.parent or os.getppid())

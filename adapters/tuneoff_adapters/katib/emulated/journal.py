@@ -72,13 +72,12 @@ class Journal:
             )
         return entry
 
-    def append(self, entry: dict[str, Any]) -> None:
-        """Write one entry in one call.
+    def append(self, line: bytes) -> None:
+        """Write one encoded entry in one call.
 
         Raises:
             JournalError: the disk is full, or the file cannot be written.
         """
-        line = _line(entry)
         self._guarded(lambda: self._write(line))
         self.bytes += len(line)
 
@@ -95,7 +94,7 @@ class Journal:
         Raises:
             JournalError: the disk is full, or the file cannot be written.
         """
-        lines = b"".join(map(_line, entries))
+        lines = b"".join(map(encode, entries))
         self._guarded(lambda: self._replace(lines))
         self.bytes = len(lines)
 
@@ -128,6 +127,7 @@ class Journal:
         self._file = self._lock = -1
 
 
-def _line(entry: dict[str, Any]) -> bytes:
+def encode(entry: dict[str, Any]) -> bytes:
+    """Return an entry as a line of the journal."""
     text = json.dumps(entry, separators=(",", ":")).encode()
     return b"%08x %s\n" % (zlib.crc32(text), text)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import secrets
+import random
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any, NamedTuple, TypeVar, cast
@@ -10,6 +10,8 @@ from typing import Any, NamedTuple, TypeVar, cast
 from .kinds import Kind
 
 Object = dict[str, Any]
+
+_random = random.Random()  # of its own: nobody else's seed makes names repeat
 
 T = TypeVar("T")
 
@@ -47,7 +49,7 @@ def now_precisely() -> str:
 
 def random_suffix(length: int = 5) -> str:
     """Return the random end of a generated name."""
-    return "".join(secrets.choice(SUFFIX_CHARACTERS) for _ in range(length))
+    return "".join(_random.choices(SUFFIX_CHARACTERS, k=length))
 
 
 def key_of(kind: Kind, obj: Mapping[str, Any]) -> Key:

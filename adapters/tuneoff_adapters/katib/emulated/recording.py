@@ -42,9 +42,3 @@ def event_of(about: Mapping[str, Any], type_: str, reason: str, message: str) ->
         "lastTimestamp": None if scheduled else time,
         **({"action": "Scheduling"} if scheduled else {"count": 1}),
     }
-
-
-def repeated(known: Mapping[str, Any], event: Mapping[str, Any]) -> bool:
-    """Whether both events say the same about the same object."""
-    same = all(known.get(field) == event.get(field) for field in ("reason", "message", "type"))
-    return same and known["involvedObject"].get("uid") == event["involvedObject"].get("uid")

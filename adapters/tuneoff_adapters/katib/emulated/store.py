@@ -15,7 +15,7 @@ from .deletion import Deletion, Propagation
 from .journal import Journal, JournalError
 from .kinds import CONFIG_MAPS, EVENTS, NAMESPACES, SERVICE_ACCOUNTS, Kind
 from .objects import Key, Object, copied, finalizers, is_deleting, key_of, labels_match, now
-from .recording import event_of, repeated
+from .recording import event_of
 from .statuses import ApiError, already_exists, not_found, terminating
 from .subscription import Subscription
 from .table import Table
@@ -39,6 +39,7 @@ class Store:
     def __init__(self, folder: Path, on_failure: Callable[[JournalError], None] = _raise) -> None:
         self._table = Table(Journal(folder), on_failure)
         self._deletion = Deletion(self._table)
+        self._events: dict[tuple[str | None, str, str, str], str] = {}  # what was said about an object -> the Event's name
         for name in FIRST_NAMESPACES:
             if self._table.find(Key(NAMESPACES, "", name)) is None:
                 self.create(NAMESPACES, {"metadata": {"name": name}})
@@ -151,11 +152,10 @@ class Store:
         namespace = event["metadata"]["namespace"]
         try:
             with self._table.lock:
-                for known in self._table.values(EVENTS, namespace):
-                    if repeated(known, event):
-                        self.update(EVENTS, known["metadata"]["name"], namespace, _count_again)
-                        return
-                self.create(EVENTS, event, namespace)
+                what = (event["involvedObject"].get("uid"), type_, reason, message)
+                known = self._events.get(what)
+                if known is None or self.update(EVENTS, known, namespace, _count_again) is None:
+                    self._events[what] = self.create(EVENTS, event, namespace)["metadata"]["name"]
         except ApiError:  # the namespace is gone or ends: nobody reads its events
             return
 

@@ -10,14 +10,17 @@ from collections import deque
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from .journal import Journal, JournalError
+from .journal import Journal, JournalError, encode
 from .kinds import KINDS, Kind
 from .objects import Key, Object, key_of, owners
-from .statuses import gone, internal
+from .statuses import ApiError, gone, internal
 from .subscription import Change, ChangeType, Subscription
 
 HISTORY = 1_000
 """Changes kept for watches that start at an older version; each holds a whole object."""
+
+MAX_ENTRY_BYTES = 1_572_864
+"""What etcd takes in one request: a Suggestion of some thousands of trials is larger."""
 
 COMPACTION_BYTES = 64 * 2**20
 """The journal is rewritten when it has grown by this."""
@@ -71,7 +74,7 @@ class Table:
         """Store `obj` (which must not be changed afterwards) under a new resourceVersion.
 
         Raises:
-            ApiError: 500, the change could not be kept.
+            ApiError: 500, it is too large, or could not be kept.
         """
         with self.lock:
             key = key_of(kind, obj)
@@ -158,10 +161,13 @@ class Table:
     def _keep(self, entry: dict[str, Any]) -> None:
         if self._closed:
             raise internal("the server is ending")
+        line = encode(entry)
+        if len(line) > MAX_ENTRY_BYTES:
+            raise ApiError(500, None, "etcdserver: request is too large")
         try:
             if self._journal.bytes > self._compact_at:
                 self._compact()  # before the new entry, whose object is not in its place yet
-            self._journal.append(entry)
+            self._journal.append(line)
         except JournalError as error:
             self._on_failure(error)
             raise internal(str(error)) from error

@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-import json
 import re
 from typing import Any
 
 from .kinds import CONFIG_MAPS, JOBS, NAMESPACES, PODS, Kind
 from .objects import Object
-from .statuses import ApiError, bad_request, invalid
-
-MAX_OBJECT_BYTES = 1_572_864
-"""What etcd takes in one request."""
+from .statuses import bad_request, invalid
 
 MAX_CONFIG_MAP_BYTES = 1_048_576
 
@@ -36,10 +32,10 @@ _VALUE_TEXT = (
 
 
 def check(kind: Kind, obj: Object) -> None:
-    """Check name, labels, size and the parts of jobs, pods and config maps that others rely on.
+    """Check name, labels and the parts of jobs, pods and config maps that others rely on.
 
     Raises:
-        ApiError: 422, or 400 for a wrong type, or 500 for an object that is too large.
+        ApiError: 422, or 400 for a wrong type.
     """
     metadata = obj["metadata"]
     name = metadata.get("name") or ""
@@ -52,8 +48,6 @@ def check(kind: Kind, obj: Object) -> None:
         raise invalid(kind, name, causes)
     if kind is CONFIG_MAPS:
         _check_config_map(obj, name)
-    if len(json.dumps(obj, separators=(",", ":"))) > MAX_OBJECT_BYTES:
-        raise ApiError(500, None, "etcdserver: request is too large")
 
 
 def _name_causes(kind: Kind, name: str) -> list[tuple[str, str]]:
