@@ -1,30 +1,24 @@
-"""The Katib adapter. Importing it does not import the SDK: each step does, when its turn comes."""
+"""The Katib adapter. Importing it imports neither the SDK nor what runs an experiment: each step does, when its turn comes."""
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from tuneoff.adapter import Adapter, Best
 from tuneoff.capabilities import Capabilities
-from tuneoff.clock import NANOSECONDS
 from tuneoff.errors import StepError
-from tuneoff.experiment.spec import RunSpec
-from tuneoff.lifecycle.context import RunContext
 from tuneoff.packages import import_framework
-from tuneoff.workload import Scores
 from tuneoff_adapters.katib import offers
-from tuneoff_adapters.katib.checks import check_client, check_cluster
-from tuneoff_adapters.katib.connection import Connection
-from tuneoff_adapters.katib.follow import Follower
-from tuneoff_adapters.katib.layout import OBJECTIVE
-from tuneoff_adapters.katib.manifest import config_map_manifest, experiment_manifest, namespace_manifest
 from tuneoff_adapters.katib.options import EMULATED, katib_options
-from tuneoff_adapters.katib.plan import LABEL, katib_plan
-from tuneoff_adapters.katib.platforms import EmulatedServer
-from tuneoff_adapters.katib.removal import remove
-from tuneoff_adapters.katib.resources import CONFIG_MAPS, NAMESPACES
-from tuneoff_adapters.katib.results import NOT_COMPLETED, optimum
+
+if TYPE_CHECKING:
+    from tuneoff.experiment.spec import RunSpec
+    from tuneoff.lifecycle.context import RunContext
+    from tuneoff.workload import Scores
+    from tuneoff_adapters.katib.connection import Connection
+    from tuneoff_adapters.katib.follow import Follower
+    from tuneoff_adapters.katib.platforms import EmulatedServer
 
 DRAIN_SECONDS = 1.0  # for what trials that have ended still have to say, before their pods are deleted
 REMOVAL_SHARE = 0.8  # of the step's own limit: what hangs is to be named before it
@@ -37,7 +31,7 @@ class KatibAdapter(Adapter):
 
     def __init__(self, context: RunContext) -> None:
         super().__init__(context)
-        self._server = EmulatedServer(context) if context.spec.platform == EMULATED else None
+        self._server = _emulated_server(context) if context.spec.platform == EMULATED else None
 
     @classmethod
     def refuse(cls, spec: RunSpec) -> str | None:
@@ -49,6 +43,11 @@ class KatibAdapter(Adapter):
 
     def deploy(self) -> None:
         """Reach the API server, check that it can take a run, and make the run's namespace with what its pods read."""
+        from tuneoff_adapters.katib.checks import check_client, check_cluster
+        from tuneoff_adapters.katib.manifest import config_map_manifest, namespace_manifest
+        from tuneoff_adapters.katib.plan import katib_plan
+        from tuneoff_adapters.katib.resources import CONFIG_MAPS, NAMESPACES
+
         spec = self.context.spec
         check_client()
         import_framework(spec.adapter, self.capabilities)
@@ -57,13 +56,19 @@ class KatibAdapter(Adapter):
             self._server.start()
         self._connection = self._connect()
         cluster = check_cluster(self._connection, katib_options(spec), plan.namespace)
-        self.context.note_versions({"kubernetes": cluster.server_version, "katib_image": cluster.katib_image})
+        self.context.note_versions(
+            {"kubernetes": cluster.server_version, "katib_image": cluster.katib_image, "image": plan.image}
+        )
         self._note.touch()
         self._connection.create(NAMESPACES, namespace_manifest(plan))
         self._connection.create(CONFIG_MAPS, config_map_manifest(plan), plan.namespace)
 
     def setup(self) -> None:
         """Submit the Experiment; ends when Katib has made its first trial."""
+        from tuneoff_adapters.katib.follow import Follower
+        from tuneoff_adapters.katib.manifest import experiment_manifest
+        from tuneoff_adapters.katib.plan import katib_plan
+
         plan = katib_plan(self.context)
         self._follower = Follower(self.context, plan, katib_options(self.context.spec), self._connection)
         self._follower.start()
@@ -71,9 +76,15 @@ class KatibAdapter(Adapter):
         self._follower.wait_first_trial()
 
     def run_trials(self) -> None:
-        self._follower.wait_end()
+        try:
+            self._follower.wait_end()
+        finally:
+            self.context.note_versions({"image_digests": self._follower.book.image_digests()})
 
     def collect_results(self) -> Best | None:
+        from tuneoff_adapters.katib.layout import OBJECTIVE
+        from tuneoff_adapters.katib.results import NOT_COMPLETED, optimum
+
         follower = self._follower
         found = optimum(follower.experiment, follower.book.outcomes(), self.context.spec.experiment.objective, OBJECTIVE)
         if found is None:
@@ -103,6 +114,10 @@ class KatibAdapter(Adapter):
                 self._server.end()
 
     def _remove(self) -> None:
+        from tuneoff.clock import NANOSECONDS
+        from tuneoff_adapters.katib.plan import LABEL, katib_plan
+        from tuneoff_adapters.katib.removal import remove
+
         plan, options = katib_plan(self.context), katib_options(self.context.spec)
         connection: Connection = getattr(self, "_connection", None) or self._connect()
         within_seconds = REMOVAL_SHARE * self.context.spec.experiment.timeouts.undeploy_seconds
@@ -119,5 +134,13 @@ class KatibAdapter(Adapter):
         return self.context.work_dir / "in_cluster"
 
     def _connect(self) -> Connection:
+        from tuneoff_adapters.katib.connection import Connection
+
         kubeconfig = self._server.kubeconfig if self._server is not None else None
         return Connection.of(katib_options(self.context.spec), kubeconfig)
+
+
+def _emulated_server(context: RunContext) -> EmulatedServer:
+    from tuneoff_adapters.katib.platforms import EmulatedServer
+
+    return EmulatedServer(context)

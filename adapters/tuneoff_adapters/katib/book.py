@@ -17,7 +17,7 @@ from tuneoff_adapters.katib.pod_log import PodLog
 from tuneoff_adapters.katib.resources import Object, name_of
 from tuneoff_adapters.katib.results import Outcome
 from tuneoff_adapters.katib.slots import PodSlots
-from tuneoff_adapters.katib.status import exit_of, has, has_ended, is_running
+from tuneoff_adapters.katib.status import exit_of, has, has_ended, image_id_of, is_running
 
 _ANNOUNCE_NS = 2 * clock.NANOSECONDS  # so long the submission of a trial waits for its start, of which it must not be later
 OUT_OF_TIME = "wall-clock budget used up"
@@ -43,6 +43,11 @@ class Book:
 
     def outcomes(self) -> list[Outcome]:
         return [trial.outcome(self._planned) for trial in self]
+
+    def image_digests(self) -> list[str]:
+        """Return what the trials' pods ran; more than one where a tag was moved meanwhile."""
+        found = {image_id_of(trial.pod_thing, CONTAINER) for trial in self if trial.pod_thing is not None}
+        return sorted(image for image in found if image is not None)
 
     # What the cluster tells
 

@@ -67,6 +67,14 @@ def is_running(pod: Object, container: str) -> bool:
     return any(name == container and "running" in state for name, state in containers(pod))
 
 
+def image_id_of(pod: Object, container: str) -> str | None:
+    """Return which image the node ran, by its digest; None while it has not said so."""
+    for item in _list(_map(pod, "status"), "containerStatuses"):
+        if item.get("name") == container:
+            return str(item.get("imageID") or "") or None
+    return None
+
+
 def exit_of(pod: Object, container: str) -> Exit | None:
     """Return how a container ended, or None while it has not (or the node never said)."""
     for name, state in containers(pod):
