@@ -125,7 +125,7 @@ def test_a_succeeded_trial_tells_the_jobs_reason(katib: World) -> None:
     metrics = [{"name": "accuracy", "min": "0.125", "max": "0.5", "latest": "0.125"}]
     assert trial["status"]["observation"] == {"metrics": metrics}
     assert katib.store.list(JOBS, "ns") != []  # retained
-    assert events(katib, "JobCreated") == [f"Job {name} has been created"]
+    katib.wait(lambda: events(katib, "JobCreated") == [f"Job {name} has been created"])
 
 
 def test_without_retain_the_job_goes_with_the_trials_end(katib: World) -> None:
@@ -133,7 +133,7 @@ def test_without_retain_the_job_goes_with_the_trials_end(katib: World) -> None:
     katib.submit(experiment_named(trialTemplate=template, maxTrialCount=2))
     katib.run_all(lambda i: ["0.5"])
     katib.wait(lambda: katib.store.list(JOBS, "ns") == [])
-    assert len(events(katib, "JobDeleted")) == 2
+    katib.wait(lambda: len(events(katib, "JobDeleted")) == 2)
 
 
 def test_too_many_failures_end_the_experiment(katib: World) -> None:

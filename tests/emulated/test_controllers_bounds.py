@@ -84,6 +84,13 @@ def test_the_queue_holds_each_key_once_and_in_order() -> None:
     assert queue.wait_seconds() is None
 
 
+def test_lower_ranks_come_first() -> None:
+    queue: WorkQueue[str] = WorkQueue(len)
+    for key in ("bb", "a", "cc", "d"):
+        queue.add(key)
+    assert [queue.take() for _ in range(4)] == ["a", "d", "bb", "cc"]
+
+
 def test_failures_are_retried_later_each_time() -> None:
     queue: WorkQueue[str] = WorkQueue()
     assert [queue.retry("a") for _ in range(3)] == [0.005, 0.01, 0.02]

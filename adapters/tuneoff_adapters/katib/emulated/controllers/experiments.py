@@ -10,8 +10,8 @@ from ..kinds import EXPERIMENTS, SUGGESTIONS, TRIALS
 from ..objects import Key, Object, copied, finalizers, is_deleting, now
 from ..observations import Observations
 from .finalizers import add_finalizer, remove_finalizer
-from .observation import is_available
 from .rendering import new_trial
+from .standing import Standing, Standings
 from .summary import count, fail, summarize
 from .trials import release
 from .view import ClusterView, owned_by
@@ -26,6 +26,7 @@ class ExperimentReconciler:
     def __init__(self, cluster: ClusterView, observations: Observations) -> None:
         self._cluster = cluster
         self._observations = observations
+        self._standings = Standings()
 
     def reconcile(self, obj: Object) -> float | None:
         """Do the next step for an Experiment.
@@ -40,7 +41,7 @@ class ExperimentReconciler:
         if FINALIZER not in finalizers(obj):
             self._cluster.update(EXPERIMENTS, obj, lambda fresh: add_finalizer(fresh, FINALIZER))
             return None
-        experiment: Object = copied(obj)
+        experiment: Object = {**obj, "status": copied(obj.get("status") or {})}  # what may change here is the status
         if has_condition(experiment, "Succeeded", "Failed"):
             self._clean_up_suggestion(experiment)
             if _restarts(experiment):
@@ -59,7 +60,8 @@ class ExperimentReconciler:
         return None
 
     def forget(self, key: Key) -> None:
-        """Nothing is kept for Experiments."""
+        """Let go of the standings of the Trials."""
+        self._standings.forget(key)
 
     def event_text(self, error: Exception) -> str:
         """Return the message of the event for a failed step."""
@@ -68,7 +70,8 @@ class ExperimentReconciler:
     def _proceed(self, experiment: Object) -> None:
         """Bring the status up to date, and the number of active Trials to what is asked for."""
         metadata, spec = experiment["metadata"], experiment["spec"]
-        trials = self._cluster.trials(metadata["namespace"], metadata["name"])
+        key = Key(EXPERIMENTS, metadata["namespace"], metadata["name"])
+        trials = self._standings.of(key, self._cluster.trials(key.namespace, key.name))
         if trials:  # as in Katib: whoever deletes the only Trial leaves the counters as they were, and gets no new one
             summarize(experiment, trials)
         if has_condition(experiment, "Succeeded", "Failed"):
@@ -84,10 +87,9 @@ class ExperimentReconciler:
         elif wanted > active:
             self._create_trials(experiment, trials, wanted - active)
 
-    def _create_trials(self, experiment: Object, trials: Sequence[Object], missing: int) -> None:
+    def _create_trials(self, experiment: Object, trials: Sequence[Standing], missing: int) -> None:
         """Ask for suggestions, and make Trials of all that have none: of the Trials that somebody deleted, too."""
-        unfinished = sum(has_condition(trial, "EarlyStopped") and not is_available(trial) for trial in trials)
-        requests = len(trials) + missing - unfinished
+        requests = len(trials) + missing - sum(trial.is_unfinished for trial in trials)
         metadata = experiment["metadata"]
         suggestion = self._cluster.get(SUGGESTIONS, metadata["namespace"], metadata["name"])
         if suggestion is None:
@@ -100,15 +102,15 @@ class ExperimentReconciler:
             self._cluster.update(SUGGESTIONS, suggestion, lambda fresh: fresh["spec"].update(requests=requests))
         suggested = (suggestion.get("status") or {}).get("suggestions", [])
         if len(suggested) > len(trials):
-            names = {trial["metadata"]["name"] for trial in trials}
+            names = {trial.name for trial in trials}
             for entry in suggested:
                 if entry["name"] not in names:
                     self._cluster.create_missing(TRIALS, new_trial(experiment, entry), metadata["namespace"])
 
-    def _delete_newest(self, experiment: Object, trials: Sequence[Object], surplus: int) -> None:
+    def _delete_newest(self, experiment: Object, trials: Sequence[Standing], surplus: int) -> None:
         """Delete the newest Trials, whatever their state, and their suggestions with them."""
         namespace = experiment["metadata"]["namespace"]
-        newest = {trial["metadata"]["name"]: trial for trial in trials[-surplus:]}
+        newest = {trial.name: trial.trial for trial in trials[-surplus:]}
         for name in newest:
             self._cluster.delete(TRIALS, namespace, name)
         suggestion = self._cluster.get(SUGGESTIONS, namespace, experiment["metadata"]["name"])

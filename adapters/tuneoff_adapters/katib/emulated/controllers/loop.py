@@ -18,12 +18,15 @@ from .work_queue import WorkQueue
 
 log = logging.getLogger(__name__)
 
+RANKS = {TRIALS: 0, SUGGESTIONS: 1, EXPERIMENTS: 2}
+"""Trials first: their Jobs start soonest, and one look at the Experiment then serves all that happened to its Trials."""
+
 
 class Controllers:
     """Runs Katib's controllers on a store, from `start` to `stop`. After a restart of the server they go on where they were."""
 
     def __init__(self, store: Store, observations: Observations) -> None:
-        self._queue: WorkQueue[Key] = WorkQueue()
+        self._queue: WorkQueue[Key] = WorkQueue(lambda key: RANKS[key.kind])
         self._cluster = ClusterView(store, self._touched)
         self._reconcilers: dict[object, Reconciler] = {
             EXPERIMENTS: ExperimentReconciler(self._cluster, observations),
@@ -46,11 +49,17 @@ class Controllers:
 
     def _run(self) -> None:
         while not self._stopping.is_set():
-            if self._cluster.learn(self._queue.wait_seconds()):
+            while self._cluster.learn(0):
                 continue  # all changes first, so that one look serves many of them
             key = self._queue.take()
-            if key is not None and not self._stopping.is_set():
+            if key is not None:
                 self._reconcile(key)
+            elif not self._cluster.write_event():
+                wait = self._queue.wait_seconds()
+                if not self._cluster.learn(wait) and wait is None:
+                    break  # the store was closed
+        while self._cluster.write_event():
+            continue
 
     def _touched(self, key: Key, obj: Object) -> None:
         """Plan what has to look at an object that changed: its own controller, and that of its owner."""

@@ -7,51 +7,47 @@ from typing import Any
 
 from ..conditions import has_condition, set_condition, stop_running
 from ..objects import Object, copied, now
-from ..suggestions import objective_value
 from .observation import number
+from .standing import Standing
 
-STATES = (
-    # (condition of a Trial, its list in the status, its counter): the first condition that is True counts
-    ("Killed", "killedTrialList", "trialsKilled"),
-    ("Failed", "failedTrialList", "trialsFailed"),
-    ("Succeeded", "succeededTrialList", "trialsSucceeded"),
-    ("EarlyStopped", "earlyStoppedTrialList", "trialsEarlyStopped"),
-    ("Running", "runningTrialList", "trialsRunning"),
-    ("MetricsUnavailable", "metricsUnavailableTrialList", "trialMetricsUnavailable"),
-    ("Pending", "pendingTrialList", "trialsPending"),
-)
-
-
-def count(status: Mapping[str, Any], *conditions: str) -> int:
-    """Return how many trials a summarized status has under the conditions."""
-    return sum(status.get(counter, 0) for condition, _, counter in STATES if condition in conditions)
+COUNTED = {
+    # state of a Trial: (its list in the status, its counter)
+    "Killed": ("killedTrialList", "trialsKilled"),
+    "Failed": ("failedTrialList", "trialsFailed"),
+    "Succeeded": ("succeededTrialList", "trialsSucceeded"),
+    "EarlyStopped": ("earlyStoppedTrialList", "trialsEarlyStopped"),
+    "Running": ("runningTrialList", "trialsRunning"),
+    "MetricsUnavailable": ("metricsUnavailableTrialList", "trialMetricsUnavailable"),
+    "Pending": ("pendingTrialList", "trialsPending"),
+}
 
 
-def summarize(experiment: Object, trials: Sequence[Object]) -> None:
+def count(status: Mapping[str, Any], *states: str) -> int:
+    """Return how many Trials a summarized status has in the states."""
+    return sum(status.get(COUNTED[state][1], 0) for state in states)
+
+
+def summarize(experiment: Object, trials: Sequence[Standing]) -> None:
     """Write counters, lists and the best trial into the status, and the end of the Experiment if it is reached."""
-    status = experiment["status"]
-    _count(status, trials)
+    _count(experiment["status"], trials)
     goal_reached = _find_best(experiment, trials)
     if not has_condition(experiment, "Succeeded", "Failed"):
         _conclude(experiment, goal_reached)
 
 
-def _count(status: dict[str, Any], trials: Sequence[Object]) -> None:
-    lists: dict[str, list[str]] = {}
+def _count(status: dict[str, Any], trials: Sequence[Standing]) -> None:
+    names: dict[str, list[str]] = {}
     for trial in trials:
-        state = next((name for name, _, _ in STATES if has_condition(trial, name)), "Pending")
-        lists.setdefault(state, []).append(trial["metadata"]["name"])
-    status.pop("trials", None)
-    if trials:
-        status["trials"] = len(trials)
-    for state, listing, counter in STATES:
+        names.setdefault(trial.state, []).append(trial.name)
+    status["trials"] = len(trials)
+    for state, (listing, counter) in COUNTED.items():
         status.pop(listing, None)
         status.pop(counter, None)
-        if state in lists:
-            status[listing], status[counter] = lists[state], len(lists[state])
+        if state in names:
+            status[listing], status[counter] = names[state], len(names[state])
 
 
-def _find_best(experiment: Object, trials: Sequence[Object]) -> bool:
+def _find_best(experiment: Object, trials: Sequence[Standing]) -> bool:
     """Write `currentOptimalTrial`; return whether the goal is reached. A value that is no number makes its trial the best."""
     objective = experiment["spec"]["objective"]
     goal, minimize = objective.get("goal"), objective["type"] == "minimize"
@@ -59,17 +55,14 @@ def _find_best(experiment: Object, trials: Sequence[Object]) -> bool:
     best_value = 0.0
     reached = False
     for trial in trials:
-        text = objective_value(trial)
-        if text is None:
+        if trial.value is None:
             continue
-        value = number(text)
+        value = number(trial.value)
         if value is None:
-            best = trial
+            best = trial.trial
             continue
-        if best is None:
-            best, best_value = trial, value
-        if (value < best_value) if minimize else (value > best_value):
-            best, best_value = trial, value
+        if best is None or ((value < best_value) if minimize else (value > best_value)):
+            best, best_value = trial.trial, value
         if goal is not None and ((best_value <= goal) if minimize else (best_value >= goal)):
             reached = True
     if best is not None:

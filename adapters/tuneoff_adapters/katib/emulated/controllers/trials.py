@@ -46,11 +46,8 @@ class TrialReconciler:
         if is_deleting(obj):
             release(self._cluster, self._observations, obj)
             return None
-        if FINALIZER not in finalizers(obj):
-            self._cluster.update(TRIALS, obj, lambda trial: add_finalizer(trial, FINALIZER))
-            return None
-        if not has_condition(obj, "Created"):
-            self._cluster.update(TRIALS, obj, _mark_created)
+        if FINALIZER not in finalizers(obj) or not has_condition(obj, "Created"):
+            self._cluster.update(TRIALS, obj, _begin)
             return None
         job = self._job(obj)
         if job is None or (has_condition(obj, *ENDS) and not has_condition(obj, "EarlyStopped")):
@@ -148,7 +145,8 @@ def release(cluster: ClusterView, observations: Observations, trial: Object) -> 
         cluster.update(TRIALS, trial, lambda fresh: remove_finalizer(fresh, FINALIZER))
 
 
-def _mark_created(trial: Object) -> None:
+def _begin(trial: Object) -> None:
+    add_finalizer(trial, FINALIZER)
     status = trial.setdefault("status", {})
     status.setdefault("startTime", now())
     status.setdefault("completionTime", None)

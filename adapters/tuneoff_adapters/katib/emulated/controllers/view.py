@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -24,6 +25,7 @@ class ClusterView:
         self._objects: dict[Key, Object] = {}
         self._trials: dict[tuple[str, str], dict[Key, Object]] = {}  # by (namespace, experiment)
         self._first_seen: dict[str, int] = {}  # by uid
+        self._events: deque[tuple[Object, str, str, str]] = deque()
         self._subscription = store.subscribe(*WATCHED, initial=True)
 
     def learn(self, timeout: float | None) -> bool:
@@ -97,8 +99,15 @@ class ClusterView:
                 raise
 
     def event(self, about: Object, type_: str, reason: str, message: str) -> None:
-        """Write an Event about an object."""
-        self._store.record_event(about, type_, reason, message)
+        """Have an Event about an object written by `write_event`: nobody waits for events, as in Kubernetes."""
+        self._events.append((about, type_, reason, message))
+
+    def write_event(self) -> bool:
+        """Write the oldest event that waits; False if there is none."""
+        if self._events:
+            self._store.record_event(*self._events.popleft())
+            return True
+        return False
 
     def _wrote(self, kind: Kind, obj: Object) -> Object:
         key = key_of(kind, obj)
@@ -109,10 +118,11 @@ class ClusterView:
         return obj
 
     def _place(self, key: Key, obj: Object) -> None:
-        self._forget(key)
+        before, family = self._objects.get(key), _family(key, obj)
+        if before is not None and _family(key, before) != family:
+            self._forget(key)
         self._objects[key] = obj
         self._first_seen.setdefault(obj["metadata"]["uid"], len(self._first_seen))
-        family = _family(key, obj)
         if family is not None:
             self._trials.setdefault(family, {})[key] = obj
 

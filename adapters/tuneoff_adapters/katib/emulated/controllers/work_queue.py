@@ -5,7 +5,7 @@ from __future__ import annotations
 import heapq
 import time
 from collections import Counter, deque
-from collections.abc import Hashable
+from collections.abc import Callable, Hashable
 from typing import Generic, TypeVar
 
 KeyT = TypeVar("KeyT", bound=Hashable)
@@ -15,20 +15,24 @@ LAST_RETRY_SECONDS = 1000.0
 
 
 class WorkQueue(Generic[KeyT]):
-    """First in, first out; for one thread. Failures are retried as by controller-runtime: after 5 ms, doubling up to 1000 s."""
+    """The lowest rank first, and within a rank first in, first out; for one thread.
 
-    def __init__(self) -> None:
-        self._ready: deque[KeyT] = deque()
+    Failures are retried as by controller-runtime: after 5 ms, doubling up to 1000 s.
+    """
+
+    def __init__(self, rank: Callable[[KeyT], int] = lambda key: 0) -> None:
+        self._rank = rank
+        self._ready: dict[int, deque[KeyT]] = {}
         self._waiting: set[KeyT] = set()
         self._later: list[tuple[float, int, KeyT]] = []
         self._counter = 0
         self._failures: Counter[KeyT] = Counter()
 
     def add(self, key: KeyT) -> None:
-        """Put a key at the end, unless it is there."""
+        """Put a key at the end of its rank, unless it is there."""
         if key not in self._waiting:
             self._waiting.add(key)
-            self._ready.append(key)
+            self._ready.setdefault(self._rank(key), deque()).append(key)
 
     def add_after(self, key: KeyT, seconds: float) -> None:
         """Put a key at the end after a time."""
@@ -49,16 +53,16 @@ class WorkQueue(Generic[KeyT]):
     def take(self) -> KeyT | None:
         """Return the first key that is ready, and remove it; None if there is none."""
         self._promote()
-        if not self._ready:
+        if not self._waiting:
             return None
-        key = self._ready.popleft()
+        key = self._ready[min(rank for rank, keys in self._ready.items() if keys)].popleft()
         self._waiting.discard(key)
         return key
 
     def wait_seconds(self) -> float | None:
         """Return how long nothing will be ready: 0 if something is; None if nothing is planned."""
         self._promote()
-        if self._ready:
+        if self._waiting:
             return 0.0
         return max(0.0, self._later[0][0] - time.monotonic()) if self._later else None
 
