@@ -127,3 +127,21 @@ def test_listing_adapters_is_quick_and_imports_no_framework() -> None:
         # its processor time: the machine of the test may be busy
         seconds.append(after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime)
     assert min(seconds) <= LIMIT_SECONDS
+
+
+def test_katib_is_shown_with_its_platforms_algorithms_and_who_lacks_what(call: Call) -> None:
+    answer = call("adapters", "katib")
+    rows = [line.split(maxsplit=2) for line in answer.out.splitlines()]
+    offered = {(row[0], row[1]): row[2] for row in rows if len(row) == 3}
+    assert answer.code == 0
+    assert "platforms: kubernetes (the default), emulated (a local stand-in, in no ranking)" in answer.out.splitlines()
+    for algorithm in ("random", "grid", "tpe", "multivariate-tpe", "gp", "cmaes", "sobol"):
+        assert offered["sampler", algorithm].startswith("yes ")
+    for kind, name, support in (
+        ("sampler", "hyperband", "not by tuneoff yet "),
+        ("sampler", "pbt", "not by tuneoff yet "),
+        ("pruner", "asha", "not by the framework "),
+        ("pruner", "median", "yes "),
+        ("feature", "retry", "not by tuneoff yet "),
+    ):
+        assert offered[kind, name].startswith(support)

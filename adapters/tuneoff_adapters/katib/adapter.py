@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from tuneoff_adapters.katib.follow import Follower
     from tuneoff_adapters.katib.platforms import EmulatedServer
 
+SUBMITTED = "experiment.json"  # below the framework's folder: for the reader, and for kubectl
 DRAIN_SECONDS = 1.0  # for what trials that have ended still have to say, before their pods are deleted
 REMOVAL_SHARE = 0.8  # of the step's own limit: what hangs is to be named before it
 
@@ -72,7 +74,9 @@ class KatibAdapter(Adapter):
         plan = katib_plan(self.context)
         self._follower = Follower(self.context, plan, katib_options(self.context.spec), self._connection)
         self._follower.start()
-        self._connection.create_experiment(experiment_manifest(plan))
+        experiment = experiment_manifest(plan)
+        (self.context.work_dir / SUBMITTED).write_text(json.dumps(experiment, indent=1) + "\n")
+        self._connection.create_experiment(experiment)
         self._follower.wait_first_trial()
 
     def run_trials(self) -> None:
