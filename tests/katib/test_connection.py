@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 import threading
@@ -11,9 +12,11 @@ from pathlib import Path
 
 import pytest
 
-from katib.fake_api import Answer, Cut, FakeApi, Silent, failure, listing, thing
+from katib.fake_api import Answer, Cut, FakeApi, Silent, failure, listing, thing, write_kubeconfig
+from tuneoff.errors import StepError
 from tuneoff_adapters.katib.api_errors import ApiError, Conflict, Missing, Unreachable
 from tuneoff_adapters.katib.connection import Connection, Limits
+from tuneoff_adapters.katib.kubeconfig import client_configuration
 from tuneoff_adapters.katib.resources import CONFIG_MAPS, EXPERIMENTS, NAMESPACES, PODS
 
 EXPERIMENT_PATH = "/apis/kubeflow.org/v1beta1/namespaces/n/experiments"
@@ -136,6 +139,34 @@ def test_silent_server_is_given_up_in_time_and_the_next_call_works(api: FakeApi)
     gate.set()
 
 
+def test_web_server_that_is_no_api_server_is_told_at_once(api: FakeApi, connection: Connection) -> None:
+    for value in (b"<html>welcome</html>", b"[]", b"3"):
+        api.on("GET", "/version", Answer(200, value))
+        with pytest.raises(Unreachable, match="this is no Kubernetes API"):
+            connection.read("/version")
+    assert connection.requests == 3
+
+
+def test_broken_tls_is_told_at_once(api: FakeApi, tmp_path: Path) -> None:
+    secure = write_kubeconfig(tmp_path / "tls", api.url.replace("http:", "https:"))
+    connection = Connection(secure, limits=QUICK)
+    with pytest.raises(Unreachable) as caught:
+        connection.read("/version")
+    assert connection.requests == 1
+    assert "SSL" in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_known_reason_for_no_answer_ends_the_patience(api: FakeApi) -> None:
+    def check() -> None:
+        raise StepError("the server was killed")
+
+    api.on("GET", "/version", Cut())
+    with pytest.raises(StepError, match="the server was killed"):
+        Connection(api.kubeconfig, check=check).read("/version")
+    assert len(api.asked) == 1
+
+
 def test_connections_that_cannot_be_made_have_a_limit_of_their_own(api: FakeApi) -> None:
     api.close()
     start = time.monotonic()
@@ -212,12 +243,12 @@ def test_closing_ends_a_call_that_waits_for_another_try(api: FakeApi) -> None:
 
 
 def test_missing_kubeconfig_is_named(tmp_path: Path) -> None:
-    with pytest.raises(Exception, match=r"there is no kubeconfig at .*nowhere"):
+    with pytest.raises(StepError, match=r"there is no kubeconfig at .*nowhere"):
         Connection(tmp_path / "nowhere")
 
 
 def test_unknown_context_names_the_known_ones(api: FakeApi) -> None:
-    with pytest.raises(Exception, match=r"context 'other'.*its contexts: fake"):
+    with pytest.raises(StepError, match=r"context 'other'.*its contexts: fake"):
         Connection(api.kubeconfig, "other")
 
 
@@ -225,9 +256,19 @@ def test_unknown_context_names_the_known_ones(api: FakeApi) -> None:
 def test_broken_kubeconfig_is_one_line(tmp_path: Path, content: str) -> None:
     path = tmp_path / "kubeconfig"
     path.write_text(content)
-    with pytest.raises(Exception, match="cannot use kubeconfig") as caught:
+    with pytest.raises(StepError, match="cannot use kubeconfig") as caught:
         Connection(path)
     assert "\n" not in str(caught.value)
+
+
+def test_credential_program_that_waits_for_a_person_is_given_up(api: FakeApi, tmp_path: Path) -> None:
+    content = json.loads(api.kubeconfig.read_text())
+    program = {"apiVersion": "client.authentication.k8s.io/v1", "command": "sleep", "args": ["2"], "interactiveMode": "Never"}
+    content["users"][0]["user"] = {"exec": program}
+    path = tmp_path / "exec"
+    path.write_text(json.dumps(content))
+    with pytest.raises(StepError, match=r"reading the kubeconfig takes longer than 0.2 s"):
+        client_configuration(path, None, within_seconds=0.2)
 
 
 def test_proxy_of_the_environment_is_not_used_for_loopback(api: FakeApi, monkeypatch: pytest.MonkeyPatch) -> None:

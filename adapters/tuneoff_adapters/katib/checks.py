@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -11,6 +10,7 @@ from typing import Any
 from tuneoff.errors import MissingPackageError, StepError
 from tuneoff.packages import install_command, installed_version, release
 from tuneoff_adapters.katib.api_errors import ApiError, Missing
+from tuneoff_adapters.katib.at_once import at_once, value
 from tuneoff_adapters.katib.connection import Connection, Limits
 from tuneoff_adapters.katib.options import KatibOptions
 from tuneoff_adapters.katib.resources import (
@@ -33,6 +33,7 @@ from tuneoff_adapters.katib.resources import (
 )
 
 CHECK_SECONDS = 12.0
+SLACK_SECONDS = 1.0  # for the calls themselves to give up
 CLIENT = "kubernetes"
 CLIENT_REQUIREMENT = "kubernetes>=27.2,<36"
 BROKEN_FROM = "36"  # every read of an object with labels fails in the SDK
@@ -97,7 +98,7 @@ def check_cluster(
         for verb in verbs
     }
     reviews = {text: _reviewing(hurried, verb, resource, namespace, sub) for text, (verb, resource, sub) in rights.items()}
-    answers = _all({**calls, **reviews}, deadline)
+    answers = _answers({**calls, **reviews}, deadline)
     _check_api(answers["group"], answers["resources"])
     controller = _check_deployment(answers[CONTROLLER], CONTROLLER, options.katib_namespace, is_needed=True)
     _check_deployment(answers[DATABASE_MANAGER], DATABASE_MANAGER, options.katib_namespace, is_needed=False)
@@ -111,6 +112,12 @@ def _hurried(connection: Connection, deadline: float) -> Connection:
     """Return the connection with what time is left, and no second try where no connection can be made."""
     left = max(deadline - time.monotonic(), 0.05)
     return connection.limited(Limits(api=left, connect=0.0, call=left))
+
+
+def _answers(calls: Mapping[str, Callable[[], Any]], deadline: float) -> dict[str, Any]:
+    late = StepError("the API server is too slow: it did not answer all questions of the check in time; try again later")
+    answers = at_once(calls, max(deadline - time.monotonic(), 0.0) + SLACK_SECONDS)
+    return {name: late if isinstance(answer, TimeoutError) else answer for name, answer in answers.items()}
 
 
 def _server_version(connection: Connection) -> str:
@@ -132,13 +139,13 @@ def _check_api(group: Any, resources: Any) -> None:
     install = "install Katib v0.19 (kubectl apply -k of its manifests/v1beta1/installs/katib-standalone)"
     if isinstance(group, Missing):
         raise StepError(f"Katib is not installed: the API server has no group {KATIB_GROUP}; {install}")
-    versions = [str(entry.get("version")) for entry in _value(group).get("versions") or []]
+    versions = [str(entry.get("version")) for entry in value(group).get("versions") or []]
     if KATIB_VERSION not in versions:
         raise StepError(
             f"Katib's API must be {KATIB_GROUP}/{KATIB_VERSION}, but the API server has "
             f"{', '.join(versions) or 'none'} of it; {install}"
         )
-    found = {str(entry.get("name")) for entry in _value(resources).get("resources") or []}
+    found = {str(entry.get("name")) for entry in value(resources).get("resources") or []}
     missing = [kind.full_name for kind in (EXPERIMENTS, TRIALS, SUGGESTIONS) if kind.plural not in found]
     if missing:
         raise StepError(f"Katib is not installed: the API server has no {', '.join(missing)} in {KATIB_VERSION}; {install}")
@@ -155,7 +162,7 @@ def _check_deployment(answer: Any, name: str, namespace: str, is_needed: bool) -
         )
     if isinstance(answer, ApiError) and answer.status == 403:
         return None
-    deployment: Object = _value(answer)
+    deployment: Object = value(answer)
     available = condition(deployment, "Available")
     if available is None or available.get("status") != "True":
         told = (available or {}).get("message") or "it has no condition Available"
@@ -170,7 +177,7 @@ def _check_webhooks(answer: Any, kind: Resource) -> None:
     """Check that the API server can trust Katib's webhooks: without their certificate no experiment can be created."""
     if isinstance(answer, ApiError) and answer.status in (403, 404):
         return
-    for webhook in _value(answer).get("webhooks") or []:
+    for webhook in value(answer).get("webhooks") or []:
         if not webhook.get("clientConfig", {}).get("caBundle"):
             raise StepError(
                 f"Katib's webhook {webhook.get('name')} has no certificate yet "
@@ -179,7 +186,7 @@ def _check_webhooks(answer: Any, kind: Resource) -> None:
 
 
 def _check_rights(answers: Mapping[str, Any], namespace: str) -> None:
-    missing = [text for text, answer in answers.items() if _value(answer) is not True]
+    missing = [text for text, answer in answers.items() if value(answer) is not True]
     if missing:
         raise StepError(
             f"the kubeconfig's user lacks rights for namespace {namespace!r}: {', '.join(missing)}; "
@@ -201,29 +208,3 @@ def _getting(connection: Connection, resource: Resource, name: str, namespace: s
 
 def _reviewing(connection: Connection, verb: str, resource: Resource, namespace: str, subresource: str) -> Callable[[], bool]:
     return lambda: connection.may(verb, resource, namespace, subresource)
-
-
-def _value(answer: Any) -> Any:
-    """Return an answer, or raise it."""
-    if isinstance(answer, Exception):
-        raise answer
-    return answer
-
-
-def _all(calls: Mapping[str, Callable[[], Any]], deadline: float) -> dict[str, Any]:
-    """Call all at once, and return their results, or what they raised. A slow server is waited for only once."""
-    answers: dict[str, Any] = {}
-
-    def run(name: str, call: Callable[[], Any]) -> None:
-        try:
-            answers[name] = call()
-        except Exception as error:  # handed to the caller's thread
-            answers[name] = error
-
-    threads = [threading.Thread(target=run, args=entry, name="check", daemon=True) for entry in calls.items()]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join(max(deadline + 1.0 - time.monotonic(), 0.0))
-    late = StepError("the API server is too slow: it did not answer all questions of the check in time")
-    return {name: answers.get(name, late) for name in calls}

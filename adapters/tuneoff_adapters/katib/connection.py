@@ -45,26 +45,33 @@ class Connection:
     """The way to one API server. Any thread may call any method, and no call blocks for longer than its limits.
 
     Every failure is an ApiError (the server refused: its own message) or Unreachable, in one line. Refusals that pass (429, 5xx)
-    and connections that cannot be made or are cut are repeated until `limits.api` is over.
+    and connections that cannot be made or are cut are repeated until `limits.api` is over. `check`, if there is one, is called
+    where there is no answer: it raises what is known to be the reason, and nothing is repeated then.
 
     Raises:
         StepError: the kubeconfig or its context cannot be used.
     """
 
-    def __init__(self, kubeconfig: Path | None, context: str | None = None, limits: Limits | None = None) -> None:
-        self.limits = limits or Limits()
+    def __init__(
+        self,
+        kubeconfig: Path | None,
+        context: str | None = None,
+        limits: Limits | None = None,
+        check: Callable[[], None] | None = None,
+    ) -> None:
+        self.limits, self._check = limits or Limits(), check
         self._transport = Transport(kubeconfig, context)
         self._closed = threading.Event()
         self._open: set[Watch | LogStream] = set()
         self._lock = threading.Lock()
 
     @classmethod
-    def of(cls, options: KatibOptions, kubeconfig: Path | None = None) -> Connection:
-        """Return a connection for the options; `kubeconfig` (the emulated server's) goes before theirs."""
+    def of(cls, options: KatibOptions, kubeconfig: Path | None = None, check: Callable[[], None] | None = None) -> Connection:
+        """Return a connection for the options; `kubeconfig` and `check` (the emulated server's) go before theirs."""
         limits = Limits(api=options.api_seconds)
         if kubeconfig is not None:
-            return cls(kubeconfig, None, limits)
-        return cls(options.kubeconfig, options.context, limits)
+            return cls(kubeconfig, None, limits, check)
+        return cls(options.kubeconfig, options.context, limits, check)
 
     def limited(self, limits: Limits) -> Connection:
         """Return the same connection with other limits; it shares the client and the counter, and need not be closed."""
@@ -262,6 +269,8 @@ class Connection:
             try:
                 return attempt(min(self.limits.call, max(start + limit - time.monotonic(), 0.01)))
             except NoAnswer as error:
+                if self._check is not None:
+                    self._check()
                 text = f"the API server at {self.host} cannot be reached ({error}{_waited(start)})"
                 problem: StepError = Unreachable(f"{request}: {text}; check that it runs, and the kubeconfig's address")
                 problem.__cause__ = error

@@ -28,8 +28,8 @@ _LOCKED = "another server uses the folder"  # the server's words
 class EmulatedServer:
     """The emulated API server of one execution: one process, with a folder of its own below the framework's.
 
-    It is found again by its mark, so a fresh process that only un-deploys can use and end it; and it keeps its objects in the
-    folder, so it can be started again over them.
+    It is found again by its mark, so a fresh process that only un-deploys can end it; and it keeps its objects in the folder, so
+    it can be started again over them.
     """
 
     def __init__(self, context: RunContext, ready_seconds: float = READY_SECONDS) -> None:
@@ -59,8 +59,8 @@ class EmulatedServer:
 
     @property
     def is_running(self) -> bool:
-        """Whether its process lives, whoever started it."""
-        return bool(self._running())
+        """Whether it can be used: its process lives, and this one started it. One that another process started ends with that."""
+        return self._own() is not None
 
     def start(self) -> Path:
         """Start it, unless this process did; return its kubeconfig once it serves.
@@ -71,7 +71,7 @@ class EmulatedServer:
             StepError: it ended, or is not ready in time.
         """
         deadline = time.monotonic() + self._ready_seconds
-        self._pid = next((pid for pid in self._running() if _parent(pid) == os.getpid()), None)
+        self._pid = self._own()
         if self._pid is None:
             self.end()
             self.folder.mkdir(exist_ok=True)
@@ -136,6 +136,9 @@ class EmulatedServer:
                 process_group=0,  # a signal to the coordinator's group is not for it: un-deploy needs it
             )
         self._pid = self._process.pid
+
+    def _own(self) -> int | None:
+        return next((pid for pid in self._running() if _parent(pid) == os.getpid()), None)
 
     def _running(self) -> list[int]:
         """Return the server's own process; those of the pods may carry the mark too."""

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import functools
 import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from tuneoff.errors import StepError
 from tuneoff_adapters.katib.api_errors import ApiError, Missing, Unreachable
+from tuneoff_adapters.katib.at_once import at_once, value
 from tuneoff_adapters.katib.connection import Connection, Propagation
 from tuneoff_adapters.katib.resources import (
     CONFIG_MAPS,
@@ -27,8 +29,10 @@ from tuneoff_adapters.katib.resources import (
 )
 
 CHILDREN = (TRIALS, JOBS, PODS, SUGGESTIONS)  # what Katib makes for an experiment, besides the suggestion's own service
+LABELLED = (NAMESPACES, EXPERIMENTS, TRIALS, JOBS, PODS, CONFIG_MAPS)
 EXPERIMENT_SHARE = 0.5  # of the time, for the experiment alone: deleting the namespace takes what then still hangs
-FIRST_PAUSE, LONGEST_PAUSE = 0.05, 0.5  # seconds between two looks: at most two requests per second in the long run
+FIRST_PAUSE, LONGEST_PAUSE = 0.05, 0.5  # seconds between two requests: at most two per second in the long run
+SLACK_SECONDS = 1.0  # for calls to give up themselves
 _NAMED = 5  # objects that an error names
 
 
@@ -63,7 +67,7 @@ def remove(
         experiment_seconds = time.monotonic() - start
         removal.delete_namespace()
         removal.prove()
-    except Unreachable as error:
+    except (Unreachable, TimeoutError) as error:
         raise StepError(
             f"un-deploy failed, so experiment {experiment} and namespace {namespace} may be left: {error}; "
             f"once it answers, run: kubectl delete namespace {namespace}"
@@ -85,8 +89,7 @@ class _Removing:
             self._connection.delete(EXPERIMENTS, self._experiment, self._namespace, self._propagation(found, katib_namespace))
         deadline = self._start + EXPERIMENT_SHARE * self._within
         if _until(lambda: self._connection.find(EXPERIMENTS, self._experiment, self._namespace) is None, deadline):
-            for resource in CHILDREN:
-                _until(lambda resource=resource: not self._items(resource), deadline)  # type: ignore[misc]
+            self._wait_for_children(deadline)
 
     def delete_namespace(self) -> None:
         deadline = self._start + self._within
@@ -96,11 +99,11 @@ class _Removing:
 
     def prove(self) -> None:
         """Look for whatever carries the label, in the whole cluster where that may be read."""
-        left = [
-            f"{resource.full_name} {_place(obj)}"
-            for resource in (NAMESPACES, EXPERIMENTS, TRIALS, JOBS, PODS, CONFIG_MAPS)
-            for obj in self._labelled(resource)
-        ]
+        found = at_once(
+            {resource.full_name: functools.partial(self._labelled, resource) for resource in LABELLED},
+            self._connection.limits.api,
+        )
+        left = [f"{name} {_place(obj)}" for name, answer in found.items() for obj in value(answer)]
         if left:
             raise StepError(
                 f"un-deploy left {_some(left)} with label {selector(self._labels)}; see: "
@@ -129,6 +132,17 @@ class _Removing:
             if error.status != 403:
                 raise
             return []
+
+    def _wait_for_children(self, deadline: float) -> None:
+        left = list(CHILDREN)
+
+        def are_gone() -> bool:
+            calls = {resource.plural: functools.partial(self._items, resource) for resource in left}
+            answers = at_once(calls, self._connection.limits.api + SLACK_SECONDS)
+            left[:] = [resource for resource in left if value(answers[resource.plural])]
+            return not left
+
+        _until(are_gone, deadline, len(CHILDREN) * LONGEST_PAUSE)
 
     def _labelled(self, resource: Resource) -> list[Object]:
         try:
@@ -167,14 +181,14 @@ class _Removing:
                 yield resource, name_of(obj), f"finalizers {', '.join(finalizers)}" if finalizers else state
 
 
-def _until(is_so: Callable[[], bool], deadline: float) -> bool:
+def _until(is_so: Callable[[], bool], deadline: float, longest_pause: float = LONGEST_PAUSE) -> bool:
     """Look until it is so, or until the deadline; return whether it is."""
     pause = FIRST_PAUSE
     while not is_so():
         if time.monotonic() + pause > deadline:
             return False
         time.sleep(pause)
-        pause = min(2 * pause, LONGEST_PAUSE)
+        pause = min(2 * pause, longest_pause)
     return True
 
 

@@ -31,11 +31,11 @@ class Refused(Exception):
 
 
 class NoAnswer(Exception):
-    """No connection, none in time, or one that was cut; `is_lasting`: it will not pass by itself (certificates)."""
+    """No connection, none in time, or one that was cut; `is_lasting`: it will not pass by itself (certificates, no API)."""
 
-    def __init__(self, text: str) -> None:
+    def __init__(self, text: str, is_lasting: bool = False) -> None:
         super().__init__(text)
-        self.is_lasting = any(mark in text for mark in _LASTING)
+        self.is_lasting = is_lasting or any(mark in text for mark in _LASTING)
 
 
 class Transport:
@@ -84,14 +84,17 @@ class Transport:
         query: Sequence[tuple[str, str]] | None = None,
         body: Object | None = None,
         content_type: str = "application/json",
-    ) -> Any:
-        """Return the answer's JSON value.
+    ) -> Object:
+        """Return the answer's JSON object.
 
         Raises:
             Refused, NoAnswer: it failed.
         """
         with _mapped():
-            return self._call(method, path, query, body, content_type, (min(CONNECT_SECONDS, seconds), seconds), True)
+            found = self._call(method, path, query, body, content_type, (min(CONNECT_SECONDS, seconds), seconds), True)
+        if not isinstance(found, dict):
+            raise NoAnswer("its answer is no JSON object: this is no Kubernetes API", is_lasting=True)
+        return found
 
     def stream(self, path: str, query: Sequence[tuple[str, str]], seconds: float, silence: float) -> Body:
         """Return the body of the answer to a GET as soon as its head is there; it fails after `silence` seconds without a byte.
