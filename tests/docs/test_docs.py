@@ -13,6 +13,7 @@ import msgspec
 import pytest
 import yaml
 
+from contract.adapter_contract import AdapterContract
 from event_logs import example_a, example_b
 from tuneoff.adapter import Adapter
 from tuneoff.capabilities import Capabilities, Support
@@ -169,6 +170,7 @@ FACTS = [
         tuple(f"| `{name}(" for name in vars(Adapter) if not name.startswith("_") and name != "capabilities"),
     ),
     quoted("adapters.md", "the retry helper", (signature("Retries", Retries), signature("may_retry", Retries.may_retry))),
+    Facts("adapters.md", "settings of the contract tests", tuple(f"`{name}" for name in AdapterContract.__annotations__)),
     quoted("katib.md", "options", (option.name for option in fields(KatibOptions))),
     Facts("katib.md", "defaults", tuple(f"| `{name}` | {value} |" for name, value in katib_defaults())),
     quoted("katib.md", "samplers and pruners", (*katib.CAPABILITIES.samplers, *katib.CAPABILITIES.pruners)),
