@@ -164,16 +164,14 @@ def test_leftover_elsewhere_is_found_by_its_label(cluster: Served, connection: C
         remove(connection, NAMESPACE, NAME, LABEL, 10.0)
 
 
-@pytest.mark.parametrize("is_hanging", [False, True])
-def test_server_that_is_away_names_what_may_be_left(
-    cluster: Served, connection: Connection, tmp_path: Path, is_hanging: bool
-) -> None:
+@pytest.mark.parametrize("fault", ["refuses", "hangs", "fails"])
+def test_server_that_is_away_names_what_may_be_left(cluster: Served, connection: Connection, tmp_path: Path, fault: str) -> None:
     deployed(cluster)
     with FaultyProxy(cluster.url) as proxy:
         away = Connection(proxy.kubeconfig(tmp_path / "kubeconfig", tmp_path / "proxied"), limits=QUICK)
-        if is_hanging:
-            proxy.is_hanging = True
-        else:
+        proxy.is_hanging = fault == "hangs"
+        proxy.status = 500 if fault == "fails" else None
+        if fault == "refuses":
             proxy.refuse()
         start = time.monotonic()
         with pytest.raises(StepError) as caught:
@@ -218,3 +216,13 @@ def test_namespace_that_hangs_without_objects_tells_its_conditions(tmp_path: Pat
         with pytest.raises(StepError, match=r"secrets. has 1 resource instances; .* run: kubectl describe namespace") as caught:
             remove(Connection(api.kubeconfig, limits=QUICK), NAMESPACE, NAME, LABEL, 0.3)
         assert "all well" not in str(caught.value)
+
+
+def test_slow_server_is_asked_several_things_at_once(cluster: Served, connection: Connection, tmp_path: Path) -> None:
+    deployed(cluster)
+    with FaultyProxy(cluster.url) as proxy:
+        proxy.delay_seconds = 0.3
+        slow = Connection(proxy.kubeconfig(tmp_path / "kubeconfig", tmp_path / "proxied"))
+        assert remove(slow, NAMESPACE, NAME, LABEL, 20.0).total_seconds < 10 * proxy.delay_seconds
+        assert len(proxy.seen) > 12
+    assert left(cluster) == []

@@ -33,6 +33,7 @@ LABELLED = (NAMESPACES, EXPERIMENTS, TRIALS, JOBS, PODS, CONFIG_MAPS)
 EXPERIMENT_SHARE = 0.5  # of the time, for the experiment alone: deleting the namespace takes what then still hangs
 FIRST_PAUSE, LONGEST_PAUSE = 0.05, 0.5  # seconds between two requests: at most two per second in the long run
 SLACK_SECONDS = 1.0  # for calls to give up themselves
+LEAST_SECONDS = 1.0  # that any call may take, however late it is
 _NAMED = 5  # objects that an error names
 
 
@@ -60,14 +61,13 @@ def remove(
         StepError: something hangs (named, with what holds it and the way out), or the API server is away.
     """
     start = time.monotonic()
-    patient = connection.limited(replace(connection.limits, api=min(connection.limits.api, within_seconds)))
-    removal = _Removing(patient, namespace, experiment, dict([label]), start, within_seconds)
+    removal = _Removing(connection, namespace, experiment, dict([label]), start, within_seconds)
     try:
         removal.delete_experiment(katib_namespace)
         experiment_seconds = time.monotonic() - start
         removal.delete_namespace()
         removal.prove()
-    except (Unreachable, TimeoutError) as error:
+    except (ApiError, Unreachable, TimeoutError) as error:
         raise StepError(
             f"un-deploy failed, so experiment {experiment} and namespace {namespace} may be left: {error}; "
             f"once it answers, run: kubectl delete namespace {namespace}"
@@ -79,8 +79,15 @@ class _Removing:
     def __init__(
         self, connection: Connection, namespace: str, experiment: str, labels: Mapping[str, str], start: float, within: float
     ) -> None:
-        self._connection, self._namespace, self._experiment, self._labels = connection, namespace, experiment, labels
+        self._patient, self._namespace, self._experiment, self._labels = connection, namespace, experiment, labels
         self._start, self._within = start, within
+
+    @property
+    def _connection(self) -> Connection:
+        """The connection, with no more patience than there is time."""
+        left = max(self._start + self._within - time.monotonic(), LEAST_SECONDS)
+        limits = self._patient.limits
+        return self._patient.limited(replace(limits, api=min(limits.api, left)))
 
     def delete_experiment(self, katib_namespace: str) -> None:
         """Delete the experiment, and wait for it and its children; what hangs is left to the namespace's deletion."""
@@ -101,7 +108,7 @@ class _Removing:
         """Look for whatever carries the label, in the whole cluster where that may be read."""
         found = at_once(
             {resource.full_name: functools.partial(self._labelled, resource) for resource in LABELLED},
-            self._connection.limits.api,
+            self._connection.limits.api + SLACK_SECONDS,
         )
         left = [f"{name} {_place(obj)}" for name, answer in found.items() for obj in value(answer)]
         if left:
