@@ -140,8 +140,8 @@ class KatibAdapter(Adapter):
     def _connect(self) -> Connection:
         from tuneoff_adapters.katib.connection import Connection
 
-        kubeconfig = self._server.kubeconfig if self._server is not None else None
-        return Connection.of(katib_options(self.context.spec), kubeconfig)
+        options, server = katib_options(self.context.spec), self._server
+        return Connection.of(options) if server is None else Connection.of(options, server.kubeconfig, server.check)
 
 
 def _emulated_server(context: RunContext) -> EmulatedServer:
