@@ -33,6 +33,7 @@ from tuneoff_adapters.katib.resources import (
 )
 
 CHECK_SECONDS = 12.0
+FIRST_SECONDS = 8.0  # of them for the first answer: who is silent then stays silent
 SLACK_SECONDS = 1.0  # for the calls themselves to give up
 CLIENT = "kubernetes"
 CLIENT_REQUIREMENT = "kubernetes>=27.2,<36"
@@ -84,7 +85,7 @@ def check_cluster(
         StepError: it cannot, or does not answer in time.
     """
     deadline = time.monotonic() + within_seconds
-    version = _server_version(_hurried(connection, deadline))
+    version = _server_version(_hurried(connection, min(deadline, time.monotonic() + FIRST_SECONDS)))
     hurried = _hurried(connection, deadline)
     calls: dict[str, Callable[[], Any]] = {
         "group": lambda: hurried.read(f"/apis/{KATIB_GROUP}"),
