@@ -157,6 +157,12 @@ def test_broken_tls_is_told_at_once(api: FakeApi, tmp_path: Path) -> None:
     assert "\n" not in str(caught.value)
 
 
+def test_unknown_host_is_told(tmp_path: Path) -> None:
+    connection = Connection(write_kubeconfig(tmp_path / "kubeconfig", "http://no-such-host.invalid:6443"), limits=IMPATIENT)
+    with pytest.raises(Unreachable, match="Failed to resolve 'no-such-host.invalid'"):
+        connection.read("/version")
+
+
 def test_known_reason_for_no_answer_ends_the_patience(api: FakeApi) -> None:
     def check() -> None:
         raise StepError("the server was killed")

@@ -208,10 +208,10 @@ def _cause(error: Exception) -> str:
     text = one_line(str(error), 300)
     if "refused" in text:
         return "connection refused"
+    if isinstance(error, known.NewConnectionError | known.ProxyError):  # the former is a TimeoutError of urllib3's too
+        return text.rpartition(": ")[2] or text
     if isinstance(error, known.TimeoutError | TimeoutError):
         return "no answer in time"
-    if isinstance(error, known.NewConnectionError | known.ProxyError):
-        return text.rpartition(": ")[2] or text
     if isinstance(error, known.ProtocolError | ConnectionError):
         return "the connection was cut"
     return f"{type(error).__name__}: {text}"
