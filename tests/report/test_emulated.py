@@ -120,3 +120,11 @@ def test_only_emulated_bars_are_hatched(make: Make, tmp_path: Path) -> None:
         return text.count("url(#hatch)")
 
     assert (hatched(True), hatched(False)) == (1, 0)
+
+
+@pytest.mark.parametrize("width", [120, 100, 80])
+def test_the_table_with_an_emulated_row_fits_the_terminal(make: Make, width: int) -> None:
+    records = [make(name) for name in ("serial", "syne-tune")] + [make("katib", platform="emulated", emulated=True)]
+    table = render(summary_rows(records), width=width).split("katib@emulated is")[0]
+    assert max(len(line) for line in table.splitlines()) <= width
+    assert "katib@emulated" in table
