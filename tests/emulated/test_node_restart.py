@@ -95,6 +95,9 @@ def test_a_pod_that_ran_when_the_server_was_killed_is_failed_by_the_next(tmp_pat
     with killed_node(tmp_path) as server:
         numbers(tmp_path)
         until((tmp_path / "tried").exists)
+        until(
+            lambda: (tmp_path / "journal").read_text().count('"phase":"Running"') >= 2
+        )  # a pod that is not yet said to run is run
         server.send_signal(signal.SIGKILL)
         server.wait()
     with node_cluster(tmp_path, backoff_seconds=0.05) as cluster:

@@ -25,7 +25,7 @@ from .subscription import Change, Subscription
 
 log = logging.getLogger(__name__)
 
-STOP_SECONDS = 1.5
+STOP_SECONDS = 1.2
 _FOR_EVER = 3600.0
 
 
@@ -74,6 +74,7 @@ class Node:
 
     def stop(self) -> None:
         """Kill all processes and end all threads; pods and Jobs stay as they are. May be called twice."""
+        until = time.monotonic() + STOP_SECONDS
         self._is_stopping = True
         if self._changes is not None:
             self._changes.close()
@@ -83,7 +84,6 @@ class Node:
         runners = list(self._runners.values())
         for runner in runners:
             runner.abandon()
-        until = time.monotonic() + STOP_SECONDS
         for runner in runners:
             runner.join(max(0.0, until - time.monotonic()))
         for thread in self._threads[1:]:
