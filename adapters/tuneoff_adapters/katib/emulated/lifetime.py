@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import os
 import select
@@ -15,16 +16,21 @@ _LONGEST_SECONDS = 1.7
 
 
 class Ending:
-    """The moment at which the server has to end, and why."""
+    """The moment at which the server has to end, and why.
+
+    It comes through a pipe: a signal may be delivered to any thread, and would not wake the main one out of a lock.
+    """
 
     def __init__(self) -> None:
         self.failure: str | None = None
-        self._event = threading.Event()
+        self._reader, self._writer = os.pipe()
+        os.set_blocking(self._writer, False)
 
     def on_signals(self) -> None:
         """End on SIGTERM and SIGINT."""
+        signal.set_wakeup_fd(self._writer, warn_on_full_buffer=False)
         for number in (signal.SIGTERM, signal.SIGINT):
-            signal.signal(number, lambda *_: self._event.set())
+            signal.signal(number, lambda *_: None)
 
     def with_parent(self, parent: int) -> None:
         """End when the process `parent`, which started this one, ends; at once if it has ended already.
@@ -39,26 +45,30 @@ class Ending:
         else:
             threading.Thread(target=self._watch, args=(descriptor,), name="parent", daemon=True).start()
         if os.getppid() != parent:
-            self._event.set()
+            self._end()
 
     def _watch(self, descriptor: int) -> None:
         poll = select.poll()
         poll.register(descriptor, select.POLLIN)
         poll.poll()
-        self._event.set()
+        self._end()
 
     def fail(self, reason: object) -> None:
         """End with a failure; the first one is kept."""
         if self.failure is None:
             self.failure = str(reason)
-        self._event.set()
+        self._end()
 
     def wait(self) -> None:
         """Wait for it. From then on the process has less than 2 s."""
-        self._event.wait()
+        os.read(self._reader, 1)
         timer = threading.Timer(_LONGEST_SECONDS, _give_up)
         timer.daemon = True
         timer.start()
+
+    def _end(self) -> None:
+        with contextlib.suppress(BlockingIOError):  # it was told often enough
+            os.write(self._writer, b"e")
 
 
 def _give_up() -> None:
