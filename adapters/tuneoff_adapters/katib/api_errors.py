@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 
-from tuneoff.errors import StepError
+from tuneoff.errors import InfrastructureError, StepError
 
 
 class ApiError(StepError):
@@ -23,7 +23,7 @@ class Conflict(ApiError):
     """409: the object exists already, or was changed meanwhile."""
 
 
-class Unreachable(StepError):
+class Unreachable(InfrastructureError):
     """The API server could not be reached, or did not answer in time."""
 
 
