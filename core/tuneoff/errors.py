@@ -55,6 +55,10 @@ class StepError(TuneoffError):
     exit_code = 1
 
 
+class InfrastructureError(StepError):
+    """A lifecycle step failed because of a machine, a network or a cluster, not of the framework: it may go well next time."""
+
+
 class TrialFailedError(TuneoffError):
     """A trial failed; raised inside a framework so that it records the failure too."""
 

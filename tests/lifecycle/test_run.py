@@ -17,7 +17,7 @@ import trial_runs
 from trial_runs import events_of, trial_context
 from tuneoff.adapter import Adapter, Best
 from tuneoff.capabilities import Capabilities
-from tuneoff.errors import MissingPackageError, StepError
+from tuneoff.errors import InfrastructureError, MissingPackageError, StepError
 from tuneoff.events import schema
 from tuneoff.events.writer import EventWriter
 from tuneoff.experiment.space import Float, SearchSpace
@@ -127,6 +127,7 @@ def test_undeploy_runs_after_a_failure_in_each_step_and_later_steps_are_skipped(
     [
         (OSError(errno.ENOSPC, "full"), "infrastructure"),
         (MemoryError(), "infrastructure"),
+        (InfrastructureError("the cluster is away"), "infrastructure"),
         (OSError(errno.ECONNREFUSED, "no"), "framework"),
         (MissingPackageError("install it"), "user"),
     ],

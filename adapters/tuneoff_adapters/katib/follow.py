@@ -6,7 +6,7 @@ import threading
 from collections.abc import Sequence
 
 from tuneoff import clock
-from tuneoff.errors import StepError
+from tuneoff.errors import InfrastructureError, StepError
 from tuneoff.lifecycle.context import RunContext
 from tuneoff_adapters.katib.book import Book, disagreement
 from tuneoff_adapters.katib.connection import Connection
@@ -187,7 +187,7 @@ class Follower:
             self._limit(trial, now)
         finding = self._patience.overdue(findings(self._view()), now)
         if finding is not None:
-            self._fail(StepError(finding.line))
+            self._fail(StepError(finding.line) if finding.is_final else InfrastructureError(finding.line))
         elif self._is_out_of_time(now):
             self._is_cut = True
             self._ends_at_ns = now + _CUT_NS

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from types import FrameType
 
 from tuneoff.adapter import Adapter, Best
-from tuneoff.errors import MissingPackageError, StepError, TuneoffError
+from tuneoff.errors import InfrastructureError, MissingPackageError, StepError, TuneoffError
 from tuneoff.events.schema import Charged, Step
 from tuneoff.events.writer import EventWriter
 from tuneoff.lifecycle.context import RunContext
@@ -109,7 +109,8 @@ def _charge(step: Step, error: BaseException) -> Charged:
     """Return who is charged with a failed step: it decides whether a resumed matrix repeats the run."""
     cause: BaseException | None = error
     while cause is not None:
-        if isinstance(cause, MemoryError) or (isinstance(cause, OSError) and cause.errno in _MACHINE):
+        is_machine = isinstance(cause, OSError) and cause.errno in _MACHINE
+        if is_machine or isinstance(cause, MemoryError | InfrastructureError):
             return "infrastructure"
         cause = cause.__cause__ or cause.__context__
     if isinstance(error, MissingPackageError):
