@@ -108,7 +108,7 @@ def test_server_that_becomes_silent_half_way_is_given_up_too(api: FakeApi) -> No
     start = time.monotonic()
     with pytest.raises(StepError):
         check(api, 0.5)
-    assert time.monotonic() - start < 3.0
+    assert time.monotonic() - start < 8.0
     gate.set()
 
 
@@ -118,7 +118,7 @@ def test_slow_server_is_waited_for_only_twice(api: FakeApi, tmp_path: Path) -> N
         slow = Connection(proxy.kubeconfig(api.kubeconfig, tmp_path / "slow"))
         start = time.monotonic()
         check_cluster(slow, KatibOptions(), "tuneoff-x", 10.0)
-        assert time.monotonic() - start < 3.0  # about 30 requests
+        assert time.monotonic() - start < 8.0  # about 30 requests
 
 
 def test_refused_credentials(api: FakeApi) -> None:

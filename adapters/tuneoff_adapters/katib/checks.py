@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from tuneoff.errors import MissingPackageError, StepError
+from tuneoff.errors import InfrastructureError, MissingPackageError
 from tuneoff.packages import install_command, installed_version, release
 from tuneoff_adapters.katib.api_errors import ApiError, Missing
 from tuneoff_adapters.katib.at_once import at_once, value
@@ -82,7 +82,7 @@ def check_cluster(
     """Find out whether the cluster can take a run in `namespace`, which need not exist; creates nothing.
 
     Raises:
-        StepError: it cannot, or does not answer in time.
+        InfrastructureError: it cannot, or does not answer in time.
     """
     deadline = time.monotonic() + within_seconds
     version = _server_version(_hurried(connection, min(deadline, time.monotonic() + FIRST_SECONDS)))
@@ -116,7 +116,7 @@ def _hurried(connection: Connection, deadline: float) -> Connection:
 
 
 def _answers(calls: Mapping[str, Callable[[], Any]], deadline: float) -> dict[str, Any]:
-    late = StepError("the API server is too slow: it did not answer all questions of the check in time; try again later")
+    late = InfrastructureError("the API server is too slow: it did not answer all of the check's questions in time; try later")
     answers = at_once(calls, max(deadline - time.monotonic(), 0.0) + SLACK_SECONDS)
     return {name: late if isinstance(answer, TimeoutError) else answer for name, answer in answers.items()}
 
@@ -126,7 +126,7 @@ def _server_version(connection: Connection) -> str:
         return str(connection.read("/version").get("gitVersion", "unknown"))
     except ApiError as error:
         if error.status == 401:
-            raise StepError(
+            raise InfrastructureError(
                 f"the API server at {connection.host} does not accept the kubeconfig's credentials ({error.message}); "
                 "renew them, or choose another context"
             ) from error
@@ -139,17 +139,19 @@ def _check_api(group: Any, resources: Any) -> None:
     """Check that the API server serves Katib's kinds in the version that the SDK speaks."""
     install = "install Katib v0.19 (kubectl apply -k of its manifests/v1beta1/installs/katib-standalone)"
     if isinstance(group, Missing):
-        raise StepError(f"Katib is not installed: the API server has no group {KATIB_GROUP}; {install}")
+        raise InfrastructureError(f"Katib is not installed: the API server has no group {KATIB_GROUP}; {install}")
     versions = [str(entry.get("version")) for entry in value(group).get("versions") or []]
     if KATIB_VERSION not in versions:
-        raise StepError(
+        raise InfrastructureError(
             f"Katib's API must be {KATIB_GROUP}/{KATIB_VERSION}, but the API server has "
             f"{', '.join(versions) or 'none'} of it; {install}"
         )
     found = {str(entry.get("name")) for entry in value(resources).get("resources") or []}
     missing = [kind.full_name for kind in (EXPERIMENTS, TRIALS, SUGGESTIONS) if kind.plural not in found]
     if missing:
-        raise StepError(f"Katib is not installed: the API server has no {', '.join(missing)} in {KATIB_VERSION}; {install}")
+        raise InfrastructureError(
+            f"Katib is not installed: the API server has no {', '.join(missing)} in {KATIB_VERSION}; {install}"
+        )
 
 
 def _check_deployment(answer: Any, name: str, namespace: str, is_needed: bool) -> Object | None:
@@ -157,7 +159,7 @@ def _check_deployment(answer: Any, name: str, namespace: str, is_needed: bool) -
     if isinstance(answer, Missing):
         if not is_needed:  # other installations keep the metrics elsewhere
             return None
-        raise StepError(
+        raise InfrastructureError(
             f"Katib's controller is not in namespace {namespace!r} (no Deployment {name}); "
             "set option `katib_namespace` to where it runs, or install it"
         )
@@ -167,7 +169,7 @@ def _check_deployment(answer: Any, name: str, namespace: str, is_needed: bool) -
     available = condition(deployment, "Available")
     if available is None or available.get("status") != "True":
         told = (available or {}).get("message") or "it has no condition Available"
-        raise StepError(
+        raise InfrastructureError(
             f"Katib does not run: Deployment {namespace}/{name} is not available ({told}); "
             f"see: kubectl describe deployment {name} -n {namespace}"
         )
@@ -180,7 +182,7 @@ def _check_webhooks(answer: Any, kind: Resource) -> None:
         return
     for webhook in value(answer).get("webhooks") or []:
         if not webhook.get("clientConfig", {}).get("caBundle"):
-            raise StepError(
+            raise InfrastructureError(
                 f"Katib's webhook {webhook.get('name')} has no certificate yet "
                 f"(caBundle is empty in {kind.plural}/{WEBHOOKS}); wait for katib-controller to write it, or restart it"
             )
@@ -189,7 +191,7 @@ def _check_webhooks(answer: Any, kind: Resource) -> None:
 def _check_rights(answers: Mapping[str, Any], namespace: str) -> None:
     missing = [text for text, answer in answers.items() if value(answer) is not True]
     if missing:
-        raise StepError(
+        raise InfrastructureError(
             f"the kubeconfig's user lacks rights for namespace {namespace!r}: {', '.join(missing)}; "
             "bind the role of deploy/katib-rights.yaml to it, or use another context"
         )

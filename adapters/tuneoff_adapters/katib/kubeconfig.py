@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from tuneoff.errors import StepError
+from tuneoff.errors import InfrastructureError
 from tuneoff_adapters.katib.api_errors import one_line
 
 LOADING_SECONDS = 10.0  # a kubeconfig may name a program that fetches the credentials
@@ -20,7 +20,7 @@ def client_configuration(kubeconfig: Path | None, context: str | None, within_se
     """Return the client's Configuration for a kubeconfig (None: the usual one) or for the pod that this runs in.
 
     Raises:
-        StepError: there is none, it is broken, it has no such context, or reading it takes too long.
+        InfrastructureError: there is none, it is broken, it has no such context, or reading it takes too long.
     """
     return _within(within_seconds, functools.partial(_configuration, kubeconfig, context))
 
@@ -38,14 +38,16 @@ def _configuration(kubeconfig: Path | None, context: str | None) -> Any:
         if kubeconfig is None and context is None and os.path.isdir("/var/run/secrets/kubernetes.io/serviceaccount"):
             config.load_incluster_config(client_configuration=configuration)
             return configuration
-        raise StepError(f"there is no kubeconfig at {given}; set option `kubeconfig` or KUBECONFIG to a cluster with Katib")
+        raise InfrastructureError(
+            f"there is no kubeconfig at {given}; set option `kubeconfig` or KUBECONFIG to a cluster with Katib"
+        )
     try:
         config.load_kube_config(os.pathsep.join(files), context, configuration)
     except Exception as error:  # a broken file fails in any way; the text of the client says which
         names = _context_names(files)
         hint = f"; its contexts: {', '.join(names)}" if names else "; it must be a file that kubectl takes"
         wanted = f" (context {context!r})" if context else ""
-        raise StepError(f"cannot use kubeconfig {given}{wanted}: {one_line(str(error), 300)}{hint}") from error
+        raise InfrastructureError(f"cannot use kubeconfig {given}{wanted}: {one_line(str(error), 300)}{hint}") from error
     return configuration
 
 
@@ -73,7 +75,9 @@ def _within(seconds: float, load: Callable[[], Any]) -> Any:
     thread.start()
     thread.join(seconds)
     if not result:
-        raise StepError(f"reading the kubeconfig takes longer than {seconds:g} s; does its credential program wait for a person?")
+        raise InfrastructureError(
+            f"reading the kubeconfig takes longer than {seconds:g} s; does its credential program wait for a person?"
+        )
     if isinstance(result[0], Exception):
         raise result[0]
     return result[0]
