@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import Any, Literal
 
-from .kinds import NAMESPACES
+from .kinds import NAMESPACES, PODS
 from .objects import Key, Object, copied, finalizers, is_deleting, now, owners
 from .table import Table
 
@@ -73,7 +73,8 @@ class Deletion:
         marked = copied(obj)
         metadata = marked["metadata"]
         metadata.setdefault("deletionTimestamp", now())
-        metadata.setdefault("deletionGracePeriodSeconds", 0)
+        grace = (obj.get("spec") or {}).get("terminationGracePeriodSeconds", 30) if key.kind is PODS else 0
+        metadata.setdefault("deletionGracePeriodSeconds", grace)
         if finalizer is not None and finalizer not in held:
             metadata["finalizers"] = [*held, finalizer]
         return self._table.put(key.kind, marked)
