@@ -19,12 +19,12 @@ from tuneoff_adapters.katib.results import Outcome
 from tuneoff_adapters.katib.slots import PodSlots
 from tuneoff_adapters.katib.status import exit_of, has, has_ended, image_id_of, is_running
 
-_ANNOUNCE_NS = 2 * clock.NANOSECONDS  # so long the submission of a trial waits for its start, of which it must not be later
+_ANNOUNCE_NS = 30 * clock.NANOSECONDS  # so long a submission waits for the start, of which it must not be later (a slow server)
 OUT_OF_TIME = "wall-clock budget used up"
 
 
 class Book:
-    """Takes in what the cluster tells, in any order and more than once. Used by one thread."""
+    """Takes in what the cluster tells, in any order and more than once. Written by one thread."""
 
     def __init__(self, context: RunContext, plan: KatibPlan) -> None:
         self._context, self._plan, self._events = context, plan, context.events
@@ -39,7 +39,7 @@ class Book:
         self.checkpoint_problems: dict[str, str] = {}  # by trial id
 
     def __iter__(self) -> Iterator[FollowedTrial]:
-        return iter(self.trials.values())
+        return iter(list(self.trials.values()))  # a copy: the main thread may look while the book is written
 
     def outcomes(self) -> list[Outcome]:
         return [trial.outcome(self._planned) for trial in self]
