@@ -33,6 +33,9 @@ class Adapter(ABC):
 
     capabilities: ClassVar[Capabilities]
 
+    undeploy_seconds: float = 60.0
+    """How long `undeploy` may take until its process is killed; core sets it before the call: less after an interruption."""
+
     def __init__(self, context: RunContext) -> None:
         self.context = context
 

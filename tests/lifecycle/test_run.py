@@ -23,7 +23,7 @@ from tuneoff.events.writer import EventWriter
 from tuneoff.experiment.space import Float, SearchSpace
 from tuneoff.experiment.spec import Budget, ExperimentSpec, Objective, RunSpec, Strategy, WorkloadSpec
 from tuneoff.lifecycle.context import RunContext
-from tuneoff.lifecycle.run import DONE, FAILED, INTERRUPTED, run_lifecycle, undeploy_only
+from tuneoff.lifecycle.run import DONE, FAILED, INTERRUPTED, INTERRUPTED_SECONDS, run_lifecycle, undeploy_only
 from tuneoff.trial.checkpoint import checkpoint_path, read_checkpoint
 from tuneoff.trial.run_trial import Decision, run_trial
 from tuneoff.workload import Scores
@@ -150,6 +150,16 @@ def test_an_interruption_in_each_step_undeploys(tmp_path: Path, step: str) -> No
     assert run_lifecycle(chosen, context(tmp_path)) == INTERRUPTED
     assert ended(tmp_path)[-1] == "undeploy"
     assert chosen.undeployed == 1
+
+
+@pytest.mark.parametrize(("interrupted_in", "seconds"), [(None, 60.0), ("trial", INTERRUPTED_SECONDS)])
+def test_an_undeploy_knows_how_long_it_may_take(tmp_path: Path, interrupted_in: str | None, seconds: float) -> None:
+    told: list[float] = []
+    chosen = adapter(interrupted_in=interrupted_in, undeploy=lambda self: told.append(self.undeploy_seconds))
+    run_lifecycle(chosen, context(tmp_path))
+    undeploy_only(chosen, context(tmp_path), 4.0)
+    undeploy_only(chosen, context(tmp_path))
+    assert told == [seconds, 4.0, 60.0]
 
 
 def test_no_completed_trial_means_no_test(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""`python -m tuneoff.lifecycle RUN_DIR [--undeploy]`: the coordinator, the process of a run that drives the adapter.
+"""`python -m tuneoff.lifecycle RUN_DIR [--undeploy[=SECONDS]]`: the coordinator, the process of a run that drives the adapter.
 
 Exit codes: 0 every step succeeded, 2 a step failed, 3 interrupted (SIGTERM) and un-deployed.
 """
@@ -33,8 +33,12 @@ def main(arguments: list[str]) -> int:
         events=EventWriter(run_dir, stored["execution_id"], "coordinator"),
     )
     adapter_class = load_target(spec.adapter_target)
-    run = undeploy_only if "--undeploy" in arguments else run_lifecycle
-    code = run(adapter_class, context)
+    undeploy = next((text for text in arguments[1:] if text.startswith("--undeploy")), None)
+    if undeploy is None:
+        code = run_lifecycle(adapter_class, context)
+    else:
+        seconds = undeploy.partition("=")[2]
+        code = undeploy_only(adapter_class, context, float(seconds) if seconds else None)
     context.events.sync()
     return code
 

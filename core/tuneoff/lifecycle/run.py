@@ -18,6 +18,7 @@ from tuneoff.lifecycle.context import RunContext
 log = logging.getLogger(__name__)
 
 DONE, FAILED, INTERRUPTED = 0, 2, 3  # 1: an exception that nobody caught
+INTERRUPTED_SECONDS = 7.0  # from SIGTERM, that an un-deploy can rely on
 
 
 class Interrupted(BaseException):
@@ -45,20 +46,26 @@ def run_lifecycle(adapter_class: type[Adapter], context: RunContext) -> int:
         signal.signal(signal.SIGTERM, signal.SIG_IGN)  # one interruption is enough: un-deploy runs to its end or its limit
         try:
             with _step(context.events, "undeploy"):
-                (adapter or adapter_class(context)).undeploy()
+                _undeploy(adapter or adapter_class(context), context, INTERRUPTED_SECONDS if code == INTERRUPTED else None)
         except StepError:
             code = FAILED
     return code
 
 
-def undeploy_only(adapter_class: type[Adapter], context: RunContext) -> int:
-    """Un-deploy in a fresh process, after a coordinator was killed."""
+def undeploy_only(adapter_class: type[Adapter], context: RunContext, seconds: float | None = None) -> int:
+    """Un-deploy in a fresh process, after a coordinator was killed; `seconds`: how long that may take, if not as ever."""
     try:
         with _step(context.events, "undeploy"):
-            adapter_class(context).undeploy()
+            _undeploy(adapter_class(context), context, seconds)
     except StepError:
         return FAILED
     return DONE
+
+
+def _undeploy(adapter: Adapter, context: RunContext, seconds: float | None) -> None:
+    limit = context.spec.experiment.timeouts.undeploy_seconds
+    adapter.undeploy_seconds = limit if seconds is None else min(limit, seconds)
+    adapter.undeploy()
 
 
 def _steps_after_deploy(adapter: Adapter, context: RunContext) -> None:

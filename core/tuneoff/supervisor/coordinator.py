@@ -22,9 +22,11 @@ LOG = "log.txt"
 class Coordinator:
     """One `python -m tuneoff.lifecycle` process and everything that descends from it."""
 
-    def __init__(self, execution: Execution, results: Path, temporary: Path, *, undeploy: bool = False) -> None:
+    def __init__(self, execution: Execution, results: Path, temporary: Path, *, undeploy_seconds: float | None = None) -> None:
         self._execution_id = execution.execution_id
-        command = [sys.executable, "-m", "tuneoff.lifecycle", str(execution.folder), *(["--undeploy"] if undeploy else [])]
+        command = [sys.executable, "-m", "tuneoff.lifecycle", str(execution.folder)]
+        if undeploy_seconds is not None:  # only un-deploy, and say how long that may take
+            command.append(f"--undeploy={undeploy_seconds:g}")
         environment = {
             **os.environ,
             **thread_environment(execution.spec.experiment.workers.threads),

@@ -18,7 +18,7 @@ from tuneoff.events.writer import FOLDER as EVENTS
 from tuneoff.events.writer import EventWriter
 from tuneoff.experiment.spec import RunSpec
 from tuneoff.lifecycle.context import remember
-from tuneoff.lifecycle.run import DONE, FAILED, INTERRUPTED
+from tuneoff.lifecycle.run import DONE, FAILED, INTERRUPTED, INTERRUPTED_SECONDS
 from tuneoff.matrix.listener import Listener
 from tuneoff.records.derive import Verdict
 from tuneoff.supervisor.cgroups import make_memory_cgroups
@@ -54,7 +54,7 @@ class _Stop:
 _AT_ITS_OWN_END = _Stop(verdict=Verdict(status="done"))
 _INTERRUPTED = _Stop(  # together well below 15 s
     verdict=Verdict(status="interrupted", reason="interrupted by the user", charged="user"),
-    end_seconds=7.0,
+    end_seconds=INTERRUPTED_SECONDS,
     undeploy_seconds=4.0,
     exit_seconds=1.0,
 )
@@ -191,9 +191,10 @@ class _Supervision:
         return None
 
     def _undeploy_in_fresh_process(self) -> None:
-        fresh = Coordinator(self._execution, self._results, self._temporary, undeploy=True)
+        seconds = self._stop.undeploy_seconds
+        fresh = Coordinator(self._execution, self._results, self._temporary, undeploy_seconds=seconds)
         try:
-            if fresh.wait(self._stop.undeploy_seconds) is None:
+            if fresh.wait(seconds) is None:
                 self._problems.append("un-deploy in a fresh process did not end in time and was killed")
             fresh.kill_all()
         finally:
