@@ -19,7 +19,8 @@ from tuneoff_adapters.katib.resources import EXPERIMENTS, PODS, TRIALS, Object, 
 from tuneoff_adapters.katib.sources import POLL_SECONDS, Broken, Item, LogEnd, LogLine, Polled, Seen, Sources
 from tuneoff_adapters.katib.status import has, terminal
 
-LOOK_SECONDS = 0.25  # between two looks at what only time brings: limits, stalls
+LOOK_SECONDS = 0.25  # between two looks at what only time brings: limits, ends
+_FIND_NS = clock.NANOSECONDS  # between two searches for a reason why nothing goes on
 _AWAY_NS = int(3 * POLL_SECONDS * clock.NANOSECONDS)  # without a sign of life for so long, nothing known is taken for true
 _SETUP_SHARE = 0.75  # of the step's own limit: the reason is to be told before it
 _DRAIN_NS = clock.NANOSECONDS
@@ -42,6 +43,7 @@ class Follower:
         self._suggestion: Object | None = None
         self._warnings: Sequence[Object] = ()
         self._alive_ns = clock.monotonic_ns()
+        self._searched_ns = 0
         self._is_cut = False  # the time of the run is used up
         self._ends_at_ns: int | None = None  # the latest moment, where the run does not come to its own end
         self._error: Exception | None = None
@@ -185,14 +187,19 @@ class Follower:
             return
         for trial in self.book:
             self._limit(trial, now)
-        finding = self._patience.overdue(findings(self._view()), now)
-        if finding is not None:
-            self._fail(StepError(finding.line) if finding.is_final else InfrastructureError(finding.line))
-        elif self._is_out_of_time(now):
+        if now - self._searched_ns > _FIND_NS:
+            self._searched_ns = now
+            self._search(now)
+        if self._is_out_of_time(now):
             self._is_cut = True
             self._ends_at_ns = now + _CUT_NS
             self.book.cut(now)
             self._sources.delete(EXPERIMENTS, self._plan.experiment)
+
+    def _search(self, now: int) -> None:
+        finding = self._patience.overdue(findings(self._view()), now)
+        if finding is not None:
+            self._fail(StepError(finding.line) if finding.is_final else InfrastructureError(finding.line))
 
     def _limit(self, trial: FollowedTrial, now: int) -> None:
         if trial.state is not None or trial.killed_ns is not None or trial.training_ended_ns is not None:
