@@ -42,6 +42,7 @@ class Plain(_Idle):
             "tpe": Offer(support=Support.NOT_BY_FRAMEWORK),
         },
         pruners={"none": Offer(), "scripted": Offer(), "asha": Offer(support=Support.NOT_BY_TUNEOFF, note="later")},
+        retry=Support.YES,
     )
 
 

@@ -62,6 +62,10 @@ def test_every_skip_has_its_own_reason(plan: MakePlan) -> None:
             {"adapters": ["rich"], "sampler": "gp"},
             "sampler 'gp' of adapter 'rich' needs no_such_module; run: pip install 'tuneoff[rich]'",
         ),
+        (
+            {"adapters": ["rich"], "failures": {"retries": 1}},
+            "adapter 'rich' repeats no trials (not by tuneoff yet), but `failures.retries` is 1; set it to 0",
+        ),
         ({"adapters": ["rich"], "budget": {"trials": 101}}, "at most 100 trials"),
         ({"adapters": ["rich"], "workers": {"count": 9}}, "at most 8 workers"),
         (

@@ -36,6 +36,10 @@ class SkipCheck:
             yield f"adapter {spec.adapter!r} does not offer platform {spec.platform!r}; it offers: {offered}"
         yield from self._offer(spec, capabilities, "sampler", spec.experiment.sampler, capabilities.samplers)
         yield from self._offer(spec, capabilities, "pruner", spec.experiment.pruner, capabilities.pruners)
+        retries = spec.experiment.failures.retries
+        if retries and capabilities.retry is not Support.YES:
+            by = capabilities.retry.value
+            yield f"adapter {spec.adapter!r} repeats no trials ({by}), but `failures.retries` is {retries}; set it to 0"
         status = self._status(spec.adapter, adapter)
         if status.state != "ready":
             yield status.text
