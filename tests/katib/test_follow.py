@@ -20,6 +20,7 @@ from tuneoff.experiment.space import Float, SearchSpace
 from tuneoff.experiment.spec import Budget, RunSpec, Timeouts
 from tuneoff.lifecycle.context import RunContext
 from tuneoff.records.folder import derive_folder
+from tuneoff_adapters.katib import followed
 from tuneoff_adapters.katib.api_errors import Unreachable
 from tuneoff_adapters.katib.follow import Follower
 from tuneoff_adapters.katib.options import katib_options
@@ -288,6 +289,20 @@ def test_a_pod_that_waits_too_long_ends_the_run_with_its_reason(make: Callable[.
     no_node = condition("PodScheduled", "Unschedulable", "0/3 nodes are available", status="False")
     run.pod(FIRST, "Pending", conditions=[no_node])
     assert "pod p-aaaaaaaa: Unschedulable: 0/3 nodes are available; " in failure_of(run)
+
+
+def test_pods_that_had_to_wait_for_room_are_flagged(make: Callable[..., Run], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(followed, "_NOTICEABLE_NS", 0)
+    run = make()
+    run.trial(FIRST, condition("Running"))
+    run.pod(FIRST, "Pending", conditions=[condition("PodScheduled", "Unschedulable", "no room", status="False")])
+    assert eventually(lambda: any(trial.unscheduled_ns is not None for trial in run.follower.book))
+    run.completes(FIRST, [0.5, 0.25])
+    run.completes(SECOND, [0.5, 0.25])
+    run.succeeds()
+    run.follower.wait_end()
+    (flag,) = run.events(schema.Flag)
+    assert (flag.name, flag.text.split(":")[0]) == ("pods_waited", "1 pods had to wait for room in the cluster")
 
 
 def test_refused_settings_end_the_run_at_once(make: Callable[..., Run]) -> None:

@@ -17,7 +17,7 @@ from tuneoff_adapters.katib.pod_log import PodLog
 from tuneoff_adapters.katib.resources import Object, name_of
 from tuneoff_adapters.katib.results import Outcome
 from tuneoff_adapters.katib.slots import PodSlots
-from tuneoff_adapters.katib.status import exit_of, has, has_ended, image_id_of, is_running
+from tuneoff_adapters.katib.status import exit_of, has, has_ended, image_id_of, is_running, is_unschedulable
 
 _ANNOUNCE_NS = 30 * clock.NANOSECONDS  # so long a submission waits for the start, of which it must not be later (a slow server)
 OUT_OF_TIME = "wall-clock budget used up"
@@ -157,6 +157,8 @@ class Book:
 
     def _take_pod_of(self, trial: FollowedTrial, kind: str, pod: Object, t: int) -> None:
         trial.pod, trial.pod_thing = name_of(pod), pod
+        if trial.unscheduled_ns is None and is_unschedulable(pod):
+            trial.unscheduled_ns = t
         if trial.running_ns is None and is_running(pod, CONTAINER):
             trial.running_ns = trial.last_sign_ns = t
         if trial.training_ended_ns is None and (exit_of(pod, CONTAINER) is not None or kind == "DELETED"):

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from tuneoff_adapters.katib.layout import CONTAINER
-from tuneoff_adapters.katib.resources import Object, condition, labels_of, name_of
+from tuneoff_adapters.katib.resources import JOB_NAME_LABELS, Object, condition, is_named_after, labels_of, name_of
 from tuneoff_adapters.katib.status import (
     COLLECTOR,
     containers,
@@ -17,6 +17,7 @@ from tuneoff_adapters.katib.status import (
     has,
     has_ended,
     is_running,
+    is_unschedulable,
     one_line,
     phase_of,
     terminal,
@@ -50,7 +51,7 @@ class Finding:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class View:
-    """What is known of a run's objects: all of its namespace, read at about the same time."""
+    """What is known of a run's objects, read at about the same time."""
 
     experiment: Object | None = None
     suggestion: Object | None = None
@@ -124,8 +125,8 @@ def waiting_pod(pod: Object, events: Iterable[Object] = ()) -> Finding | None:
             way_out="make the image reachable from the nodes" if is_pull else "mend what the container needs",
             is_final=reason in FINAL_REASONS,
         )
-    unscheduled = condition(pod, "PodScheduled")
-    if unscheduled is not None and unscheduled.get("status") == "False":
+    if is_unschedulable(pod):
+        unscheduled = condition(pod, "PodScheduled") or {}
         return Finding(
             subject=subject,
             reason=str(unscheduled.get("reason") or "Unschedulable"),
@@ -251,7 +252,7 @@ def no_more_trials(view: View) -> Finding | None:
 def trial_of(pod: Object) -> str:
     """Return the name of the trial that a pod belongs to: its job has the trial's name; "" for other pods."""
     labels = labels_of(pod)
-    return str(labels.get("batch.kubernetes.io/job-name") or labels.get("job-name") or "")
+    return next((str(labels[key]) for key in JOB_NAME_LABELS if labels.get(key)), "")
 
 
 def latest(events: Iterable[Object], kind: str, name: str) -> Object | None:
@@ -273,6 +274,11 @@ def moment_of(event: Object) -> str:
 
 def is_warning(event: Object) -> bool:
     return event.get("type") == "Warning"
+
+
+def is_about(event: Object, experiment: str) -> bool:
+    """Tell whether an event is about an experiment or what was made for it."""
+    return is_named_after(str(_about(event).get("name") or ""), experiment)
 
 
 def _about(event: Object) -> Object:

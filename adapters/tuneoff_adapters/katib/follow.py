@@ -35,7 +35,7 @@ class Follower:
         self._timeouts = context.spec.experiment.timeouts
         seconds = context.spec.experiment.budget.wall_clock_seconds
         self._wall_clock_ns = None if seconds is None else int(seconds * clock.NANOSECONDS)
-        self._sources = Sources(connection, plan.namespace)
+        self._sources = Sources(connection, plan.namespace, plan.experiment)
         self._patience = Patience(options.pending_seconds)
         self._pending_seconds = options.pending_seconds
         self.book = Book(context, plan)
@@ -54,7 +54,7 @@ class Follower:
         """Begin to follow."""
         for resource in (EXPERIMENTS, TRIALS, PODS):
             self._sources.watch(resource)
-        self._sources.poll(self._plan.experiment)
+        self._sources.poll()
         self._thread = threading.Thread(target=self._run, name="follow", daemon=True)
         self._thread.start()
 
@@ -82,6 +82,10 @@ class Follower:
             flag = disagreement(trial)
             if flag is not None:
                 self._context.flag(*flag)
+        waited = sum(trial.had_to_wait for trial in self.book)
+        if waited:
+            text = f"{waited} pods had to wait for room in the cluster: at times fewer ran than {self._plan.parallel} workers"
+            self._context.flag("pods_waited", text)
 
     def stop(self, within_seconds: float) -> None:
         """Take in what is still to be had of trials that have ended, for at most `within_seconds`, and end; idempotent."""

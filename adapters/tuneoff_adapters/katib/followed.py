@@ -15,6 +15,7 @@ from tuneoff_adapters.katib.resources import Object
 from tuneoff_adapters.katib.results import Outcome
 from tuneoff_adapters.katib.status import terminal
 
+_NOTICEABLE_NS = NANOSECONDS
 _LATE_NS = 3 * NANOSECONDS  # by which the sight of a pod may come after that of its trial's end
 
 
@@ -32,6 +33,7 @@ class FollowedTrial:
     over_ns: int | None = None  # Katib ended it, or it was deleted
     pod: str = ""  # its name
     pod_thing: Object | None = None  # as last seen
+    unscheduled_ns: int | None = None  # first seen without a node that would take it
     is_log_open: bool = False
     was_log_read: bool = False  # in whole or not: no further line comes
     lines: int = 0
@@ -55,6 +57,13 @@ class FollowedTrial:
         self.thing, self.is_deleted = thing, is_deleted
         if self.over_ns is None and (is_deleted or terminal(thing) is not None):
             self.over_ns = t
+
+    @property
+    def had_to_wait(self) -> bool:
+        """Whether the cluster had no room for its pod for a noticeable time."""
+        if self.unscheduled_ns is None or self.running_ns is None:
+            return False
+        return self.running_ns - self.unscheduled_ns > _NOTICEABLE_NS
 
     def is_log_done(self, now: int) -> bool:
         """Tell whether nothing more can come from its pod; one whose log was never opened has nothing to say.

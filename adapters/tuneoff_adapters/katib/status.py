@@ -75,6 +75,12 @@ def image_id_of(pod: Object, container: str) -> str | None:
     return None
 
 
+def is_unschedulable(pod: Object) -> bool:
+    """Tell whether the scheduler has found no node for a pod."""
+    told = condition(pod, "PodScheduled")
+    return told is not None and told.get("status") == "False"
+
+
 def exit_of(pod: Object, container: str) -> Exit | None:
     """Return how a container ended, or None while it has not (or the node never said)."""
     for name, state in containers(pod):
