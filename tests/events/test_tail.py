@@ -79,6 +79,26 @@ def test_files_of_ended_processes_are_not_looked_at_for_ever(tmp_path: Path, mon
     assert [followed.process.pid for followed in tail._active.values() if followed.process] == [os.getpid()]
 
 
+def test_the_file_of_a_pod_is_looked_at_until_its_trial_ends_however_long_its_log_is_away(tmp_path: Path) -> None:
+    ended = os.fork()
+    if ended == 0:
+        os._exit(0)
+    os.waitpid(ended, 0)
+    writer = EventWriter(tmp_path, "run-x", "pod")  # this process writes it, as an adapter does for a pod
+    assert writer.path is not None
+    writer.path.write_bytes(writer.path.read_bytes().replace(b'"pid":%d' % os.getpid(), b'"pid":%d' % ended))
+    tail = Tail(tmp_path / "events")
+    assert len(tail.poll()) == 1
+    for _ in range(QUIET_POLLS + 2):
+        assert tail.poll() == []
+    writer.write("trial_ended", trial="t00000", state="completed", epochs=1)
+    assert [type(event) for _, event in tail.poll()] == [schema.TrialEnded]
+    for _ in range(QUIET_POLLS + 2):
+        assert tail.poll() == []
+    assert tail._active == {}
+    writer.close()
+
+
 def _files(folder: Path) -> list[bytes]:
     example_b()[0].save(folder)
     return [path.read_bytes() for path in sorted(folder.iterdir())]

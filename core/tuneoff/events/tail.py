@@ -10,9 +10,10 @@ from pathlib import Path
 from tuneoff.clock import boot_id
 from tuneoff.errors import ResultsError
 from tuneoff.events.reader import SUFFIX, decode_lines, read_header
-from tuneoff.events.schema import Event, Process
+from tuneoff.events.schema import Event, Process, TrialEnded
 
-QUIET_POLLS = 20  # after so many polls without news, a file whose process is gone is read once more and left alone
+QUIET_POLLS = 20  # after so many polls without news, a file to which nobody writes any more is read once more and left alone
+POD = "pod"  # role of a process whose file another one writes, as the pod's log comes in, if need be long after its end
 SETTLED_NS = 100_000_000  # a folder's modification time may be too coarse to show a file made just after a scan
 
 
@@ -23,6 +24,7 @@ class _Followed:
     lines: int = 0
     process: Process | None = None
     quiet: int = 0
+    has_trial_ended: bool = False
 
 
 class Tail:
@@ -43,7 +45,7 @@ class Tail:
         self._discover()
         found: list[tuple[Process, Event]] = []
         for followed in list(self._active.values()):
-            is_last = followed.quiet >= QUIET_POLLS and _is_gone(followed.process)
+            is_last = followed.quiet >= QUIET_POLLS and _is_whole(followed)
             if self._read(followed, found):
                 followed.quiet = 0
             else:
@@ -88,7 +90,9 @@ class Tail:
                 self._give_up(followed, str(error))
                 return False
         process = followed.process
-        found.extend((process, event) for event in self._events(followed, data))
+        for event in self._events(followed, data):
+            followed.has_trial_ended |= isinstance(event, TrialEnded)
+            found.append((process, event))
         return True
 
     def _events(self, followed: _Followed, data: bytes) -> list[Event]:
@@ -109,6 +113,13 @@ class Tail:
     def _give_up(self, followed: _Followed, problem: str) -> None:
         self.problems.append(problem)
         self._active.pop(followed.path, None)
+
+
+def _is_whole(followed: _Followed) -> bool:
+    """Tell whether nothing more can come: a pod's file ends with its trial, that of any other process with the process."""
+    if followed.process is not None and followed.process.role == POD:
+        return followed.has_trial_ended
+    return _is_gone(followed.process)
 
 
 def _is_gone(process: Process | None) -> bool:
