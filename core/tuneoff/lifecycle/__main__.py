@@ -18,6 +18,8 @@ from tuneoff.lifecycle.run import run_lifecycle, undeploy_only
 from tuneoff.trial.context import FILE_NAME, TrialContext, load_target
 from tuneoff.trial.limits import die_with_parent
 
+RECORD, LATER = "run.json", "later"
+
 
 def main(arguments: list[str]) -> int:
     die_with_parent()
@@ -30,7 +32,7 @@ def main(arguments: list[str]) -> int:
         run_dir=run_dir,
         execution_id=stored["execution_id"],
         trial_context=TrialContext.read(run_dir / FILE_NAME),
-        events=EventWriter(run_dir, stored["execution_id"], "coordinator"),
+        events=EventWriter(_events_of(run_dir), stored["execution_id"], "coordinator"),
     )
     adapter_class = load_target(spec.adapter_target)
     undeploy = next((text for text in arguments[1:] if text.startswith("--undeploy")), None)
@@ -41,6 +43,11 @@ def main(arguments: list[str]) -> int:
         code = undeploy_only(adapter_class, context, float(seconds) if seconds else None)
     context.events.sync()
     return code
+
+
+def _events_of(run_dir: Path) -> Path:
+    """Return where the events' folder lies: those of a run with a record are sealed, so a later un-deploy has its own."""
+    return run_dir / LATER if (run_dir / RECORD).exists() else run_dir
 
 
 if __name__ == "__main__":

@@ -14,7 +14,7 @@ from pathlib import Path
 from tuneoff.events.writer import EventWriter
 from tuneoff.experiment.spec import RunSpec
 from tuneoff.lifecycle.versions import note_versions
-from tuneoff.supervisor.leftovers import LEFTOVERS
+from tuneoff.supervisor.leftovers import LEFTOVERS, OUTSIDE
 from tuneoff.trial.context import TrialContext
 
 log = logging.getLogger(__name__)
@@ -70,6 +70,16 @@ class RunContext:
     def remember(self, kind: str, value: str) -> None:
         """Write down what must be removed should this process die, before it is made: kind `folder` or `cgroup`, its path."""
         remember(self.run_dir, kind, value)
+
+    @property
+    def outside(self) -> Path:
+        """A file for what is made outside this machine, in a cluster: an adapter writes it before (one line for the user: what it
+        is, and how to remove it), and removes it once that is gone.
+
+        While it is there, `undeploy` is called again, in a fresh process: when the command was killed, and by the next command on
+        the results folder.
+        """
+        return self.run_dir / OUTSIDE
 
     @property
     def temporary_dir(self) -> Path:

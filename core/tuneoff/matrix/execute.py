@@ -32,11 +32,14 @@ from tuneoff.records.store import read_runs
 from tuneoff.registry import adapter_class
 from tuneoff.supervisor.guardian import Guardian
 from tuneoff.supervisor.leftovers import clean_results
+from tuneoff.supervisor.outside import undeploy_outside
 from tuneoff.supervisor.processes import become_subreaper
 from tuneoff.supervisor.run import supervise
 from tuneoff.trial.context import load_target
 
 log = logging.getLogger(__name__)
+
+UNDEPLOY_SECONDS = 20.0  # for what earlier commands left outside this machine
 
 
 def execute(plan: Plan, results: Path, *, listener: Listener, resume: bool = False) -> list[RunEnd]:
@@ -53,6 +56,8 @@ def execute(plan: Plan, results: Path, *, listener: Listener, resume: bool = Fal
         killed = clean_results(results)
         if killed:
             log.warning("ended %d processes that an earlier command left behind", len(killed))
+        for left in undeploy_outside(results, UNDEPLOY_SECONDS):
+            log.warning("an earlier command left, and it cannot be removed now: %s", left)
         _recover(results)
         data = _prepare_data(plan)
         become_subreaper()

@@ -245,7 +245,9 @@ def _verdict(
     if failed is not None and failed.error == "interrupted":
         return Verdict(status="interrupted", reason=f"interrupted in step {failed.step}", charged=failed.charged)
     if failed is not None:
-        return Verdict(status="failed", reason=f"step {failed.step} failed: {failed.error}", charged=failed.charged)
+        undeploy = next((step for step in steps if step.step == "undeploy" and step.error and step is not failed), None)
+        besides = "" if undeploy is None else f"; then {undeploy.error}"
+        return Verdict(status="failed", reason=f"step {failed.step} failed: {failed.error}{besides}", charged=failed.charged)
     if not any(step.step == "undeploy" and step.ended_ns is not None for step in steps):
         return Verdict(status="interrupted", reason="the coordinator ended before un-deploy", charged="infrastructure")
     if not any(trial.state == "completed" for trial in trials):

@@ -1,7 +1,8 @@
 """`python -m tuneoff.supervisor.guardian RESULTS`: outlives a killed tuneoff and ends its processes at once.
 
 It reads standard input, a pipe from tuneoff. A byte `q` means a normal end; the end of the pipe without it means that
-tuneoff died: then every process with the folder's mark is ended and its temporary folders are removed.
+tuneoff died: then every process with the folder's mark is ended, its temporary folders are removed, and what its runs have made
+outside this machine is un-deployed.
 """
 
 from __future__ import annotations
@@ -12,7 +13,9 @@ import subprocess
 import sys
 from pathlib import Path
 
-from tuneoff.supervisor.leftovers import RESULTS_MARK, clean_results
+from tuneoff.supervisor.leftovers import OUTSIDE, RESULTS_MARK, clean_results
+
+UNDEPLOY_SECONDS = 7.0  # the next command waits for the guardian no longer than 10 s
 
 
 class Guardian:
@@ -46,7 +49,12 @@ def main(arguments: list[str]) -> int:
     while byte := os.read(0, 1):
         if byte == b"q":
             return 0
-    clean_results(Path(arguments[0]))
+    results = Path(arguments[0])
+    clean_results(results)
+    if any(results.glob(f"runs/*/*/{OUTSIDE}")):
+        from tuneoff.supervisor.outside import undeploy_outside  # more than the standard library: only now, and only here
+
+        undeploy_outside(results, UNDEPLOY_SECONDS)
     return 0
 
 

@@ -16,11 +16,15 @@ from tuneoff.supervisor.processes import all_pids, end_all, with_mark
 
 RESULTS_MARK = "TUNEOFF_RESULTS"  # environment variable with the results folder, in every process of a run
 LEFTOVERS = "leftovers.jsonl"
+OUTSIDE = "outside.txt"  # in an execution's folder while something of it may be outside this machine; its text is for the user
 
 
 def clean_execution(folder: Path) -> list[str]:
-    """Remove the temporary folders and control groups that an execution remembered; return what could not be removed."""
-    problems = []
+    """Remove the temporary folders and control groups that an execution remembered; return what could not be removed.
+
+    What it has left outside this machine is among that: only its adapter's un-deploy can remove it.
+    """
+    problems = left_outside(folder)
     for kind, value in remembered(folder):
         path = Path(value)
         if kind == "folder":
@@ -30,6 +34,13 @@ def clean_execution(folder: Path) -> list[str]:
         if path.exists():
             problems.append(f"{kind} {path}")
     return problems
+
+
+def left_outside(folder: Path) -> list[str]:
+    """Return one line on what an execution may have left outside this machine; none where its un-deploy came to its end."""
+    with contextlib.suppress(OSError):
+        return [" ".join((folder / OUTSIDE).read_text().split()) or "something outside this machine"]
+    return []
 
 
 def remembered(folder: Path) -> list[tuple[str, str]]:
