@@ -7,7 +7,7 @@ import os
 import signal
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -113,11 +113,12 @@ def make(
     interrupt: threading.Event | None = None,
     seed: int = 0,
     platform: str = "local",
+    options: Mapping[str, Any] | None = None,
 ) -> Made:
     """Run `spec` under supervision and return what came of it."""
     cls = adapter_class(adapter)
     target = f"{cls.__module__}:{cls.__qualname__}"
-    run = RunSpec(experiment=spec, adapter=adapter, adapter_target=target, platform=platform, seed=seed)
+    run = RunSpec(experiment=spec, adapter=adapter, adapter_target=target, platform=platform, seed=seed, options=options or {})
     before = Footprint.now()
     watcher = Watcher(act=act, folder=results / "runs" / run.run_id)
     ended = supervise(run, results, watcher, interrupt or threading.Event())
