@@ -37,14 +37,15 @@ FAILED = (condition("Failed", "TrialFailed. Job reason: BackoffLimitExceeded", "
 class Run:
     """One followed experiment; the objects' names are this execution's."""
 
-    def __init__(self, folder: Path, *events: Object, **changes: Any) -> None:
+    def __init__(self, folder: Path, *warnings: tuple[str, str, str, str], **changes: Any) -> None:
+        """`warnings`: each (kind, what follows the experiment's name, reason, message)."""
         options = {"image": "i", "pending_seconds": 60, **changes.pop("options", {})}
         changes = {"search_space": SPACE, "budget": Budget(trials=2, epochs_per_trial=2), **changes}
         self.spec: RunSpec = spec_of(options=options, **changes)
         self.context: RunContext = context_of(self.spec, folder)
         self.plan = katib_plan(self.context)
         self.cluster = FakeCluster()
-        self.cluster.events = list(events)
+        self.cluster.events = [event(kind, f"{self.plan.experiment}{end}", *told) for kind, end, *told in warnings]
         self.follower = Follower(self.context, self.plan, katib_options(self.spec), self.cluster)  # type: ignore[arg-type]
         self.follower.start()
 
@@ -102,8 +103,8 @@ class Run:
 def make(tmp_path: Path) -> Iterator[Callable[..., Run]]:
     runs: list[Run] = []
 
-    def make_run(*events: Object, **changes: Any) -> Run:
-        runs.append(Run(tmp_path, *events, **changes))
+    def make_run(*warnings: tuple[str, str, str, str], **changes: Any) -> Run:
+        runs.append(Run(tmp_path, *warnings, **changes))
         runs[-1].experiment(RUNNING)
         return runs[-1]
 
@@ -317,7 +318,8 @@ def test_refused_settings_end_the_run_at_once(make: Callable[..., Run]) -> None:
 
 
 def test_a_suggestion_that_never_gets_ready_ends_setup_before_the_step_s_limit(make: Callable[..., Run]) -> None:
-    run = make(event("ReplicaSet", "x", "FailedCreate", "exceeded quota: q"), timeouts=Timeouts(setup_seconds=0.8))
+    quota = ("ReplicaSet", "-random-5d", "FailedCreate", "exceeded quota: q")
+    run = make(quota, timeouts=Timeouts(setup_seconds=0.8))
     with pytest.raises(StepError, match="FailedCreate: exceeded quota: q"):
         run.follower.wait_first_trial()
 
@@ -351,7 +353,8 @@ def test_an_interrupted_run_keeps_the_logs_of_trials_that_have_ended(make: Calla
 
 def test_a_fault_of_the_thread_is_raised_and_not_waited_for(make: Callable[..., Run]) -> None:
     run = make()
-    run.cluster.feeds["trials"].put(("ADDED", {"metadata": {"name": "x-y"}, "spec": {"parameterAssignments": []}}))
+    name = f"{run.plan.experiment}-{FIRST}"
+    run.cluster.feeds["trials"].put(("ADDED", {"metadata": {"name": name}, "spec": {"parameterAssignments": []}}))
     with pytest.raises(Exception, match="x is missing"):
         run.follower.wait_end()
 
