@@ -33,9 +33,11 @@ BENCHMARKS = {  # name -> minutes that it takes by default on two cores
     "flat_cost": 2,
     "fixed_cost": 4,
     "adapter_cost": 50,
+    "katib_cost": 6,
+    "katib_polling": 3,
 }
-ADAPTERS = ("serial", "optuna", "ray-tune", "syne-tune")
-PACKAGES = ("optuna", "ray", "syne-tune", "torchvision")
+ADAPTERS = ("serial", "optuna", "ray-tune", "syne-tune", "katib")
+PACKAGES = ("optuna", "ray", "syne-tune", "kubeflow-katib", "kubernetes", "torchvision")
 FORMAT_VERSION = 1
 QUIET_LOAD = 0.5
 

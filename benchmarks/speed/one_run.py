@@ -7,6 +7,7 @@ import os
 import sys
 import threading
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -17,6 +18,7 @@ from tuneoff.events.reader import EventLog
 from tuneoff.events.writer import FOLDER
 from tuneoff.matrix.finish import finish
 from tuneoff.matrix.listener import LiveRun, Silent
+from tuneoff.records.model import StepRecord
 from tuneoff.registry import adapter_class
 from tuneoff.supervisor.processes import become_subreaper, children, command_line, rss_bytes
 from tuneoff.supervisor.run import supervise
@@ -61,6 +63,7 @@ def main(arguments: list[str]) -> int:
             {
                 "supervise_seconds": supervised - started,
                 "finish_seconds": finished - supervised,
+                "lifecycle_seconds": _lifecycle_seconds(record.steps),
                 "steps_seconds": {step.step: (step.ended_ns - step.started_ns) / 1e9 for step in record.steps if step.ended_ns},
                 "memory": listener.samples,
                 **_from_events(ended.execution.folder),
@@ -68,6 +71,12 @@ def main(arguments: list[str]) -> int:
         )
     )
     return 0
+
+
+def _lifecycle_seconds(steps: Sequence[StepRecord]) -> float:
+    """Return the time from the start of deploy to the end of un-deploy."""
+    ends = [step.ended_ns for step in steps if step.ended_ns]
+    return (max(ends) - min(step.started_ns for step in steps)) / 1e9
 
 
 def _from_events(folder: Path) -> dict[str, Any]:

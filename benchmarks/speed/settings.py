@@ -17,7 +17,7 @@ class Settings:
     folder: Path
     pairs: int = 20  # of each ratio with an A/A control
     is_quick: bool = False  # only to see that everything runs: the figures mean little
-    adapters: Sequence[str] = ("serial", "optuna", "ray-tune", "syne-tune")
+    adapters: Sequence[str] = ("serial", "optuna", "ray-tune", "syne-tune", "katib")
 
     def repeats(self, count: int) -> int:
         """Return how often something is measured that takes `count` repetitions by default."""

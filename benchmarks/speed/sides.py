@@ -70,6 +70,15 @@ SYNE_PRINTED = Framework(
 )
 
 
+KATIB = Framework(
+    adapter="katib",
+    package="kubeflow",
+    module="katib_bare",
+    bare="the same pods' commands, each by `sh -c` in a plain loop with 2 slots, no server and no supervision",
+    first_guess=40,
+)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Side:
     """What one side took, in seconds: the whole (process start to end; for tuneoff supervision and record) and the trial span."""
@@ -109,6 +118,8 @@ def run_tuneoff(
     *,
     options: Mapping[str, Any] | None = None,
     own_space: bool = False,
+    platform: str = "local",
+    adapter_options: Mapping[str, Any] | None = None,
 ) -> Side:
     """Run one supervised run in a fresh results folder.
 
@@ -122,6 +133,8 @@ def run_tuneoff(
         "trials": trials,
         "options": dict(options or {}),
         "own_space": own_space,
+        "platform": platform,
+        "adapter_options": dict(adapter_options or {}),
         "results": str(folder),
     }
     try:

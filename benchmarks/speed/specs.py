@@ -37,6 +37,8 @@ def make_spec(
     epochs: int = 1,
     options: Mapping[str, Any] | None = None,
     own_space: bool = False,
+    platform: str = "local",
+    adapter_options: Mapping[str, Any] | None = None,
     seed: int = 0,
 ) -> RunSpec:
     """Return a run by names of adapter and workload. `own_space`: search the workload's default space instead of `SPACE`.
@@ -58,4 +60,11 @@ def make_spec(
         workers=Workers(count=WORKERS),
         timeouts=Timeouts(trial_seconds=300.0, silence_seconds=300.0),
     )
-    return RunSpec(experiment=experiment, adapter=adapter, adapter_target=find("adapter", adapter).target, seed=seed)
+    return RunSpec(
+        experiment=experiment,
+        adapter=adapter,
+        adapter_target=find("adapter", adapter).target,
+        platform=platform,
+        seed=seed,
+        options=dict(adapter_options or {}),
+    )
