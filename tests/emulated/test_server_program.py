@@ -208,6 +208,20 @@ def test_wrong_arguments_are_refused(tmp_path: Path, options: list[str], text: s
     assert text in ended.stderr
 
 
+@pytest.mark.parametrize(("version", "groups"), [("none", []), ("v1", ["v1"])])
+def test_katib_may_be_missing_or_of_another_version(tmp_path: Path, version: str, groups: list[str]) -> None:
+    with program(tmp_path / "f", "--katib-version", version) as server:
+        found = {
+            group["name"]: [entry["version"] for entry in group["versions"]] for group in server.ask("GET", "/apis")["groups"]
+        }
+        assert found.get("kubeflow.org", []) == groups
+        assert "batch" in found
+        with pytest.raises(urllib.error.HTTPError, match="404"):
+            server.ask("GET", "/apis/kubeflow.org/v1beta1/experiments")
+        crds = server.ask("GET", "/apis/apiextensions.k8s.io/v1/customresourcedefinitions")["items"]
+        assert [crd["spec"]["versions"][0]["name"] for crd in crds] == groups * 3
+
+
 def test_requests_are_logged_where_asked(tmp_path: Path) -> None:
     with program(tmp_path / "f", "--access-log", str(tmp_path / "log")) as server:
         server.ask("GET", "/version")

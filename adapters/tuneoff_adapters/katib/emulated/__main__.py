@@ -10,6 +10,7 @@ from pathlib import Path
 
 from .access import Denial
 from .journal import JournalError
+from .kinds import KATIB_VERSION, NO_KATIB
 from .kubeconfig import token_of, write_kubeconfig
 from .lifetime import Ending
 from .statuses import ApiError
@@ -69,6 +70,7 @@ def _serve(options: argparse.Namespace, ending: Ending) -> None:
         memory=options.memory,
         denials=tuple(options.deny),
         access_log=options.access_log,
+        katib_version=options.katib_version,
     )
     cluster = Cluster(settings, ending.fail)
     cluster.start()
@@ -110,6 +112,13 @@ def _parser() -> argparse.ArgumentParser:
         action="append",
         default=[],
         help="refuse a verb on a resource with 403, also in access reviews, e.g. create:experiments, get:pods/log (repeatable)",
+    )
+    parser.add_argument(
+        "--katib-version",
+        metavar="VERSION",
+        default=KATIB_VERSION,
+        help=f"serve Katib's API in this version only, e.g. v1, so that nothing of it can be used, or {NO_KATIB}: Katib is not "
+        f"installed (default: {KATIB_VERSION})",
     )
     parser.add_argument(
         "--access-log", metavar="PATH", type=Path, help="append a line per request: Unix time, verb, path, code, ms"

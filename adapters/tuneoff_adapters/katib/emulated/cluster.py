@@ -12,6 +12,7 @@ from .api import Api
 from .controllers import Controllers
 from .installation import install
 from .journal import JournalError
+from .kinds import KATIB_VERSION
 from .node import Node
 from .observations import Observations
 from .server import Server
@@ -30,6 +31,7 @@ class Settings:
     memory: int | None = None  # bytes of the node; None: without end
     denials: Collection[Denial] = ()
     access_log: Path | None = None
+    katib_version: str = KATIB_VERSION  # that is served; NO_KATIB: none is installed
 
 
 class Cluster:
@@ -42,12 +44,12 @@ class Cluster:
 
     def __init__(self, settings: Settings, on_failure: Callable[[JournalError], None]) -> None:
         self.store = Store(settings.folder, on_failure)
-        install(self.store)
+        install(self.store, settings.katib_version)
         observations = Observations(settings.folder)
         self.node = Node(self.store, observations, settings.folder, settings.images, settings.cpus, settings.memory)
         self.controllers = Controllers(self.store, observations)
         api = Api(self.store, Access(settings.denials), admit_experiment)
-        self.server = Server(api, self.node, settings.port, settings.token, settings.access_log)
+        self.server = Server(api, self.node, settings.port, settings.token, settings.access_log, settings.katib_version)
 
     def start(self) -> None:
         """Start the node, the controllers and the server."""

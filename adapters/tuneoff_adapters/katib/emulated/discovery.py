@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from .kinds import KINDS, PODS, WITH_STATUS, Kind
@@ -23,8 +24,9 @@ VERSION = {
 REVIEWS = ("authorization.k8s.io", "v1", "selfsubjectaccessreviews", "SelfSubjectAccessReview")
 
 
-def discover(path: str) -> dict[str, Any] | None:
-    """Return the answer to a discovery path; None: it is none."""
+def discover(path: str, kinds: Sequence[Kind] = KINDS) -> dict[str, Any] | None:
+    """Return the answer of a server of these kinds to a discovery path; None: it is none."""
+    served = _groups(kinds)
     parts = path.strip("/").split("/")
     match parts:
         case ["version"]:
@@ -32,19 +34,19 @@ def discover(path: str) -> dict[str, Any] | None:
         case ["api"]:
             return {"kind": "APIVersions", "versions": ["v1"], "serverAddressByClientCIDRs": []}
         case ["apis"]:
-            groups = [_group(*pair) for pair in _groups()]
+            groups = [_group(*pair) for pair in served]
             return {"kind": "APIGroupList", "apiVersion": "v1", "groups": groups}
         case ["api", "v1"]:
-            return _resources("", "v1")
-        case ["apis", group] if group in dict(_groups()):
-            return {"kind": "APIGroup", "apiVersion": "v1", **_group(group, dict(_groups())[group])}
-        case ["apis", group, version] if (group, version) in _groups():
-            return _resources(group, version)
+            return _resources(kinds, "", "v1")
+        case ["apis", group] if group in dict(served):
+            return {"kind": "APIGroup", "apiVersion": "v1", **_group(group, dict(served)[group])}
+        case ["apis", group, version] if (group, version) in served:
+            return _resources(kinds, group, version)
     return None
 
 
-def _groups() -> list[tuple[str, str]]:
-    named = [(kind.group, kind.version) for kind in KINDS if kind.group]
+def _groups(kinds: Sequence[Kind]) -> list[tuple[str, str]]:
+    named = [(kind.group, kind.version) for kind in kinds if kind.group]
     return sorted({*named, REVIEWS[:2]})
 
 
@@ -53,8 +55,8 @@ def _group(name: str, version: str) -> dict[str, Any]:
     return {"name": name, "versions": [one], "preferredVersion": one}
 
 
-def _resources(group: str, version: str) -> dict[str, Any]:
-    resources = [entry for kind in KINDS if (kind.group, kind.version) == (group, version) for entry in _entries(kind)]
+def _resources(kinds: Sequence[Kind], group: str, version: str) -> dict[str, Any]:
+    resources = [entry for kind in kinds if (kind.group, kind.version) == (group, version) for entry in _entries(kind)]
     if (group, version) == REVIEWS[:2]:
         resources.append({"name": REVIEWS[2], "singularName": "", "namespaced": False, "kind": REVIEWS[3], "verbs": ["create"]})
     name = f"{group}/{version}" if group else version

@@ -13,12 +13,14 @@ from .kinds import (
     CRDS,
     DEPLOYMENTS,
     EXPERIMENTS,
+    KATIB_GROUP,
+    KATIB_VERSION,
     MUTATING_WEBHOOKS,
+    NO_KATIB,
     SERVICES,
-    SUGGESTIONS,
-    TRIALS,
     VALIDATING_WEBHOOKS,
     Kind,
+    served_kinds,
 )
 from .objects import Object, now
 from .statuses import VALIDATOR
@@ -32,10 +34,13 @@ POD_MUTATOR = "mutator.pod.katib.kubeflow.org"
 _CA_BUNDLE = base64.b64encode(b"emulated: no webhook is called over TLS\n").decode()
 
 
-def install(store: Store) -> None:
-    """Create what is missing of it."""
-    for kind in (EXPERIMENTS, SUGGESTIONS, TRIALS):
-        _ensure(store, CRDS, _definition(kind))
+def install(store: Store, katib_version: str = KATIB_VERSION) -> None:
+    """Create what is missing of it; nothing where the version is NO_KATIB."""
+    if katib_version == NO_KATIB:
+        return
+    for kind in served_kinds(katib_version):
+        if kind.group == KATIB_GROUP:
+            _ensure(store, CRDS, _definition(kind))
     for name in COMPONENTS:
         _ensure(store, DEPLOYMENTS, _deployment(name), NAMESPACE)
         service = {"metadata": {"name": name, "labels": _labels(name)}, "spec": {"selector": _labels(name), "type": "ClusterIP"}}

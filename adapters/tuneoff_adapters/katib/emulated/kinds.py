@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,11 +31,12 @@ class Kind:
         return f"{self.kind}.{self.group}" if self.group else self.kind
 
 
-KATIB_GROUP = "kubeflow.org"
+KATIB_GROUP, KATIB_VERSION = "kubeflow.org", "v1beta1"
+NO_KATIB = "none"  # in place of a version: Katib is not installed
 
-EXPERIMENTS = Kind(KATIB_GROUP, "v1beta1", "experiments", "Experiment", True)
-TRIALS = Kind(KATIB_GROUP, "v1beta1", "trials", "Trial", True)
-SUGGESTIONS = Kind(KATIB_GROUP, "v1beta1", "suggestions", "Suggestion", True)
+EXPERIMENTS = Kind(KATIB_GROUP, KATIB_VERSION, "experiments", "Experiment", True)
+TRIALS = Kind(KATIB_GROUP, KATIB_VERSION, "trials", "Trial", True)
+SUGGESTIONS = Kind(KATIB_GROUP, KATIB_VERSION, "suggestions", "Suggestion", True)
 JOBS = Kind("batch", "v1", "jobs", "Job", True)
 PODS = Kind("", "v1", "pods", "Pod", True)
 EVENTS = Kind("", "v1", "events", "Event", True)
@@ -79,3 +80,11 @@ KINDS: tuple[Kind, ...] = (
 
 WITH_STATUS = frozenset({EXPERIMENTS, TRIALS, SUGGESTIONS, JOBS, PODS, SERVICES, VOLUME_CLAIMS, DEPLOYMENTS, NAMESPACES, CRDS})
 """The kinds whose status is a subresource: a plain create, PUT or PATCH leaves it as it is."""
+
+
+def served_kinds(katib_version: str) -> tuple[Kind, ...]:
+    """Return the kinds that a cluster serves whose Katib has this version of the API, which may be none of ours, or NO_KATIB."""
+    others = tuple(kind for kind in KINDS if kind.group != KATIB_GROUP)
+    if katib_version == NO_KATIB:
+        return others
+    return tuple(replace(kind, version=katib_version) for kind in KINDS if kind.group == KATIB_GROUP) + others

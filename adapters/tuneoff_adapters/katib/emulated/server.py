@@ -16,9 +16,10 @@ from .answers import Answer, Stream
 from .api import Api
 from .discovery import REVIEWS, discover
 from .exchange import Exchange
+from .kinds import KATIB_VERSION, served_kinds
 from .log_endpoint import PodLogs, answer_log
 from .queries import is_true
-from .statuses import method_not_allowed
+from .statuses import method_not_allowed, unknown_path
 from .watching import watch
 
 HOST = "127.0.0.1"
@@ -40,8 +41,17 @@ class Server(http.server.ThreadingHTTPServer):
     allow_reuse_address = True
     request_queue_size = 128
 
-    def __init__(self, api: Api, logs: PodLogs, port: int = 0, token: str | None = None, access_log: Path | None = None) -> None:
+    def __init__(
+        self,
+        api: Api,
+        logs: PodLogs,
+        port: int = 0,
+        token: str | None = None,
+        access_log: Path | None = None,
+        katib_version: str = KATIB_VERSION,
+    ) -> None:
         self.token = token
+        self._kinds = served_kinds(katib_version)
         self._api = api
         self._logs = logs
         self._lock = threading.Lock()
@@ -94,7 +104,7 @@ class Server(http.server.ThreadingHTTPServer):
         """
         if path in HEALTH:
             return Answer(200, b"ok")
-        found = discover(path)
+        found = discover(path, self._kinds)
         if found is not None:
             if verb not in ("GET", "HEAD"):
                 raise method_not_allowed()
@@ -109,6 +119,8 @@ class Server(http.server.ThreadingHTTPServer):
         self, verb: str, target: paths.Target, query: Mapping[str, str], body: Any, content_type: str
     ) -> Answer | Stream:
         api = self._api
+        if target.kind not in self._kinds:
+            raise unknown_path()
         match verb:
             case "GET" if target.subresource == "log":
                 api.access.check("get", target.kind, "log", target.namespace, target.name)
