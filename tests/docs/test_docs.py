@@ -167,7 +167,7 @@ FACTS = [
     Facts(
         "adapters.md",
         "methods",
-        tuple(f"| `{name}(" for name in vars(Adapter) if not name.startswith("_") and name != "capabilities"),
+        tuple(f"| `{name}(" for name in vars(Adapter) if not name.startswith("_") and callable(getattr(Adapter, name))),
     ),
     quoted("adapters.md", "the retry helper", (signature("Retries", Retries), signature("may_retry", Retries.may_retry))),
     Facts("adapters.md", "settings of the contract tests", tuple(f"`{name}" for name in AdapterContract.__annotations__)),

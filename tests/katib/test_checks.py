@@ -21,6 +21,7 @@ from tuneoff_adapters.katib.options import KatibOptions
 GROUP, KINDS = "/apis/kubeflow.org", "/apis/kubeflow.org/v1beta1"
 DEPLOYMENTS = "/apis/apps/v1/namespaces/kubeflow/deployments"
 WEBHOOKS = "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations/katib.kubeflow.org"
+DEFAULTS = KatibOptions()
 REVIEWS = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"
 
 
@@ -61,13 +62,13 @@ def api(tmp_path: Path) -> Iterator[FakeApi]:
         yield api
 
 
-def check(api: FakeApi, within_seconds: float = 10.0) -> Cluster:
-    return check_cluster(Connection(api.kubeconfig), KatibOptions(), "tuneoff-x", within_seconds)
+def check(api: FakeApi, within_seconds: float = 10.0, options: KatibOptions = DEFAULTS) -> Cluster:
+    return check_cluster(Connection(api.kubeconfig), options, options.namespace or "tuneoff-x", within_seconds)
 
 
-def problem(api: FakeApi) -> str:
+def problem(api: FakeApi, options: KatibOptions = DEFAULTS) -> str:
     with pytest.raises(StepError) as caught:
-        check(api)
+        check(api, options=options)
     assert "\n" not in str(caught.value)
     return str(caught.value)
 
@@ -172,6 +173,46 @@ def test_all_missing_rights_come_in_one_line(api: FakeApi) -> None:
     api.on("POST", REVIEWS, review("create namespaces", "get pods/log", "watch trials"))
     text = problem(api)
     assert "'tuneoff-x': create namespaces, watch trials.kubeflow.org, get pods/log;" in text
+
+
+# --- a namespace that is given ---
+
+TEAM = KatibOptions(namespace="team")
+TEAM_PATH = "/api/v1/namespaces/team"
+
+
+def namespace(phase: str = "Active", **labels: str) -> Answer:
+    return Answer(200, {"metadata": {"name": "team", "labels": labels}, "status": {"phase": phase}})
+
+
+INJECTED = {"katib.kubeflow.org/metrics-collector-injection": "enabled"}
+
+
+def test_given_namespace_needs_no_rights_on_namespaces(api: FakeApi) -> None:
+    api.on("GET", TEAM_PATH, namespace(**INJECTED))
+    api.on("POST", REVIEWS, review("create namespaces", "get namespaces", "delete namespaces"))
+    check(api, options=TEAM)
+    api.on("POST", REVIEWS, review("delete configmaps"))
+    assert "'team': delete configmaps;" in problem(api, TEAM)
+    check(api)  # nothing but a namespace is deleted there
+
+
+def test_given_namespace_must_have_katibs_label(api: FakeApi) -> None:
+    for labels in ({}, {"katib.kubeflow.org/metrics-collector-injection": "disabled"}):
+        api.on("GET", TEAM_PATH, namespace(**labels))
+        text = problem(api, TEAM)
+        assert "run: kubectl label namespace team katib.kubeflow.org/metrics-collector-injection=enabled" in text
+
+
+def test_given_namespace_must_be_there_and_stay(api: FakeApi) -> None:
+    assert "namespace 'team' does not exist" in problem(api, TEAM)
+    api.on("GET", TEAM_PATH, namespace("Terminating", **INJECTED))
+    assert "namespace 'team' is being deleted" in problem(api, TEAM)
+
+
+def test_given_namespace_that_may_not_be_read_is_tried(api: FakeApi) -> None:
+    api.on("GET", TEAM_PATH, failure(403, "Forbidden", "no"))
+    check(api, options=TEAM)
 
 
 def test_unanswered_review_is_no_right(api: FakeApi) -> None:

@@ -26,6 +26,7 @@ from tuneoff_adapters.katib.offers import ALGORITHMS, EMULATED_SAMPLERS
 from tuneoff_adapters.katib.plan import KatibPlan
 
 FULL = {
+    "namespace": "team",
     "image": IMAGE,
     "data_claim": "mnist",
     "image_pull_secret": "registry",
@@ -221,15 +222,25 @@ def test_a_namespace_without_the_label_is_refused(tmp_path: Path) -> None:
 
 
 def test_names_are_the_executions_own_and_short_enough(tmp_path: Path) -> None:
-    plan = full_plan(tmp_path)
-    assert plan.experiment == f"r{plan.execution_id}"
+    plan = plan_of(spec_of(), tmp_path)
+    assert plan.experiment == plan.config_map == f"r{plan.execution_id}"
     assert len(plan.experiment) <= 40
     assert plan.namespace == f"tuneoff-{plan.execution_id}"
+    assert plan.is_own_namespace
     experiment = experiment_manifest(plan)
     labels = [at(experiment, "metadata", "labels"), at(experiment, *POD[:-1], "metadata", "labels")]
     labels += [manifest["metadata"]["labels"] for manifest in (namespace_manifest(plan), config_map_manifest(plan))]
     assert all(item["tuneoff.io/execution"] == plan.execution_id for item in labels)
     assert layout.trial_id(f"{plan.experiment}-x7k2m9qp") == "x7k2m9qp"
+
+
+def test_a_given_namespace_is_where_everything_goes(tmp_path: Path) -> None:
+    plan = full_plan(tmp_path)
+    assert (plan.namespace, plan.is_own_namespace) == ("team", False)
+    experiment, config_map = experiment_manifest(plan), config_map_manifest(plan)
+    assert experiment["metadata"]["namespace"] == config_map["metadata"]["namespace"] == "team"
+    assert config_map["metadata"]["name"] == plan.experiment  # unique there too
+    assert pod_of(experiment)["volumes"][0]["configMap"]["name"] == plan.experiment
 
 
 def test_a_trial_is_tried_once_and_its_log_stays(tmp_path: Path) -> None:

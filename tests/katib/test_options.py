@@ -24,6 +24,7 @@ def test_every_option_arrives() -> None:
         "kubeconfig": "~/cluster.yaml",
         "context": "kind-tuneoff",
         "katib_namespace": "katib",
+        "namespace": "team-a",
         "image_pull_secret": "registry-key",
         "service_account": "trials",
         "data_claim": "mnist",
@@ -52,10 +53,18 @@ def test_kubernetes_needs_an_image() -> None:
         katib_options(spec_of(options={}))
 
 
+@pytest.mark.parametrize("name", ["image_pull_secret", "service_account", "data_claim"])
+def test_what_must_be_there_before_needs_a_namespace_that_is_there(name: str) -> None:
+    with pytest.raises(ExperimentError, match=f"option {name} names what must be .* give option `namespace` too") as caught:
+        katib_options(spec_of(options={**IMAGE, name: "x"}))
+    assert "\n" not in str(caught.value)
+    assert katib_options(spec_of(options={**IMAGE, name: "x", "namespace": "team"})).namespace == "team"
+
+
 def test_emulated_takes_only_the_times() -> None:
     assert katib_options(spec_of(platform="emulated", options={"api_seconds": 3})).api_seconds == 3.0
-    with pytest.raises(ExperimentError, match="option image, kubeconfig has no meaning there"):
-        katib_options(spec_of(platform="emulated", options={**IMAGE, "kubeconfig": "x"}))
+    with pytest.raises(ExperimentError, match="option image, kubeconfig, namespace has no meaning there"):
+        katib_options(spec_of(platform="emulated", options={**IMAGE, "kubeconfig": "x", "namespace": "team"}))
 
 
 @pytest.mark.parametrize(
@@ -72,6 +81,9 @@ def test_emulated_takes_only_the_times() -> None:
         ("context", " x"),
         ("kubeconfig", "a\nb"),
         ("katib_namespace", "Kubeflow"),
+        ("namespace", "a.b"),
+        ("namespace", "a" * 64),
+        ("namespace", "-a"),
         ("image_pull_secret", "-x"),
         ("image_pull_secret", {"password": "never here"}),
         ("service_account", "a/b"),

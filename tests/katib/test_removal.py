@@ -16,12 +16,13 @@ from katib.faulty_proxy import FaultyProxy
 from tuneoff.errors import StepError
 from tuneoff_adapters.katib.connection import Connection, Limits
 from tuneoff_adapters.katib.emulated import kinds
-from tuneoff_adapters.katib.removal import remove
+from tuneoff_adapters.katib.removal import Made, remove
 
 LABEL = ("tuneoff.io/execution", "0123-ab")
 NAMESPACE, NAME = "tuneoff-0123-ab", "r0123-ab"
 POD = {"restartPolicy": "Never", "containers": [{"name": "training-container", "image": "i", "command": ["true"]}]}
 SPECS = {kinds.TRIALS: {}, kinds.JOBS: {"template": {"spec": POD}}, kinds.PODS: POD}
+MADE = Made(namespace=NAMESPACE, is_own_namespace=True, experiment=NAME, config_map=NAME, labels=dict([LABEL]))
 QUICK = Limits(api=1.0, call=0.5, pause=0.01)
 
 
@@ -40,7 +41,7 @@ def deployed(cluster: Served, *, finalizers: tuple[str, ...] = (), conditions: t
     """Make what a run makes: namespace, config map, experiment, a trial of it with its Job and pod."""
     labels = dict([LABEL])
     cluster.store.create(kinds.NAMESPACES, {"metadata": {"name": NAMESPACE, "labels": {**labels, **INJECTED}}})
-    cluster.store.create(kinds.CONFIG_MAPS, {"metadata": {"name": "tuneoff", "labels": labels}}, NAMESPACE)
+    cluster.store.create(kinds.CONFIG_MAPS, {"metadata": {"name": NAME, "labels": labels}}, NAMESPACE)
     obj = experiment(NAME)
     obj["metadata"].update(labels=labels, finalizers=list(finalizers))
     obj["status"] = {"conditions": [{"type": kind, "status": "True"} for kind in conditions]}
@@ -74,14 +75,14 @@ def left(cluster: Served) -> list[str]:
 def test_everything_is_gone_afterwards_and_a_second_time_changes_nothing(cluster: Served, connection: Connection) -> None:
     deployed(cluster)
     assert len(left(cluster)) == 6
-    removal = remove(connection, NAMESPACE, NAME, LABEL, 10.0)
+    removal = remove(connection, MADE, 10.0)
     assert left(cluster) == []
     assert 0 < removal.experiment_seconds <= removal.total_seconds < 10
-    assert remove(connection, NAMESPACE, NAME, LABEL, 10.0)
+    assert remove(connection, MADE, 10.0)
 
 
 def test_nothing_to_remove_is_no_error(connection: Connection) -> None:
-    remove(connection, NAMESPACE, NAME, LABEL, 10.0)
+    remove(connection, MADE, 10.0)
 
 
 def test_other_runs_are_left_alone(cluster: Served, connection: Connection) -> None:
@@ -89,14 +90,14 @@ def test_other_runs_are_left_alone(cluster: Served, connection: Connection) -> N
     cluster.store.create(kinds.NAMESPACES, other)
     cluster.store.create(kinds.CONFIG_MAPS, {"metadata": {"name": "tuneoff"}}, "tuneoff-other")
     deployed(cluster)
-    remove(connection, NAMESPACE, NAME, LABEL, 10.0)
+    remove(connection, MADE, 10.0)
     assert cluster.store.get(kinds.CONFIG_MAPS, "tuneoff", "tuneoff-other")
 
 
 def test_finalizer_is_waited_for(cluster: Served, connection: Connection) -> None:
     deployed(cluster, finalizers=("update-prometheus-metrics",))
     threading.Timer(0.5, let_go, (cluster,)).start()
-    removal = remove(connection, NAMESPACE, NAME, LABEL, 20.0)
+    removal = remove(connection, MADE, 20.0)
     assert removal.experiment_seconds >= 0.4
     assert left(cluster) == []
 
@@ -105,15 +106,16 @@ def test_what_hangs_is_named_with_its_finalizer_and_the_way_out(cluster: Served,
     deployed(cluster, finalizers=("update-prometheus-metrics",))
     start = time.monotonic()
     with pytest.raises(StepError) as caught:
-        remove(connection, NAMESPACE, NAME, LABEL, 1.0)
+        remove(connection, MADE, 1.0)
     assert time.monotonic() - start < 4.0
     text = str(caught.value)
-    assert f"namespace {NAMESPACE} is not gone after 1 s: experiments.kubeflow.org {NAME} (finalizers" in text
+    assert f"namespace {NAMESPACE} is still terminating after 1 s: experiments.kubeflow.org {NAME} (finalizers" in text
+    assert f"see: kubectl get namespace {NAMESPACE} -o yaml" in text
     assert f"kubectl patch experiments.kubeflow.org {NAME} -n {NAMESPACE} --type=merge" in text
     assert "update-prometheus-metrics" in text
     assert "\n" not in text
     let_go(cluster)
-    remove(connection, NAMESPACE, NAME, LABEL, 10.0)
+    remove(connection, MADE, 10.0)
     assert left(cluster) == []
 
 
@@ -153,7 +155,7 @@ def deletions(cluster: Served, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
         return original(self, resource, name, namespace, how)
 
     monkeypatch.setattr(Connection, "delete", delete)
-    remove(connection, NAMESPACE, NAME, LABEL, 10.0)
+    remove(connection, MADE, 10.0)
     return found
 
 
@@ -161,7 +163,7 @@ def test_leftover_elsewhere_is_found_by_its_label(cluster: Served, connection: C
     cluster.store.create(kinds.NAMESPACES, {"metadata": {"name": "elsewhere"}})
     cluster.store.create(kinds.PODS, {"metadata": {"name": "stray", "labels": dict([LABEL])}, "spec": POD}, "elsewhere")
     with pytest.raises(StepError, match=r"un-deploy left pods elsewhere/stray with label tuneoff.io/execution=0123-ab"):
-        remove(connection, NAMESPACE, NAME, LABEL, 10.0)
+        remove(connection, MADE, 10.0)
 
 
 @pytest.mark.parametrize("fault", ["refuses", "hangs", "fails"])
@@ -175,14 +177,14 @@ def test_server_that_is_away_names_what_may_be_left(cluster: Served, connection:
             proxy.refuse()
         start = time.monotonic()
         with pytest.raises(StepError) as caught:
-            remove(away, NAMESPACE, NAME, LABEL, 1.0)
+            remove(away, MADE, 1.0)
         assert time.monotonic() - start < 5.0
         text = str(caught.value)
         assert f"experiment {NAME} and namespace {NAMESPACE} may be left" in text
         assert f"kubectl delete namespace {NAMESPACE}" in text
         assert "\n" not in text
         proxy.restore()
-        remove(away, NAMESPACE, NAME, LABEL, 10.0)
+        remove(away, MADE, 10.0)
     assert left(cluster) == []
 
 
@@ -192,7 +194,7 @@ def test_server_that_comes_back_in_time_is_enough(cluster: Served, connection: C
         connection = Connection(proxy.kubeconfig(tmp_path / "kubeconfig", tmp_path / "proxied"), limits=Limits(api=20.0))
         proxy.refuse()
         threading.Timer(0.3, proxy.restore).start()
-        remove(connection, NAMESPACE, NAME, LABEL, 20.0)
+        remove(connection, MADE, 20.0)
     assert left(cluster) == []
 
 
@@ -202,7 +204,7 @@ def test_user_who_may_list_only_the_own_namespace_can_still_remove(tmp_path: Pat
         api.on("GET", namespace, failure(404, "NotFound", "gone"))
         for path in ("/api/v1/namespaces", "/api/v1/pods", "/apis/batch/v1/jobs", "/apis/kubeflow.org/v1beta1/trials"):
             api.on("GET", path, failure(403, "Forbidden", "no"))
-        remove(Connection(api.kubeconfig, limits=QUICK), NAMESPACE, NAME, LABEL, 5.0)
+        remove(Connection(api.kubeconfig, limits=QUICK), MADE, 5.0)
 
 
 def test_namespace_that_hangs_without_objects_tells_its_conditions(tmp_path: Path) -> None:
@@ -210,11 +212,13 @@ def test_namespace_that_hangs_without_objects_tells_its_conditions(tmp_path: Pat
         path = f"/api/v1/namespaces/{NAMESPACE}"
         told = {"type": "NamespaceContentRemaining", "status": "True", "message": "secrets. has 1\nresource instances"}
         other = {"type": "NamespaceDeletionDiscoveryFailure", "status": "False", "message": "all well"}
-        api.on("GET", path, Answer(200, thing(NAMESPACE, status={"phase": "Terminating", "conditions": [told, other]})))
+        namespace = thing(NAMESPACE, status={"phase": "Terminating", "conditions": [told, other]})
+        namespace["metadata"]["labels"] = dict([LABEL])
+        api.on("GET", path, Answer(200, namespace))
         api.on("DELETE", path, failure(409, "Conflict", "being deleted"))
         api.on("GET", "/api/v1/pods", listing())
-        with pytest.raises(StepError, match=r"secrets. has 1 resource instances; .* run: kubectl describe namespace") as caught:
-            remove(Connection(api.kubeconfig, limits=QUICK), NAMESPACE, NAME, LABEL, 0.3)
+        with pytest.raises(StepError, match=r"secrets. has 1 resource instances; .* see: kubectl get namespace") as caught:
+            remove(Connection(api.kubeconfig, limits=QUICK), MADE, 0.3)
         assert "all well" not in str(caught.value)
 
 
@@ -223,6 +227,6 @@ def test_slow_server_is_asked_several_things_at_once(cluster: Served, connection
     with FaultyProxy(cluster.url) as proxy:
         proxy.delay_seconds = 0.3
         slow = Connection(proxy.kubeconfig(tmp_path / "kubeconfig", tmp_path / "proxied"))
-        assert remove(slow, NAMESPACE, NAME, LABEL, 20.0).total_seconds < 10 * proxy.delay_seconds
+        assert remove(slow, MADE, 20.0).total_seconds < 10 * proxy.delay_seconds
         assert len(proxy.seen) > 12
     assert left(cluster) == []

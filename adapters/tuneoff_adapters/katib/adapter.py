@@ -23,7 +23,8 @@ if TYPE_CHECKING:
 
 SUBMITTED = "experiment.json"  # below the framework's folder: for the reader, and for kubectl
 DRAIN_SECONDS = 1.0  # for what trials that have ended still have to say, before their pods are deleted
-REMOVAL_SHARE = 0.8  # of the step's own limit: what hangs is to be named before it
+REMOVAL_SHARE = 0.8  # of un-deploy's own limit: what hangs is to be named before it
+STARTING_SECONDS = 1.1  # of it, before that: the process, or the drain
 
 
 class KatibAdapter(Adapter):
@@ -44,11 +45,11 @@ class KatibAdapter(Adapter):
         return offers.implementations(spec)
 
     def deploy(self) -> None:
-        """Reach the API server, check that it can take a run, and make the run's namespace with what its pods read."""
+        """Reach the API server, check that it can take a run, and make what its pods read, in the run's own namespace."""
         from tuneoff_adapters.katib.checks import check_client, check_cluster
-        from tuneoff_adapters.katib.manifest import config_map_manifest, namespace_manifest
+        from tuneoff_adapters.katib.making import made_by, make_place
         from tuneoff_adapters.katib.plan import katib_plan
-        from tuneoff_adapters.katib.resources import CONFIG_MAPS, NAMESPACES
+        from tuneoff_adapters.katib.removal import left_text
 
         spec = self.context.spec
         check_client()
@@ -61,13 +62,13 @@ class KatibAdapter(Adapter):
         self.context.note_versions(
             {"kubernetes": cluster.server_version, "katib_image": cluster.katib_image, "image": plan.image}
         )
-        self._note.touch()
-        self._connection.create(NAMESPACES, namespace_manifest(plan))
-        self._connection.create(CONFIG_MAPS, config_map_manifest(plan), plan.namespace)
+        self._note.write_text(left_text(made_by(plan), self._connection.host) + "\n")
+        make_place(self._connection, plan)
 
     def setup(self) -> None:
         """Submit the Experiment; ends when Katib has made its first trial."""
         from tuneoff_adapters.katib.follow import Follower
+        from tuneoff_adapters.katib.making import submit
         from tuneoff_adapters.katib.manifest import experiment_manifest
         from tuneoff_adapters.katib.plan import katib_plan
 
@@ -76,7 +77,7 @@ class KatibAdapter(Adapter):
         self._follower.start()
         experiment = experiment_manifest(plan)
         (self.context.work_dir / SUBMITTED).write_text(json.dumps(experiment, indent=1) + "\n")
-        self._connection.create_experiment(experiment)
+        submit(self._connection, plan, experiment)
         self._follower.wait_first_trial()
 
     def run_trials(self) -> None:
@@ -119,14 +120,14 @@ class KatibAdapter(Adapter):
 
     def _remove(self) -> None:
         from tuneoff.clock import NANOSECONDS
-        from tuneoff_adapters.katib.plan import LABEL, katib_plan
+        from tuneoff_adapters.katib.making import made_by
+        from tuneoff_adapters.katib.plan import katib_plan
         from tuneoff_adapters.katib.removal import remove
 
         plan, options = katib_plan(self.context), katib_options(self.context.spec)
         connection: Connection = getattr(self, "_connection", None) or self._connect()
-        within_seconds = REMOVAL_SHARE * self.context.spec.experiment.timeouts.undeploy_seconds
-        label = (LABEL, self.context.execution_id)
-        removal = remove(connection, plan.namespace, plan.experiment, label, within_seconds, options.katib_namespace)
+        within_seconds = max(REMOVAL_SHARE * self.undeploy_seconds - STARTING_SECONDS, STARTING_SECONDS)
+        removal = remove(connection, made_by(plan), within_seconds, options.katib_namespace)
         duration_ns = int(removal.experiment_seconds * NANOSECONDS)
         self.context.events.write("stage", name="remove_experiment", duration_ns=duration_ns)
         connection.close()
@@ -134,8 +135,11 @@ class KatibAdapter(Adapter):
 
     @property
     def _note(self) -> Path:
-        """A file that is there while something of this run may be in the cluster; made before it."""
-        return self.context.work_dir / "in_cluster"
+        """A file that is there while something of this run may be in the cluster; made before it.
+
+        An emulated cluster's objects are files of the run, so of them nothing is outside.
+        """
+        return self.context.outside if self._server is None else self.context.work_dir / "in_cluster"
 
     def _connect(self) -> Connection:
         from tuneoff_adapters.katib.connection import Connection

@@ -12,6 +12,7 @@ from tuneoff.packages import install_command, installed_version, release
 from tuneoff_adapters.katib.api_errors import ApiError, Missing
 from tuneoff_adapters.katib.at_once import at_once, value
 from tuneoff_adapters.katib.connection import Connection, Limits
+from tuneoff_adapters.katib.making import check_namespace
 from tuneoff_adapters.katib.options import KatibOptions
 from tuneoff_adapters.katib.resources import (
     CONFIG_MAPS,
@@ -40,8 +41,10 @@ CLIENT_REQUIREMENT = "kubernetes>=27.2,<36"
 BROKEN_FROM = "36"  # every read of an object with labels fails in the SDK
 WEBHOOKS = "katib.kubeflow.org"  # the name of both of Katib's webhook configurations
 CONTROLLER, DATABASE_MANAGER = "katib-controller", "katib-db-manager"
-RIGHTS: tuple[tuple[Resource, str, tuple[str, ...]], ...] = (  # resource, subresource, verbs
-    (NAMESPACES, "", ("create", "get", "delete")),
+Rights = tuple[tuple[Resource, str, tuple[str, ...]], ...]  # resource, subresource, verbs
+OWN_NAMESPACE_RIGHTS: Rights = ((NAMESPACES, "", ("create", "get", "delete")),)  # where the run makes its namespace
+GIVEN_NAMESPACE_RIGHTS: Rights = ((CONFIG_MAPS, "", ("delete",)),)  # where it works in one that is there
+RIGHTS: Rights = (  # in both cases
     (EXPERIMENTS, "", ("create", "get", "list", "watch", "delete")),
     (TRIALS, "", ("get", "list", "watch")),
     (SUGGESTIONS, "", ("get", "list")),
@@ -79,7 +82,7 @@ def check_client() -> None:
 def check_cluster(
     connection: Connection, options: KatibOptions, namespace: str, within_seconds: float = CHECK_SECONDS
 ) -> Cluster:
-    """Find out whether the cluster can take a run in `namespace`, which need not exist; creates nothing.
+    """Find out whether the cluster can take a run in `namespace`, which is there if it is the options' own; creates nothing.
 
     Raises:
         InfrastructureError: it cannot, or does not answer in time.
@@ -93,9 +96,11 @@ def check_cluster(
         **{name: _getting(hurried, DEPLOYMENTS, name, options.katib_namespace) for name in (CONTROLLER, DATABASE_MANAGER)},
         **{kind.plural: _getting(hurried, kind, WEBHOOKS) for kind in (VALIDATING_WEBHOOKS, MUTATING_WEBHOOKS)},
     }
+    if options.namespace is not None:
+        calls["namespace"] = _getting(hurried, NAMESPACES, namespace)
     rights = {
         f"{verb} {resource.full_name}{f'/{subresource}' if subresource else ''}": (verb, resource, subresource)
-        for resource, subresource, verbs in RIGHTS
+        for resource, subresource, verbs in needed_rights(options)
         for verb in verbs
     }
     reviews = {text: _reviewing(hurried, verb, resource, namespace, sub) for text, (verb, resource, sub) in rights.items()}
@@ -105,8 +110,15 @@ def check_cluster(
     _check_deployment(answers[DATABASE_MANAGER], DATABASE_MANAGER, options.katib_namespace, is_needed=False)
     for kind in (VALIDATING_WEBHOOKS, MUTATING_WEBHOOKS):
         _check_webhooks(answers[kind.plural], kind)
+    if options.namespace is not None:
+        check_namespace(answers["namespace"], namespace)
     _check_rights({text: answers[text] for text in rights}, namespace)
     return Cluster(server_version=version, katib_image=_image(controller))
+
+
+def needed_rights(options: KatibOptions) -> Rights:
+    """Return what the kubeconfig's user must be allowed."""
+    return (*(OWN_NAMESPACE_RIGHTS if options.namespace is None else GIVEN_NAMESPACE_RIGHTS), *RIGHTS)
 
 
 def _hurried(connection: Connection, deadline: float) -> Connection:
@@ -193,7 +205,7 @@ def _check_rights(answers: Mapping[str, Any], namespace: str) -> None:
     if missing:
         raise InfrastructureError(
             f"the kubeconfig's user lacks rights for namespace {namespace!r}: {', '.join(missing)}; "
-            "bind the role of deploy/katib-rights.yaml to it, or use another context"
+            "bind a role of deploy/katib-rights.yaml to it, or use another context"
         )
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 CONTAINER = "training-container"
 POD_MODULE = "tuneoff_adapters.katib.pod"
 
-CONFIG_MAP = "tuneoff"
 CONFIG_DIR = "/etc/tuneoff"  # where the config map is mounted
 CONTEXT_KEY = "trial_context.json"  # core's TrialContext
 TRANSLATION_KEY = "translation.json"  # KatibSpace.to_json(), and the settings below

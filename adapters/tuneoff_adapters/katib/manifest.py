@@ -50,7 +50,7 @@ def config_map_manifest(plan: KatibPlan) -> Manifest:
             f"search space, configurations and workload options must fit into a config map of {CONFIG_MAP_BYTES} bytes, "
             f"but have {size}; give fewer configurations, or a smaller grid"
         )
-    return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": _metadata(plan, layout.CONFIG_MAP), "data": data}
+    return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": _metadata(plan, plan.config_map), "data": data}
 
 
 def experiment_manifest(plan: KatibPlan) -> Manifest:
@@ -187,7 +187,7 @@ def _placeholder(name: str) -> str:
 
 def _volumes(plan: KatibPlan) -> list[Manifest]:
     volumes: list[Manifest] = [
-        {"name": "tuneoff", "configMap": {"name": layout.CONFIG_MAP, "defaultMode": 0o444}},
+        {"name": "tuneoff", "configMap": {"name": plan.config_map, "defaultMode": 0o444}},
         {"name": "run", "emptyDir": {}},
     ]
     if plan.data_claim is not None:

@@ -17,7 +17,9 @@ KUBERNETES, EMULATED = "kubernetes", "emulated"
 _NAME = re.compile(r"[a-z0-9]([-a-z0-9.]*[a-z0-9])?")
 _LABEL_KEY = re.compile(r"([a-z0-9]([-a-z0-9.]*[a-z0-9])?/)?[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?")
 _LABEL_VALUE = re.compile(r"([A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?)?")
-_OBJECT_NAMES = ("katib_namespace", "image_pull_secret", "service_account", "data_claim")
+_NAMESPACE = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
+_NAMESPACES = ("katib_namespace", "namespace")
+_IN_NAMESPACE = ("image_pull_secret", "service_account", "data_claim")  # names of objects that must be there before the run
 _ON_BOTH = ("api_seconds", "pending_seconds")
 
 
@@ -28,6 +30,7 @@ class KatibOptions:
     kubeconfig: Path | None = None  # None: $KUBECONFIG, or else ~/.kube/config
     context: str | None = None  # None: the kubeconfig's current one
     katib_namespace: str = "kubeflow"  # where Katib's own controller runs
+    namespace: str | None = None  # that is there, and that the run works in; None: one of its own, made and deleted by it
     image: str | None = None  # of the trials; required on kubernetes
     image_pull_secret: str | None = None  # name of a Secret in the run's namespace: never its content
     service_account: str | None = None  # of the trials' pods
@@ -59,7 +62,14 @@ def katib_options(spec: RunSpec) -> KatibOptions:
         raise ExperimentError(
             "platform 'kubernetes' needs option `image`: the trials' image, e.g. registry.example/tuneoff@sha256:..."
         )
-    return KatibOptions(**{name: _checked(name, value) for name, value in given.items()})
+    options = KatibOptions(**{name: _checked(name, value) for name, value in given.items()})
+    nowhere = [name for name in _IN_NAMESPACE if name in given and "namespace" not in given]
+    if nowhere:
+        raise ExperimentError(
+            f"option {', '.join(nowhere)} names what must be in the run's namespace, and one that the run makes is empty; "
+            "give option `namespace` too: an existing one that has it"
+        )
+    return options
 
 
 def _checked(name: str, value: Any) -> Any:
@@ -72,7 +82,9 @@ def _checked(name: str, value: Any) -> Any:
         return _labels(name, value)
     if not isinstance(value, str) or not value or value != value.strip() or any(sign in value for sign in "\n\r\0"):
         raise ExperimentError(f"option `{name}` must be a text without blanks at its ends, but got {value!r}")
-    if name in _OBJECT_NAMES and (len(value) > 253 or not _NAME.fullmatch(value)):
+    if name in _NAMESPACES and not _NAMESPACE.fullmatch(value):
+        raise ExperimentError(f"option `{name}` must be a namespace's name (a-z, 0-9, `-`; at most 63), but got {value!r}")
+    if name in _IN_NAMESPACE and (len(value) > 253 or not _NAME.fullmatch(value)):
         raise ExperimentError(f"option `{name}` must be the name of an object (a-z, 0-9, `-`, `.`), but got {value!r}")
     if name == "image" and any(sign.isspace() for sign in value):
         raise ExperimentError(f"option `image` must be an image's name without blanks, but got {value!r}")

@@ -48,6 +48,8 @@ class KatibPlan:
     execution_id: str
     experiment: str  # the Experiment's name, unique in the cluster: at most 40 characters, begins with a letter
     namespace: str
+    is_own_namespace: bool  # made and deleted by the execution; else it is there, and others may use it
+    config_map: str  # its name
     labels: Mapping[str, str]
     space: KatibSpace
     algorithm: Algorithm
@@ -85,7 +87,9 @@ def katib_plan(context: RunContext) -> KatibPlan:
     return KatibPlan(
         execution_id=context.execution_id,
         experiment=experiment_name(context.execution_id),
-        namespace=namespace_name(context.execution_id),
+        namespace=options.namespace or namespace_name(context.execution_id),
+        is_own_namespace=options.namespace is None,
+        config_map=experiment_name(context.execution_id),
         labels={LABEL: context.execution_id},
         space=KatibSpace(translation, algorithm.name),
         algorithm=algorithm,

@@ -1,16 +1,18 @@
-"""Un-deploy: delete the experiment and the namespace, wait until both are gone, and prove that nothing is left."""
+"""Un-deploy: ask for the end of all that an execution has made at once, wait until it is gone, and prove that nothing is left."""
 
 from __future__ import annotations
 
 import functools
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from typing import Any
 
 from tuneoff.errors import StepError
 from tuneoff_adapters.katib.api_errors import ApiError, Missing, Unreachable
 from tuneoff_adapters.katib.at_once import at_once, value
 from tuneoff_adapters.katib.connection import Connection, Propagation
+from tuneoff_adapters.katib.hanging import Left, release, some, why
 from tuneoff_adapters.katib.resources import (
     CONFIG_MAPS,
     DEPLOYMENTS,
@@ -22,19 +24,30 @@ from tuneoff_adapters.katib.resources import (
     TRIALS,
     Object,
     Resource,
+    belongs_to,
     condition,
     conditions_of,
+    labels_of,
     name_of,
     selector,
 )
 
 CHILDREN = (TRIALS, JOBS, PODS, SUGGESTIONS)  # what Katib makes for an experiment, besides the suggestion's own service
 LABELLED = (NAMESPACES, EXPERIMENTS, TRIALS, JOBS, PODS, CONFIG_MAPS)
-EXPERIMENT_SHARE = 0.5  # of the time, for the experiment alone: deleting the namespace takes what then still hangs
 FIRST_PAUSE, LONGEST_PAUSE = 0.05, 0.5  # seconds between two requests: at most two per second in the long run
 SLACK_SECONDS = 1.0  # for calls to give up themselves
 LEAST_SECONDS = 1.0  # that any call may take, however late it is
-_NAMED = 5  # objects that an error names
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Made:
+    """What an execution may have made, by its names; it is its own only with the labels."""
+
+    namespace: str
+    is_own_namespace: bool  # made by it; else it stays, and so does all in it that is not the execution's
+    experiment: str
+    config_map: str
+    labels: Mapping[str, str]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,42 +58,47 @@ class Removal:
     total_seconds: float  # with the namespace, which takes a real cluster at least 5 s
 
 
-def remove(
-    connection: Connection,
-    namespace: str,
-    experiment: str,
-    label: tuple[str, str],
-    within_seconds: float = 50.0,
-    katib_namespace: str = "kubeflow",
-) -> Removal:
-    """Delete an execution's experiment and namespace, wait until they are gone, and prove that nothing with its label is left.
+def remove(connection: Connection, made: Made, within_seconds: float = 50.0, katib_namespace: str = "kubeflow") -> Removal:
+    """Delete what an execution has made, wait until it is gone, and prove that nothing with its labels is left.
 
-    Idempotent, and needs no more than the names.
+    Everything is asked for before anything is waited for, so what runs out of time here goes on in the cluster. Idempotent, and
+    needs no more than the names. What has a name but not the labels is somebody else's, and stays.
 
     Raises:
-        StepError: something hangs (named, with what holds it and the way out), or the API server is away.
+        StepError: something is still there (named, with what holds it and the way out), or the API server is away.
     """
     start = time.monotonic()
-    removal = _Removing(connection, namespace, experiment, dict([label]), start, within_seconds)
+    removal = _Removing(connection, made, start, within_seconds)
     try:
-        removal.delete_experiment(katib_namespace)
+        removal.ask(katib_namespace)
+        removal.wait(removal.is_experiment_gone)
         experiment_seconds = time.monotonic() - start
-        removal.delete_namespace()
+        removal.wait(removal.is_rest_gone)
         removal.prove()
     except (ApiError, Unreachable, TimeoutError) as error:
         raise StepError(
-            f"un-deploy failed, so experiment {experiment} and namespace {namespace} may be left: {error}; "
-            f"once it answers, run: kubectl delete namespace {namespace}"
+            f"un-deploy failed, so experiment {made.experiment} and {_whereabouts(made)} may be left: {error}; "
+            f"once it answers, run: {_deletion(made)}"
         ) from error
     return Removal(experiment_seconds=experiment_seconds, total_seconds=time.monotonic() - start)
 
 
+def left_text(made: Made, host: str) -> str:
+    """Return what the user is told where un-deploy has not come to its end, in one line."""
+    return (
+        f"experiment {made.experiment} and {_whereabouts(made)} at {host}; "
+        f"the next tuneoff command on these results removes them, or run: {_deletion(made)}"
+    )
+
+
 class _Removing:
-    def __init__(
-        self, connection: Connection, namespace: str, experiment: str, labels: Mapping[str, str], start: float, within: float
-    ) -> None:
-        self._patient, self._namespace, self._experiment, self._labels = connection, namespace, experiment, labels
-        self._start, self._within = start, within
+    def __init__(self, connection: Connection, made: Made, start: float, within: float) -> None:
+        self._patient, self._made, self._start, self._within = connection, made, start, within
+        self._namespace = made.namespace
+        self._left = list(CHILDREN)  # kinds of which something was there when last seen
+        self._rest: tuple[Resource, str, str | None] = (NAMESPACES, made.namespace, None)
+        if not made.is_own_namespace:
+            self._rest = (CONFIG_MAPS, made.config_map, made.namespace)
 
     @property
     def _connection(self) -> Connection:
@@ -89,125 +107,146 @@ class _Removing:
         limits = self._patient.limits
         return self._patient.limited(replace(limits, api=min(limits.api, left)))
 
-    def delete_experiment(self, katib_namespace: str) -> None:
-        """Delete the experiment, and wait for it and its children; what hangs is left to the namespace's deletion."""
-        found = self._connection.find(EXPERIMENTS, self._experiment, self._namespace)
-        if found is not None:
-            self._connection.delete(EXPERIMENTS, self._experiment, self._namespace, self._propagation(found, katib_namespace))
-        deadline = self._start + EXPERIMENT_SHARE * self._within
-        if _until(lambda: self._connection.find(EXPERIMENTS, self._experiment, self._namespace) is None, deadline):
-            self._wait_for_children(deadline)
+    def ask(self, katib_namespace: str) -> None:
+        """Ask for the deletion of the experiment and, right after, of the namespace, or of the config map in somebody else's.
 
-    def delete_namespace(self) -> None:
-        deadline = self._start + self._within
-        self._connection.delete(NAMESPACES, self._namespace)
-        if not _until(lambda: self._connection.find(NAMESPACES, self._namespace) is None, deadline):
-            raise StepError(self._hanging())
+        In a namespace that is being deleted nothing can be made again, whoever takes its time to let the experiment go.
+        """
+        find = self._connection.find
+        found = self._at_once(
+            {
+                "experiment": self._find_experiment,
+                "rest": self._find_rest,
+                "controller": lambda: find(DEPLOYMENTS, "katib-controller", katib_namespace),
+            }
+        )
+        experiment, rest = value(found["experiment"]), value(found["rest"])
+        try:
+            if experiment is not None:
+                how = _propagation(experiment, found["controller"])
+                self._connection.delete(EXPERIMENTS, self._made.experiment, self._namespace, how)
+        finally:  # whatever came of the first
+            if rest is not None:
+                self._connection.delete(*self._rest)
+
+    def wait(self, is_gone: Callable[[], bool]) -> None:
+        """Wait until it is.
+
+        Raises:
+            StepError: it is not in time; what is left is named.
+        """
+        deadline, pause, asked = self._start + self._within, FIRST_PAUSE, self._patient.requests
+        while not is_gone():
+            if time.monotonic() + pause > deadline:
+                raise StepError(self._told())
+            time.sleep(pause)
+            asked, before = self._patient.requests, asked
+            pause = min(2 * pause, (asked - before) * LONGEST_PAUSE)
+
+    def is_experiment_gone(self) -> bool:
+        """Tell whether the experiment is gone with all its children."""
+        if self._find_experiment() is not None:
+            return False
+        found = self._at_once({resource.plural: functools.partial(self._children, resource) for resource in self._left})
+        self._left = [resource for resource in self._left if value(found[resource.plural])]
+        return not self._left
+
+    def is_rest_gone(self) -> bool:
+        return self._find_rest() is None
 
     def prove(self) -> None:
-        """Look for whatever carries the label, in the whole cluster where that may be read."""
-        found = at_once(
-            {resource.full_name: functools.partial(self._labelled, resource) for resource in LABELLED},
-            self._connection.limits.api + SLACK_SECONDS,
-        )
+        """Look for whatever carries the labels: in the whole cluster where that may be read, or in the given namespace."""
+        kinds = LABELLED if self._made.is_own_namespace else LABELLED[1:]
+        found = self._at_once({resource.full_name: functools.partial(self._labelled, resource) for resource in kinds})
         left = [f"{name} {_place(obj)}" for name, answer in found.items() for obj in value(answer)]
         if left:
+            where = "-A" if self._made.is_own_namespace else f"-n {self._namespace}"
             raise StepError(
-                f"un-deploy left {_some(left)} with label {selector(self._labels)}; see: "
-                f"kubectl get namespaces,experiments,jobs,pods,configmaps -A -l {selector(self._labels)}"
+                f"un-deploy left {some(left)} with label {selector(self._made.labels)}; see: "
+                f"kubectl get {','.join(resource.plural for resource in kinds)} {where} -l {selector(self._made.labels)}"
             )
 
-    def _propagation(self, experiment: Object, katib_namespace: str) -> Propagation:
-        """Return how to delete. Foreground takes the pods along even when nobody is there to remove Katib's finalizers; but under
-        a living Katib a running experiment would go on to make trials while it is held."""
-        ended = any(_is_true(experiment, kind) for kind in ("Succeeded", "Failed"))
-        if ended or not conditions_of(experiment):  # without any condition no controller has ever seen it
-            return "Foreground"
-        try:
-            controller = self._connection.find(DEPLOYMENTS, "katib-controller", katib_namespace)
-        except ApiError:  # it may not be read
-            return "Background"
-        return "Foreground" if controller is not None and not _is_true(controller, "Available") else "Background"
+    def _at_once(self, calls: Mapping[str, Callable[[], Any]]) -> dict[str, Any]:
+        return at_once(calls, self._connection.limits.api + SLACK_SECONDS)
 
-    def _items(self, resource: Resource) -> list[Object]:
-        """Return what is in the namespace; nothing where it may not be read: the namespace's end will tell."""
+    def _find_experiment(self) -> Object | None:
+        return self._ours(self._connection.find(EXPERIMENTS, self._made.experiment, self._namespace))
+
+    def _find_rest(self) -> Object | None:
+        return self._ours(self._connection.find(*self._rest))
+
+    def _ours(self, obj: Object | None) -> Object | None:
+        """Return an object of a name that is ours, if it is: another one may have had the name first."""
+        return obj if obj is not None and self._made.labels.items() <= labels_of(obj).items() else None
+
+    def _children(self, resource: Resource) -> list[Object]:
+        """Return what Katib made for the experiment; nothing where it may not be read: the end of the namespace will tell."""
         try:
-            return self._connection.items(resource, self._namespace)
+            found = self._connection.items(resource, self._namespace)
         except Missing:  # no such kind: Katib is gone
             return []
         except ApiError as error:
             if error.status != 403:
                 raise
             return []
-
-    def _wait_for_children(self, deadline: float) -> None:
-        left = list(CHILDREN)
-
-        def are_gone() -> bool:
-            calls = {resource.plural: functools.partial(self._items, resource) for resource in left}
-            answers = at_once(calls, self._connection.limits.api + SLACK_SECONDS)
-            left[:] = [resource for resource in left if value(answers[resource.plural])]
-            return not left
-
-        _until(are_gone, deadline, len(CHILDREN) * LONGEST_PAUSE)
+        made = self._made
+        return [obj for obj in found if made.is_own_namespace or belongs_to(obj, made.experiment) or self._ours(obj) is not None]
 
     def _labelled(self, resource: Resource) -> list[Object]:
+        where = None if self._made.is_own_namespace else self._namespace
         try:
-            return self._connection.items(resource, None, self._labels)
+            return self._connection.items(resource, where, self._made.labels)
         except ApiError as error:
             if error.status not in (403, 404):
                 raise
             return []  # most users may not list the whole cluster; their own namespace is gone, which was seen
 
-    def _hanging(self) -> str:
-        """Return one line on why the namespace does not go away."""
-        held = list(self._held())
-        namespace = self._connection.find(NAMESPACES, self._namespace) or {}
-        told = [str(entry.get("message")) for entry in conditions_of(namespace) if entry.get("status") == "True"]
-        what = _some([f"{resource.full_name} {name} ({holder})" for resource, name, holder in held]) if held else ""
-        why = "; ".join(part for part in (what, " ".join(" ".join(told).split())) if part) or "the API server gives no reason"
-        finalized = next(((resource, name) for resource, name, holder in held if holder.startswith("finalizers")), None)
-        way_out = f"kubectl describe namespace {self._namespace}"
-        if finalized is not None:
-            resource, name = finalized
-            way_out = (
-                f"kubectl patch {resource.full_name} {name} -n {self._namespace} --type=merge "
-                """-p '{"metadata":{"finalizers":null}}'"""
-            )
+    def _told(self) -> str:
+        """Return one line on what does not go away."""
+        made = self._made
+        lists = {resource.plural: functools.partial(self._children, resource) for resource in CHILDREN}
+        found = self._at_once({"experiment": self._find_experiment, "rest": self._find_rest, **lists})
+        experiment, rest = value(found["experiment"]), value(found["rest"])
+        left = [Left(EXPERIMENTS, experiment)] if experiment is not None else []
+        left += [Left(resource, obj) for resource in CHILDREN for obj in value(found[resource.plural])]
+        if made.is_own_namespace:
+            what, see = f"namespace {made.namespace} is still terminating", f"kubectl get namespace {made.namespace} -o yaml"
+        else:
+            left += [Left(CONFIG_MAPS, rest)] if rest is not None else []
+            what = f"experiment {made.experiment} is still being deleted in namespace {made.namespace}"
+            see = f"kubectl get experiments,trials,jobs,pods,configmaps -n {made.namespace} -l {selector(made.labels)}"
+        reason = why(left, rest if made.is_own_namespace else None)
         return (
-            f"un-deploy: namespace {self._namespace} is not gone after {self._within:g} s: {why}; "
-            f"if Katib is not there to let go, run: {way_out}"
+            f"un-deploy: {what} after {self._within:g} s: {reason}; all of it was asked to go, see: {see}"
+            f"{release(left, made.namespace)}"
         )
 
-    def _held(self) -> Iterator[tuple[Resource, str, str]]:
-        """Yield what is left in the namespace: resource, name, what holds it."""
-        for resource in (EXPERIMENTS, *CHILDREN):
-            for obj in self._items(resource):
-                finalizers = obj.get("metadata", {}).get("finalizers") or []
-                state = "being deleted" if obj.get("metadata", {}).get("deletionTimestamp") else "not deleted yet"
-                yield resource, name_of(obj), f"finalizers {', '.join(finalizers)}" if finalizers else state
 
-
-def _until(is_so: Callable[[], bool], deadline: float, longest_pause: float = LONGEST_PAUSE) -> bool:
-    """Look until it is so, or until the deadline; return whether it is."""
-    pause = FIRST_PAUSE
-    while not is_so():
-        if time.monotonic() + pause > deadline:
-            return False
-        time.sleep(pause)
-        pause = min(2 * pause, longest_pause)
-    return True
+def _propagation(experiment: Object, controller: Any) -> Propagation:
+    """Return how to delete. Foreground takes the pods along even when nobody is there to remove Katib's finalizers; but under a
+    living Katib a running experiment would go on to make trials while it is held. `controller` is an error where it may not be
+    read."""
+    ended = any(_is_true(experiment, kind) for kind in ("Succeeded", "Failed"))
+    if ended or not conditions_of(experiment):  # without any condition no controller has ever seen it
+        return "Foreground"
+    is_known = controller is not None and not isinstance(controller, Exception)
+    return "Foreground" if is_known and not _is_true(controller, "Available") else "Background"
 
 
 def _is_true(obj: Object, kind: str) -> bool:
     return (condition(obj, kind) or {}).get("status") == "True"
 
 
+def _whereabouts(made: Made) -> str:
+    return f"namespace {made.namespace}" if made.is_own_namespace else f"its config map in namespace {made.namespace}"
+
+
+def _deletion(made: Made) -> str:
+    if made.is_own_namespace:
+        return f"kubectl delete namespace {made.namespace}"
+    return f"kubectl delete experiments,configmaps -n {made.namespace} -l {selector(made.labels)}"
+
+
 def _place(obj: Object) -> str:
     namespace = obj.get("metadata", {}).get("namespace")
     return f"{namespace}/{name_of(obj)}" if namespace else name_of(obj)
-
-
-def _some(texts: list[str]) -> str:
-    more = len(texts) - _NAMED
-    return ", ".join(texts[:_NAMED]) + (f" and {more} more" if more > 0 else "")

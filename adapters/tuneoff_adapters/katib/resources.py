@@ -35,6 +35,7 @@ class Resource:
         return f"{self.plural}.{self.group}" if self.group else self.plural
 
 
+JOB_NAME_LABELS = ("batch.kubernetes.io/job-name", "job-name")  # of a Job's pods, the newer one first
 KATIB_GROUP, KATIB_VERSION = "kubeflow.org", "v1beta1"
 EXPERIMENTS = Resource("experiments", KATIB_GROUP, KATIB_VERSION)
 TRIALS = Resource("trials", KATIB_GROUP, KATIB_VERSION)
@@ -62,6 +63,22 @@ def name_of(obj: Object) -> str:
 
 def labels_of(obj: Object) -> Mapping[str, str]:
     return obj.get("metadata", {}).get("labels") or {}
+
+
+def belongs_to(obj: Object, experiment: str) -> bool:
+    """Tell whether an object is this Experiment or was made for it; in a namespace with others this tells them apart.
+
+    What Katib makes is called after the Experiment, and what is made of that in turn (Jobs, pods, replica sets) after its owner;
+    an execution's names are its own.
+    """
+    metadata = obj.get("metadata", {})
+    names = [metadata.get("name"), *(owner.get("name") for owner in metadata.get("ownerReferences") or [])]
+    names += [labels_of(obj).get(key) for key in JOB_NAME_LABELS]
+    return any(is_named_after(str(name or ""), experiment) for name in names)
+
+
+def is_named_after(name: str, experiment: str) -> bool:
+    return name == experiment or name.startswith(f"{experiment}-")
 
 
 def conditions_of(obj: Object) -> list[Object]:

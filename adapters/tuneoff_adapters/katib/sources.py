@@ -11,10 +11,10 @@ from dataclasses import dataclass
 from tuneoff import clock
 from tuneoff_adapters.katib.api_errors import Missing
 from tuneoff_adapters.katib.connection import Connection
-from tuneoff_adapters.katib.diagnosis import is_warning, moment_of
+from tuneoff_adapters.katib.diagnosis import is_about, is_warning, moment_of
 from tuneoff_adapters.katib.layout import CONTAINER
 from tuneoff_adapters.katib.log_stream import LogStream
-from tuneoff_adapters.katib.resources import EVENTS, SUGGESTIONS, Object, Resource
+from tuneoff_adapters.katib.resources import EVENTS, SUGGESTIONS, Object, Resource, belongs_to
 from tuneoff_adapters.katib.watch import Watch
 
 POLL_SECONDS = 5.0
@@ -76,10 +76,10 @@ Item = Seen | LogLine | LogEnd | Polled | Recounted | Broken
 
 
 class Sources:
-    """Daemon threads that read from the cluster until `close`."""
+    """Daemon threads that read what there is of one experiment from the cluster, until `close`."""
 
-    def __init__(self, connection: Connection, namespace: str) -> None:
-        self._connection, self._namespace = connection, namespace
+    def __init__(self, connection: Connection, namespace: str, experiment: str) -> None:
+        self._connection, self._namespace, self._experiment = connection, namespace, experiment
         self._queue: queue.Queue[Item] = queue.Queue(_WAITING)
         self._closing = False
         self._awake = threading.Event()
@@ -93,13 +93,14 @@ class Sources:
             return None
 
     def watch(self, resource: Resource) -> None:
-        """Begin to follow all objects of a resource in the namespace."""
+        """Begin to follow the experiment's objects of a resource; others may be in the namespace too."""
         stream = self._connection.watch(resource, self._namespace)
         self._open.add(stream)
 
         def follow() -> None:
             for kind, thing in stream:
-                self._queue.put(Seen(resource=resource, kind=kind, thing=thing, t=clock.monotonic_ns()))
+                if belongs_to(thing, self._experiment):
+                    self._queue.put(Seen(resource=resource, kind=kind, thing=thing, t=clock.monotonic_ns()))
 
         self._start(follow, f"watch-{resource.plural}")
 
@@ -119,13 +120,14 @@ class Sources:
 
         self._start(follow, f"log-{pod}")
 
-    def poll(self, suggestion: str) -> None:
+    def poll(self) -> None:
         """Begin to ask for the suggestion and the warnings every few seconds, and whenever `wake` is called."""
 
         def ask() -> None:
             while not self._closing:
-                self._queue.put(Polled(suggestion=self._connection.find(SUGGESTIONS, suggestion, self._namespace)))
-                warnings = [event for event in self._connection.items(EVENTS, self._namespace) if is_warning(event)]
+                self._queue.put(Polled(suggestion=self._connection.find(SUGGESTIONS, self._experiment, self._namespace)))
+                events = self._connection.items(EVENTS, self._namespace)
+                warnings = [event for event in events if is_warning(event) and is_about(event, self._experiment)]
                 self._queue.put(Polled(warnings=sorted(warnings, key=moment_of)))
                 self._awake.wait(POLL_SECONDS)
                 self._awake.clear()
