@@ -60,6 +60,13 @@ def deployed(cluster: Served, *, finalizers: tuple[str, ...] = (), conditions: t
         owner = cluster.store.create(kind, child, NAMESPACE)
 
 
+def change_finalizers(cluster: Served, kind: kinds.Kind, finalizers: list[str]) -> None:
+    def change(obj: dict[str, Any]) -> None:
+        obj["metadata"]["finalizers"] = finalizers
+
+    cluster.store.update(kind, NAME, NAMESPACE, change)
+
+
 def let_go(cluster: Served) -> None:
     def change(obj: dict[str, Any]) -> None:
         obj["metadata"]["finalizers"] = [one for one in obj["metadata"].get("finalizers", []) if one == "foregroundDeletion"]
@@ -100,6 +107,32 @@ def test_finalizer_is_waited_for(cluster: Served, connection: Connection) -> Non
     removal = remove(connection, MADE, 20.0)
     assert removal.experiment_seconds >= 0.4
     assert left(cluster) == []
+
+
+def test_the_experiments_end_is_told_apart_from_the_namespaces(cluster: Served, connection: Connection) -> None:
+    deployed(cluster)
+    change_finalizers(cluster, kinds.CONFIG_MAPS, ["example.org/slow"])
+    threading.Timer(0.8, change_finalizers, (cluster, kinds.CONFIG_MAPS, [])).start()
+    removal = remove(connection, MADE, 20.0)
+    assert removal.experiment_seconds < 0.7 < removal.total_seconds
+    assert left(cluster) == []
+
+
+def test_everything_is_asked_for_before_anything_is_waited_for(cluster: Served, connection: Connection) -> None:
+    deployed(cluster, finalizers=("update-prometheus-metrics",))
+    with pytest.raises(StepError, match="all of it was asked to go"):
+        remove(connection, MADE, 0.01)
+    for kind, name, namespace in ((kinds.EXPERIMENTS, NAME, NAMESPACE), (kinds.NAMESPACES, NAMESPACE, None)):
+        assert cluster.store.get(kind, name, namespace)["metadata"]["deletionTimestamp"]
+    let_go(cluster)  # nobody waits any more
+    assert left(cluster) == []
+
+
+def test_namespace_of_our_name_that_is_not_ours_stays(cluster: Served, connection: Connection) -> None:
+    cluster.store.create(kinds.NAMESPACES, {"metadata": {"name": NAMESPACE, "labels": {LABEL[0]: "other"}}})
+    cluster.store.create(kinds.EXPERIMENTS, experiment(NAME), NAMESPACE)
+    remove(connection, MADE, 10.0)
+    assert cluster.store.get(kinds.EXPERIMENTS, NAME, NAMESPACE)
 
 
 def test_what_hangs_is_named_with_its_finalizer_and_the_way_out(cluster: Served, connection: Connection) -> None:

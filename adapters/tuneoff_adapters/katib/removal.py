@@ -95,6 +95,7 @@ class _Removing:
     def __init__(self, connection: Connection, made: Made, start: float, within: float) -> None:
         self._patient, self._made, self._start, self._within = connection, made, start, within
         self._namespace = made.namespace
+        self._is_taken = False  # somebody else's experiment has our name, and children that are called after it
         self._left = list(CHILDREN)  # kinds of which something was there when last seen
         self._rest: tuple[Resource, str, str | None] = (NAMESPACES, made.namespace, None)
         if not made.is_own_namespace:
@@ -170,7 +171,9 @@ class _Removing:
         return at_once(calls, self._connection.limits.api + SLACK_SECONDS)
 
     def _find_experiment(self) -> Object | None:
-        return self._ours(self._connection.find(EXPERIMENTS, self._made.experiment, self._namespace))
+        found = self._connection.find(EXPERIMENTS, self._made.experiment, self._namespace)
+        self._is_taken = found is not None and self._ours(found) is None
+        return self._ours(found)
 
     def _find_rest(self) -> Object | None:
         return self._ours(self._connection.find(*self._rest))
@@ -189,8 +192,8 @@ class _Removing:
             if error.status != 403:
                 raise
             return []
-        made = self._made
-        return [obj for obj in found if made.is_own_namespace or belongs_to(obj, made.experiment) or self._ours(obj) is not None]
+        name = None if self._is_taken else self._made.experiment
+        return [obj for obj in found if self._ours(obj) is not None or (name is not None and belongs_to(obj, name))]
 
     def _labelled(self, resource: Resource) -> list[Object]:
         where = None if self._made.is_own_namespace else self._namespace
