@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from tuneoff.errors import ExperimentError
 from tuneoff.experiment.identity import configuration_digest
-from tuneoff.experiment.sampling import listed_configurations
 from tuneoff.experiment.space import Categorical, Dimension, Float, IntegerLog, SearchSpace, Stepped
 
 if TYPE_CHECKING:
@@ -151,6 +150,8 @@ class ListTranslation:
 
 def translation_of(spec: RunSpec) -> SpaceTranslation | ListTranslation:
     """Return the translation of a run: of its list of configurations (samplers fixed and grid), else of its search space."""
+    from tuneoff.experiment.sampling import listed_configurations  # a trial's process translates, but draws nothing
+
     listed = listed_configurations(spec)
     return SpaceTranslation(spec.experiment.search_space) if listed is None else ListTranslation(listed)
 

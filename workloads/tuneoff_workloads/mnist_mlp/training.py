@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import NamedTuple
 
+import numpy.random  # noqa: F401 (else the first split of a process loads it, in a trial's load time)
 import torch
 from torch import Tensor
 

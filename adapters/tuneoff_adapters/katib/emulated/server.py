@@ -66,10 +66,12 @@ class Server(http.server.ThreadingHTTPServer):
 
     def start(self) -> None:
         """Serve in an own thread."""
-        threading.Thread(target=self.serve_forever, kwargs={"poll_interval": 0.1}, name="http", daemon=True).start()
+        threading.Thread(target=self.serve_forever, name="http", daemon=True).start()
 
     def stop(self) -> None:
         """Take no more requests and close the connections. Streams end when the store is closed."""
+        with contextlib.suppress(OSError):
+            self.socket.shutdown(socket.SHUT_RDWR)  # wakes the thread, which looks at its end only twice a second
         self.shutdown()
         self.server_close()
         with self._lock:
