@@ -123,5 +123,13 @@ class Cluster:
     def make_namespace(self, name: str, labels: dict[str, str]) -> None:
         self.core.create_namespace({"metadata": {"name": name, "labels": labels}})
 
+    def make_config_map(self, name: str, namespace: str) -> None:
+        self.core.create_namespaced_config_map(namespace, {"metadata": {"name": name}})
+
+    def content_of(self, namespace: str) -> set[tuple[str, str]]:
+        """Return name and uid of the config maps and pods in a namespace."""
+        found = [*self.core.list_namespaced_config_map(namespace).items, *self.core.list_namespaced_pod(namespace).items]
+        return {(item.metadata.name, item.metadata.uid) for item in found}
+
     def delete_namespace(self, name: str) -> None:
         self.core.delete_namespace(name)

@@ -164,6 +164,26 @@ def test_ctrl_c_ends_the_pods_and_leaves_nothing(tmp_path: Path, cluster: Cluste
     assert cluster.wait_until_gone(record.execution_id) == []
 
 
+def test_a_run_in_a_namespace_that_is_there_leaves_it_as_it_was(tmp_path: Path, cluster: Cluster) -> None:
+    namespace = f"given-{os.urandom(4).hex()}"
+    cluster.make_namespace(namespace, {"katib.kubeflow.org/metrics-collector-injection": "enabled"})
+    try:
+        cluster.make_config_map("tuneoff", namespace)
+        before = cluster.content_of(namespace)
+        compare = Compare(tmp_path, adapters=[entry(namespace=namespace)], **SURROGATE)
+        answer = compare.run()
+        assert answer.code == 0, answer.err
+        assert cluster.left_of(compare.katib().execution_id) == []
+        assert before <= cluster.content_of(namespace) <= {*before, *named(cluster, namespace, "kube-root-ca.crt")}
+    finally:
+        cluster.delete_namespace(namespace)
+
+
+def named(cluster: Cluster, namespace: str, name: str) -> set[tuple[str, str]]:
+    """Return what of that name is there: a cluster puts its certificate into each namespace, a moment late."""
+    return {item for item in cluster.content_of(namespace) if item[0] == name}
+
+
 @pytest.mark.parametrize("wrong", [{"kubeconfig": "/nowhere/config"}, {"context": "no-such-context"}])
 def test_a_wrong_way_to_the_cluster_is_one_line_before_anything_is_made(
     tmp_path: Path, cluster: Cluster, wrong: dict[str, str]
