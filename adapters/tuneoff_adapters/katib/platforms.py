@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from tuneoff.errors import StepError
+from tuneoff.errors import InfrastructureError
 from tuneoff.lifecycle.context import RunContext
 from tuneoff.supervisor.processes import end_all, is_alive, kill, stat_fields, with_mark
 
@@ -68,7 +68,7 @@ class EmulatedServer:
         One that another process started ends with that one, so it is ended here for good, and a new one takes over its folder.
 
         Raises:
-            StepError: it ended, or is not ready in time.
+            InfrastructureError: it ended, or is not ready in time.
         """
         deadline = time.monotonic() + self._ready_seconds
         self._pid = self._own()
@@ -79,11 +79,11 @@ class EmulatedServer:
         while not self.kubeconfig.exists():
             if time.monotonic() > deadline:
                 self.end()
-                raise StepError(f"the emulated API server is not ready after {self._ready_seconds:g} s; see {self.log}")
+                raise InfrastructureError(f"the emulated API server is not ready after {self._ready_seconds:g} s; see {self.log}")
             time.sleep(_LOOK_SECONDS)
             try:
                 self.check()
-            except StepError as error:
+            except InfrastructureError as error:
                 if _LOCKED not in str(error):  # else the kernel has not let go of its predecessor's files yet
                     raise
                 self._launch()
@@ -99,15 +99,15 @@ class EmulatedServer:
         return command
 
     def check(self) -> None:
-        """Raise StepError in one line if it was started here and has ended."""
+        """Raise InfrastructureError in one line if it was started here and has ended."""
         if self._pid is None:
             return
         if self._process is not None:
             code = self._process.poll()
             if code is not None:
-                raise StepError(f"the emulated API server ended ({_how(code)}): {self._last_words()}; see {self.log}")
+                raise InfrastructureError(f"the emulated API server ended ({_how(code)}): {self._last_words()}; see {self.log}")
         elif not is_alive(self._pid):
-            raise StepError(f"the emulated API server ended: {self._last_words()}; see {self.log}")
+            raise InfrastructureError(f"the emulated API server ended: {self._last_words()}; see {self.log}")
 
     def end(self) -> None:
         """End it and all processes that it started, and wait for that; idempotent, also in a fresh process."""
