@@ -49,6 +49,12 @@ def test_an_exit_code_of_zero_without_an_end_is_a_lost_log() -> None:
     assert "its log has no end" in (ending.cause or "")
 
 
+def test_an_exit_code_of_zero_in_the_middle_of_a_whole_log_is_charged_to_the_workload() -> None:
+    ending = end(trial("a", condition("MetricsUnavailable")), pod("a", "Succeeded", ended(0)), is_log_whole=True)
+    assert (ending.state, ending.charged, ending.exit_code) == ("failed", "workload", 0)
+    assert (ending.cause or "").endswith("training ended with exit code 0")
+
+
 @pytest.mark.parametrize(
     ("thing", "its_pod"),
     [

@@ -101,9 +101,9 @@ class Book:
         if isinstance(event, TrialEnded):
             self._slots.free(trial.name)
 
-    def take_log_end(self, trial: FollowedTrial, was_rotated: bool) -> None:
-        """Take in that no further line of a trial's log comes."""
-        trial.was_log_read = True
+    def take_log_end(self, trial: FollowedTrial, is_complete: bool, was_rotated: bool) -> None:
+        """Take in that no further line of a trial's log comes; `is_complete`: its last line has come."""
+        trial.was_log_read, trial.is_log_whole = True, is_complete and not was_rotated
         problem = trial.log.end()
         if problem is not None:
             self.checkpoint_problems[trial.trial_id] = problem
@@ -186,7 +186,7 @@ class Book:
         if self._cut_ns is not None and (trial.gone_ns or now) >= self._cut_ns:
             self._write_end(trial, Ending(state="cancelled", cause=OUT_OF_TIME), now)
             return
-        ending = ending_of(trial.thing, trial.pod_thing, self._limits, trial.epochs, trial.log.last_line)
+        ending = ending_of(trial.thing, trial.pod_thing, self._limits, trial.epochs, trial.log.last_line, trial.is_log_whole)
         if ending.stop_epoch is not None:
             self._events.write("stop_decided", trial=trial.trial_id, epoch=ending.stop_epoch)
         if ending.is_limit:

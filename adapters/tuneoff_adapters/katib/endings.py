@@ -35,10 +35,13 @@ class Limits:
     memory_bytes: int | None
 
 
-def ending_of(trial: Object | None, pod: Object | None, limits: Limits, epochs: int, last_line: str = "") -> Ending:
+def ending_of(
+    trial: Object | None, pod: Object | None, limits: Limits, epochs: int, last_line: str = "", is_log_whole: bool = False
+) -> Ending:
     """Return how a trial ended whose own log has no end.
 
-    `epochs`: how many it reported; `last_line`: the last that its process printed, which often tells why it never began.
+    `epochs`: how many it reported; `last_line`: the last that its process printed, which often tells why it never began;
+    `is_log_whole`: the log was read from its beginning to its end.
     """
     if trial is not None and has(trial, "EarlyStopped"):
         return Ending(state="pruned", stop_epoch=_decided_at(trial, epochs))
@@ -52,7 +55,7 @@ def ending_of(trial: Object | None, pod: Object | None, limits: Limits, epochs: 
         return Ending(state="failed", cause=gone, charged="infrastructure")
     if ended is None:
         return Ending(state="failed", cause=_unseen(trial, pod), charged="infrastructure")
-    return _by_exit_code(ended, pod, epochs, last_line)
+    return _by_exit_code(ended, pod, epochs, last_line, is_log_whole)
 
 
 def _decided_at(trial: Object, epochs: int) -> int | None:
@@ -95,13 +98,13 @@ def _unseen(trial: Object | None, pod: Object | None) -> str:
     return f"no pod of it was seen{f': {words}' if words else ''}"
 
 
-def _by_exit_code(ended: Exit, pod: Object | None, epochs: int, last_line: str) -> Ending:
+def _by_exit_code(ended: Exit, pod: Object | None, epochs: int, last_line: str, is_log_whole: bool) -> Ending:
     code = _exit_code(ended)
     who = f"pod {name_of(pod or {})}"
     if code < 0:
         name = Signals(-code).name if -code in set(Signals) else f"signal {-code}"
         return Ending(state="failed", cause=f"{who}: training was ended by {name}", charged="infrastructure", exit_code=code)
-    if code == 0:
+    if code == 0 and not is_log_whole:
         cause = f"{who}: training ended with exit code 0, but its log has no end: lines of it are missing"
         return Ending(state="failed", cause=cause, charged="infrastructure", exit_code=code)
     cause = f"{who}: training ended with exit code {code}"

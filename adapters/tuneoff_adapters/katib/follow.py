@@ -136,7 +136,7 @@ class Follower:
             if isinstance(item, LogLine):
                 self.book.take_line(trial, item.line, item.t)
             elif isinstance(item, LogEnd):
-                self.book.take_log_end(trial, item.was_rotated)
+                self.book.take_log_end(trial, item.is_complete, item.was_rotated)
             else:
                 self._take_recount(trial, item.lines)
 

@@ -36,6 +36,7 @@ class FollowedTrial:
     unscheduled_ns: int | None = None  # first seen without a node that would take it
     is_log_open: bool = False
     was_log_read: bool = False  # in whole or not: no further line comes
+    is_log_whole: bool = False
     lines: int = 0
     is_announced: bool = False
     started_ns: int | None = None  # `trial_started`
