@@ -22,7 +22,7 @@ JOB_ENDS = {
     "Complete": ("CompletionsReached", "Reached expected number of succeeded pods"),
     "Failed": ("BackoffLimitExceeded", "Job has reached the specified backoff limit"),
 }
-DEADLINE_SECONDS = 10
+DEADLINE_SECONDS = 30
 
 
 def experiment_named(name: str = "e1", **spec: Any) -> Object:

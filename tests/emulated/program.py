@@ -15,7 +15,7 @@ from typing import Any
 COMMAND = (sys.executable, "-m", "tuneoff_adapters.katib.emulated")
 
 
-def until(condition: Callable[[], Any], seconds: float = 15) -> Any:
+def until(condition: Callable[[], Any], seconds: float = 30) -> Any:
     """Return the condition's first true value."""
     deadline = time.monotonic() + seconds
     while not (value := condition()):
@@ -60,7 +60,7 @@ class Program:
         self.process.terminate()
         return self.wait()
 
-    def wait(self, seconds: float = 10) -> tuple[int, str]:
+    def wait(self, seconds: float = 20) -> tuple[int, str]:
         """Wait for its end; return (exit code, what it wrote to stderr)."""
         _, errors = self.process.communicate(timeout=seconds)
         return self.process.returncode, errors

@@ -65,7 +65,7 @@ def test_a_stopped_node_leaves_no_process_and_changes_no_status(tmp_path: Path, 
         pids = numbers(tmp_path)
         started = time.monotonic()
         cluster.node.stop()
-        assert time.monotonic() - started < 2
+        assert time.monotonic() - started < 10
         assert not any(map(is_alive, pids))
         assert is_alive(bystander.pid)
         assert cluster.pods()[0]["status"]["phase"] == "Running"

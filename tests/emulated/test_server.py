@@ -295,14 +295,16 @@ def test_one_connection_serves_many_requests_quickly(api: Served) -> None:
     connection = http.client.HTTPConnection("127.0.0.1", api.port, timeout=10)
     connection.connect()
     opened = connection.sock
-    started = time.perf_counter()
+    seconds = []
     for _ in range(50):
+        started = time.perf_counter()
         connection.request("GET", "/api/v1/namespaces/default")
         assert connection.getresponse().read()
-    mean = (time.perf_counter() - started) / 50
+        seconds.append(time.perf_counter() - started)
     assert connection.sock is opened
     connection.close()
-    assert mean < 0.02  # 40 ms: header and body in two writes, by Nagle's algorithm and delayed acknowledgements
+    # 40 ms for most: header and body in two writes, by Nagle's algorithm and delayed acknowledgements
+    assert sorted(seconds)[len(seconds) // 4] < 0.02
 
 
 def test_a_refused_body_does_not_disturb_the_connection(api: Served) -> None:

@@ -186,7 +186,7 @@ def test_deleting_a_running_experiment_leaves_nothing(user: User) -> None:
     started = time.monotonic()
     assert user.client.delete_experiment("deleted") is None
     until(lambda: user.read("experiments", "deleted") is None and not user.client.list_trials("deleted") and not pods())
-    assert time.monotonic() - started < 10
+    assert time.monotonic() - started < 30  # its pod would sleep for 60 s
     assert user.read("suggestions", "deleted") is None
 
 

@@ -56,6 +56,12 @@ class Cut:
 Reaction = Answer | Streamed | Silent | Cut | Callable[[Asked], Any]
 
 
+class _Server(http.server.ThreadingHTTPServer):
+    daemon_threads = True
+    block_on_close = False
+    request_queue_size = 128  # by default 5: of the checks' questions, which come all at once, some would be reset
+
+
 def failure(code: int, reason: str, message: str) -> Answer:
     """A Kubernetes Status."""
     return Answer(code, {"kind": "Status", "status": "Failure", "reason": reason, "message": message, "code": code})
@@ -96,9 +102,7 @@ class FakeApi:
             def log_message(self, format: str, *args: Any) -> None:
                 pass
 
-        self._server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self._server.daemon_threads = True
-        self._server.block_on_close = False
+        self._server = _Server(("127.0.0.1", 0), Handler)
         self.url = f"http://127.0.0.1:{self._server.server_address[1]}"
         self.kubeconfig = write_kubeconfig(folder / "kubeconfig", self.url)
         threading.Thread(target=self._server.serve_forever, args=(0.01,), daemon=True).start()

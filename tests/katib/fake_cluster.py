@@ -86,7 +86,7 @@ class FakeCluster:
         return True
 
 
-def eventually(is_so: Callable[[], bool], seconds: float = 5.0) -> bool:
+def eventually(is_so: Callable[[], bool], seconds: float = 30.0) -> bool:
     """Wait until it is so; False: it never was."""
     deadline = time.monotonic() + seconds
     while not is_so():

@@ -6,6 +6,7 @@ Every request gets a connection of its own to the server behind, and its answer 
 from __future__ import annotations
 
 import contextlib
+import itertools
 import json
 import socket
 import threading
@@ -46,6 +47,11 @@ class FaultyProxy:
     @property
     def url(self) -> str:
         return f"http://{HOST}:{self.port}"
+
+    def overlapping(self) -> int:
+        """Return how many requests came while the one before them could not be answered yet, for its delay."""
+        moments = sorted(seen.t for seen in self.seen)
+        return sum(later - earlier < self.delay_seconds for earlier, later in itertools.pairwise(moments))
 
     def kubeconfig(self, original: Path, target: Path) -> Path:
         """Write a copy of a kubeconfig (JSON) that leads here, and return it."""

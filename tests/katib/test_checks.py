@@ -14,7 +14,7 @@ from katib.fake_api import Answer, Asked, FakeApi, Silent, failure
 from katib.faulty_proxy import FaultyProxy
 from tuneoff.errors import MissingPackageError, StepError
 from tuneoff_adapters.katib import checks
-from tuneoff_adapters.katib.checks import Cluster, check_client, check_cluster
+from tuneoff_adapters.katib.checks import CHECK_SECONDS, FIRST_SECONDS, Cluster, check_client, check_cluster
 from tuneoff_adapters.katib.connection import Connection
 from tuneoff_adapters.katib.options import KatibOptions
 
@@ -90,7 +90,7 @@ def test_server_that_refuses_connections_is_told_at_once(api: FakeApi) -> None:
     api.close()
     start = time.monotonic()
     assert "connection refused" in problem(api)
-    assert time.monotonic() - start < 5.0
+    assert time.monotonic() - start < FIRST_SECONDS
 
 
 def test_silent_server_is_given_up_within_the_time(api: FakeApi) -> None:
@@ -99,7 +99,7 @@ def test_silent_server_is_given_up_within_the_time(api: FakeApi) -> None:
     start = time.monotonic()
     with pytest.raises(StepError, match="no answer in time"):
         check(api, 0.5)
-    assert time.monotonic() - start < 2.0
+    assert time.monotonic() - start < FIRST_SECONDS
     gate.set()
 
 
@@ -109,17 +109,16 @@ def test_server_that_becomes_silent_half_way_is_given_up_too(api: FakeApi) -> No
     start = time.monotonic()
     with pytest.raises(StepError):
         check(api, 0.5)
-    assert time.monotonic() - start < 8.0
+    assert time.monotonic() - start < CHECK_SECONDS
     gate.set()
 
 
 def test_slow_server_is_waited_for_only_twice(api: FakeApi, tmp_path: Path) -> None:
     with FaultyProxy(api.url) as proxy:
-        proxy.delay_seconds = 0.5
+        proxy.delay_seconds = 0.3
         slow = Connection(proxy.kubeconfig(api.kubeconfig, tmp_path / "slow"))
-        start = time.monotonic()
-        check_cluster(slow, KatibOptions(), "tuneoff-x", 10.0)
-        assert time.monotonic() - start < 8.0  # about 30 requests
+        check_cluster(slow, KatibOptions(), "tuneoff-x", 40.0)
+        assert proxy.overlapping() >= 20
 
 
 def test_refused_credentials(api: FakeApi) -> None:

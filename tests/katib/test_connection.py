@@ -128,11 +128,11 @@ def test_silent_server_is_given_up_in_time_and_the_next_call_works(api: FakeApi)
     gate = threading.Event()
     api.on("GET", "/version", Silent(gate))
     api.on("GET", "/api/v1/namespaces/n", Answer(200, thing("n")))
-    connection = Connection(api.kubeconfig, limits=Limits(api=0.3, call=0.1, pause=0.01))
+    connection = Connection(api.kubeconfig, limits=Limits(api=1.0, call=0.3, pause=0.01))
     start = time.monotonic()
     with pytest.raises(Unreachable, match="no answer in time"):
         connection.read("/version")
-    assert time.monotonic() - start < 1.0
+    assert time.monotonic() - start < 10.0  # it would be silent for 30 s
     assert connection.get(NAMESPACES, "n")
     gate.set()
 
@@ -176,7 +176,7 @@ def test_connections_that_cannot_be_made_have_a_limit_of_their_own(api: FakeApi)
     start = time.monotonic()
     with pytest.raises(Unreachable):
         Connection(api.kubeconfig, limits=Limits(api=30.0, connect=0.0)).read("/version")
-    assert time.monotonic() - start < 5.0
+    assert time.monotonic() - start < 15.0
 
 
 def test_experiment_goes_through_the_sdk_as_it_is(api: FakeApi, connection: Connection) -> None:
@@ -192,7 +192,7 @@ def test_sdks_call_without_a_timeout_gets_one(api: FakeApi) -> None:
     start = time.monotonic()
     with pytest.raises(Unreachable):
         Connection(api.kubeconfig, limits=IMPATIENT).create_experiment(experiment())
-    assert time.monotonic() - start < 2.0
+    assert time.monotonic() - start < 10.0  # it would be silent for 30 s
     gate.set()
 
 
@@ -243,7 +243,7 @@ def test_closing_ends_a_call_that_waits_for_another_try(api: FakeApi) -> None:
     start = time.monotonic()
     with pytest.raises(ApiError, match="starting"):
         connection.read("/version")
-    assert time.monotonic() - start < 5.0
+    assert time.monotonic() - start < 15.0
 
 
 def test_process_ends_while_the_server_hangs(tmp_path: Path) -> None:
@@ -259,8 +259,8 @@ def test_process_ends_while_the_server_hangs(tmp_path: Path) -> None:
             "while not c.requests: time.sleep(0.01)\n"
         )
         start = time.monotonic()
-        subprocess.run([sys.executable, "-c", program, str(api.kubeconfig)], check=True, timeout=30)
-        assert time.monotonic() - start < 15.0
+        subprocess.run([sys.executable, "-c", program, str(api.kubeconfig)], check=True, timeout=60)
+        assert time.monotonic() - start < 25.0  # it would be silent for 30 s
         gate.set()
 
 

@@ -20,7 +20,7 @@ from tuneoff.experiment.space import Float, SearchSpace
 from tuneoff.experiment.spec import Budget, RunSpec, Timeouts
 from tuneoff.lifecycle.context import RunContext
 from tuneoff.records.folder import derive_folder
-from tuneoff_adapters.katib import followed
+from tuneoff_adapters.katib import follow, followed
 from tuneoff_adapters.katib.api_errors import Unreachable
 from tuneoff_adapters.katib.follow import Follower
 from tuneoff_adapters.katib.options import katib_options
@@ -100,7 +100,9 @@ class Run:
 
 
 @pytest.fixture
-def make(tmp_path: Path) -> Iterator[Callable[..., Run]]:
+def make(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., Run]]:
+    monkeypatch.setattr(follow, "LOOK_SECONDS", 0.05)
+    monkeypatch.setattr(follow, "_FIND_NS", 0)
     runs: list[Run] = []
 
     def make_run(*warnings: tuple[str, str, str, str], **changes: Any) -> Run:

@@ -49,7 +49,7 @@ def marked(context: RunContext) -> list[int]:
 
 
 def until(is_so: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + 10
+    deadline = time.monotonic() + 30
     while not is_so():
         assert time.monotonic() < deadline
         time.sleep(0.01)
