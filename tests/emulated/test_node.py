@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from emulated.node_cluster import NAMESPACE, conditions, is_alive, node_cluster, script, state_of, until
+from tuneoff_adapters.katib.emulated import pod_logs
 from tuneoff_adapters.katib.emulated.kinds import JOBS, PODS
 from tuneoff_adapters.katib.emulated.statuses import ApiError
 
@@ -102,7 +103,8 @@ def test_a_followed_log_comes_as_it_is_written_and_ends_with_the_pod(tmp_path: P
         assert b"".join(cluster.node.follow_log(NAMESPACE, name)) == b"one\ntwo\n"
 
 
-def test_a_follower_of_a_silent_pod_may_leave(tmp_path: Path) -> None:
+def test_a_follower_of_a_silent_pod_may_leave(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pod_logs, "HEARTBEAT_SECONDS", 0.05)
     with node_cluster(tmp_path) as cluster:
         cluster.submit(command=["sleep", "1000"])
         pieces = cluster.node.follow_log(NAMESPACE, cluster.pod_in("Running")["metadata"]["name"])

@@ -6,6 +6,8 @@ import sys
 import time
 from pathlib import Path
 
+import pytest
+
 from emulated.node_cluster import NAMESPACE, NodeCluster, conditions, is_alive, node_cluster, script, state_of, until
 from tuneoff_adapters.katib.emulated.kinds import JOBS, PODS
 from tuneoff_adapters.katib.emulated.statuses import ApiError
@@ -38,9 +40,10 @@ def test_the_pauses_between_pods_double_until_the_limit(tmp_path: Path) -> None:
         assert ended["status"]["failed"] == len(cluster.pods()) == 3
 
 
+@pytest.mark.slow
 def test_a_job_over_its_deadline_fails_and_its_process_ends(tmp_path: Path) -> None:
     with node_cluster(tmp_path) as cluster:
-        cluster.submit(command=script(tmp_path, ANNOUNCE_AND_SLEEP), activeDeadlineSeconds=1)
+        cluster.submit(command=script(tmp_path, ANNOUNCE_AND_SLEEP), activeDeadlineSeconds=2)
         pid = pid_of(cluster)
         ended = cluster.ended()
         assert conditions(ended) == {"FailureTarget": "DeadlineExceeded", "Failed": "DeadlineExceeded"}
@@ -50,6 +53,7 @@ def test_a_job_over_its_deadline_fails_and_its_process_ends(tmp_path: Path) -> N
         until(lambda: not cluster.pods())
 
 
+@pytest.mark.slow
 def test_a_deadline_ends_a_pod_that_never_got_a_place(tmp_path: Path) -> None:
     with node_cluster(tmp_path, cpus=1) as cluster:
         cluster.submit(container={"resources": {"requests": {"cpu": "2"}}}, activeDeadlineSeconds=1)
@@ -109,6 +113,7 @@ def test_the_command_s_children_get_the_sigterm_and_may_end_in_order(tmp_path: P
         assert b"".join(pieces) == b"up\nsaved\nend\n"
 
 
+@pytest.mark.slow
 def test_a_process_that_ignores_sigterm_is_killed_after_its_grace_period(tmp_path: Path) -> None:
     with node_cluster(tmp_path) as cluster:
         stubborn = "trap '' TERM; echo $$; while true; do sleep 0.01; done"

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from emulated.node_cluster import NAMESPACE, NodeCluster, conditions, node_cluster, script, until
+from tuneoff_adapters.katib.emulated import pod_runner
 from tuneoff_adapters.katib.emulated.capacity import quantity
 from tuneoff_adapters.katib.emulated.kinds import JOBS, PODS
 from tuneoff_adapters.katib.emulated.statuses import ApiError
@@ -115,7 +116,8 @@ def test_a_mount_path_is_replaced_where_it_is_a_path_and_nowhere_else() -> None:
     assert mounts.translate(untouched) == untouched
 
 
-def test_a_missing_config_map_is_waited_for(tmp_path: Path) -> None:
+def test_a_missing_config_map_is_waited_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pod_runner, "FIRST_RETRY_SECONDS", 0.1)
     volume = {"name": "settings", "configMap": {"name": "settings"}}
     with node_cluster(tmp_path) as cluster:
         cluster.submit(

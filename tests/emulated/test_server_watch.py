@@ -142,6 +142,7 @@ def test_watches_end_with_the_server(tmp_path: Path) -> None:
         pass
 
 
+@pytest.mark.slow
 def test_the_kubernetes_client_watches_and_learns_of_410(api: Served) -> None:
     kubernetes = pytest.importorskip("kubernetes")
     client = kubernetes.client.ApiClient(kubernetes.client.Configuration(host=api.url))

@@ -115,10 +115,10 @@ def test_server_that_becomes_silent_half_way_is_given_up_too(api: FakeApi) -> No
 
 def test_slow_server_is_waited_for_only_twice(api: FakeApi, tmp_path: Path) -> None:
     with FaultyProxy(api.url) as proxy:
-        proxy.delay_seconds = 0.3
+        proxy.delay_seconds = 0.15
         slow = Connection(proxy.kubeconfig(api.kubeconfig, tmp_path / "slow"))
         check_cluster(slow, KatibOptions(), "tuneoff-x", 40.0)
-        assert proxy.overlapping() >= 20
+        assert proxy.overlapping() >= 10  # of about 28; one after the other: of none
 
 
 def test_refused_credentials(api: FakeApi) -> None:

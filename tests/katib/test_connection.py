@@ -246,6 +246,7 @@ def test_closing_ends_a_call_that_waits_for_another_try(api: FakeApi) -> None:
     assert time.monotonic() - start < 15.0
 
 
+@pytest.mark.slow
 def test_process_ends_while_the_server_hangs(tmp_path: Path) -> None:
     gate = threading.Event()
     with FakeApi(tmp_path) as api:

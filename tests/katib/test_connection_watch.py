@@ -121,9 +121,9 @@ def test_watch_that_breaks_at_once_does_not_flood_the_server(script: Script) -> 
     script.lists = [listing()]
     script.watches = [Streamed([], is_cut=True)]
     watch = connection.watch(PODS, "n")
-    threading.Timer(1.0, watch.close).start()
+    threading.Timer(0.5, watch.close).start()
     assert list(watch) == []
-    assert len(script.api.asked) < 20
+    assert len(script.api.asked) < 15
 
 
 def test_server_that_stays_away_ends_the_watch(script: Script) -> None:

@@ -117,12 +117,12 @@ def test_the_experiments_end_is_told_apart_from_the_namespaces(cluster: Served, 
     def let_go_later() -> None:
         while any(store.list(kind, NAMESPACE) for kind in (kinds.EXPERIMENTS, kinds.TRIALS, kinds.JOBS, kinds.PODS)):
             time.sleep(0.01)
-        time.sleep(1.0)
+        time.sleep(0.5)
         change_finalizers(cluster, kinds.CONFIG_MAPS, [])
 
     threading.Thread(target=let_go_later).start()
     removal = remove(connection, MADE, 20.0)
-    assert removal.total_seconds - removal.experiment_seconds > 0.3
+    assert removal.total_seconds - removal.experiment_seconds > 0.1
     assert left(cluster) == []
 
 
@@ -266,9 +266,9 @@ def test_namespace_that_hangs_without_objects_tells_its_conditions(tmp_path: Pat
 def test_slow_server_is_asked_several_things_at_once(cluster: Served, connection: Connection, tmp_path: Path) -> None:
     deployed(cluster)
     with FaultyProxy(cluster.url) as proxy:
-        proxy.delay_seconds = 0.3
+        proxy.delay_seconds = 0.15
         slow = Connection(proxy.kubeconfig(tmp_path / "kubeconfig", tmp_path / "proxied"))
         remove(slow, MADE, 40.0)
         assert len(proxy.seen) > 12
-        assert proxy.overlapping() >= 6
+        assert proxy.overlapping() >= 4  # of about 10; one after the other: of none
     assert left(cluster) == []
