@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from emulated.served import Object, trial
-from tuneoff_adapters.katib.emulated import table
+from tuneoff_adapters.katib.emulated import defaults, table
 from tuneoff_adapters.katib.emulated.kinds import CONFIG_MAPS, EVENTS, JOBS, NAMESPACES, PODS, TRIALS
 from tuneoff_adapters.katib.emulated.statuses import ApiError
 from tuneoff_adapters.katib.emulated.store import Store
@@ -45,6 +45,16 @@ def test_generated_names_differ_and_keep_their_beginning(store: Store) -> None:
     names = {store.create(CONFIG_MAPS, {"metadata": {"generateName": "c-"}}, "ns")["metadata"]["name"] for _ in range(5)}
     assert len(names) == 5
     assert all(name.startswith("c-") and len(name) == 7 for name in names)
+
+
+def test_a_generated_name_that_is_taken_is_drawn_again(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    drawn = ["aaaaa", "aaaaa", "aaaaa", "bbbbb"]
+    monkeypatch.setattr(defaults, "random_suffix", lambda: drawn.pop(0))
+    names = [store.create(CONFIG_MAPS, {"metadata": {"generateName": "c-"}}, "ns")["metadata"]["name"] for _ in range(2)]
+    assert names == ["c-aaaaa", "c-bbbbb"]
+    monkeypatch.setattr(defaults, "random_suffix", lambda: "aaaaa")
+    with pytest.raises(ApiError, match="already exists"):
+        store.create(CONFIG_MAPS, {"metadata": {"generateName": "c-"}}, "ns")
 
 
 def test_what_is_given_and_what_is_returned_are_copies(store: Store) -> None:

@@ -137,6 +137,9 @@ class FaultyProxy:
                 self._sockets.add(server)
             kept = [line for line in head if not line.lower().startswith(b"connection:")]
             server.sendall(b"\r\n".join([*kept, b"Connection: close", b"", b""]) + body)
+            start = server.recv(2**16)
+            # told, since this connection ends: a client that keeps it for its next request would now and then be reset
+            client.sendall(start.replace(b"\r\n", b"\r\nConnection: close\r\n", 1))
             while chunk := server.recv(2**16):
                 client.sendall(chunk)
         with self._lock:

@@ -23,6 +23,7 @@ from .table import Table
 Objects = list[Object]  # within the class, `list` is a method
 
 FIRST_NAMESPACES = ("default", "kube-system", "kubeflow")
+MORE_NAMES = 7  # that are drawn for a generateName whose first one is taken
 
 
 def _raise(error: JournalError) -> None:
@@ -60,12 +61,17 @@ class Store:
         """
         fresh: Object = copied(dict(obj))
         metadata = fresh.setdefault("metadata", {})
+        is_generated = not metadata.get("name")
         defaults.name(kind, fresh, namespace)
-        name = metadata["name"]
         validation.check(kind, fresh)
         with self._table.lock:
-            key = key_of(kind, fresh)
-            self._check_namespace(key)
+            self._check_namespace(key_of(kind, fresh))
+            for _ in range(MORE_NAMES if is_generated else 0):
+                if self._table.find(key_of(kind, fresh)) is None:
+                    break
+                del metadata["name"]
+                defaults.name(kind, fresh, namespace)
+            key, name = key_of(kind, fresh), metadata["name"]
             if self._table.find(key) is not None:
                 raise already_exists(kind, name)
             defaults.apply(kind, fresh, str(uuid.uuid4()), keep_status)
