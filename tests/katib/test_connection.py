@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from katib.fake_api import Answer, Cut, FakeApi, Silent, failure, listing, thing, write_kubeconfig
-from tuneoff.errors import StepError
+from tuneoff.errors import InfrastructureError, StepError
 from tuneoff_adapters.katib.api_errors import ApiError, Conflict, Missing, Unreachable
 from tuneoff_adapters.katib.connection import Connection, Limits
 from tuneoff_adapters.katib.resources import CONFIG_MAPS, EXPERIMENTS, NAMESPACES, PODS
@@ -109,6 +109,20 @@ def test_refusal_that_does_not_pass_ends_with_its_message(api: FakeApi) -> None:
     with pytest.raises(ApiError, match="leader changed"):
         Connection(api.kubeconfig, limits=IMPATIENT).read("/version")
     assert 3 < len(api.asked) < 40
+
+
+@pytest.mark.parametrize("status", [429, 500, 503])
+def test_server_that_goes_on_failing_is_charged_to_the_infrastructure(api: FakeApi, status: int) -> None:
+    api.on("GET", "/version", failure(status, "Unavailable", "overloaded"))
+    with pytest.raises(InfrastructureError, match=f"answered {status} Unavailable: overloaded"):
+        Connection(api.kubeconfig, limits=IMPATIENT).read("/version")
+
+
+def test_refusal_is_not_charged_to_the_infrastructure(api: FakeApi) -> None:
+    api.on("GET", "/version", failure(422, "Invalid", "no"))
+    with pytest.raises(ApiError) as caught:
+        Connection(api.kubeconfig, limits=IMPATIENT).read("/version")
+    assert not isinstance(caught.value, InfrastructureError)
 
 
 def test_cut_connection_is_tried_again(api: FakeApi, connection: Connection) -> None:
@@ -225,15 +239,8 @@ def test_namespace_that_is_being_deleted_counts_as_deleted(api: FakeApi, connect
 
 def test_deletion_says_how(api: FakeApi, connection: Connection) -> None:
     api.on("DELETE", f"{EXPERIMENT_PATH}/e", Answer(200, {}))
-    assert connection.delete(EXPERIMENTS, "e", "n", "Foreground", grace_seconds=0)
+    assert connection.delete(EXPERIMENTS, "e", "n", "Foreground")
     assert api.asked[0].body["propagationPolicy"] == "Foreground"
-    assert api.asked[0].body["gracePeriodSeconds"] == 0
-
-
-def test_change_is_sent_as_a_merge_patch(api: FakeApi, connection: Connection) -> None:
-    api.on("PATCH", f"{EXPERIMENT_PATH}/e", Answer(200, thing("e")))
-    connection.patch(EXPERIMENTS, "e", {"spec": {"maxTrialCount": 1}}, "n")
-    assert api.asked[0].headers["content-type"] == "application/merge-patch+json"
 
 
 def test_closing_ends_a_call_that_waits_for_another_try(api: FakeApi) -> None:

@@ -66,10 +66,8 @@ def test_node_is_as_large_as_the_workers_need(tmp_path: Path) -> None:
 
 
 def test_it_serves_when_start_returns_and_is_gone_after_end(context: RunContext, server: EmulatedServer) -> None:
-    assert not server.was_started
     connection = Connection(server.start())
     assert connection.read("/version")["gitVersion"]
-    assert server.was_started
     assert len(marked(context)) >= 1
     server.check()
     server.end()
@@ -116,7 +114,6 @@ def test_killed_one_is_told_and_can_be_started_again_over_its_objects(context: R
         until(lambda: server.check() is not None)  # type: ignore[func-returns-value]
     assert "\n" not in str(caught.value)
     fresh = EmulatedServer(context)
-    assert fresh.was_started
     assert Connection(fresh.start()).find(NAMESPACES, "kept") is not None
     fresh.end()
 

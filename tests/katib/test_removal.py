@@ -224,6 +224,7 @@ def test_server_that_is_away_names_what_may_be_left(cluster: Served, connection:
         assert f"experiment {NAME} and namespace {NAMESPACE} may be left" in text
         assert f"kubectl delete namespace {NAMESPACE}" in text
         assert "\n" not in text
+        assert len(text) < 300  # it stands beside the reason for which the run failed
         proxy.restore()
         remove(away, MADE, 10.0)
     assert left(cluster) == []

@@ -10,8 +10,9 @@ from typing import Any
 import pytest
 
 from emulated.served import INJECTED, Object, Served, experiment, served
-from katib.fake_api import write_kubeconfig
+from katib.fake_api import FakeApi, failure, write_kubeconfig
 from tuneoff.errors import StepError
+from tuneoff_adapters.katib import removal
 from tuneoff_adapters.katib.connection import Connection, Limits
 from tuneoff_adapters.katib.emulated import kinds
 from tuneoff_adapters.katib.removal import Made, remove
@@ -22,6 +23,9 @@ MADE = Made(namespace=TEAM, is_own_namespace=False, experiment=NAME, config_map=
 POD = {"restartPolicy": "Never", "containers": [{"name": "training-container", "image": "i", "command": ["true"]}]}
 SPECS: dict[kinds.Kind, Object] = {kinds.TRIALS: {}, kinds.JOBS: {"template": {"spec": POD}}, kinds.PODS: POD}
 KINDS = (kinds.EXPERIMENTS, kinds.TRIALS, kinds.JOBS, kinds.PODS, kinds.CONFIG_MAPS, kinds.SUGGESTIONS)
+
+SERVING = (kinds.DEPLOYMENTS, kinds.SERVICES, kinds.SERVICE_ACCOUNTS, kinds.ROLES, kinds.ROLE_BINDINGS)
+SERVING_PATHS = tuple(resource.path(TEAM) for resource in removal.SERVING)
 
 
 @pytest.fixture
@@ -108,11 +112,33 @@ def test_child_without_a_label_is_waited_for(cluster: Served, connection: Connec
     assert ours(cluster) == []
 
 
-def hold(cluster: Served, pod: str, finalizers: list[str]) -> None:
+def hold(cluster: Served, name: str, finalizers: list[str], kind: kinds.Kind = kinds.PODS) -> None:
     def change(obj: dict[str, Any]) -> None:
         obj["metadata"]["finalizers"] = finalizers
 
-    cluster.store.update(kinds.PODS, pod, TEAM, change)
+    cluster.store.update(kind, name, TEAM, change)
+
+
+@pytest.mark.parametrize("kind", SERVING, ids=lambda kind: kind.plural)
+def test_each_part_of_the_suggestions_service_is_waited_for(cluster: Served, connection: Connection, kind: kinds.Kind) -> None:
+    deployed(cluster, NAME, LABELS)
+    (suggestion,) = of(cluster, kinds.SUGGESTIONS)
+    make(cluster, kind, f"{NAME}-random", suggestion)
+    make(cluster, kind, "of-another", {"kind": "Owner", "metadata": {"name": OTHER, "uid": "u"}})
+    hold(cluster, f"{NAME}-random", ["example.org/slow"], kind)
+    with pytest.raises(StepError, match=rf"{kind.plural}\S* {NAME}-random \(finalizers example.org/slow\)") as caught:
+        remove(connection, MADE, 0.5)
+    assert "of-another" not in str(caught.value)
+    hold(cluster, f"{NAME}-random", [], kind)
+    remove(connection, MADE, 20.0)
+
+
+def test_user_who_may_not_list_the_services_parts_can_still_remove(tmp_path: Path) -> None:
+    with FakeApi(tmp_path) as api:
+        for resource in SERVING_PATHS:
+            api.on("GET", resource, failure(403, "Forbidden", "no"))
+        remove(Connection(api.kubeconfig, limits=Limits(api=5.0, call=2.0, pause=0.01)), MADE, 5.0)
+        assert {one.path for one in api.asked} >= set(SERVING_PATHS)
 
 
 def test_what_hangs_is_named_without_anything_of_others(cluster: Served, connection: Connection) -> None:

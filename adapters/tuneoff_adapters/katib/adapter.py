@@ -46,7 +46,7 @@ class KatibAdapter(Adapter):
 
     def deploy(self) -> None:
         """Reach the API server, check that it can take a run, and make what its pods read, in the run's own namespace."""
-        from tuneoff_adapters.katib.checks import check_client, check_cluster
+        from tuneoff_adapters.katib.checks import check_client, reach
         from tuneoff_adapters.katib.making import made_by, make_place
         from tuneoff_adapters.katib.plan import katib_plan
         from tuneoff_adapters.katib.removal import left_text
@@ -57,8 +57,7 @@ class KatibAdapter(Adapter):
         plan = katib_plan(self.context)
         if self._server is not None:
             self._server.start()
-        self._connection = self._connect()
-        cluster = check_cluster(self._connection, katib_options(spec), plan.namespace)
+        self._connection, cluster = reach(self._connect, katib_options(spec), plan.namespace)
         self.context.note_versions(
             {"kubernetes": cluster.server_version, "katib_image": cluster.katib_image, "image": plan.image}
         )

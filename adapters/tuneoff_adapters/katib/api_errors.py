@@ -13,6 +13,7 @@ class ApiError(StepError):
     def __init__(self, request: str, status: int, reason: str, message: str) -> None:
         super().__init__(f"{request}: the API server answered {status}{f' {reason}' if reason else ''}: {message}")
         self.request, self.status, self.reason, self.message = request, status, reason, message
+        self.short = f"the API server answered {status}{f' {reason}' if reason else ''}: {one_line(message, 120)}"
 
 
 class Missing(ApiError):
@@ -23,8 +24,19 @@ class Conflict(ApiError):
     """409: the object exists already, or was changed meanwhile."""
 
 
+class Failing(ApiError, InfrastructureError):
+    """429 or 5xx, each time that it was asked again: the cluster's own trouble, not a refusal."""
+
+
 class Unreachable(InfrastructureError):
-    """The API server could not be reached, or did not answer in time."""
+    """The API server could not be reached, or did not answer in time; `short` says so without request, address and way out."""
+
+    def __init__(self, text: str, short: str = "") -> None:
+        super().__init__(text)
+        self.short = short or text
+
+
+REPEATED = frozenset({429, 500, 502, 503, 504})  # a server that is starting, busy, or waits for its etcd or a webhook
 
 
 def api_error(request: str, status: int, reason: str, body: str | bytes | None, note: str = "") -> ApiError:
@@ -41,11 +53,11 @@ def api_error(request: str, status: int, reason: str, body: str | bytes | None, 
     if isinstance(parsed, dict):
         message, word = str(parsed.get("message") or text), str(parsed.get("reason") or "")
     message = one_line(message) or one_line(reason) or "no message"
-    kind = {404: Missing, 409: Conflict}.get(status, ApiError)
+    kind = Failing if status in REPEATED else {404: Missing, 409: Conflict}.get(status, ApiError)
     return kind(request, status, word, message + note)
 
 
-def one_line(text: str, most: int = 1000) -> str:
-    """Return a server's text as one line of at most `most` characters."""
-    line = " ".join(text.split())
+def one_line(text: object, most: int = 1000) -> str:
+    """Return a server's text (None: there is none) as one line of at most `most` characters."""
+    line = " ".join(str(text or "").split())
     return line if len(line) <= most else line[: most - 3] + "..."

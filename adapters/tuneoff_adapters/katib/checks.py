@@ -35,7 +35,7 @@ from tuneoff_adapters.katib.resources import (
 
 CHECK_SECONDS = 12.0
 FIRST_SECONDS = 8.0  # of them for the first answer: who is silent then stays silent
-SLACK_SECONDS = 1.0  # for the calls themselves to give up
+SLACK_SECONDS = 1.0  # of them for the calls themselves to give up, each with its own reason
 CLIENT = "kubernetes"
 CLIENT_REQUIREMENT = "kubernetes>=27.2,<36"
 BROKEN_FROM = "36"  # every read of an object with labels fails in the SDK
@@ -79,6 +79,24 @@ def check_client() -> None:
     )
 
 
+def reach(
+    connect: Callable[[], Connection], options: KatibOptions, namespace: str, within_seconds: float = CHECK_SECONDS
+) -> tuple[Connection, Cluster]:
+    """Connect, and check the cluster: reading the kubeconfig and all answers have the one limit together.
+
+    Raises:
+        InfrastructureError: as for `check_cluster`, or there is no usable kubeconfig.
+    """
+    deadline = time.monotonic() + within_seconds
+    answer = at_once({"connection": connect}, within_seconds)["connection"]
+    if isinstance(answer, TimeoutError):
+        raise InfrastructureError(
+            f"reading the kubeconfig takes longer than {within_seconds:g} s; does its credential program wait for a person?"
+        )
+    connection: Connection = value(answer)
+    return connection, check_cluster(connection, options, namespace, max(deadline - time.monotonic(), 0.0))
+
+
 def check_cluster(
     connection: Connection, options: KatibOptions, namespace: str, within_seconds: float = CHECK_SECONDS
 ) -> Cluster:
@@ -88,7 +106,7 @@ def check_cluster(
         InfrastructureError: it cannot, or does not answer in time.
     """
     deadline = time.monotonic() + within_seconds
-    version = _server_version(_hurried(connection, min(deadline, time.monotonic() + FIRST_SECONDS)))
+    version = _server_version(connection, min(deadline, time.monotonic() + FIRST_SECONDS))
     hurried = _hurried(connection, deadline)
     calls: dict[str, Callable[[], Any]] = {
         "group": lambda: hurried.read(f"/apis/{KATIB_GROUP}"),
@@ -123,19 +141,27 @@ def needed_rights(options: KatibOptions) -> Rights:
 
 def _hurried(connection: Connection, deadline: float) -> Connection:
     """Return the connection with what time is left, and no second try where no connection can be made."""
-    left = max(deadline - time.monotonic(), 0.05)
+    left = max(deadline - time.monotonic() - SLACK_SECONDS, 0.05)
     return connection.limited(Limits(api=left, connect=0.0, call=left))
 
 
 def _answers(calls: Mapping[str, Callable[[], Any]], deadline: float) -> dict[str, Any]:
     late = InfrastructureError("the API server is too slow: it did not answer all of the check's questions in time; try later")
-    answers = at_once(calls, max(deadline - time.monotonic(), 0.0) + SLACK_SECONDS)
+    answers = at_once(calls, max(deadline - time.monotonic(), SLACK_SECONDS))
     return {name: late if isinstance(answer, TimeoutError) else answer for name, answer in answers.items()}
 
 
-def _server_version(connection: Connection) -> str:
+def _server_version(connection: Connection, deadline: float) -> str:
+    """Return the first answer. In a thread, because no timeout of the client holds while the server's name is looked up."""
+    hurried, seconds = _hurried(connection, deadline), max(deadline - time.monotonic(), SLACK_SECONDS)
+    answer = at_once({"version": lambda: hurried.read("/version")}, seconds)["version"]
+    if isinstance(answer, TimeoutError):
+        raise InfrastructureError(
+            f"the API server at {connection.host} cannot be reached (no answer within {seconds:.0f} s, not even its name's "
+            "address, or credentials that are not there yet); check the kubeconfig's address and this machine's DNS"
+        )
     try:
-        return str(connection.read("/version").get("gitVersion", "unknown"))
+        return str(value(answer).get("gitVersion", "unknown"))
     except ApiError as error:
         if error.status == 401:
             raise InfrastructureError(

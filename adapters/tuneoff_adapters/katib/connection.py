@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Literal, TypeVar
 
 from tuneoff.errors import StepError
-from tuneoff_adapters.katib.api_errors import Conflict, Missing, Unreachable, api_error
+from tuneoff_adapters.katib.api_errors import Conflict, Failing, Missing, Unreachable, api_error
 from tuneoff_adapters.katib.log_stream import LogStream
 from tuneoff_adapters.katib.options import KatibOptions
 from tuneoff_adapters.katib.resources import ACCESS_REVIEWS, EXPERIMENTS, PODS, Object, Resource, labels_of, name_of, selector
@@ -21,8 +21,6 @@ from tuneoff_adapters.katib.transport import Body, NoAnswer, Refused, Transport
 from tuneoff_adapters.katib.watch import Watch
 
 Propagation = Literal["Background", "Foreground", "Orphan"]
-MERGE_PATCH = "application/merge-patch+json"
-REPEATED = frozenset({429, 500, 502, 503, 504})  # a server that is starting, busy, or waits for its etcd or a webhook
 
 _T = TypeVar("_T")
 
@@ -44,9 +42,10 @@ class Limits:
 class Connection:
     """The way to one API server. Any thread may call any method, and no call blocks for longer than its limits.
 
-    Every failure is an ApiError (the server refused: its own message) or Unreachable, in one line. Refusals that pass (429, 5xx)
-    and connections that cannot be made or are cut are repeated until `limits.api` is over. `check`, if there is one, is called
-    where there is no answer: it raises what is known to be the reason, and nothing is repeated then.
+    Every failure is an ApiError (the server refused: its own message) or Unreachable, in one line. Answers that pass (429, 5xx)
+    and connections that cannot be made or are cut are repeated until `limits.api` is over; what stays is Failing or Unreachable,
+    both of the infrastructure. `check`, if there is one, is called where there is no answer: it raises what is known to be the
+    reason, and nothing is repeated then.
 
     Raises:
         StepError: the kubeconfig or its context cannot be used.
@@ -143,27 +142,16 @@ class Connection:
         """Return the answer to a GET of a path, e.g. `/version`."""
         return self._patiently(f"GET {path}", lambda seconds: self._transport.send("GET", path, seconds, query=query))
 
-    def patch(self, resource: Resource, name: str, change: Object, namespace: str | None = None) -> Object:
-        """Change an object by a merge patch."""
-        path = resource.path(namespace, name)
-        return self._patiently(
-            f"PATCH {path}",
-            lambda seconds: self._transport.send("PATCH", path, seconds, body=change, content_type=MERGE_PATCH),
-        )
-
     def delete(
         self,
         resource: Resource,
         name: str,
         namespace: str | None = None,
         propagation: Propagation = "Background",
-        grace_seconds: int | None = None,
     ) -> bool:
         """Ask for an object's deletion; False: there is none. When it is gone, only `find` tells."""
         path = resource.path(namespace, name)
         body: Object = {"kind": "DeleteOptions", "apiVersion": "v1", "propagationPolicy": propagation}
-        if grace_seconds is not None:
-            body["gracePeriodSeconds"] = grace_seconds
         try:
             self._patiently(f"DELETE {path}", lambda seconds: self._transport.send("DELETE", path, seconds, body=body))
         except Missing:
@@ -272,14 +260,17 @@ class Connection:
                 if self._check is not None:
                     self._check()
                 text = f"the API server at {self.host} cannot be reached ({error}{_waited(start)})"
-                problem: StepError = Unreachable(f"{request}: {text}; check that it runs, and the kubeconfig's address")
+                problem: StepError = Unreachable(
+                    f"{request}: {text}; check that it runs, and the kubeconfig's address",
+                    f"no answer from the API server: {error}",
+                )
                 problem.__cause__ = error
                 if error.is_lasting:
                     raise problem from error
                 limit = limit if self.limits.connect is None else self.limits.connect
             except Refused as error:
                 problem = api_error(request, error.status, error.reason, error.body, _waited(start))
-                if error.status not in REPEATED:
+                if not isinstance(problem, Failing):
                     raise problem from None
             if self.is_closed or time.monotonic() + pause > start + limit or self.wait(pause):
                 raise problem

@@ -34,7 +34,7 @@ class KatibOptions:
     image: str | None = None  # of the trials; required on kubernetes
     image_pull_secret: str | None = None  # name of a Secret in the run's namespace: never its content
     service_account: str | None = None  # of the trials' pods
-    data_claim: str | None = None  # PersistentVolumeClaim that is mounted read-only at /data
+    data_claim: str | None = None  # PersistentVolumeClaim with a prepared cache folder, mounted read-only at /data
     node_selector: Mapping[str, str] = field(default_factory=dict)  # of the trials' pods
     api_seconds: float = 60.0  # how long an API server that does not answer is waited for
     pending_seconds: float = 300.0  # how long a pod may wait for a node, an image, ... before the run ends with its reason

@@ -15,10 +15,10 @@ from tuneoff.trial.limits import thread_environment
 from tuneoff_adapters.katib import offers
 from tuneoff_adapters.katib.checkpoint_lines import LOG_BYTES, UNLIMITED_LOG_BYTES
 from tuneoff_adapters.katib.layout import (
+    CACHE_VARIABLE,
     CONFIG_DIR,
     CONFIG_DIR_VARIABLE,
     DATA_DIR,
-    DATA_VARIABLES,
     METRICS_FILE,
     METRICS_FILE_VARIABLE,
     RUN_DIR,
@@ -65,7 +65,7 @@ class KatibPlan:
     image_pull_secret: str | None  # the name of a Secret in the namespace
     service_account: str | None
     node_selector: Mapping[str, str]
-    data_claim: str | None  # the name of a PersistentVolumeClaim in the namespace
+    data_claim: str | None  # of a PersistentVolumeClaim in the namespace with a prepared cache folder
     environment: Mapping[str, str]  # of the pod's process
     checkpoint_bytes: int  # the largest checkpoint that a pod passes through its log
 
@@ -166,7 +166,7 @@ def pod_context(context: TrialContext) -> TrialContext:
 
 
 def _data_environment(options: KatibOptions) -> dict[str, str]:
-    return {} if options.data_claim is None else dict.fromkeys(DATA_VARIABLES, DATA_DIR)
+    return {} if options.data_claim is None else {CACHE_VARIABLE: DATA_DIR}
 
 
 def _text(value: object) -> str:

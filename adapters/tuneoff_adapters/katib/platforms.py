@@ -53,11 +53,6 @@ class EmulatedServer:
         return self._context.work_dir / "emulated.log"
 
     @property
-    def was_started(self) -> bool:
-        """Whether this execution ever started one."""
-        return self.folder.exists()
-
-    @property
     def is_running(self) -> bool:
         """Whether it can be used: its process lives, and this one started it. One that another process started ends with that."""
         return self._own() is not None

@@ -8,8 +8,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from tuneoff.errors import StepError
-from tuneoff_adapters.katib.api_errors import ApiError, Missing, Unreachable
+from tuneoff.errors import InfrastructureError, StepError
+from tuneoff_adapters.katib.api_errors import ApiError, Missing, Unreachable, one_line
 from tuneoff_adapters.katib.at_once import at_once, value
 from tuneoff_adapters.katib.connection import Connection, Propagation
 from tuneoff_adapters.katib.hanging import Left, release, some, why
@@ -20,6 +20,11 @@ from tuneoff_adapters.katib.resources import (
     JOBS,
     NAMESPACES,
     PODS,
+    REPLICA_SETS,
+    ROLE_BINDINGS,
+    ROLES,
+    SERVICE_ACCOUNTS,
+    SERVICES,
     SUGGESTIONS,
     TRIALS,
     Object,
@@ -32,7 +37,8 @@ from tuneoff_adapters.katib.resources import (
     selector,
 )
 
-CHILDREN = (TRIALS, JOBS, PODS, SUGGESTIONS)  # what Katib makes for an experiment, besides the suggestion's own service
+CHILDREN = (TRIALS, JOBS, PODS, SUGGESTIONS)  # what Katib makes for an experiment
+SERVING = (DEPLOYMENTS, REPLICA_SETS, SERVICES, SERVICE_ACCOUNTS, ROLES, ROLE_BINDINGS)  # for the suggestion's service
 LABELLED = (NAMESPACES, EXPERIMENTS, TRIALS, JOBS, PODS, CONFIG_MAPS)
 FIRST_PAUSE, LONGEST_PAUSE = 0.05, 0.5  # seconds between two requests: at most two per second in the long run
 SLACK_SECONDS = 1.0  # for calls to give up themselves
@@ -76,8 +82,10 @@ def remove(connection: Connection, made: Made, within_seconds: float = 50.0, kat
         removal.wait(removal.is_rest_gone)
         removal.prove()
     except (ApiError, Unreachable, TimeoutError) as error:
-        raise StepError(
-            f"un-deploy failed, so experiment {made.experiment} and {_whereabouts(made)} may be left: {error}; "
+        short = error.short if isinstance(error, ApiError | Unreachable) else one_line(error)
+        problem = StepError if isinstance(error, ApiError) else InfrastructureError
+        raise problem(
+            f"un-deploy failed ({short}), so experiment {made.experiment} and {_whereabouts(made)} may be left; "
             f"once it answers, run: {_deletion(made)}"
         ) from error
     return Removal(experiment_seconds=experiment_seconds, total_seconds=time.monotonic() - start)
@@ -96,7 +104,9 @@ class _Removing:
         self._patient, self._made, self._start, self._within = connection, made, start, within
         self._namespace = made.namespace
         self._is_taken = False  # somebody else's experiment has our name, and children that are called after it
-        self._left = list(CHILDREN)  # kinds of which something was there when last seen
+        # in its own namespace the namespace's end proves that the suggestion's service is gone
+        self._kinds = CHILDREN if made.is_own_namespace else (*CHILDREN, *SERVING)
+        self._left = list(self._kinds)  # kinds of which something was there when last seen
         self._rest: tuple[Resource, str, str | None] = (NAMESPACES, made.namespace, None)
         if not made.is_own_namespace:
             self._rest = (CONFIG_MAPS, made.config_map, made.namespace)
@@ -183,7 +193,7 @@ class _Removing:
         return obj if obj is not None and self._made.labels.items() <= labels_of(obj).items() else None
 
     def _children(self, resource: Resource) -> list[Object]:
-        """Return what Katib made for the experiment; nothing where it may not be read: the end of the namespace will tell."""
+        """Return what Katib made for the experiment; nothing of a kind that may not be read."""
         try:
             found = self._connection.items(resource, self._namespace)
         except Missing:  # no such kind: Katib is gone
@@ -207,11 +217,11 @@ class _Removing:
     def _told(self) -> str:
         """Return one line on what does not go away."""
         made = self._made
-        lists = {resource.plural: functools.partial(self._children, resource) for resource in CHILDREN}
+        lists = {resource.plural: functools.partial(self._children, resource) for resource in self._kinds}
         found = self._at_once({"experiment": self._find_experiment, "rest": self._find_rest, **lists})
         experiment, rest = value(found["experiment"]), value(found["rest"])
         left = [Left(EXPERIMENTS, experiment)] if experiment is not None else []
-        left += [Left(resource, obj) for resource in CHILDREN for obj in value(found[resource.plural])]
+        left += [Left(resource, obj) for resource in self._kinds for obj in value(found[resource.plural])]
         if made.is_own_namespace:
             what, see = f"namespace {made.namespace} is still terminating", f"kubectl get namespace {made.namespace} -o yaml"
         else:

@@ -72,10 +72,6 @@ class Line:
             raise ExperimentError(f"an index must lie in [{self.axis.low}, {self.axis.high}], but Katib gave {text!r}")
         return min(max(math.floor(value + 0.5), 0), self.kind.size - 1)
 
-    def encode(self, value: float | int) -> str:
-        """Return a text that `decode` maps to the native value."""
-        return repr(self._to_katib(float(value)))
-
     def _to_katib(self, value: float) -> float:
         if self.warp == "logarithm":
             return math.log(value)
@@ -113,10 +109,6 @@ class Choice:
         """
         return self.kind.decode(_number(text))
 
-    def encode(self, value: float | int) -> str:
-        """Return the category of an index."""
-        return str(int(value))
-
 
 class KatibSpace:
     """The parameters of one experiment: a translation of core's, in the texts of Katib and of one of its algorithms."""
@@ -139,14 +131,6 @@ class KatibSpace:
         if missing:
             raise ExperimentError(f"Katib must give a value of every parameter, but {', '.join(missing)} is missing")
         return self.translation.decode({name: item.decode(values[name]) for name, item in self.dimensions.items()})
-
-    def encode(self, configuration: Mapping[str, Any]) -> dict[str, str]:
-        """Return texts that `decode` maps to `configuration`.
-
-        Raises:
-            ExperimentError: the configuration lies outside the space.
-        """
-        return {name: self.dimensions[name].encode(value) for name, value in self.translation.encode(configuration).items()}
 
     def to_json(self) -> dict[str, Any]:
         """Return what a pod needs to decode its parameters."""

@@ -83,7 +83,6 @@ class Transport:
         seconds: float,
         query: Sequence[tuple[str, str]] | None = None,
         body: Object | None = None,
-        content_type: str = "application/json",
     ) -> Object:
         """Return the answer's JSON object.
 
@@ -91,7 +90,7 @@ class Transport:
             Refused, NoAnswer: it failed.
         """
         with _mapped():
-            found = self._call(method, path, query, body, content_type, (min(CONNECT_SECONDS, seconds), seconds), True)
+            found = self._call(method, path, query, body, (min(CONNECT_SECONDS, seconds), seconds), True)
         if not isinstance(found, dict):
             raise NoAnswer("its answer is no JSON object: this is no Kubernetes API", is_lasting=True)
         return found
@@ -104,7 +103,7 @@ class Transport:
         """
         with _mapped():
             timeouts = (min(CONNECT_SECONDS, seconds), silence)
-            return Body(self._call("GET", path, query, None, "application/json", timeouts, False))
+            return Body(self._call("GET", path, query, None, timeouts, False))
 
     def _call(
         self,
@@ -112,7 +111,6 @@ class Transport:
         path: str,
         query: Sequence[tuple[str, str]] | None,
         body: Object | None,
-        content_type: str,
         timeouts: tuple[float, float],
         is_whole: bool,
     ) -> Any:
@@ -120,7 +118,7 @@ class Transport:
             path,
             method,
             query_params=list(query or []),
-            header_params={"Accept": "application/json, */*", "Content-Type": content_type},
+            header_params={"Accept": "application/json, */*", "Content-Type": "application/json"},
             body=body,
             response_type="object",
             auth_settings=["BearerToken"],
