@@ -200,6 +200,8 @@ class PodRunner:
         """Wait for the end of the process and do what has to be done before; return why it was killed, or None."""
         next_look = time.monotonic()
         is_terminated = False
+        if collector is not None:
+            collector.look(group)  # at what was written before its watch was there
         while True:
             if self._is_abandoned:
                 group.signal(signal.SIGKILL)
