@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from typing import Any
 
 from emulated.node_cluster import NodeCluster, conditions, is_alive, node_cluster, script, state_of, trial_of, until
 from tuneoff_adapters.katib.emulated.collector_settings import CONTAINER, CollectorSettings
-from tuneoff_adapters.katib.emulated.kinds import TRIALS
+from tuneoff_adapters.katib.emulated.kinds import PODS, TRIALS
+from tuneoff_adapters.katib.metrics_file import create_mark
 
 FILE = [{"name": "METRICS", "value": "/var/log/katib/metrics.log"}]
 MEDIAN_STOP = {"name": "loss", "value": "2", "comparison": "greater", "startStep": 2}
@@ -169,6 +171,42 @@ def test_a_shell_with_two_children_cannot_be_stopped_and_loses_its_collector(tmp
         assert "Failed" in conditions(cluster.ended())
         assert "Multiple children processes are not supported" in cluster.log(container=CONTAINER)
         assert cluster.values() == []
+
+
+def test_a_mark_that_the_shell_cannot_overwrite_keeps_the_collector_waiting_until_the_pod_is_deleted(tmp_path: Path) -> None:
+    script(tmp_path, f"{epochs(5, 4)}; exec sleep 1000")
+    cannot = f"set -C; sh {tmp_path}/script.sh"  # `>` fails on a file that is there, as it does on one of another user
+    with node_cluster(tmp_path) as cluster:
+        cluster.submit(trial=trial_of(rules=[MEDIAN_STOP]), command=["sh", "-c", cannot], container={"env": FILE})
+        pod = until(lambda: next((pod for pod in cluster.pods() if _has_ended_alone(pod)), None))
+        assert pod["status"]["phase"] == "Running"
+        assert state_of(pod)["terminated"]["exitCode"] != 0
+        assert conditions(cluster.store.get(TRIALS, "job", "default")) == {"EarlyStopped": "TrialEarlyStopped"}
+        assert cluster.values() == [("loss", "5"), ("loss", "4")]
+        cluster.store.delete(PODS, pod["metadata"]["name"], "default")
+        assert "Failed" in conditions(cluster.ended())
+
+
+def test_a_mark_that_the_program_made_first_changes_neither_a_stop_nor_a_failure(tmp_path: Path) -> None:
+    code = (
+        f"import os, sys; from {create_mark.__module__} import create_mark; create_mark(os.environ['METRICS'], int(sys.argv[1]))"
+    )
+    (tmp_path / "mark.py").write_text(code)
+    make = f"{sys.executable} {tmp_path}/mark.py $PPID"
+    with node_cluster(tmp_path) as cluster:
+        job = run(cluster, tmp_path, f"{make}; {epochs(5, 4)}; exec sleep 1000", trial_of(rules=[MEDIAN_STOP]))
+        assert "Complete" in conditions(job)
+        assert conditions(cluster.store.get(TRIALS, "job", "default")) == {"EarlyStopped": "TrialEarlyStopped"}
+        command = script(tmp_path, f"{make}; exit 3", "failing.sh")
+        cluster.submit("failing", trial=trial_of("failing", rules=[MEDIAN_STOP]), command=command, container={"env": FILE})
+        assert "Failed" in conditions(cluster.ended("failing"))
+        assert cluster.log("failing", "training-container") == "Training Container was Failed\n"  # and no complaint of the shell
+        assert "unable to find marker: completed in contents: running" in cluster.log("failing", CONTAINER)
+
+
+def _has_ended_alone(pod: dict[str, Any]) -> bool:
+    entries = {entry["name"]: entry["state"] for entry in pod.get("status", {}).get("containerStatuses", ())}
+    return "terminated" in entries.get("training-container", {}) and "running" in entries.get(CONTAINER, {})
 
 
 def test_an_empty_value_ends_the_collector_of_a_trial_with_rules(tmp_path: Path) -> None:

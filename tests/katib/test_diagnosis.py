@@ -155,6 +155,13 @@ def test_a_collector_that_died_alone_is_told(training: int, collector: int, is_t
     assert told is None or "exit code 1 (DB manager is gone)" in told
 
 
+def test_a_collector_that_goes_on_after_its_trial_has_ended_ends_no_run() -> None:
+    stopped = trial("aaaaaaaa", condition("Running"), condition("EarlyStopped", "TrialEarlyStopped"))
+    hanging = pod("aaaaaaaa", "Running", ended(2), container(COLLECTOR, running={}))
+    assert not any(found.reason == "CollectorRunning" for found in findings(view(trials={NAME: stopped}, pods={"p": hanging})))
+    assert any(found.reason == "CollectorRunning" for found in findings(view(trials={NAME: OPEN}, pods={"p": hanging})))
+
+
 def finding(subject: str, reason: str = "r", is_final: bool = False) -> Finding:
     return Finding(subject=subject, reason=reason, message="", way_out="w", is_final=is_final)
 

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from katib.katib_objects import Object, condition, container, ended, pod, trial
+from tuneoff_adapters.katib import layout
 from tuneoff_adapters.katib.endings import Ending, Limits, ending_of
 from tuneoff_adapters.katib.slots import PodSlots
 from tuneoff_adapters.katib.status import exit_of, terminal
@@ -91,6 +92,33 @@ def test_an_early_stopped_trial_is_pruned_at_the_one_report_that_is_tested(start
     stopped = trial("a", condition("Running"), condition("EarlyStopped", "TrialEarlyStopped"), rules=rules)
     ending = end(stopped, pod("a", "Failed", ended(143)), epochs)
     assert (ending.state, ending.stop_epoch) == ("pruned", decided)
+
+
+RULES = [{"name": "objective", "value": "0.5", "comparison": "less", "startStep": 2}]
+
+
+def test_katib_s_shell_hides_the_exit_code_of_a_trial_with_rules_so_nobody_blames_the_workload() -> None:
+    ruled = trial("a", condition("Failed", "TrialFailed. Job reason: BackoffLimitExceeded"), rules=RULES)
+    ending = end(ruled, pod("a", "Failed", ended(1)), last_line="Killed", is_log_whole=True, verdict=layout.FAILED)
+    assert (ending.state, ending.charged, ending.exit_code) == ("failed", "infrastructure", None)
+    assert "unknown exit code (Katib's early stopping hides it); its last line: Killed" in (ending.cause or "")
+    assert end(ruled, pod("a", "Failed", ended(137))).exit_code == -9  # of the shell itself
+    assert end(ruled, pod("a", "Failed", ended(137, "OOMKilled"))).charged == "workload"
+    assert end(ruled, pod("a", "Failed", ended(1, "OOMKilled"))).charged == "workload"
+
+
+def test_without_rules_an_exit_code_of_one_is_the_workload_s() -> None:
+    assert end(FAILED, pod("a", "Failed", ended(1)), verdict=layout.FAILED).charged == "workload"
+
+
+def test_a_stopped_trial_that_katib_takes_for_succeeded_is_pruned_by_what_its_shell_said() -> None:
+    lost = trial("a", condition("Succeeded", "TrialSucceeded"), rules=RULES)
+    its_pod = pod("a", "Succeeded", ended(0))
+    ending = end(lost, its_pod, 3, is_log_whole=True, verdict=layout.EARLY_STOPPED)
+    assert (ending.state, ending.stop_epoch, ending.charged) == ("pruned", 2, None)
+    assert end(lost, its_pod, 3, is_log_whole=True).state == "failed"
+    without = trial("a", condition("Succeeded", "TrialSucceeded"))
+    assert end(without, its_pod, 3, is_log_whole=True, verdict=layout.EARLY_STOPPED).state == "failed"
 
 
 def test_early_stopped_goes_before_what_else_katib_calls_the_trial() -> None:

@@ -27,7 +27,7 @@ from tuneoff.trial.checkpoint import checkpoint_path, read_checkpoint
 from tuneoff_adapters.katib import layout
 from tuneoff_adapters.katib.checkpoint_lines import CheckpointLines
 from tuneoff_adapters.katib.manifest import config_map_manifest
-from tuneoff_adapters.katib.metrics_file import FileReport, report_line
+from tuneoff_adapters.katib.metrics_file import FileReport, create_mark, report_line
 
 KATIB_TRIAL = "r0123456789abcdef-012345-x7k2m9qp"
 LINE = re.compile(r"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}Z) objective=(\S+)")
@@ -220,6 +220,25 @@ def test_a_value_that_katib_did_not_fill_in_ends_with_one_line(tmp_path: Path, v
 def test_the_metrics_file_exists_even_where_the_trial_cannot_start(tmp_path: Path) -> None:
     run_pod(surrogate_spec(), tmp_path, {})
     assert (tmp_path / "log" / "metrics.log").read_bytes() == b""
+
+
+def test_the_shell_s_mark_is_there_from_the_beginning_and_reads_as_a_failure(completed: Ended) -> None:
+    mark = completed.folder / "log" / f"{os.getpid()}.pid"  # this process is the pod's parent
+    assert mark.read_text() == "running\n"
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can act for two users")
+@pytest.mark.parametrize("is_made_first", [True, False])
+def test_a_shell_of_another_user_than_the_collector_s_can_overwrite_the_mark(tmp_path: Path, is_made_first: bool) -> None:
+    tmp_path.chmod(0o777)
+    mark = tmp_path / "7.pid"
+    if is_made_first:
+        create_mark(str(tmp_path / "metrics.log"), 7)
+        inode = mark.stat().st_ino
+    mark.write_text("early-stopped")  # as the collector does, which is root
+    done = subprocess.run(["sh", "-c", "echo completed > 7.pid"], cwd=tmp_path, user=65532, capture_output=True, check=False)
+    assert (done.returncode == 0, mark.read_text().strip() == "completed") == (is_made_first, is_made_first)
+    assert not is_made_first or mark.stat().st_ino == inode
 
 
 def test_a_sigterm_ends_the_trial_at_once(tmp_path: Path) -> None:

@@ -11,6 +11,7 @@ from katib.pod_lines import EXECUTION, epoch, header, line, started, whole_log
 from tuneoff.errors import ResultsError
 from tuneoff.events import schema
 from tuneoff.events.reader import EventLog
+from tuneoff_adapters.katib import layout
 from tuneoff_adapters.katib.checkpoint_lines import PART_BYTES, encode
 from tuneoff_adapters.katib.pod_log import PodLog
 
@@ -87,6 +88,14 @@ def test_an_image_with_another_version_of_events_is_an_error(log: PodLog) -> Non
 def test_the_last_line_of_text_is_remembered(log: PodLog) -> None:
     feed(log, [b"Traceback", b"ModuleNotFoundError: x", b"  "])
     assert log.last_line == "ModuleNotFoundError: x"
+
+
+@pytest.mark.parametrize("verdict", [layout.EARLY_STOPPED, layout.FAILED])
+def test_what_katib_s_shell_says_is_not_the_trial_s_last_line(log: PodLog, verdict: str) -> None:
+    feed(log, [b"Killed", verdict.encode()])
+    assert (log.last_line, log.verdict) == ("Killed", verdict)
+    feed(log, [b"and something after it"])
+    assert (log.last_line, log.verdict) == ("and something after it", "")
 
 
 def test_a_checkpoint_arrives_bit_for_bit(log: PodLog, tmp_path: Path) -> None:

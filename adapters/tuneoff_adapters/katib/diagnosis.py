@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from tuneoff_adapters.katib.api_errors import one_line
 from tuneoff_adapters.katib.layout import CONTAINER
 from tuneoff_adapters.katib.resources import JOB_NAME_LABELS, Object, condition, is_named_after, labels_of, name_of
 from tuneoff_adapters.katib.status import (
@@ -18,7 +19,6 @@ from tuneoff_adapters.katib.status import (
     has_ended,
     is_running,
     is_unschedulable,
-    one_line,
     phase_of,
     terminal,
 )
@@ -64,7 +64,7 @@ def findings(view: View) -> list[Finding]:
     """Return every reason that is seen, the most telling first."""
     found = [failed_experiment(view), *refused_suggestion(view)]
     found += [waiting_pod(pod, view.events) for pod in view.pods.values()]
-    found += [hanging_collector(pod) for pod in view.pods.values()]
+    found += [hanging_collector(pod, view.trials.get(trial_of(pod))) for pod in view.pods.values()]
     found += [trial_without_pod(trial, view) for trial in view.trials.values()]
     found += [trial_without_end(trial, view) for trial in view.trials.values()]
     found += [silent_controller(view), unready_suggestion(view), no_more_trials(view)]
@@ -142,8 +142,13 @@ def waiting_pod(pod: Object, events: Iterable[Object] = ()) -> Finding | None:
     )
 
 
-def hanging_collector(pod: Object) -> Finding | None:
-    """Training has ended, but the collector has not: it waits for the database manager, or for the process list."""
+def hanging_collector(pod: Object, trial: Object | None = None) -> Finding | None:
+    """Training has ended, but the collector has not: it waits for the database manager, or for the process list.
+
+    Where its trial has ended for Katib, nothing waits for the collector.
+    """
+    if trial is not None and terminal(trial) is not None:
+        return None
     if has_ended(pod) or exit_of(pod, CONTAINER) is None or not is_running(pod, COLLECTOR):
         return None
     return Finding(

@@ -6,12 +6,14 @@ from dataclasses import dataclass
 from signal import Signals
 
 from tuneoff.events.schema import Charged, EndState
-from tuneoff_adapters.katib.layout import CONTAINER
+from tuneoff_adapters.katib.api_errors import one_line
+from tuneoff_adapters.katib.layout import CONTAINER, EARLY_STOPPED
 from tuneoff_adapters.katib.resources import Object, condition, name_of
-from tuneoff_adapters.katib.status import Exit, exit_of, has, one_line, terminal
+from tuneoff_adapters.katib.status import Exit, exit_of, has, terminal
 
 DEADLINE = "DeadlineExceeded"  # the reason of a pod, or within a trial's
 OUT_OF_MEMORY = "OOMKilled"  # the reason of a container
+_HIDING_CODE = 1  # of Katib's shell, with stop rules, whatever the code of the program in it
 _EVICTIONS = ("Evicted", "Preempting", "NodeLost", "NodeShutdown", "Terminated", "UnexpectedAdmissionError", "NodeAffinity")
 
 
@@ -36,14 +38,22 @@ class Limits:
 
 
 def ending_of(
-    trial: Object | None, pod: Object | None, limits: Limits, epochs: int, last_line: str = "", is_log_whole: bool = False
+    trial: Object | None,
+    pod: Object | None,
+    limits: Limits,
+    epochs: int,
+    last_line: str = "",
+    is_log_whole: bool = False,
+    verdict: str = "",
 ) -> Ending:
     """Return how a trial ended whose own log has no end.
 
     `epochs`: how many it reported; `last_line`: the last that its process printed, which often tells why it never began;
-    `is_log_whole`: the log was read from its beginning to its end.
+    `is_log_whole`: the log was read from its beginning to its end; `verdict`: what Katib's shell said last there.
     """
-    if trial is not None and has(trial, "EarlyStopped"):
+    rules = _rules(trial)
+    if trial is not None and (has(trial, "EarlyStopped") or (rules and verdict == EARLY_STOPPED)):
+        # The condition may be missing: the service that sets it does not look whether it could.
         return Ending(state="pruned", stop_epoch=_decided_at(trial, epochs))
     ended = exit_of(pod, CONTAINER) if pod is not None else None
     if ended is not None and ended.reason == OUT_OF_MEMORY:
@@ -55,16 +65,31 @@ def ending_of(
         return Ending(state="failed", cause=gone, charged="infrastructure")
     if ended is None:
         return Ending(state="failed", cause=_unseen(trial, pod), charged="infrastructure")
+    if rules and ended.code == _HIDING_CODE:
+        return _hidden(pod, last_line)
     return _by_exit_code(ended, pod, epochs, last_line, is_log_whole)
 
 
 def _decided_at(trial: Object, epochs: int) -> int | None:
     """Return the report at which Katib's rule was tested, the only one of a trial; None if it never came so far."""
-    spec = trial.get("spec")
-    rules = spec.get("earlyStoppingRules") if isinstance(spec, dict) else None
-    steps = [int(rule.get("startStep") or 0) for rule in rules or []]
+    steps = [int(rule.get("startStep") or 0) for rule in _rules(trial)]
     step = min(steps, default=0)
     return step if 0 < step <= epochs else (epochs or None)
+
+
+def _rules(trial: Object | None) -> list[Object]:
+    spec = trial.get("spec") if trial is not None else None
+    return list(spec.get("earlyStoppingRules") or []) if isinstance(spec, dict) else []
+
+
+def _hidden(pod: Object | None, last_line: str) -> Ending:
+    """Katib's shell makes one exit code of all, also of SIGKILL. What the workload does wrong, the trial itself has told."""
+    cause = f"pod {name_of(pod or {})}: training ended with an unknown exit code (Katib's early stopping hides it)"
+    return Ending(state="failed", cause=cause + _told(last_line), charged="infrastructure")
+
+
+def _told(last_line: str) -> str:
+    return f"; its last line: {one_line(last_line)[:200]}" if last_line else ""
 
 
 def _over_memory(ended: Exit, memory_bytes: int | None) -> Ending:
@@ -108,8 +133,8 @@ def _by_exit_code(ended: Exit, pod: Object | None, epochs: int, last_line: str, 
         cause = f"{who}: training ended with exit code 0, but its log has no end: lines of it are missing"
         return Ending(state="failed", cause=cause, charged="infrastructure", exit_code=code)
     cause = f"{who}: training ended with exit code {code}"
-    if epochs == 0 and last_line:
-        cause += f"; its last line: {one_line(last_line)[:200]}"
+    if epochs == 0:
+        cause += _told(last_line)
     return Ending(state="failed", cause=cause, charged="workload", exit_code=code)
 
 

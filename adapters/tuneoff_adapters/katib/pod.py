@@ -1,7 +1,8 @@
 """`python -m tuneoff_adapters.katib.pod TRIAL NAME=VALUE ...`: the program of a trial's pod.
 
 It decodes Katib's parameters, runs the trial with its events on standard output, reports each epoch in the file that Katib's
-collector reads, and passes the best checkpoint of a completed trial out after its events. Whatever else it or its workload
+collector reads, and passes the best checkpoint of a completed trial out after its events; it does not end before that collector
+has begun. Whatever else it or its workload
 prints goes to standard error. It is imported anew for each trial, so it imports little.
 
 Exit codes: those of `python -m tuneoff.trial`, and 5 for a trial that its script stopped, so that Katib counts it as failed and
@@ -23,8 +24,8 @@ from tuneoff.trial.checkpoint import checkpoint_path
 from tuneoff.trial.context import TrialContext
 from tuneoff.trial.limits import die_with_parent
 from tuneoff.trial.run_trial import run_trial
-from tuneoff_adapters.katib import layout
-from tuneoff_adapters.katib.metrics_file import FileReport, create_metrics_file
+from tuneoff_adapters.katib import layout, sidecar
+from tuneoff_adapters.katib.metrics_file import FileReport, create_mark, create_metrics_file
 from tuneoff_adapters.katib.space import KatibSpace
 
 ROLE = "pod"  # of the events' process
@@ -36,6 +37,7 @@ def main(arguments: Sequence[str]) -> int:
     """Run the trial and return the exit code."""
     metrics_file = os.environ.get(layout.METRICS_FILE_VARIABLE, layout.METRICS_FILE)
     create_metrics_file(metrics_file)  # first of all: until then the collector uses up a core
+    create_mark(metrics_file, os.getppid())
     die_with_parent()
     output = os.dup(1)  # the writer of events takes standard output for itself
     katib_trial, values = arguments[0], parameters(arguments[1:])
@@ -51,6 +53,7 @@ def main(arguments: Sequence[str]) -> int:
     outcome = run_trial(context, trial_id, configuration, report, framework_id=katib_trial, role=ROLE)
     if outcome.state == "completed":
         _pass_checkpoint_out(checkpoint_path(context.run_dir, trial_id), output, settings[layout.CHECKPOINT_BYTES])
+        sidecar.wait_for_collector(katib_trial)
     return EXIT_CODES[outcome.state]
 
 

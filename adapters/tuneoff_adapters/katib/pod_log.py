@@ -13,6 +13,7 @@ from tuneoff.events.schema import Event, Process, TrialStarted
 from tuneoff.events.writer import FOLDER as EVENTS
 from tuneoff.trial.checkpoint import checkpoint_path
 from tuneoff_adapters.katib.checkpoint_lines import CheckpointLines
+from tuneoff_adapters.katib.layout import EARLY_STOPPED, FAILED
 from tuneoff_adapters.katib.pod import ROLE
 
 PODS = "pods"  # folder of the other lines, below the framework's
@@ -23,7 +24,8 @@ _HEADER = b'{"type":"process",'
 class PodLog:
     """Takes the lines of a pod's training container, each once or, after a disconnect, again.
 
-    `process` is known once its first event was seen, `last_line` is the last that is neither event nor checkpoint.
+    `process` is known once its first event was seen, `last_line` is the last of the trial that is neither event nor checkpoint,
+    `verdict` what the shell around its program said of its end last: EARLY_STOPPED or FAILED, "" if nothing.
     """
 
     def __init__(self, run_dir: Path, work_dir: Path, execution_id: str, katib_trial: str, trial_id: str) -> None:
@@ -33,7 +35,7 @@ class PodLog:
         self._checkpoint = CheckpointLines()
         self._next = 0  # sequence number
         self.process: Process | None = None
-        self.last_line = ""
+        self.last_line = self.verdict = ""
 
     def take(self, line: bytes, slot: Callable[[], int]) -> Event | None:
         """Store a line; return its event if it is a new one. `slot` is asked where a trial starts: the pod knows none."""
@@ -42,7 +44,7 @@ class PodLog:
         event = self._event(line)
         if event is None:
             self._others.write(line)
-            self.last_line = line.decode(errors="replace").strip() or self.last_line
+            self._keep(line.decode(errors="replace").strip())
             return None
         if event.seq < self._next:  # read again
             return None
@@ -51,6 +53,12 @@ class PodLog:
             self.process = event
         self._events.write(_with_slot(line, slot()) if isinstance(event, TrialStarted) else line)
         return event
+
+    def _keep(self, text: str) -> None:
+        if text in (EARLY_STOPPED, FAILED):
+            self.verdict = text
+        elif text:
+            self.last_line, self.verdict = text, ""
 
     def end(self) -> str | None:
         """Store the checkpoint, close the files, and return why the checkpoint cannot be had, or None."""

@@ -83,16 +83,28 @@ class Collector:
             self._fail(str(error))
 
     def finish(self, training: Training) -> int:
-        """After the training has ended: report its metrics if it completed; return the collector's exit code."""
+        """After the training has ended: report its metrics if it completed; return the collector's exit code.
+
+        A trial that was stopped has reported already, but the shell's mark has to say that it completed too.
+        """
         try:
-            if self._failure is None and not self.is_stopping:
+            if self._failure is None:
                 self._check_mark(training)
-                self._report()
+                if not self.is_stopping:
+                    self._report()
         except (CollectorError, OSError) as error:
             self._fail(str(error))
         finally:
             self._stop_looking()
         return 0 if self._failure is None else EXIT_CODE_OF_FAILURE
+
+    def is_waiting(self, training: Training) -> bool:
+        """Tell whether the mark still says that the trial is being stopped: then Katib's collector waits for the shell to write
+        that it completed, for ever where the shell has ended without."""
+        try:
+            return self._failure is None and self._mark(training).read_text().strip() == EARLY_STOPPED
+        except OSError:
+            return False
 
     def _stop(self, training: Training) -> None:
         self._say("I", "Training container is early stopped")

@@ -83,6 +83,14 @@ def terminated(exit_code: int, started: str | None, reason: str | None = None) -
     }
 
 
+def set_ended(pod: Object, states: Mapping[str, Object]) -> None:
+    """Some containers have ended, in these states by name; the others go on."""
+    entries = [
+        _container(pod, spec, states.get(spec["name"]) or _state_of(pod, spec["name"])) for spec in pod["spec"]["containers"]
+    ]
+    _set_containers(pod, entries, is_ready=False, reason="ContainersNotReady")
+
+
 def set_finished(pod: Object, states: Mapping[str, Object]) -> None:
     """All containers have ended, in these states by name; the pod has succeeded if each has."""
     codes = [state["terminated"]["exitCode"] for state in states.values()]
@@ -90,6 +98,11 @@ def set_finished(pod: Object, states: Mapping[str, Object]) -> None:
     pod.setdefault("status", {})["phase"] = "Succeeded" if succeeded else "Failed"
     entries = [_container(pod, spec, states[spec["name"]]) for spec in pod["spec"]["containers"] if spec["name"] in states]
     _set_containers(pod, entries, is_ready=False, reason="PodCompleted" if succeeded else "PodFailed")
+
+
+def _state_of(pod: Mapping[str, Any], container: str) -> Object:
+    entries = pod["status"].get("containerStatuses") or ()
+    return next((dict(entry["state"]) for entry in entries if entry["name"] == container), {})
 
 
 def _container(pod: Object, spec: Mapping[str, Any], state: Mapping[str, Any]) -> Object:
