@@ -9,18 +9,18 @@ server, Katib's controllers, the adapter and the supervision.
 from __future__ import annotations
 
 import os
+import random
 import shlex
 import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 
 from benchmarks.speed.bare.objective import WORKERS, print_span
-from benchmarks.speed.specs import SPACE, make_spec
+from benchmarks.speed.specs import make_spec
 from tuneoff.events.writer import EventWriter
-from tuneoff.experiment.sampling import draws
 from tuneoff.lifecycle.context import RunContext
 from tuneoff.supervisor.prepare import new_execution, write_inputs
 from tuneoff_adapters.katib import layout
@@ -51,6 +51,12 @@ def config_folder(plan: KatibPlan, folder: Path) -> Path:
     for name, text in config_map_manifest(plan)["data"].items():
         (config / name).write_text(text)
     return config
+
+
+def draw(plan: KatibPlan, generator: random.Random) -> dict[str, str]:
+    """Return a value of each parameter, as Katib writes it: all of them are of type `double`."""
+    spaces = {parameter["name"]: parameter["feasibleSpace"] for parameter in plan.space.parameters()}
+    return {name: repr(generator.uniform(float(space["min"]), float(space["max"]))) for name, space in spaces.items()}
 
 
 def run_pod(plan: KatibPlan, config: Path, folder: Path, trial: str, values: Mapping[str, str]) -> None:
@@ -84,10 +90,8 @@ def run_pod(plan: KatibPlan, config: Path, folder: Path, trial: str, values: Map
 def main(folder: Path, trials: int, seconds: float) -> None:
     plan = plan_of(folder, trials, seconds)
     config = config_folder(plan, folder)
-    configurations = draws(SPACE, 0)
-    left: Iterator[tuple[str, Mapping[str, str]]] = (
-        (f"{plan.experiment}-{number:08d}", plan.space.encode(next(configurations))) for number in range(trials)
-    )
+    generator = random.Random(0)
+    left = ((f"{plan.experiment}-{number:08d}", draw(plan, generator)) for number in range(trials))
     lock = threading.Lock()
     ends: list[int] = []
 
