@@ -9,21 +9,11 @@ from typing import Any
 import pytest
 import yaml
 
-from tuneoff_adapters.katib.checks import needed_rights
-from tuneoff_adapters.katib.options import KatibOptions
+from katib.katib_rights import ELSEWHERE, GIVEN, OWN, Rights, needed, optional
 
 ROLES = Path(__file__).parents[2] / "deploy" / "katib-rights.yaml"
-OPTIONS = {"tuneoff-katib": KatibOptions(), "tuneoff-katib-in-namespace": KatibOptions(namespace="team")}
+OPTIONS = {"tuneoff-katib": OWN, "tuneoff-katib-in-namespace": GIVEN}
 READ_ONLY = {"get", "list", "watch"}
-Rights = set[tuple[str, str, str]]
-
-
-def needed(role: str) -> Rights:
-    return {
-        (resource.group, f"{resource.plural}/{subresource}" if subresource else resource.plural, verb)
-        for resource, subresource, verbs in needed_rights(OPTIONS[role])
-        for verb in verbs
-    }
 
 
 def given(rules: Iterable[Mapping[str, Any]]) -> Rights:
@@ -45,14 +35,15 @@ def rules(role: str) -> list[dict[str, Any]]:
 
 
 @pytest.mark.parametrize("role", OPTIONS)
-def test_the_role_gives_all_that_the_adapter_needs(role: str) -> None:
-    assert given(rules(role)) >= needed(role)
+def test_the_role_gives_what_the_adapter_uses_and_no_more(role: str) -> None:
+    everything = needed(OPTIONS[role]) | optional(OPTIONS[role])
+    assert given(rules(role)) == (everything if OPTIONS[role] is OWN else everything - ELSEWHERE)
 
 
 @pytest.mark.parametrize("role", OPTIONS)
 def test_beyond_that_it_only_lets_read_and_has_no_wildcard_and_no_secrets(role: str) -> None:
     rights = given(rules(role))
-    assert {verb for _, _, verb in rights - needed(role)} <= READ_ONLY
+    assert {verb for _, _, verb in rights - needed(OPTIONS[role])} <= READ_ONLY
     assert not any("*" in part for right in rights for part in right)
     assert not any(resource.startswith("secrets") for _, resource, _ in rights)
 
@@ -65,4 +56,4 @@ def test_in_a_given_namespace_the_namespace_itself_is_only_read() -> None:
 def test_a_missing_right_would_be_seen(role: str) -> None:
     """Control: without its rule on experiments the role lacks them."""
     less = [rule for rule in rules(role) if rule["resources"] != ["experiments"]]
-    assert ("kubeflow.org", "experiments", "create") in needed(role) - given(less)
+    assert ("kubeflow.org", "experiments", "create") in needed(OPTIONS[role]) - given(less)

@@ -46,10 +46,10 @@ OWN_NAMESPACE_RIGHTS: Rights = ((NAMESPACES, "", ("create", "get", "delete")),) 
 GIVEN_NAMESPACE_RIGHTS: Rights = ((CONFIG_MAPS, "", ("delete",)),)  # where it works in one that is there
 RIGHTS: Rights = (  # in both cases
     (EXPERIMENTS, "", ("create", "get", "list", "watch", "delete")),
-    (TRIALS, "", ("get", "list", "watch")),
+    (TRIALS, "", ("list", "watch")),
     (SUGGESTIONS, "", ("get", "list")),
     (JOBS, "", ("list",)),
-    (PODS, "", ("get", "list", "watch", "delete")),
+    (PODS, "", ("list", "watch", "delete")),
     (PODS, "log", ("get",)),
     (EVENTS, "", ("list",)),
     (CONFIG_MAPS, "", ("create", "get", "list")),
