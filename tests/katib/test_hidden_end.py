@@ -11,8 +11,11 @@ from typing import Any
 import pytest
 
 from emulated.node_cluster import node_cluster, trial_of
+from katib.katib_objects import RUNNING, condition, ended
+from katib.test_follow import FIRST, Run
 from katib.test_pod import KATIB_TRIAL, environment_of, toy_spec
 from tuneoff.events.reader import read_header
+from tuneoff.experiment.spec import Budget
 from tuneoff_adapters.katib import layout
 from tuneoff_adapters.katib.emulated.kinds import TRIALS
 from tuneoff_adapters.katib.endings import Ending, Limits, ending_of
@@ -20,6 +23,7 @@ from tuneoff_adapters.katib.pod_log import PodLog
 
 RULE = {"name": "objective", "value": "0.1", "comparison": "greater", "startStep": 1}
 LATE_RULE = {**RULE, "startStep": 3}  # is never tested: the fault strikes in epoch 2
+SUCCEEDED = {"type": "Succeeded", "status": "True", "reason": "TrialSucceeded"}
 NAMES = (layout.CONFIG_DIR_VARIABLE, layout.RUN_DIR_VARIABLE, "PYTHONPATH")
 
 
@@ -83,7 +87,25 @@ def test_a_workload_that_fails_has_said_so_itself(tmp_path: Path) -> None:
 
 def test_a_stop_is_known_without_the_condition_that_katib_may_lose(tmp_path: Path) -> None:
     seen = run(tmp_path, None, [RULE], epoch_seconds=1.0)
-    lost = {**seen.trial, "status": {"conditions": [{"type": "Succeeded", "status": "True", "reason": "TrialSucceeded"}]}}
+    lost = {**seen.trial, "status": {"conditions": [SUCCEEDED]}}
     assert "TrialEnded" not in seen.kinds
     ending = Seen(lost, seen.pod, seen.log, seen.kinds).ending()
     assert (ending.state, ending.stop_epoch) == ("pruned", 1)
+
+
+@pytest.mark.parametrize(("said", "code", "state"), [(layout.EARLY_STOPPED, 0, "pruned"), (layout.FAILED, 1, "failed")])
+def test_what_katib_s_shell_said_reaches_the_record(tmp_path: Path, said: str, code: int, state: str) -> None:
+    followed = Run(tmp_path, budget=Budget(trials=1, epochs_per_trial=2))
+    try:
+        followed.experiment(RUNNING)
+        followed.begins(FIRST, 0.5)
+        followed.cluster.log(f"p-{FIRST}", said.encode())
+        followed.pod(FIRST, "Failed" if code else "Succeeded", ended(code))
+        followed.trial(FIRST, condition("Failed", "TrialFailed") if code else SUCCEEDED, rules=[RULE])
+        followed.succeeds(trials=1)
+        followed.follower.wait_end()
+        end = followed.ends()[FIRST]
+        assert (end.state, end.charged) == (state, "infrastructure" if code else None)
+    finally:
+        followed.follower.stop(0.0)
+        followed.context.events.close()
