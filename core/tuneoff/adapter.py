@@ -33,6 +33,10 @@ class Adapter(ABC):
 
     capabilities: ClassVar[Capabilities]
 
+    local_options: ClassVar[frozenset[str]] = frozenset()
+    """Names of adapter options that do not define the run (an address, how long it is waited for): with other values it is the
+    same run, by its id and in every table."""
+
     undeploy_seconds: float = 60.0
     """How long `undeploy` may take until its process is killed; core sets it before the call: less after an interruption."""
 

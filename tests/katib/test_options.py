@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +10,7 @@ import pytest
 
 from katib.katib_specs import spec_of
 from tuneoff.errors import ExperimentError
+from tuneoff_adapters.katib import KatibAdapter
 from tuneoff_adapters.katib.options import KatibOptions, katib_options
 
 IMAGE = {"image": "registry.example/tuneoff@sha256:0123"}
@@ -101,3 +103,15 @@ def test_wrong_value_is_named_in_one_line(name: str, value: Any) -> None:
     with pytest.raises(ExperimentError, match=f"option `{name}`") as caught:
         katib_options(spec_of(options={**IMAGE, name: value}))
     assert "\n" not in str(caught.value)
+
+
+def test_the_way_to_the_cluster_and_the_patience_are_no_part_of_the_run() -> None:
+    def run_id(**options: Any) -> str:
+        given = {"image": "any.example/tuneoff:1", **options}
+        return replace(spec_of(options=given), local_options=tuple(KatibAdapter.local_options)).run_id
+
+    local = {"kubeconfig": "/a/config", "context": "c", "api_seconds": 1.0, "pending_seconds": 2.0}
+    assert set(local) == KatibAdapter.local_options
+    assert run_id(**local) == run_id()
+    for name, value in {"image": "other.example/tuneoff:1", "namespace": "team", "node_selector": {"pool": "a"}}.items():
+        assert run_id(**{name: value}) != run_id()

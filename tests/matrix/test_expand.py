@@ -12,6 +12,7 @@ import pytest
 import fake_plugins
 from tuneoff.errors import PluginError, UnknownNameError
 from tuneoff.experiment.load import load_matrix
+from tuneoff.experiment.spec import run_spec_from_json, run_spec_to_json
 from tuneoff.matrix.expand import Cell, entries, expand
 
 Cells = Callable[[dict[str, Any]], list[Cell]]
@@ -60,6 +61,41 @@ def test_equal_lines_are_replicates_and_other_options_are_not(cells: Cells) -> N
         "rich": 0,
     }
     assert found["plain"].sampler_seed != found["plain#2"].sampler_seed
+
+
+def test_a_label_tells_only_the_options_by_which_lines_differ(cells: Cells) -> None:
+    def labels(*adapters: Any) -> list[str]:
+        return list(dict.fromkeys(cell.entry.label for cell in cells({**LEAST, "adapters": list(adapters)})))
+
+    one, other = ({"name": "rich", "options": {"a": 1, "b": value}} for value in (1, 2))
+    elsewhere = {**one, "platform": "cluster"}
+    assert labels(one) == ["rich"]
+    assert labels("plain", one) == ["plain", "rich"]
+    assert labels(one, one) == ["rich", "rich#2"]
+    assert labels(one, other) == ['rich{"b":1}', 'rich{"b":2}']
+    assert labels(one, elsewhere) == ["rich", "rich@cluster"]
+    assert labels({"name": "rich", "options": {"a": None}}, "rich") == ['rich{"a":null}', "rich"]
+
+
+def test_local_options_are_no_part_of_the_run(cells: Cells, monkeypatch: pytest.MonkeyPatch) -> None:
+    def line(**options: Any) -> dict[str, Any]:
+        return {"name": "rich", "options": options}
+
+    def runs(*adapters: Any) -> dict[str, str]:
+        return {cell.entry.label: cell.spec.run_id for cell in cells({**LEAST, "adapters": list(adapters)})}
+
+    (before,) = runs(line(a=1)).values()
+    assert runs(line(a=1, address="x")) != {"rich": before}
+    monkeypatch.setattr(fake_plugins.Rich, "local_options", frozenset({"address"}))
+    assert runs(line(a=1)) == runs(line(a=1, address="x")) == runs(line(a=1, address="y")) == {"rich": before}
+    assert runs(line(a=2, address="x")) != {"rich": before}
+    two = runs(line(a=1, address="x"), line(a=1, address="y"))
+    assert list(two) == ["rich", "rich#2"]
+    assert len(set(two.values())) == 2
+    (cell,) = cells({**LEAST, "adapters": [line(a=1, address="x")]})
+    assert cell.spec.options == {"a": 1, "address": "x"}  # the adapter has it all the same
+    again = run_spec_from_json(json.loads(json.dumps(run_spec_to_json(cell.spec))))
+    assert (again, again.run_id) == (cell.spec, before)
 
 
 def test_the_platform_is_the_entrys_then_the_files_then_the_adapters_first(cells: Cells) -> None:

@@ -11,7 +11,7 @@ from tuneoff.capabilities import Capabilities
 from tuneoff.errors import StepError
 from tuneoff.packages import import_framework
 from tuneoff_adapters.katib import offers
-from tuneoff_adapters.katib.options import EMULATED, katib_options
+from tuneoff_adapters.katib.options import EMULATED, LOCAL_OPTIONS, katib_options
 
 if TYPE_CHECKING:
     from tuneoff.experiment.spec import RunSpec
@@ -31,6 +31,7 @@ class KatibAdapter(Adapter):
     """Drives Katib through its SDK: one Experiment in a namespace of its own, one pod per trial."""
 
     capabilities: ClassVar[Capabilities] = offers.CAPABILITIES
+    local_options: ClassVar[frozenset[str]] = LOCAL_OPTIONS
 
     def __init__(self, context: RunContext) -> None:
         super().__init__(context)

@@ -21,6 +21,7 @@ _NAMESPACE = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
 _NAMESPACES = ("katib_namespace", "namespace")
 _IN_NAMESPACE = ("image_pull_secret", "service_account", "data_claim")  # names of objects that must be there before the run
 _ON_BOTH = ("api_seconds", "pending_seconds")
+LOCAL_OPTIONS = frozenset({"kubeconfig", "context", *_ON_BOTH})  # the way to the cluster and the patience: no part of the run
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -11,7 +11,7 @@ from tuneoff_adapters.katib.resources import Object, condition
 COLLECTOR = "metrics-logger-and-collector"  # the container that Katib's webhook adds to a trial's pod
 TERMINAL = ("Succeeded", "Failed", "EarlyStopped", "MetricsUnavailable", "Killed")  # of a trial; the first two of an experiment
 
-_KILLED, _TERMINATED = 137, 143  # 128 + SIGKILL, 128 + SIGTERM
+_KILLED = 137  # 128 + SIGKILL
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -26,10 +26,6 @@ class Exit:
     def signal(self) -> int | None:
         """A container's exit code tells of a signal as a shell does, by 128 + its number."""
         return self.code - 128 if 128 < self.code < 192 else None
-
-
-def uid_of(thing: Object) -> str:
-    return str(_map(thing, "metadata").get("uid") or "")
 
 
 def has(thing: Object, type_: str) -> bool:
@@ -93,11 +89,6 @@ def exit_of(pod: Object, container: str) -> Exit | None:
                 message=str(ended.get("message") or ""),
             )
     return None
-
-
-def one_line(text: object) -> str:
-    """Return a server's text on one line, as an error is shown."""
-    return " ".join(str(text or "").split())
 
 
 def _map(thing: Mapping[str, Any], key: str) -> Object:

@@ -128,13 +128,16 @@ class RunSpec:
     replicate: int = 0
     options: Mapping[str, Any] = field(default_factory=dict)  # of the adapter
     warm_up: bool = False  # discarded from every table
+    local_options: tuple[str, ...] = ()  # names of options that say where and how patiently it is run, not what
 
     @property
     def run_id(self) -> str:
-        """Content hash of what defines the run. Timeouts, table labels and import paths are left out."""
+        """Content hash of what defines the run. Timeouts, table labels, import paths and local options are left out."""
         content = run_spec_to_json(self)
         del content["adapter_target"], content["experiment"]["timeouts"], content["experiment"]["variant"]
         del content["experiment"]["workload"]["target"]
+        for name in content.pop("local_options"):
+            content["options"].pop(name, None)
         return digest({"format": RUN_ID_FORMAT, **content})
 
     @property
@@ -164,4 +167,5 @@ def run_spec_from_json(data: Mapping[str, Any]) -> RunSpec:
     experiment["timeouts"] = Timeouts(**experiment["timeouts"])
     experiment["failures"] = Failures(**experiment["failures"])
     experiment["configurations"] = tuple(experiment["configurations"])
-    return RunSpec(**{**data, "experiment": ExperimentSpec(**experiment)})
+    local_options = tuple(data.get("local_options", ()))
+    return RunSpec(**{**data, "experiment": ExperimentSpec(**experiment), "local_options": local_options})

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from tuneoff import registry
@@ -19,7 +19,11 @@ from tuneoff.matrix.order import rotated, williams_rows
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Entry:
-    """One line under `adapters:`. `replicate` counts equal lines from 0: an A/A repetition has 1, 2, ..."""
+    """One line under `adapters:`. `replicate` counts equal lines from 0: an A/A repetition has 1, 2, ...
+
+    Lines are equal where they define the same run, whatever their local options. `told` names the options by which lines of the
+    same adapter and platform differ: a label has these alone.
+    """
 
     name: str
     target: str
@@ -27,6 +31,12 @@ class Entry:
     platform: str | None = None
     options: Mapping[str, Any] = field(default_factory=dict)
     replicate: int = 0
+    told: frozenset[str] = frozenset()
+
+    @property
+    def defining(self) -> dict[str, Any]:
+        """The options that define a run."""
+        return {name: value for name, value in self.options.items() if name not in self.adapter.local_options}
 
     @property
     def label(self) -> str:
@@ -41,7 +51,8 @@ class Entry:
         return platform in self.adapter.capabilities.emulated_platforms
 
     def _label(self, platform: str) -> str:
-        options = canonical_json(dict(self.options)) if self.options else ""
+        told = {name: value for name, value in self.options.items() if name in self.told}
+        options = canonical_json(told) if told else ""
         replicate = f"#{self.replicate + 1}" if self.replicate else ""
         return f"{self.name}{platform}{options}{replicate}"
 
@@ -84,18 +95,8 @@ def entries(file: MatrixFile) -> list[Entry]:
             platform=part.platform,
             options=part.options,
         )
-        equal = sum(1 for other in found if _kind(other) == _kind(entry))
-        found.append(
-            Entry(
-                name=entry.name,
-                target=entry.target,
-                adapter=adapter,
-                platform=entry.platform,
-                options=entry.options,
-                replicate=equal,
-            )
-        )
-    return found
+        found.append(replace(entry, replicate=sum(1 for other in found if _kind(other) == _kind(entry))))
+    return [replace(entry, told=_told(entry, found)) for entry in found]
 
 
 def expand(file: MatrixFile, adapters: Sequence[Entry]) -> list[Cell]:
@@ -132,8 +133,16 @@ def _run_spec(experiment: ExperimentSpec, entry: Entry, platform: str | None, se
         seed=seed,
         replicate=entry.replicate,
         options=entry.options,
+        local_options=tuple(sorted(set(entry.options) & entry.adapter.local_options)),
     )
 
 
+def _told(entry: Entry, entries: Sequence[Entry]) -> frozenset[str]:
+    """Return the options by which the entries of one adapter and platform differ."""
+    alike = [other.defining for other in entries if (other.name, other.platform) == (entry.name, entry.platform)]
+    names = {name for options in alike for name in options}
+    return frozenset(name for name in names if len({canonical_json([name in one, one.get(name)]) for one in alike}) > 1)
+
+
 def _kind(entry: Entry) -> str:
-    return canonical_json([entry.name, entry.platform, dict(entry.options)])
+    return canonical_json([entry.name, entry.platform, entry.defining])
