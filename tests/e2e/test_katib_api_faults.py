@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
 import shutil
@@ -9,7 +10,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -43,6 +44,12 @@ class Ended:
     cluster: FaultyCluster
     results: Path
     seconds: float
+
+
+def shared_slots(stays: Iterable[tuple[int, int, int]]) -> list[tuple[int, int]]:
+    """Return (slot, start) of what started on a slot before another had left it, given (slot, start, end) of all."""
+    pairs = itertools.pairwise(sorted(stays))
+    return [(slot, start) for (before, _, end), (slot, start, _) in pairs if slot == before and start < end]
 
 
 @pytest.fixture(scope="module")
@@ -86,6 +93,15 @@ def test_a_run_outlives_a_server_that_is_away_answers_errors_hangs_and_cuts_conn
 
 def test_no_event_is_lost_or_doubled_over_faults(rough: tuple[Made, Faults]) -> None:
     assert miscounted(rough[0]) == []
+
+
+def test_slots_are_those_of_the_pods_times_though_their_logs_came_as_blocks(rough: tuple[Made, Faults]) -> None:
+    record = rough[0].record
+    stays = [(one.slot, one.started_ns, one.ended_ns) for trial in record.trials for one in trial.attempts]
+    assert shared_slots(stays) == []
+    assert {slot for slot, *_ in stays} == set(range(record.run_spec().experiment.workers.count))
+    assert shared_slots([(0, 0, 10), (1, 5, 15), (0, 9, 20), (1, 15, 16)]) == [(0, 9)]  # control
+    assert all(one.submitted_ns <= one.started_ns for trial in record.trials for one in trial.attempts)
 
 
 def test_lost_and_doubled_events_are_noticed(rough: tuple[Made, Faults], tmp_path: Path) -> None:

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import queue
+import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
+from tuneoff_adapters.katib.api_errors import Unreachable
+from tuneoff_adapters.katib.connection import Limits
 from tuneoff_adapters.katib.resources import EXPERIMENTS, PODS, TRIALS, Object, Resource, name_of
 
 Change = tuple[str, Object]
@@ -42,6 +45,11 @@ class FakeCluster:
         self.suggestion: Object | None = None
         self.events: list[Object] = []
         self.deleted: list[tuple[str, str]] = []
+        self.limits = Limits()
+        self.watched: dict[str, Mapping[str, str]] = {}  # the labels by which a resource is watched
+        self.refusal: Exception | None = None  # of logs that are read and of deletions
+        self.is_there = threading.Event()  # as far as polls are concerned
+        self.is_there.set()
         self._pods: dict[str, Object] = {}
 
     # What the test tells
@@ -61,29 +69,52 @@ class FakeCluster:
 
     # What the adapter asks
 
-    def watch(self, resource: Resource, namespace: str) -> Feed:
+    def limited(self, limits: Limits) -> Hasty:
+        return Hasty(self)
+
+    def watch(self, resource: Resource, namespace: str, labels: Mapping[str, str]) -> Feed:
+        self.watched[resource.plural] = labels
         return self.feeds[resource.plural]
 
     def follow_log(self, namespace: str, pod: str, container: str, is_over: Callable[[], bool]) -> Feed:
         return self.logs.setdefault(pod, Feed())
 
     def read_log(self, namespace: str, pod: str, container: str) -> bytes:
+        if self.refusal is not None:
+            raise self.refusal
         return self.log_text.get(pod, b"")
 
     def find(self, resource: Resource, name: str, namespace: str) -> Object | None:
+        self.is_there.wait(60)
         return self.suggestion
 
-    def items(self, resource: Resource, namespace: str) -> list[Object]:
-        return self.events
+    def read(self, path: str, query: list[tuple[str, str]]) -> Object:
+        """Only events are asked for."""
+        return {"items": self.events}
 
     def delete(self, resource: Resource, name: str, namespace: str) -> bool:
         """Delete at once: a pod's log ends, a deleted experiment takes its pods along."""
         self.deleted.append((resource.plural, name))
+        if self.refusal is not None:
+            raise self.refusal
         pods = [pod for pod in self._pods if resource is EXPERIMENTS or pod == name]
         for pod in pods:
             self.show(PODS, self._pods.pop(pod), "DELETED")
             self.logs.setdefault(pod, Feed()).put(None)
         return True
+
+
+class Hasty:
+    """The same cluster, which says that it is away instead of waiting until it is there."""
+
+    def __init__(self, cluster: FakeCluster) -> None:
+        self._cluster = cluster
+        self.read = cluster.read
+
+    def find(self, resource: Resource, name: str, namespace: str) -> Object | None:
+        if not self._cluster.is_there.is_set():
+            raise Unreachable("the API server cannot be reached")
+        return self._cluster.find(resource, name, namespace)
 
 
 def eventually(is_so: Callable[[], bool], seconds: float = 30.0) -> bool:

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from katib.fake_api import Answer, Cut, FakeApi, Streamed, failure
+from tuneoff_adapters.katib import log_stream
 from tuneoff_adapters.katib.api_errors import ApiError, Missing, Unreachable
 from tuneoff_adapters.katib.connection import Connection, Limits
 
@@ -105,7 +106,15 @@ def test_server_that_stays_away_ends_the_log(api: FakeApi) -> None:
 def test_refused_log_has_the_servers_message(api: FakeApi, connection: Connection) -> None:
     api.on("GET", PATH, failure(400, "BadRequest", 'container "main" is waiting to start: ContainerCreating'))
     with pytest.raises(ApiError, match="waiting to start"):
-        list(connection.follow_log("n", "p", "main", lambda: False))
+        list(connection.follow_log("n", "p", "main", lambda: True))
+
+
+def test_refused_log_of_a_container_that_runs_is_asked_for_again(
+    api: FakeApi, connection: Connection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(log_stream, "_LONGEST_WAIT", 0.01)
+    api.on("GET", PATH, failure(403, "Forbidden", "no"), Answer(200, b"one\n"))
+    assert list(connection.follow_log("n", "p", "main", after(api, 2))) == [b"one"]
 
 
 def test_close_in_another_thread_ends_a_waiting_log(api: FakeApi) -> None:

@@ -9,7 +9,6 @@ import pytest
 from katib.katib_objects import Object, condition, container, ended, pod, trial
 from tuneoff_adapters.katib import layout
 from tuneoff_adapters.katib.endings import Ending, Limits, ending_of
-from tuneoff_adapters.katib.slots import PodSlots
 from tuneoff_adapters.katib.status import exit_of, terminal
 
 LIMITS = Limits(deadline_seconds=900, memory_bytes=500_000_000)
@@ -130,11 +129,3 @@ def test_early_stopped_goes_before_what_else_katib_calls_the_trial() -> None:
 def test_missing_fields_are_no_error() -> None:
     assert exit_of({"metadata": {}}, "training-container") is None
     assert end(None, {"metadata": {"name": "p"}, "status": None}).charged == "infrastructure"
-
-
-def test_a_pod_gets_the_lowest_free_slot() -> None:
-    slots = PodSlots()
-    assert [slots.take(name) for name in ("a", "b", "a")] == [0, 1, 0]
-    slots.free("a")
-    assert [slots.take(name) for name in ("c", "d")] == [0, 2]
-    slots.free("nobody")

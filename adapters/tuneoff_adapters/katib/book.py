@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 
 from tuneoff import clock
@@ -10,8 +11,9 @@ from tuneoff.lifecycle.context import RunContext
 from tuneoff.records.collect import EXIT_STAGE
 from tuneoff_adapters.katib.diagnosis import died_collector, trial_of
 from tuneoff_adapters.katib.endings import Ending, Limits, ending_of
-from tuneoff_adapters.katib.followed import FollowedTrial
+from tuneoff_adapters.katib.followed import FollowedTrial, Held
 from tuneoff_adapters.katib.layout import CONTAINER, trial_id
+from tuneoff_adapters.katib.moments import Creations, PodClock
 from tuneoff_adapters.katib.plan import KatibPlan
 from tuneoff_adapters.katib.pod_log import PodLog
 from tuneoff_adapters.katib.resources import Object, name_of
@@ -20,6 +22,10 @@ from tuneoff_adapters.katib.slots import PodSlots
 from tuneoff_adapters.katib.status import exit_of, has, has_ended, image_id_of, is_running, is_unschedulable
 
 _ANNOUNCE_NS = 30 * clock.NANOSECONDS  # so long a submission waits for the start, of which it must not be later (a slow server)
+_LATE_NS = clock.NANOSECONDS  # a start that comes through so late may have overtaken earlier ones: the server was away
+_HELD_NS = 3 * clock.NANOSECONDS  # so long these are waited for
+_LONGEST_HELD_NS = 10 * clock.NANOSECONDS  # so long it is waited for the end of a trial on whose slot it must have run
+_STARTED = b'{"type":"trial_started",'
 OUT_OF_TIME = "wall-clock budget used up"
 
 
@@ -31,7 +37,10 @@ class Book:
         experiment = context.spec.experiment
         self._objective, self._planned = experiment.objective, experiment.budget.epochs_per_trial
         self._limits = Limits(deadline_seconds=plan.pod_seconds, memory_bytes=context.trial_context.memory_bytes)
-        self._slots = PodSlots()
+        self._slots = PodSlots(context.spec.experiment.workers.count)
+        assert context.events.path is not None
+        self._clock = PodClock(context.events.path)
+        self._creations = Creations(self._clock)
         self._cut_ns: int | None = None
         self.trials: dict[str, FollowedTrial] = {}  # by Katib's name
         self.over_budget: set[str] = set()
@@ -50,6 +59,10 @@ class Book:
         return sorted(image for image in found if image is not None)
 
     # What the cluster tells
+
+    def take_experiment(self, thing: Object, t: int) -> None:
+        """Take in the Experiment as it was first seen: by it, the server's clock is known."""
+        self._creations.note(thing, t)
 
     def take_trial(self, kind: str, thing: Object, t: int) -> FollowedTrial | None:
         """Take in a Trial object, and its pod if that was seen first; None where it is beyond the budget.
@@ -87,22 +100,70 @@ class Book:
         return [pod for pod in self.pods.values() if trial_of(pod) == katib_trial]
 
     def take_line(self, trial: FollowedTrial, line: bytes, t: int) -> None:
-        """Take in a line of a trial's log."""
+        """Take in a line of a trial's log, or hold it back together with its trial's start."""
         trial.lines += 1
         trial.last_sign_ns = t
-        event = trial.log.take(line, lambda: self._slots.take(trial.name))
+        if trial.held is not None:
+            trial.held.lines.append((line, t))
+            return
+        start_ns = self._start_of(trial, line)
+        if start_ns is not None:
+            is_late = t - start_ns > _LATE_NS + self._skew_of(trial)
+            if is_late or not self._slots.has_room(start_ns) or any(other.held is not None for other in self):
+                trial.held = Held(start_ns=start_ns, until_ns=t + (_HELD_NS if is_late else 0), lines=[(line, t)])
+                return
+        self._take_now(trial, line, t, start_ns)
+
+    def release(self, now: int, is_last: bool = False) -> None:
+        """Take in what was held back and is due, in the order of the starts; `is_last`: nothing more comes.
+
+        After an outage each pod's log comes as a block, in any order: slots would be given to several trials at a time.
+        """
+        held = [(trial.held.start_ns, trial.name, trial, trial.held) for trial in self if trial.held is not None]
+        for start_ns, _, trial, what in sorted(held, key=lambda entry: entry[:2]):
+            until_ns = what.until_ns if self._slots.has_room(start_ns) else what.lines[0][1] + _LONGEST_HELD_NS
+            if now < until_ns and not is_last:
+                return
+            trial.held = None
+            for number, (line, t) in enumerate(what.lines):
+                self._take_now(trial, line, t, start_ns if number == 0 else None)
+            if what.log_end is not None:
+                self.take_log_end(trial, *what.log_end)
+
+    def _take_now(self, trial: FollowedTrial, line: bytes, t: int, start_ns: int | None) -> None:
+        started_ns = t if start_ns is None else start_ns
+        event = trial.log.take(line, lambda: self._slots.take(trial.name, started_ns))
         if event is None:
             return
         if isinstance(event, TrialStarted):
-            process = trial.log.process
-            is_here = process is not None and process.boot_id == clock.boot_id()
-            self._announce(trial, min(trial.seen_ns, event.t) if is_here else trial.seen_ns)
+            self._announce(trial, started_ns)
         trial.take(event, t, self._objective)
         if isinstance(event, TrialEnded):
-            self._slots.free(trial.name)
+            self._slots.free(trial.name, self._here(trial, event.t))
+
+    def _start_of(self, trial: FollowedTrial, line: bytes) -> int | None:
+        """Return when a trial started, on this process's clock, if a line tells that."""
+        if trial.started_ns is not None or trial.log.process is None or not line.startswith(_STARTED):
+            return None
+        try:
+            return self._here(trial, int(json.loads(line)["t"]))
+        except (ValueError, LookupError, TypeError):  # something that its workload printed
+            return None
+
+    def _here(self, trial: FollowedTrial, t: int) -> int:
+        assert trial.log.process is not None
+        return self._clock.here(trial.log.process, t)
+
+    def _skew_of(self, trial: FollowedTrial) -> int:
+        """Return by how much the clocks of a pod's node may differ from this host's, as far as the server's tells."""
+        assert trial.log.process is not None
+        return (self._creations.lag_ns or 0) if self._clock.is_foreign(trial.log.process) else 0
 
     def take_log_end(self, trial: FollowedTrial, is_complete: bool, was_rotated: bool) -> None:
         """Take in that no further line of a trial's log comes; `is_complete`: its last line has come."""
+        if trial.held is not None:
+            trial.held.log_end = (is_complete, was_rotated)
+            return
         trial.was_log_read, trial.is_log_whole = True, is_complete and not was_rotated
         problem = trial.log.end()
         if problem is not None:
@@ -115,11 +176,12 @@ class Book:
     def announce_all(self, before_ns: int) -> None:
         """Write the submission of trials that were first seen before a moment and have not started yet."""
         for trial in self:
-            if trial.seen_ns <= before_ns:
-                self._announce(trial, trial.seen_ns)
+            if trial.seen_ns <= before_ns and trial.held is None:
+                self._announce(trial)
 
     def settle(self, now: int) -> None:
         """Write what is due: submissions, and the ends of trials that will not say so themselves."""
+        self.release(now)
         self.announce_all(now - _ANNOUNCE_NS)
         for trial in self:
             self._write_exit(trial)
@@ -153,6 +215,7 @@ class Book:
         log = PodLog(context.run_dir, context.work_dir, context.execution_id, name, identity)
         trial = FollowedTrial(name=name, trial_id=identity, configuration=configuration, seen_ns=t, log=log, thing=thing)
         self.trials[name] = trial
+        self._creations.note(thing, t)
         return trial
 
     def _take_pod_of(self, trial: FollowedTrial, kind: str, pod: Object, t: int) -> None:
@@ -166,12 +229,12 @@ class Book:
         if trial.gone_ns is None and (has_ended(pod) or kind == "DELETED"):
             trial.gone_ns = t
 
-    def _announce(self, trial: FollowedTrial, t: int) -> None:
+    def _announce(self, trial: FollowedTrial, started_ns: int | None = None) -> None:
         if not trial.is_announced:
             trial.is_announced = True
             self._events.write(
                 "trial_submitted",
-                t=t,
+                t=self._creations.submitted(trial.thing, trial.seen_ns, started_ns),
                 trial=trial.trial_id,
                 configuration=dict(trial.configuration),
                 framework_id=trial.name,
@@ -179,7 +242,7 @@ class Book:
 
     def _end(self, trial: FollowedTrial, now: int) -> None:
         """Write how a trial ended that did not say so itself."""
-        self._announce(trial, trial.seen_ns)
+        self._announce(trial)
         if trial.killed_ns is not None:
             self._write_end(trial, Ending(state="failed"), now)
             return
@@ -200,8 +263,8 @@ class Book:
 
     def _write_end(self, trial: FollowedTrial, ending: Ending, now: int) -> None:
         trial.state = ending.state
-        self._slots.free(trial.name)
         seen_ns = trial.training_ended_ns or trial.gone_ns or now
+        self._slots.free(trial.name, seen_ns)
         before_ns = max(trial.last_sign_ns or trial.seen_ns, trial.killed_ns or 0)
         extra = {"cause": ending.cause, "charged": ending.charged} if ending.cause is not None else {}
         self._events.write(

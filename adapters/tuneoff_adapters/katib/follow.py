@@ -16,12 +16,12 @@ from tuneoff_adapters.katib.options import KatibOptions
 from tuneoff_adapters.katib.patience import Patience
 from tuneoff_adapters.katib.plan import KatibPlan
 from tuneoff_adapters.katib.resources import EXPERIMENTS, PODS, TRIALS, Object, name_of
-from tuneoff_adapters.katib.sources import POLL_SECONDS, Broken, Item, LogEnd, LogLine, Polled, Seen, Sources
+from tuneoff_adapters.katib.sources import Away, Broken, Item, LogEnd, LogLine, Polled, Recounted, Seen, Sources, Undeleted
 from tuneoff_adapters.katib.status import has, terminal
 
 LOOK_SECONDS = 0.25  # between two looks at what only time brings: limits, ends
 _FIND_NS = clock.NANOSECONDS  # between two searches for a reason why nothing goes on
-_AWAY_NS = int(3 * POLL_SECONDS * clock.NANOSECONDS)  # without a sign of life for so long, nothing known is taken for true
+_BACK_NS = 5 * clock.NANOSECONDS  # after the server was away: what happened meanwhile has come through by then
 _SETUP_SHARE = 0.75  # of the step's own limit: the reason is to be told before it
 _DRAIN_NS = clock.NANOSECONDS
 _CUT_NS = 10 * clock.NANOSECONDS  # for the pods' end, once the run's time is used up
@@ -35,14 +35,15 @@ class Follower:
         self._timeouts = context.spec.experiment.timeouts
         seconds = context.spec.experiment.budget.wall_clock_seconds
         self._wall_clock_ns = None if seconds is None else int(seconds * clock.NANOSECONDS)
-        self._sources = Sources(connection, plan.namespace, plan.experiment)
+        self._sources = Sources(connection, plan.namespace, plan.experiment, plan.labels)
         self._patience = Patience(options.pending_seconds)
         self._pending_seconds = options.pending_seconds
         self.book = Book(context, plan)
         self.experiment: Object | None = None  # as last seen
         self._suggestion: Object | None = None
         self._warnings: Sequence[Object] = ()
-        self._alive_ns = clock.monotonic_ns()
+        self._is_away = False  # the API server fails to answer: nothing known is taken for true
+        self._back_ns: int | None = None  # since when it answers again
         self._searched_ns = 0
         self._is_cut = False  # the time of the run is used up
         self._ends_at_ns: int | None = None  # the latest moment, where the run does not come to its own end
@@ -125,10 +126,16 @@ class Follower:
         if isinstance(item, Broken):
             self._fail(item.error)
             return
-        self._alive_ns = clock.monotonic_ns()
         if isinstance(item, Seen):
             self._take_seen(item)
+        elif isinstance(item, Away):
+            self._is_away = True
+        elif isinstance(item, Undeleted):
+            text = f"{item.resource.full_name} {item.name} was to be deleted, which was refused: {item.problem}"
+            self._context.flag("delete_refused", text)
         elif isinstance(item, Polled):
+            if self._is_away:
+                self._is_away, self._back_ns = False, clock.monotonic_ns()
             self._suggestion = item.suggestion or self._suggestion
             self._warnings = item.warnings if item.warnings is not None else self._warnings
         else:
@@ -136,8 +143,11 @@ class Follower:
             if isinstance(item, LogLine):
                 self.book.take_line(trial, item.line, item.t)
             elif isinstance(item, LogEnd):
+                if item.problem is not None:
+                    text = f"the log of pod {trial.pod} cannot be read, so events of its trial are missing: {item.problem}"
+                    self._context.flag("pod_log_unreadable", text)
                 self.book.take_log_end(trial, item.is_complete, item.was_rotated)
-            else:
+            elif isinstance(item, Recounted):
                 self._take_recount(trial, item.lines)
 
     def _take_seen(self, item: Seen) -> None:
@@ -160,17 +170,21 @@ class Follower:
                 self._sources.delete(PODS, name_of(item.thing))
 
     def _take_experiment(self, item: Seen) -> None:
+        if self.experiment is None:
+            self.book.take_experiment(item.thing, item.t)
         self.experiment = item.thing
         if item.kind == "DELETED" and not self._is_cut:
             self._fail(StepError(f"experiment {self._plan.experiment} was deleted by someone else; run it again"))
         elif has(item.thing, "Failed"):
             self._sources.wake()  # the suggestion knows why
 
-    def _take_recount(self, trial: FollowedTrial, lines: int) -> None:
-        """A trial seemed silent: it was, unless its log has lines that have not come through."""
+    def _take_recount(self, trial: FollowedTrial, lines: int | None) -> None:
+        """A trial seemed silent: it was, unless its log has lines that have not come through, or cannot be read."""
         trial.is_recounting = False
         now = clock.monotonic_ns()
-        if lines > trial.lines:
+        if lines is None:
+            trial.asked_ns = now
+        elif lines > trial.lines:
             trial.last_sign_ns = now
         elif self._is_silent(trial, now):
             self._kill(trial, f"timed out: silent for {self._timeouts.silence_seconds:g} s", now)
@@ -186,19 +200,21 @@ class Follower:
         self.book.settle(now)
         if self._ends_at_ns is not None or self._is_cut:
             return
-        if now - self._alive_ns > _AWAY_NS:
-            self._patience.forget()
-            return
-        for trial in self.book:
-            self._limit(trial, now)
-        if now - self._searched_ns > _FIND_NS:
-            self._searched_ns = now
-            self._search(now)
         if self._is_out_of_time(now):
             self._is_cut = True
             self._ends_at_ns = now + _CUT_NS
             self.book.cut(now)
             self._sources.delete(EXPERIMENTS, self._plan.experiment)
+            return
+        if self._is_away:
+            self._patience.forget()
+            return
+        if self._back_ns is None or now - self._back_ns > _BACK_NS:  # else one that has ended meanwhile would be killed
+            for trial in self.book:
+                self._limit(trial, now)
+        if now - self._searched_ns > _FIND_NS:
+            self._searched_ns = now
+            self._search(now)
 
     def _search(self, now: int) -> None:
         finding = self._patience.overdue(findings(self._view()), now)
@@ -217,7 +233,8 @@ class Follower:
 
     def _is_silent(self, trial: FollowedTrial, now: int) -> bool:
         limit = self._timeouts.silence_seconds * clock.NANOSECONDS
-        return trial.last_sign_ns is not None and now - trial.last_sign_ns > limit
+        last_ns = max(trial.last_sign_ns or 0, trial.asked_ns or 0)
+        return trial.last_sign_ns is not None and not trial.was_log_read and now - last_ns > limit
 
     def _kill(self, trial: FollowedTrial, cause: str, now: int) -> None:
         self.book.kill(trial, cause, now)
@@ -255,6 +272,7 @@ class Follower:
         return not self._is_cut and trial.training_ended_ns is None
 
     def _close_book(self, now: int) -> None:
+        self.book.release(now, is_last=True)
         self.book.announce_all(now)
         self.book.settle(now)
         if self._is_cut:

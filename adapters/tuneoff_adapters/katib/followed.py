@@ -20,6 +20,16 @@ _LATE_NS = 3 * NANOSECONDS  # by which the sight of a pod may come after that of
 
 
 @dataclass(slots=True, kw_only=True)
+class Held:
+    """Lines of a trial from its start on, which are not taken in before `until_ns`; times as below."""
+
+    start_ns: int
+    until_ns: int
+    lines: list[tuple[bytes, int]]  # each with the moment at which it arrived
+    log_end: tuple[bool, bool] | None = None  # the log ended meanwhile: is it complete, was it rotated
+
+
+@dataclass(slots=True, kw_only=True)
 class FollowedTrial:
     """Times are monotonic nanoseconds of this process, None: not yet."""
 
@@ -39,7 +49,9 @@ class FollowedTrial:
     is_log_whole: bool = False
     lines: int = 0
     is_announced: bool = False
-    started_ns: int | None = None  # `trial_started`
+    held: Held | None = None
+    start_t: int | None = None  # of `trial_started`, by the pod's clock
+    started_ns: int | None = None  # the same by ours, no earlier than it was
     running_ns: int | None = None  # the training container was seen to run
     last_sign_ns: int | None = None
     training_ended_ns: int | None = None
@@ -47,6 +59,7 @@ class FollowedTrial:
     killed_ns: int | None = None
     kill_cause: str | None = None
     is_recounting: bool = False
+    asked_ns: int | None = None  # when its log could not be counted, last
     epochs: int = 0
     value: float | None = None
     state: EndState | None = None  # how it ended: by its own word, else by ours
@@ -80,7 +93,7 @@ class FollowedTrial:
     def take(self, event: Event, t: int, objective: Objective) -> None:
         """Take in an event of its log that arrived at `t`."""
         if isinstance(event, TrialStarted):
-            self.started_ns = t
+            self.start_t = event.t
         elif isinstance(event, Epoch):
             self.epochs = event.epoch
             value = event.metrics.get(objective.metric)
@@ -88,6 +101,9 @@ class FollowedTrial:
                 self.value = value
         elif isinstance(event, TrialEnded):
             self.state, self.own_end_ns = event.state, t
+        if self.start_t is not None:  # however late it arrives, an event tells how long its trial has run at least
+            start_ns = t - max(0, event.t - self.start_t)
+            self.started_ns = start_ns if self.started_ns is None else min(self.started_ns, start_ns)
 
     def outcome(self, planned_epochs: int) -> Outcome:
         """Return what the results are checked against; complete is what the records call so."""

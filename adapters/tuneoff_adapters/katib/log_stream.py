@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Generator, Iterator
 from typing import TYPE_CHECKING
 
-from tuneoff_adapters.katib.api_errors import Missing
+from tuneoff_adapters.katib.api_errors import ApiError, Missing
 from tuneoff_adapters.katib.resources import PODS
 from tuneoff_adapters.katib.transport import Body, NoAnswer
 
@@ -26,11 +26,12 @@ class LogStream:
     `was_rotated` tells: then everything that is left is given.
 
     A log ends when `is_over()` says that the container is known to have ended, and it was read to its end after that.
-    `is_complete` tells so afterwards; False: the pod is gone, or `close()` was called.
+    `is_complete` tells so afterwards; False: the pod is gone, or `close()` was called. One that the server refuses is asked for
+    again every 30 s while its container runs: a node that was lost may come back.
 
     Raises, from the loop:
         Unreachable: the server was away for the connection's `limits.api`.
-        ApiError: the server refuses.
+        ApiError: the server refuses, and the container is known to have ended.
     """
 
     def __init__(self, connection: Connection, namespace: str, pod: str, container: str, is_over: Callable[[], bool]) -> None:
@@ -55,6 +56,11 @@ class LogStream:
                     is_whole = yield from self._read(is_following=not was_over)
                 except Missing:
                     return
+                except ApiError:
+                    if was_over:
+                        raise
+                    self._await_end(_LONGEST_WAIT)
+                    continue
                 if self._is_closed:
                     return
                 if is_whole and was_over:

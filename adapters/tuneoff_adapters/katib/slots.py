@@ -2,22 +2,60 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
+
+@dataclass(slots=True)
+class _Stay:
+    """One pod on one slot; times are nanoseconds on one clock."""
+
+    pod: str
+    start_ns: int
+    end_ns: int | None = None  # not told yet
+
 
 class PodSlots:
-    """Gives each pod the lowest free slot at its start. More pods at once than workers get numbers beyond theirs."""
+    """Gives each pod the lowest slot that was free when it started, whenever that is heard of.
 
-    def __init__(self) -> None:
-        self._taken: dict[str, int] = {}
+    A pod whose end is not told occupies its slot. Only where more pods than `count` really were there at once, some get numbers
+    beyond theirs. Pods that are told in the order of their starts, each with its end if it has one, never share a slot.
+    """
 
-    def take(self, pod: str) -> int:
-        """Return the slot of a pod; the same at every call until it is freed."""
-        slot = self._taken.get(pod)
-        if slot is None:
-            used = set(self._taken.values())
-            slot = next(number for number in range(len(used) + 1) if number not in used)
-            self._taken[pod] = slot
-        return slot
+    def __init__(self, count: int) -> None:
+        self._count = count
+        self._slots: list[list[_Stay]] = []
+        self._given: dict[str, tuple[int, _Stay]] = {}
 
-    def free(self, pod: str) -> None:
-        """Give a pod's slot back; nothing happens where it has none."""
-        self._taken.pop(pod, None)
+    def has_room(self, start_ns: int) -> bool:
+        """Tell whether one of the `count` slots was free at a moment."""
+        return any(self._room(number, start_ns) > 0 for number in range(self._count))
+
+    def take(self, pod: str, start_ns: int) -> int:
+        """Return the slot of a pod that started at a moment; the same at every call."""
+        if pod not in self._given:
+            slot, stay = self._best(start_ns), _Stay(pod, start_ns)
+            self._slots.extend([] for _ in range(slot + 1 - len(self._slots)))
+            self._slots[slot].append(stay)
+            self._given[pod] = slot, stay
+        return self._given[pod][0]
+
+    def free(self, pod: str, end_ns: int) -> None:
+        """Take note of a pod's end; nothing happens where it has no slot, or its end is known."""
+        given = self._given.get(pod)
+        if given is not None and given[1].end_ns is None:
+            given[1].end_ns = max(end_ns, given[1].start_ns)
+
+    def _best(self, start_ns: int) -> int:
+        """Return the slot that is free for longest from a moment on; of equal ones the lowest."""
+        for numbers in (range(self._count), range(self._count, max(self._count, len(self._slots)) + 1)):
+            found = max(numbers, key=lambda number: (self._room(number, start_ns), -number), default=None)
+            if found is not None and self._room(found, start_ns) > 0:
+                return found
+        return max(self._count, len(self._slots))
+
+    def _room(self, number: int, start_ns: int) -> float:
+        """Return for how long a slot was free from a moment on; 0: it was taken."""
+        stays = self._slots[number] if number < len(self._slots) else []
+        if any(stay.start_ns <= start_ns and (stay.end_ns is None or start_ns < stay.end_ns) for stay in stays):
+            return 0
+        return min((stay.start_ns - start_ns for stay in stays if stay.start_ns > start_ns), default=float("inf"))

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import contextlib
 import queue
 import threading
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TypeVar
 
 from tuneoff import clock
-from tuneoff_adapters.katib.api_errors import Missing
+from tuneoff_adapters.katib.api_errors import ApiError, Missing, Unreachable
 from tuneoff_adapters.katib.connection import Connection
 from tuneoff_adapters.katib.diagnosis import is_about, is_warning, moment_of
 from tuneoff_adapters.katib.layout import CONTAINER
@@ -18,6 +18,8 @@ from tuneoff_adapters.katib.resources import EVENTS, SUGGESTIONS, Object, Resour
 from tuneoff_adapters.katib.watch import Watch
 
 POLL_SECONDS = 5.0
+_WARNINGS = [("fieldSelector", "type=Warning")]  # what Kubernetes selects events by besides needs whole names
+_T = TypeVar("_T")
 _WAITING = 10_000  # items; a thread whose pod prints faster than this is read has to wait
 
 
@@ -42,11 +44,12 @@ class LogLine:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LogEnd:
-    """No further line of a pod's log comes; `is_complete`: the whole log was read."""
+    """No further line of a pod's log comes; `is_complete`: the whole log was read; `problem`: why the rest cannot be had."""
 
     trial: str
     is_complete: bool
     was_rotated: bool
+    problem: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,21 +68,38 @@ class Polled:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Away:
+    """The API server failed to answer a poll; it is asked again until the next Polled, or Broken."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Recounted:
-    """How many whole lines a pod's log has: asked where it seems silent."""
+    """How many whole lines a pod's log has: asked where it seems silent. None: the server cannot tell."""
 
     trial: str
-    lines: int
+    lines: int | None
 
 
-Item = Seen | LogLine | LogEnd | Polled | Recounted | Broken
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Undeleted:
+    """The server refused to delete an object."""
+
+    resource: Resource
+    name: str
+    problem: str
+
+
+Item = Seen | LogLine | LogEnd | Polled | Away | Recounted | Undeleted | Broken
 
 
 class Sources:
     """Daemon threads that read what there is of one experiment from the cluster, until `close`."""
 
-    def __init__(self, connection: Connection, namespace: str, experiment: str) -> None:
-        self._connection, self._namespace, self._experiment = connection, namespace, experiment
+    def __init__(self, connection: Connection, namespace: str, experiment: str, labels: Mapping[str, str]) -> None:
+        """`labels`: of the Experiment; Katib gives them to its trials, and to the pods of these and of its services."""
+        self._connection, self._namespace, self._experiment, self._labels = connection, namespace, experiment, labels
+        limits = connection.limits
+        self._once = connection.limited(replace(limits, api=min(limits.api, limits.call), pause=float("inf")))  # one try
         self._queue: queue.Queue[Item] = queue.Queue(_WAITING)
         self._closing = False
         self._awake = threading.Event()
@@ -94,7 +114,7 @@ class Sources:
 
     def watch(self, resource: Resource) -> None:
         """Begin to follow the experiment's objects of a resource; others may be in the namespace too."""
-        stream = self._connection.watch(resource, self._namespace)
+        stream = self._connection.watch(resource, self._namespace, self._labels)
         self._open.add(stream)
 
         def follow() -> None:
@@ -110,13 +130,16 @@ class Sources:
         self._open.add(stream)
 
         def follow() -> None:
+            problem = None
             try:
                 for line in stream:
                     self._queue.put(LogLine(trial=trial, line=line, t=clock.monotonic_ns()))
             except Missing:
                 pass  # the pod is gone: what was read is all there is
+            except ApiError as error:  # of this pod alone, whose node is lost: a server that is away breaks the watches
+                problem = str(error)
             self._open.discard(stream)
-            self._queue.put(LogEnd(trial=trial, is_complete=stream.is_complete, was_rotated=stream.was_rotated))
+            self._queue.put(LogEnd(trial=trial, is_complete=stream.is_complete, was_rotated=stream.was_rotated, problem=problem))
 
         self._start(follow, f"log-{pod}")
 
@@ -125,8 +148,9 @@ class Sources:
 
         def ask() -> None:
             while not self._closing:
-                self._queue.put(Polled(suggestion=self._connection.find(SUGGESTIONS, self._experiment, self._namespace)))
-                events = self._connection.items(EVENTS, self._namespace)
+                suggestion = self._polled(lambda way: way.find(SUGGESTIONS, self._experiment, self._namespace))
+                self._queue.put(Polled(suggestion=suggestion))
+                events = self._polled(lambda way: way.read(EVENTS.path(self._namespace), _WARNINGS)).get("items") or []
                 warnings = [event for event in events if is_warning(event) and is_about(event, self._experiment)]
                 self._queue.put(Polled(warnings=sorted(warnings, key=moment_of)))
                 self._awake.wait(POLL_SECONDS)
@@ -142,9 +166,14 @@ class Sources:
         """Read a pod's whole log again, to tell a silent trial from a silent way to it."""
 
         def count() -> None:
-            with contextlib.suppress(Missing):
-                log = self._connection.read_log(self._namespace, pod, CONTAINER)
-                self._queue.put(Recounted(trial=trial, lines=log.count(b"\n")))
+            lines = None
+            try:
+                lines = self._connection.read_log(self._namespace, pod, CONTAINER).count(b"\n")
+            except Missing:
+                return  # its end is on its way
+            except ApiError:  # of this pod alone, as above
+                pass
+            self._queue.put(Recounted(trial=trial, lines=lines))
 
         self._start(count, f"recount-{pod}")
 
@@ -152,7 +181,10 @@ class Sources:
         """Delete an object without waiting for the answer."""
 
         def delete() -> None:
-            self._connection.delete(resource, name, self._namespace)
+            try:
+                self._connection.delete(resource, name, self._namespace)
+            except ApiError as error:
+                self._queue.put(Undeleted(resource=resource, name=name, problem=str(error)))
 
         self._start(delete, f"delete-{name}")
 
@@ -162,6 +194,14 @@ class Sources:
         self._awake.set()
         for stream in self._open.copy():
             stream.close()
+
+    def _polled(self, ask: Callable[[Connection], _T]) -> _T:
+        """Ask once, and if the server fails to answer say so, and ask until it does or the limits are over."""
+        try:
+            return ask(self._once)
+        except (Unreachable, ApiError):
+            self._queue.put(Away())
+            return ask(self._connection)
 
     def _start(self, follow: Callable[[], None], name: str) -> None:
         def run() -> None:

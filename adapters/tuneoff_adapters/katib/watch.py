@@ -37,6 +37,7 @@ class Watch:
         self._connection, self._resource, self._namespace, self._labels = connection, resource, namespace, labels
         self._path = resource.path(namespace)
         self._known: dict[str, Object] = {}  # by uid
+        self._has_news = False  # the last request brought a change
         self._version: str | None = None  # where to go on; None: list first
         self._closed = threading.Event()
         self._lock = threading.Lock()
@@ -49,13 +50,14 @@ class Watch:
             while not self._is_closed:
                 if self._version is None:
                     yield from self._listed()
-                since = time.monotonic()
-                if (yield from self._watched()) or time.monotonic() - since > limits.longest_pause:
+                since, self._has_news = time.monotonic(), False
+                is_regular = yield from self._watched()
+                if (is_regular and self._has_news) or time.monotonic() - since > limits.longest_pause:
                     pause = limits.pause
                     continue
                 if self._closed.wait(pause) or self._connection.is_closed:
                     return
-                pause = min(2 * pause, limits.longest_pause)  # it breaks at once, again and again
+                pause = min(2 * pause, limits.longest_pause)  # it ends at once, again and again
         finally:
             self._connection.forget(self)
 
@@ -126,6 +128,7 @@ class Watch:
 
     def _event(self, change: str, obj: Object) -> Iterator[tuple[Change, Object]]:
         self._version = _version(obj) or self._version
+        self._has_news |= change != "BOOKMARK"
         uid = _uid(obj)
         if change == "DELETED":
             self._known.pop(uid, None)

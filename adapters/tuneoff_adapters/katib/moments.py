@@ -1,0 +1,77 @@
+"""When things happened, on this process's clock: what pods say by theirs, and what the API server dates to the second."""
+
+from __future__ import annotations
+
+import datetime
+from pathlib import Path
+
+from tuneoff.clock import NANOSECONDS
+from tuneoff.events.alignment import Alignment
+from tuneoff.events.reader import read_header
+from tuneoff.events.schema import Process
+from tuneoff_adapters.katib.resources import Object
+
+_GRAIN_NS = NANOSECONDS  # of creationTimestamp
+
+
+class PodClock:
+    """Turns pods' readings into this process's, as the records do: as they are under one kernel, else by wall-clock anchors."""
+
+    def __init__(self, events: Path) -> None:
+        """`events`: this process's own event file."""
+        with events.open("rb") as file:
+            self._here = read_header(file.readline(), str(events))
+
+    def is_foreign(self, process: Process) -> bool:
+        return Alignment([self._here, process]).is_foreign(process)
+
+    def here(self, process: Process, t: int) -> int:
+        return t + Alignment([self._here, process]).offset_ns(process)
+
+    def at_wall(self, wall_ns: int) -> int:
+        """Return a wall-clock time of this host on this process's clock."""
+        return wall_ns - self._here.anchor_wall_ns + self._here.anchor_monotonic_ns
+
+
+class Creations:
+    """When objects were made. The API server says so in whole seconds of its own clock, which may differ from this host's.
+
+    By how much it differs, the object that was seen soonest after its making tells, within a second.
+    """
+
+    def __init__(self, clock: PodClock) -> None:
+        self._clock = clock
+        self.lag_ns: int | None = None  # the least: the difference of the clocks, and up to the grain more
+
+    def note(self, thing: Object, seen_ns: int) -> None:
+        """Take note that an object was first seen at a moment."""
+        made_ns = self._made(thing)
+        if made_ns is not None:
+            lag_ns = seen_ns - made_ns
+            self.lag_ns = lag_ns if self.lag_ns is None else min(self.lag_ns, lag_ns)
+
+    def bounds(self, thing: Object) -> tuple[int, int] | None:
+        """Return the earliest and the latest moment at which an object was made, or None where nothing tells."""
+        made_ns = self._made(thing)
+        if made_ns is None or self.lag_ns is None:
+            return None
+        return made_ns + self.lag_ns - _GRAIN_NS, made_ns + self.lag_ns + _GRAIN_NS
+
+    def submitted(self, thing: Object, seen_ns: int, started_ns: int | None = None) -> int:
+        """Return when a Trial was submitted: when it was seen, unless it was made or started before.
+
+        A start that lies before the Trial was made shows that a node's clock is wrong, and moves nothing further than that.
+        """
+        bounds = self.bounds(thing)
+        latest_ns = seen_ns if bounds is None else min(seen_ns, bounds[1])
+        if started_ns is None or started_ns >= latest_ns:
+            return latest_ns
+        return started_ns if bounds is None else max(started_ns, min(bounds[0], latest_ns))
+
+    def _made(self, thing: Object) -> int | None:
+        text = thing.get("metadata", {}).get("creationTimestamp")
+        try:
+            moment = datetime.datetime.fromisoformat(str(text))
+        except ValueError:
+            return None
+        return self._clock.at_wall(int(moment.timestamp()) * NANOSECONDS)
