@@ -46,6 +46,7 @@ def refusal(connect: Any, within_seconds: float) -> tuple[str, float]:
     return str(caught.value), time.monotonic() - start
 
 
+@pytest.mark.slow
 def test_name_that_is_never_resolved_is_given_up_in_one_line(silent_dns: None, tmp_path: Path) -> None:
     kubeconfig = write_kubeconfig(tmp_path / "kubeconfig", "https://cluster.example:6443")
     text, seconds = refusal(lambda: Connection(kubeconfig), 3.0)
@@ -64,6 +65,7 @@ def test_kubeconfig_that_is_never_read_is_given_up_in_one_line(gate: threading.E
     assert seconds < 10.0
 
 
+@pytest.mark.slow
 def test_reading_the_kubeconfig_takes_from_the_servers_time(silent_dns: None, tmp_path: Path) -> None:
     kubeconfig = write_kubeconfig(tmp_path / "kubeconfig", "https://cluster.example:6443")
 
