@@ -59,6 +59,14 @@ def test_a_broken_rule_is_one_line(
     [
         ("workload: curve\nworkload: curve\n", "'workload' is given twice"),
         ("a: [1\n", "not YAML"),
+        (
+            "workload: curve\nadapters: [{name: plain, options: {api_seconds: .nan}}]\nbudget: {trials: 1}\n",
+            "experiment.yaml: adapters.0.options: option `api_seconds` must be a finite number, but got nan",
+        ),
+        (
+            "workload: {name: curve, options: {noise: [1, .inf]}}\nadapters: [plain]\nbudget: {trials: 1}\n",
+            "experiment.yaml: workload.options: option `noise` must be a finite number, but got inf",
+        ),
         ("", "is empty"),
         ("- 1\n", "must be a mapping"),
     ],

@@ -13,6 +13,13 @@ from command_line import Call, File
 from tuneoff import packages
 from tuneoff.cli import checks
 from tuneoff.cli.checks import Check
+from tuneoff.cli.kubeconfig import kubeconfig_problem
+
+KUBECONFIG = {
+    "current-context": "here",
+    "contexts": [{"name": "here", "context": {"cluster": "one", "user": "me"}}],
+    "clusters": [{"name": "one", "cluster": {"server": "https://127.0.0.1:1"}}],
+}
 
 
 def _checks(call: Call, *arguments: str | Path) -> tuple[int, dict[str, Check]]:
@@ -86,12 +93,50 @@ def test_a_kubeconfig_is_hinted_at_where_katib_is_installed(
     code, found = _checks(call)
     assert (code, found["kubeconfig"].level) == (0, "warn")
     assert found["kubeconfig"].text.endswith("correct or unset it")
-    (tmp_path / "config").write_text("")
+    (tmp_path / "config").write_text(json.dumps(KUBECONFIG))
     monkeypatch.setenv("KUBECONFIG", os.pathsep.join([str(tmp_path / "nowhere"), str(tmp_path / "config")]))
     check = _checks(call)[1]["kubeconfig"]
     assert (check.level, check.text.split(";")[0]) == ("ok", str(tmp_path / "config"))
     del versions["kubeflow-katib"]
     assert "kubeconfig" not in _checks(call)[1]
+
+
+@pytest.mark.parametrize(
+    ("content", "text"),
+    [
+        ("", "has no current-context"),
+        ("{", "is no YAML"),
+        ("- a", "must be a mapping"),
+        (b"\xff\xfe\x00", "cannot be read: it is no text"),
+        (json.dumps({**KUBECONFIG, "current-context": "there"}), "has no context 'there'"),
+        (json.dumps({**KUBECONFIG, "clusters": []}), "context 'here' names no cluster with a server"),
+        (json.dumps({**KUBECONFIG, "clusters": None}), "context 'here' names no cluster with a server"),
+    ],
+)
+def test_a_kubeconfig_that_names_no_cluster_is_warned_of(
+    call: Call, healthy: None, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, content: str | bytes, text: str
+) -> None:
+    monkeypatch.setattr(packages, "installed_version", {"kubeflow-katib": "0.19.0"}.get)
+    path = tmp_path / "config"
+    path.write_bytes(content if isinstance(content, bytes) else content.encode())
+    monkeypatch.setenv("KUBECONFIG", str(path))
+    code, found = _checks(call)
+    assert (code, found["kubeconfig"].level) == (0, "warn")
+    assert text in found["kubeconfig"].text
+    assert "; " in found["kubeconfig"].text
+    assert "\n" not in found["kubeconfig"].text
+
+
+def test_an_unreadable_kubeconfig_is_warned_of(tmp_path: Path) -> None:
+    assert "cannot be read" in str(kubeconfig_problem([tmp_path]))  # a folder: root may read any file
+
+
+def test_kubeconfigs_are_merged(tmp_path: Path) -> None:
+    one, other = tmp_path / "one", tmp_path / "other"
+    one.write_text(json.dumps({"current-context": "here"}))
+    other.write_text(json.dumps({**KUBECONFIG, "current-context": "elsewhere"}))
+    assert kubeconfig_problem([one, other]) is None
+    assert kubeconfig_problem([other, one]) is not None
 
 
 def test_a_broken_plugin_fails(call: Call, healthy: None, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -208,6 +208,14 @@ class AdapterContract:
         assert sum(trial.state == "completed" for trial in made.record.trials) >= 1
         assert made.record.step("undeploy") is not None
 
+    def test_what_an_interruption_ended_is_cancelled_and_nobody_else_is_charged_with_it(
+        self, interrupted: tuple[Made, float]
+    ) -> None:
+        trials = interrupted[0].record.trials
+        assert {trial.charged for trial in trials} <= {None, "user"}, [(trial.cause, trial.charged) for trial in trials]
+        ended = [trial for trial in trials if trial.used_ticket and trial.state != "completed"]
+        assert {(trial.state, trial.cause) for trial in ended} <= {("cancelled", "interrupted by the user")}
+
     def test_nothing_is_left_behind(
         self, honest: Made, scripted: Made, faulty: Made, killed: Made, interrupted: tuple[Made, float]
     ) -> None:

@@ -98,6 +98,81 @@ def test_a_trial_without_any_end_is_lost_and_charged_to_the_infrastructure() -> 
     assert record.attempts[0].ended_ns == ns(5.5)  # the last sign of life
 
 
+INTERRUPTED = {"cause": "interrupted by the user", "charged": "user", "cancels": True}
+
+
+def end_in_any_way(log: Log, worker: Any, way: str) -> None:
+    """End trial "1" at 8 s as a run that is being stopped does it."""
+    supervisor = log.process("supervisor", 0)
+    supervisor.add(schema.RunStopped, 7, **INTERRUPTED)
+    if way == "own":
+        worker.end("1", 8, "failed", 2, cause="BrokenPipeError: gone", charged="framework")
+    elif way == "died":
+        log.coordinator.add(schema.WorkerDied, 8, trial="1", cause="worker killed by SIGKILL", exit_code=-9)
+    elif way == "buried":
+        supervisor.add(schema.TrialEnded, 8, trial="1", state="failed", epochs=2, by="supervisor")
+
+
+@pytest.mark.parametrize("way", ["own", "died", "buried", "lost"])
+def test_what_an_interruption_ends_is_cancelled_by_the_user(way: str) -> None:
+    log, worker = one_trial()
+    end_in_any_way(log, worker, way)
+    record = trial(log)
+    assert (record.state, record.cause, record.charged) == ("cancelled", "interrupted by the user", "user")
+
+
+def test_what_failed_before_an_interruption_stays_as_it_was() -> None:
+    log, worker = one_trial()
+    worker.end("1", 6, "failed", 2, cause="ValueError: x", charged="workload")
+    log.process("supervisor", 0).add(schema.RunStopped, 7, **INTERRUPTED)
+    assert (trial(log).state, trial(log).charged) == ("failed", "workload")
+    log, _ = one_trial()
+    supervisor = log.process("supervisor", 0)
+    supervisor.add(schema.TrialKilled, 6, trial="1", cause="timed out: silent for 1 s", charged="workload")
+    supervisor.add(schema.RunStopped, 7, **INTERRUPTED)
+    supervisor.add(schema.TrialEnded, 8, trial="1", state="failed", epochs=2, by="supervisor")
+    assert (trial(log).state, trial(log).charged) == ("timed_out", "workload")
+
+
+def test_what_completed_or_was_pruned_after_an_interruption_stays_so() -> None:
+    log, worker = one_trial(epochs=4)
+    log.process("supervisor", 0).add(schema.RunStopped, 5, **INTERRUPTED)
+    worker.end("1", 9, "completed", 4)
+    assert (trial(log).state, trial(log).charged) == ("completed", None)
+
+
+def test_the_supervisor_s_reason_is_the_cause_of_what_died_with_the_coordinator() -> None:
+    log, _ = one_trial()
+    supervisor = log.process("supervisor", 0)
+    cause = "the coordinator ended with exit code -9 in step trial"
+    supervisor.add(schema.RunStopped, 7, cause=cause, charged="infrastructure")
+    supervisor.add(schema.TrialEnded, 8, trial="1", state="failed", epochs=2, by="supervisor")
+    assert (trial(log).state, trial(log).cause, trial(log).charged) == ("failed", cause, "infrastructure")
+
+
+@pytest.mark.parametrize(("at", "cause"), [(8, "step trial failed: the server is gone"), (6, "failed without a cause")])
+def test_a_step_that_failed_is_the_cause_of_what_ended_without_one_after_it(at: float, cause: str) -> None:
+    log, _ = one_trial()
+    log.coordinator.add(schema.StepEnded, 7, step="trial", error="the server is gone", charged="infrastructure")
+    log.process("supervisor", 0).add(schema.TrialEnded, at, trial="1", state="failed", epochs=2, by="supervisor")
+    record = trial(log)
+    assert (record.state, record.cause, record.charged) == ("failed", cause, "infrastructure")
+
+
+def test_a_killed_command_cancels_what_nobody_saw_end() -> None:
+    log, _ = one_trial()
+    verdict = Verdict(status="interrupted", reason="its tuneoff command was killed", charged="user")
+    (record,) = derive(log.pairs(), make_spec(), verdict=verdict).trials
+    assert (record.state, record.cause, record.charged) == ("cancelled", "its tuneoff command was killed", "user")
+
+
+def test_a_platform_that_was_found_to_be_an_emulation_is_in_the_record() -> None:
+    log, _ = one_trial()
+    assert not derive(log.pairs(), make_spec()).emulated
+    log.coordinator.add(schema.Flag, 1, name=schema.EMULATED_FLAG, text="it says so")
+    assert derive(log.pairs(), make_spec()).emulated
+
+
 def test_an_observed_end_is_never_before_the_last_sign_of_life() -> None:
     log, _ = one_trial()
     log.coordinator.add(schema.TrialEnded, 4, trial="1", state="pruned", epochs=1, by="coordinator")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import runpy
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
@@ -13,6 +13,7 @@ from xml.etree import ElementTree
 import pytest
 
 from event_logs import example_a
+from tuneoff.experiment.spec import RunSpec
 from tuneoff.metrics.all import with_metrics
 from tuneoff.records.derive import derive
 from tuneoff.records.model import RunRecord
@@ -53,6 +54,36 @@ def test_a_platform_whose_name_does_not_say_it_is_marked(make: Make) -> None:
     text = render(summary_rows([make("other", platform="pretended", emulated=True)]))
     assert any(line.startswith("(emulated)") for line in text.splitlines())
     assert f"other@pretended (emulated) is {MEANING}" in text
+
+
+@dataclass(frozen=True)
+class RealPlan:
+    """A run that was planned on a real platform."""
+
+    run_id: str
+    spec: RunSpec
+    label: str
+    skip_reason: str | None = None
+    same_as: str | None = None
+    emulated: bool = False
+
+
+@pytest.mark.parametrize("label", ["katib", "katib@kubernetes"])
+def test_the_record_s_word_counts_where_the_plan_took_the_platform_for_real(make: Make, label: str) -> None:
+    run = make("katib", platform="kubernetes", emulated=True)
+    (row,) = summary_rows([run], [RealPlan(run.run_id, run.run_spec(), label)])
+    assert (row.emulated, row.label) == (True, "katib@kubernetes (emulated)")
+    assert f"katib@kubernetes (emulated) is {MEANING}" in render([row]).splitlines()
+    real = make("katib", platform="kubernetes")
+    (row,) = summary_rows([real], [RealPlan(real.run_id, real.run_spec(), label)])
+    assert (row.emulated, row.label) == (False, label)
+
+
+def test_every_exported_table_has_the_label(make: Make) -> None:
+    emulated, real = make("katib", platform="emulated", emulated=True), make("katib", platform="kubernetes")
+    for of in (lambda run: [rows.run_row(run, True)], rows.trial_rows, rows.epoch_rows, rows.metric_rows):
+        assert {row["label"] for row in of(emulated)} == {"katib@emulated"}
+        assert {row["label"] for row in of(real)} == {"katib"}
 
 
 def test_a_real_platform_has_no_mark(make: Make) -> None:

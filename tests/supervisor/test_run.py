@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import json
+import os
+import signal
 import threading
 import time
 from pathlib import Path
@@ -49,6 +52,18 @@ class InterruptInTrialStep(Silent):
             self.event.set()
 
 
+class KillInTrialStep(Silent):
+    def __init__(self, results: Path) -> None:
+        self._results, self._is_done = results, False
+
+    def run_progress(self, live: LiveRun) -> None:
+        if live.step == "trial" and not self._is_done:
+            self._is_done = True
+            for path in self._results.glob("runs/*/*/events/coordinator-*"):
+                process = json.loads(path.read_text().splitlines()[0])
+                os.kill(process["pid"], signal.SIGKILL)
+
+
 def run(specification: RunSpec, results: Path, listener: Silent, interrupt: threading.Event) -> RunRecord:
     ended = supervise(specification, results, listener, interrupt)
     assert with_mark(MARK, ended.execution.execution_id) == []
@@ -67,6 +82,13 @@ def test_a_coordinator_that_ignores_sigterm_is_undeployed_within_15_seconds_of_a
 def test_a_step_over_its_limit_is_a_timeout_and_not_the_user_s_doing(tmp_path: Path) -> None:
     record = run(spec(trials_seconds=0.5), tmp_path, Silent(), threading.Event())
     assert (record.status, record.reason, record.charged) == ("timeout", "step trial took longer than 0.5 s", "workload")
+
+
+def test_a_killed_coordinator_is_reported_in_the_step_that_it_was_in(tmp_path: Path) -> None:
+    record = run(spec(), tmp_path, KillInTrialStep(tmp_path), threading.Event())
+    assert (record.status, record.charged) == ("failed", "infrastructure")
+    assert record.reason == "the coordinator ended with exit code -9 in step trial; see log.txt in its folder"
+    assert list(tmp_path.glob("runs/*/*/undeployed"))
 
 
 def test_a_coordinator_that_cannot_start_is_charged_to_the_machine_and_named(tmp_path: Path) -> None:

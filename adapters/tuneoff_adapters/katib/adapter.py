@@ -62,6 +62,9 @@ class KatibAdapter(Adapter):
         self.context.note_versions(
             {"kubernetes": cluster.server_version, "katib_image": cluster.katib_image, "image": plan.image}
         )
+        found = next((text for text in (cluster.server_version, cluster.katib_image) if text and EMULATED in text), None)
+        if self._server is None and found is not None:
+            self.context.note_emulated(f"the API server at {self._connection.host} is an emulation: it says {found}")
         self._note.write_text(left_text(made_by(plan), self._connection.host) + "\n")
         make_place(self._connection, plan)
 
@@ -77,6 +80,7 @@ class KatibAdapter(Adapter):
         self._follower.start()
         experiment = experiment_manifest(plan)
         (self.context.work_dir / SUBMITTED).write_text(json.dumps(experiment, indent=1) + "\n")
+        offers.flag_unused_model(self.context)
         submit(self._connection, plan, experiment)
         self._follower.wait_first_trial()
 

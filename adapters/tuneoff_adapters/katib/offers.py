@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import TYPE_CHECKING
 
 from tuneoff.capabilities import Capabilities, Offer, Option, Support
 from tuneoff.experiment.space import Categorical
@@ -12,6 +13,9 @@ from tuneoff.experiment.translation import LIST_INDEX
 from tuneoff.packages import install_command, missing_modules
 from tuneoff_adapters.katib.options import EMULATED, KUBERNETES, katib_options
 from tuneoff_adapters.katib.space import GRID, NUMBERS_ONLY
+
+if TYPE_CHECKING:
+    from tuneoff.lifecycle.context import RunContext
 
 ALGORITHMS = {
     "random": "random",
@@ -32,6 +36,7 @@ EMULATIONS = {  # what serves an algorithm on platform `emulated`
     "multivariate-tpe": "emulated multivariate-tpe: optuna.samplers.TPESampler of this machine's Optuna",
 }
 EMULATED_SAMPLERS = tuple(name for name, algorithm in ALGORITHMS.items() if algorithm in EMULATIONS)
+STARTUP_TRIALS = {"multivariate-tpe": 10}  # Optuna's default of `n_startup_trials`: so many are drawn at random
 OBJECT_BYTES = 1_400_000  # of the 1.5 MB that etcd takes: one object holds the assignments of all trials
 
 _COUNT = Option(type="integer", least=1)
@@ -148,6 +153,18 @@ def implementations(spec: RunSpec) -> dict[str, str]:
         chosen = EMULATIONS[ALGORITHMS[sampler]]
         stopper = "emulated medianstop" if pruner == "median" else stopper
     return {"sampler": chosen, "pruner": stopper}
+
+
+def flag_unused_model(context: RunContext) -> None:
+    """Say so where the sampler's model is never used, because the budget ends before."""
+    experiment = context.spec.experiment
+    name, trials = experiment.sampler.name, experiment.budget.trials
+    if name not in STARTUP_TRIALS:
+        return
+    needed = int(experiment.sampler.options.get("n_startup_trials", STARTUP_TRIALS[name]))
+    if needed >= trials:
+        text = f"sampler {name!r} draws its first {needed} trials at random, but the budget is {trials}: it is random search here"
+        context.flag("sampler_without_model", text)
 
 
 def _by_budget(spec: RunSpec) -> str | None:

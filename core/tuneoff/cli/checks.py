@@ -120,7 +120,8 @@ def conflicts() -> Iterator[Check]:
 
 
 def cluster() -> Iterator[Check]:
-    """Hint at the kubeconfig, where Katib's SDK is installed: whether there is one, not whether its cluster can be used."""
+    """Hint at the kubeconfig, where Katib's SDK is installed: whether one names a cluster, not whether that can be used."""
+    from tuneoff.cli.kubeconfig import kubeconfig_problem
     from tuneoff.packages import installed_version
 
     if installed_version("kubeflow-katib") is None:
@@ -128,7 +129,10 @@ def cluster() -> Iterator[Check]:
     named = [Path(part).expanduser() for part in os.environ.get("KUBECONFIG", "").split(os.pathsep) if part]
     looked = named or [Path("~/.kube/config").expanduser()]
     found = [path for path in looked if path.is_file()]
-    if found:
+    problem = kubeconfig_problem(found) if found else None
+    if problem is not None:
+        yield Check(name="kubeconfig", level="warn", text=problem)
+    elif found:
         yield Check(name="kubeconfig", level="ok", text=f"{', '.join(map(str, found))}; katib on platform kubernetes takes it")
     elif named:
         text = f"KUBECONFIG names {', '.join(map(str, named))}, but no such file is there; correct or unset it"

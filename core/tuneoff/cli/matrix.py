@@ -39,7 +39,7 @@ def run_plan(plan: Plan, arguments: argparse.Namespace) -> int:
     with progress(sys.stderr, skipped) as listener:
         ends = execute(plan, results, listener=listener, resume=arguments.resume)
     code = exit_code(ends)
-    named = names(plan)
+    named = names(plan, ends)
     for end in ends:
         if end.status in ("failed", "timeout"):
             log = f"; see {end.folder / 'log.txt'}" if end.folder is not None else ""
@@ -73,8 +73,7 @@ def resume_command(argv: Sequence[str], results: Path) -> str:
 
 def to_json(plan: Plan, results: Path, ends: Sequence[RunEnd]) -> dict[str, Any]:
     """Return what each planned run came to, with what tells it from the others, as JSON values."""
-    specs, named = {run.run_id: run.spec for run in plan.counted}, names(plan)
-    emulated = {run.run_id for run in plan.counted if run.emulated}
+    specs, named = {run.run_id: run.spec for run in plan.counted}, names(plan, ends)
     runs = [
         {
             "run_id": end.run_id,
@@ -82,7 +81,7 @@ def to_json(plan: Plan, results: Path, ends: Sequence[RunEnd]) -> dict[str, Any]
             "label": end.label,
             "adapter": specs[end.run_id].adapter,
             "platform": specs[end.run_id].platform,
-            "emulated": end.run_id in emulated,
+            "emulated": end.emulated,
             "sampler": specs[end.run_id].experiment.sampler.name,
             "pruner": specs[end.run_id].experiment.pruner.name,
             "variant": dict(specs[end.run_id].experiment.variant),
@@ -98,12 +97,14 @@ def to_json(plan: Plan, results: Path, ends: Sequence[RunEnd]) -> dict[str, Any]
     return {"results": str(results.resolve()), "plan_id": plan.plan_id, "runs": runs}
 
 
-def names(plan: Plan) -> dict[str, str]:
+def names(plan: Plan, ends: Sequence[RunEnd]) -> dict[str, str]:
     """Return the name of each run by its id, as the progress has it."""
-    from tuneoff.experiment.names import label_texts, run_name
+    from tuneoff.experiment.names import emulated_label, label_texts, run_name
 
     labels = label_texts((run.label, run.spec.adapter) for run in plan.runs)
-    return {run.run_id: run_name(labels[run.label], run.spec) for run in plan.runs}
+    found = {end.run_id for end in ends if end.emulated}
+    shown = {run.run_id: emulated_label(labels[run.label], run.spec) for run in plan.runs if run.run_id in found}
+    return {run.run_id: run_name(shown.get(run.run_id, labels[run.label]), run.spec) for run in plan.runs}
 
 
 def reason(end: RunEnd) -> str:

@@ -44,7 +44,7 @@ def execute(arguments: argparse.Namespace) -> int:
 
 def _table(plan: Plan, ends: Sequence[RunEnd]) -> str:
     from tuneoff.cli.matrix import reason
-    from tuneoff.experiment.names import label_texts, strategy_text, variant_text
+    from tuneoff.experiment.names import emulated_label, label_texts, strategy_text, variant_text
 
     labels = label_texts((run.label, run.spec.adapter) for run in plan.runs)
     specs = {run.run_id: run.spec for run in plan.counted}
@@ -54,7 +54,7 @@ def _table(plan: Plan, ends: Sequence[RunEnd]) -> str:
         rows.append(
             (
                 end.run_id,
-                labels[end.label],
+                emulated_label(labels[end.label], spec) if end.emulated else labels[end.label],
                 strategy_text(spec.experiment),
                 variant_text(spec.experiment.variant),
                 str(spec.seed),

@@ -14,6 +14,7 @@ SCHEMA_VERSION = 1
 
 Step = Literal["deploy", "setup", "trial", "collect", "test", "metrics", "undeploy"]
 STEPS: tuple[Step, ...] = ("deploy", "setup", "trial", "collect", "test", "metrics", "undeploy")
+EMULATED_FLAG = "emulated_platform"  # the adapter found at run time that what it talks to is an emulation
 EndState = Literal["completed", "pruned", "failed", "cancelled"]
 Charged = Literal["framework", "workload", "infrastructure", "user"]
 
@@ -137,6 +138,17 @@ class TrialKilled(Event, frozen=True, gc=False, tag="trial_killed"):
     attempt: int = 1
 
 
+class RunStopped(Event, frozen=True, gc=False, tag="run_stopped"):
+    """The supervisor begins to end the run, or saw it end before its time: why the trials that run end here.
+
+    `cancels`: it ends the run itself (an interruption, a limit), so these trials are cancelled; else they failed.
+    """
+
+    cause: str
+    charged: Charged
+    cancels: bool = False
+
+
 class WorkerDied(Event, frozen=True, gc=False, tag="worker_died"):
     """An adapter saw a worker or trial process end without an end of its trial."""
 
@@ -204,6 +216,7 @@ AnyEvent = (
     | Reported
     | TrialEnded
     | TrialKilled
+    | RunStopped
     | WorkerDied
     | Refused
     | StopDecided

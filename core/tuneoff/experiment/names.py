@@ -52,6 +52,17 @@ def platform_text(platform: str, emulated: bool) -> str:
     return f"{platform} (emulated)" if emulated and "emulated" not in platform else platform
 
 
+def emulated_label(label: str, spec: RunSpec) -> str:
+    """Return the label of a run whose platform is emulated: with the platform and, where its name does not say so, a mark."""
+    text = f"@{platform_text(spec.platform, True)}"
+    if text in label:
+        return label
+    if f"@{spec.platform}" in label:
+        return label.replace(f"@{spec.platform}", text, 1)
+    name = next((name for name in (spec.adapter, spec.adapter.rpartition(":")[2]) if label.startswith(name)), label)
+    return f"{name}{text}{label.removeprefix(name)}"
+
+
 def short_label(label: str, adapter: str) -> str:
     """Return an adapter entry's label with the class alone for `module:Class`."""
     return adapter.rpartition(":")[2] + label.removeprefix(adapter) if label.startswith(adapter) else label

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from typing import Annotated, Any, ClassVar, Literal
 
@@ -50,6 +51,25 @@ def _known_metric(name: str) -> str:
     return name
 
 
+def _finite(options: dict[str, Any]) -> dict[str, Any]:
+    """Refuse numbers that are not finite anywhere in free options: they have no JSON form."""
+    for name, option in options.items():
+        odd = _not_finite(option)
+        if odd is not None:
+            raise ValueError(f"option `{name}` must be a finite number, but got {odd!r}")
+    return options
+
+
+def _not_finite(value: Any) -> float | None:
+    if isinstance(value, dict | list):
+        parts = value.values() if isinstance(value, dict) else value
+        return next((odd for odd in map(_not_finite, parts) if odd is not None), None)
+    return value if isinstance(value, float) and not math.isfinite(value) else None
+
+
+Options = Annotated[dict[str, Any], AfterValidator(_finite)]
+
+
 def _is_mapping(value: Any) -> str:
     return "<mapping>" if isinstance(value, dict) else "<list>"
 
@@ -58,7 +78,7 @@ class WorkloadPart(Part):
     """What a trial trains: an installed workload's name (or module:Class) and its options."""
 
     name: Name
-    options: dict[str, Any] = Field(default_factory=dict)
+    options: Options = Field(default_factory=dict)
 
 
 class StrategyPart(Part):
@@ -77,7 +97,7 @@ class AdapterPart(Part):
     """An adapter of the matrix: an installed one's name (or module:Class), its options, and where it puts the framework."""
 
     name: Name
-    options: dict[str, Any] = Field(default_factory=dict)
+    options: Options = Field(default_factory=dict)
     platform: Name | None = None
 
 

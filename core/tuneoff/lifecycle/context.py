@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from tuneoff.events.schema import EMULATED_FLAG
 from tuneoff.events.writer import EventWriter
 from tuneoff.experiment.spec import RunSpec
 from tuneoff.lifecycle.versions import note_versions
@@ -54,6 +55,13 @@ class RunContext:
     def note_versions(self, values: Mapping[str, object]) -> None:
         """Keep JSON values for `versions` of the record: of a server, a cluster, an image (its digest)."""
         note_versions(self.run_dir, values)
+
+    def note_emulated(self, text: str) -> None:
+        """Say that what the adapter talks to is an emulation, though its platform is none by its name: the run is in no ranking.
+
+        `text`: what it is, and by what that was seen.
+        """
+        self.flag(EMULATED_FLAG, text)
 
     def trial_command(self, trial_id: str, configuration_file: Path, attempt: int = 1) -> list[str]:
         """Return the command that runs one trial in a new process (script-driven frameworks)."""

@@ -17,7 +17,7 @@ from typing import Any
 
 from tuneoff.errors import ResultsError, TuneoffError
 from tuneoff.experiment.identity import canonical_json
-from tuneoff.experiment.names import run_name, short_label
+from tuneoff.experiment.names import emulated_label, run_name, short_label
 from tuneoff.experiment.spec import RunSpec, run_spec_from_json
 from tuneoff.lifecycle.context import SPEC
 from tuneoff.matrix import machine
@@ -95,7 +95,7 @@ def _run_all(plan: Plan, results: Path, listener: Listener, interrupt: threading
         started = time.monotonic()
         record = _run(run, results, listener, interrupt, state, first, plan, data)
         seconds = time.monotonic() - started
-        listener.run_ended(position, len(plan.runs), _label(run), record.status, record.reason, seconds)
+        listener.run_ended(position, len(plan.runs), _label(run, record.emulated), record.status, record.reason, seconds)
 
 
 def _run(
@@ -149,8 +149,9 @@ def _data_key(spec: RunSpec) -> str:
     return canonical_json([workload.target, dict(workload.options)])
 
 
-def _label(run: PlannedRun) -> str:
-    return run_name(short_label(run.label, run.spec.adapter), run.spec)
+def _label(run: PlannedRun, emulated: bool = False) -> str:
+    label = short_label(run.label, run.spec.adapter)
+    return run_name(emulated_label(label, run.spec) if emulated else label, run.spec)
 
 
 @contextlib.contextmanager

@@ -32,6 +32,7 @@ class RunEnd:
     reason: str | None = None
     folder: Path | None = None
     flags: tuple[str, ...] = ()  # names
+    emulated: bool = False  # planned or found
 
 
 class ResultsFolder:
@@ -123,9 +124,9 @@ def run_ends(path: Path, plan: Plan | None = None) -> list[RunEnd]:
     for run in plan.counted:
         record = records.get(run.run_id)
         if run.skip_reason is not None:
-            end = RunEnd(run_id=run.run_id, label=run.label, status="skipped", reason=run.skip_reason)
+            end = RunEnd(run_id=run.run_id, label=run.label, status="skipped", reason=run.skip_reason, emulated=run.emulated)
         elif record is None:
-            end = RunEnd(run_id=run.run_id, label=run.label, status="planned")
+            end = RunEnd(run_id=run.run_id, label=run.label, status="planned", emulated=run.emulated)
         else:
             folder = path / "runs" / run.run_id / record.execution_id
             end = RunEnd(
@@ -135,6 +136,7 @@ def run_ends(path: Path, plan: Plan | None = None) -> list[RunEnd]:
                 reason=record.reason,
                 folder=folder,
                 flags=tuple(dict.fromkeys(flag.name for flag in record.flags)),
+                emulated=run.emulated or record.emulated,
             )
         ends.append(end)
     return ends

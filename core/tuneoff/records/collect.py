@@ -15,6 +15,7 @@ from tuneoff.events.schema import (
     Process,
     Refused,
     Reported,
+    RunStopped,
     Stage,
     StepEnded,
     StepStarted,
@@ -88,6 +89,7 @@ class Collected:
     died: dict[Key, list[Seen[WorkerDied]]] = field(default_factory=lambda: defaultdict(list))
     stops: dict[str, list[Seen[StopDecided]]] = field(default_factory=lambda: defaultdict(list))
     exits: dict[str, list[Seen[Stage]]] = field(default_factory=lambda: defaultdict(list))
+    run_stopped: list[Seen[RunStopped]] = field(default_factory=list)
     refused: list[Seen[Refused]] = field(default_factory=list)
     best: list[Seen[BestKnown]] = field(default_factory=list)
     tested: list[Seen[Tested]] = field(default_factory=list)
@@ -183,6 +185,7 @@ def _add_observation(found: Collected, process: Process, event: Any) -> None:
         lists: dict[type[Any], list[Any]] = {
             StepStarted: found.steps_started,
             StepEnded: found.steps_ended,
+            RunStopped: found.run_stopped,
             Refused: found.refused,
             BestKnown: found.best,
             Tested: found.tested,

@@ -7,10 +7,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from tuneoff.events.schema import STEPS, Charged, Event, Process
+from tuneoff.events.schema import EMULATED_FLAG, STEPS, Charged, Event, Process
 from tuneoff.experiment.identity import is_finite
 from tuneoff.experiment.spec import Objective, RunSpec, run_spec_to_json
 from tuneoff.records.collect import Collected, collect
+from tuneoff.records.endings import RunStop
 from tuneoff.records.model import (
     BestRecord,
     FlagRecord,
@@ -54,7 +55,7 @@ def derive(
     timeline = Timeline(found)
     widened = _widen(found, timeline)
     flags = _flags(found, timeline, widened)
-    trials = trial_records(found, timeline, spec.experiment)
+    trials = trial_records(found, timeline, spec.experiment, _run_stop(found, timeline, verdict))
     best = _best(found, timeline, trials, spec.experiment.objective)
     test = _test(found, timeline)
     steps = _steps(found, timeline)
@@ -70,6 +71,7 @@ def derive(
         status=verdict.status,
         reason=verdict.reason,
         charged=verdict.charged,
+        emulated=any(flag.name == EMULATED_FLAG for flag in flags),
         started_at=timeline.started_at(),
         versions=dict(versions or {}),
         environment=dict(environment or {}),
@@ -96,6 +98,21 @@ def best_trial(objective: Objective, trials: Iterable[TrialRecord]) -> TrialReco
     """Return the best completed trial with a finite value, or None."""
     candidates = [trial for trial in trials if trial.state == "completed" and is_finite(trial.value)]
     return min(candidates, key=lambda trial: (rank_key(objective, trial), trial.trial), default=None)
+
+
+def _run_stop(found: Collected, timeline: Timeline, verdict: Verdict | None) -> RunStop | None:
+    """Return what ended the run before its time: as the supervisor noted it, else a step that failed, else the verdict."""
+    stopped = timeline.first(found.run_stopped)
+    if stopped is not None:
+        event = stopped.event
+        return RunStop(cause=event.cause, charged=event.charged, cancels=event.cancels, since_ns=timeline.seen_at(stopped))
+    failed = timeline.first([seen for seen in found.steps_ended if seen.event.error not in (None, "interrupted")])
+    if failed is not None:
+        cause = f"step {failed.event.step} failed: {failed.event.error}"
+        return RunStop(cause=cause, charged=failed.event.charged or "infrastructure", since_ns=timeline.seen_at(failed))
+    if verdict is not None and verdict.reason and verdict.charged is not None:
+        return RunStop(cause=verdict.reason, charged=verdict.charged, cancels=verdict.charged == "user")
+    return None
 
 
 def _widen(found: Collected, timeline: Timeline) -> int:

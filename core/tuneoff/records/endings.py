@@ -12,6 +12,7 @@ from tuneoff.records.timeline import Timeline
 DIED = "its process died without an end"
 LOST = "lost: nobody saw its end"
 NEVER_STARTED = "submitted, but no process took it up before the run ended"
+UNKNOWN = "failed without a cause"
 TIMEOUT_WORDS = ("timeout", "timed out", "silent", "silence")  # a cause that begins so makes the trial `timed_out`
 
 
@@ -28,14 +29,49 @@ class Ending(msgspec.Struct, frozen=True, gc=False, kw_only=True):
     peak_rss_bytes: int | None = None
 
 
-def ending(found: Collected | None, timeline: Timeline, key: Key, execution: Execution | None, planned_epochs: int) -> Ending:
+class RunStop(msgspec.Struct, frozen=True, gc=False, kw_only=True):
+    """What ended a run before its own end, and with it the attempts that ran; `since_ns`: when it was first noted, if it was."""
+
+    cause: str
+    charged: Charged
+    cancels: bool = False  # the trials were cancelled; else they failed
+    since_ns: int | None = None
+
+
+def ending(
+    found: Collected | None,
+    timeline: Timeline,
+    key: Key,
+    execution: Execution | None,
+    planned_epochs: int,
+    stop: RunStop | None = None,
+) -> Ending:
     """Return how an attempt ended.
 
     The trial's own end wins; else the first observer's, with cause and charge of the kill that was announced before it;
     else a death that an adapter saw; else an announced kill; else it is lost, charged to the infrastructure, and its end
-    is its last sign of life. An attempt that ran all planned epochs is complete, whatever an observer calls it; one that
-    did not is not, whatever the framework calls it. `found` is None for an execution that observers cannot have meant.
+    is its last sign of life. What failed once the run was being stopped has the cause of `stop`. An attempt that ran all
+    planned epochs is complete, whatever an observer calls it; one that did not is not, whatever the framework calls it.
+    `found` is None for an execution that observers cannot have meant.
     """
+    end = _ending(found, timeline, key, execution, planned_epochs)
+    if stop is None or end.state != "failed" or end.ended_ns is None or not _is_by(found, timeline, key, end, stop):
+        return end
+    return msgspec.structs.replace(end, state="cancelled" if stop.cancels else "failed", cause=stop.cause, charged=stop.charged)
+
+
+def _is_by(found: Collected | None, timeline: Timeline, key: Key, end: Ending, stop: RunStop) -> bool:
+    """Tell whether the run's stop ended an attempt: nobody saw another cause, or whatever was seen of its end came later."""
+    if end.cause == LOST or stop.since_ns is None:
+        return end.cause in (LOST, UNKNOWN)
+    moments = [end.ended_ns or 0]
+    if found is not None:
+        moments += [timeline.seen_at(kill) for kill in found.killed.get(key, ())]
+        moments += [timeline.seen_at(death) for death in found.died.get(key, ())]
+    return min(moments) >= stop.since_ns
+
+
+def _ending(found: Collected | None, timeline: Timeline, key: Key, execution: Execution | None, planned_epochs: int) -> Ending:
     seen = _observed(found, timeline, key) if found is not None else None
     if execution is not None and execution.ended is not None:
         return _own(timeline, execution, planned_epochs, seen)
@@ -78,7 +114,7 @@ def _own(timeline: Timeline, execution: Execution, planned_epochs: int, seen: En
         cause = seen.cause if seen is not None else None
         charged = seen.charged if seen is not None else None
     if state == "failed":
-        cause, charged = cause or "failed without a cause", charged or "infrastructure"
+        cause, charged = cause or UNKNOWN, charged or "infrastructure"
     return Ending(
         state=_timed_out(state, cause),
         ended_ns=timeline.at(execution.process, execution.last_t),
@@ -109,7 +145,7 @@ def _observed(found: Collected, timeline: Timeline, key: Key) -> Ending | None:
             cause, charged = kill.event.cause, kill.event.charged
         elif death is not None:
             cause, charged = cause or death.event.cause, charged or _charge(death.event.exit_code)
-        cause, charged = cause or "failed without a cause", charged or "infrastructure"
+        cause, charged = cause or UNKNOWN, charged or "infrastructure"
     return Ending(
         state=_timed_out(state, cause),
         ended_ns=ended_ns,

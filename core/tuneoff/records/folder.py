@@ -27,13 +27,16 @@ def derive_folder(
     versions: Mapping[str, Any] | None = None,
     environment: Mapping[str, Any] | None = None,
 ) -> RunRecord:
-    """Derive the record of an execution's folder, with metrics and seals; writes nothing. `emulated`: its platform is.
+    """Derive the record of an execution's folder, with metrics and seals; writes nothing.
+
+    `emulated`: its platform is; else the record is where the adapter found it to be.
 
     Raises:
         ResultsError: the events cannot be read.
     """
     with _paused_garbage_collector():
-        return replace(_derive_folder(run_dir, spec, verdict, versions, environment), emulated=emulated)
+        record = _derive_folder(run_dir, spec, verdict, versions, environment)
+        return replace(record, emulated=emulated or record.emulated)
 
 
 def _derive_folder(

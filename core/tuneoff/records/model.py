@@ -202,7 +202,7 @@ class RunRecord:
     status: RunStatus
     reason: str | None = None  # why the status is not `done`
     charged: Charged | None = None
-    emulated: bool = False  # something local stood in for the platform: in no ranking; absent in older records
+    emulated: bool = False  # something stood in for the platform, planned or found: in no ranking; absent in older records
     started_at: str | None = None  # wall clock, UTC, ISO 8601
     versions: Mapping[str, Any] = field(default_factory=dict)
     environment: Mapping[str, Any] = field(default_factory=dict)

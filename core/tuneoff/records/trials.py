@@ -8,15 +8,17 @@ from tuneoff.events.schema import Process
 from tuneoff.experiment.identity import configuration_digest, is_finite
 from tuneoff.experiment.spec import ExperimentSpec, Objective
 from tuneoff.records.collect import Collected, Execution, Key
-from tuneoff.records.endings import Ending, ending
+from tuneoff.records.endings import Ending, RunStop, ending
 from tuneoff.records.model import AttemptRecord, EpochRecord, TrialRecord
 from tuneoff.records.timeline import Timeline
 
 TIE_LOSSES = ("validation_loss", "val_loss", "loss")
 
 
-def trial_records(found: Collected, timeline: Timeline, experiment: ExperimentSpec) -> tuple[TrialRecord, ...]:
-    """Return all trials in order of their first submission. A trial that was only refused is none.
+def trial_records(
+    found: Collected, timeline: Timeline, experiment: ExperimentSpec, stop: RunStop | None = None
+) -> tuple[TrialRecord, ...]:
+    """Return all trials in order of their first submission. A trial that was only refused is none. `stop`: what ended the run.
 
     The collected executions are emptied on the way: a large run fits into memory once, not twice.
     """
@@ -29,12 +31,14 @@ def trial_records(found: Collected, timeline: Timeline, experiment: ExperimentSp
     for trial, trial_keys in keys.items():
         if trial in refused and not any(key in found.executions for key in trial_keys):
             continue
-        records.append(_trial(found, timeline, experiment, trial, sorted(trial_keys)))
+        records.append(_trial(found, timeline, experiment, trial, sorted(trial_keys), stop))
     records.sort(key=_first_time)
     return tuple(records)
 
 
-def _trial(found: Collected, timeline: Timeline, experiment: ExperimentSpec, trial: str, keys: list[Key]) -> TrialRecord:
+def _trial(
+    found: Collected, timeline: Timeline, experiment: ExperimentSpec, trial: str, keys: list[Key], stop: RunStop | None
+) -> TrialRecord:
     planned = experiment.budget.epochs_per_trial
     pairs: list[tuple[Key, Execution | None, Ending]] = []
     for key in keys:
@@ -44,7 +48,7 @@ def _trial(found: Collected, timeline: Timeline, experiment: ExperimentSpec, tri
         for earlier in executions[:-1]:  # the framework ran the attempt again without saying so
             pairs.append((key, earlier, ending(None, timeline, key, earlier, planned)))
         last = executions[-1] if executions else None
-        pairs.append((key, last, ending(found, timeline, key, last, planned)))
+        pairs.append((key, last, ending(found, timeline, key, last, planned, stop)))
     exits = sorted(timeline.seen_at(seen) for seen in found.exits.get(trial, ()))
     attempts = []
     for index, (key, execution, end) in enumerate(pairs):

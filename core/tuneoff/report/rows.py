@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from tuneoff.experiment.identity import canonical_json
+from tuneoff.experiment.names import emulated_label
 from tuneoff.records.model import RunRecord
 
 Row = dict[str, Any]
@@ -16,6 +17,7 @@ RUN_KEYS = {  # in every table, for most readers group by them
     "run_id": TEXT,
     "execution_id": TEXT,
     "adapter": TEXT,
+    "label": TEXT,
     "sampler": TEXT,
     "pruner": TEXT,
     "seed": INTEGER,
@@ -182,6 +184,7 @@ def _keys(run: RunRecord) -> Row:
         "run_id": run.run_id,
         "execution_id": run.execution_id,
         "adapter": spec.adapter,
+        "label": emulated_label(spec.adapter, spec) if run.emulated else spec.adapter,
         "sampler": spec.experiment.sampler.name,
         "pruner": spec.experiment.pruner.name,
         "seed": spec.seed,
@@ -191,7 +194,7 @@ def _keys(run: RunRecord) -> Row:
 
 
 def _count(value: float | None) -> float | None:
-    return int(value) if value is not None and value.is_integer() else value
+    return int(value) if value is not None and float(value).is_integer() else value
 
 
 def _seconds(nanoseconds: int | None) -> float | None:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from tuneoff.experiment.names import label_texts, platform_text, variant_text
+from tuneoff.experiment.names import emulated_label, label_texts, variant_text
 from tuneoff.experiment.spec import RunSpec
 from tuneoff.metrics.spans import PARTS
 from tuneoff.records.model import RunRecord, RunStatus
@@ -73,13 +73,13 @@ class SummaryRow:
     clock_uncertainty: float = 0.0
     trials_completed: int = 0  # over all executed runs, done or not
     trials_failed: int = 0  # failed or timed out
-    trials_cancelled: int = 0  # the budget of time or epochs ended them
+    trials_cancelled: int = 0  # the budget of time or epochs ended them, or whoever ended the run
     trials_pruned: int = 0
     runs_planned: int = 0
     statuses: Mapping[RunStatus, int] = field(default_factory=dict)  # of the executed runs
     flags: Mapping[str, int] = field(default_factory=dict)  # executed runs by the name of a flag that they have
     same_as: str | None = None  # the sampler whose runs stand for all runs of this row
-    emulated: bool = False  # something local stood in for the platform: the row is in no ranking
+    emulated: bool = False  # something stood in for the platform, planned or found: the row is in no ranking
     skips: tuple[Incident, ...] = ()
     not_done: tuple[Incident, ...] = ()  # "failed: why"
 
@@ -132,8 +132,8 @@ def spread(values: Iterable[float | None]) -> Spread | None:
 
 
 def _recorded(record: RunRecord, spec: RunSpec) -> _RecordedRun:
-    platform = f"@{platform_text(spec.platform, True)}" if record.emulated else ""
-    return _RecordedRun(record.run_id, spec, f"{spec.adapter}{platform}", emulated=record.emulated)
+    label = emulated_label(spec.adapter, spec) if record.emulated else spec.adapter
+    return _RecordedRun(record.run_id, spec, label, emulated=record.emulated)
 
 
 def _group(run: Planned) -> str:
@@ -155,9 +155,10 @@ def _row(runs: Sequence[Planned], standing: Mapping[str, RunRecord], label: str,
         return sum(trial.state in states and trial.used_ticket for record in executed for trial in record.trials)
 
     sums = {name: spread(_sum(record, parts) for record in done) for name, parts in SPANS.items()}
+    emulated = any(run.emulated for run in runs) or any(record.emulated for record in executed)
     twins = {samplers.get(run.same_as or "") for run in runs}
     return SummaryRow(
-        label=label,
+        label=emulated_label(label, spec) if emulated else label,
         platform=spec.platform,
         sampler=spec.experiment.sampler.name,
         pruner=spec.experiment.pruner.name,
@@ -177,7 +178,7 @@ def _row(runs: Sequence[Planned], standing: Mapping[str, RunRecord], label: str,
         statuses=statuses,
         flags=Counter(name for record in executed for name in {flag.name for flag in record.flags}),
         same_as=twins.pop() if len(twins) == 1 else None,
-        emulated=any(run.emulated for run in runs) or any(record.emulated for record in executed),
+        emulated=emulated,
         skips=_incidents(runs, lambda run: run.skip_reason),
         not_done=_incidents(runs, lambda run: _why(standing.get(run.run_id)) if run.skip_reason is None else None),
     )

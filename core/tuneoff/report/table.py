@@ -98,7 +98,7 @@ def summary_table(rows: Sequence[SummaryRow], layout: Layout = LAYOUTS[0]) -> Ta
 
 
 def _adapter(row: SummaryRow) -> str:
-    has_platform = row.platform == "local" or f"@{row.platform}" in row.label
+    has_platform = row.platform == "local" or f"@{platform_text(row.platform, row.emulated)}" in row.label
     return folded(row.label) + ("" if has_platform else f"\n{platform_text(row.platform, row.emulated)}")
 
 

@@ -127,13 +127,21 @@ class _Supervision:
                 self._stop = self._reason_to_stop(now) or _AT_ITS_OWN_END
                 if self._stop is not _AT_ITS_OWN_END:
                     asked_ns = now
+                    self._write_stop(self._stop.verdict, cancels=True)
                     self._coordinator.ask_to_end()
             elif now - asked_ns > self._stop.end_seconds * clock.NANOSECONDS:
                 self._coordinator.kill_all()
+        self._take_events()
+        verdict = self._verdict(code)  # before a fresh process un-deploys: the step is the one in which this one ended
+        if verdict is not None and self._stop is _AT_ITS_OWN_END:
+            self._write_stop(verdict, cancels=False)
         self._look()
         if not self._tracker.undeployed:
             self._coordinator.kill_all()
             self._undeploy_in_fresh_process()
+        return verdict
+
+    def _verdict(self, code: int) -> Verdict | None:
         if self._stop is not _AT_ITS_OWN_END:
             return self._stop.verdict
         if code == INTERRUPTED:
@@ -143,6 +151,10 @@ class _Supervision:
             reason = f"the coordinator ended with exit code {code} in step {self._tracker.step}; see {LOG} in its folder"
             return Verdict(status="failed", reason=reason, charged="infrastructure")
         return None
+
+    def _write_stop(self, verdict: Verdict, *, cancels: bool) -> None:
+        """Note why the run ends before its own end: the trials that run end with it."""
+        self._events.write("run_stopped", cause=verdict.reason, charged=verdict.charged, cancels=cancels)
 
     def end_everything(self, memory_before: set[str]) -> list[str]:
         """End what outlived the coordinator and return what had to be ended or is still there."""
