@@ -48,12 +48,20 @@ class Program:
 
     def ask(self, verb: str, path: str, body: Any = None) -> Any:
         """Send a request with the token of the kubeconfig; return the parsed answer."""
+        return json.loads(self._answer(verb, path, body))
+
+    def text(self, path: str) -> str:
+        """Return the answer to a GET as it came."""
+        return self._answer("GET", path, None).decode()
+
+    def _answer(self, verb: str, path: str, body: Any) -> bytes:
         token = self.config["users"][0]["user"]["token"]
         content = None if body is None else json.dumps(body).encode()
         headers = {"Authorization": f"Bearer {token}", "Content-Type": "application/json"}
         request = urllib.request.Request(f"http://127.0.0.1:{self.port}{path}", content, headers, method=verb)
         with urllib.request.urlopen(request, timeout=10) as response:
-            return json.load(response)
+            answer: bytes = response.read()
+            return answer
 
     def end(self) -> tuple[int, str]:
         """End it with SIGTERM; return (exit code, what it wrote to stderr)."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import resource
 import signal
@@ -142,11 +143,48 @@ def test_it_outlives_the_thread_that_started_it(tmp_path: Path) -> None:
     until(lambda: not is_running(pid), 3)
 
 
-def test_a_parent_that_is_gone_already_ends_it_at_once(tmp_path: Path) -> None:
+def test_a_parent_that_is_not_there_is_one_line(tmp_path: Path) -> None:
     other = subprocess.Popen(["true"])
     other.wait()
-    with program(tmp_path / "f", "--parent", str(other.pid)) as server:
-        assert server.wait()[0] == 0
+    line = one_line_of_failure(tmp_path, "--parent", str(other.pid))
+    assert f"process {other.pid} of --parent cannot be watched: No such process; give " in line
+    assert not (tmp_path / "f").exists()
+
+
+def test_it_ends_with_any_process_that_is_named(tmp_path: Path) -> None:
+    other = subprocess.Popen(["sleep", "60"])
+    try:
+        with program(tmp_path / "f", "--parent", str(other.pid)) as server:
+            assert server.ask("GET", "/version")
+            other.kill()
+            assert server.wait() == (0, "")
+    finally:
+        other.kill()
+        other.wait()
+
+
+def test_one_line_says_when_it_serves(tmp_path: Path) -> None:
+    command = [*COMMAND, str(tmp_path / "f"), "--kubeconfig", str(tmp_path / "k")]
+    server = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+    assert server.stdout is not None
+    line = server.stdout.readline()
+    assert (tmp_path / "k").exists()
+    address = json.loads((tmp_path / "k").read_text())["clusters"][0]["cluster"]["server"]
+    for part in (f"on {address};", f"kubeconfig {tmp_path / 'k'};", f"objects in {tmp_path / 'f'};", f"kill {server.pid}"):
+        assert part in line
+    server.terminate()
+    assert server.communicate(timeout=20)[0] == ""
+
+
+def test_it_serves_though_nobody_reads_its_line(tmp_path: Path) -> None:
+    reader, writer = os.pipe()
+    os.close(reader)
+    command = [*COMMAND, str(tmp_path / "f"), "--kubeconfig", str(tmp_path / "k")]
+    server = subprocess.Popen(command, stdout=writer)
+    os.close(writer)
+    until((tmp_path / "k").exists)
+    server.terminate()
+    assert server.wait(20) == 0
 
 
 def one_line_of_failure(tmp_path: Path, *options: str, preexec: object = None) -> str:
@@ -194,18 +232,33 @@ def test_a_folder_in_use_is_one_line(tmp_path: Path) -> None:
 
 def test_a_port_in_use_is_one_line(tmp_path: Path) -> None:
     with program(tmp_path / "g") as server:
-        assert "Address already in use" in one_line_of_failure(tmp_path, "--port", str(server.port))
+        line = one_line_of_failure(tmp_path, "--port", str(server.port))
+        assert f"cannot listen on port {server.port} of 127.0.0.1: Address already in use; give another --port" in line
 
 
 @pytest.mark.parametrize(
     ("options", "text"),
-    [(["--deny", "eat:pods"], "VERB:RESOURCE"), (["--deny", "get:cakes"], "VERB:RESOURCE"), (["--cpus", "0"], "must be above 0")],
+    [
+        (["--deny", "eat:pods"], "must be VERB:RESOURCE"),
+        (["--deny", "get:cakes"], "must be VERB:RESOURCE"),
+        (["--deny", "foo"], "must be VERB:RESOURCE with one of create, get, "),
+        (["--cpus", "0"], "must be above 0"),
+        (["--port", "99999"], "must be a whole number from 0 to 65535, but got '99999'"),
+        (["--port", "-1"], "must be a whole number from 0 to 65535, but got '-1'"),
+        (["--parent", "0"], "must be a whole number from 1 to "),
+        (["--parent", "99999999999"], "must be a whole number from 1 to "),
+        (["--katib-version", "v9"], "invalid choice: 'v9'"),
+        (["--image", ""], "must be an image's name"),
+        (["--image", "a b"], "must be an image's name"),
+    ],
 )
 def test_wrong_arguments_are_refused(tmp_path: Path, options: list[str], text: str) -> None:
     command = [*COMMAND, str(tmp_path / "f"), "--kubeconfig", str(tmp_path / "k"), *options]
     ended = subprocess.run(command, capture_output=True, text=True, timeout=20, check=False)
     assert ended.returncode == 2
     assert text in ended.stderr
+    assert "Traceback" not in ended.stderr
+    assert not (tmp_path / "f").exists()
 
 
 @pytest.mark.parametrize(("version", "groups"), [("none", []), ("v1", ["v1"])])
@@ -227,6 +280,24 @@ def test_requests_are_logged_where_asked(tmp_path: Path) -> None:
         server.ask("GET", "/version")
         fields = until(lambda: (tmp_path / "log").read_text()).split("\t")
     assert fields[1:4] == ["GET", "/version", "200"]
+
+
+def test_help_says_what_is_served_and_what_not() -> None:
+    text = " ".join(subprocess.run([*COMMAND, "--help"], capture_output=True, text=True, timeout=20, check=True).stdout.split())
+    assert "Served are create, get, list, watch, update, patch and delete of Experiments, Trials," in text
+    assert "Not served are gRPC (the database manager: KatibClient.get_trial_metrics)" in text
+
+
+def test_pods_find_the_python_that_serves(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", "/usr/bin:/bin")
+    container = {"name": "c", "image": "i:1", "command": ["bash", "-c", "command -v python"]}
+    job = {"metadata": {"name": "j"}, "spec": {"template": {"spec": {"restartPolicy": "Never", "containers": [container]}}}}
+    with program(tmp_path / "f") as server:
+        server.ask("POST", "/apis/batch/v1/namespaces/default/jobs", job)
+        until(lambda: server.ask("GET", "/apis/batch/v1/namespaces/default/jobs/j")["status"].get("succeeded"))
+        (pod,) = server.ask("GET", "/api/v1/namespaces/default/pods")["items"]
+        name = pod["metadata"]["name"]
+        assert server.text(f"/api/v1/namespaces/default/pods/{name}/log").strip() == str(Path(sys.executable).parent / "python")
 
 
 def test_importing_the_program_imports_nothing_of_tuneoff_nor_a_framework() -> None:

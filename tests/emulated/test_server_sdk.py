@@ -210,6 +210,31 @@ def test_a_client_goes_on_with_a_server_that_was_killed_and_started_again(user: 
         assert finished in ("Succeeded", "Failed")  # Failed: both trials that ran were lost, and one failure is allowed
 
 
+def objective(parameters: dict[str, str]) -> None:
+    """Katib's own first example: the SDK sends this source to the trial."""
+    result = 4 * int(parameters["a"]) - float(parameters["b"]) ** 2
+    print(f"result={result}")
+
+
+def test_first_example_of_katibs_documentation_runs(tmp_path: Path) -> None:
+    with program(tmp_path / "c") as server:
+        client = katib.KatibClient(config_file=str(server.kubeconfig), namespace="kubeflow")
+        parameters = {"a": katib.search.int(min=10, max=20), "b": katib.search.double(min=0.1, max=0.2)}
+        client.tune(
+            name="tune-experiment",
+            objective=objective,
+            parameters=parameters,
+            objective_metric_name="result",
+            max_trial_count=4,
+            parallel_trial_count=2,
+            resources_per_trial={"cpu": "2"},
+        )
+        client.wait_for_experiment_condition("tune-experiment", timeout=60, polling_interval=1)
+        best = client.get_optimal_hyperparameters("tune-experiment")
+        values = {assignment.name: float(assignment.value) for assignment in best.parameter_assignments}
+        assert float(best.observation.metrics[0].latest) == pytest.approx(4 * values["a"] - values["b"] ** 2)
+
+
 def ended(experiment: Any) -> str | None:
     """Return the condition with which an experiment ended; None: it has not."""
     kinds = [c.type for c in experiment.status.conditions if c.status == "True"]

@@ -19,6 +19,9 @@ from tuneoff.lifecycle.context import RunContext
 from tuneoff.supervisor.processes import with_mark
 from tuneoff_adapters.katib import platforms
 from tuneoff_adapters.katib.connection import Connection
+from tuneoff_adapters.katib.emulated.capacity import Capacity, requests_of
+from tuneoff_adapters.katib.manifest import experiment_manifest
+from tuneoff_adapters.katib.plan import katib_plan
 from tuneoff_adapters.katib.platforms import EMULATED_MARK, EmulatedServer
 from tuneoff_adapters.katib.resources import NAMESPACES
 
@@ -58,11 +61,25 @@ def until(is_so: Callable[[], bool]) -> None:
 def test_node_is_as_large_as_the_workers_need(tmp_path: Path) -> None:
     spec = spec_of(platform="emulated", workers=Workers(count=3, cpus=0.1, memory_mb=500))
     command = list(EmulatedServer(context_of(spec, tmp_path)).command())
-    assert command[command.index("--cpus") + 1] == "0.3"
+    assert float(command[command.index("--cpus") + 1]) == 0.3
     assert command[command.index("--memory") + 1] == "1500000000"
     assert command[command.index("--image") + 1] == platforms.EMULATED_IMAGE
     spec = spec_of(platform="emulated", workers=Workers(count=1))
     assert "--memory" not in EmulatedServer(context_of(spec, tmp_path)).command()
+
+
+@pytest.mark.parametrize(("cpus", "memory_mb"), [(0.3333, 0.1234567), (0.0001, 100.0), (1 / 3, 1 / 3), (1.1, 1.1), (4.35, 0.29)])
+def test_node_has_room_for_the_requests_of_all_workers(tmp_path: Path, cpus: float, memory_mb: float) -> None:
+    spec = spec_of(platform="emulated", workers=Workers(count=3, cpus=cpus, memory_mb=memory_mb))
+    context = context_of(spec, tmp_path)
+    command = list(EmulatedServer(context).command())
+    size = Capacity(float(command[command.index("--cpus") + 1]), int(command[command.index("--memory") + 1]))
+    pod = experiment_manifest(katib_plan(context))["spec"]["trialTemplate"]["trialSpec"]["spec"]["template"]
+    wanted = requests_of(pod)
+    for worker in range(3):
+        assert size.lacking(wanted) == []
+        size.hold(str(worker), wanted)
+    assert size.lacking(wanted) == ["cpu", "memory"]
 
 
 def test_it_serves_when_start_returns_and_is_gone_after_end(context: RunContext, server: EmulatedServer) -> None:
@@ -113,6 +130,8 @@ def test_killed_one_is_told_and_can_be_started_again_over_its_objects(context: R
     with pytest.raises(StepError, match=r"the emulated API server ended \(killed by SIGKILL\)") as caught:
         until(lambda: server.check() is not None)  # type: ignore[func-returns-value]
     assert "\n" not in str(caught.value)
+    assert "it printed nothing" in str(caught.value)  # its line that it serves is no reason
+    assert server.log.read_text().startswith("serving ")
     fresh = EmulatedServer(context)
     assert Connection(fresh.start()).find(NAMESPACES, "kept") is not None
     fresh.end()

@@ -8,18 +8,17 @@ from __future__ import annotations
 
 import dataclasses
 import json
-import math
 from collections.abc import Mapping
 from typing import Any
 
 from tuneoff.errors import UnsupportedError
 from tuneoff_adapters.katib import layout
+from tuneoff_adapters.katib.amounts import cpu_thousandths, memory_bytes
 from tuneoff_adapters.katib.plan import GRACE_SECONDS, INJECTION_LABEL, Algorithm, KatibPlan
 
 Manifest = dict[str, Any]
 
 CONFIG_MAP_BYTES = 1_048_576
-MEGABYTE = 10**6
 TRIAL_NAME = "trial-name"  # a trial parameter; no dimension's name has a dash
 # Katib's own pattern of a report, and what tells that a Job is over; its webhook fills these in where they are missing.
 METRICS_FORMAT = r"([\w|-]+)\s*=\s*([+-]?\d*(\.\d+)?([Ee][+-]?\d+)?)"
@@ -169,9 +168,10 @@ def _container(plan: KatibPlan) -> Manifest:
 
 def _amounts(plan: KatibPlan) -> Mapping[str, str]:
     """Return requests and limits at once: CPU in thousandths, memory in bytes."""
-    amounts = {"cpu": f"{math.ceil(plan.workers.cpus * 1000)}m"}
-    if plan.workers.memory_mb is not None:
-        amounts["memory"] = str(int(plan.workers.memory_mb * MEGABYTE))
+    amounts = {"cpu": f"{cpu_thousandths(plan.workers)}m"}
+    memory = memory_bytes(plan.workers)
+    if memory is not None:
+        amounts["memory"] = str(memory)
     return amounts
 
 

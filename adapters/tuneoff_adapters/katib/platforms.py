@@ -14,6 +14,7 @@ from pathlib import Path
 from tuneoff.errors import InfrastructureError
 from tuneoff.lifecycle.context import RunContext
 from tuneoff.supervisor.processes import end_all, is_alive, kill, stat_fields, with_mark
+from tuneoff_adapters.katib.amounts import cpu_thousandths, memory_bytes
 
 EMULATED_MARK = "TUNEOFF_KATIB_EMULATED"  # environment variable with the execution id in the emulated server's process
 EMULATED_IMAGE = "tuneoff.local/emulated:1"  # what trials on `emulated` name as their image: they run this machine's Python
@@ -23,6 +24,7 @@ END_SECONDS = 5.0  # from SIGTERM to SIGKILL; the server needs at most 2
 KILLED_SECONDS = 2.0  # for what cleans up after a server that was killed
 _LOOK_SECONDS = 0.01
 _LOCKED = "another server uses the folder"  # the server's words
+_SERVING = "serving "  # begins the server's line that it is ready: no reason for an end
 
 
 class EmulatedServer:
@@ -88,9 +90,10 @@ class EmulatedServer:
         """Return the command that serves: a node just as large as the workers need."""
         workers = self._context.spec.experiment.workers
         command = [sys.executable, "-m", MODULE, str(self.folder), "--kubeconfig", str(self.kubeconfig)]
-        command += ["--image", EMULATED_IMAGE, "--cpus", f"{workers.count * workers.cpus:g}"]
-        if workers.memory_mb is not None:
-            command += ["--memory", str(round(workers.count * workers.memory_mb * 1e6))]
+        command += ["--image", EMULATED_IMAGE, "--cpus", str(workers.count * cpu_thousandths(workers) / 1000)]
+        memory = memory_bytes(workers)
+        if memory is not None:
+            command += ["--memory", str(workers.count * memory)]
         return command
 
     def check(self) -> None:
@@ -147,7 +150,8 @@ class EmulatedServer:
             lines = self.log.read_text(errors="replace").strip().splitlines()
         except OSError:
             lines = []
-        return lines[-1].strip()[:300] if lines else "it printed nothing"
+        last = lines[-1].strip() if lines else ""
+        return last[:300] if last and not last.startswith(_SERVING) else "it printed nothing"
 
 
 def _arguments(pid: int) -> list[str]:

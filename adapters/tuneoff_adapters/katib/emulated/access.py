@@ -30,9 +30,9 @@ class Denial:
         """
         verb, _, resource = text.partition(":")
         if verb not in (*VERBS, "*"):
-            raise ValueError(f"`VERB:RESOURCE` must hold with a verb of {', '.join(VERBS)} or *, but got {text!r}")
+            raise ValueError(f"must be VERB:RESOURCE with one of {', '.join(VERBS)} or * as VERB, but got {text!r}")
         if resource.partition("/")[0] not in {kind.plural for kind in KINDS}:
-            raise ValueError(f"`VERB:RESOURCE` must hold with a resource such as experiments or pods/log, but got {text!r}")
+            raise ValueError(f"must be VERB:RESOURCE with a RESOURCE such as experiments or pods/log, but got {text!r}")
         return cls(verb, resource)
 
 

@@ -16,6 +16,7 @@ from .kinds import (
     KATIB_GROUP,
     KATIB_VERSION,
     MUTATING_WEBHOOKS,
+    NAMESPACES,
     NO_KATIB,
     SERVICES,
     VALIDATING_WEBHOOKS,
@@ -38,6 +39,7 @@ def install(store: Store, katib_version: str = KATIB_VERSION) -> None:
     """Create what is missing of it; nothing where the version is NO_KATIB."""
     if katib_version == NO_KATIB:
         return
+    store.update(NAMESPACES, NAMESPACE, None, _allow_experiments)
     for kind in served_kinds(katib_version):
         if kind.group == KATIB_GROUP:
             _ensure(store, CRDS, _definition(kind))
@@ -50,6 +52,11 @@ def install(store: Store, katib_version: str = KATIB_VERSION) -> None:
     pods = _webhook(POD_MUTATOR, "/mutate-pod", "", "v1", "pods")
     pods["namespaceSelector"] = {"matchLabels": {INJECTION_LABEL: "enabled"}}
     _ensure(store, MUTATING_WEBHOOKS, _webhooks([_experiment_webhook(DEFAULTER, "/mutate-experiment"), pods]))
+
+
+def _allow_experiments(namespace: Object) -> None:
+    """Label Katib's own namespace as its installation does."""
+    namespace["metadata"].setdefault("labels", {}).setdefault(INJECTION_LABEL, "enabled")
 
 
 def _ensure(store: Store, kind: Kind, obj: Object, namespace: str | None = None) -> None:

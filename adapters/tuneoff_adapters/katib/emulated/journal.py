@@ -127,6 +127,21 @@ class Journal:
         self._file = self._lock = -1
 
 
+def is_in_use(folder: Path) -> bool:
+    """Whether a living server holds the folder's journal; a folder that is gone or cannot be opened counts as free."""
+    try:
+        descriptor = os.open(folder / f"{NAME}.lock", os.O_RDWR | os.O_CLOEXEC)
+    except OSError:
+        return False
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except OSError:
+        return True
+    finally:
+        os.close(descriptor)
+    return False
+
+
 def encode(entry: dict[str, Any]) -> bytes:
     """Return an entry as a line of the journal."""
     text = json.dumps(entry, separators=(",", ":")).encode()

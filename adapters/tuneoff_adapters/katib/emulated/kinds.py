@@ -32,7 +32,9 @@ class Kind:
 
 
 KATIB_GROUP, KATIB_VERSION = "kubeflow.org", "v1beta1"
+NEXT_KATIB_VERSION = "v1"  # one that Katib v0.19 does not have, to try what happens then
 NO_KATIB = "none"  # in place of a version: Katib is not installed
+KATIB_VERSIONS = (KATIB_VERSION, NEXT_KATIB_VERSION, NO_KATIB)
 
 EXPERIMENTS = Kind(KATIB_GROUP, KATIB_VERSION, "experiments", "Experiment", True)
 TRIALS = Kind(KATIB_GROUP, KATIB_VERSION, "trials", "Trial", True)

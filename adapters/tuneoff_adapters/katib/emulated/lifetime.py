@@ -32,19 +32,27 @@ class Ending:
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, lambda *_: None)
 
-    def with_parent(self, parent: int) -> None:
-        """End when the process `parent`, which started this one, ends; at once if it has ended already.
+    def with_parent(self, parent: int | None) -> None:
+        """End when the process `parent` ends; None: when the one ends that started this one. It is a failure if there is none.
 
-        A descriptor of the process is watched. Where the kernel gives none, it sends a signal, which has a flaw: it comes when
-        the *thread* ends that started this process.
+        A descriptor of the process is watched. Where the kernel gives none, it sends a signal, which has two flaws: it comes only
+        for the process that started this one, and already when the *thread* ends that did so.
         """
+        starter = os.getppid()
+        watched = starter if parent is None else parent
         try:
-            descriptor = os.pidfd_open(parent)
-        except OSError:  # the parent is gone, or this kernel or sandbox has no such call
+            descriptor = os.pidfd_open(watched)
+        except OSError as error:  # it is gone, or this kernel or sandbox has no such call
+            if watched != starter:
+                self.fail(
+                    f"process {watched} of --parent cannot be watched: {error.strerror}; "
+                    "give the number of a process that runs, or leave the option out"
+                )
+                return
             ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGTERM, 0, 0, 0)
         else:
             threading.Thread(target=self._watch, args=(descriptor,), name="parent", daemon=True).start()
-        if os.getppid() != parent:
+        if watched == starter and os.getppid() != starter:
             self._end()
 
     def _watch(self, descriptor: int) -> None:

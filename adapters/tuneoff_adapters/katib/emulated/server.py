@@ -33,7 +33,7 @@ class Server(http.server.ThreadingHTTPServer):
     """Serves the API on `port` (0: a free one) to those who know the token (None: to everybody on this machine).
 
     Raises:
-        OSError: the port is taken.
+        OSError: the port is taken or not allowed.
     """
 
     daemon_threads = True
@@ -57,7 +57,12 @@ class Server(http.server.ThreadingHTTPServer):
         self._lock = threading.Lock()
         self._connections: set[socket.socket] = set()
         self._access_log = access_log.open("a", buffering=1) if access_log else None
-        super().__init__((HOST, port), Exchange)
+        try:
+            super().__init__((HOST, port), Exchange)
+        except OSError as error:
+            raise OSError(
+                f"cannot listen on port {port} of {HOST}: {error.strerror}; give another --port, or none for a free one"
+            ) from error
 
     @property
     def url(self) -> str:
