@@ -26,9 +26,9 @@ class World:
         with writer.path.open("rb") as file:
             header = read_header(file.readline(), "test")
         self.clock = PodClock(writer.path)
-        self.creations = Creations(self.clock)
         self._second = header.anchor_wall_ns // S + 1
         self.zero = self.clock.at_wall(self._second * S)
+        self.creations = Creations(self.clock, self.zero)
 
     def made(self, second: float, skew: float = 0) -> Object:
         moment = datetime.datetime.fromtimestamp(self._second + int(second + skew // 1), datetime.UTC)
@@ -66,7 +66,13 @@ def test_a_trial_that_is_seen_late_was_submitted_when_it_was_made_whatever_the_s
 
 def test_a_node_whose_clock_is_wrong_moves_no_submission_before_the_trial_s_making(world: World) -> None:
     world.note(0, 0.25)
-    assert world.submitted(3, 3.5, -500.0) == 2.25
+    assert world.submitted(3, 3.5, -500.0) == 2.0
+
+
+def test_a_server_that_is_always_slow_makes_no_start_precede_its_submission(world: World) -> None:
+    world.note(5, 15.0)  # the experiment
+    world.note(6, 20.0)
+    assert world.submitted(6, 20.0, 7.0) == 7.0
 
 
 def test_without_a_date_the_sight_and_the_start_count(world: World) -> None:

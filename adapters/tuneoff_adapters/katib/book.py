@@ -40,7 +40,7 @@ class Book:
         self._slots = PodSlots(context.spec.experiment.workers.count)
         assert context.events.path is not None
         self._clock = PodClock(context.events.path)
-        self._creations = Creations(self._clock)
+        self._creations = Creations(self._clock, clock.monotonic_ns())
         self._cut_ns: int | None = None
         self.trials: dict[str, FollowedTrial] = {}  # by Katib's name
         self.over_budget: set[str] = set()

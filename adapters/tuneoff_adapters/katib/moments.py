@@ -36,26 +36,30 @@ class PodClock:
 class Creations:
     """When objects were made. The API server says so in whole seconds of its own clock, which may differ from this host's.
 
-    By how much it differs, the object that was seen soonest after its making tells, within a second.
+    By how much it differs at most, the object that was seen soonest after its making tells; at least, the one that was made soonest
+    after `since_ns`, before which there was none.
     """
 
-    def __init__(self, clock: PodClock) -> None:
-        self._clock = clock
-        self.lag_ns: int | None = None  # the least: the difference of the clocks, and up to the grain more
+    def __init__(self, clock: PodClock, since_ns: int) -> None:
+        self._clock, self._since_ns = clock, since_ns
+        self.lag_ns: int | None = None  # the difference of the clocks, or more
+        self._least_lag_ns = 0  # the same, or less
 
     def note(self, thing: Object, seen_ns: int) -> None:
         """Take note that an object was first seen at a moment."""
         made_ns = self._made(thing)
         if made_ns is not None:
-            lag_ns = seen_ns - made_ns
-            self.lag_ns = lag_ns if self.lag_ns is None else min(self.lag_ns, lag_ns)
+            most_ns, least_ns = seen_ns - made_ns, self._since_ns - made_ns - _GRAIN_NS
+            is_first = self.lag_ns is None
+            self.lag_ns = most_ns if self.lag_ns is None else min(self.lag_ns, most_ns)
+            self._least_lag_ns = least_ns if is_first else max(self._least_lag_ns, least_ns)
 
     def bounds(self, thing: Object) -> tuple[int, int] | None:
         """Return the earliest and the latest moment at which an object was made, or None where nothing tells."""
         made_ns = self._made(thing)
         if made_ns is None or self.lag_ns is None:
             return None
-        return made_ns + self.lag_ns - _GRAIN_NS, made_ns + self.lag_ns + _GRAIN_NS
+        return made_ns + self._least_lag_ns, made_ns + self.lag_ns + _GRAIN_NS
 
     def submitted(self, thing: Object, seen_ns: int, started_ns: int | None = None) -> int:
         """Return when a Trial was submitted: when it was seen, unless it was made or started before.
