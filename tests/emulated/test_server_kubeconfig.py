@@ -14,6 +14,8 @@ from emulated.program import COMMAND, program, until
 from tuneoff_adapters.katib.emulated.journal import Journal
 from tuneoff_adapters.katib.emulated.kubeconfig import Kubeconfig, KubeconfigError
 
+pytestmark = pytest.mark.slow  # processes, or faults that have to last
+
 URL = "http://127.0.0.1:1"
 USERS = """\
 apiVersion: v1

@@ -17,6 +17,8 @@ import pytest
 
 from emulated.program import COMMAND, Program, program, until
 
+pytestmark = pytest.mark.slow  # processes, or faults that have to last
+
 CONFIG_MAPS = "/api/v1/namespaces/default/configmaps"
 
 

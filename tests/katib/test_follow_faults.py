@@ -17,6 +17,8 @@ from tuneoff.experiment.spec import Budget, Timeouts
 from tuneoff_adapters.katib import book, follow, sources
 from tuneoff_adapters.katib.api_errors import ApiError
 
+pytestmark = pytest.mark.slow  # processes, or faults that have to last
+
 S = clock.NANOSECONDS
 REFUSED = ApiError("GET /log", 500, "InternalError", "no route to the node")
 

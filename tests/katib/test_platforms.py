@@ -25,6 +25,8 @@ from tuneoff_adapters.katib.plan import katib_plan
 from tuneoff_adapters.katib.platforms import EMULATED_MARK, EmulatedServer
 from tuneoff_adapters.katib.resources import NAMESPACES
 
+pytestmark = pytest.mark.slow  # processes, or faults that have to last
+
 
 @pytest.fixture
 def context(tmp_path: Path) -> RunContext:

@@ -18,6 +18,8 @@ from tuneoff_adapters.katib.connection import Connection, Limits
 from tuneoff_adapters.katib.emulated import kinds
 from tuneoff_adapters.katib.removal import Made, remove
 
+pytestmark = pytest.mark.slow  # processes, or faults that have to last
+
 LABEL = ("tuneoff.io/execution", "0123-ab")
 NAMESPACE, NAME = "tuneoff-0123-ab", "r0123-ab"
 POD = {"restartPolicy": "Never", "containers": [{"name": "training-container", "image": "i", "command": ["true"]}]}

@@ -17,6 +17,8 @@ from tuneoff_adapters.katib.connection import Connection, Limits
 from tuneoff_adapters.katib.emulated import kinds
 from tuneoff_adapters.katib.removal import Made, remove
 
+pytestmark = pytest.mark.slow  # processes, or faults that have to last
+
 TEAM, NAME, OTHER = "team", "r0123-ab", "r0123-cd"
 LABELS, OTHERS = {"tuneoff.io/execution": "0123-ab"}, {"tuneoff.io/execution": "0123-cd"}
 MADE = Made(namespace=TEAM, is_own_namespace=False, experiment=NAME, config_map=NAME, labels=LABELS)
