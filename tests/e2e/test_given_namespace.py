@@ -111,6 +111,8 @@ def test_a_run_in_a_shared_namespace_leaves_all_else_untouched(cluster: Program,
     made = run(cluster, tmp_path)
     assert (made.record.status, made.record.reason) == ("done", None)
     assert [trial.state for trial in made.record.trials] == ["completed"] * 4
+    assert made.record.emulated  # whatever the platform is called: the cluster says what it is
+    assert ["v1.36.0-emulated" in flag.text for flag in made.record.flags if flag.name == schema.EMULATED_FLAG] == [True]
     assert len(made.events(schema.TrialStarted)) == 4
     assert "remove_experiment" in [stage.name for stage in made.events(schema.Stage)]
     assert uids(cluster) == before
@@ -122,6 +124,8 @@ def test_an_interrupted_run_leaves_all_else_untouched(cluster: Program, tmp_path
     before = settled(cluster)
     made = interrupted(cluster, tmp_path, namespace="team")
     assert made.record.status == "interrupted"
+    ends = {(trial.state, trial.cause, trial.charged) for trial in made.record.trials if trial.used_ticket}
+    assert ends == {("cancelled", "interrupted by the user", "user")}
     assert uids(cluster) == before
     assert [flag.name for flag in made.record.flags if flag.name.startswith("left_")] == []
 

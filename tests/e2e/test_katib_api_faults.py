@@ -216,7 +216,11 @@ def test_a_run_whose_emulated_server_is_killed_fails_at_once_in_one_line_and_lea
     assert "the emulated API server ended (killed by SIGKILL)" in (made.record.reason or "")
     assert "\n" not in (made.record.reason or "")
     assert [trial.state for trial in made.record.trials].count("completed") >= 2
-    assert [trial for trial in made.record.trials if trial.charged == "workload"] == []
+    ended = [trial for trial in made.record.trials if trial.used_ticket and trial.state != "completed"]
+    assert ended
+    for trial in ended:
+        assert "the emulated API server ended (killed by SIGKILL)" in (trial.cause or "")
+        assert trial.charged == "infrastructure"
     assert made.left == ()
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from event_logs import example_a
-from tuneoff.experiment.names import label_texts, run_name, short_label, variant_text
+from tuneoff.experiment.names import emulated_label, label_texts, run_name, short_label, variant_text
 from tuneoff.experiment.spec import Strategy
 
 
@@ -49,3 +49,19 @@ def test_a_class_beside_the_file_is_named_without_its_module() -> None:
 def test_equal_classes_of_two_modules_keep_their_modules() -> None:
     labels = [("old:Mine", "old:Mine"), ("new:Mine", "new:Mine"), ("new:Other", "new:Other")]
     assert label_texts(labels) == {"old:Mine": "old:Mine", "new:Mine": "new:Mine", "new:Other": "Other"}
+
+
+@pytest.mark.parametrize(
+    ("platform", "label", "text"),
+    [
+        ("emulated", "katib", "katib@emulated"),
+        ("emulated", "katib@emulated#2", "katib@emulated#2"),
+        ("kubernetes", "katib", "katib@kubernetes (emulated)"),
+        ("kubernetes", "katib@kubernetes#2", "katib@kubernetes (emulated)#2"),
+        ("kubernetes", 'katib{"api_seconds":5}', 'katib@kubernetes (emulated){"api_seconds":5}'),
+        ("kubernetes", "katib@kubernetes (emulated)", "katib@kubernetes (emulated)"),
+    ],
+)
+def test_the_label_of_what_is_emulated_says_so_once(platform: str, label: str, text: str) -> None:
+    _, spec = example_a()
+    assert emulated_label(label, replace(spec, adapter="katib", platform=platform)) == text

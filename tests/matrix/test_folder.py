@@ -13,11 +13,15 @@ from pathlib import Path
 import pytest
 
 from fake_plugins import register
+from tuneoff.cli.matrix import names, to_json
 from tuneoff.errors import ResultsError
 from tuneoff.experiment.load import load_matrix
+from tuneoff.experiment.spec import run_spec_to_json
 from tuneoff.matrix import folder as folder_module
 from tuneoff.matrix.folder import LOCK, PLAN, ResultsFolder, read_plan, run_ends
 from tuneoff.matrix.plan import Plan, make_plan
+from tuneoff.records.model import RunRecord
+from tuneoff.records.store import write_run
 
 FILE = """
 name: one
@@ -41,6 +45,21 @@ def test_a_new_folder_holds_the_plan_and_every_run_is_planned(tmp_path: Path, pl
     with ResultsFolder(tmp_path / "r", plan, resume=False):
         assert read_plan(tmp_path / "r").plan_id == plan.plan_id
         assert {end.status for end in run_ends(tmp_path / "r")} == {"planned"}
+
+
+def test_a_run_whose_record_says_emulated_is_so_whatever_the_plan_has(tmp_path: Path, plan: Plan) -> None:
+    (run,) = plan.counted
+    for emulated in (False, True):
+        record = RunRecord(
+            run_id=run.run_id, execution_id="one", specification=run_spec_to_json(run.spec), status="done", emulated=emulated
+        )
+        folder = tmp_path / "r" / "runs" / run.run_id / "one"
+        folder.mkdir(parents=True, exist_ok=True)
+        write_run(folder, record)
+        ends = run_ends(tmp_path / "r", plan)
+        assert [end.emulated for end in ends] == [emulated]
+        assert ("plain@local (emulated) random" in names(plan, ends)[run.run_id]) is emulated
+        assert to_json(plan, tmp_path / "r", ends)["runs"][0]["emulated"] is emulated
 
 
 def test_a_folder_in_use_by_a_living_command_is_refused_at_once(tmp_path: Path, plan: Plan) -> None:
