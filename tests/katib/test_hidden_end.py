@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from emulated.node_cluster import node_cluster, trial_of
+from katib.followed_run import FIRST, Run
 from katib.katib_objects import RUNNING, condition, ended
-from katib.test_follow import FIRST, Run
 from katib.test_pod import KATIB_TRIAL, environment_of, toy_spec
 from tuneoff.events.reader import read_header
 from tuneoff.experiment.spec import Budget

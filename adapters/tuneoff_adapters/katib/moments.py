@@ -36,8 +36,8 @@ class PodClock:
 class Creations:
     """When objects were made. The API server says so in whole seconds of its own clock, which may differ from this host's.
 
-    By how much it differs at most, the object that was seen soonest after its making tells; at least, the one that was made soonest
-    after `since_ns`, before which there was none.
+    By how much it differs at most, the object that was seen soonest after its making tells; at least, the one that was made
+    soonest after `since_ns`, before which there was none.
     """
 
     def __init__(self, clock: PodClock, since_ns: int) -> None:
