@@ -168,14 +168,13 @@ def test_it_ends_with_any_process_that_is_named(tmp_path: Path) -> None:
 def test_one_line_says_when_it_serves(tmp_path: Path) -> None:
     command = [*COMMAND, str(tmp_path / "f"), "--kubeconfig", str(tmp_path / "k")]
     server = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
-    assert server.stdout is not None
-    line = server.stdout.readline()
-    assert (tmp_path / "k").exists()
+    until((tmp_path / "k").exists)
     address = json.loads((tmp_path / "k").read_text())["clusters"][0]["cluster"]["server"]
+    server.terminate()
+    line = server.communicate(timeout=20)[0]
+    assert line.count("\n") == 1
     for part in (f"on {address};", f"kubeconfig {tmp_path / 'k'};", f"objects in {tmp_path / 'f'};", f"kill {server.pid}"):
         assert part in line
-    server.terminate()
-    assert server.communicate(timeout=20)[0] == ""
 
 
 def test_it_serves_though_nobody_reads_its_line(tmp_path: Path) -> None:
