@@ -13,7 +13,7 @@ from tuneoff_adapters.katib.emulated.conditions import conditions_of, has_condit
 from tuneoff_adapters.katib.emulated.controllers import Controllers
 from tuneoff_adapters.katib.emulated.kinds import EXPERIMENTS, JOBS, NAMESPACES, SUGGESTIONS, TRIALS
 from tuneoff_adapters.katib.emulated.observations import Observation, Observations
-from tuneoff_adapters.katib.emulated.store import Store
+from tuneoff_adapters.katib.emulated.storage.store import Store
 
 Object = dict[str, Any]
 

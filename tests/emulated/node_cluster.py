@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from tuneoff_adapters.katib.emulated.kinds import CONFIG_MAPS, EVENTS, JOBS, PODS, TRIALS
-from tuneoff_adapters.katib.emulated.node import Node
+from tuneoff_adapters.katib.emulated.node.node import Node
 from tuneoff_adapters.katib.emulated.observations import Observations
-from tuneoff_adapters.katib.emulated.store import Store
+from tuneoff_adapters.katib.emulated.storage.store import Store
 
 Found = TypeVar("Found")
 Object = dict[str, Any]

@@ -6,9 +6,9 @@ import sys
 import threading
 from pathlib import Path
 
-from tuneoff_adapters.katib.emulated.node import Node
+from tuneoff_adapters.katib.emulated.node.node import Node
 from tuneoff_adapters.katib.emulated.observations import Observations
-from tuneoff_adapters.katib.emulated.store import Store
+from tuneoff_adapters.katib.emulated.storage.store import Store
 
 
 def main(folder: Path) -> None:

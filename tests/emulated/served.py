@@ -9,12 +9,12 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from tuneoff_adapters.katib.emulated.access import Access, Denial
 from tuneoff_adapters.katib.emulated.admission import admit_experiment
-from tuneoff_adapters.katib.emulated.api import Api
+from tuneoff_adapters.katib.emulated.http.access import Access, Denial
+from tuneoff_adapters.katib.emulated.http.api import Api
+from tuneoff_adapters.katib.emulated.http.server import Server
 from tuneoff_adapters.katib.emulated.installation import install
-from tuneoff_adapters.katib.emulated.server import Server
-from tuneoff_adapters.katib.emulated.store import Store
+from tuneoff_adapters.katib.emulated.storage.store import Store
 
 Object = dict[str, Any]
 KATIB = "/apis/kubeflow.org/v1beta1"

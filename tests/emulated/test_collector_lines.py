@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tuneoff_adapters.katib.emulated.metric_lines import CollectorError, MetricFormat
+from tuneoff_adapters.katib.emulated.node.metric_lines import CollectorError, MetricFormat
 from tuneoff_adapters.katib.emulated.observations import UNAVAILABLE, ZERO_TIME, Observation
 
 TEXT = MetricFormat(("loss", "accuracy"))

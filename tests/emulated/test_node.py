@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from emulated.node_cluster import NAMESPACE, conditions, is_alive, node_cluster, script, state_of, until
-from tuneoff_adapters.katib.emulated import pod_logs
 from tuneoff_adapters.katib.emulated.kinds import JOBS, PODS
+from tuneoff_adapters.katib.emulated.node import pod_logs
 from tuneoff_adapters.katib.emulated.statuses import ApiError
 
 

@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 
 from emulated.node_cluster import NAMESPACE, NodeCluster, conditions, node_cluster, script, until
-from tuneoff_adapters.katib.emulated import pod_runner
-from tuneoff_adapters.katib.emulated.capacity import quantity
 from tuneoff_adapters.katib.emulated.kinds import JOBS, PODS
+from tuneoff_adapters.katib.emulated.node import pod_runner
+from tuneoff_adapters.katib.emulated.node.capacity import quantity
+from tuneoff_adapters.katib.emulated.node.volumes import Mounts
 from tuneoff_adapters.katib.emulated.statuses import ApiError
-from tuneoff_adapters.katib.emulated.volumes import Mounts
 
 
 def asking(**resources: str) -> dict[str, Any]:

@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from emulated.program import COMMAND, program, until
-from tuneoff_adapters.katib.emulated.journal import Journal
 from tuneoff_adapters.katib.emulated.kubeconfig import Kubeconfig, KubeconfigError
+from tuneoff_adapters.katib.emulated.storage.journal import Journal
 
 pytestmark = pytest.mark.slow  # processes, or faults that have to last
 

@@ -13,8 +13,9 @@ from typing import Any
 import pytest
 
 from emulated.served import KATIB, Served, served, trial
-from tuneoff_adapters.katib.emulated import table, watching
+from tuneoff_adapters.katib.emulated.http import watching
 from tuneoff_adapters.katib.emulated.kinds import EVENTS, TRIALS
+from tuneoff_adapters.katib.emulated.storage import table
 
 
 @pytest.fixture

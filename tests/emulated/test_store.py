@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 
 from emulated.served import Object, trial
-from tuneoff_adapters.katib.emulated import defaults, table
 from tuneoff_adapters.katib.emulated.kinds import CONFIG_MAPS, EVENTS, JOBS, NAMESPACES, PODS, TRIALS
 from tuneoff_adapters.katib.emulated.statuses import ApiError
-from tuneoff_adapters.katib.emulated.store import Store
+from tuneoff_adapters.katib.emulated.storage import defaults, table
+from tuneoff_adapters.katib.emulated.storage.store import Store
 
 
 @pytest.fixture

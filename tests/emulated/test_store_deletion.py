@@ -10,7 +10,7 @@ import pytest
 from emulated.served import Object, trial
 from tuneoff_adapters.katib.emulated.kinds import CONFIG_MAPS, EXPERIMENTS, JOBS, NAMESPACES, PODS, SERVICE_ACCOUNTS, TRIALS, Kind
 from tuneoff_adapters.katib.emulated.statuses import ApiError
-from tuneoff_adapters.katib.emulated.store import Store
+from tuneoff_adapters.katib.emulated.storage.store import Store
 
 
 @pytest.fixture

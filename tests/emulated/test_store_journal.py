@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 
 from emulated.served import trial
-from tuneoff_adapters.katib.emulated import table
-from tuneoff_adapters.katib.emulated.journal import JournalError
 from tuneoff_adapters.katib.emulated.kinds import CONFIG_MAPS, TRIALS
 from tuneoff_adapters.katib.emulated.statuses import ApiError
-from tuneoff_adapters.katib.emulated.store import Store
+from tuneoff_adapters.katib.emulated.storage import table
+from tuneoff_adapters.katib.emulated.storage.journal import JournalError
+from tuneoff_adapters.katib.emulated.storage.store import Store
 
 
 def filled(folder: Path) -> Store:

@@ -19,7 +19,7 @@ from tuneoff.lifecycle.context import RunContext
 from tuneoff.supervisor.processes import with_mark
 from tuneoff_adapters.katib import platforms
 from tuneoff_adapters.katib.connection import Connection
-from tuneoff_adapters.katib.emulated.capacity import Capacity, requests_of
+from tuneoff_adapters.katib.emulated.node.capacity import Capacity, requests_of
 from tuneoff_adapters.katib.manifest import experiment_manifest
 from tuneoff_adapters.katib.plan import katib_plan
 from tuneoff_adapters.katib.platforms import EMULATED_MARK, EmulatedServer

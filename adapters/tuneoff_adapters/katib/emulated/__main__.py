@@ -9,12 +9,12 @@ import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from .access import Denial
-from .journal import JournalError
-from .kinds import KATIB_VERSION, KATIB_VERSIONS, NEXT_KATIB_VERSION, NO_KATIB
-from .kubeconfig import Kubeconfig, KubeconfigError, token_of
-from .lifetime import Ending
-from .statuses import ApiError
+from tuneoff_adapters.katib.emulated.http.access import Denial
+from tuneoff_adapters.katib.emulated.kinds import KATIB_VERSION, KATIB_VERSIONS, NEXT_KATIB_VERSION, NO_KATIB
+from tuneoff_adapters.katib.emulated.kubeconfig import Kubeconfig, KubeconfigError, token_of
+from tuneoff_adapters.katib.emulated.lifetime import Ending
+from tuneoff_adapters.katib.emulated.statuses import ApiError
+from tuneoff_adapters.katib.emulated.storage.journal import JournalError
 
 PROGRAM = "python -m tuneoff_adapters.katib.emulated"
 
@@ -67,7 +67,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _serve(options: argparse.Namespace, ending: Ending) -> None:
-    from .cluster import Cluster, Settings  # after the signals: loading it takes a moment
+    from tuneoff_adapters.katib.emulated.cluster import Cluster, Settings  # after the signals: loading it takes a moment
 
     os.environ["PATH"] = os.pathsep.join(filter(None, (str(Path(sys.executable).parent), os.environ.get("PATH"))))  # of the pods
     kubeconfig = Kubeconfig(options.kubeconfig, options.folder)

@@ -6,17 +6,17 @@ from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from .access import Access, Denial
-from .admission import admit_experiment
-from .api import Api
-from .controllers import Controllers
-from .installation import install
-from .journal import JournalError
-from .kinds import KATIB_VERSION
-from .node import Node
-from .observations import Observations
-from .server import Server
-from .store import Store
+from tuneoff_adapters.katib.emulated.admission import admit_experiment
+from tuneoff_adapters.katib.emulated.controllers import Controllers
+from tuneoff_adapters.katib.emulated.http.access import Access, Denial
+from tuneoff_adapters.katib.emulated.http.api import Api
+from tuneoff_adapters.katib.emulated.http.server import Server
+from tuneoff_adapters.katib.emulated.installation import install
+from tuneoff_adapters.katib.emulated.kinds import KATIB_VERSION
+from tuneoff_adapters.katib.emulated.node.node import Node
+from tuneoff_adapters.katib.emulated.observations import Observations
+from tuneoff_adapters.katib.emulated.storage.journal import JournalError
+from tuneoff_adapters.katib.emulated.storage.store import Store
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

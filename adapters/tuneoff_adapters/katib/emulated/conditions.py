@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from .objects import now
+from tuneoff_adapters.katib.emulated.objects import now
 
 CONDITION_EXPRESSION = re.compile(r'status\.conditions\.#\(type=="([^"]+)"\)#\|#\(status=="([^"]+)"\)#')
 """The one form of a trial template's success and failure conditions that is understood (Katib's default)."""

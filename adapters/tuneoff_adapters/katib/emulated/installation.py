@@ -6,9 +6,9 @@ import base64
 import json
 from typing import Any
 
-from .admission.experiment import DEFAULTER, INJECTION_LABEL
-from .admission.katib_config import ALGORITHMS, COLLECTORS, EARLY_STOPPINGS
-from .kinds import (
+from tuneoff_adapters.katib.emulated.admission.experiment import DEFAULTER, INJECTION_LABEL
+from tuneoff_adapters.katib.emulated.admission.katib_config import ALGORITHMS, COLLECTORS, EARLY_STOPPINGS
+from tuneoff_adapters.katib.emulated.kinds import (
     CONFIG_MAPS,
     CRDS,
     DEPLOYMENTS,
@@ -23,9 +23,9 @@ from .kinds import (
     Kind,
     served_kinds,
 )
-from .objects import Object, now
-from .statuses import VALIDATOR
-from .store import Store
+from tuneoff_adapters.katib.emulated.objects import Object, now
+from tuneoff_adapters.katib.emulated.statuses import VALIDATOR
+from tuneoff_adapters.katib.emulated.storage.store import Store
 
 NAMESPACE = "kubeflow"
 TAG = "v0.19.0-emulated"

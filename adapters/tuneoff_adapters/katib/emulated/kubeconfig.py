@@ -12,7 +12,7 @@ import os
 import secrets
 from pathlib import Path
 
-from .journal import is_in_use
+from tuneoff_adapters.katib.emulated.storage.journal import is_in_use
 
 NAME = "emulated"
 MARK = "tuneoff-adapters-katib-emulated"  # the extension of the cluster's entry that names the server's folder

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any, NamedTuple, TypeVar, cast
 
-from .kinds import Kind
+from tuneoff_adapters.katib.emulated.kinds import Kind
 
 Object = dict[str, Any]
 

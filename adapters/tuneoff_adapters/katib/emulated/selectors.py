@@ -6,8 +6,8 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from .objects import Object
-from .statuses import bad_request
+from tuneoff_adapters.katib.emulated.objects import Object
+from tuneoff_adapters.katib.emulated.statuses import bad_request
 
 Selector = Callable[[Object], bool]
 

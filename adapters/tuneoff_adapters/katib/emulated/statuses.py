@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from .kinds import Kind
+from tuneoff_adapters.katib.emulated.kinds import Kind
 
 VALIDATOR = "validator.experiment.katib.kubeflow.org"
 

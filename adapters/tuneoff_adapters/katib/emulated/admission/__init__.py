@@ -8,6 +8,6 @@ lists the algorithms random, grid and multivariate-tpe, the early stopping media
 
 from __future__ import annotations
 
-from .experiment import DEFAULTER, admit_experiment
+from tuneoff_adapters.katib.emulated.admission.experiment import DEFAULTER, admit_experiment
 
 __all__ = ["DEFAULTER", "admit_experiment"]

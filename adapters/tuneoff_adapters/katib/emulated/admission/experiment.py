@@ -6,12 +6,12 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from ..objects import copied
-from ..statuses import denied
-from .defaults import fill_in
-from .fields import FieldErrors
-from .rules import check_spec
-from .structs import Decoder, table
+from tuneoff_adapters.katib.emulated.admission.defaults import fill_in
+from tuneoff_adapters.katib.emulated.admission.fields import FieldErrors
+from tuneoff_adapters.katib.emulated.admission.rules import check_spec
+from tuneoff_adapters.katib.emulated.admission.structs import Decoder, table
+from tuneoff_adapters.katib.emulated.objects import copied
+from tuneoff_adapters.katib.emulated.statuses import denied
 
 DEFAULTER = "defaulter.experiment.katib.kubeflow.org"
 """The webhook that denies an object whose fields have wrong types."""

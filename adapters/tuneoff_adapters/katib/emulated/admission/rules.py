@@ -6,8 +6,8 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from .fields import FieldErrors
-from .katib_config import (
+from tuneoff_adapters.katib.emulated.admission.fields import FieldErrors
+from tuneoff_adapters.katib.emulated.admission.katib_config import (
     ALGORITHMS,
     AUTO_INJECTED,
     COLLECTORS,
@@ -16,7 +16,7 @@ from .katib_config import (
     missing_collector,
     missing_early_stopping,
 )
-from .trial_template import check_template
+from tuneoff_adapters.katib.emulated.admission.trial_template import check_template
 
 PARAMETER_TYPES = ("int", "double", "categorical", "discrete", "unknown")
 DISTRIBUTIONS = ("uniform", "logUniform", "normal", "logNormal", "unknown")

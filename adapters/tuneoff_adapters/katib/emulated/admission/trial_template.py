@@ -7,9 +7,9 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from ..conditions import CONDITION_EXPRESSION
-from .fields import FieldErrors
-from .structs import Decoder, table
+from tuneoff_adapters.katib.emulated.admission.fields import FieldErrors
+from tuneoff_adapters.katib.emulated.admission.structs import Decoder, table
+from tuneoff_adapters.katib.emulated.conditions import CONDITION_EXPRESSION
 
 PATH = "spec.trialTemplate"
 PLACEHOLDER = re.compile(r"\$\{trialParameters\..+?\}")

@@ -13,6 +13,6 @@ namespace; an experiment without maxTrialCount is not restarted for ever after i
 
 from __future__ import annotations
 
-from .loop import Controllers
+from tuneoff_adapters.katib.emulated.controllers.loop import Controllers
 
 __all__ = ["Controllers"]

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ..admission.experiment import is_restartable
-from ..conditions import find_condition, has_condition, remove_condition, set_condition
-from ..kinds import EXPERIMENTS, SUGGESTIONS, TRIALS
-from ..objects import Key, Object, copied, finalizers, is_deleting, now
-from ..observations import Observations
-from .finalizers import add_finalizer, remove_finalizer
-from .rendering import new_trial
-from .standing import Standing, Standings
-from .summary import count, fail, summarize
-from .trials import release
-from .view import ClusterView, owned_by
+from tuneoff_adapters.katib.emulated.admission.experiment import is_restartable
+from tuneoff_adapters.katib.emulated.conditions import find_condition, has_condition, remove_condition, set_condition
+from tuneoff_adapters.katib.emulated.controllers.finalizers import add_finalizer, remove_finalizer
+from tuneoff_adapters.katib.emulated.controllers.rendering import new_trial
+from tuneoff_adapters.katib.emulated.controllers.standing import Standing, Standings
+from tuneoff_adapters.katib.emulated.controllers.summary import count, fail, summarize
+from tuneoff_adapters.katib.emulated.controllers.trials import release
+from tuneoff_adapters.katib.emulated.controllers.view import ClusterView, owned_by
+from tuneoff_adapters.katib.emulated.kinds import EXPERIMENTS, SUGGESTIONS, TRIALS
+from tuneoff_adapters.katib.emulated.objects import Key, Object, copied, finalizers, is_deleting, now
+from tuneoff_adapters.katib.emulated.observations import Observations
 
 FINALIZER = "update-prometheus-metrics"
 RESTARTING = "Experiment is restarting"

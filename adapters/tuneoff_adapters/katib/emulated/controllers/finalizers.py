@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ..objects import Object, finalizers
+from tuneoff_adapters.katib.emulated.objects import Object, finalizers
 
 
 def add_finalizer(obj: Object, name: str) -> None:

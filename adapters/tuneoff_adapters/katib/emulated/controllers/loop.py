@@ -5,16 +5,16 @@ from __future__ import annotations
 import logging
 import threading
 
-from ..kinds import EXPERIMENTS, JOBS, SUGGESTIONS, TRIALS
-from ..objects import Key, Object
-from ..observations import Observations
-from ..store import Store
-from .experiments import ExperimentReconciler
-from .reconciling import ReconcileError, Reconciler
-from .suggestions import SuggestionReconciler
-from .trials import TrialReconciler
-from .view import ClusterView, owner_of
-from .work_queue import WorkQueue
+from tuneoff_adapters.katib.emulated.controllers.experiments import ExperimentReconciler
+from tuneoff_adapters.katib.emulated.controllers.reconciling import ReconcileError, Reconciler
+from tuneoff_adapters.katib.emulated.controllers.suggestions import SuggestionReconciler
+from tuneoff_adapters.katib.emulated.controllers.trials import TrialReconciler
+from tuneoff_adapters.katib.emulated.controllers.view import ClusterView, owner_of
+from tuneoff_adapters.katib.emulated.controllers.work_queue import WorkQueue
+from tuneoff_adapters.katib.emulated.kinds import EXPERIMENTS, JOBS, SUGGESTIONS, TRIALS
+from tuneoff_adapters.katib.emulated.objects import Key, Object
+from tuneoff_adapters.katib.emulated.observations import Observations
+from tuneoff_adapters.katib.emulated.storage.store import Store
 
 log = logging.getLogger(__name__)
 

@@ -6,8 +6,8 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from ..observations import UNAVAILABLE, Observation, moment
-from .reconciling import ReconcileError
+from tuneoff_adapters.katib.emulated.controllers.reconciling import ReconcileError
+from tuneoff_adapters.katib.emulated.observations import UNAVAILABLE, Observation, moment
 
 _NUMBER = re.compile(r"[+-]?(\d+\.?\d*([eE][+-]?\d+)?|\.\d+([eE][+-]?\d+)?|inf|infinity|nan)", re.IGNORECASE | re.ASCII)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Protocol
 
-from ..objects import Key, Object
+from tuneoff_adapters.katib.emulated.objects import Key, Object
 
 
 class ReconcileError(Exception):

@@ -7,10 +7,10 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from ..admission.trial_template import META_REFERENCE
-from ..objects import Object, copied
-from .reconciling import ReconcileError
-from .view import EXPERIMENT_LABEL, owned_by
+from tuneoff_adapters.katib.emulated.admission.trial_template import META_REFERENCE
+from tuneoff_adapters.katib.emulated.controllers.reconciling import ReconcileError
+from tuneoff_adapters.katib.emulated.controllers.view import EXPERIMENT_LABEL, owned_by
+from tuneoff_adapters.katib.emulated.objects import Object, copied
 
 _INDEXED = re.compile(r"(.+)\[(.+)\]")
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from ..conditions import has_condition
-from ..objects import Key, Object
-from ..suggestions import objective_value
-from .observation import is_available
+from tuneoff_adapters.katib.emulated.conditions import has_condition
+from tuneoff_adapters.katib.emulated.controllers.observation import is_available
+from tuneoff_adapters.katib.emulated.objects import Key, Object
+from tuneoff_adapters.katib.emulated.suggestions import objective_value
 
 STATES = ("Killed", "Failed", "Succeeded", "EarlyStopped", "Running", "MetricsUnavailable")
 """The conditions of a Trial in the order in which they count: the first that is True; Pending if none is."""

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from ..objects import Object, now
-from .view import EXPERIMENT_LABEL, owned_by
+from tuneoff_adapters.katib.emulated.controllers.view import EXPERIMENT_LABEL, owned_by
+from tuneoff_adapters.katib.emulated.objects import Object, now
 
 NO_POD = {"emulated.katib.kubeflow.org/no-pod": "the emulated server itself makes the suggestions"}
 

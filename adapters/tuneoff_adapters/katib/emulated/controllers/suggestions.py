@@ -6,14 +6,21 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from ..conditions import has_condition, remove_condition, set_condition, stop_running
-from ..kinds import DEPLOYMENTS, EXPERIMENTS, SERVICES, SUGGESTIONS
-from ..objects import Key, Object, is_deleting, now, random_suffix
-from ..observations import Observations
-from ..suggestions import Algorithm, MedianStop, algorithm_for, told_trials, validate_algorithm, validate_early_stopping
-from .reconciling import ReconcileError
-from .suggestion_service import deployment, service, service_name
-from .view import ClusterView
+from tuneoff_adapters.katib.emulated.conditions import has_condition, remove_condition, set_condition, stop_running
+from tuneoff_adapters.katib.emulated.controllers.reconciling import ReconcileError
+from tuneoff_adapters.katib.emulated.controllers.suggestion_service import deployment, service, service_name
+from tuneoff_adapters.katib.emulated.controllers.view import ClusterView
+from tuneoff_adapters.katib.emulated.kinds import DEPLOYMENTS, EXPERIMENTS, SERVICES, SUGGESTIONS
+from tuneoff_adapters.katib.emulated.objects import Key, Object, is_deleting, now, random_suffix
+from tuneoff_adapters.katib.emulated.observations import Observations
+from tuneoff_adapters.katib.emulated.suggestions import (
+    Algorithm,
+    MedianStop,
+    algorithm_for,
+    told_trials,
+    validate_algorithm,
+    validate_early_stopping,
+)
 
 EVER_SUGGESTED = "emulated.katib.kubeflow.org/ever-suggested"
 """Annotation of a Suggestion: how many suggestions were made, those included that were dropped again. The service counts on."""

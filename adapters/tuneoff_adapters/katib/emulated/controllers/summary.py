@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from ..conditions import has_condition, set_condition, stop_running
-from ..objects import Object, copied, now
-from .observation import number
-from .standing import Standing
+from tuneoff_adapters.katib.emulated.conditions import has_condition, set_condition, stop_running
+from tuneoff_adapters.katib.emulated.controllers.observation import number
+from tuneoff_adapters.katib.emulated.controllers.standing import Standing
+from tuneoff_adapters.katib.emulated.objects import Object, copied, now
 
 COUNTED = {
     # state of a Trial: (its list in the status, its counter)

@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from ..conditions import has_condition, matching, set_condition, stop_running
-from ..kinds import JOBS, TRIALS
-from ..objects import Key, Object, copied, finalizers, is_deleting, now
-from ..observations import UNAVAILABLE, ZERO_TIME, Observation, Observations
-from ..statuses import ApiError
-from .finalizers import add_finalizer, remove_finalizer
-from .observation import is_available, observe
-from .reconciling import ReconcileError
-from .view import ClusterView, owned_by
+from tuneoff_adapters.katib.emulated.conditions import has_condition, matching, set_condition, stop_running
+from tuneoff_adapters.katib.emulated.controllers.finalizers import add_finalizer, remove_finalizer
+from tuneoff_adapters.katib.emulated.controllers.observation import is_available, observe
+from tuneoff_adapters.katib.emulated.controllers.reconciling import ReconcileError
+from tuneoff_adapters.katib.emulated.controllers.view import ClusterView, owned_by
+from tuneoff_adapters.katib.emulated.kinds import JOBS, TRIALS
+from tuneoff_adapters.katib.emulated.objects import Key, Object, copied, finalizers, is_deleting, now
+from tuneoff_adapters.katib.emulated.observations import UNAVAILABLE, ZERO_TIME, Observation, Observations
+from tuneoff_adapters.katib.emulated.statuses import ApiError
 
 FINALIZER = "clean-metrics-in-db"
 ENDS = ("Succeeded", "Failed", "Killed", "EarlyStopped", "MetricsUnavailable")

@@ -6,10 +6,10 @@ from collections import deque
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from ..kinds import EXPERIMENTS, JOBS, SUGGESTIONS, TRIALS, Kind
-from ..objects import Key, Object, key_of, owners
-from ..statuses import ApiError
-from ..store import Store
+from tuneoff_adapters.katib.emulated.kinds import EXPERIMENTS, JOBS, SUGGESTIONS, TRIALS, Kind
+from tuneoff_adapters.katib.emulated.objects import Key, Object, key_of, owners
+from tuneoff_adapters.katib.emulated.statuses import ApiError
+from tuneoff_adapters.katib.emulated.storage.store import Store
 
 EXPERIMENT_LABEL = "katib.kubeflow.org/experiment"
 

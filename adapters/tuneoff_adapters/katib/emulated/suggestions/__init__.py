@@ -10,10 +10,10 @@ free. Without `random_state` the seed comes from the experiment's uid.
 
 from __future__ import annotations
 
-from .median_stop import MedianStop
-from .service import Algorithm, algorithm_for
-from .settings import validate_algorithm, validate_early_stopping
-from .told import Told, objective_value, told_trials
+from tuneoff_adapters.katib.emulated.suggestions.median_stop import MedianStop
+from tuneoff_adapters.katib.emulated.suggestions.service import Algorithm, algorithm_for
+from tuneoff_adapters.katib.emulated.suggestions.settings import validate_algorithm, validate_early_stopping
+from tuneoff_adapters.katib.emulated.suggestions.told import Told, objective_value, told_trials
 
 __all__ = [
     "Algorithm",

@@ -6,9 +6,9 @@ import math
 from collections.abc import Sequence
 from functools import cached_property
 
-from .parameters import Parameter, grid_values
-from .seeds import stream
-from .told import Told
+from tuneoff_adapters.katib.emulated.suggestions.parameters import Parameter, grid_values
+from tuneoff_adapters.katib.emulated.suggestions.seeds import stream
+from tuneoff_adapters.katib.emulated.suggestions.told import Told
 
 
 class Grid:

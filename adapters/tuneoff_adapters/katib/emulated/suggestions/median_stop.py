@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
-from ..conditions import conditions_of
-from .settings import settings_of
+from tuneoff_adapters.katib.emulated.conditions import conditions_of
+from tuneoff_adapters.katib.emulated.suggestions.settings import settings_of
 
 Reports = Callable[[str], Sequence[str]]
 """Gives the objective's values of a trial, as text, in the order of time."""

@@ -10,9 +10,9 @@ import warnings
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Literal
 
-from .parameters import Parameter
-from .seeds import derived
-from .told import Told
+from tuneoff_adapters.katib.emulated.suggestions.parameters import Parameter
+from tuneoff_adapters.katib.emulated.suggestions.seeds import derived
+from tuneoff_adapters.katib.emulated.suggestions.told import Told
 
 if TYPE_CHECKING:
     import optuna

@@ -11,9 +11,9 @@ import math
 from collections.abc import Sequence
 from random import Random
 
-from .parameters import Parameter
-from .seeds import stream
-from .told import Told
+from tuneoff_adapters.katib.emulated.suggestions.parameters import Parameter
+from tuneoff_adapters.katib.emulated.suggestions.seeds import stream
+from tuneoff_adapters.katib.emulated.suggestions.told import Told
 
 
 class RandomSearch:

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
 
-from .grid import Grid
-from .multivariate_tpe import MultivariateTpe
-from .parameters import parameters_of
-from .random_search import RandomSearch
-from .settings import settings_of
-from .told import Told
+from tuneoff_adapters.katib.emulated.suggestions.grid import Grid
+from tuneoff_adapters.katib.emulated.suggestions.multivariate_tpe import MultivariateTpe
+from tuneoff_adapters.katib.emulated.suggestions.parameters import parameters_of
+from tuneoff_adapters.katib.emulated.suggestions.random_search import RandomSearch
+from tuneoff_adapters.katib.emulated.suggestions.settings import settings_of
+from tuneoff_adapters.katib.emulated.suggestions.told import Told
 
 
 class Algorithm(Protocol):

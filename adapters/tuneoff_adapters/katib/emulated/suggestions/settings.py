@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from .grid import Grid
-from .parameters import parameters_of
+from tuneoff_adapters.katib.emulated.suggestions.grid import Grid
+from tuneoff_adapters.katib.emulated.suggestions.parameters import parameters_of
 
 Settings = Iterable[Mapping[str, Any]]
 

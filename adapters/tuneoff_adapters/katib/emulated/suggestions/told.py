@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from ..conditions import conditions_of, has_condition
+from tuneoff_adapters.katib.emulated.conditions import conditions_of, has_condition
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,1 @@
+"""The REST surface of the emulated cluster, on loopback."""

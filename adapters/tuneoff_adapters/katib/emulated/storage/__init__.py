@@ -1,0 +1,1 @@
+"""The objects of the emulated cluster: kept, journaled, deleted, watched."""
