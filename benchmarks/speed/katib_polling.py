@@ -121,7 +121,9 @@ def _server(folder: Path) -> Iterator[Path]:
     command = [sys.executable, "-m", "tuneoff_adapters.katib.emulated", str(folder / "cluster")]
     command += ["--kubeconfig", str(kubeconfig), "--image", IMAGE, "--access-log", str(access_log)]
     with errors.open("wb") as output:
-        process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stderr=output, env=child_environment())
+        process = subprocess.Popen(
+            command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=output, env=child_environment()
+        )
     try:
         deadline = time.monotonic() + READY_SECONDS
         while not kubeconfig.exists():
