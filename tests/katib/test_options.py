@@ -57,7 +57,7 @@ def test_kubernetes_needs_an_image() -> None:
 
 @pytest.mark.parametrize("name", ["image_pull_secret", "service_account", "data_claim"])
 def test_what_must_be_there_before_needs_a_namespace_that_is_there(name: str) -> None:
-    with pytest.raises(ExperimentError, match=f"option {name} names what must be .* give option `namespace` too") as caught:
+    with pytest.raises(ExperimentError, match=f"option {name} must name something .* give option `namespace` too") as caught:
         katib_options(spec_of(options={**IMAGE, name: "x"}))
     assert "\n" not in str(caught.value)
     assert katib_options(spec_of(options={**IMAGE, name: "x", "namespace": "team"})).namespace == "team"

@@ -67,7 +67,7 @@ def katib_options(spec: RunSpec) -> KatibOptions:
     nowhere = [name for name in _IN_NAMESPACE if name in given and "namespace" not in given]
     if nowhere:
         raise ExperimentError(
-            f"option {', '.join(nowhere)} names what must be in the run's namespace, and one that the run makes is empty; "
+            f"option {', '.join(nowhere)} must name something in the run's namespace, but one that the run makes is empty; "
             "give option `namespace` too: an existing one that has it"
         )
     return options
