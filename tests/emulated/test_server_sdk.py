@@ -216,7 +216,8 @@ def objective(parameters: dict[str, str]) -> None:
     print(f"result={result}")
 
 
-def test_first_example_of_katibs_documentation_runs(tmp_path: Path) -> None:
+def test_first_example_of_katibs_documentation_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TMPDIR", str(tmp_path))  # the SDK's script makes a temporary folder and leaves it
     with program(tmp_path / "c") as server:
         client = katib.KatibClient(config_file=str(server.kubeconfig), namespace="kubeflow")
         parameters = {"a": katib.search.int(min=10, max=20), "b": katib.search.double(min=0.1, max=0.2)}

@@ -16,7 +16,7 @@ from katib.katib_specs import context_of, spec_of
 from tuneoff.errors import StepError
 from tuneoff.experiment.spec import Workers
 from tuneoff.lifecycle.context import RunContext
-from tuneoff.supervisor.processes import with_mark
+from tuneoff.supervisor.processes import become_subreaper, with_mark
 from tuneoff_adapters.katib import platforms
 from tuneoff_adapters.katib.connection import Connection
 from tuneoff_adapters.katib.emulated.node.capacity import Capacity, requests_of
@@ -106,6 +106,7 @@ def test_second_object_in_the_same_process_finds_the_running_one(context: RunCon
 
 
 def test_one_of_another_process_is_replaced_and_its_objects_are_kept(context: RunContext, server: EmulatedServer) -> None:
+    become_subreaper()  # then the orphan is a child of this process, and no less another one's
     server.folder.mkdir()
     program = (
         "import os, subprocess, sys, time\n"

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from tuneoff.errors import InfrastructureError
 from tuneoff.lifecycle.context import RunContext
-from tuneoff.supervisor.processes import end_all, is_alive, kill, stat_fields, with_mark
+from tuneoff.supervisor.processes import end_all, is_alive, kill, with_mark
 from tuneoff_adapters.katib.amounts import cpu_thousandths, memory_bytes
 
 EMULATED_MARK = "TUNEOFF_KATIB_EMULATED"  # environment variable with the execution id in the emulated server's process
@@ -25,6 +25,7 @@ KILLED_SECONDS = 2.0  # for what cleans up after a server that was killed
 _LOOK_SECONDS = 0.01
 _LOCKED = "another server uses the folder"  # the server's words
 _SERVING = "serving "  # begins the server's line that it is ready: no reason for an end
+_launched: set[int] = set()  # servers that this process started; one that it only adopted ends with who started it
 
 
 class EmulatedServer:
@@ -134,9 +135,10 @@ class EmulatedServer:
                 process_group=0,  # a signal to the coordinator's group is not for it: un-deploy needs it
             )
         self._pid = self._process.pid
+        _launched.add(self._pid)
 
     def _own(self) -> int | None:
-        return next((pid for pid in self._running() if _parent(pid) == os.getpid()), None)
+        return next((pid for pid in self._running() if pid in _launched), None)
 
     def _running(self) -> list[int]:
         """Return the server's own process; those of the pods may carry the mark too."""
@@ -165,11 +167,6 @@ def _wait_while(is_so: Callable[[], bool], seconds: float) -> None:
     deadline = time.monotonic() + seconds
     while is_so() and time.monotonic() < deadline:
         time.sleep(_LOOK_SECONDS)
-
-
-def _parent(pid: int) -> int | None:
-    fields = stat_fields(pid)
-    return None if fields is None else int(fields[1])
 
 
 def _how(code: int) -> str:
