@@ -28,13 +28,16 @@ CMAES_DIMENSIONS = 2  # with fewer that have an order, CmaEsSampler draws at ran
 STARTUP_TRIALS = {"tpe": 10, "default": 10, "gp": 10, "cmaes": 1}  # Optuna's defaults: so many trials are drawn at random
 
 
-def flag_unused_model(context: RunContext) -> None:
-    """Say so where the sampler's model is never used, because the budget ends before."""
+def flag_unused_model(context: RunContext, startup_trials: Mapping[str, int] = STARTUP_TRIALS) -> None:
+    """Say so where the sampler's model is never used, because the budget ends before.
+
+    `startup_trials`: by sampler, how many trials it draws at random unless its option `n_startup_trials` says otherwise.
+    """
     experiment = context.spec.experiment
     name, trials = experiment.sampler.name, experiment.budget.trials
-    if name not in STARTUP_TRIALS:
+    if name not in startup_trials:
         return
-    needed = int(experiment.sampler.options.get("n_startup_trials", STARTUP_TRIALS[name]))
+    needed = int(experiment.sampler.options.get("n_startup_trials", startup_trials[name]))
     if needed >= trials:
         text = f"sampler {name!r} draws its first {needed} trials at random, but the budget is {trials}: it is random search here"
         context.flag("sampler_without_model", text)

@@ -16,6 +16,7 @@ from tuneoff.experiment.spec import Budget, RunSpec, Strategy
 from tuneoff.experiment.strategies import PRUNERS, SAMPLERS
 from tuneoff_adapters.katib import offers
 from tuneoff_adapters.katib.plan import algorithm_of, early_stopping_of
+from tuneoff_adapters.optuna_samplers import flag_unused_model
 
 YES = [name for name, offer in offers.CAPABILITIES.samplers.items() if offer.support is Support.YES]
 PLATFORMS = ("kubernetes", "emulated")
@@ -201,5 +202,5 @@ def test_a_model_that_the_budget_never_reaches_is_flagged(
     sampler: str, trials: int, options: dict[str, Any], expected: list[str]
 ) -> None:
     found = Flags(spec_of(Strategy(name=sampler, options=options), budget=Budget(trials=trials, epochs_per_trial=1)))
-    offers.flag_unused_model(found)  # type: ignore[arg-type]
+    flag_unused_model(found, offers.STARTUP_TRIALS)  # type: ignore[arg-type]
     assert found == expected

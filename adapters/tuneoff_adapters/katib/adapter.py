@@ -12,6 +12,7 @@ from tuneoff.errors import StepError
 from tuneoff.packages import import_framework
 from tuneoff_adapters.katib import offers
 from tuneoff_adapters.katib.options import EMULATED, LOCAL_OPTIONS, katib_options
+from tuneoff_adapters.optuna_samplers import flag_unused_model
 
 if TYPE_CHECKING:
     from tuneoff.experiment.spec import RunSpec
@@ -80,7 +81,7 @@ class KatibAdapter(Adapter):
         self._follower.start()
         experiment = experiment_manifest(plan)
         (self.context.work_dir / SUBMITTED).write_text(json.dumps(experiment, indent=1) + "\n")
-        offers.flag_unused_model(self.context)
+        flag_unused_model(self.context, offers.STARTUP_TRIALS)
         submit(self._connection, plan, experiment)
         self._follower.wait_first_trial()
 

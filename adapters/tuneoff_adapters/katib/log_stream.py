@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import threading
 import time
 from collections.abc import Callable, Generator, Iterator
 from typing import TYPE_CHECKING
 
 from tuneoff_adapters.katib.api_errors import ApiError, Missing
+from tuneoff_adapters.katib.closable import Closable
 from tuneoff_adapters.katib.resources import PODS
-from tuneoff_adapters.katib.transport import Body, NoAnswer
+from tuneoff_adapters.katib.transport import NoAnswer
 
 if TYPE_CHECKING:
     from tuneoff_adapters.katib.connection import Connection
@@ -18,7 +18,7 @@ _LOOK_SECONDS = 0.05  # between two looks at `is_over`, which costs no request
 _LONGEST_WAIT = 30.0  # before a log is asked for again that ended although its container did not
 
 
-class LogStream:
+class LogStream(Closable):
     """`for line in stream:` gives each line of the log (bytes, without its end) once, as it is written.
 
     The API has no offset into a log. So after a disconnect it is read from its beginning, and as many lines as were given are
@@ -35,16 +35,14 @@ class LogStream:
     """
 
     def __init__(self, connection: Connection, namespace: str, pod: str, container: str, is_over: Callable[[], bool]) -> None:
-        self._connection, self._container, self._is_over = connection, container, is_over
+        super().__init__(connection)
+        self._container, self._is_over = container, is_over
         self._path = PODS.path(namespace, pod, "log")
         self.is_complete = False
         self.was_rotated = False
         self._given = 0  # lines
         self._first: bytes | None = None
         self._rest = b""  # after the last line's end
-        self._closed = threading.Event()
-        self._lock = threading.Lock()
-        self._body: Body | None = None
 
     def __iter__(self) -> Iterator[bytes]:
         settle = self._connection.limits.settle
@@ -73,46 +71,28 @@ class LogStream:
         finally:
             self._connection.forget(self)
 
-    def close(self) -> None:
-        """End the loop, wherever it is."""
-        self._closed.set()
-        with self._lock:
-            if self._body is not None:
-                self._body.shut()
-
-    @property
-    def _is_closed(self) -> bool:
-        return self._closed.is_set() or self._connection.is_closed
-
     def _read(self, is_following: bool) -> Generator[bytes, None, bool]:
         """Yield the lines that were not given yet, of one request; return whether it ended regularly."""
         limits = self._connection.limits
         query = [("container", self._container), *([("follow", "true")] if is_following else [])]
         body = self._connection.open_stream(self._path, query, limits.silence if is_following else limits.call)
-        with self._lock:
-            self._body = body
-            if self._is_closed:
-                body.shut()
         self._rest = b""
         number = 0
         try:
-            for line, is_whole in body.lines():
-                if not is_whole:
-                    self._rest = line
-                    break
-                if number == 0:
-                    self._begin(line)
-                number += 1
-                if number > self._given:
-                    self._given = number
-                    yield line
+            with self._reading(body):
+                for line, is_whole in body.lines():
+                    if not is_whole:
+                        self._rest = line
+                        break
+                    if number == 0:
+                        self._begin(line)
+                    number += 1
+                    if number > self._given:
+                        self._given = number
+                        yield line
             return True
         except NoAnswer:
             return False
-        finally:
-            with self._lock:
-                self._body = None
-            body.close()
 
     def _begin(self, first: bytes) -> None:
         """Find out by its first line whether this is the log that was read before."""

@@ -15,7 +15,7 @@ from tuneoff_adapters.katib.options import EMULATED, KUBERNETES, katib_options
 from tuneoff_adapters.katib.space import GRID, NUMBERS_ONLY
 
 if TYPE_CHECKING:
-    from tuneoff.lifecycle.context import RunContext
+    pass
 
 ALGORITHMS = {
     "random": "random",
@@ -153,18 +153,6 @@ def implementations(spec: RunSpec) -> dict[str, str]:
         chosen = EMULATIONS[ALGORITHMS[sampler]]
         stopper = "emulated medianstop" if pruner == "median" else stopper
     return {"sampler": chosen, "pruner": stopper}
-
-
-def flag_unused_model(context: RunContext) -> None:
-    """Say so where the sampler's model is never used, because the budget ends before."""
-    experiment = context.spec.experiment
-    name, trials = experiment.sampler.name, experiment.budget.trials
-    if name not in STARTUP_TRIALS:
-        return
-    needed = int(experiment.sampler.options.get("n_startup_trials", STARTUP_TRIALS[name]))
-    if needed >= trials:
-        text = f"sampler {name!r} draws its first {needed} trials at random, but the budget is {trials}: it is random search here"
-        context.flag("sampler_without_model", text)
 
 
 def _by_budget(spec: RunSpec) -> str | None:

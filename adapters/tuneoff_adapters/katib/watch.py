@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import json
-import threading
 import time
 from collections.abc import Generator, Iterator, Mapping
 from typing import TYPE_CHECKING, Literal
 
 from tuneoff_adapters.katib.api_errors import ApiError, api_error
+from tuneoff_adapters.katib.closable import Closable
 from tuneoff_adapters.katib.resources import Object, Resource, selector
-from tuneoff_adapters.katib.transport import Body, NoAnswer
+from tuneoff_adapters.katib.transport import NoAnswer
 
 if TYPE_CHECKING:
     from tuneoff_adapters.katib.connection import Connection
@@ -20,7 +20,7 @@ GONE = 410  # the server has forgotten the version that the watch would go on fr
 SLACK_SECONDS = 10.0  # for the server to end a watch itself
 
 
-class Watch:
+class Watch(Closable):
     """`for change, obj in watch:` gives every change of the objects, for ever, until `close()` in any thread.
 
     It begins with all objects that there are, as ADDED. After a disconnect, or when the server has forgotten where it was, it
@@ -34,14 +34,12 @@ class Watch:
     def __init__(
         self, connection: Connection, resource: Resource, namespace: str | None, labels: Mapping[str, str] | None
     ) -> None:
-        self._connection, self._resource, self._namespace, self._labels = connection, resource, namespace, labels
+        super().__init__(connection)
+        self._resource, self._namespace, self._labels = resource, namespace, labels
         self._path = resource.path(namespace)
         self._known: dict[str, Object] = {}  # by uid
         self._has_news = False  # the last request brought a change
         self._version: str | None = None  # where to go on; None: list first
-        self._closed = threading.Event()
-        self._lock = threading.Lock()
-        self._body: Body | None = None
 
     def __iter__(self) -> Iterator[tuple[Change, Object]]:
         limits = self._connection.limits
@@ -60,17 +58,6 @@ class Watch:
                 pause = min(2 * pause, limits.longest_pause)  # it ends at once, again and again
         finally:
             self._connection.forget(self)
-
-    def close(self) -> None:
-        """End the loop, wherever it is."""
-        self._closed.set()
-        with self._lock:
-            if self._body is not None:
-                self._body.shut()
-
-    @property
-    def _is_closed(self) -> bool:
-        return self._closed.is_set() or self._connection.is_closed
 
     def _listed(self) -> Iterator[tuple[Change, Object]]:
         found, version = self._connection.listing(self._resource, self._namespace, self._labels)
@@ -100,31 +87,24 @@ class Watch:
                 raise
             self._version = None
             return False
-        with self._lock:
-            self._body = body
-            if self._is_closed:
-                body.shut()
         try:
-            for line, is_whole in body.lines():
-                if not is_whole or self._is_closed:
-                    break
-                if not line.strip():
-                    continue
-                event = json.loads(line)
-                change, obj = str(event["type"]), event["object"]
-                if change == "ERROR":
-                    self._version = None
-                    self._check(obj)
-                    return False
-                yield from self._event(change, obj)
+            with self._reading(body):
+                for line, is_whole in body.lines():
+                    if not is_whole or self._is_closed:
+                        break
+                    if not line.strip():
+                        continue
+                    event = json.loads(line)
+                    change, obj = str(event["type"]), event["object"]
+                    if change == "ERROR":
+                        self._version = None
+                        self._check(obj)
+                        return False
+                    yield from self._event(change, obj)
             return True
         except (NoAnswer, ValueError, LookupError, TypeError):  # all but the first: a line that is no event, of a proxy
             self._version = None
             return False
-        finally:
-            with self._lock:
-                self._body = None
-            body.close()
 
     def _event(self, change: str, obj: Object) -> Iterator[tuple[Change, Object]]:
         self._version = _version(obj) or self._version
