@@ -81,6 +81,8 @@ class TrialStarted(Event, frozen=True, gc=False, tag="trial_started"):
     framework_id: str | None = None
     waited_ns: int = 0  # for a slot; more than 0 means that more than `workers.count` trials overlapped
     imported_ns: int | None = None  # when the process had its imports; the first trial of a process only
+    process_cpu_ns: int | None = None  # CPU time of the process, waited-for children included, when the attempt began
+    cpus_allowed: int | None = None  # processors that the process may run on
 
 
 class TrialLoaded(Event, frozen=True, gc=False, tag="trial_loaded"):
@@ -103,6 +105,7 @@ class Epoch(Event, frozen=True, gc=False, tag="epoch"):
     attempt: int = 1
     non_finite: dict[str, str] | None = None
     saved: bool = False
+    cpu_ns: int | None = None  # of the attempt up to here
 
 
 class Reported(Event, frozen=True, gc=False, tag="reported"):
@@ -112,6 +115,7 @@ class Reported(Event, frozen=True, gc=False, tag="reported"):
     epoch: int
     stop: bool = False
     attempt: int = 1
+    cpu_ns: int | None = None  # of the attempt up to here
 
 
 class TrialEnded(Event, frozen=True, gc=False, tag="trial_ended"):
@@ -125,7 +129,7 @@ class TrialEnded(Event, frozen=True, gc=False, tag="trial_ended"):
     charged: Charged | None = None
     by: str = "trial"  # trial | coordinator | supervisor
     uncertainty_ns: int = 0
-    cpu_ns: int | None = None  # of the trial's process during the attempt
+    cpu_ns: int | None = None  # of the trial's process and its children during the attempt
     peak_rss_bytes: int | None = None
 
 
@@ -188,6 +192,7 @@ class Tested(Event, frozen=True, gc=False, tag="tested"):
     checkpoint_sha256: str | None = None
     device: str = "cpu"
     non_finite: dict[str, str] | None = None
+    cpu_ns: int | None = None  # of the test's own process
 
 
 class Flag(Event, frozen=True, gc=False, tag="flag"):

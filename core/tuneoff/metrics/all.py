@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 
+from tuneoff.metrics.attribution import EnergyAccount, energy_account
 from tuneoff.metrics.budget import budget_metrics
+from tuneoff.metrics.evidence import NO_EVIDENCE, Evidence
 from tuneoff.metrics.incumbent import quality_metrics
 from tuneoff.metrics.overhead import overhead_metrics, stop_metrics
 from tuneoff.metrics.slots import slot_metrics
@@ -21,14 +24,20 @@ FAMILIES = (
     overhead_metrics,
     stop_metrics,
     waste_metrics,
-)  # energy, carbon and cost append themselves here, and their names in names.py
+)
+Measured = Callable[[RunRecord, Evidence, EnergyAccount], dict[str, MetricValue]]
+MEASURED_FAMILIES: tuple[Measured, ...] = ()  # energy, carbon, cost, ...: they read samples and prices too
 
 
-def compute_metrics(run: RunRecord) -> dict[str, MetricValue]:
+def compute_metrics(run: RunRecord, evidence: Evidence = NO_EVIDENCE) -> dict[str, MetricValue]:
     """Return every metric of a run by its dotted name."""
-    return {name: value for family in FAMILIES for name, value in family(run).items()}
+    values = {name: value for family in FAMILIES for name, value in family(run).items()}
+    account = energy_account(run, evidence)
+    for measured in MEASURED_FAMILIES:
+        values.update(measured(run, evidence, account))
+    return values
 
 
-def with_metrics(run: RunRecord) -> RunRecord:
+def with_metrics(run: RunRecord, evidence: Evidence = NO_EVIDENCE) -> RunRecord:
     """Return the same record with its metrics."""
-    return replace(run, metrics=compute_metrics(run))
+    return replace(run, metrics=compute_metrics(run, evidence))

@@ -31,6 +31,8 @@ from tuneoff.events.schema import (
 from tuneoff.records.model import StageRecord
 
 E = TypeVar("E", bound=Event)
+Reading = tuple[int | None, int | None]  # time and CPU time of the attempt when a report returned
+NOT_REPORTED: Reading = (None, None)
 EXIT_STAGE = "exit"  # a `stage` event of this name tells when a trial's process was seen to be gone
 
 
@@ -52,7 +54,7 @@ class Execution:
         self.started = started
         self.loaded: TrialLoaded | None = None
         self.epochs: list[Epoch] = []
-        self.reported: list[int | None] = []  # one reading per epoch, None where the report never returned
+        self.reported: list[Reading] = []  # one per epoch, NOT_REPORTED where the report never returned
         self.stop_epoch: int | None = None
         self.ended: TrialEnded | None = None
 
@@ -64,7 +66,7 @@ class Execution:
             times.append(self.loaded.t)
         if self.epochs:
             times.append(self.epochs[-1].t)
-        times.extend(t for t in self.reported[-1:] if t is not None)
+        times.extend(t for t, _ in self.reported[-1:] if t is not None)
         if self.ended is not None:
             times.append(self.ended.t)
         return max(times)
@@ -147,8 +149,8 @@ def _add_report(execution: Execution, event: Reported, found: Collected) -> None
         return
     reported = execution.reported
     while len(reported) < len(execution.epochs) - 1:
-        reported.append(None)
-    reported.append(event.t)
+        reported.append(NOT_REPORTED)
+    reported.append((event.t, event.cpu_ns))
     if event.stop and execution.stop_epoch is None:
         execution.stop_epoch = event.epoch
 

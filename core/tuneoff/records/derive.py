@@ -24,7 +24,7 @@ from tuneoff.records.model import (
 )
 from tuneoff.records.promises import FOREIGN, promise_flags
 from tuneoff.records.timeline import Timeline
-from tuneoff.records.trials import trial_records
+from tuneoff.records.trials import process_name, trial_records
 
 VALUE_TOLERANCE = 1e-6  # relative: a framework may keep its values in single precision
 
@@ -82,6 +82,8 @@ def derive(
         best=best,
         test=test,
         flags=tuple(flags),
+        clock=timeline.clock(),
+        coordinators=tuple(sorted(process_name(process) for process in found.processes if process.role == "coordinator")),
         clock_uncertainty_ns=timeline.alignment.uncertainty_ns,
         events=found.events,
     )
@@ -183,6 +185,7 @@ def _test(found: Collected, timeline: Timeline) -> TestRecord | None:
         checkpoint_sha256=event.checkpoint_sha256,
         device=event.device,
         non_finite=event.non_finite,
+        cpu_ns=event.cpu_ns,
     )
 
 

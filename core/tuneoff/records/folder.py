@@ -9,13 +9,16 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from tuneoff.accounting.store import read_accounting
 from tuneoff.events.reader import EventLog
 from tuneoff.events.writer import FOLDER
 from tuneoff.experiment.spec import RunSpec
 from tuneoff.metrics.all import with_metrics
+from tuneoff.metrics.evidence import Evidence, on_run_clock
 from tuneoff.records.derive import Verdict, derive
 from tuneoff.records.model import FlagRecord, RunRecord
 from tuneoff.records.seal import seal
+from tuneoff.samples.reader import read_samples
 
 
 def derive_folder(
@@ -60,7 +63,8 @@ def _derive_folder(
         torn_lines=log.statistics.torn_lines,
         sealed=seal(run_dir / FOLDER),
     )
-    return with_metrics(record)
+    samples = on_run_clock(read_samples(run_dir), record)
+    return with_metrics(record, Evidence(samples=samples, accounting=read_accounting(run_dir)))
 
 
 @contextlib.contextmanager

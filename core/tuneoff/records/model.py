@@ -35,6 +35,8 @@ class EpochRecord(msgspec.Struct, frozen=True, gc=False, omit_defaults=True, kw_
     reported_ns: int | None = None  # the report returned; None: it never did
     non_finite: dict[str, str] | None = None
     saved: bool = False
+    cpu_ns: int | None = None  # CPU time of the attempt at `ended_ns`
+    reported_cpu_ns: int | None = None  # and at `reported_ns`
 
     def __post_init__(self) -> None:
         if self.epoch < 1 or self.train_ns < 0 or self.validate_ns < 0 or self.checkpoint_ns < 0:
@@ -68,6 +70,8 @@ class AttemptRecord(msgspec.Struct, frozen=True, gc=False, kw_only=True):
     seed: int | None = None
     device: str | None = None
     cpu_ns: int | None = None
+    process_cpu_ns: int | None = None  # CPU time that the process had used before the attempt
+    cpus_allowed: int | None = None  # processors that the process was allowed to use
     peak_rss_bytes: int | None = None
     epochs: tuple[EpochRecord, ...] = ()
 
@@ -172,6 +176,31 @@ class TestRecord:
     checkpoint_sha256: str | None = None
     device: str = "cpu"
     non_finite: Mapping[str, str] | None = None
+    cpu_ns: int | None = None  # CPU time of the test's own process
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeclaredVariable:
+    """One variable of Table 1: what was declared beside what was found, as JSON values; `agrees` is None if nothing can tell."""
+
+    symbol: str  # wn, at, wcpu, ...
+    name: str
+    declared: Any
+    found: Any
+    unit: str
+    agrees: bool | None
+    how: str  # by what it was found, or why it was not
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClockRecord:
+    """The run's start (time 0 of all times) on the coordinator's clocks: what aligns samples with it."""
+
+    host: str
+    boot_id: str
+    start_monotonic_ns: int
+    start_wall_ns: int
+    anchor_width_ns: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -213,6 +242,9 @@ class RunRecord:
     best: BestRecord | None = None
     test: TestRecord | None = None
     flags: tuple[FlagRecord, ...] = ()
+    declared: tuple[DeclaredVariable, ...] = ()
+    clock: ClockRecord | None = None
+    coordinators: tuple[str, ...] = ()  # host:pid:start of the processes that called the adapter
     clock_uncertainty_ns: int = 0  # of alignments across hosts; 0: one host
     events: int = 0
     torn_lines: int = 0

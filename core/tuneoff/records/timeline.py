@@ -9,6 +9,7 @@ from tuneoff.clock import NANOSECONDS
 from tuneoff.events.alignment import Alignment
 from tuneoff.events.schema import Process
 from tuneoff.records.collect import Collected, E, Seen
+from tuneoff.records.model import ClockRecord
 
 
 class Timeline:
@@ -54,6 +55,19 @@ class Timeline:
             return None
         wall = self.start_ns - reference.anchor_monotonic_ns + reference.anchor_wall_ns
         return datetime.datetime.fromtimestamp(wall / NANOSECONDS, datetime.UTC).isoformat(timespec="milliseconds")
+
+    def clock(self) -> ClockRecord | None:
+        """Return the run's start on the clocks of the coordinator's host."""
+        reference = self.alignment.reference
+        if reference is None:
+            return None
+        return ClockRecord(
+            host=reference.host,
+            boot_id=reference.boot_id,
+            start_monotonic_ns=self.start_ns,
+            start_wall_ns=self.start_ns - reference.anchor_monotonic_ns + reference.anchor_wall_ns,
+            anchor_width_ns=reference.anchor_width_ns,
+        )
 
     def _aligned(self, process: Process, t: int) -> int:
         return t + self._offsets[id(process)]

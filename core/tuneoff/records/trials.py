@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from tuneoff.events.schema import Process
 from tuneoff.experiment.identity import configuration_digest, is_finite
 from tuneoff.experiment.spec import ExperimentSpec, Objective
-from tuneoff.records.collect import Collected, Execution, Key
+from tuneoff.records.collect import NOT_REPORTED, Collected, Execution, Key
 from tuneoff.records.endings import Ending, RunStop, ending
 from tuneoff.records.model import AttemptRecord, EpochRecord, TrialRecord
 from tuneoff.records.timeline import Timeline
@@ -140,6 +140,8 @@ def _attempt(
         seed=started.seed,
         device=execution.loaded.device if execution.loaded is not None else None,
         cpu_ns=end.cpu_ns,
+        process_cpu_ns=started.process_cpu_ns,
+        cpus_allowed=started.cpus_allowed,
         peak_rss_bytes=end.peak_rss_bytes,
         epochs=_epochs(execution, shift),
     )
@@ -147,7 +149,7 @@ def _attempt(
 
 def _epochs(execution: Execution, shift: int) -> tuple[EpochRecord, ...]:
     reported = execution.reported
-    reported.extend([None] * (len(execution.epochs) - len(reported)))
+    reported.extend([NOT_REPORTED] * (len(execution.epochs) - len(reported)))
     records = tuple(
         EpochRecord(
             epoch=event.epoch,
@@ -159,8 +161,10 @@ def _epochs(execution: Execution, shift: int) -> tuple[EpochRecord, ...]:
             reported_ns=t + shift if t is not None else None,
             non_finite=event.non_finite,
             saved=event.saved,
+            cpu_ns=event.cpu_ns,
+            reported_cpu_ns=cpu_ns,
         )
-        for event, t in zip(execution.epochs, reported, strict=True)
+        for event, (t, cpu_ns) in zip(execution.epochs, reported, strict=True)
     )
     execution.epochs, execution.reported = [], []
     return records

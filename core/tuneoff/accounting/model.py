@@ -1,0 +1,78 @@
+"""Carbon intensity and prices as they were resolved for a matrix: stored as `accounting.json` in every run's folder."""
+
+from __future__ import annotations
+
+import bisect
+from typing import Literal
+
+import msgspec
+
+FILE_NAME = "accounting.json"
+FORMAT_VERSION = 1
+
+
+class Intensity(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """Carbon intensity of the grid in gCO2eq/kWh: a right-continuous step function of wall-clock time.
+
+    `constant` and `zone` have one value for ever (`values[0]`); a `series` holds `values[i]` from `times[i]` (wall-clock ns,
+    UTC) on, and is known from `times[0]` to `end`.
+    """
+
+    kind: Literal["constant", "zone", "series"]
+    values: tuple[float, ...]
+    times: tuple[int, ...] = ()
+    end: int | None = None
+    zone: str = ""
+    source: str = ""
+    date: str = ""  # of the data
+
+    def mean(self, start_wall_ns: int, end_wall_ns: int) -> float | None:
+        """Return the mean over an interval (at a moment where it is empty), or None where the series does not cover it."""
+        if self.kind != "series":
+            return self.values[0]
+        if not self.times or self.end is None or start_wall_ns < self.times[0] or end_wall_ns > self.end:
+            return None
+        index = bisect.bisect_right(self.times, start_wall_ns) - 1
+        if end_wall_ns <= start_wall_ns:
+            return self.values[index]
+        total, at = 0.0, start_wall_ns
+        while at < end_wall_ns:
+            until = min(end_wall_ns, self.times[index + 1] if index + 1 < len(self.times) else end_wall_ns)
+            total += self.values[index] * (until - at)
+            at, index = until, index + 1
+        return total / (end_wall_ns - start_wall_ns)
+
+    def cuts(self, start_wall_ns: int, end_wall_ns: int) -> tuple[int, ...]:
+        """Return the moments strictly inside an interval at which the value changes."""
+        return self.times[bisect.bisect_right(self.times, start_wall_ns) : bisect.bisect_left(self.times, end_wall_ns)]
+
+
+class Prices(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """Prices in USD; None: the price file does not say, so what needs it is null with that reason, never 0."""
+
+    name: str
+    source: str
+    date: str
+    premises: Literal["rented", "own"] = "rented"  # own: energy times the tariff, in place of rent
+    usd_per_vcpu_hour: float | None = None
+    usd_per_gb_hour: float | None = None  # of memory, 10^9 bytes
+    assumed_gb_per_vcpu: float | None = None  # memory of a slot where `workers.memory_mb` is not given
+    usd_per_accelerator_hour: float | None = None
+    head_node_usd_per_hour: float | None = None  # of a framework that needs one
+    database_usd_per_hour: float | None = None
+    usd_per_kwh: float | None = None
+    billing_granularity_seconds: float = 0.0  # 0: to the nanosecond
+    billing_minimum_seconds: float = 0.0
+
+
+class Accounting(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What a matrix's runs are charged; where something is None its reason says why."""
+
+    intensity: Intensity | None = None
+    intensity_reason: str = "no carbon intensity was recorded with this run"
+    prices: Prices | None = None
+    prices_reason: str = "no prices were recorded with this run"
+    format_version: int = FORMAT_VERSION
+
+
+NO_ACCOUNTING = Accounting()

@@ -1,0 +1,152 @@
+"""Read a run's `power.jsonl`: checked line by line, on the run's time scale."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import msgspec
+
+from tuneoff.errors import ResultsError
+from tuneoff.samples.schema import FILE_NAME, SCHEMA_VERSION, Header, Line, PowerSample, UsageSample
+from tuneoff.samples.series import EnergySeries
+
+_decoder: msgspec.json.Decoder[Line] = msgspec.json.Decoder(Line)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Samples:
+    """What was sampled in one execution; times in ns on the sampling host's monotonic clock, until `shifted`."""
+
+    header: Header
+    power: Mapping[str, EnergySeries] = field(default_factory=dict)  # by domain
+    second: Mapping[str, EnergySeries] = field(default_factory=dict)  # of the second meter
+    usage: tuple[UsageSample, ...] = ()
+    notes: tuple[str, ...] = ()
+    power_samples: int = 0
+    torn_lines: int = 0
+
+    def shifted(self, by_ns: int) -> Samples:
+        """Return the same samples with `by_ns` added to every time of power and usage."""
+        from dataclasses import replace
+
+        def moved(series: Mapping[str, EnergySeries]) -> dict[str, EnergySeries]:
+            return {name: EnergySeries([t + by_ns for t in one.times], one.joules) for name, one in series.items()}
+
+        usage = tuple(msgspec.structs.replace(sample, t=sample.t + by_ns) for sample in self.usage)
+        return replace(self, power=moved(self.power), second=moved(self.second), usage=usage)
+
+
+def read_samples(path: Path) -> Samples | None:
+    """Read the samples of an execution's folder, or of a file; None where there is no such file.
+
+    A last line that is not whole is what a kill leaves: it is counted. Samples of a domain whose time or counter falls are
+    left out and noted: they would make negative energy.
+
+    Raises:
+        ResultsError: the file cannot be read, has no header, another version, or a line that is none of ours.
+    """
+    path = path / FILE_NAME if path.is_dir() else path
+    try:
+        content = path.read_bytes()
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        raise ResultsError(f"{path} cannot be read: {error.strerror}") from error
+    lines = content.split(b"\n")
+    torn = 1 if lines.pop() else 0
+    found = _Collector(path)
+    for line in _decoded(path, lines):
+        found.take(line)
+    if found.header is None:
+        raise ResultsError(f"{path} has no header line; remove it, and the run has no energy")
+    return found.samples(torn)
+
+
+def _decoded(path: Path, lines: list[bytes]) -> Iterator[Line]:
+    for number, line in enumerate(lines, 1):
+        try:
+            yield _decoder.decode(line)
+        except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+            raise ResultsError(
+                f"{path} line {number} is no sample: {error}; remove the file, and the run has no energy"
+            ) from error
+
+
+class _Collector:
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self.header: Header | None = None
+        self._power: tuple[dict[str, _Domain], dict[str, _Domain]] = ({}, {})  # of the meter, of the second one
+        self._usage: list[UsageSample] = []
+        self._notes: list[str] = []
+        self._count = 0
+
+    def take(self, line: Line) -> None:
+        if isinstance(line, Header):
+            if line.version != SCHEMA_VERSION:
+                problem = f"has version {line.version}, but this tuneoff reads version {SCHEMA_VERSION}"
+                raise ResultsError(f"{self._path} {problem}; use the tuneoff that wrote it")
+            self.header = line
+        elif isinstance(line, PowerSample):
+            self._count += 1
+            self._power[line.second].setdefault(line.domain, _Domain()).take(line)
+        elif isinstance(line, UsageSample):
+            if self._usage and line.t <= self._usage[-1].t:
+                self._notes.append("a usage sample is not later than the one before it; it was left out")
+            else:
+                self._usage.append(line)
+        else:
+            self._notes.append(line.text)
+
+    def samples(self, torn_lines: int) -> Samples:
+        assert self.header is not None
+        for domains in self._power:
+            for name, domain in domains.items():
+                if domain.left_out:
+                    text = (
+                        f"{domain.left_out} samples of {name} were left out: their time or counter fell, or was no finite number"
+                    )
+                    self._notes.append(text)
+        meter, second = ({name: domain.series() for name, domain in domains.items()} for domains in self._power)
+        return Samples(
+            header=self.header,
+            power=meter,
+            second=second,
+            usage=tuple(self._usage),
+            notes=tuple(dict.fromkeys(self._notes)),
+            power_samples=self._count,
+            torn_lines=torn_lines,
+        )
+
+
+class _Domain:
+    """One domain's samples as cumulative energy."""
+
+    def __init__(self) -> None:
+        self._times: list[int] = []
+        self._joules: list[float] = []
+        self._counter: float | None = None
+        self.left_out = 0
+
+    def take(self, sample: PowerSample) -> None:
+        is_later = not self._times or sample.t > self._times[-1]
+        value = sample.joules if sample.joules is not None else sample.watts
+        if not is_later or value is None or not 0 <= value < float("inf"):
+            self.left_out += 1
+            return
+        total = self._joules[-1] if self._joules else 0.0
+        if sample.joules is not None:
+            if self._counter is not None and sample.joules < self._counter:
+                self.left_out += 1
+                return
+            total += sample.joules - self._counter if self._counter is not None else 0.0
+            self._counter = sample.joules
+        elif self._times:
+            total += value * (sample.t - self._times[-1]) / 1e9
+        self._times.append(sample.t)
+        self._joules.append(total)
+
+    def series(self) -> EnergySeries:
+        return EnergySeries(self._times, self._joules)
