@@ -9,7 +9,7 @@ from pathlib import Path
 
 from benchmarks.speed.specs import make_spec
 from tuneoff.metrics.all import with_metrics
-from tuneoff.metrics.evidence import Evidence
+from tuneoff.metrics.evidence import NO_EVIDENCE, Evidence
 from tuneoff.records import folder as records_folder
 from tuneoff.records.derive import Verdict
 from tuneoff.records.model import RunRecord
@@ -29,7 +29,7 @@ def main(folder: Path, trials: int, epochs: int) -> None:
     before = peak_bytes()
     measured_from: list[float] = []
 
-    def noting_with_metrics(run: RunRecord, evidence: Evidence) -> RunRecord:
+    def noting_with_metrics(run: RunRecord, evidence: Evidence = NO_EVIDENCE) -> RunRecord:
         measured_from.append(time.perf_counter())
         return with_metrics(run, evidence)
 
