@@ -9,6 +9,7 @@ from typing import Literal
 
 Kind = Literal["measured", "derived", "estimated", "declared"]
 Metrics = Mapping[str, "MetricValue"]
+_STRONGEST_FIRST: tuple[Kind, ...] = ("measured", "derived", "declared", "estimated")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,11 +38,26 @@ class MetricValue:
             raise ValueError(f"`0 <= coverage <= 1` must hold, but got {self.coverage}")
 
 
+def weakest(*kinds: Kind) -> Kind:
+    """Return the kind of what is computed from values of these kinds: no product is better than its weakest factor.
+
+    From the strongest: measured, derived (computed from what was measured), declared (a price, an intensity), estimated (a
+    model). What is measured stays measured only on its own; whoever computes with it passes `derived` too.
+    """
+    return max(kinds, key=_STRONGEST_FIRST.index)
+
+
 def known(
-    value: float, unit: str, *, kind: Kind = "derived", source: str = "events", n_samples: int | None = None
+    value: float,
+    unit: str,
+    *,
+    kind: Kind = "derived",
+    source: str = "events",
+    n_samples: int | None = None,
+    coverage: float | None = None,
 ) -> MetricValue:
     """Return a value that is there."""
-    return MetricValue(value=value, unit=unit, kind=kind, source=source, n_samples=n_samples)
+    return MetricValue(value=value, unit=unit, kind=kind, source=source, n_samples=n_samples, coverage=coverage)
 
 
 def missing(unit: str, reason: str, *, kind: Kind = "derived", source: str = "events") -> MetricValue:
