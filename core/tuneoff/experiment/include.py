@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from tuneoff.errors import ExperimentError
 from tuneoff.experiment.yaml_reader import read_yaml
 
-NAMED = ("workload", "sampler", "pruner")  # may be given as a bare name
+NAMED = {"workload": "name", "sampler": "name", "pruner": "name", "power": "meter"}  # the key that a bare name stands for
 
 
 def read_merged(path: Path) -> dict[str, Any]:
@@ -27,7 +27,7 @@ def _read(path: Path, above: tuple[Path, ...], includer: Path | None) -> dict[st
         chain = " -> ".join(item.name for item in (*above, here))
         raise ExperimentError(f"{path}: include: a file may not include itself, but got {chain}; remove one of them")
     try:
-        data = {key: named(value) if key in NAMED else value for key, value in read_yaml(path).items()}
+        data = {key: named(value, key) if key in NAMED else value for key, value in read_yaml(path).items()}
     except ExperimentError as error:
         if includer is None:
             raise
@@ -35,8 +35,19 @@ def _read(path: Path, above: tuple[Path, ...], includer: Path | None) -> dict[st
     included = data.pop("include", None)
     merged: dict[str, Any] = {}
     for name in _paths(path, included):
-        merged = merge(merged, _read(path.parent / name, (*above, here), path))
-    return merge(merged, data)
+        merged = _over(merged, _read(path.parent / name, (*above, here), path))
+    return _over(merged, data)
+
+
+def _over(base: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:
+    """Return one file's content on top of another's: as `merge`, but another meter or carbon intensity replaces the one below."""
+    result = merge(base, over)
+    if "carbon" in over:
+        result["carbon"] = over["carbon"]
+    below, power = base.get("power"), over.get("power")
+    if isinstance(below, Mapping) and isinstance(power, Mapping) and _is_another(below, power, ("meter",)):
+        result["power"] = power
+    return result
 
 
 def merge(base: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:
@@ -55,13 +66,13 @@ def merge(base: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:
     return result
 
 
-def named(value: Any) -> Any:
-    """Return the mapping that a bare name stands for."""
-    return {"name": value} if isinstance(value, str) else value
+def named(value: Any, key: str | None = None) -> Any:
+    """Return the mapping that a bare name stands for under `key` of the file, or in a list of adapters."""
+    return {NAMED.get(key or "", "name"): value} if isinstance(value, str) else value
 
 
-def _is_another(below: Mapping[str, Any], value: Mapping[str, Any]) -> bool:
-    return any(key in below and key in value and below[key] != value[key] for key in ("name", "type"))
+def _is_another(below: Mapping[str, Any], value: Mapping[str, Any], keys: Sequence[str] = ("name", "type")) -> bool:
+    return any(key in below and key in value and below[key] != value[key] for key in keys)
 
 
 def _paths(path: Path, included: Any) -> list[str]:

@@ -14,6 +14,7 @@ from tuneoff.experiment.include import read_merged
 from tuneoff.experiment.part import one_line
 from tuneoff.experiment.schema import AdapterPart, AnalysisPart, ExperimentFile
 from tuneoff.experiment.variants import expand, put, without
+from tuneoff.power.settings import PowerSettings
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,6 +39,7 @@ class MatrixFile:
     adapters: tuple[AdapterPart, ...]
     seeds: tuple[int, ...]
     warm_up: bool
+    power: PowerSettings
     analysis: AnalysisPart
     variants: tuple[Variant, ...]
     content: Mapping[str, Any]  # as written, includes merged and overrides applied
@@ -67,6 +69,7 @@ def load_matrix(path: Path | str, overrides: Mapping[str, Any] | None = None) ->
         adapters=tuple(first.adapters),
         seeds=tuple(first.seed_list),
         warm_up=first.warm_up,
+        power=first.power.to_core(),
         analysis=first.analysis,
         variants=variants,
         content=content,

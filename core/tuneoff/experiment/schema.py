@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from typing import Annotated, Any, ClassVar, Literal
 
@@ -19,9 +18,11 @@ from pydantic import (
 
 from tuneoff.experiment.dimension_parts import DimensionPart
 from tuneoff.experiment.include import NAMED, named
+from tuneoff.experiment.options import Options
 from tuneoff.experiment.part import Part, show
 from tuneoff.experiment.spec import Timeouts, Workers
 from tuneoff.metrics.names import is_metric, unknown_metric
+from tuneoff.power.part import PowerPart
 
 NAME = r"^[A-Za-z0-9][A-Za-z0-9._-]*$"
 _DEFAULTS, _WORKERS = Timeouts(), Workers()
@@ -33,41 +34,23 @@ Seconds = Annotated[float, Field(gt=0)]
 
 def _by_name(value: Any, info: ValidationInfo) -> Any:
     """Return the mapping that a bare name stands for; the key is told to those who write something else."""
-    if isinstance(value, str | Mapping | Part):
-        return named(value)
     key = info.field_name
+    if isinstance(value, str | Mapping | Part):
+        return named(value, key)
     if value is None:
         way_out = 'the workload of that name is "null" in quotes' if key == "workload" else "give a name"
-    elif isinstance(value, list) and key in NAMED:
+    elif isinstance(value, list) and key in NAMED and key != "power":
         way_out = f"to vary it, write matrix: {{{key}: [...]}}"
     else:
         way_out = "put it in quotes if it is a name"
-    raise ValueError(f"must be a name or a mapping with `name`, but got {show(value)}; {way_out}")
+    named_by = NAMED.get(key or "", "name")
+    raise ValueError(f"must be a name or a mapping with `{named_by}`, but got {show(value)}; {way_out}")
 
 
 def _known_metric(name: str) -> str:
     if not is_metric(name):
         raise ValueError(unknown_metric(name))
     return name
-
-
-def _finite(options: dict[str, Any]) -> dict[str, Any]:
-    """Refuse numbers that are not finite anywhere in free options: they have no JSON form."""
-    for name, option in options.items():
-        odd = _not_finite(option)
-        if odd is not None:
-            raise ValueError(f"option `{name}` must be a finite number, but got {odd!r}")
-    return options
-
-
-def _not_finite(value: Any) -> float | None:
-    if isinstance(value, dict | list):
-        parts = value.values() if isinstance(value, dict) else value
-        return next((odd for odd in map(_not_finite, parts) if odd is not None), None)
-    return value if isinstance(value, float) and not math.isfinite(value) else None
-
-
-Options = Annotated[dict[str, Any], AfterValidator(_finite)]
 
 
 def _is_mapping(value: Any) -> str:
@@ -189,6 +172,7 @@ class AnalysisPart(Part):
 
 Workload = Annotated[WorkloadPart, BeforeValidator(_by_name, json_schema_input_type=str | WorkloadPart)]
 Strategy = Annotated[StrategyPart, BeforeValidator(_by_name, json_schema_input_type=str | StrategyPart)]
+Power = Annotated[PowerPart, BeforeValidator(_by_name, json_schema_input_type=str | PowerPart)]
 AdapterEntry = Annotated[AdapterPart, BeforeValidator(_by_name, json_schema_input_type=str | AdapterPart)]
 Seeds = Annotated[
     Annotated[Annotated[list[Seed], Field(min_length=1)], Tag("<list>")] | Annotated[SeedRangePart, Tag("<mapping>")],
@@ -222,6 +206,7 @@ class ExperimentFile(Part):
     adapters: Annotated[list[AdapterEntry], Field(min_length=1)]
     platform: Name | None = None
     warm_up: bool = Field(default=True, description="One discarded run per adapter before the first counted one.")
+    power: Power = PowerPart()
     analysis: AnalysisPart = AnalysisPart()
     matrix: Axes | None = Field(default=None, description="Dotted keys with lists of values; all combinations are run.")
     zip: list[Axes] | None = Field(default=None, description="Groups of dotted keys with equally long lists, paired.")

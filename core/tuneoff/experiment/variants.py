@@ -15,7 +15,7 @@ from tuneoff.experiment.include import NAMED, named
 
 MAX_VARIANTS = 10_000
 _OWN_AXES = ("adapters", "seeds")  # multiply already
-_NO_AXES = ("name", "matrix", "zip", "include", "warm_up", "analysis")  # belong to the whole file
+_NO_AXES = ("name", "matrix", "zip", "include", "warm_up", "power", "carbon", "prices", "analysis")  # belong to the whole file
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,7 +54,7 @@ def put(content: dict[str, Any], key: str, value: Any) -> None:
     for depth, parent in enumerate(parents):
         below = here.get(parent)
         if depth == 0 and parent in NAMED:
-            below = named(below)
+            below = named(below, parent)
         below = {} if below is None else below
         if not isinstance(below, dict):
             raise ExperimentError(f"{key}: {'.'.join(parents[: depth + 1])} must be a mapping to hold it, but it is {below!r}")

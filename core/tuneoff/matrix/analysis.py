@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import combinations
 from typing import Any
 
+from tuneoff.experiment.identity import canonical_json
 from tuneoff.experiment.load import MatrixFile
 from tuneoff.matrix.expand import Cell, Entry
 
@@ -14,6 +15,24 @@ TIE_RULE = "best trial: validation value, then validation loss, then canonical c
 RETRY_RULE = "a repeat for reasons of the machine repeats the whole block of a seed, decided blind to results; all are kept"
 EMULATED_RULE = "a run on an emulated platform is shown and labelled; it is in no ranking and no comparison"
 MISSING_RULE = "a run without the metric is counted in the denominator and named; it is never replaced or imputed"
+
+
+_ADDED = ("power",)  # that older folders lack
+
+
+def difference(known: Mapping[str, Any], asked: Mapping[str, Any]) -> str | None:
+    """Return which key of a file makes two frozen analyses differ, None where none does.
+
+    What a folder lacks because it was begun by an older tuneoff is no difference: nothing was decided on it.
+    """
+    present = [key for key in _ADDED if key in known]
+    if canonical_json(_without(known, _ADDED)) != canonical_json(_without(asked, _ADDED)):
+        return "analysis"
+    return next((key for key in present if canonical_json([known[key]]) != canonical_json([asked.get(key)])), None)
+
+
+def _without(mapping: Mapping[str, Any], keys: Sequence[str]) -> dict[str, Any]:
+    return {key: value for key, value in mapping.items() if key not in keys}
 
 
 def freeze(file: MatrixFile, entries: Sequence[Entry], cells: Sequence[Cell]) -> dict[str, Any]:
@@ -38,6 +57,7 @@ def freeze(file: MatrixFile, entries: Sequence[Entry], cells: Sequence[Cell]) ->
         "primary_metric": file.analysis.primary_metric,
         "margin_percent": file.analysis.margin_percent,
         "confidence": file.analysis.confidence,
+        "power": file.power.to_json(),
         "pairing": "by seed",
         "correction": "holm",
         "seeds": list(file.seeds),

@@ -7,11 +7,12 @@ import json
 import os
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from types import TracebackType
 
 from tuneoff.errors import ResultsError
+from tuneoff.matrix import analysis
 from tuneoff.matrix.plan import Plan
 from tuneoff.records.model import RunRecord
 from tuneoff.records.store import read_runs, write_bytes
@@ -80,15 +81,21 @@ class ResultsFolder:
             known = read_plan(self.path)
             if known.plan_id != plan.plan_id:
                 raise ResultsError(f"{self.path} holds the runs of another plan ({known.name}); choose another --output")
-            if known.analysis_digest != plan.analysis_digest:
-                problem = "was begun with another `analysis`, which is frozen since"
+            other = analysis.difference(known.analysis, plan.analysis)
+            if other is not None:
+                problem = f"was begun with another `{other}`, which is frozen since"
                 raise ResultsError(f"{self.path} {problem}; undo that change, or choose another --output")
             if not resume:
                 raise ResultsError(f"{self.path} already holds results of this plan; add --resume, or choose another --output")
+            if known.analysis_digest != plan.analysis_digest:  # an older folder: what it lacks is frozen from now on
+                self._write(replace(known, analysis=plan.analysis, power=plan.power))
         elif any(not entry.name.startswith(".") for entry in self.path.iterdir()):  # a dot: the lock, or a write cut by a kill
             raise ResultsError(f"{self.path} is not empty and holds no {PLAN}; choose another --output")
         else:
-            write_bytes(self.path / PLAN, (json.dumps(plan.to_json(), indent=1) + "\n").encode())
+            self._write(plan)
+
+    def _write(self, plan: Plan) -> None:
+        write_bytes(self.path / PLAN, (json.dumps(plan.to_json(), indent=1) + "\n").encode())
 
     def close(self) -> None:
         os.close(self.lock)

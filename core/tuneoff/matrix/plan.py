@@ -16,6 +16,7 @@ from tuneoff.matrix import analysis
 from tuneoff.matrix.expand import Cell, entries, expand
 from tuneoff.matrix.skips import SkipCheck
 from tuneoff.matrix.warm_up import warm_ups
+from tuneoff.power.settings import PowerSettings
 
 FORMAT_VERSION = 1
 WARM_UP_BLOCK = -1
@@ -59,6 +60,7 @@ class Plan:
     runs: tuple[PlannedRun, ...]
     analysis: Mapping[str, Any] = field(default_factory=dict)
     content: Mapping[str, Any] = field(default_factory=dict)  # the file, includes merged
+    power: PowerSettings = PowerSettings()  # noqa: RUF009  # frozen
 
     @property
     def plan_id(self) -> str:
@@ -103,6 +105,7 @@ class Plan:
             "totals": asdict(self.totals),
             "analysis": dict(self.analysis),
             "analysis_digest": self.analysis_digest,
+            "power": self.power.to_json(),
             "content": dict(self.content),
             "runs": [
                 {
@@ -134,7 +137,14 @@ class Plan:
                 PlannedRun(**{**run, "spec": run_spec_from_json(run["spec"])})  # a key of another version is a TypeError
                 for run in data["runs"]
             )
-            plan = cls(name=data["name"], path=data["path"], runs=runs, analysis=data["analysis"], content=data["content"])
+            plan = cls(
+                name=data["name"],
+                path=data["path"],
+                runs=runs,
+                analysis=data["analysis"],
+                content=data["content"],
+                power=PowerSettings(**data.get("power", {})),  # absent in older folders
+            )
         except (KeyError, TypeError, ValueError, AttributeError, ExperimentError) as error:
             raise ResultsError(f"a plan is damaged: {type(error).__name__}: {error}; begin a new folder") from error
         for run in plan.runs:
@@ -179,6 +189,7 @@ def make_plan(file: MatrixFile) -> Plan:
         runs=(*warm, *runs),
         analysis=analysis.freeze(file, adapters, with_result),
         content=json.loads(json.dumps(file.content)),
+        power=file.power,
     )
 
 

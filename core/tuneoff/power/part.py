@@ -1,0 +1,34 @@
+"""The `power:` part of the experiment file."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from pydantic import Field, model_validator
+
+from tuneoff.experiment.options import Options
+from tuneoff.experiment.part import Part
+from tuneoff.power.settings import AUTO, PowerSettings
+
+_DEFAULTS = PowerSettings()
+Name = Annotated[str, Field(min_length=1)]
+
+
+class PowerPart(Part):
+    """How energy is metered: a meter's name (or module:Class), its options, how often it is read, a second meter beside it."""
+
+    meter: Name = _DEFAULTS.meter
+    options: Options = Field(default_factory=dict)
+    interval_seconds: Annotated[float, Field(ge=0.02, le=10)] = _DEFAULTS.interval_seconds
+    second: Name | None = Field(default=None, description="A meter that is read too, as a second opinion.")
+
+    @model_validator(mode="after")
+    def _options_have_a_meter(self) -> PowerPart:
+        if self.options and self.meter == AUTO:
+            raise ValueError(f"options belong to one meter, but `meter` is {AUTO!r}; name the meter, or remove them")
+        return self
+
+    def to_core(self) -> PowerSettings:
+        return PowerSettings(
+            meter=self.meter, options=dict(self.options), interval_seconds=self.interval_seconds, second=self.second
+        )

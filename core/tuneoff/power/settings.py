@@ -1,0 +1,23 @@
+"""What an experiment file asks for under `power:`; the same for every run of a matrix, and not in a run's id."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+AUTO = "auto"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PowerSettings:
+    """The meter (`auto`: the best that this host has), its options, how often it is read, and a second opinion beside it."""
+
+    meter: str = AUTO
+    options: Mapping[str, Any] = field(default_factory=dict)  # of the meter
+    interval_seconds: float = 0.2
+    second: str | None = None  # a meter that is read too; attribution does not use it
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the settings as JSON values."""
+        return asdict(self)
