@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import struct
+import subprocess
+import sys
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, ClassVar
@@ -89,3 +91,12 @@ class OddScores(Curve):
     def test(self) -> Scores:
         odd = {"test_f1": float("nan"), "test_ratio": float("-inf")}
         return Scores(values={"test_loss": self.x, **odd}, details={"per_class": [{"f1": float("nan"), "support": 0}]})
+
+
+class WithChild(Curve):
+    """Each epoch has a process of its own that uses `cpu_seconds` and is waited for."""
+
+    def train_epoch(self, epoch: int) -> Mapping[str, float]:
+        script = f"import time\nwhile time.process_time() < {self.options['cpu_seconds']}: pass"
+        subprocess.run([sys.executable, "-c", script], check=True)
+        return super().train_epoch(epoch)

@@ -187,6 +187,7 @@ def test_the_default_test_step_scores_the_own_checkpoint_in_a_fresh_process(
     assert Adapter.test(adapter()(run), best).values == {"test_loss": 0.5}
     (tested,) = events_of(tmp_path, schema.Tested)
     assert tested.checkpoint_sha256 == read_checkpoint(checkpoint_path(tmp_path, "t00000")).sha256
+    assert 1_000_000 < tested.cpu_ns < 10_000_000_000  # of its process, from the start of the interpreter
 
 
 def test_a_test_score_that_is_not_finite_fails_nothing_and_is_null_in_events_and_files(

@@ -12,6 +12,7 @@ from tuneoff.events import schema
 from tuneoff.trial.checkpoint import checkpoint_path, read_checkpoint
 from tuneoff.trial.context import TrialContext
 from tuneoff.trial.run_trial import Decision, TrialOutcome, run_trial
+from tuneoff.trial.usage import CpuClock, processors_allowed
 
 
 def go_on(epoch: int, metrics: Mapping[str, float]) -> Decision:
@@ -147,3 +148,44 @@ def test_a_workload_that_cannot_be_imported_is_a_failed_trial(tmp_path: Path) ->
     outcome = run(trial_context(tmp_path, workload="no_such_module:Curve"))
     assert outcome.state == "failed"
     assert "no_such_module" in (outcome.cause or "")
+
+
+def test_the_cpu_clock_is_read_where_busy_time_begins_and_ends(tmp_path: Path) -> None:
+    burnt_ns = 30_000_000
+
+    def report(epoch: int, metrics: Mapping[str, float]) -> Decision:
+        clock = CpuClock()
+        while clock.used_ns() < burnt_ns:
+            pass
+        return Decision.CONTINUE
+
+    run(trial_context(tmp_path), report=report)
+    (started,) = events_of(tmp_path, schema.TrialStarted)
+    (ended,) = events_of(tmp_path, schema.TrialEnded)
+    epochs, reports = list(events_of(tmp_path, schema.Epoch)), list(events_of(tmp_path, schema.Reported))
+    assert started.process_cpu_ns > 0
+    assert started.cpus_allowed == processors_allowed()
+    readings = [event.cpu_ns for pair in zip(epochs, reports, strict=True) for event in pair]
+    assert readings == sorted(readings)
+    assert readings[-1] <= ended.cpu_ns
+    for epoch, reported in zip(epochs, reports, strict=True):
+        assert burnt_ns <= reported.cpu_ns - epoch.cpu_ns < burnt_ns + 20_000_000
+    assert ended.cpu_ns - 3 * burnt_ns < 100_000_000
+
+
+def test_the_clock_of_the_next_trial_goes_on_where_that_of_the_last_one_ended(tmp_path: Path) -> None:
+    context = trial_context(tmp_path)
+    run(context, "t0"), run(context, "t1")
+    first, second = events_of(tmp_path, schema.TrialStarted)
+    end = next(events_of(tmp_path, schema.TrialEnded))
+    assert 0 <= second.process_cpu_ns - (first.process_cpu_ns + end.cpu_ns) < 20_000_000
+
+
+def test_children_of_the_workload_count_as_the_trial(tmp_path: Path) -> None:
+    burnt_ns = 100_000_000
+    run(trial_context(tmp_path, workload="trial_runs:WithChild", workload_options={"cpu_seconds": burnt_ns / 1e9}))
+    first, *_, last = events_of(tmp_path, schema.Epoch)
+    (end,) = events_of(tmp_path, schema.TrialEnded)
+    assert first.cpu_ns >= burnt_ns
+    assert last.cpu_ns >= 3 * burnt_ns
+    assert end.cpu_ns >= last.cpu_ns

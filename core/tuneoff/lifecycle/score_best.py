@@ -42,6 +42,7 @@ def score_best(context: RunContext, best: Best) -> Scores:
         scores=result["scores"],
         checkpoint_sha256=result["checkpoint_sha256"],
         device=result["device"],
+        cpu_ns=result["cpu_ns"],
         **odd,
     )
     values = {name: math.nan if score is None else score for name, score in result["scores"].items()}

@@ -7,7 +7,6 @@ import functools
 import importlib
 import logging
 import os
-import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -21,7 +20,7 @@ from tuneoff.trial.checkpoint import checkpoint_path, write_checkpoint
 from tuneoff.trial.context import TrialContext, load_target
 from tuneoff.trial.limits import join_cgroup
 from tuneoff.trial.locks import Slots
-from tuneoff.trial.usage import peak_rss_bytes
+from tuneoff.trial.usage import CpuClock, peak_rss_bytes, processors_allowed
 from tuneoff.workload import Workload
 
 log = logging.getLogger(__name__)
@@ -147,13 +146,13 @@ class _Attempt:
         self.trial_id = trial_id
         self.configuration = configuration
         self.report = report
+        self.cpu = CpuClock()
         self.epochs = 0
         self.value: float | None = None
         self.best_epoch: int | None = None
 
     def run(self, slot: int, waited_ns: int, framework_id: str | None) -> TrialOutcome:
         seeds = self.context.seeds(self.configuration)
-        cpu_started_ns = time.process_time_ns()
         extra: dict[str, Any] = {}
         if waited_ns:
             extra["waited_ns"] = waited_ns
@@ -169,6 +168,8 @@ class _Attempt:
             digest=configuration_digest(self.configuration),
             seed=seeds.trial,
             threads=self.context.threads,
+            process_cpu_ns=self.cpu.started_ns,
+            cpus_allowed=processors_allowed(),
             **extra,
         )
         state: State = "failed"
@@ -198,7 +199,7 @@ class _Attempt:
             cause, charged = _text(error), "workload"
             raise
         finally:
-            self._end(state, cause, charged, cpu_started_ns)
+            self._end(state, cause, charged)
         return TrialOutcome(state=state, epochs=self.epochs, value=self.value, best_epoch=self.best_epoch, cause=cause)
 
     def _epochs(self, workload: Workload) -> tuple[State, str | None]:
@@ -235,6 +236,7 @@ class _Attempt:
         self.epochs = epoch
         fields: dict[str, Any] = {"train_ns": trained - started, "validate_ns": validated - trained}
         now = clock.monotonic_ns()
+        fields["cpu_ns"] = self.cpu.used_ns()
         if saved:
             fields.update(checkpoint_ns=now - validated, saved=True)
         finite = {name: number if is_finite(number) else None for name, number in metrics.items()}
@@ -253,22 +255,21 @@ class _Attempt:
         try:
             decision = self.report(epoch, metrics)
         except BaseException as error:  # logged, then raised again: Ray stops a trial by SystemExit
-            self.events.write("reported", **self.identity, epoch=epoch, stop=not isinstance(error, Exception))
+            stop = not isinstance(error, Exception)
+            self.events.write("reported", **self.identity, epoch=epoch, stop=stop, cpu_ns=self.cpu.used_ns())
             raise _ReportError(error) from error
-        if decision is Decision.STOP:
-            self.events.write("reported", **self.identity, epoch=epoch, stop=True)
-        else:
-            self.events.write("reported", **self.identity, epoch=epoch)
+        extra = {"stop": True} if decision is Decision.STOP else {}
+        self.events.write("reported", **self.identity, epoch=epoch, cpu_ns=self.cpu.used_ns(), **extra)
         return decision
 
-    def _end(self, state: State, cause: str | None, charged: str | None, cpu_started_ns: int) -> None:
+    def _end(self, state: State, cause: str | None, charged: str | None) -> None:
         extra: dict[str, Any] = {"cause": cause, "charged": charged} if cause is not None else {}
         self.events.write(
             "trial_ended",
             **self.identity,
             state=state,
             epochs=self.epochs,
-            cpu_ns=time.process_time_ns() - cpu_started_ns,
+            cpu_ns=self.cpu.used_ns(),
             peak_rss_bytes=peak_rss_bytes(),
             **extra,
         )

@@ -12,12 +12,14 @@ from typing import Any
 from tuneoff.experiment.identity import is_finite
 from tuneoff.trial.checkpoint import checkpoint_path, read_checkpoint
 from tuneoff.trial.context import TrialContext
+from tuneoff.trial.usage import process_tree_cpu_ns
 
 
 def score_to_file(context: TrialContext, trial_id: str, configuration: Mapping[str, Any], output: Path) -> None:
     """Load the checkpoint of `trial_id`, score it on the test split and write the scores as JSON to `output`.
 
     A score that is no finite number is null there, and its text is in `non_finite`; so is null what is not finite in `details`.
+    `cpu_ns` is what this process used since its start.
 
     Raises:
         CheckpointError: the checkpoint is missing or unreadable.
@@ -40,6 +42,7 @@ def score_to_file(context: TrialContext, trial_id: str, configuration: Mapping[s
         "checkpoint_sha256": sha256,
         "checkpoint_epoch": epoch,
         "device": workload.device(),
+        "cpu_ns": process_tree_cpu_ns(),
     }
     temporary = output.with_suffix(".tmp")
     temporary.write_text(json.dumps(result, allow_nan=False))
