@@ -167,7 +167,7 @@ def check_finished_runs(results: Path) -> None:
         Broken: they are not.
     """
     for record in read_runs(results) if results.is_dir() else ():
-        problems = broken_seals(results / "runs" / record.run_id / record.execution_id / "events", record.sealed)
+        problems = [str(seal) for seal in broken_seals(results / "runs" / record.run_id / record.execution_id, record.sealed)]
         problems += _missing_trials(record)
         if problems:
             raise Broken(f"run {record.run_id}, {record.execution_id}: {'; '.join(problems)}")

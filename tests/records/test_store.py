@@ -14,7 +14,7 @@ from tuneoff.metrics.all import with_metrics
 from tuneoff.records.derive import derive
 from tuneoff.records.folder import derive_folder
 from tuneoff.records.model import RunRecord
-from tuneoff.records.seal import broken_seals, seal
+from tuneoff.records.seal import BESIDE, broken_seals, seal, seals_events_only
 from tuneoff.records.store import FILE_NAME, read_run, read_runs, run_json_schema, selected, write_run
 
 jsonschema: Any = importlib.import_module("jsonschema")  # it has no types
@@ -85,17 +85,44 @@ def test_a_full_disk_is_one_line_and_leaves_the_old_file(
 
 
 def test_a_seal_shows_every_later_change(tmp_path: Path) -> None:
-    folder = example_a()[0].save(tmp_path)
-    sealed = seal(folder)
-    assert broken_seals(folder, sealed) == []
+    folder = example_a()[0].save(tmp_path / "events")
+    for name in BESIDE:
+        (tmp_path / name).write_text(name)
+    sealed = seal(tmp_path)
+    assert {file.name for file in sealed} == {f"events/{path.name}" for path in folder.iterdir()} | set(BESIDE)
+    assert broken_seals(tmp_path, sealed) == []
     first, second, third = sorted(folder.iterdir())
     content = bytearray(first.read_bytes())
     content[100] ^= 1
     first.write_bytes(bytes(content))
     second.unlink()
     (folder / "worker-new.jsonl").write_bytes(b"{}\n")
-    assert [problem.split()[0] for problem in broken_seals(folder, sealed)] == [first.name, second.name, "worker-new.jsonl"]
+    (tmp_path / BESIDE[0]).write_text("other")
+    found = [str(broken) for broken in broken_seals(tmp_path, sealed)]
+    assert [text.partition(":")[0] for text in found] == [
+        f"events/{first.name} changed",
+        f"events/{second.name} is missing",
+        f"{BESIDE[0]} changed",
+        "events/worker-new.jsonl was added after the seal",
+    ]
     assert third.exists()
+
+
+def test_a_file_added_beside_the_events_shows(tmp_path: Path) -> None:
+    example_a()[0].save(tmp_path / "events")
+    sealed = seal(tmp_path)
+    (tmp_path / BESIDE[0]).write_text("{}")
+    assert broken_seals(tmp_path, sealed) == [(BESIDE[0], "was added after the seal")]
+
+
+def test_an_older_seal_of_event_files_alone_holds(tmp_path: Path) -> None:
+    folder = example_a()[0].save(tmp_path / "events")
+    older = [replace(file, name=Path(file.name).name) for file in seal(tmp_path)]
+    (tmp_path / BESIDE[0]).write_text("{}")
+    assert seals_events_only(older)
+    assert broken_seals(tmp_path, older) == []
+    sorted(folder.iterdir())[0].write_text("")
+    assert len(broken_seals(tmp_path, older)) == 1
 
 
 def test_an_execution_s_record_is_derived_from_its_folder(tmp_path: Path) -> None:

@@ -109,4 +109,4 @@ def test_a_run_that_failed_names_what_is_outside_and_its_sealed_events_stay_as_t
     (cluster / "away").unlink()
     assert undeploy_outside(tmp_path / "results", 20) == []
     assert list(cluster.iterdir()) == []
-    assert broken_seals(folder / "events", record.sealed) == []
+    assert broken_seals(folder, record.sealed) == []

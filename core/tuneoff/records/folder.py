@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import gc
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +19,14 @@ from tuneoff.records.derive import Verdict, derive
 from tuneoff.records.model import FlagRecord, RunRecord
 from tuneoff.records.seal import seal
 from tuneoff.samples.reader import read_samples
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Derived:
+    """A record with its metrics and seals, and what these metrics rest on."""
+
+    record: RunRecord
+    evidence: Evidence
 
 
 def derive_folder(
@@ -37,34 +45,39 @@ def derive_folder(
     Raises:
         ResultsError: the events cannot be read.
     """
-    with _paused_garbage_collector():
-        record = _derive_folder(run_dir, spec, verdict, versions, environment)
-        return replace(record, emulated=emulated or record.emulated)
-
-
-def _derive_folder(
-    run_dir: Path,
-    spec: RunSpec,
-    verdict: Verdict | None,
-    versions: Mapping[str, Any] | None,
-    environment: Mapping[str, Any] | None,
-) -> RunRecord:
     log = EventLog(run_dir / FOLDER)
-    record = derive(log, spec, verdict=verdict, versions=versions, environment=environment)
-    flags = list(record.flags)
-    if log.statistics.gaps:
-        first = log.statistics.gaps[0]
-        text = f"lines are missing, first in {first.file} before line {first.line}"
-        flags.append(FlagRecord(name="missing_lines", text=text, count=len(log.statistics.gaps)))
-    record = replace(
-        record,
-        execution_id=run_dir.name,
-        flags=tuple(flags),
-        torn_lines=log.statistics.torn_lines,
-        sealed=seal(run_dir / FOLDER),
-    )
-    samples = on_run_clock(read_samples(run_dir), record)
-    return with_metrics(record, Evidence(samples=samples, accounting=read_accounting(run_dir)))
+    return derive_log(run_dir, log, spec, emulated=emulated, verdict=verdict, versions=versions, environment=environment).record
+
+
+def derive_log(
+    run_dir: Path,
+    log: EventLog,
+    spec: RunSpec,
+    *,
+    emulated: bool = False,
+    verdict: Verdict | None = None,
+    versions: Mapping[str, Any] | None = None,
+    environment: Mapping[str, Any] | None = None,
+) -> Derived:
+    """Do as `derive_folder` with the execution's event log, and return the samples and prices too."""
+    with _paused_garbage_collector():
+        record = derive(log, spec, verdict=verdict, versions=versions, environment=environment)
+        flags = list(record.flags)
+        if log.statistics.gaps:
+            first = log.statistics.gaps[0]
+            text = f"lines are missing, first in {first.file} before line {first.line}"
+            flags.append(FlagRecord(name="missing_lines", text=text, count=len(log.statistics.gaps)))
+        record = replace(
+            record,
+            execution_id=run_dir.name,
+            emulated=emulated or record.emulated,
+            flags=tuple(flags),
+            torn_lines=log.statistics.torn_lines,
+            sealed=seal(run_dir),
+        )
+        samples = on_run_clock(read_samples(run_dir), record)
+        evidence = Evidence(samples=samples, accounting=read_accounting(run_dir))
+        return Derived(record=with_metrics(record, evidence), evidence=evidence)
 
 
 @contextlib.contextmanager

@@ -214,7 +214,7 @@ class FlagRecord:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SealedFile:
-    """An event file's name, size and SHA-256 at the end of the run."""
+    """A raw file: its path in the folder of the execution, its size and SHA-256 at the end of the run."""
 
     name: str
     size_bytes: int
