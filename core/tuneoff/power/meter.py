@@ -54,6 +54,27 @@ class CollectingMeter(Protocol):
         """
 
 
+@runtime_checkable
+class DeviceMeter(Protocol):
+    """A meter that also tells which processes used a device (a GPU): the key by which its energy is attributed."""
+
+    def device_usage(self) -> Iterable[tuple[str, int, float]]:
+        """Return (domain, pid, share of the device's time since the call before, 0 to 1); called after each `read`.
+
+        Raises:
+            MeterError: it cannot be told.
+        """
+
+
+@runtime_checkable
+class KnownBaseline(Protocol):
+    """A meter whose idle power is known beforehand, or known not to be known (a replayed file): none is read for it."""
+
+    @property
+    def idle_watts(self) -> Mapping[str, float]:
+        """By domain, in W; empty where the file has none."""
+
+
 class MeterClass(Protocol):
     """What the entry point names: opens a meter with its options, or says in one line why not."""
 

@@ -85,7 +85,11 @@ class ProcessUsage(msgspec.Struct, frozen=True, gc=False, array_like=True):
 
 
 class UsageSample(msgspec.Struct, frozen=True, gc=False, kw_only=True, omit_defaults=True, tag="usage"):
-    """The host and the run's process tree at a moment; a process that has used nothing since is left out."""
+    """The host and the run's process tree at a moment; a process that has used nothing since is left out.
+
+    Among `processes`, though no part of the tree: the supervising process itself (`Header.supervisor`). It waits for the
+    coordinator, so what the coordinator used after the last look at it arrives in its `children_cpu_ns`.
+    """
 
     t: int
     busy_ns: int  # CPU time of the whole host since its start, all processors together, steal left out
@@ -93,7 +97,7 @@ class UsageSample(msgspec.Struct, frozen=True, gc=False, kw_only=True, omit_defa
     own_cpu_ns: int = 0  # of the sampling thread since its start
     processes: tuple[ProcessUsage, ...] = ()
     gone: tuple[tuple[int, int], ...] = ()  # (pid, started_ns) that were there before and are not now
-    rss_bytes: int = 0  # sum over the tree, shared pages counted once per process
+    rss_bytes: int = 0  # sum over the tree (the supervising process left out), shared pages counted once per process
     gpu: tuple[tuple[str, int, float], ...] = ()  # (domain, pid, share of the device's time since the sample before, 0 to 1)
 
 

@@ -1,0 +1,87 @@
+"""How the runs of a matrix are sampled: the meters of this host, opened once, its idle baseline, and how often they are read."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from tuneoff.errors import ExperimentError
+from tuneoff.power.choose import Chosen, choose
+from tuneoff.power.meter import MeterError
+from tuneoff.power.settings import AUTO, PowerSettings
+
+NO_METER = "none"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Baseline:
+    """What the host's domains drew while nothing of ours ran, in W; nothing where no meter could tell."""
+
+    idle_watts: Mapping[str, float] = field(default_factory=dict)
+    seconds: float = 0.0  # how long it was read
+    problems: tuple[str, ...] = ()  # one line each, for every run: it was not idle, or the meter did not answer
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PowerPlan:
+    """What `supervise` needs to sample a run. Without a meter, the use of the host and of its processes is sampled alone."""
+
+    chosen: Chosen | None = None
+    reason: str = "no power meter was chosen"  # why there is none, or no better one
+    baseline: Baseline = field(default_factory=Baseline)
+    interval_seconds: float = PowerSettings().interval_seconds
+    locks: tuple[threading.Lock, threading.Lock] = field(  # of the meter, of the second one: a read that hangs keeps its lock
+        default_factory=lambda: (threading.Lock(), threading.Lock())
+    )
+
+    @property
+    def problems(self) -> tuple[str, ...]:
+        """One line each on what a reader of any run's energy must know."""
+        second = self.chosen.second_problem if self.chosen is not None else ""
+        return (*self.baseline.problems, *((second,) if second else ()))
+
+    def line(self) -> str:
+        """Return one line for the user: which meter was found, its kind, and why no better one."""
+        if self.chosen is None:
+            return f"power: no meter ({self.reason})"
+        about = self.chosen.description
+        text = f"power: {self.chosen.name} ({about.kind}: {about.source})"
+        text += f", with {self.chosen.second_name} as a second opinion" if self.chosen.second is not None else ""
+        text += f"; no second opinion: {self.chosen.second_problem}" if self.chosen.second_problem else ""
+        return text + (f"; no better one: {self.reason}" if self.reason else "")
+
+    def close(self) -> None:
+        """Close the meters, but for one that hangs: closing it might hang too."""
+        if self.chosen is not None and not any(lock.locked() for lock in self.locks):
+            self.chosen.close()
+
+
+NO_POWER = PowerPlan()
+
+
+def open_power(settings: PowerSettings) -> PowerPlan:
+    """Open the meters that an experiment file asks for; the baseline is not taken yet.
+
+    Raises:
+        ExperimentError: a meter that the file names cannot be used.
+    """
+    try:
+        chosen = choose(settings.meter, settings.options, second=settings.second or "")
+    except MeterError as error:
+        if settings.meter == AUTO:  # it should not: a run without energy is better than none
+            return PowerPlan(reason=str(error), interval_seconds=settings.interval_seconds)
+        raise ExperimentError(f"power.meter {settings.meter!r} cannot be used: {error}") from error
+    return PowerPlan(chosen=chosen, reason=chosen.reason, interval_seconds=settings.interval_seconds)
+
+
+def describe(header: Any) -> dict[str, Any]:
+    """Return what a run's environment says of its meter, from the header of its samples."""
+    return {
+        "meter": header.meter,
+        "kind": header.kind,
+        "source": header.source,
+        "reason": header.reason,
+        "second": header.second or None,
+    }
