@@ -71,8 +71,8 @@ class Writer:
             host=host,
             boot_id=boot,
             execution_id=execution,
-            anchor_monotonic_ns=self.shift,
-            anchor_wall_ns=1_700_000_000 * SECOND,
+            anchor_monotonic_ns=ns(started) + self.shift,
+            anchor_wall_ns=1_700_000_000 * SECOND + ns(started),
             anchor_width_ns=400,
             process_started_ns=ns(started) + self.shift,
         )
