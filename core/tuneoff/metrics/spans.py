@@ -62,12 +62,11 @@ def boundaries(run: RunRecord) -> Boundaries:
     )
 
 
-def partition_ns(run: RunRecord) -> dict[str, int | None]:
-    """Return the length of each part in ns, and of `unassigned`, the time that is in none.
+def partition(run: RunRecord) -> dict[str, tuple[int, int] | None]:
+    """Return the start and end of each part in ns since the run's start; None where the run has no such part.
 
     The parts are contiguous: each begins where the one before ended, so a small gap between two methods (writing an
-    event, reading a file) belongs to the later part, and a complete run has nothing unassigned. Where a run skipped a
-    part, the next one begins with its own method, and the time between is unassigned.
+    event, reading a file) belongs to the later part. Where a run skipped a part, the next one begins with its own method.
     """
     marks = boundaries(run)
     ends = (
@@ -80,18 +79,23 @@ def partition_ns(run: RunRecord) -> dict[str, int | None]:
         marks.undeployed_ns,
     )
     starts = {"metric_collection": _step_start(run, "metrics"), "undeploy": _step_start(run, "undeploy")}
-    parts: dict[str, int | None] = {}
+    parts: dict[str, tuple[int, int] | None] = {}
     before: int | None = 0
     latest = 0
     for name, end in zip(PARTS, ends, strict=True):
         begin = before if before is not None else starts.get(name)
-        parts[name] = end - max(begin, latest) if end is not None and begin is not None else None
+        parts[name] = (max(begin, latest), end) if end is not None and begin is not None else None
         latest = end if end is not None else latest
         before = end
+    return parts
+
+
+def partition_ns(run: RunRecord) -> dict[str, int | None]:
+    """Return the length of each part in ns, and of `unassigned`, the time that is in none (nothing in a complete run)."""
+    parts = {name: part[1] - part[0] if part is not None else None for name, part in partition(run).items()}
     total = jct_ns(run)
     assigned = sum(part for part in parts.values() if part is not None)
-    parts["unassigned"] = total - assigned if total is not None else None
-    return parts
+    return {**parts, "unassigned": total - assigned if total is not None else None}
 
 
 def jct_ns(run: RunRecord) -> int | None:
