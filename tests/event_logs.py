@@ -81,7 +81,16 @@ class Writer:
     def add(self, kind: type[Event], at: float, **fields: Any) -> None:
         self.events.append(kind(seq=len(self.events), t=ns(at) + self.shift, **fields))
 
-    def start(self, trial: str, at: float, slot: int, attempt: int = 1, imported: float | None = None, x: float = 0.5) -> None:
+    def start(
+        self,
+        trial: str,
+        at: float,
+        slot: int,
+        attempt: int = 1,
+        imported: float | None = None,
+        x: float = 0.5,
+        process_cpu: float | None = None,
+    ) -> None:
         self.add(
             schema.TrialStarted,
             at,
@@ -93,6 +102,7 @@ class Writer:
             seed=1,
             threads=1,
             imported_ns=None if imported is None else ns(imported) + self.shift,
+            process_cpu_ns=None if process_cpu is None else ns(process_cpu),
         )
 
     def epoch(
@@ -104,15 +114,20 @@ class Writer:
         *,
         reported: float | None,
         stop: bool = False,
+        cpu: float | None = None,
+        reported_cpu: float | None = None,
         **more: Any,
     ) -> None:
         fields: dict[str, Any] = {"train_ns": 0, "validate_ns": 0, "metrics": {"validation_accuracy": value}, **more}
-        self.add(schema.Epoch, at, trial=trial, epoch=epoch, **fields)
+        self.add(schema.Epoch, at, trial=trial, epoch=epoch, cpu_ns=None if cpu is None else ns(cpu), **fields)
         if reported is not None:
-            self.add(schema.Reported, reported, trial=trial, epoch=epoch, stop=stop, attempt=fields.get("attempt", 1))
+            used = None if reported_cpu is None else ns(reported_cpu)
+            attempt = fields.get("attempt", 1)
+            self.add(schema.Reported, reported, trial=trial, epoch=epoch, stop=stop, attempt=attempt, cpu_ns=used)
 
-    def end(self, trial: str, at: float, state: schema.EndState, epochs: int, **more: Any) -> None:
-        self.add(schema.TrialEnded, at, trial=trial, state=state, epochs=epochs, **more)
+    def end(self, trial: str, at: float, state: schema.EndState, epochs: int, *, cpu: float | None = None, **more: Any) -> None:
+        used = None if cpu is None else ns(cpu)
+        self.add(schema.TrialEnded, at, trial=trial, state=state, epochs=epochs, cpu_ns=used, **more)
 
 
 class Log:
@@ -181,7 +196,7 @@ def example_a() -> tuple[Log, RunSpec]:
 
 
 def example_b() -> tuple[Log, RunSpec]:
-    """Worked example B: a process per trial, a failure and its retry, a late stop by kill."""
+    """Worked example B: a process per trial, a failure and its retry, a late stop by kill, CPU readings in every process."""
     log = Log()
     log.step("deploy", 0, 5)
     log.step("setup", 5, 5.5)
@@ -191,22 +206,25 @@ def example_b() -> tuple[Log, RunSpec]:
     log.submit("2", 10, attempt=2, x=0.2)
     log.submit("3", 30, x=0.3)
     one = log.process("trial", 6)
-    one.start("1", 8, slot=0, imported=7.5, x=0.1)
+    one.start("1", 8, slot=0, imported=7.5, x=0.1, process_cpu=1.0)
     for epoch in range(1, 5):
-        one.epoch("1", epoch, 8 + 5 * epoch - 0.5, 0.7 + epoch / 100, reported=8 + 5 * epoch)
-    one.end("1", 28, "completed", 4)
+        used = 4.3 * epoch  # 4.25 busy, 0.05 while it waits in report
+        at = 8 + 5 * epoch
+        one.epoch("1", epoch, at - 0.5, 0.7 + epoch / 100, reported=at, cpu=used - 0.05, reported_cpu=used)
+    one.end("1", 28, "completed", 4, cpu=17.2)
     failed = log.process("trial", 6)
-    failed.start("2", 8, slot=1, imported=7, x=0.2)
-    failed.end("2", 9, "failed", 0, cause="OSError: load", charged="infrastructure")
+    failed.start("2", 8, slot=1, imported=7, x=0.2, process_cpu=1.0)
+    failed.end("2", 9, "failed", 0, cpu=0.5, cause="OSError: load", charged="infrastructure")
     retried = log.process("trial", 10)
-    retried.start("2", 12, slot=1, attempt=2, imported=11, x=0.2)
+    retried.start("2", 12, slot=1, attempt=2, imported=11, x=0.2, process_cpu=1.2)
     for epoch in range(1, 5):
-        retried.epoch("2", epoch, 12 + 5 * epoch, 0.6, reported=12 + 5 * epoch, attempt=2)
-    retried.end("2", 32, "completed", 4, attempt=2)
+        at, used = 12 + 5 * epoch, 4.75 * epoch
+        retried.epoch("2", epoch, at, 0.6, reported=at, attempt=2, cpu=used, reported_cpu=used)
+    retried.end("2", 32, "completed", 4, attempt=2, cpu=19.0)
     late = log.process("trial", 30)
-    late.start("3", 32, slot=0, imported=31, x=0.3)
-    late.epoch("3", 1, 36, 0.2, reported=36)
-    late.epoch("3", 2, 40, 0.2, reported=40)
+    late.start("3", 32, slot=0, imported=31, x=0.3, process_cpu=1.5)
+    late.epoch("3", 1, 36, 0.2, reported=36, cpu=4, reported_cpu=4)
+    late.epoch("3", 2, 40, 0.2, reported=40, cpu=8, reported_cpu=8)
     coordinator = log.coordinator
     coordinator.add(schema.StopDecided, 40, trial="3", epoch=2)
     coordinator.add(schema.TrialEnded, 43, trial="3", state="pruned", epochs=2, by="coordinator")
@@ -215,7 +233,7 @@ def example_b() -> tuple[Log, RunSpec]:
     log.step("collect", 43, 44)
     coordinator.add(schema.BestKnown, 44, trial="1", value=0.74)
     log.step("test", 44, 48)
-    coordinator.add(schema.Tested, 47, trial="1", scores={"test_accuracy": 0.75})
+    coordinator.add(schema.Tested, 47, trial="1", scores={"test_accuracy": 0.75}, cpu_ns=ns(2))
     log.step("metrics", 48, 49)
     log.step("undeploy", 49, 52)
-    return log, make_spec(trials=3)
+    return log, make_spec(trials=3, workers=Workers(count=2, memory_mb=2000))
