@@ -46,13 +46,14 @@ def peak_rss_bytes() -> int:
 
     `ru_maxrss` would do, but on Linux it survives `exec`: a small process started by a large one has the large one's peak.
     """
-    try:
-        with open("/proc/self/status") as file:
-            for line in file:
-                if line.startswith("VmHWM:"):
-                    return int(line.split()[1]) * 1024
-    except OSError:
-        pass  # no such file system here
+    with contextlib.suppress(OSError, ValueError):  # no such file system here, or no such line
+        descriptor = os.open("/proc/self/status", os.O_RDONLY | os.O_CLOEXEC)  # bare calls: half of what a file object takes
+        try:
+            text = os.read(descriptor, 8192)
+        finally:
+            os.close(descriptor)
+        start = text.index(b"VmHWM:") + len(b"VmHWM:")
+        return int(text[start : text.index(b"kB", start)]) * 1024
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
 
 
