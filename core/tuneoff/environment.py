@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import os
 import platform
+import re
 import socket
 import sys
 from collections.abc import Iterable
@@ -109,17 +110,43 @@ def git_state(folder: Path) -> dict[str, Any] | None:
     return None
 
 
-def _head(entry: Path) -> dict[str, Any] | None:
+def git_remote(folder: Path) -> str | None:
+    """Return the URL of the remote `origin` (else of the first one) of the work tree that holds `folder`, without credentials."""
+    for place in (folder, *folder.parents):
+        if (place / ".git").exists():
+            _, common = _git_folders(place / ".git")
+            config = _read(common / "config") or ""
+            urls = dict(re.findall(r'^\[remote "(.+?)"\][^\[]*?^\s*url\s*=\s*(\S+)', config, flags=re.MULTILINE))
+            url = urls.get("origin") or next(iter(urls.values()), None)
+            return None if url is None else _without_credentials(url)
+    return None
+
+
+def _without_credentials(url: str) -> str:
+    """Return a URL without user, password and query; `git@host:path`, which has no password, stays as it is."""
+    scheme, separator, rest = url.partition("://")
+    if not separator:
+        return url
+    host, slash, path = rest.partition("/")
+    return f"{scheme}://{host.rpartition('@')[2]}{slash}{path.partition('?')[0].partition('#')[0]}"
+
+
+def _git_folders(entry: Path) -> tuple[Path, Path]:
+    """Return the folder of a work tree's HEAD, and the one that it shares with linked work trees."""
     text = _read(entry) if entry.is_file() else None
     if text is not None and text.startswith("gitdir:"):  # a linked work tree or a submodule
         entry = entry.parent / text.removeprefix("gitdir:").strip()
+    return entry, entry / (_read(entry / "commondir") or ".").strip()
+
+
+def _head(entry: Path) -> dict[str, Any] | None:
+    entry, common = _git_folders(entry)
     head = (_read(entry / "HEAD") or "").strip()
     if not head:
         return None
     if not head.startswith("ref:"):
         return {"commit": head, "branch": None}
     reference = head.removeprefix("ref:").strip()
-    common = entry / (_read(entry / "commondir") or ".").strip()
     branch = reference.removeprefix("refs/heads/")
     for base in (entry, common):
         commit = (_read(base / reference) or "").strip()

@@ -42,12 +42,16 @@ class Scores:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DataDescription:
-    """The data that a workload uses, for the record: name, version, SHA-256 and size of each file's content."""
+    """The data that a workload uses, for the record: name, version, SHA-256 of each file's content, size of all together.
+
+    `paths` says where trials on this host read these files, so that core can look after a run whether they are still the same.
+    """
 
     name: str
     version: str
     sha256: Mapping[str, str] = field(default_factory=dict)  # file -> digest of the content
     size_bytes: int = 0
+    paths: Mapping[str, str] = field(default_factory=dict)  # file -> path; empty: nothing is looked at
 
 
 class Workload(ABC):

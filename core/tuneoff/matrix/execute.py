@@ -10,10 +10,8 @@ import signal
 import threading
 import time
 from collections.abc import Iterator
-from dataclasses import asdict
 from pathlib import Path
 from types import FrameType
-from typing import Any
 
 from tuneoff.errors import ResultsError, TuneoffError
 from tuneoff.experiment.identity import canonical_json
@@ -25,6 +23,7 @@ from tuneoff.matrix.finish import finish
 from tuneoff.matrix.folder import ResultsFolder, RunEnd, is_final, run_ends, standing
 from tuneoff.matrix.listener import Listener
 from tuneoff.matrix.plan import Plan, PlannedRun
+from tuneoff.matrix.provenance import Provenance, prepare
 from tuneoff.records.derive import Verdict
 from tuneoff.records.model import RunRecord
 from tuneoff.records.store import FILE_NAME as RUN_FILE
@@ -35,7 +34,6 @@ from tuneoff.supervisor.leftovers import clean_results
 from tuneoff.supervisor.outside import undeploy_outside
 from tuneoff.supervisor.processes import become_subreaper
 from tuneoff.supervisor.run import supervise
-from tuneoff.trial.context import load_target
 
 log = logging.getLogger(__name__)
 
@@ -72,7 +70,7 @@ def execute(plan: Plan, results: Path, *, listener: Listener, resume: bool = Fal
         return run_ends(results, plan)
 
 
-def _run_all(plan: Plan, results: Path, listener: Listener, interrupt: threading.Event, data: dict[str, dict[str, Any]]) -> None:
+def _run_all(plan: Plan, results: Path, listener: Listener, interrupt: threading.Event, data: dict[str, Provenance]) -> None:
     known = standing(list(read_runs(results)))
     final = {run_id for run_id, record in known.items() if is_final(record)}
     needed = {run.spec.adapter_target for run in plan.counted if run.skip_reason is None and run.run_id not in final}
@@ -106,14 +104,14 @@ def _run(
     state: machine.MachineState,
     first: machine.MachineState,
     plan: Plan,
-    data: dict[str, dict[str, Any]],
+    data: dict[str, Provenance],
 ) -> RunRecord:
     ended = supervise(run.spec, results, listener, interrupt, machine.notes(state, first))
     environment = {
         "limits": dict(ended.limits),
         "machine_before": state.to_json(),
         "analysis_digest": plan.analysis_digest,
-        "data": data.get(_data_key(run.spec)),
+        **data[_data_key(run.spec)].environment(),
     }
     return finish(ended.execution.folder, run.spec, ended.verdict, adapter_class(run.spec.adapter), environment)
 
@@ -133,14 +131,13 @@ def _recover(results: Path) -> None:
             log.warning("%s has no record and none can be derived: %s", folder, error)
 
 
-def _prepare_data(plan: Plan) -> dict[str, dict[str, Any]]:
-    """Make each workload's data available, once, and return its description by workload and options."""
-    found: dict[str, dict[str, Any]] = {}
+def _prepare_data(plan: Plan) -> dict[str, Provenance]:
+    """Make each workload's data available, once, and return what it declares by workload and options."""
+    found: dict[str, Provenance] = {}
     for run in plan.to_run:
         key = _data_key(run.spec)
         if key not in found:
-            workload = run.spec.experiment.workload
-            found[key] = asdict(load_target(workload.target)(workload.options).prepare())
+            found[key] = prepare(run.spec.experiment.workload)
     return found
 
 

@@ -9,6 +9,7 @@ from tuneoff.metrics.attribution import EnergyAccount, energy_account
 from tuneoff.metrics.budget import budget_metrics
 from tuneoff.metrics.evidence import NO_EVIDENCE, Evidence
 from tuneoff.metrics.incumbent import quality_metrics
+from tuneoff.metrics.memory import memory_metrics
 from tuneoff.metrics.overhead import overhead_metrics, stop_metrics
 from tuneoff.metrics.slots import slot_metrics
 from tuneoff.metrics.spans import span_metrics
@@ -26,7 +27,7 @@ FAMILIES = (
     waste_metrics,
 )
 Measured = Callable[[RunRecord, Evidence, EnergyAccount], dict[str, MetricValue]]
-MEASURED_FAMILIES: tuple[Measured, ...] = ()  # energy, carbon, cost, ...: they read samples and prices too
+MEASURED_FAMILIES: tuple[Measured, ...] = (memory_metrics,)  # energy, carbon, cost, ...: they read samples and prices too
 
 
 def compute_metrics(run: RunRecord, evidence: Evidence = NO_EVIDENCE) -> dict[str, MetricValue]:

@@ -31,6 +31,8 @@ _NAMES = {
         "strict.time strict.core_time default.time default.core_time non_best.time non_best.core_time post_goal.time "
         "post_goal.core_time"
     ),
+    "memory": "peak_rss peak_pss tree_peak_rss",
+    "suite": "sampler_cpu_share cpu_seconds",
     "test": "NAME",  # a score of the workload
     "stage": "NAME",  # a piece of work that the framework's adapter times
 }

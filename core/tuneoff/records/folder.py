@@ -14,6 +14,7 @@ from tuneoff.events.reader import EventLog
 from tuneoff.events.writer import FOLDER
 from tuneoff.experiment.spec import RunSpec
 from tuneoff.metrics.all import with_metrics
+from tuneoff.metrics.declared import with_declared
 from tuneoff.metrics.evidence import Evidence, on_run_clock
 from tuneoff.records.derive import Verdict, derive
 from tuneoff.records.model import FlagRecord, RunRecord
@@ -77,7 +78,7 @@ def derive_log(
         )
         samples = on_run_clock(read_samples(run_dir), record)
         evidence = Evidence(samples=samples, accounting=read_accounting(run_dir))
-        return Derived(record=with_metrics(record, evidence), evidence=evidence)
+        return Derived(record=with_declared(with_metrics(record, evidence), evidence), evidence=evidence)
 
 
 @contextlib.contextmanager

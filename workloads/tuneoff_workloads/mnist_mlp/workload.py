@@ -47,7 +47,7 @@ class MnistMlp(Workload):
 
     def prepare(self) -> DataDescription:
         dataset = self._options.dataset
-        prepare(dataset)
+        folder = prepare(dataset)
         if self._options.device == "cuda":
             from tuneoff_workloads.mnist_mlp.training import choose_device
 
@@ -57,6 +57,7 @@ class MnistMlp(Workload):
             version=dataset.version,
             sha256={file.name: file.sha256 for file in dataset.files.values()},
             size_bytes=sum(file.size_bytes for file in dataset.files.values()),
+            paths={file.name: str(folder / file.name) for file in dataset.files.values()},
         )
 
     def limit_threads(self, threads: int) -> None:

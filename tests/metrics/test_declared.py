@@ -1,0 +1,280 @@
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+import msgspec
+import pytest
+
+from event_logs import example_a, example_b
+from tuneoff.experiment.spec import Strategy, Workers, run_spec_to_json
+from tuneoff.metrics.declared import declared_variables, with_declared
+from tuneoff.metrics.evidence import Evidence
+from tuneoff.records.derive import derive
+from tuneoff.records.model import AttemptRecord, DeclaredVariable, FlagRecord, RunRecord
+from tuneoff.samples.reader import Samples
+from tuneoff.samples.schema import Header, ProcessUsage, UsageSample
+
+SECOND = 1_000_000_000
+SYMBOLS = ["wn", "at", "wcpu", "wmem", "amem", "t", "ts", "m", "ta", "sa", "pa", "tg", "Φ", "pS"]
+ENVIRONMENT = {
+    "limits": {"memory": "cgroup v2 and watchdog", "cpus": "affinity", "threads": 1},
+    "data": {"name": "digits", "version": "1", "sha256": {"a": "aa", "b": "bb"}, "size_bytes": 2_000_000, "paths": {"a": "x"}},
+    "workload": {
+        "package": "own",
+        "version": "1",
+        "training_algorithm": "SGD",
+        "sha256": "cc",
+        "git": {"url": "https://example.com/x.git", "commit": "1"},
+    },
+    "after": {"data": {"a": "aa", "b": "bb"}, "data_bytes": 2_000_000, "code": "cc"},
+}
+VERSIONS = {"framework": "F", "framework_version": "1.2", "sampler": "f.Random", "pruner": "f.Nop"}
+
+
+@pytest.fixture(scope="module")
+def honest() -> RunRecord:
+    """Example B's run with memory declared, one thread per trial that uses 90 % of a processor."""
+    log, spec = example_b()
+    workers = Workers(count=2, cpus=1, memory_mb=2000)
+    spec = replace(spec, experiment=replace(spec.experiment, workers=workers, pruner=Strategy(name="median")))
+    run = derive(log.pairs(), spec, versions=VERSIONS, environment=ENVIRONMENT)
+    return changed_attempts(
+        run, lambda one: {"cpu_ns": 9 * busy(one) // 10, "cpus_allowed": 1, "peak_rss_bytes": 400_000_000, "device": "cpu"}
+    )
+
+
+def busy(attempt: AttemptRecord) -> int:
+    assert attempt.ended_ns is not None
+    assert attempt.started_ns is not None
+    return attempt.ended_ns - attempt.started_ns
+
+
+def changed_attempts(run: RunRecord, change: Any) -> RunRecord:
+    """Return the run with fields of its attempts changed."""
+    trials = tuple(
+        replace(trial, attempts=tuple(msgspec.structs.replace(one, **change(one)) for one in trial.attempts))
+        for trial in run.trials
+    )
+    return replace(run, trials=trials)
+
+
+def environment(run: RunRecord, **parts: Mapping[str, Any]) -> RunRecord:
+    """Return the run with parts of its environment changed."""
+    return replace(
+        run, environment={**run.environment, **{name: {**run.environment[name], **part} for name, part in parts.items()}}
+    )
+
+
+def one(run: RunRecord, symbol: str, evidence: Evidence | None = None) -> DeclaredVariable:
+    (found,) = (variable for variable in declared_variables(run, evidence or Evidence()) if variable.symbol == symbol)
+    return found
+
+
+def differing(run: RunRecord, evidence: Evidence | None = None) -> list[str]:
+    return [variable.symbol for variable in declared_variables(run, evidence or Evidence()) if variable.agrees is False]
+
+
+def test_every_variable_of_the_table_is_there(honest: RunRecord) -> None:
+    assert [variable.symbol for variable in declared_variables(honest)] == SYMBOLS
+
+
+def test_an_honest_run_has_no_mismatch_and_no_flag(honest: RunRecord) -> None:
+    assert differing(honest) == []
+    checked = with_declared(honest)
+    assert [flag.name for flag in checked.flags] == [flag.name for flag in honest.flags]
+    assert {variable.symbol for variable in checked.declared if variable.agrees} == {
+        "wn", "at", "wcpu", "wmem", "t", "ts", "m", "tg", "Φ"
+    }  # fmt: skip
+
+
+def test_what_was_found_stands_beside_what_was_declared(honest: RunRecord) -> None:
+    assert one(honest, "wn").found == {"slots": 2, "greatest_overlap": 2, "processes": 4}
+    assert one(honest, "at").found == ["cpu"]
+    cpus = one(honest, "wcpu").found
+    assert {name: cpus[name] for name in ("cpus_allowed", "limit", "threads")} == {
+        "cpus_allowed": 1,
+        "limit": "affinity",
+        "threads": [1],
+    }
+    assert cpus["cpu_per_busy_second"] == pytest.approx(0.93, abs=0.01)  # of 52 s, 50 of them busy
+    assert one(honest, "wmem").found == {"limit": "cgroup v2 and watchdog", "peak_rss_mb": 400.0, "peak_pss_mb": None}
+    assert (one(honest, "amem").found, one(honest, "amem").how) == (None, "no accelerator")
+    assert (one(honest, "ts").declared, one(honest, "ts").found) == (2.0, 2.0)
+    assert one(honest, "ta").found == "SGD"
+    assert one(honest, "sa").found == {"class": "f.Random", "framework": "F 1.2"}
+    assert one(honest, "tg").declared == {"metric": "validation_accuracy", "mode": "max", "threshold": None}
+    assert (one(honest, "pS").declared, one(honest, "pS").found) == (None, {"distinct_configurations": 3})
+
+
+def test_more_overlap_than_workers_is_flagged(honest: RunRecord) -> None:
+    specification = run_spec_to_json(honest.run_spec())
+    specification["experiment"]["workers"]["count"] = 1
+    run = with_declared(replace(honest, specification=specification))
+    (flag,) = (flag for flag in run.flags if flag.name == "declared_mismatch")
+    assert flag.text.startswith("wn: 2 trials overlapped or slots were used, 1 workers were declared")
+    assert flag.count == 1
+
+
+def test_a_worker_that_is_never_used_is_flagged(honest: RunRecord) -> None:
+    assert differing(changed_attempts(honest, lambda one: {"slot": 0})) == ["wn"]
+
+
+def test_trials_that_are_over_within_a_second_may_leave_a_worker_unused() -> None:
+    log, spec = example_a()
+    run = derive(log.pairs(), spec)
+    starts = iter(range(12 * SECOND, 13 * SECOND, SECOND // 10))
+
+    def short(_: AttemptRecord) -> dict[str, Any]:
+        start = next(starts)
+        return {"slot": 0, "started_ns": start, "loaded_ns": None, "ended_ns": start + SECOND // 100, "epochs": ()}
+
+    assert one(changed_attempts(run, short), "wn").agrees is None
+
+
+def test_two_threads_where_one_was_declared_are_flagged(honest: RunRecord) -> None:
+    assert differing(changed_attempts(honest, lambda one: {"threads": 2})) == ["wcpu"]
+
+
+def test_the_cpu_time_of_a_second_thread_is_flagged_in_one_trial_of_many(honest: RunRecord) -> None:
+    first = honest.trials[0]
+    attempts = tuple(msgspec.structs.replace(one, cpu_ns=2 * busy(one)) for one in first.attempts)
+    run = replace(honest, trials=(replace(first, attempts=attempts), *honest.trials[1:]))
+    assert differing(run) == ["wcpu"]
+    assert "CPU seconds per busy second, more than 1 thread" in one(run, "wcpu").how
+
+
+def test_cpu_time_within_5_percent_of_the_threads_agrees(honest: RunRecord) -> None:
+    assert differing(changed_attempts(honest, lambda one: {"cpu_ns": 104 * busy(one) // 100, "epochs": ()})) == []
+
+
+def test_cpu_time_that_was_used_while_waiting_in_report_is_not_the_trials(honest: RunRecord) -> None:
+    trial = honest.trials[0]
+    attempt = trial.attempts[0]
+    waited = tuple(
+        msgspec.structs.replace(epoch, cpu_ns=epoch.epoch * 10 * SECOND, reported_cpu_ns=epoch.epoch * 10 * SECOND + 8 * SECOND)
+        for epoch in attempt.epochs
+    )
+    loud = msgspec.structs.replace(attempt, cpu_ns=18 * SECOND + 32 * SECOND, epochs=waited)
+    run = replace(honest, trials=(replace(trial, attempts=(loud,)), *honest.trials[1:]))
+    assert one(run, "wcpu").agrees is True
+
+
+def test_fewer_processors_than_declared_are_flagged(honest: RunRecord) -> None:
+    specification = run_spec_to_json(honest.run_spec())
+    specification["experiment"]["workers"]["cpus"] = 2.0
+    assert differing(replace(honest, specification=specification)) == ["wcpu"]
+
+
+def test_declared_memory_without_a_limit_in_force_is_flagged(honest: RunRecord) -> None:
+    assert differing(environment(honest, limits={"memory": "none (no permission)"})) == ["wmem"]
+
+
+def test_more_memory_than_declared_is_flagged_by_pss_and_not_by_rss(honest: RunRecord) -> None:
+    large = changed_attempts(honest, lambda one: {"peak_rss_bytes": 3_000_000_000})
+    assert one(large, "wmem").agrees is None
+    assert differing(large, evidence(honest, 2_500_000_000)) == ["wmem"]
+    assert one(large, "wmem", evidence(honest, 1_000_000_000)).agrees is True
+
+
+def evidence(run: RunRecord, pss: int) -> Evidence:
+    """Return one look at the process of the run's first attempt."""
+    name = run.trials[0].attempts[0].process
+    assert name is not None
+    host, pid, started = name.rsplit(":", 2)
+    header = Header(
+        version=1,
+        host=host,
+        boot_id="b",
+        execution_id="e",
+        anchor_monotonic_ns=0,
+        anchor_wall_ns=0,
+        anchor_width_ns=0,
+        meter="none",
+        kind="estimated",
+        source="",
+    )
+    usage = ProcessUsage(int(pid), int(started), 1, 0, 0, pss, pss)
+    return Evidence(samples=Samples(header=header, usage=(UsageSample(t=1, busy_ns=0, processes=(usage,)),)))
+
+
+def test_another_device_than_declared_is_flagged(honest: RunRecord) -> None:
+    run = changed_attempts(honest, lambda one: {"device": "cuda:Some GPU"})
+    assert differing(run) == ["at"]
+    assert one(run, "amem").found == {"Some GPU": None}
+    with_gpu = replace(run, environment={**run.environment, "accelerators": [{"name": "Some GPU", "memory_mb": 1000.0}]})
+    assert one(with_gpu, "amem").found == {"Some GPU": 1000.0}
+
+
+def test_wrong_digests_of_data_and_code_are_flagged(honest: RunRecord) -> None:
+    assert differing(environment(honest, after={"data": {"a": "aa", "b": "xx"}})) == ["t"]
+    assert differing(environment(honest, after={"data": {"a": "aa"}})) == ["t"]
+    assert differing(environment(honest, after={"data_bytes": 1})) == ["ts"]
+    assert differing(environment(honest, after={"code": "xx"})) == ["m"]
+
+
+def test_data_of_another_host_are_not_looked_at(honest: RunRecord) -> None:
+    specification = {**honest.specification, "platform": "kubernetes"}
+    run = replace(environment(honest, after={"data": {}}), specification=specification)
+    assert (one(run, "t").agrees, one(run, "t").found) == (None, None)
+
+
+def test_a_pruned_trial_without_a_pruner_is_flagged(honest: RunRecord) -> None:
+    specification = run_spec_to_json(honest.run_spec())
+    specification["experiment"]["pruner"]["name"] = "none"
+    assert differing(replace(honest, specification=specification)) == ["pa"]
+
+
+@pytest.mark.parametrize(
+    ("flag", "part", "strategy", "symbol"),
+    [
+        ("foreign_configurations", "sampler", "fixed", "sa"),
+        ("scripted_stop_missed", "pruner", "scripted", "pa"),
+        ("best_differs", "sampler", "random", "tg"),
+    ],
+)
+def test_what_core_found_the_framework_to_do_otherwise_is_no_agreement(
+    honest: RunRecord, flag: str, part: str, strategy: str, symbol: str
+) -> None:
+    specification = run_spec_to_json(honest.run_spec())
+    specification["experiment"][part]["name"] = strategy
+    run = replace(honest, specification=specification)
+    assert differing(run) == []
+    assert differing(replace(run, flags=(FlagRecord(name=flag, text="x"),))) == [symbol]
+
+
+def test_an_epoch_without_the_metric_is_flagged(honest: RunRecord) -> None:
+    specification = run_spec_to_json(honest.run_spec())
+    specification["experiment"]["objective"]["metric"] = "another"
+    assert differing(replace(honest, specification=specification)) == ["tg"]
+
+
+def test_a_configuration_outside_of_the_space_is_flagged(honest: RunRecord) -> None:
+    run = replace(honest, trials=(replace(honest.trials[0], configuration={"x": 7.0}), *honest.trials[1:]))
+    assert differing(run) == ["Φ"]
+    assert "x=7.0 lies outside" in one(run, "Φ").how
+
+
+def test_more_configurations_than_the_space_has_are_flagged(honest: RunRecord) -> None:
+    specification = run_spec_to_json(honest.run_spec())
+    choices = [trial.configuration["x"] for trial in honest.trials]
+    for count, expected in ((3, []), (2, ["Φ", "pS"])):
+        dimension = {"name": "x", "type": "categorical", "choices": choices[:count], "ordered": False}
+        specification["experiment"]["search_space"] = {"dimensions": [dimension]}
+        run = replace(honest, specification=specification)
+        assert one(run, "pS").declared == count
+        assert differing(run) == expected
+
+
+def test_a_run_without_trials_or_environment_claims_nothing() -> None:
+    _, spec = example_a()
+    run = replace(derive([], spec), trials=())
+    assert {variable.agrees for variable in declared_variables(run)} == {None}
+    assert with_declared(run).flags == run.flags
+
+
+def test_declared_variables_survive_the_record(honest: RunRecord) -> None:
+    checked = with_declared(honest)
+    encoded = msgspec.json.encode(checked)
+    assert msgspec.json.decode(encoded, type=RunRecord).declared == checked.declared

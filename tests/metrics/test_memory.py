@@ -1,0 +1,93 @@
+from __future__ import annotations
+
+from dataclasses import replace
+
+import msgspec
+import pytest
+
+from event_logs import example_a
+from tuneoff.metrics.attribution import EnergyAccount
+from tuneoff.metrics.evidence import NO_EVIDENCE, Evidence
+from tuneoff.metrics.memory import memory_metrics
+from tuneoff.metrics.values import Metrics
+from tuneoff.records.derive import derive
+from tuneoff.records.model import RunRecord
+from tuneoff.samples.reader import Samples
+from tuneoff.samples.schema import Header, ProcessUsage, UsageSample
+
+SECOND = 1_000_000_000
+MB = 1_000_000
+HEADER = Header(
+    version=1,
+    host="h",
+    boot_id="b",
+    execution_id="e",
+    anchor_monotonic_ns=0,
+    anchor_wall_ns=0,
+    anchor_width_ns=0,
+    meter="none",
+    kind="estimated",
+    source="",
+    supervisor="h:7:70",
+)
+
+
+@pytest.fixture(scope="module")
+def run() -> RunRecord:
+    log, spec = example_a()
+    return derive(log.pairs(), spec)
+
+
+def of(run: RunRecord, evidence: Evidence) -> Metrics:
+    return memory_metrics(run, evidence, EnergyAccount())
+
+
+def sampled(run: RunRecord) -> Evidence:
+    """Two looks, two seconds apart, at a process that trains, at the supervisor, and at a process of someone else."""
+    name = run.trials[0].attempts[0].process
+    assert name is not None
+    _, pid, started = name.rsplit(":", 2)
+
+    def look(t: int, pss: int | None, rss: int, cpu: int, own: int) -> UsageSample:
+        processes = (
+            ProcessUsage(int(pid), int(started), 1, 0, 0, rss, pss),
+            ProcessUsage(7, 70, 1, cpu, 0, 50 * MB, None),
+            ProcessUsage(8, 80, 1, 0, 0, 9000 * MB, 9000 * MB),
+        )
+        return UsageSample(t=t, busy_ns=0, own_cpu_ns=own, processes=processes, rss_bytes=rss + 50 * MB)
+
+    usage = (look(0, 300 * MB, 400 * MB, 3 * SECOND, 0), look(2 * SECOND, 200 * MB, 350 * MB, 5 * SECOND, 10_000_000))
+    return Evidence(samples=Samples(header=HEADER, usage=usage))
+
+
+def test_peaks_are_the_greatest_of_the_trials_and_of_the_tree(run: RunRecord) -> None:
+    values = of(run, sampled(run))
+    assert values["memory.peak_rss"].value == 400
+    assert values["memory.peak_pss"].value == 300
+    assert values["memory.tree_peak_rss"].value == 450
+    assert {value.unit for name, value in values.items() if name.startswith("memory.")} == {"MB"}
+
+
+def test_the_peak_that_a_process_read_of_itself_is_taken_before_samples(run: RunRecord) -> None:
+    trial = run.trials[0]
+    attempts = tuple(msgspec.structs.replace(one, peak_rss_bytes=700 * MB) for one in trial.attempts)
+    value = of(replace(run, trials=(replace(trial, attempts=attempts), *run.trials[1:])), sampled(run))["memory.peak_rss"]
+    assert (value.value, value.source, value.kind) == (700, "trial_ended", "measured")
+
+
+def test_the_suites_own_use_is_told(run: RunRecord) -> None:
+    values = of(run, sampled(run))
+    assert values["suite.sampler_cpu_share"].value == pytest.approx(0.5)
+    assert values["suite.cpu_seconds"].value == 2
+
+
+def test_without_samples_everything_is_null_with_its_reason(run: RunRecord) -> None:
+    for value in of(run, NO_EVIDENCE).values():
+        assert value.value is None
+        assert "no power was sampled" in (value.reason_if_null or "")
+
+
+def test_a_process_that_no_sample_saw_has_no_peak(run: RunRecord) -> None:
+    values = of(run, Evidence(samples=Samples(header=HEADER)))
+    assert {name: value.value for name, value in values.items()} == dict.fromkeys(values)
+    assert "no sample saw" in (values["memory.peak_rss"].reason_if_null or "")
