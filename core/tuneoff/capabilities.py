@@ -67,7 +67,9 @@ class Capabilities:
 
     `package` and `module` name the framework's distribution and import ("" for none); `minimum_version` is refused below.
     On `emulated_platforms` something local stands in for what the framework needs: what is measured there is labelled
-    everywhere, and in no ranking. `memory_limiter` names what limits a trial's memory where core does not.
+    everywhere, and in no ranking. `head_node`, `database`: a machine and a database service that it needs beside the workers'
+    slots, on every platform: who rents machines pays for them. `memory_limiter` names what limits a trial's memory where core
+    does not.
     """
 
     framework: str
@@ -83,7 +85,10 @@ class Capabilities:
     resume: Support = Support.NOT_BY_TUNEOFF
     retry: Support = Support.NOT_BY_TUNEOFF
     long_lived_workers: bool = True  # False: one process per trial
+    head_node: bool = False
+    database: bool = False
     memory_limiter: str = ""  # e.g. "container"; "": core's control groups and watchdog
+    cpu_limiter: str = ""  # e.g. "container"; "": core's affinity or quota
     notes: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:

@@ -52,6 +52,8 @@ CAPABILITIES = Capabilities(
     install="tuneoff[katib]",
     platforms=(KUBERNETES, EMULATED),
     emulated_platforms=(EMULATED,),
+    head_node=True,  # the cluster's control plane, with Katib's controllers
+    database=True,  # katib-mysql, behind katib-db-manager
     samplers={
         "random": Offer(implementation="Katib random (hyperopt)", note=_SEEDED),
         "grid": Offer(implementation="Katib grid (Optuna)", note="over the index of core's list; in an order of its own"),
@@ -123,6 +125,7 @@ CAPABILITIES = Capabilities(
     retry=Support.NOT_BY_TUNEOFF,
     long_lived_workers=False,
     memory_limiter="container",
+    cpu_limiter="container",
     notes=(
         "platform emulated: a local process that serves Katib's API and runs each trial as a local process; it is no Katib, and "
         f"its results say so; samplers there: {', '.join(EMULATED_SAMPLERS)}",

@@ -72,6 +72,8 @@ class Accounting(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     intensity_reason: str = "no carbon intensity was recorded with this run"
     prices: Prices | None = None
     prices_reason: str = "no prices were recorded with this run"
+    head_node: bool = False  # the run's framework needs one beside the slots; its price is in `prices`
+    database: bool = False
     format_version: int = FORMAT_VERSION
 
 

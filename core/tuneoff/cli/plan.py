@@ -27,7 +27,7 @@ def execute(arguments: argparse.Namespace) -> int:
     if arguments.json:
         write_json(plan.to_json())
     else:
-        write("\n".join([_table(plan), "", *_emulated(plan), _summary(plan)]))
+        write("\n".join([_table(plan), "", *_emulated(plan), *_accounting(plan), _summary(plan)]))
     return 0
 
 
@@ -69,6 +69,13 @@ def _emulated(plan: Plan) -> list[str]:
     labels = label_texts((run.label, run.spec.adapter) for run in plan.runs)
     found = dict.fromkeys(labels[run.label] for run in plan.counted if run.emulated)
     return [f"emulated, so shown but in no ranking or comparison: {', '.join(found)}"] if found else []
+
+
+def _accounting(plan: Plan) -> list[str]:
+    """Return what is metered and charged in the runs, one line each."""
+    from tuneoff.accounting.text import carbon_line, prices_line
+
+    return [plan.power.line, carbon_line(plan.accounting), prices_line(plan.accounting)]
 
 
 def _summary(plan: Plan) -> str:

@@ -32,11 +32,21 @@ def _read(path: Path, above: tuple[Path, ...], includer: Path | None) -> dict[st
         if includer is None:
             raise
         raise ExperimentError(f"{includer}: include: {error}") from error
+    _place_paths(data, path.parent)
     included = data.pop("include", None)
     merged: dict[str, Any] = {}
     for name in _paths(path, included):
         merged = _over(merged, _read(path.parent / name, (*above, here), path))
     return _over(merged, data)
+
+
+def _place_paths(data: dict[str, Any], folder: Path) -> None:
+    """Turn the paths that a file gives, relative to itself, into paths from here."""
+    prices, carbon = data.get("prices"), data.get("carbon")
+    if isinstance(prices, str) and prices and prices != "none":
+        data["prices"] = str(folder / prices)
+    if isinstance(carbon, dict) and isinstance(carbon.get("series"), str) and carbon["series"]:
+        data["carbon"] = {**carbon, "series": str(folder / carbon["series"])}
 
 
 def _over(base: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:

@@ -9,6 +9,8 @@ from typing import Any
 
 from pydantic import ValidationError
 
+from tuneoff.accounting.model import Accounting
+from tuneoff.accounting.resolve import resolve
 from tuneoff.errors import ExperimentError
 from tuneoff.experiment.include import read_merged
 from tuneoff.experiment.part import one_line
@@ -40,6 +42,7 @@ class MatrixFile:
     seeds: tuple[int, ...]
     warm_up: bool
     power: PowerSettings
+    accounting: Accounting
     analysis: AnalysisPart
     variants: tuple[Variant, ...]
     content: Mapping[str, Any]  # as written, includes merged and overrides applied
@@ -60,9 +63,10 @@ def load_matrix(path: Path | str, overrides: Mapping[str, Any] | None = None) ->
         variants = tuple(_check(values, variant) for values, variant in expand(content))
         if not overrides:  # an override may leave a list unused
             _check_used(variants)
+        first = variants[0].file
+        accounting = resolve(first.carbon, first.prices)
     except ExperimentError as error:
         raise ExperimentError(f"{path}: {error}") from error
-    first = variants[0].file
     return MatrixFile(
         path=str(path),
         name=first.name or Path(path).stem,
@@ -70,6 +74,7 @@ def load_matrix(path: Path | str, overrides: Mapping[str, Any] | None = None) ->
         seeds=tuple(first.seed_list),
         warm_up=first.warm_up,
         power=first.power.to_core(),
+        accounting=accounting,
         analysis=first.analysis,
         variants=variants,
         content=content,

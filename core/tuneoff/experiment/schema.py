@@ -16,6 +16,8 @@ from pydantic import (
     model_validator,
 )
 
+from tuneoff.accounting.parts import Carbon, CarbonPart, PricesPath
+from tuneoff.accounting.zones import WORLD
 from tuneoff.experiment.dimension_parts import DimensionPart
 from tuneoff.experiment.include import NAMED, named
 from tuneoff.experiment.options import Options
@@ -207,6 +209,8 @@ class ExperimentFile(Part):
     platform: Name | None = None
     warm_up: bool = Field(default=True, description="One discarded run per adapter before the first counted one.")
     power: Power = PowerPart()
+    carbon: Carbon = Field(default=CarbonPart(zone=WORLD), description="Carbon intensity of the grid.")
+    prices: PricesPath = Field(default=None, description="Path of a price file, or none; left out: the one that ships.")
     analysis: AnalysisPart = AnalysisPart()
     matrix: Axes | None = Field(default=None, description="Dotted keys with lists of values; all combinations are run.")
     zip: list[Axes] | None = Field(default=None, description="Groups of dotted keys with equally long lists, paired.")

@@ -71,8 +71,8 @@ def scalar_tag(text: str) -> str:
     return str(loader.resolve(yaml.ScalarNode, text, (True, False))).removeprefix(_TAG)
 
 
-def read_yaml(path: Path) -> dict[str, Any]:
-    """Return the mapping in a YAML file.
+def read_yaml(path: Path, what: str = "an experiment", needs: str = "`workload`, `adapters` and `budget`") -> dict[str, Any]:
+    """Return the mapping in a YAML file; errors say `what` it is and what it `needs`.
 
     Raises:
         ExperimentError: the file cannot be read, is empty, is not YAML, or is no mapping; one line with the path.
@@ -80,16 +80,16 @@ def read_yaml(path: Path) -> dict[str, Any]:
     try:
         text = path.read_bytes().decode("utf-8-sig")
     except IsADirectoryError as error:
-        raise ExperimentError(f"{path}: an experiment is a YAML file, but this is a folder; name a file in it") from error
+        raise ExperimentError(f"{path}: {what} is a YAML file, but this is a folder; name a file in it") from error
     except UnicodeDecodeError as error:
         raise ExperimentError(f"{path}: the file must be UTF-8 text, but byte {error.start} is not; save it as UTF-8") from error
     except (OSError, ValueError) as error:  # ValueError: a path with a NUL byte
         reason = getattr(error, "strerror", None) or error
         raise ExperimentError(f"{path}: the file cannot be read: {reason}; check the path and its permissions") from error
-    return _parse(text, path)
+    return _parse(text, path, needs)
 
 
-def _parse(text: str, path: Path) -> dict[str, Any]:
+def _parse(text: str, path: Path, needs: str) -> dict[str, Any]:
     try:
         data = yaml.load(text, _Loader)
         _check_values(data)
@@ -100,7 +100,7 @@ def _parse(text: str, path: Path) -> dict[str, Any]:
     except RecursionError as error:
         raise ExperimentError(f"{path}: nested more than {MAX_DEPTH} deep; flatten it") from error
     if data is None:
-        raise ExperimentError(f"{path}: the file is empty; it needs at least `workload`, `adapters` and `budget`")
+        raise ExperimentError(f"{path}: the file is empty; it needs at least {needs}")
     if not isinstance(data, dict):
         raise ExperimentError(f"{path}: the file must be a mapping of keys to values, but it is a {type(data).__name__}")
     return data

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from itertools import combinations
 from typing import Any
 
+from tuneoff.accounting.text import frozen
 from tuneoff.experiment.identity import canonical_json
 from tuneoff.experiment.load import MatrixFile
 from tuneoff.matrix.expand import Cell, Entry
@@ -17,7 +18,7 @@ EMULATED_RULE = "a run on an emulated platform is shown and labelled; it is in n
 MISSING_RULE = "a run without the metric is counted in the denominator and named; it is never replaced or imputed"
 
 
-_ADDED = ("power",)  # that older folders lack
+_ADDED = ("power", "carbon", "prices")  # that older folders lack
 
 
 def difference(known: Mapping[str, Any], asked: Mapping[str, Any]) -> str | None:
@@ -58,6 +59,7 @@ def freeze(file: MatrixFile, entries: Sequence[Entry], cells: Sequence[Cell]) ->
         "margin_percent": file.analysis.margin_percent,
         "confidence": file.analysis.confidence,
         "power": file.power.to_json(),
+        **frozen(file.accounting),
         "pairing": "by seed",
         "correction": "holm",
         "seeds": list(file.seeds),

@@ -88,7 +88,7 @@ class ResultsFolder:
             if not resume:
                 raise ResultsError(f"{self.path} already holds results of this plan; add --resume, or choose another --output")
             if known.analysis_digest != plan.analysis_digest:  # an older folder: what it lacks is frozen from now on
-                self._write(replace(known, analysis=plan.analysis, power=plan.power))
+                self._write(replace(known, analysis=plan.analysis, power=plan.power, accounting=plan.accounting))
         elif any(not entry.name.startswith(".") for entry in self.path.iterdir()):  # a dot: the lock, or a write cut by a kill
             raise ResultsError(f"{self.path} is not empty and holds no {PLAN}; choose another --output")
         else:

@@ -8,6 +8,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
+import msgspec
+
+from tuneoff.accounting.model import NO_ACCOUNTING, Accounting
 from tuneoff.errors import ExperimentError, ResultsError
 from tuneoff.experiment.identity import digest
 from tuneoff.experiment.load import MatrixFile
@@ -61,6 +64,7 @@ class Plan:
     analysis: Mapping[str, Any] = field(default_factory=dict)
     content: Mapping[str, Any] = field(default_factory=dict)  # the file, includes merged
     power: PowerSettings = PowerSettings()  # noqa: RUF009  # frozen
+    accounting: Accounting = NO_ACCOUNTING
 
     @property
     def plan_id(self) -> str:
@@ -106,6 +110,7 @@ class Plan:
             "analysis": dict(self.analysis),
             "analysis_digest": self.analysis_digest,
             "power": self.power.to_json(),
+            "accounting": msgspec.to_builtins(self.accounting),
             "content": dict(self.content),
             "runs": [
                 {
@@ -143,9 +148,10 @@ class Plan:
                 runs=runs,
                 analysis=data["analysis"],
                 content=data["content"],
-                power=PowerSettings(**data.get("power", {})),  # absent in older folders
+                power=PowerSettings(**data.get("power", {})),  # absent in older folders, as is `accounting`
+                accounting=msgspec.convert(data.get("accounting", {}), Accounting),
             )
-        except (KeyError, TypeError, ValueError, AttributeError, ExperimentError) as error:
+        except (KeyError, TypeError, ValueError, AttributeError, ExperimentError, msgspec.MsgspecError) as error:
             raise ResultsError(f"a plan is damaged: {type(error).__name__}: {error}; begin a new folder") from error
         for run in plan.runs:
             if run.run_id != run.spec.run_id:
@@ -190,6 +196,7 @@ def make_plan(file: MatrixFile) -> Plan:
         analysis=analysis.freeze(file, adapters, with_result),
         content=json.loads(json.dumps(file.content)),
         power=file.power,
+        accounting=file.accounting,
     )
 
 

@@ -18,6 +18,14 @@ class PowerSettings:
     interval_seconds: float = 0.2
     second: str | None = None  # a meter that is read too; attribution does not use it
 
+    @property
+    def line(self) -> str:
+        """One line for `tuneoff plan`: what is asked for; which meter there is, is found on the host of the run."""
+        meter = "auto, the best that the host has" if self.meter == AUTO else self.meter
+        options = ", ".join(f"{name}={value}" for name, value in self.options.items())
+        second = f", {self.second} as a second opinion" if self.second else ""
+        return f"power: meter {meter}{f' ({options})' if options else ''}, read every {self.interval_seconds:g} s{second}"
+
     def to_json(self) -> dict[str, Any]:
         """Return the settings as JSON values."""
         return asdict(self)
