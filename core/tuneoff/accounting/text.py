@@ -44,17 +44,22 @@ def prices_line(accounting: Accounting) -> str:
     return f"prices: {prices_text(accounting.prices)}"
 
 
+def to_json(value: Accounting | Intensity | Prices | None) -> Any:
+    """Return a structure as JSON values."""
+    return msgspec.json.decode(msgspec.json.encode(value))
+
+
 def frozen(accounting: Accounting) -> dict[str, Any]:
     """Return what the frozen analysis says of carbon and prices; the values of a series as their digest."""
     carbon: dict[str, Any] | None = None
     if accounting.intensity is not None:
-        carbon = msgspec.to_builtins(accounting.intensity)
+        carbon = to_json(accounting.intensity)
         if accounting.intensity.kind == "series":
             start, end = series_window(accounting.intensity)
             digest = hashlib.sha256(msgspec.json.encode([carbon.pop("times"), carbon.pop("values")])).hexdigest()
             carbon |= {"rows": len(accounting.intensity.times), "from": start, "to": end, "sha256": digest}
             carbon.pop("end")
-    return {"carbon": carbon, "prices": msgspec.to_builtins(accounting.prices)}
+    return {"carbon": carbon, "prices": to_json(accounting.prices)}
 
 
 def series_window(intensity: Intensity) -> tuple[str, str]:

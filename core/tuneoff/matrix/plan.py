@@ -11,6 +11,7 @@ from typing import Any
 import msgspec
 
 from tuneoff.accounting.model import NO_ACCOUNTING, Accounting
+from tuneoff.accounting.text import to_json
 from tuneoff.errors import ExperimentError, ResultsError
 from tuneoff.experiment.identity import digest
 from tuneoff.experiment.load import MatrixFile
@@ -110,7 +111,7 @@ class Plan:
             "analysis": dict(self.analysis),
             "analysis_digest": self.analysis_digest,
             "power": self.power.to_json(),
-            "accounting": msgspec.to_builtins(self.accounting),
+            "accounting": to_json(self.accounting),
             "content": dict(self.content),
             "runs": [
                 {
