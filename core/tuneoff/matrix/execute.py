@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from types import FrameType
 
+from tuneoff.accounting.charge import of_run
 from tuneoff.errors import ResultsError, TuneoffError
 from tuneoff.experiment.identity import canonical_json
 from tuneoff.experiment.names import emulated_label, run_name, short_label
@@ -106,14 +107,16 @@ def _run(
     plan: Plan,
     data: dict[str, Provenance],
 ) -> RunRecord:
-    ended = supervise(run.spec, results, listener, interrupt, machine.notes(state, first))
+    adapter = adapter_class(run.spec.adapter)
+    accounting = of_run(plan.accounting, adapter.capabilities)
+    ended = supervise(run.spec, results, listener, interrupt, machine.notes(state, first), accounting)
     environment = {
         "limits": dict(ended.limits),
         "machine_before": state.to_json(),
         "analysis_digest": plan.analysis_digest,
         **data[_data_key(run.spec)].environment(),
     }
-    return finish(ended.execution.folder, run.spec, ended.verdict, adapter_class(run.spec.adapter), environment)
+    return finish(ended.execution.folder, run.spec, ended.verdict, adapter, environment)
 
 
 def _recover(results: Path) -> None:

@@ -12,6 +12,8 @@ from pathlib import Path
 from typing import Any
 
 from tuneoff import clock
+from tuneoff.accounting.model import NO_ACCOUNTING, Accounting
+from tuneoff.accounting.store import write_accounting
 from tuneoff.events.schema import Charged
 from tuneoff.events.tail import Tail
 from tuneoff.events.writer import FOLDER as EVENTS
@@ -66,13 +68,15 @@ def supervise(
     listener: Listener,
     interrupt: threading.Event,
     notes: Sequence[tuple[str, str]] = (),
+    accounting: Accounting = NO_ACCOUNTING,
 ) -> Supervised:
     """Run one execution of `spec` under `results` and return how it ended; nothing of it is left afterwards.
 
     `interrupt` may be set at any time (by a signal handler): the run un-deploys and ends as `interrupted`. `notes` are
-    flags (name, text) for the record.
+    flags (name, text) for the record; `accounting` is what the run is charged, stored in its folder at once.
     """
     execution = new_execution(spec, results / "runs")
+    write_accounting(execution.folder, accounting)
     temporary = _temporary_folder(execution)
     cgroups, memory = make_memory_cgroups(execution)
     context = write_inputs(execution, cgroups)
