@@ -55,11 +55,11 @@ class CollectingMeter(Protocol):
 
 
 @runtime_checkable
-class DeviceMeter(Protocol):
-    """A meter that also tells which processes used a device (a GPU): the key by which its energy is attributed."""
+class GpuMeter(Protocol):
+    """A meter that also tells which processes used a GPU: the key by which its energy is attributed."""
 
-    def device_usage(self) -> Iterable[tuple[str, int, float]]:
-        """Return (domain, pid, share of the device's time since the call before, 0 to 1); called after each `read`.
+    def gpu_shares(self) -> Iterable[tuple[str, int, float]]:
+        """Return (domain, pid, share of the device's time lately, 0 to 1); called after each `read`.
 
         Raises:
             MeterError: it cannot be told.

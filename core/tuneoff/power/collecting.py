@@ -1,0 +1,48 @@
+"""What a meter knows of a run afterwards: a database is asked once for the run's time, and not for ever."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Sequence
+
+import msgspec
+
+from tuneoff.clock import Anchor
+from tuneoff.power.meter import CollectingMeter, MeterError
+from tuneoff.samples.schema import PowerSample
+
+
+def collected(
+    meter: CollectingMeter,
+    name: str,
+    lock: threading.Lock,
+    start: Anchor,
+    *,
+    within_seconds: float,
+    note: Callable[[str], None],
+) -> Sequence[PowerSample]:
+    """Return the samples from `start` to now, on the monotonic clock; what goes wrong is noted. `lock` is the meter's."""
+    found: list[PowerSample] = []
+    answered = threading.Event()
+
+    def ask() -> None:
+        with lock:
+            try:
+                samples = list(meter.collect(start.wall_ns, time.time_ns()))
+                found.extend(
+                    msgspec.structs.replace(sample, t=sample.t - start.wall_ns + start.monotonic_ns) for sample in samples
+                )
+                if not samples:
+                    note(f"the power meter {name} has no samples of this run")
+            except MeterError as error:
+                note(str(error))
+            except Exception as error:  # a plugin's own code may fail in any way, and must not end the run
+                note(f"the power meter {name} failed: {type(error).__name__}: {error}")
+        answered.set()
+
+    threading.Thread(target=ask, name=f"meter-{name}", daemon=True).start()
+    if not answered.wait(within_seconds):
+        note(f"the power meter {name} did not answer within {within_seconds:g} s after the run; its samples are missing")
+        return ()
+    return found

@@ -1,0 +1,116 @@
+"""What Linux tells in /proc of the host's and of a process's use, read by hand: cheap enough for several looks a second."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import NamedTuple
+
+from tuneoff.clock import NANOSECONDS
+
+PROC = Path("/proc")
+PAGE = os.sysconf("SC_PAGE_SIZE")
+TICKS = os.sysconf("SC_CLK_TCK")  # per second
+_FIRST_BYTES, _MOST_BYTES = 1 << 16, 1 << 22  # of /proc/stat, which is long where there are many interrupts
+
+
+class Stat(NamedTuple):
+    """The fields of /proc/<pid>/stat that matter here; CPU times have the grain of a clock tick, 10 ms."""
+
+    name: str
+    state: bytes
+    parent: int
+    session: int
+    cpu_ns: int
+    children_cpu_ns: int  # of children that it has waited for, and of theirs
+    started_ns: int  # as in `process` events
+    rss_bytes: int
+
+
+def parse_stat(text: bytes) -> Stat | None:
+    """Return what a stat line says, or None where it is none (the process is gone)."""
+    opened, closed = text.find(b"("), text.rfind(b")")
+    fields = text[closed + 2 :].split()
+    if opened < 0 or len(fields) < 22:
+        return None
+    return Stat(
+        name=text[opened + 1 : closed].decode(errors="replace"),
+        state=fields[0],
+        parent=int(fields[1]),
+        session=int(fields[3]),
+        cpu_ns=(int(fields[11]) + int(fields[12])) * NANOSECONDS // TICKS,
+        children_cpu_ns=(int(fields[13]) + int(fields[14])) * NANOSECONDS // TICKS,
+        started_ns=int(fields[19]) * NANOSECONDS // TICKS,
+        rss_bytes=int(fields[21]) * PAGE,
+    )
+
+
+def read_stat(pid: int | str, proc: str = str(PROC)) -> Stat | None:
+    """Return a process's stat, or None if there is no such process."""
+    try:
+        with open(f"{proc}/{pid}/stat", "rb", buffering=0) as file:
+            return parse_stat(file.read())
+    except OSError:  # gone, before or while it was read
+        return None
+
+
+def carries(pid: int | str, mark: bytes, proc: str = str(PROC)) -> bool:
+    """Tell whether a process's environment, as it was at its start, has the line `mark` (NAME=value)."""
+    try:
+        with open(f"{proc}/{pid}/environ", "rb") as file:
+            return mark in file.read().split(b"\0")
+    except OSError:  # gone, or somebody else's
+        return False
+
+
+def pss_bytes(pid: int, proc: str = str(PROC)) -> int | None:
+    """Return resident memory with shared pages divided among their users; slow (10 ms with torch), and the process waits."""
+    with contextlib.suppress(OSError, ValueError, IndexError), open(f"{proc}/{pid}/smaps_rollup", "rb") as file:
+        for line in file:
+            if line.startswith(b"Pss:"):
+                return int(line.split()[1]) * 1024
+    return None
+
+
+@dataclass(frozen=True, slots=True)
+class HostTimes:
+    """CPU time of the host since its start, all processors together."""
+
+    busy_ns: int  # steal left out
+    steal_ns: int
+    forks: int | None  # processes and threads made so far: while it stays, there is no new process
+
+
+class HostClock:
+    """Reads /proc/stat again and again."""
+
+    def __init__(self, proc: Path = PROC) -> None:
+        """Open it.
+
+        Raises:
+            OSError: there is none.
+        """
+        self._descriptor = os.open(proc / "stat", os.O_RDONLY | os.O_CLOEXEC)
+        self._size = _FIRST_BYTES
+
+    def read(self) -> HostTimes:
+        """Return the times now.
+
+        Raises:
+            OSError: it cannot be read.
+        """
+        text = os.pread(self._descriptor, self._size, 0)
+        while len(text) == self._size and self._size < _MOST_BYTES:
+            self._size *= 2
+            text = os.pread(self._descriptor, self._size, 0)
+        user, nice, system, _idle, _iowait, irq, softirq, steal = (int(field) for field in text.split(b"\n", 1)[0].split()[1:9])
+        at = text.find(b"\nprocesses ")
+        forks = int(text[at + 11 : text.find(b"\n", at + 11)]) if at >= 0 else None
+        busy = user + nice + system + irq + softirq  # a guest's time is in user and nice already
+        return HostTimes(busy_ns=busy * NANOSECONDS // TICKS, steal_ns=steal * NANOSECONDS // TICKS, forks=forks)
+
+    def close(self) -> None:
+        """Close the file."""
+        os.close(self._descriptor)

@@ -1,0 +1,199 @@
+"""The run's processes: what descends from its coordinator, and orphans of it that the supervising process adopted."""
+
+from __future__ import annotations
+
+import os
+import resource
+from dataclasses import dataclass
+from pathlib import Path
+from typing import NamedTuple
+
+from tuneoff import clock
+from tuneoff.lifecycle.context import MARK
+from tuneoff.power.memory import MemoryLooks
+from tuneoff.power.procfs import PROC, Stat, carries, parse_stat, read_stat
+from tuneoff.samples.schema import ProcessUsage
+
+# stat files kept open: reading again costs a third of opening again
+MOST_DESCRIPTORS = min(256, resource.getrlimit(resource.RLIMIT_NOFILE)[0] // 4)
+UNDECIDED_NS = 2 * clock.NANOSECONDS  # a child has the environment of its parent until it runs its own program
+
+
+class TreeLook(NamedTuple):
+    """What changed since the look before: the processes that used something or are new, those that are gone; the tree's RSS."""
+
+    processes: tuple[ProcessUsage, ...]
+    gone: tuple[tuple[int, int], ...]
+    rss_bytes: int
+
+
+@dataclass(slots=True)
+class Member:
+    """A process that is looked at."""
+
+    pid: int
+    stat: Stat
+    descriptor: int = -1  # of its stat file; -1: opened at each look
+    text: bytes = b""
+    is_new: bool = True
+
+    def usage(self, pss_bytes: int | None = None) -> ProcessUsage:
+        """Return what it has used so far; its name at the first call alone."""
+        stat, name = self.stat, self.stat.name if self.is_new else None
+        self.is_new = False
+        return ProcessUsage(
+            pid=self.pid,
+            started_ns=stat.started_ns,
+            parent=stat.parent,
+            cpu_ns=stat.cpu_ns,
+            children_cpu_ns=stat.children_cpu_ns,
+            rss_bytes=stat.rss_bytes,
+            pss_bytes=pss_bytes,
+            name=name,
+        )
+
+
+class ProcessTree:
+    """Follows the processes of one execution; what a look costs depends on their number and hardly on the host's.
+
+    A process belongs to the tree if its parent does. A child of the supervising process, or of one above it (which adopts
+    where the supervising process does not), belongs if it carries the run's mark or is in a session of the tree: so the
+    guardian and other children of the supervising process do not. Once in the tree it stays, whoever adopts it.
+    """
+
+    def __init__(self, execution_id: str, supervisor: int | None = None, proc: Path = PROC) -> None:
+        self._mark = f"{MARK}={execution_id}".encode()
+        self._proc = str(proc)
+        supervisor = supervisor if supervisor is not None else os.getpid()
+        stat = read_stat(supervisor, self._proc)
+        self.supervisor = None if stat is None else Member(supervisor, stat)  # None: there is no /proc
+        self._adopters = _line_of(supervisor, self._proc)
+        self._members: dict[int, Member] = {}
+        self._descriptors = 0
+        self._sessions: set[int] = set()
+        self._decided: set[str] = set()  # names in /proc
+        self._is_complete = False
+        self._forks: int | None = None
+        self._memory = MemoryLooks(self._proc)
+
+    def look(self, now_ns: int, forks: int | None = None) -> TreeLook:
+        """Read the tree. `forks`: how many processes the host has made so far; while it stays, none is searched for."""
+        changed: dict[int, ProcessUsage] = {}
+        gone: list[tuple[int, int]] = []
+        if self.supervisor is not None:
+            self._read(self.supervisor, changed)
+        for member in list(self._members.values()):
+            if not self._read(member, changed):
+                gone.append((member.pid, member.stat.started_ns))
+                self._forget(member)
+        if forks is None or forks != self._forks or not self._is_complete:
+            self._forks = forks
+            for member in self._discover(now_ns):
+                changed[member.pid] = member.usage()
+        looked = self._memory.look(now_ns, [(member.pid, member.stat) for member in self._members.values()])
+        if looked is not None:
+            changed[looked[0]] = self._members[looked[0]].usage(pss_bytes=looked[1])
+        rss_bytes = sum(member.stat.rss_bytes for member in self._members.values())
+        return TreeLook(tuple(changed.values()), tuple(gone), rss_bytes)
+
+    def close(self) -> None:
+        """Close what is kept open."""
+        for member in [*self._members.values(), *([self.supervisor] if self.supervisor is not None else [])]:
+            self._forget(member)
+
+    def _read(self, member: Member, changed: dict[int, ProcessUsage]) -> bool:
+        """Read a process, put it into `changed` if it has used something since; False if it is gone."""
+        text = self._text(member)
+        if text == member.text and not member.is_new:
+            return True
+        stat = parse_stat(text)
+        if stat is None or stat.started_ns != member.stat.started_ns:
+            return False
+        before, member.stat, member.text = member.stat, stat, text
+        if member.is_new or (stat.cpu_ns, stat.children_cpu_ns) != (before.cpu_ns, before.children_cpu_ns):
+            changed[member.pid] = member.usage()
+        return True
+
+    def _text(self, member: Member) -> bytes:
+        """Return what the stat file says, nothing if the process is gone: a descriptor never tells of another process."""
+        try:
+            if member.descriptor < 0:
+                descriptor = os.open(f"{self._proc}/{member.pid}/stat", os.O_RDONLY | os.O_CLOEXEC)
+                if self._descriptors >= MOST_DESCRIPTORS:
+                    try:
+                        return os.pread(descriptor, 1024, 0)
+                    finally:
+                        os.close(descriptor)
+                member.descriptor = descriptor
+                self._descriptors += 1
+            return os.pread(member.descriptor, 1024, 0)
+        except OSError:  # ESRCH, ENOENT: it has ended, and its parent has waited for it
+            return b""
+
+    def _forget(self, member: Member) -> None:
+        if self._members.pop(member.pid, None) is not None:
+            self._decided.discard(str(member.pid))
+        if member.descriptor >= 0:
+            os.close(member.descriptor)
+            member.descriptor = -1
+            self._descriptors -= 1
+
+    def _discover(self, now_ns: int) -> list[Member]:
+        """Return the processes that came into the tree since the last search."""
+        try:
+            names = set(os.listdir(self._proc))
+        except OSError:
+            return []
+        self._decided &= names
+        waiting: dict[int, Stat] = {}
+        for name in names - self._decided:
+            stat = read_stat(name, self._proc) if name.isdigit() else None
+            if stat is not None:
+                waiting[int(name)] = stat
+            elif not name.isdigit():
+                self._decided.add(name)
+        found = []
+        was_decided = True
+        while was_decided and waiting:  # a process may be listed before its parent
+            was_decided = False
+            for pid, stat in list(waiting.items()):
+                belongs = self._belongs(pid, stat, names, waiting, now_ns)
+                if belongs is None:
+                    continue
+                was_decided = True
+                del waiting[pid]
+                self._decided.add(str(pid))
+                if belongs:
+                    found.append(self._add(pid, stat))
+        self._is_complete = not waiting
+        return found
+
+    def _belongs(self, pid: int, stat: Stat, names: set[str], waiting: dict[int, Stat], now_ns: int) -> bool | None:
+        """Tell whether a process is in the tree; None while that cannot be told."""
+        if pid in self._adopters:
+            return False
+        if stat.parent in self._members:
+            return True
+        if stat.parent in self._adopters:
+            if stat.session in self._sessions or carries(pid, self._mark, self._proc):
+                return True
+            return None if now_ns - stat.started_ns < UNDECIDED_NS else False
+        if stat.parent in waiting or (stat.parent != 0 and str(stat.parent) not in names):
+            return None  # with its parent; or the parent has just come, or has just ended and it is being adopted
+        return False
+
+    def _add(self, pid: int, stat: Stat) -> Member:
+        member = self._members[pid] = Member(pid, stat)
+        if self.supervisor is None or stat.session != self.supervisor.stat.session:
+            self._sessions.add(stat.session)
+        return member
+
+
+def _line_of(pid: int, proc: str) -> set[int]:
+    """Return a process and all above it."""
+    line: set[int] = set()
+    while pid > 0 and pid not in line:
+        line.add(pid)
+        stat = read_stat(pid, proc)
+        pid = 0 if stat is None else stat.parent
+    return line
