@@ -9,6 +9,7 @@ from tuneoff.records.model import RunRecord
 
 PARTS = ("deploy", "setup", "trial", "result_collection", "test", "metric_collection", "undeploy")
 NO_BEST = "no trial completed, so no best trial became known"
+NO_END = "un-deploy did not end"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -98,6 +99,20 @@ def partition_ns(run: RunRecord) -> dict[str, int | None]:
     return {**parts, "unassigned": total - assigned if total is not None else None}
 
 
+def part_reasons(run: RunRecord) -> dict[str, str]:
+    """Return why a part of a run, or the time in none, is missing where it is."""
+    return {
+        "deploy": "deploy did not end",
+        "setup": "no trial was submitted",
+        "trial": "no trial ended",
+        "result_collection": NO_BEST,
+        "test": NO_BEST if boundaries(run).best_known_ns is None else "the test did not end",
+        "metric_collection": "metrics were not collected",
+        "undeploy": NO_END,
+        "unassigned": NO_END,
+    }
+
+
 def jct_ns(run: RunRecord) -> int | None:
     """Return the job completion time: end of un-deploy minus start of deploy; None if un-deploy never ended."""
     return boundaries(run).undeployed_ns
@@ -112,23 +127,13 @@ def last_completed_ns(run: RunRecord) -> int | None:
 def span_metrics(run: RunRecord) -> dict[str, MetricValue]:
     """Return JCT, its parts, and the spans preparation, optimization, evaluation, all in ms."""
     marks, parts, total = boundaries(run), partition_ns(run), jct_ns(run)
-    no_end = "un-deploy did not end"
-    reasons = {
-        "deploy": "deploy did not end",
-        "setup": "no trial was submitted",
-        "trial": "no trial ended",
-        "result_collection": NO_BEST,
-        "test": NO_BEST if marks.best_known_ns is None else "the test did not end",
-        "metric_collection": "metrics were not collected",
-        "undeploy": no_end,
-        "unassigned": no_end,
-    }
-    values = {"time.jct": milliseconds(total, no_end, kind="measured", n_samples=1)}
+    reasons = part_reasons(run)
+    values = {"time.jct": milliseconds(total, NO_END, kind="measured", n_samples=1)}
     for name, reason in reasons.items():
         values[f"time.{name}"] = milliseconds(parts[name], reason, kind="measured", n_samples=1)
     collected = parts["metric_collection"]
     without = total - collected if total is not None and collected is not None else None
-    values["time.jct_without_metric_collection"] = milliseconds(without, "metrics were not collected, or " + no_end)
+    values["time.jct_without_metric_collection"] = milliseconds(without, "metrics were not collected, or " + NO_END)
     values["time.preparation"] = milliseconds(marks.first_submitted_ns, reasons["setup"])
     values["time.optimization"] = milliseconds(_between(marks.deployed_ns, _tested(marks)), reasons["test"])
     values["time.evaluation"] = milliseconds(_between(marks.last_ended_ns, _tested(marks)), reasons["test"])
