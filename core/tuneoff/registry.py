@@ -1,4 +1,4 @@
-"""Find adapters and workloads by their entry points; nothing is scanned or imported before it is asked for."""
+"""Find adapters, workloads and power meters by their entry points; nothing is scanned or imported before it is asked for."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import inspect
 import os
 import sys
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, cast
 
 from tuneoff.adapter import Adapter
 from tuneoff.capabilities import Capabilities
@@ -18,7 +18,10 @@ from tuneoff.suggest import unknown_name
 from tuneoff.trial.context import load_target
 from tuneoff.workload import Workload
 
-Kind = Literal["adapter", "workload"]
+if TYPE_CHECKING:
+    from tuneoff.power.meter import MeterClass
+
+Kind = Literal["adapter", "workload", "power_meter"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,7 +83,8 @@ def find(kind: Kind, name: str) -> Plugin:
     plugins = scan(kind)
     found = [plugin for plugin in plugins if plugin.name == name]
     if not found:
-        raise UnknownNameError(f"{unknown_name(kind, name, {plugin.name for plugin in plugins})}; or give it as module:Class")
+        known = {plugin.name for plugin in plugins}
+        raise UnknownNameError(f"{unknown_name(_label(kind), name, known)}; or give it as module:Class")
     if len(found) > 1:
         raise PluginError(_ambiguous(kind, found))
     return found[0]
@@ -116,6 +120,22 @@ def workload_class(name: str) -> type[Workload]:
     return loaded
 
 
+def power_meter_class(name: str) -> MeterClass:
+    """Return what opens the power meter of that name, or at "module:Class".
+
+    Raises:
+        UnknownNameError: no plugin has that name, or there is no such module.
+        PluginError: the plugin cannot be imported, or is no meter: a class with `read` and `close`.
+    """
+    plugin = find("power_meter", name)
+    loaded = _loaded("power_meter", plugin)
+    lacking = [item for item in ("read", "close") if not callable(getattr(loaded, item, None))]
+    if not isinstance(loaded, type) or lacking:
+        rule = f"must be a class with read and close, but {_place(plugin)} is {loaded!r}"
+        raise PluginError(f"power meter {plugin.name!r} {rule}")
+    return cast("MeterClass", loaded)
+
+
 def list_adapters() -> list[AdapterListing]:
     """Return every adapter plugin with its state; a broken one is a line, not an error, and no framework is imported."""
     return [_list_adapter(plugin) for plugin in scan("adapter")]
@@ -142,6 +162,17 @@ def list_workloads() -> list[WorkloadListing]:
     return listings
 
 
+def broken_power_meters() -> list[str]:
+    """Return one line for each power meter plugin that cannot be imported or is none."""
+    broken = []
+    for plugin in scan("power_meter"):
+        try:
+            power_meter_class(plugin.name)
+        except PluginError as error:
+            broken.append(str(error))
+    return broken
+
+
 def _list_adapter(plugin: Plugin) -> AdapterListing:
     try:
         capabilities = adapter_class(plugin.name).capabilities
@@ -159,20 +190,27 @@ def _list_adapter(plugin: Plugin) -> AdapterListing:
 
 
 def _load(kind: Kind, plugin: Plugin, base: type[Any]) -> type[Any]:
-    try:
-        loaded = _import(plugin.target)
-    except PluginError as error:
-        if plugin.name == plugin.target and _is_absent(error, plugin.target):
-            problem = f"{kind} {plugin.name!r} is not there: no module named {plugin.target.partition(':')[0]!r}"
-            way_out = "install its package, or run in the folder that holds it (or add that folder to PYTHONPATH)"
-            raise UnknownNameError(f"{problem}; {way_out}") from error
-        raise PluginError(f"{kind} {plugin.name!r} is broken ({_origin(plugin)}): {' '.join(str(error).split())}") from error
+    loaded = _loaded(kind, plugin)
     if not (isinstance(loaded, type) and issubclass(loaded, base)):
         raise PluginError(f"{kind} {plugin.name!r} must be a subclass of {base.__name__}, but {_place(plugin)} is {loaded!r}")
     if inspect.isabstract(loaded):
         left = ", ".join(sorted(getattr(loaded, "__abstractmethods__", ())))
         raise PluginError(f"{kind} {plugin.name!r} must implement every step, but {_place(plugin)} lacks: {left}")
     return loaded
+
+
+def _loaded(kind: Kind, plugin: Plugin) -> object:
+    """Return what the plugin's target names, whatever it is."""
+    try:
+        return _import(plugin.target)
+    except PluginError as error:
+        if plugin.name == plugin.target and _is_absent(error, plugin.target):
+            module = plugin.target.partition(":")[0]
+            problem = f"{_label(kind)} {plugin.name!r} is not there: no module named {module!r}"
+            way_out = "install its package, or run in the folder that holds it (or add that folder to PYTHONPATH)"
+            raise UnknownNameError(f"{problem}; {way_out}") from error
+        problem = " ".join(str(error).split())
+        raise PluginError(f"{_label(kind)} {plugin.name!r} is broken ({_origin(plugin)}): {problem}") from error
 
 
 def _import(target: str) -> object:
@@ -199,7 +237,12 @@ def _is_absent(error: PluginError, target: str) -> bool:
 
 def _ambiguous(kind: Kind, found: list[Plugin]) -> str:
     origins = " and ".join(_origin(plugin) for plugin in found)
-    return f"{kind} names must be unique, but {found[0].name!r} comes from {origins}; uninstall one, or give module:Class"
+    rule = f"{_label(kind)} names must be unique, but {found[0].name!r} comes from {origins}"
+    return f"{rule}; uninstall one, or give module:Class"
+
+
+def _label(kind: Kind) -> str:
+    return kind.replace("_", " ")
 
 
 def _origin(plugin: Plugin) -> str:

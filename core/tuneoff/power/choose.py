@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
+from tuneoff.errors import TuneoffError
 from tuneoff.power.meter import MeterDescription, MeterError, PowerMeter
+from tuneoff.power.settings import AUTO
 
-AUTO = "auto"
 _NO_OPTIONS: Mapping[str, Any] = {}
+_GPUS = Path("/proc/driver/nvidia/gpus")  # the driver's list, whether or not its library is there
+Opened = Callable[[Mapping[str, Any]], PowerMeter]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,9 +33,11 @@ class Chosen:
 
     def close(self) -> None:
         """Close both meters; may be called twice."""
-        self.meter.close()
-        if self.second is not None:
-            self.second.close()
+        try:
+            self.meter.close()
+        finally:
+            if self.second is not None:
+                self.second.close()
 
 
 def choose(
@@ -43,10 +49,85 @@ def choose(
 ) -> Chosen:
     """Open the meter of that name with its options; `auto` takes the best that this host has, and the model at worst.
 
-    `name` and `second` are names of the registry, or "module:Class".
+    `name` and `second` are names of the registry, or "module:Class". `auto` looks for CPU counters and for GPUs: rapl+nvml, rapl,
+    nvml+model (estimated as a whole: a modelled CPU beside measured GPUs), model. Its options are those of the meters by their
+    names, e.g. `{"rapl": {"root": ...}}`.
 
     Raises:
-        MeterError: a meter given by name cannot be used, or there is no such meter. `auto` never fails, and a `second` that
-            cannot be used is said in `second_problem`.
+        MeterError: a meter given by name cannot be used, or there is no such meter. `auto` fails only by a wrong option. A
+            `second` that cannot be used is said in `second_problem`.
     """
-    raise MeterError("not there yet")
+    chosen, meter, reason = _best(options) if name == AUTO else (name, open_meter(name, options), "")
+    if not second:
+        return Chosen(name=chosen, meter=meter, reason=reason)
+    try:
+        if second in (name, *chosen.split("+")):
+            raise MeterError(f"the second meter must be another than {second!r}; remove `second`")
+        other = open_meter(second, second_options, is_second=True)
+    except MeterError as error:
+        return Chosen(name=chosen, meter=meter, reason=reason, second_problem=str(error))
+    return Chosen(name=chosen, meter=meter, reason=reason, second_name=second, second=other)
+
+
+def open_meter(name: str, options: Mapping[str, Any], *, is_second: bool = False) -> PowerMeter:
+    """Open the meter of that name, or at "module:Class".
+
+    Raises:
+        MeterError: there is none, it is broken, or cannot be used.
+    """
+    from tuneoff.registry import power_meter_class
+
+    try:
+        loaded = power_meter_class(name)
+        if getattr(loaded, "is_second_opinion", False) and not is_second:
+            raise MeterError(f"meter {name} is a second opinion only; write `second: {name}` under power, and another `meter`")
+        meter = loaded(options)
+        if not isinstance(meter.description, MeterDescription):
+            raise MeterError(f"power meter {name!r} must have a MeterDescription, but has {meter.description!r}; tell its author")
+    except MeterError:
+        raise
+    except TuneoffError as error:
+        raise MeterError(str(error)) from error
+    except Exception as error:  # another's code may fail in any way
+        problem = " ".join(f"{type(error).__name__}: {error}".split())
+        raise MeterError(f"power meter {name!r} fails when it is opened: {problem}; take another, or tell its author") from error
+    return meter
+
+
+def _best(options: Mapping[str, Any]) -> tuple[str, PowerMeter, str]:
+    """Return name, meter and why no better one; nothing is scanned for, the three meters are tuneoff's own."""
+    from tuneoff.power.joint import JointMeter
+    from tuneoff.power.model import ModelMeter
+    from tuneoff.power.nvml import NvmlMeter
+    from tuneoff.power.options import check_names
+    from tuneoff.power.rapl import RaplMeter
+
+    check_names(AUTO, options, ("rapl", "nvml", "model"))
+    cpu, no_cpu = _tried(RaplMeter, options.get("rapl", {}))
+    if cpu is not None and cpu.description.domains == ("psys",):
+        return "rapl", cpu, "psys is the whole platform: GPUs, if any, are in it, and none was read"
+    gpu, no_gpu = _tried(NvmlMeter, options.get("nvml", {}))
+    if not _has_gpu():  # where there is none, how to read it is no news
+        no_gpu = "no GPU (no NVIDIA driver)"
+    if cpu is not None and gpu is not None:
+        return "rapl+nvml", JointMeter((cpu, gpu)), ""
+    if cpu is not None:
+        return "rapl", cpu, no_gpu if _has_gpu() else ""
+    model = ModelMeter(options.get("model", {}))
+    if gpu is not None:
+        return "nvml+model", JointMeter((gpu, model)), no_cpu
+    return "model", model, f"{no_cpu}; {no_gpu}"
+
+
+def _tried(opened: Opened, options: Mapping[str, Any]) -> tuple[PowerMeter | None, str]:
+    try:
+        return opened(options), ""
+    except MeterError as error:
+        return None, str(error)
+
+
+def _has_gpu() -> bool:
+    try:
+        return any(_GPUS.iterdir())
+    except OSError:
+        return False

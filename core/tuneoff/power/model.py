@@ -1,0 +1,75 @@
+"""The `model` meter, an estimate for hosts without counters: watts per hardware thread, from a table by CPU."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from tuneoff.power.cpu import this_cpu
+from tuneoff.power.cpu_table import load_table, named_entry, watts_for
+from tuneoff.power.meter import MeterDescription, MeterError
+from tuneoff.power.options import check_names, number, pair, text
+from tuneoff.samples.schema import Coefficients, PowerSample
+from tuneoff.suggest import nearest
+
+_OWN = ("joules_per_cpu_second", "watts_per_core")
+OPTIONS = ("cpu", "cpuinfo", *_OWN, "low", "high")
+
+
+class ModelMeter:
+    """Reads nothing: energy is joules_per_cpu_second · CPU seconds + watts_per_core · reserved core seconds.
+
+    Options: `cpu` (an entry of the table, in place of this host's CPU), or coefficients of your own: `joules_per_cpu_second` and
+    `watts_per_core`, with their bounds `low` and `high` (two numbers each, in that order; without them, the values themselves).
+    `cpuinfo`: another file than /proc/cpuinfo.
+    """
+
+    def __init__(self, options: Mapping[str, Any]) -> None:
+        check_names("model", options, OPTIONS)
+        found = _given(options) if any(name in options for name in (*_OWN, "low", "high")) else _from_table(options)
+        source = (
+            f"model: {found.cpu}, {found.joules_per_cpu_second:.3g} J per CPU second and {found.watts_per_core:.3g} W per core"
+        )
+        self.description = MeterDescription(kind="estimated", source=source, coefficients=found)
+
+    def read(self) -> Sequence[PowerSample]:
+        """Return nothing."""
+        return ()
+
+    def close(self) -> None:
+        """Do nothing: nothing was started."""
+
+
+def _given(options: Mapping[str, Any]) -> Coefficients:
+    if "cpu" in options or "cpuinfo" in options:
+        raise MeterError("meter model takes either `cpu` or coefficients, but got both; remove one of them from power.options")
+    dynamic, idle = (number("model", options, name) for name in _OWN)
+    low, high = pair("model", options, "low", (dynamic, idle)), pair("model", options, "high", (dynamic, idle))
+    if not (low[0] <= dynamic <= high[0] and low[1] <= idle <= high[1]):
+        rule = "must hold low <= value <= high in both numbers"
+        raise MeterError(f"meter model: coefficients {rule}, but got {low}, {(dynamic, idle)}, {high}; correct power.options")
+    return Coefficients(
+        joules_per_cpu_second=dynamic, watts_per_core=idle, low=low, high=high, cpu="given", source="given in the experiment file"
+    )
+
+
+def _from_table(options: Mapping[str, Any]) -> Coefficients:
+    table = load_table()
+    if "cpu" in options:
+        name = text("model", options, "cpu")
+        found = named_entry(name)
+        if found is None:
+            known = ("default", *table.generations)
+            hint = nearest(name, known)
+            raise MeterError(f"meter model: no CPU {name!r} in the table{hint}; known: {', '.join(known)}")
+    else:
+        found = watts_for(this_cpu(Path(text("model", options, "cpuinfo", "/proc/cpuinfo"))))
+    return Coefficients(
+        joules_per_cpu_second=found.dynamic,
+        watts_per_core=found.idle,
+        low=found.low,
+        high=found.high,
+        cpu=found.entry,
+        source=f"{table.source}; as of {table.date}",
+    )
