@@ -22,6 +22,7 @@ from tuneoff.cli import (
     run,
     schema,
     status,
+    verify,
     workloads,
 )
 from tuneoff.cli.command import Command, build_parser
@@ -37,6 +38,7 @@ COMMANDS: tuple[Command, ...] = (
     run,
     compare,
     status,
+    verify,
     export,
     new_adapter,
 )
@@ -45,7 +47,7 @@ Compare hyperparameter-optimization frameworks: each is driven through one lifec
 results in one schema."""
 EXIT_CODES = {
     0: "every planned run is done, or was skipped for a stated reason",
-    1: "a run failed or timed out",
+    1: "a run failed or timed out; or, of `tuneoff verify`, something differs",
     2: "bad input: arguments, experiment file, names, values",
     3: "a package is missing, or its version does not fit",
     4: "data are missing or corrupted",

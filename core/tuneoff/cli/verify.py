@@ -1,0 +1,152 @@
+"""`tuneoff verify`: recompute every stored number from the raw events, samples and prices."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from tuneoff.cli.folders import add_results, newest_folder
+from tuneoff.cli.output import counted, one_line, write, write_json
+
+if TYPE_CHECKING:
+    from tuneoff.verify.problem import Problem
+    from tuneoff.verify.results import Verification
+
+NAME = "verify"
+HELP = "recompute every stored number from the raw events, samples and prices, and name what differs"
+EXAMPLE = "tuneoff verify"
+DIFFERS = 1
+SHOWN = 20  # problems of one execution, and names in a list; --json has all
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    add_results(parser)
+    parser.add_argument("--json", action="store_true", help="write JSON: what was checked, and one object per problem")
+
+
+def execute(arguments: argparse.Namespace) -> int:
+    from tuneoff.verify.results import verify
+
+    results: Path = arguments.results or newest_folder()
+    show = _show_progress if sys.stderr.isatty() else None
+    found = verify(results, show)
+    code = 0 if found.is_verified else DIFFERS
+    if arguments.json:
+        write_json(_to_json(found, code))
+    else:
+        write("\n".join(_lines(found)))
+    return code
+
+
+def _lines(found: Verification) -> Iterator[str]:
+    """Yield each problem, what else a reader must know, and last the answer."""
+    yield from _problem_lines(found.problems)
+    yield from _notes(found)
+    checked = _checked(found)
+    what = (
+        f"{_executed(found)}, {counted(checked['trials'], 'trial')}, {counted(checked['events'], 'event')}, "
+        f"{counted(checked['samples'], 'sample')}, {counted(checked['values'], 'value')}"
+    )
+    where = found.results.resolve()
+    if found.is_verified:
+        yield f"VERIFIED: {what}; integers are equal, decimal numbers to {_tolerance():g}; {where}"
+    else:
+        defects = Counter(problem.where for problem in found.problems)
+        yield f"NOT VERIFIED: {counted(len(found.problems), 'problem')} in {counted(len(defects), 'place')}, of {what}; {where}"
+
+
+def _problem_lines(problems: list[Problem]) -> Iterator[str]:
+    shown: Counter[str] = Counter()
+    left_out: Counter[str] = Counter()
+    for problem in problems:
+        if shown[problem.where] < SHOWN:
+            shown[problem.where] += 1
+            yield one_line(problem.line)
+        else:
+            left_out[problem.where] += 1
+    for where, count in left_out.items():
+        yield f"{where}: and {counted(count, 'further problem')}; --json has all"
+
+
+def _notes(found: Verification) -> Iterator[str]:
+    yield from (f"note: {note}" for note in found.notes)
+    noted: dict[str, list[str]] = {}
+    for outcome in found.outcomes:
+        for note in outcome.notes:
+            noted.setdefault(note, []).append(outcome.where)
+    for note, places in noted.items():
+        yield f"note: {note}: {_listed(places)}"
+    stated: dict[str, list[str]] = {}
+    for outcome in found.outcomes:
+        for text in outcome.stated:
+            stated.setdefault(text, []).append(outcome.where)
+    if any(outcome.status is not None for outcome in found.outcomes):
+        yield "not recomputable, taken as run.json states it: versions, environment"
+    for text, places in stated.items():
+        yield f"not recomputable, taken as run.json states it: {one_line(text)}: {_listed(places)}"
+    if found.not_begun:
+        yield f"not begun: {_listed([run.name for run in found.not_begun])}"
+    for run in found.skipped:
+        yield f"skipped: {run.name}: {one_line(run.skip_reason or '')}"
+
+
+def _listed(names: list[str]) -> str:
+    more = len(names) - SHOWN
+    return ", ".join(names[:SHOWN]) + (f" and {more} more" if more > 0 else "")
+
+
+def _executed(found: Verification) -> str:
+    checked = _checked(found)
+    runs = counted(checked["runs"], "run")
+    return runs if checked["executions"] == checked["runs"] else f"{runs} ({counted(checked['executions'], 'execution')})"
+
+
+def _checked(found: Verification) -> dict[str, int]:
+    read = [outcome for outcome in found.outcomes if outcome.status is not None]
+    return {
+        "runs": len({outcome.run_id for outcome in read}),
+        "executions": len(read),
+        "trials": sum(outcome.trials for outcome in read),
+        "events": sum(outcome.events for outcome in read),
+        "samples": sum(outcome.samples for outcome in read),
+        "values": sum(outcome.values for outcome in read),
+    }
+
+
+def _to_json(found: Verification, code: int) -> dict[str, Any]:
+    from tuneoff.verify.execution import STATED
+
+    return {
+        "results": str(found.results.resolve()),
+        "verified": found.is_verified,
+        "exit_code": code,
+        "tolerance": _tolerance(),
+        "checked": _checked(found),
+        "problems": [problem.to_json() for problem in found.problems],
+        "notes": [
+            *({"where": "", "text": note} for note in found.notes),
+            *({"where": outcome.where, "text": note} for outcome in found.outcomes for note in outcome.notes),
+        ],
+        "not_recomputable": {
+            "everywhere": list(STATED),
+            "executions": {outcome.where: outcome.stated for outcome in found.outcomes if outcome.stated},
+        },
+        "not_begun": [{"run_id": run.run_id, "name": run.name} for run in found.not_begun],
+        "skipped": [{"run_id": run.run_id, "name": run.name, "reason": run.skip_reason} for run in found.skipped],
+    }
+
+
+def _tolerance() -> float:
+    from tuneoff.verify.compare import TOLERANCE
+
+    return TOLERANCE
+
+
+def _show_progress(done: int, total: int) -> None:
+    """Rewrite one line on the terminal; it is gone at the end."""
+    text = f"verified {done} of {counted(total, 'execution')}" if done < total else ""
+    print(f"\r\x1b[K{text}", end="", file=sys.stderr, flush=True)

@@ -1,0 +1,237 @@
+"""Verify one execution: derive its record anew from its folder, and hold the stored one to it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from tuneoff.errors import ResultsError, TuneoffError
+from tuneoff.events.writer import FOLDER as EVENTS
+from tuneoff.experiment.spec import RunSpec, run_spec_from_json
+from tuneoff.metrics.attribution import energy_account
+from tuneoff.records.derive import Verdict
+from tuneoff.records.folder import Derived, derive_log
+from tuneoff.records.model import FORMAT_VERSION, RunRecord, SealedFile
+from tuneoff.records.seal import broken_seals, compare_seals, seals_events_only
+from tuneoff.records.store import FILE_NAME
+from tuneoff.samples.schema import FILE_NAME as SAMPLES
+from tuneoff.verify.clocks import Moments, WatchedLog, clock_faults
+from tuneoff.verify.compare import count_values, is_same_text, record_differences
+from tuneoff.verify.files import file_faults
+from tuneoff.verify.problem import Outcome
+from tuneoff.verify.sums import wrong_sums
+
+KILLED_COMMAND = "its tuneoff command was killed"  # a verdict that nobody could write down as an event
+STATED = ("versions", "environment")
+_decoder = msgspec.json.Decoder(RunRecord)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Expected:
+    """What the plan says of a run."""
+
+    emulated: bool = False
+    analysis_digest: str | None = None
+
+
+class _Given(msgspec.Struct, kw_only=True):
+    """What is taken from the stored record: what it identifies, and what it alone states."""
+
+    run_id: str
+    execution_id: str
+    specification: dict[str, Any]
+    status: str
+    reason: str | None = None
+    charged: str | None = None
+    emulated: bool = False
+    versions: dict[str, Any] = {}
+    environment: dict[str, Any] = {}
+    sealed: tuple[SealedFile, ...] = ()
+    format_version: int
+
+
+class _Version(msgspec.Struct):
+    format_version: Any = None
+
+
+def verify_execution(folder: Path, where: str, expected: Expected | None) -> Outcome:
+    """Recompute the record of an execution's folder and return all that is not as it must be; `expected`: None without a plan."""
+    outcome = Outcome(where=where, run_id=folder.parent.name, execution_id=folder.name)
+    given = _given(folder, outcome)
+    if given is None:
+        return outcome
+    outcome.status = given.status
+    spec = _specification(given, outcome)
+    if spec is None:
+        _check_seals(folder, given, None, outcome)
+        return outcome
+    try:
+        log, derived = _derive(folder, spec, given, expected or Expected(emulated=given.emulated), outcome)
+    except ResultsError as error:
+        outcome.add("file", "", str(error).replace(f"{folder}/", ""))
+        _check_seals(folder, given, None, outcome)
+        return outcome
+    except Exception as error:  # altered raw files may break any rule of the derivation: that is a finding, not a fault
+        outcome.add("value", "", f"the record cannot be derived from its files: {type(error).__name__}: {error}")
+        _check_seals(folder, given, None, outcome)
+        return outcome
+    record = derived.record
+    outcome.trials, outcome.events, outcome.values = len(record.trials), record.events, count_values(record)
+    samples = derived.evidence.samples
+    if samples is not None:
+        outcome.samples = samples.power_samples + len(samples.usage)
+    _compare(folder, record, given, outcome)
+    _check_seals(folder, given, record, outcome)
+    _check_times(log, derived, outcome)
+    for fault in file_faults(folder, record):
+        outcome.add("file", fault.file, fault.text)
+    for wrong in wrong_sums(record.metrics, energy_account(record, derived.evidence)):
+        outcome.add("sum", f"metrics.{wrong.metric}", wrong.text)
+    _check_frozen(given, expected, outcome)
+    return outcome
+
+
+def _given(folder: Path, outcome: Outcome) -> _Given | None:
+    """Read what the stored record states; None where that cannot be."""
+    try:
+        content = (folder / FILE_NAME).read_bytes()
+    except OSError as error:
+        outcome.add("file", FILE_NAME, f"cannot be read: {error.strerror}")
+        return None
+    try:
+        version = msgspec.json.decode(content, type=_Version).format_version
+        if version != FORMAT_VERSION or isinstance(version, bool):
+            text = f"has format version {version!r}, but this tuneoff reads version {FORMAT_VERSION}"
+            outcome.add("schema", FILE_NAME, f"{text}; use the tuneoff that wrote it")
+            return None
+        return msgspec.json.decode(content, type=_Given)
+    except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+        outcome.add("schema", FILE_NAME, f"is no run record: {error}")
+        return None
+
+
+def _specification(given: _Given, outcome: Outcome) -> RunSpec | None:
+    """Return the stored specification, held to the run's identity; None where it is none."""
+    try:
+        spec = run_spec_from_json(given.specification)
+        run_id = spec.run_id
+    except (KeyError, TypeError, ValueError, AttributeError, TuneoffError) as error:
+        outcome.add("schema", "specification", f"is no specification of a run: {type(error).__name__}: {error}")
+        return None
+    if run_id != given.run_id:
+        outcome.add("plan", "run_id", f"stored {given.run_id}, its specification has {run_id}", given.run_id, run_id)
+    if outcome.run_id != given.run_id:
+        text = f"stored {given.run_id}, but it lies in the folder of {outcome.run_id}"
+        outcome.add("plan", "run_id", text, given.run_id, outcome.run_id)
+    return spec
+
+
+def _derive(folder: Path, spec: RunSpec, given: _Given, expected: Expected, outcome: Outcome) -> tuple[WatchedLog, Derived]:
+    """Derive the record: by the events alone where they tell how the run ended, else with what its supervisor stated."""
+
+    def derived(verdict: Verdict | None) -> Derived:
+        return derive_log(
+            folder,
+            log,
+            spec,
+            emulated=expected.emulated,
+            verdict=verdict,
+            versions=given.versions,
+            environment=given.environment,
+        )
+
+    log = WatchedLog(folder / EVENTS)
+    stated = Verdict(status=given.status, reason=given.reason, charged=given.charged)  # type: ignore[arg-type]
+    if given.reason != KILLED_COMMAND:
+        found = derived(None)
+        record = found.record
+        if given.status == "done" or (record.status, record.reason, record.charged) == (
+            given.status,
+            given.reason,
+            given.charged,
+        ):
+            return log, found
+    found = derived(stated)
+    outcome.stated.append(f"status: {given.status}, {given.reason} (charged: {given.charged or 'nobody'})")
+    _check_verdict(log, given, outcome)
+    return log, found
+
+
+def _check_verdict(log: WatchedLog, given: _Given, outcome: Outcome) -> None:
+    """A supervisor writes down why it ends a run, so its verdict must stand among the events."""
+    if given.reason == KILLED_COMMAND:
+        if (given.status, given.charged) != ("interrupted", "user"):
+            text = f"a run whose command was killed is interrupted by the user, but it is {given.status} by {given.charged}"
+            outcome.add("verdict", "status", text)
+    elif not any((stop.cause, stop.charged) == (given.reason, given.charged) for stop in log.stops):
+        outcome.add("verdict", "reason", f"stored {given.reason!r} (charged: {given.charged}), but no event says so")
+
+
+def _compare(folder: Path, record: RunRecord, given: _Given, outcome: Outcome) -> None:
+    """Name each value of the stored record that differs; where its text is the same nothing can."""
+    path = folder / FILE_NAME
+    try:
+        if is_same_text(path, record):
+            return
+        content = path.read_bytes()
+    except OSError as error:
+        outcome.add("file", FILE_NAME, f"cannot be read: {error.strerror}")
+        return
+    for difference in record_differences(content, record, skipped=("sealed", "run_id")):
+        outcome.add("value", difference.path, difference.text, difference.stored, difference.recomputed)
+    try:
+        _decoder.decode(content)
+    except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+        outcome.add("schema", FILE_NAME, str(error))
+
+
+def _check_seals(folder: Path, given: _Given, record: RunRecord | None, outcome: Outcome) -> None:
+    """Hold the raw files to their seals; `record`: whose seals are those of today, None where there is none."""
+    try:
+        broken = compare_seals(given.sealed, record.sealed) if record is not None else broken_seals(folder, given.sealed)
+        for seal in broken:
+            outcome.add("seal", seal.name, seal.problem)
+    except ResultsError as error:
+        outcome.add("file", "", str(error).replace(f"{folder}/", ""))
+    if seals_events_only(given.sealed):
+        outcome.notes.append("an older record: only its event files are sealed")
+
+
+def _check_times(log: WatchedLog, derived: Derived, outcome: Outcome) -> None:
+    record, gaps = derived.record, log.statistics.gaps
+    for gap in gaps:
+        text = f"events are missing before line {gap.line}: expected seq {gap.expected}, found {gap.found}"
+        outcome.add("file", f"{EVENTS}/{gap.file}", text)
+    for life in log.lives:
+        if life.process.execution_id != outcome.execution_id:
+            outcome.add("file", f"{EVENTS}/{life.file}", f"it is of execution {life.process.execution_id}")
+    samples = derived.evidence.samples
+    if samples is not None and samples.header.execution_id != outcome.execution_id:
+        outcome.add("file", SAMPLES, f"it is of execution {samples.header.execution_id}")
+    if record.clock is None:
+        return
+    undeploy = record.step("undeploy")
+    moments = Moments(
+        start_ns=record.clock.start_monotonic_ns,
+        undeployed_ns=undeploy.ended_ns if undeploy is not None else None,
+        uncertainty_ns=record.clock_uncertainty_ns,
+        sampled=samples,
+    )
+    for fault in clock_faults(log.lives, SAMPLES, moments):
+        name = fault.file if fault.file == SAMPLES else f"{EVENTS}/{fault.file}"
+        outcome.add("clock", name, fault.text)
+
+
+def _check_frozen(given: _Given, expected: Expected | None, outcome: Outcome) -> None:
+    """Hold the run to the analysis that was frozen before it."""
+    stored = given.environment.get("analysis_digest")
+    if expected is None or expected.analysis_digest is None:
+        return
+    if stored is None:
+        outcome.notes.append("its record has no analysis_digest: it was derived after its command was killed")
+    elif stored != expected.analysis_digest:
+        text = f"stored {str(stored)[:12]}, the plan has {expected.analysis_digest[:12]}"
+        outcome.add("plan", "environment.analysis_digest", text, stored, expected.analysis_digest)

@@ -1,0 +1,154 @@
+"""Verify `matrix.json`: its schema, its ids and digests, and that what it planned is there."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from tuneoff.errors import ResultsError, TuneoffError
+from tuneoff.experiment.identity import digest
+from tuneoff.experiment.names import run_name
+from tuneoff.experiment.spec import run_spec_from_json
+from tuneoff.matrix.folder import PLAN
+from tuneoff.matrix.plan import FORMAT_VERSION, Plan
+from tuneoff.verify.compare import differences
+from tuneoff.verify.problem import Check, Outcome, Problem
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Planned:
+    """A run of the plan, as far as it can be read."""
+
+    run_id: str
+    name: str
+    skip_reason: str | None = None
+    emulated: bool = False
+
+
+@dataclass(slots=True, kw_only=True)
+class PlanFindings:
+    """The plan of a results folder and what is wrong with it; `is_read` is False where it cannot be read."""
+
+    is_read: bool = False
+    runs: list[Planned] = field(default_factory=list)
+    analysis_digest: str | None = None
+    problems: list[Problem] = field(default_factory=list)
+
+    def add(self, check: Check, what: str, text: str, **values: Any) -> None:
+        """Note a problem of the plan."""
+        self.problems.append(Problem(check=check, where=PLAN, what=what, text=text, **values))
+
+
+def check_plan(results: Path) -> PlanFindings:
+    """Read the plan of a results folder and recompute its ids and digests.
+
+    Raises:
+        ResultsError: the folder has no plan: it is no results folder.
+    """
+    findings = PlanFindings()
+    try:
+        data = json.loads((results / PLAN).read_bytes())
+    except OSError as error:
+        problem = f"{results} is no results folder: {PLAN} cannot be read ({error.strerror})"
+        raise ResultsError(f"{problem}; give a results folder, e.g. one under results/") from error
+    except ValueError as error:
+        findings.add("schema", "", f"is damaged: {error}")
+        return findings
+    version = data.get("format_version") if isinstance(data, dict) else None
+    if version != FORMAT_VERSION or isinstance(version, bool):
+        findings.add("schema", "", f"has format version {version!r}, but this tuneoff reads version {FORMAT_VERSION}")
+        return findings
+    _check_runs(data, findings)
+    _check_digests(data, findings)
+    return findings
+
+
+def _check_runs(data: Mapping[str, Any], findings: PlanFindings) -> None:
+    """Recompute each planned run's id from its specification."""
+    entries = data.get("runs")
+    if not isinstance(entries, list):
+        findings.add("schema", "runs", "must be a list")
+        return
+    findings.is_read = True
+    for place, entry in enumerate(entries):
+        try:
+            spec = run_spec_from_json(entry["spec"])
+            stored, recomputed = str(entry["run_id"]), spec.run_id
+            name = run_name(str(entry["label"]), spec)
+        except (KeyError, TypeError, ValueError, AttributeError, TuneoffError) as error:
+            findings.add("schema", f"runs[{place}]", f"is no planned run: {type(error).__name__}: {error}")
+            continue
+        if stored != recomputed:
+            text = f"{stored} ({name}), but its specification has {recomputed}"
+            findings.add("plan", f"runs[{place}].run_id", text, stored=stored, recomputed=recomputed)
+        findings.runs.append(
+            Planned(run_id=stored, name=name, skip_reason=entry.get("skip_reason"), emulated=bool(entry.get("emulated")))
+        )
+
+
+def _check_digests(data: Mapping[str, Any], findings: PlanFindings) -> None:
+    """Write the plan anew and compare; where it cannot be read whole, recompute its two digests."""
+    try:
+        anew = json.loads(json.dumps(Plan.from_json(data).to_json()))
+        findings.analysis_digest = anew["analysis_digest"]
+    except ResultsError as error:
+        if not findings.problems:
+            findings.add("schema", "", str(error))
+        anew = {**data}
+        _recompute(data, anew, findings)
+    for difference in differences(dict(data), anew):
+        values = {"stored": difference.stored, "recomputed": difference.recomputed}
+        findings.add("plan", difference.path, difference.text, **values)
+
+
+def _recompute(data: Mapping[str, Any], anew: dict[str, Any], findings: PlanFindings) -> None:
+    try:
+        anew["analysis_digest"] = findings.analysis_digest = digest(dict(data["analysis"]), length=64)
+        warm = [bool(entry["spec"]["warm_up"]) for entry in data["runs"]]
+        anew["plan_id"] = digest([entry["run_id"] for entry, is_warm in zip(data["runs"], warm, strict=True) if not is_warm])
+    except (KeyError, TypeError, ValueError, TuneoffError) as error:
+        findings.add("schema", "", f"its digests cannot be recomputed: {type(error).__name__}: {error}")
+
+
+def missing_runs(planned: Sequence[Planned], outcomes: Sequence[Outcome]) -> tuple[list[Problem], list[Planned]]:
+    """Return problems for planned runs that must be there and are not, and the runs that were not begun.
+
+    Runs are executed in the plan's order, and a matrix that ends early leaves an execution that was interrupted or has no
+    record. So a run without an execution was removed where a later one has one, or where nothing was interrupted.
+    """
+    there = {outcome.run_id for outcome in outcomes}
+    due = [run for run in planned if run.skip_reason is None]
+    last = max((place for place, run in enumerate(due) if run.run_id in there), default=-1)
+    problems, not_begun = [], []
+    was_interrupted = not there or any(_is_unfinished(run_id, outcomes) for run_id in there)
+    for place, run in enumerate(due):
+        if run.run_id in there:
+            continue
+        if place < last:
+            problems.append(_missing(run, "later runs of the plan have one: it was removed"))
+        elif not was_interrupted:
+            problems.append(_missing(run, "nothing was interrupted: it was removed, or the command ended between two runs"))
+        else:
+            not_begun.append(run)
+    return problems, not_begun
+
+
+def foreign_runs(planned: Sequence[Planned], outcomes: Sequence[Outcome]) -> Iterator[Problem]:
+    """Yield a problem for each execution of a run that is not in the plan."""
+    known = {run.run_id for run in planned}
+    for outcome in outcomes:
+        if outcome.run_id not in known:
+            yield Problem(check="plan", where=outcome.where, what="", text="its run is not in the plan")
+
+
+def _missing(run: Planned, why: str) -> Problem:
+    text = f"planned ({run.name}), but it has no execution, and {why}"
+    return Problem(check="plan", where=f"runs/{run.run_id}", what="", text=text)
+
+
+def _is_unfinished(run_id: str, outcomes: Sequence[Outcome]) -> bool:
+    """Tell whether no execution of a run came to an end of its own."""
+    return all(outcome.status in ("interrupted", None) for outcome in outcomes if outcome.run_id == run_id)

@@ -1,0 +1,61 @@
+"""What verification found: problems, one line each, and what was checked."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from msgspec import UNSET
+
+Check = Literal["file", "seal", "schema", "value", "plan", "clock", "sum", "verdict"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Problem:
+    """Something that is not as it must be. `stored` and `recomputed` are UNSET where there is no such value.
+
+    `where`: path in the results folder; `what`: a field, a metric, a file beneath it, or a process.
+    """
+
+    check: Check
+    where: str
+    what: str
+    text: str
+    stored: Any = UNSET
+    recomputed: Any = UNSET
+
+    @property
+    def line(self) -> str:
+        """The problem as one line."""
+        return " ".join(f"{self.where}: {self.what}{': ' if self.what else ''}{self.text}".split())
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the problem as JSON values."""
+        values = {"stored": self.stored, "recomputed": self.recomputed}
+        known = {name: value for name, value in values.items() if value is not UNSET}
+        return {"check": self.check, "where": self.where, "what": self.what, "text": self.text, **known}
+
+
+@dataclass(slots=True, kw_only=True)
+class Outcome:
+    """What the verification of one execution came to.
+
+    `notes`: what a reader should know and is no defect. `stated`: what run.json alone states, so that it was not recomputed.
+    """
+
+    where: str
+    run_id: str
+    execution_id: str
+    status: str | None = None  # None: it has no readable record
+    problems: list[Problem] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+    stated: list[str] = field(default_factory=list)
+    trials: int = 0
+    events: int = 0
+    samples: int = 0
+    values: int = 0
+
+    def add(self, check: Check, what: str, text: str, stored: Any = UNSET, recomputed: Any = UNSET) -> None:
+        """Note a problem of this execution."""
+        problem = Problem(check=check, where=self.where, what=what, text=text, stored=stored, recomputed=recomputed)
+        self.problems.append(problem)

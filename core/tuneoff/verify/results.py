@@ -1,0 +1,151 @@
+"""Verify a results folder: its plan, and every execution in it."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from tuneoff.events.reader import SUFFIX
+from tuneoff.events.writer import FOLDER as EVENTS
+from tuneoff.matrix.folder import LOCK
+from tuneoff.records.store import FILE_NAME, RUNS
+from tuneoff.verify.execution import Expected, verify_execution
+from tuneoff.verify.planned import Planned, check_plan, foreign_runs, missing_runs
+from tuneoff.verify.pool import run_all
+from tuneoff.verify.problem import Outcome, Problem
+
+Progress = Callable[[int, int], None]  # executions that were verified, all
+
+
+@dataclass(slots=True, kw_only=True)
+class Verification:
+    """What verifying a results folder came to."""
+
+    results: Path
+    outcomes: list[Outcome] = field(default_factory=list)
+    plan_problems: list[Problem] = field(default_factory=list)
+    skipped: list[Planned] = field(default_factory=list)
+    not_begun: list[Planned] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+
+    @property
+    def problems(self) -> list[Problem]:
+        """All problems: of the plan first, then by execution."""
+        return [*self.plan_problems, *(problem for outcome in self.outcomes for problem in outcome.problems)]
+
+    @property
+    def is_verified(self) -> bool:
+        """Whether nothing differs."""
+        return not self.problems
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Task:
+    """One execution to be verified."""
+
+    folder: Path
+    where: str
+    expected: Expected | None
+
+
+def verify(results: Path, progress: Progress | None = None, processes: int | None = None) -> Verification:
+    """Recompute everything in a results folder and return what differs; nothing is written.
+
+    `processes`: how many at most share the work; None: as many as there are processors, where that pays.
+
+    Raises:
+        ResultsError: it is no results folder, or it cannot be read.
+    """
+    plan = check_plan(results)
+    planned = {run.run_id: run for run in plan.runs}
+    is_running = _is_locked(results)
+    found = Verification(results=results, plan_problems=plan.problems)
+    tasks = []
+    for folder in _executions(results, found):
+        where = folder.relative_to(results).as_posix()
+        if os.path.exists(folder / FILE_NAME):
+            run = planned.get(folder.parent.name)
+            expected = None
+            if plan.is_read:
+                expected = Expected(emulated=run is not None and run.emulated, analysis_digest=plan.analysis_digest)
+            tasks.append(Task(folder=folder, where=where, expected=expected))
+        else:
+            found.outcomes.append(_without_record(folder, where, is_running))
+    found.outcomes += run_all(verify_task, tasks, [_size(task.folder) for task in tasks], progress, processes)
+    found.outcomes.sort(key=lambda outcome: outcome.where)
+    if plan.is_read:
+        found.skipped = [run for run in plan.runs if run.skip_reason is not None]
+        missing, found.not_begun = missing_runs(plan.runs, found.outcomes)
+        found.plan_problems += [*missing, *foreign_runs(plan.runs, found.outcomes)]
+    if is_running:
+        found.notes.append("a tuneoff command works in this folder now: it is not complete")
+    return found
+
+
+def verify_task(task: Task) -> Outcome:
+    """Verify one execution, in whatever process."""
+    return verify_execution(task.folder, task.where, task.expected)
+
+
+def _executions(results: Path, found: Verification) -> Iterator[Path]:
+    """Yield the folders of executions, in a fixed order; a folder that cannot be read is a problem."""
+    runs = _folders(results / RUNS, results, found) if (results / RUNS).exists() else []
+    for run in runs:
+        yield from _folders(run, results, found)
+
+
+def _folders(path: Path, results: Path, found: Verification) -> list[Path]:
+    try:
+        return sorted(entry for entry in path.iterdir() if entry.is_dir())
+    except OSError as error:
+        text = f"cannot be read: {error.strerror}"
+        found.plan_problems.append(Problem(check="file", where=path.relative_to(results).as_posix(), what="", text=text))
+        return []
+
+
+def _without_record(folder: Path, where: str, is_running: bool) -> Outcome:
+    """Return the outcome of an execution without `run.json`: nothing of it is in any table."""
+    outcome = Outcome(where=where, run_id=folder.parent.name, execution_id=folder.name)
+    try:
+        names = os.listdir(folder)
+        has_events = EVENTS in names and any(name.endswith(SUFFIX) for name in os.listdir(folder / EVENTS))
+    except OSError as error:
+        outcome.add("file", "", f"cannot be read: {error.strerror}")
+        return outcome
+    if is_running:
+        outcome.notes.append(f"no {FILE_NAME} yet")
+    elif not has_events:
+        outcome.notes.append("empty: its command was killed while it was made")
+    else:
+        text = f"is missing: its command was killed (`tuneoff compare --resume` derives it), or {FILE_NAME} was removed"
+        outcome.add("file", FILE_NAME, text)
+    return outcome
+
+
+def _is_locked(results: Path) -> bool:
+    """Tell whether a command holds the folder."""
+    try:
+        descriptor = os.open(results / LOCK, os.O_RDONLY | os.O_CLOEXEC)
+    except OSError:
+        return False
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    except OSError:  # a file system without locks
+        return False
+    finally:
+        os.close(descriptor)
+    return False
+
+
+def _size(folder: Path) -> int:
+    """Return the bytes of an execution's events; 0 where they cannot be seen."""
+    try:
+        with os.scandir(folder / EVENTS) as entries:
+            return sum(entry.stat().st_size for entry in entries)
+    except OSError:
+        return 0

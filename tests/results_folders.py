@@ -1,0 +1,85 @@
+"""Results folders as a matrix leaves them, without a run: event logs, samples and prices of the worked examples."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from event_logs import Log
+from tuneoff.experiment.spec import RunSpec, run_spec_to_json
+from tuneoff.matrix.folder import PLAN
+from tuneoff.matrix.plan import Plan, PlannedRun
+from tuneoff.records.derive import Verdict
+from tuneoff.records.folder import derive_folder
+from tuneoff.records.model import RunRecord
+from tuneoff.records.store import RUNS, write_run
+from worked_examples import write_example
+
+EXECUTION = "run1-abc"  # of the examples' logs
+
+
+class Results:
+    """A results folder that is being filled; `runs` are the planned ones, in the order of the plan."""
+
+    def __init__(self, path: Path, specs: Sequence[RunSpec], skipped: Sequence[int] = ()) -> None:
+        self.path = path
+        runs = [
+            PlannedRun(
+                run_id=spec.run_id,
+                spec=spec,
+                label=spec.adapter,
+                block=0,
+                skip_reason="adapter 'x' needs the x package" if place in skipped else None,
+            )
+            for place, spec in enumerate(specs)
+        ]
+        self.plan = Plan(name="example", path="example.yaml", runs=tuple(runs), analysis={"metric": "time.jct"})
+        path.mkdir(parents=True)
+        (path / PLAN).write_text(json.dumps(self.plan.to_json(), indent=1) + "\n")
+
+    def folder(self, spec: RunSpec, execution: str = EXECUTION) -> Path:
+        """Return the folder of an execution."""
+        return self.path / RUNS / spec.run_id / execution
+
+    def finish(self, spec: RunSpec, execution: str = EXECUTION, verdict: Verdict | None = None, **environment: Any) -> RunRecord:
+        """Write `spec.json` and the record of an execution whose raw files are there."""
+        folder = self.folder(spec, execution)
+        stored = {"execution_id": execution, "run_id": spec.run_id, "run": run_spec_to_json(spec)}
+        (folder / "spec.json").write_text(json.dumps(stored))
+        frozen = {"analysis_digest": self.plan.analysis_digest, **environment}
+        record = derive_folder(folder, spec, verdict=verdict, versions={"framework": "none"}, environment=frozen)
+        write_run(folder, record)
+        return record
+
+    def add_log(self, spec: RunSpec, log: Log, verdict: Verdict | None = None) -> Path:
+        """Add an execution that left these events and nothing else."""
+        folder = self.folder(spec, log.execution)
+        log.save(folder / "events")
+        self.finish(spec, log.execution, verdict)
+        return folder
+
+
+def write_examples(path: Path, seeds: Sequence[int] = (0,)) -> Results:
+    """Write a results folder with both worked examples: A with each seed, then B."""
+    from event_logs import example_a, example_b
+
+    a = [replace(example_a()[1], seed=seed) for seed in seeds]
+    b = replace(example_b()[1], adapter="optuna")
+    results = Results(path, [*a, b])
+    for spec in a:
+        write_example(results.folder(spec), "A")
+        results.finish(spec)
+    write_example(results.folder(b), "B")
+    results.finish(b)
+    return results
+
+
+def edit(path: Path, change: Callable[[str], str]) -> None:
+    """Change a file's text; it must change."""
+    before = path.read_text()
+    after = change(before)
+    assert after != before, f"nothing changed in {path}"
+    path.write_text(after)
