@@ -37,6 +37,9 @@ class LiveRun:
 class Listener(Protocol):
     """Receives progress; every method returns at once."""
 
+    def noted(self, text: str) -> None:
+        """One line on the whole matrix, before its first run."""
+
     def run_started(self, position: int, total: int, label: str, run_id: str) -> None:
         """Run `position` (from 1) of `total` starts."""
 
@@ -49,6 +52,9 @@ class Listener(Protocol):
 
 class Silent:
     """A listener that shows nothing."""
+
+    def noted(self, text: str) -> None:
+        pass
 
     def run_started(self, position: int, total: int, label: str, run_id: str) -> None:
         pass

@@ -5,7 +5,6 @@ from __future__ import annotations
 import threading
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
 
 from tuneoff.errors import ExperimentError
 from tuneoff.power.choose import Chosen, choose
@@ -74,14 +73,3 @@ def open_power(settings: PowerSettings) -> PowerPlan:
             return PowerPlan(reason=str(error), interval_seconds=settings.interval_seconds)
         raise ExperimentError(f"power.meter {settings.meter!r} cannot be used: {error}") from error
     return PowerPlan(chosen=chosen, reason=chosen.reason, interval_seconds=settings.interval_seconds)
-
-
-def describe(header: Any) -> dict[str, Any]:
-    """Return what a run's environment says of its meter, from the header of its samples."""
-    return {
-        "meter": header.meter,
-        "kind": header.kind,
-        "source": header.source,
-        "reason": header.reason,
-        "second": header.second or None,
-    }

@@ -40,6 +40,7 @@ class Sampler:
         self._writer: SampleWriter | None = None
         self._thread: threading.Thread | None = None
         self._readers: list[MeterReader] = []
+        self._seen: set[str] = set()  # domains of the meter that have a sample
 
     def start(self) -> None:
         """Write the header and begin; called before the first process of the run is started."""
@@ -81,6 +82,7 @@ class Sampler:
             if isinstance(meter, CollectingMeter):
                 samples = collected(meter, name, lock, self._anchor, within_seconds=collect_seconds, note=writer.note)
                 take(writer, samples)
+        self._note_silent_domains(writer)
         writer.close()
 
     def __enter__(self) -> Sampler:
@@ -123,9 +125,9 @@ class Sampler:
         found: list[tuple[PowerMeter, str, threading.Lock, _Take]] = []
         about = chosen.description
         if about.domains or about.coefficients is None:  # a model reads nothing
-            found.append((chosen.meter, chosen.name, self._power.locks[0], _write))
+            found.append((chosen.meter, chosen.name, self._power.locks[0], self._write))
         if chosen.second is not None:
-            found.append((chosen.second, chosen.second_name, self._power.locks[1], _write_second))
+            found.append((chosen.second, chosen.second_name, self._power.locks[1], self._write_second))
         return found
 
     def _reader(self, meter: PowerMeter, name: str, lock: threading.Lock, take: _Take) -> MeterReader:
@@ -140,6 +142,22 @@ class Sampler:
             note=writer.note,
             written=lambda: writer.written_bytes,
         )
+
+    def _note_silent_domains(self, writer: SampleWriter) -> None:
+        """Note what the meter promised and never read: it broke in a run before, and said so there."""
+        chosen = self._power.chosen
+        silent = [domain for domain in chosen.description.domains if domain not in self._seen] if chosen is not None else []
+        if chosen is not None and silent:
+            writer.note(f"the power meter {chosen.name} gave no sample of {', '.join(silent)} in this run")
+
+    def _write(self, writer: SampleWriter, samples: Sequence[PowerSample]) -> None:
+        for sample in samples:
+            self._seen.add(sample.domain)
+            writer.write(sample)
+
+    def _write_second(self, writer: SampleWriter, samples: Sequence[PowerSample]) -> None:
+        for sample in samples:
+            writer.write(msgspec.structs.replace(sample, second=True))
 
     def _sample(self, tree: ProcessTree, writer: SampleWriter) -> None:
         """Look at the host and the tree until the end, and once more then."""
@@ -184,13 +202,3 @@ class Sampler:
 
 
 _Take = Callable[[SampleWriter, Sequence[PowerSample]], None]
-
-
-def _write(writer: SampleWriter, samples: Sequence[PowerSample]) -> None:
-    for sample in samples:
-        writer.write(sample)
-
-
-def _write_second(writer: SampleWriter, samples: Sequence[PowerSample]) -> None:
-    for sample in samples:
-        writer.write(msgspec.structs.replace(sample, second=True))

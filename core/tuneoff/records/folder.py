@@ -19,6 +19,7 @@ from tuneoff.metrics.evidence import Evidence, on_run_clock
 from tuneoff.records.derive import Verdict, derive
 from tuneoff.records.model import FlagRecord, RunRecord
 from tuneoff.records.seal import seal
+from tuneoff.samples.flags import sample_flags
 from tuneoff.samples.reader import read_samples
 
 
@@ -77,6 +78,7 @@ def derive_log(
             sealed=seal(run_dir),
         )
         samples = on_run_clock(read_samples(run_dir), record)
+        record = replace(record, flags=(*record.flags, *sample_flags(samples)))
         evidence = Evidence(samples=samples, accounting=read_accounting(run_dir))
         return Derived(record=with_declared(with_metrics(record, evidence), evidence), evidence=evidence)
 

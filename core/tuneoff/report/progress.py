@@ -62,6 +62,9 @@ class PlainProgress:
         self._stream, self._left, self._clock = stream, left, clock
         self._position, self._total, self._label, self._shown = 0, 0, "", 0.0
 
+    def noted(self, text: str) -> None:
+        self._write_line(text)
+
     def run_started(self, position: int, total: int, label: str, run_id: str) -> None:
         self._position, self._total, self._label, self._shown = position, total, label, self._clock()
         self._write(position, total, label, f"started ({run_id})")
@@ -80,8 +83,11 @@ class PlainProgress:
         self._write(position, total, label, end_text(status, reason, seconds))
 
     def _write(self, position: int, total: int, label: str, text: str) -> None:
+        self._write_line(f"[{position}/{total}] {label}: {text}")
+
+    def _write_line(self, text: str) -> None:
         with contextlib.suppress(OSError, ValueError):  # a reader that went away must not end the matrix
-            self._stream.write(f"[{position}/{total}] {label}: {text}\n")
+            self._stream.write(f"{text}\n")
             self._stream.flush()
 
 
@@ -103,6 +109,9 @@ class LiveProgress:
         self._position, self._total, self._label = 0, 0, ""
         self._runs: TaskID | None = None
         self._trials: TaskID | None = None
+
+    def noted(self, text: str) -> None:
+        self._progress.console.print(text, markup=False, highlight=False)
 
     def run_started(self, position: int, total: int, label: str, run_id: str) -> None:
         self._position, self._total, self._label, self._shown = position, total, label, 0.0

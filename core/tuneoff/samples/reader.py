@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import msgspec
 
@@ -39,7 +40,7 @@ class Samples:
 
 
 def read_samples(path: Path) -> Samples | None:
-    """Read the samples of an execution's folder, or of a file; None where there is no such file.
+    """Read the samples of an execution's folder, or of a file; None where there is no such file, or not one whole line in it.
 
     A last line that is not whole is what a kill leaves: it is counted. Samples of a domain whose time or counter falls are
     left out and noted: they would make negative energy.
@@ -56,12 +57,27 @@ def read_samples(path: Path) -> Samples | None:
         raise ResultsError(f"{path} cannot be read: {error.strerror}") from error
     lines = content.split(b"\n")
     torn = 1 if lines.pop() else 0
+    if not lines:  # killed as it began
+        return None
     found = _Collector(path)
     for line in _decoded(path, lines):
         found.take(line)
     if found.header is None:
         raise ResultsError(f"{path} has no header line; remove it, and the run has no energy")
     return found.samples(torn)
+
+
+def power_of(path: Path) -> dict[str, Any] | None:
+    """Return which meter an execution's samples are of, as JSON values for its environment; None where it has none."""
+    try:
+        with (path / FILE_NAME).open("rb") as file:
+            header = _decoder.decode(file.readline())
+    except (OSError, msgspec.MsgspecError, UnicodeDecodeError):
+        return None
+    if not isinstance(header, Header):
+        return None
+    second = header.second or None
+    return {"meter": header.meter, "kind": header.kind, "source": header.source, "reason": header.reason, "second": second}
 
 
 def _decoded(path: Path, lines: list[bytes]) -> Iterator[Line]:
