@@ -68,8 +68,8 @@ class Capabilities:
     `package` and `module` name the framework's distribution and import ("" for none); `minimum_version` is refused below.
     On `emulated_platforms` something local stands in for what the framework needs: what is measured there is labelled
     everywhere, and in no ranking. `head_node`, `database`: a machine and a database service that it needs beside the workers'
-    slots, on every platform: who rents machines pays for them. `memory_limiter` names what limits a trial's memory where core
-    does not.
+    slots, on every platform: who rents machines pays for them. `memory_limiter` and `cpu_limiter` name what limits a trial's
+    memory and CPU where core does not; on an emulated platform the latter limits nothing.
     """
 
     framework: str

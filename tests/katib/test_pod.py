@@ -294,4 +294,4 @@ def test_katibs_own_pattern_reads_a_report_bit_for_bit(value: float) -> None:
 def test_the_context_of_a_pod_names_no_folder_of_the_coordinator(tmp_path: Path) -> None:
     plan = plan_of(surrogate_spec(), tmp_path)
     assert dataclasses.asdict(plan.trial_context)["run_dir"] == layout.RUN_DIR
-    assert (plan.trial_context.cgroups, plan.trial_context.memory_bytes, plan.trial_context.slots) == ((), None, 1)
+    assert (plan.trial_context.limits, plan.trial_context.memory_bytes, plan.trial_context.slots) == ((), None, 1)

@@ -8,6 +8,7 @@ import pytest
 
 from trial_runs import trial_context
 from tuneoff.trial.faults import Retries, kill_cause, note_kill
+from tuneoff.trial.limits import SlotLimits
 
 SIGKILL = -9
 
@@ -24,7 +25,9 @@ def groups(tmp_path: Path) -> list[Path]:
 
 @pytest.fixture
 def retries(tmp_path: Path, groups: list[Path]) -> Retries:
-    return Retries(trial_context(tmp_path, slots=2, cgroups=tuple(map(str, groups))), limit=1)
+    return Retries(
+        trial_context(tmp_path, slots=2, limits=tuple(SlotLimits(memory_cgroup=str(group)) for group in groups)), limit=1
+    )
 
 
 def kill_for_memory(group: Path, total: int) -> None:
@@ -72,6 +75,8 @@ def test_both_versions_of_control_groups_are_read(tmp_path: Path) -> None:
     group = tmp_path / "v1"
     group.mkdir()
     (group / "memory.oom_control").write_text("oom_kill_disable 0\nunder_oom 0\noom_kill 1\n")
-    retries = Retries(trial_context(tmp_path, cgroups=(str(group), str(tmp_path / "none"))), limit=1)
+    retries = Retries(
+        trial_context(tmp_path, limits=tuple(SlotLimits(memory_cgroup=str(path)) for path in (group, tmp_path / "none"))), limit=1
+    )
     assert not retries.may_retry("t0", 1, SIGKILL, 0)
     assert retries.may_retry("t1", 1, SIGKILL, 1)

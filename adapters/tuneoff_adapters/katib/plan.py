@@ -160,7 +160,7 @@ def pod_context(context: TrialContext) -> TrialContext:
         wall_clock_seconds=None,
         slots=1,
         memory_bytes=None,
-        cgroups=(),
+        limits=(),
         events_to_stdout=True,
     )
 

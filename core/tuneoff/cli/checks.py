@@ -64,7 +64,8 @@ def all_checks(file: Path | None = None) -> list[Check]:
         ExperimentError: the file breaks a rule.
     """
     plan = _plan(file) if file is not None else None
-    return [*machine(), *adapters(plan), *conflicts(), *cluster(), *data(plan), results_folder(RESULTS)]
+    checks = (machine(), power(plan), adapters(plan), conflicts(), cluster(), data(plan))
+    return [*(check for group in checks for check in group), results_folder(RESULTS)]
 
 
 def machine() -> Iterator[Check]:
@@ -80,6 +81,25 @@ def machine() -> Iterator[Check]:
     yield _space(
         "/dev/shm", Path("/dev/shm"), MIN_SHARED_MEMORY_BYTES, "Ray is slow with less than 1 GiB; docker run --shm-size=2g"
     )
+
+
+def power(plan: Plan | None) -> Iterator[Check]:
+    """Check which power meter the plan gets, or this host without one, and that every plugin is a meter."""
+    from tuneoff.power.plan import open_power
+    from tuneoff.power.settings import PowerSettings
+    from tuneoff.registry import broken_power_meters
+
+    try:
+        opened = open_power(plan.power if plan is not None else PowerSettings())
+    except TuneoffError as error:
+        yield Check(name="power", level="fail", text=str(error), exit_code=error.exit_code)
+    else:
+        has_all = opened.chosen is not None and not opened.problems
+        text = opened.line().removeprefix("power: ")
+        opened.close()
+        yield Check(name="power", level="ok" if has_all else "warn", text=text)
+    for number, text in enumerate(broken_power_meters(), 1):
+        yield Check(name=f"power meter {number}", level="warn", text=text)
 
 
 def adapters(plan: Plan | None) -> Iterator[Check]:
@@ -198,11 +218,15 @@ def _memory() -> Check:
 
 
 def _cgroup() -> Check:
-    from tuneoff.supervisor.cgroups import can_limit_memory
+    from tuneoff.supervisor.controllers import places
 
-    possible, version = can_limit_memory()
-    text = f"memory limits by {version}" if possible else f"memory limits by the watchdog alone ({version})"
-    return _check("cgroup", possible, text, "for hard limits run as root or with a delegated memory controller")
+    found = places(("memory", "cpu"))
+    memory, cpu = found["memory"], found["cpu"]
+    possible = memory.parent is not None and cpu.parent is not None
+    text = f"memory limits by {memory.text}" if memory.parent else f"memory limits by the watchdog alone ({memory.text})"
+    text += f", CPU quotas by {cpu.text}" if cpu.parent else f", no CPU quotas for decimals of workers.cpus ({cpu.text})"
+    way_out = "for hard limits run as root or with delegated memory and cpu controllers"
+    return _check("cgroup", possible, text, way_out)
 
 
 def _space(name: str, path: Path, least: int, way_out: str) -> Check:

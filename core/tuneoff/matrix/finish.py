@@ -17,6 +17,7 @@ from tuneoff.records.derive import Verdict
 from tuneoff.records.folder import derive_folder
 from tuneoff.records.model import RunRecord
 from tuneoff.records.store import write_run
+from tuneoff.samples.reader import power_of
 from tuneoff.trial.checkpoint import FOLDER as CHECKPOINTS
 from tuneoff.trial.limits import thread_environment
 
@@ -47,6 +48,7 @@ def finish(
         environment={
             **capture(packages),
             "threads": thread_environment(spec.experiment.workers.threads),  # as the run's processes had it
+            "power": power_of(folder),
             **_environment(environment or {}, spec, capabilities),
         },
     )
@@ -56,10 +58,14 @@ def finish(
 
 
 def _environment(environment: Mapping[str, Any], spec: RunSpec, capabilities: Capabilities) -> Mapping[str, Any]:
-    """Return what was in force, with the adapter's own limiter of memory where it has one."""
-    if not capabilities.memory_limiter or spec.experiment.workers.memory_mb is None:
-        return environment
-    return {**environment, "limits": {**environment.get("limits", {}), "memory": capabilities.memory_limiter}}
+    """Return what was in force, with the adapter's own limiters of memory and CPU where it has them."""
+    own: dict[str, str] = {}
+    if capabilities.memory_limiter and spec.experiment.workers.memory_mb is not None:
+        own["memory"] = capabilities.memory_limiter
+    if capabilities.cpu_limiter:
+        is_emulated = spec.platform in capabilities.emulated_platforms
+        own["cpus"] = f"none ({spec.platform} {capabilities.cpu_limiter})" if is_emulated else capabilities.cpu_limiter
+    return {**environment, "limits": {**environment.get("limits", {}), **own}} if own else environment
 
 
 def _keep_best_checkpoint(folder: Path, record: RunRecord) -> None:

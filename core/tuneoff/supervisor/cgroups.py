@@ -1,52 +1,110 @@
-"""Memory control groups, one per slot, where they can be made (root, or delegation); else the watchdog alone limits."""
+"""Control groups with limits, one per slot, where they can be made (root, or delegation)."""
 
 from __future__ import annotations
 
 import contextlib
 import os
 import subprocess
+from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 
 from tuneoff.lifecycle.context import remember
+from tuneoff.supervisor.controllers import LIMIT_FILES, V1, Controller, places
 from tuneoff.supervisor.prepare import Execution
 
-ROOT = Path("/sys/fs/cgroup")
-MEMBERSHIP = Path("/proc/self/cgroup")
 JOIN_SECONDS = 5.0
+PERIOD_US = 100_000  # in which a group may use its quota of CPU time; the kernel's own default
 
 
-def make_memory_cgroups(execution: Execution, root: Path = ROOT) -> tuple[list[str], str]:
-    """Make a limited group per slot; return their folders and what is in force, for the record.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Groups:
+    """Groups with one limit: a folder per slot and the version, or no folders and in `text` why there are none."""
 
-    The second value is "none (no limit asked for)", "cgroup v1", "cgroup v2", or "watchdog: <why there is no group>".
+    text: str
+    folders: tuple[str, ...] = ()
+
+
+def make_groups(execution: Execution, limits: Mapping[Controller, float], root: Path | None = None) -> dict[Controller, Groups]:
+    """Make a group per slot and return it by controller; `limits`: bytes of memory, processors' worth of CPU time.
+
+    Each is remembered before it is made. One that no process can enter, or that takes no limit, is removed.
     """
-    workers = execution.spec.experiment.workers
-    if workers.memory_mb is None:
-        return [], "none (no limit asked for)"
-    version, parent = _memory_parent(root)
-    if parent is None:
-        return [], f"watchdog ({version})"
-    limit = str(int(workers.memory_mb * 10**6))
-    folders: list[str] = []
-    for slot in range(workers.count):
-        folder = parent / f"tuneoff-{execution.execution_id}-{slot}"
+    found = places(list(limits), root)
+    made = {controller: Groups(text=place.text) for controller, place in found.items() if place.parent is None}
+    parents = {controller: place.parent for controller, place in found.items() if place.parent is not None}
+    while parents:
+        first, parent = next(iter(parents.items()))
+        version = found[first].version
+        together = [controller for controller in parents if parents[controller] == parent]
+        problem = _make_all(execution, parent, {name: _settings(version, name, limits[name]) for name in together})
+        if problem is None:
+            folders = tuple(str(_folder(execution, parent, slot)) for slot in range(_count(execution)))
+            made.update({controller: Groups(text=version, folders=folders) for controller in together})
+        else:  # without the controller whose limit was refused it is tried again
+            together = [problem.controller] if problem.controller is not None else together
+            made.update({controller: Groups(text=f"{version}: {problem.text}") for controller in together})
+        parents = {controller: folder for controller, folder in parents.items() if controller not in made}
+    return made
+
+
+@dataclass(frozen=True, slots=True)
+class _Problem:
+    text: str
+    controller: Controller | None = None  # whose limit the group did not take; None: there can be no group
+
+
+def _make_all(execution: Execution, parent: Path, settings: Mapping[Controller, Mapping[str, str]]) -> _Problem | None:
+    """Make the groups of all slots, or none of them."""
+    made: list[Path] = []
+    problem = None
+    for slot in range(_count(execution)):
+        folder = _folder(execution, parent, slot)
         remember(execution.folder, "cgroup", str(folder))
-        try:
-            folder.mkdir()
-            (folder / ("memory.limit_in_bytes" if version == "cgroup v1" else "memory.max")).write_text(limit)
-            problem = joining_problem(folder)
-        except OSError as error:
-            problem = error.strerror or str(error)
+        made.append(folder)
+        problem = _make(folder, settings)
         if problem is not None:
-            for made in [*folders, str(folder)]:
-                with contextlib.suppress(OSError):
-                    os.rmdir(made)
-            return [], f"watchdog ({version}: {problem})"
-        with contextlib.suppress(OSError):  # without it a process would swap instead of end; absent without swap accounting
-            swap = "memory.memsw.limit_in_bytes" if version == "cgroup v1" else "memory.swap.max"
-            (folder / swap).write_text(limit if version == "cgroup v1" else "0")
-        folders.append(str(folder))
-    return folders, f"{version} and watchdog"
+            break
+    if problem is not None:
+        for folder in made:
+            with contextlib.suppress(OSError):
+                os.rmdir(folder)
+    return problem
+
+
+def _make(folder: Path, settings: Mapping[Controller, Mapping[str, str]]) -> _Problem | None:
+    try:
+        folder.mkdir()
+    except OSError as error:
+        return _Problem(error.strerror or str(error))
+    for controller, values in settings.items():
+        for position, (file, value) in enumerate(values.items()):
+            try:
+                (folder / file).write_text(value)
+            except OSError as error:
+                if position == 0:  # what follows the limit itself is absent on some kernels
+                    return _Problem(error.strerror or str(error), controller)
+    problem = joining_problem(folder)
+    return _Problem(problem) if problem is not None else None
+
+
+def _settings(version: str, controller: Controller, limit: float) -> dict[str, str]:
+    """Return what to write into a group's files, the limit itself first."""
+    file = LIMIT_FILES[version, controller]
+    if controller == "cpu":
+        quota = round(limit * PERIOD_US)
+        return {file: str(quota)} if version == V1 else {file: f"{quota} {PERIOD_US}"}
+    # without a limit of swap a process would swap instead of end; absent without swap accounting
+    swap = {"memory.memsw.limit_in_bytes": str(int(limit))} if version == V1 else {"memory.swap.max": "0"}
+    return {file: str(int(limit)), **swap}
+
+
+def _folder(execution: Execution, parent: Path, slot: int) -> Path:
+    return parent / f"tuneoff-{execution.execution_id}-{slot}"
+
+
+def _count(execution: Execution) -> int:
+    return execution.spec.experiment.workers.count
 
 
 def joining_problem(folder: Path) -> str | None:
@@ -63,40 +121,3 @@ def joining_problem(folder: Path) -> str | None:
     if done.returncode == 0:
         return None
     return f"joining failed: {(done.stderr.strip().splitlines() or ['no reason given'])[-1].rpartition(': ')[2]}"
-
-
-def can_limit_memory(root: Path = ROOT) -> tuple[bool, str]:
-    """Tell whether control groups could limit memory here, and which version, or why not; makes nothing."""
-    version, parent = _memory_parent(root)
-    return parent is not None, version
-
-
-def _memory_parent(root: Path) -> tuple[str, Path | None]:
-    """Return (version or reason, folder under which groups can be made)."""
-    if (root / "memory" / "memory.limit_in_bytes").exists() or (root / "memory" / "cgroup.procs").exists():
-        parent = _own_group(root / "memory", "memory")
-        return "cgroup v1" if parent is not None else "cgroup v1, but no permission to make groups", parent
-    controllers = root / "cgroup.controllers"
-    if not controllers.exists():
-        return "no memory controller", None
-    parent = _own_group(root, "")
-    if parent is None:
-        return "cgroup v2, but no permission to make groups", None
-    with contextlib.suppress(OSError):
-        if "memory" in (parent / "cgroup.subtree_control").read_text().split():
-            return "cgroup v2", parent
-    return "cgroup v2 without a delegated memory controller", None
-
-
-def _own_group(mount: Path, controller: str) -> Path | None:
-    """Return this process's own group below a mount, if one can be made inside it."""
-    relative = "/"
-    with contextlib.suppress(OSError):
-        for line in MEMBERSHIP.read_text().splitlines():
-            _, names, path = line.split(":", 2)
-            if names.split(",").count(controller) or (controller == "" and names == ""):
-                relative = path
-    for candidate in (mount / relative.lstrip("/"), mount):
-        if candidate.is_dir() and os.access(candidate, os.W_OK):
-            return candidate
-    return None

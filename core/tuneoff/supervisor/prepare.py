@@ -12,6 +12,7 @@ from tuneoff.events.writer import FOLDER as EVENTS
 from tuneoff.experiment.spec import RunSpec, run_spec_to_json
 from tuneoff.lifecycle.context import SPEC
 from tuneoff.trial.context import TrialContext
+from tuneoff.trial.limits import SlotLimits
 
 MEGABYTE = 10**6
 
@@ -33,7 +34,7 @@ def new_execution(spec: RunSpec, runs_folder: Path) -> Execution:
     return Execution(spec=spec, execution_id=execution_id, folder=folder)
 
 
-def write_inputs(execution: Execution, cgroups: Sequence[str] = ()) -> TrialContext:
+def write_inputs(execution: Execution, limits: Sequence[SlotLimits] = ()) -> TrialContext:
     """Write `spec.json` and `trial_context.json`, and return the latter's content."""
     experiment, folder = execution.spec.experiment, execution.folder
     stored = {"execution_id": execution.execution_id, "run_id": execution.spec.run_id, "run": run_spec_to_json(execution.spec)}
@@ -54,7 +55,7 @@ def write_inputs(execution: Execution, cgroups: Sequence[str] = ()) -> TrialCont
         threads=experiment.workers.threads,
         seed=execution.spec.seed,
         memory_bytes=None if memory_mb is None else int(memory_mb * MEGABYTE),
-        cgroups=tuple(cgroups),
+        limits=tuple(limits),
     )
     context.write()
     return context

@@ -22,16 +22,20 @@ from tuneoff.experiment.spec import RunSpec
 from tuneoff.lifecycle.context import remember
 from tuneoff.lifecycle.run import DONE, FAILED, INTERRUPTED, INTERRUPTED_SECONDS
 from tuneoff.matrix.listener import Listener
+from tuneoff.power.plan import NO_POWER, PowerPlan
+from tuneoff.power.sampler import COLLECT_SECONDS, Sampler
 from tuneoff.records.derive import Verdict
-from tuneoff.supervisor.cgroups import make_memory_cgroups
 from tuneoff.supervisor.coordinator import LOG, Coordinator
 from tuneoff.supervisor.leftovers import clean_execution, shared_memory, unmapped
+from tuneoff.supervisor.limits import limit_workers
 from tuneoff.supervisor.prepare import Execution, new_execution, write_inputs
 from tuneoff.supervisor.processes import command_line, reap
 from tuneoff.supervisor.tracker import Tracker
 from tuneoff.supervisor.watch import TrialWatch
+from tuneoff.trial.context import TrialContext
 
 POLL_SECONDS = 0.1
+INTERRUPTED_COLLECT_SECONDS = 2.0  # for a power database that is asked after the run
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,33 +73,38 @@ def supervise(
     interrupt: threading.Event,
     notes: Sequence[tuple[str, str]] = (),
     accounting: Accounting = NO_ACCOUNTING,
+    power: PowerPlan = NO_POWER,
 ) -> Supervised:
     """Run one execution of `spec` under `results` and return how it ended; nothing of it is left afterwards.
 
     `interrupt` may be set at any time (by a signal handler): the run un-deploys and ends as `interrupted`. `notes` are
-    flags (name, text) for the record; `accounting` is what the run is charged, stored in its folder at once.
+    flags (name, text) for the record; `accounting` is what the run is charged, stored in its folder at once. `power`
+    says how it is sampled, from before its first process to after its last one.
     """
     execution = new_execution(spec, results / "runs")
     write_accounting(execution.folder, accounting)
     temporary = _temporary_folder(execution)
-    cgroups, memory = make_memory_cgroups(execution)
-    context = write_inputs(execution, cgroups)
+    workers = limit_workers(execution)
+    context = write_inputs(execution, workers.slots)
     events = EventWriter(execution.folder, execution.execution_id, "supervisor")
-    for name, text in notes:
+    for name, text in (*notes, *workers.flags):
         events.flag(name, text)
     memory_before = shared_memory()
-    supervision = _Supervision(execution, results, temporary, listener, interrupt, events, context.memory_bytes, cgroups)
-    try:
-        verdict = supervision.run()
-    finally:  # first everything is ended and removed, then it is written down: the disk may be full
-        left = supervision.end_everything(memory_before)
-        shutil.rmtree(temporary, ignore_errors=True)
-        left += clean_execution(execution.folder)
-        reap()
+    with Sampler(execution.folder, execution.execution_id, power) as sampler:
+        supervision = _Supervision(execution, results, temporary, listener, interrupt, events, context)
+        try:
+            verdict = supervision.run()
+        finally:  # first everything is ended and removed, then it is written down: the disk may be full
+            left = supervision.end_everything(memory_before)
+            shutil.rmtree(temporary, ignore_errors=True)
+            left += clean_execution(execution.folder)
+            workers.release()
+            reap()
+        sampler.stop(INTERRUPTED_COLLECT_SECONDS if interrupt.is_set() else COLLECT_SECONDS)
     supervision.write_ends(left)
     events.sync()
     events.close()
-    limits = {"memory": memory, "threads": context.threads, "trial_seconds": spec.experiment.timeouts.trial_seconds}
+    limits = {**workers.in_force, "threads": context.threads, "trial_seconds": spec.experiment.timeouts.trial_seconds}
     return Supervised(execution=execution, verdict=verdict, limits=limits)
 
 
@@ -108,14 +117,13 @@ class _Supervision:
         listener: Listener,
         interrupt: threading.Event,
         events: EventWriter,
-        memory_bytes: int | None,
-        cgroups: list[str],
+        context: TrialContext,
     ) -> None:
         self._execution, self._results, self._temporary = execution, results, temporary
         self._listener, self._interrupt, self._events = listener, interrupt, events
         self._tail = Tail(execution.folder / EVENTS)
         self._tracker = Tracker(experiment=execution.spec.experiment, run_id=execution.spec.run_id)
-        self._watch = TrialWatch(execution, events, memory_bytes, cgroups)
+        self._watch = TrialWatch(execution, events, context.memory_bytes, context.memory_cgroups)
         self._stop = _AT_ITS_OWN_END
         self._problems: list[str] = []
         self._started_ns = clock.monotonic_ns()

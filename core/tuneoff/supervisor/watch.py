@@ -6,7 +6,7 @@ keeps the limits and writes the ends.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from tuneoff import clock
 from tuneoff.events.writer import EventWriter
@@ -29,7 +29,7 @@ POD = "pod"  # role of a process that only its adapter can observe
 class TrialWatch:
     """Looks at the open attempts, several times a second."""
 
-    def __init__(self, execution: Execution, events: EventWriter, memory_bytes: int | None, cgroups: list[str]) -> None:
+    def __init__(self, execution: Execution, events: EventWriter, memory_bytes: int | None, cgroups: Sequence[str]) -> None:
         self._folder, self._events, self._memory, self._cgroups = execution.folder, events, memory_bytes, cgroups
         self._timeouts = execution.spec.experiment.timeouts
         self._epochs = execution.spec.experiment.budget.epochs_per_trial

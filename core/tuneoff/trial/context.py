@@ -11,6 +11,7 @@ from typing import Any
 
 from tuneoff.errors import PluginError
 from tuneoff.experiment.identity import configuration_digest, derive_seed
+from tuneoff.trial.limits import SlotLimits
 from tuneoff.workload import Mode, TrialSeeds, Workload
 
 FILE_NAME = "trial_context.json"
@@ -34,12 +35,17 @@ class TrialContext:
     threads: int = 1
     seed: int = 0
     memory_bytes: int | None = None
-    cgroups: tuple[str, ...] = ()  # one folder per slot; empty: the watchdog alone
+    limits: tuple[SlotLimits, ...] = ()  # one per slot; empty: somebody else limits trials, or nobody
     events_to_stdout: bool = False  # a pod writes its events to standard output
 
     @property
     def path(self) -> Path:
         return Path(self.run_dir) / FILE_NAME
+
+    @property
+    def memory_cgroups(self) -> tuple[str, ...]:
+        """The memory control group of each slot; empty: the watchdog alone limits memory."""
+        return tuple(limits.memory_cgroup for limits in self.limits if limits.memory_cgroup is not None)
 
     def write(self) -> Path:
         """Write the file that `read` reads and return its path."""
@@ -49,7 +55,8 @@ class TrialContext:
     @classmethod
     def read(cls, path: Path | str) -> TrialContext:
         data = json.loads(Path(path).read_text())
-        data["cgroups"] = tuple(data["cgroups"])
+        slots = [{**limits, "processors": tuple(limits["processors"])} for limits in data["limits"]]
+        data["limits"] = tuple(SlotLimits(**limits) for limits in slots)
         return cls(**data)
 
     def seeds(self, configuration: Mapping[str, Any]) -> TrialSeeds:

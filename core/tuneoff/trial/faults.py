@@ -45,7 +45,7 @@ class Retries:
     """Decides for one run which dead attempts are tried again; knows how many kills for memory each slot has had so far."""
 
     def __init__(self, context: TrialContext, limit: int) -> None:
-        self._run_dir, self._cgroups, self._limit = context.run_dir, context.cgroups, limit
+        self._run_dir, self._cgroups, self._limit = context.run_dir, context.memory_cgroups, limit
         self._seen = [0] * len(self._cgroups)
 
     def may_retry(self, trial_id: str, attempt: int, exit_code: int | None, slot: int | None) -> bool:

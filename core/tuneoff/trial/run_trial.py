@@ -18,7 +18,6 @@ from tuneoff.experiment.identity import configuration_digest, is_finite
 from tuneoff.trial.budget import TrialBudget
 from tuneoff.trial.checkpoint import checkpoint_path, write_checkpoint
 from tuneoff.trial.context import TrialContext, load_target
-from tuneoff.trial.limits import join_cgroup
 from tuneoff.trial.locks import Slots
 from tuneoff.trial.usage import CpuClock, peak_rss_bytes, processors_allowed
 from tuneoff.workload import Workload
@@ -64,15 +63,15 @@ class TrialProcess:
         self.preferred_slot = 0
         _preload(context)
         self.imported_ns: int | None = clock.monotonic_ns()
-        self._cgroup: str | None = None
+        self._limited_as: int | None = None
 
-    def enter_cgroup(self, slot: int) -> None:
-        """Put this process under the memory limit of its slot."""
-        if self.context.cgroups and self._cgroup != self.context.cgroups[slot]:
-            self._cgroup = self.context.cgroups[slot]
-            problem = join_cgroup(self._cgroup)
-            if problem:
-                self.events.flag("cgroup_not_joined", problem)
+    def enter(self, slot: int) -> None:
+        """Put this process under the limits of a slot, and prefer it from now on: limits need not change then."""
+        self.preferred_slot = slot
+        if self.context.limits and self._limited_as != slot:
+            self._limited_as = slot
+            for name, problem in self.context.limits[slot].put_in_force():
+                self.events.flag(name, problem)
 
     def close(self) -> None:
         self.events.close()
@@ -118,7 +117,7 @@ def run_trial(
     process = trial_process(context, role)
     slot, waited_ns = process.slots.take(preferred=process.preferred_slot)
     try:
-        process.enter_cgroup(slot)
+        process.enter(slot)
         if attempt == 1:
             is_over_time = process.budget.is_over_time()  # before this trial's own ticket, which may be the first
             reason = "trials" if process.budget.tickets.take() is None else None
