@@ -7,6 +7,8 @@ from dataclasses import replace
 
 from tuneoff.metrics.attribution import EnergyAccount, energy_account
 from tuneoff.metrics.budget import budget_metrics
+from tuneoff.metrics.carbon import carbon_metrics
+from tuneoff.metrics.cost import cost_metrics, waste_cost_metrics
 from tuneoff.metrics.evidence import NO_EVIDENCE, Evidence
 from tuneoff.metrics.incumbent import quality_metrics
 from tuneoff.metrics.memory import memory_metrics
@@ -27,7 +29,12 @@ FAMILIES = (
     waste_metrics,
 )
 Measured = Callable[[RunRecord, Evidence, EnergyAccount], dict[str, MetricValue]]
-MEASURED_FAMILIES: tuple[Measured, ...] = (memory_metrics,)  # energy, carbon, cost, ...: they read samples and prices too
+MEASURED_FAMILIES: tuple[Measured, ...] = (  # they read samples and prices too
+    carbon_metrics,
+    cost_metrics,
+    waste_cost_metrics,
+    memory_metrics,
+)
 
 
 def compute_metrics(run: RunRecord, evidence: Evidence = NO_EVIDENCE) -> dict[str, MetricValue]:

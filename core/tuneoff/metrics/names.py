@@ -29,7 +29,15 @@ _NAMES = {
     "stop": "epochs_after_decision busy_after_decision ignored",
     "waste": (
         "strict.time strict.core_time default.time default.core_time non_best.time non_best.core_time post_goal.time "
-        "post_goal.core_time"
+        "post_goal.core_time strict.cost default.cost non_best.cost post_goal.cost"
+    ),
+    "carbon": (
+        "trial_intensity trial_intensity_weighted job_intensity trials_left_out trials job per_completed_trial step.deploy "
+        "step.setup step.trial step.result_collection step.test step.metric_collection step.undeploy"
+    ),
+    "cost": (
+        "job slots head_node database energy per_completed_trial step.deploy step.setup step.trial step.result_collection "
+        "step.test step.metric_collection step.undeploy"
     ),
     "memory": "peak_rss peak_pss tree_peak_rss",
     "suite": "sampler_cpu_share cpu_seconds",
