@@ -25,6 +25,8 @@ from tuneoff.matrix.folder import ResultsFolder, RunEnd, is_final, run_ends, sta
 from tuneoff.matrix.listener import Listener
 from tuneoff.matrix.plan import Plan, PlannedRun
 from tuneoff.matrix.provenance import Provenance, prepare
+from tuneoff.power.baseline import with_baseline
+from tuneoff.power.plan import PowerPlan, open_power
 from tuneoff.records.derive import Verdict
 from tuneoff.records.model import RunRecord
 from tuneoff.records.store import FILE_NAME as RUN_FILE
@@ -48,9 +50,18 @@ def execute(plan: Plan, results: Path, *, listener: Listener, resume: bool = Fal
 
     Raises:
         ResultsError: the folder cannot be used.
+        ExperimentError: the power meter that the file names cannot be used; before any run starts.
         DataError: a workload's data is not there; before any run starts.
     """
     results = results.absolute()  # trial processes may run in another folder
+    power = open_power(plan.power)
+    try:
+        return _execute(plan, results, listener, power, resume=resume)
+    finally:
+        power.close()
+
+
+def _execute(plan: Plan, results: Path, listener: Listener, power: PowerPlan, *, resume: bool) -> list[RunEnd]:
     with ResultsFolder(results, plan, resume=resume) as folder:
         killed = clean_results(results)
         if killed:
@@ -60,10 +71,11 @@ def execute(plan: Plan, results: Path, *, listener: Listener, resume: bool = Fal
         _recover(results)
         data = _prepare_data(plan)
         become_subreaper()
+        listener.noted(power.line())
         guardian = Guardian(results, folder.lock)
         try:
             with _full_disk(results), _interruptible() as interrupt:
-                _run_all(plan, results, listener, interrupt, data)
+                _run_all(plan, results, listener, interrupt, data, power)
         except BaseException:
             guardian.let_clean()  # a run may not have come to its own clean-up
             raise
@@ -71,7 +83,9 @@ def execute(plan: Plan, results: Path, *, listener: Listener, resume: bool = Fal
         return run_ends(results, plan)
 
 
-def _run_all(plan: Plan, results: Path, listener: Listener, interrupt: threading.Event, data: dict[str, Provenance]) -> None:
+def _run_all(
+    plan: Plan, results: Path, listener: Listener, interrupt: threading.Event, data: dict[str, Provenance], power: PowerPlan
+) -> None:
     known = standing(list(read_runs(results)))
     final = {run_id for run_id, record in known.items() if is_final(record)}
     needed = {run.spec.adapter_target for run in plan.counted if run.skip_reason is None and run.run_id not in final}
@@ -88,11 +102,13 @@ def _run_all(plan: Plan, results: Path, listener: Listener, interrupt: threading
             continue
         if run.spec.warm_up and run.spec.adapter_target not in needed:
             continue
+        if first is None:
+            power = with_baseline(power, interrupt)
         state = machine.look()
         first = first or state
         listener.run_started(position, len(plan.runs), _label(run), run.run_id)
         started = time.monotonic()
-        record = _run(run, results, listener, interrupt, state, first, plan, data)
+        record = _run(run, results, listener, interrupt, state, first, plan, data, power)
         seconds = time.monotonic() - started
         listener.run_ended(position, len(plan.runs), _label(run, record.emulated), record.status, record.reason, seconds)
 
@@ -106,10 +122,11 @@ def _run(
     first: machine.MachineState,
     plan: Plan,
     data: dict[str, Provenance],
+    power: PowerPlan,
 ) -> RunRecord:
     adapter = adapter_class(run.spec.adapter)
     accounting = of_run(plan.accounting, adapter.capabilities)
-    ended = supervise(run.spec, results, listener, interrupt, machine.notes(state, first), accounting)
+    ended = supervise(run.spec, results, listener, interrupt, machine.notes(state, first), accounting, power)
     environment = {
         "limits": dict(ended.limits),
         "machine_before": state.to_json(),

@@ -67,7 +67,9 @@ class ProcessTree:
         supervisor = supervisor if supervisor is not None else os.getpid()
         stat = read_stat(supervisor, self._proc)
         self.supervisor = None if stat is None else Member(supervisor, stat)  # None: there is no /proc
-        self._adopters = _line_of(supervisor, self._proc)
+        line = _line_of(supervisor, self._proc)
+        self._adopters = set(line)
+        self._their_sessions = {stat.session for stat in line.values() if stat is not None}
         self._members: dict[int, Member] = {}
         self._descriptors = 0
         self._sessions: set[int] = set()
@@ -104,6 +106,8 @@ class ProcessTree:
     def _read(self, member: Member, changed: dict[int, ProcessUsage]) -> bool:
         """Read a process, put it into `changed` if it has used something since; False if it is gone."""
         text = self._text(member)
+        if not text:
+            return False
         if text == member.text and not member.is_new:
             return True
         stat = parse_stat(text)
@@ -184,16 +188,15 @@ class ProcessTree:
 
     def _add(self, pid: int, stat: Stat) -> Member:
         member = self._members[pid] = Member(pid, stat)
-        if self.supervisor is None or stat.session != self.supervisor.stat.session:
+        if stat.session not in self._their_sessions:
             self._sessions.add(stat.session)
         return member
 
 
-def _line_of(pid: int, proc: str) -> set[int]:
-    """Return a process and all above it."""
-    line: set[int] = set()
+def _line_of(pid: int, proc: str) -> dict[int, Stat | None]:
+    """Return a process and all above it, as far as they can be read."""
+    line: dict[int, Stat | None] = {}
     while pid > 0 and pid not in line:
-        line.add(pid)
-        stat = read_stat(pid, proc)
+        stat = line[pid] = read_stat(pid, proc)
         pid = 0 if stat is None else stat.parent
     return line
