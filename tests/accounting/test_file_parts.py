@@ -1,0 +1,186 @@
+"""`power:`, `carbon:` and `prices:` of an experiment file: what they become, and what is refused."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import pytest
+
+from tuneoff.errors import ExperimentError
+from tuneoff.experiment.load import MatrixFile, load_matrix
+from tuneoff.experiment.schema import json_schema
+from tuneoff.power.settings import PowerSettings
+
+LEAST: dict[str, Any] = {"workload": "curve", "adapters": ["plain"], "budget": {"trials": 2}}
+
+
+def load(folder: Path, **parts: Any) -> MatrixFile:
+    path = folder / "file.yaml"
+    path.write_text(json.dumps({**LEAST, **parts}))  # JSON is YAML
+    return load_matrix(path)
+
+
+def price_file(path: Path, name: str = "ours") -> Path:
+    path.write_text(f"name: {name}\nsource: the invoice\ndate: 2026-03\nusd_per_vcpu_hour: 0.05\n")
+    return path
+
+
+def test_without_them_the_best_meter_the_mean_of_the_world_and_the_shipped_prices_are_taken(tmp_path: Path) -> None:
+    file = load(tmp_path)
+    assert file.power == PowerSettings(meter="auto", interval_seconds=0.2)
+    assert file.accounting.intensity is not None
+    assert (file.accounting.intensity.zone, file.accounting.intensity.kind) == ("WORLD", "zone")
+    assert file.accounting.prices is not None
+    assert file.accounting.prices.name.startswith("AWS Fargate")
+
+
+def test_a_bare_name_is_a_meter(tmp_path: Path) -> None:
+    assert load(tmp_path, power="rapl").power == load(tmp_path, power={"meter": "rapl"}).power == PowerSettings(meter="rapl")
+
+
+def test_a_meter_has_options_an_interval_and_a_second_one_beside_it(tmp_path: Path) -> None:
+    power = {"meter": "constant", "options": {"watts": 3}, "interval_seconds": 1, "second": "codecarbon"}
+    assert load(tmp_path, power=power).power.to_json() == power
+
+
+def test_carbon_is_a_zone_a_constant_a_series_or_none(tmp_path: Path) -> None:
+    (tmp_path / "grid.csv").write_text("time,g_per_kwh\n2026-05-01T00:00:00Z,100\n2026-05-01T01:00:00Z,300\n")
+    zone, constant, series, none = (
+        load(tmp_path, carbon=carbon).accounting
+        for carbon in ({"zone": "ESP"}, {"g_per_kwh": 250, "source": "x", "date": "2025"}, {"series": "grid.csv"}, "none")
+    )
+    assert zone.intensity is not None
+    assert (zone.intensity.zone, zone.intensity.values, zone.intensity.date) == ("ESP", (174.05,), "2023")
+    assert constant.intensity is not None
+    assert (constant.intensity.values, constant.intensity.source, constant.intensity.date) == ((250.0,), "x", "2025")
+    assert series.intensity is not None
+    assert series.intensity.values == (100.0, 300.0)
+    assert none.intensity is None
+    assert none.intensity_reason == "the experiment file says `carbon: none`"
+
+
+def test_prices_are_a_file_beside_the_experiment_or_none(tmp_path: Path) -> None:
+    price_file(tmp_path / "ours.yaml")
+    prices = load(tmp_path, prices="ours.yaml").accounting.prices
+    assert prices is not None
+    assert prices.name == "ours"
+    none = load(tmp_path, prices="none").accounting
+    assert (none.prices, none.prices_reason) == (None, "the experiment file says `prices: none`")
+
+
+def test_a_path_belongs_to_the_file_that_gives_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    base = tmp_path / "base"
+    base.mkdir()
+    price_file(base / "prices.yaml", "of the base")
+    (base / "base.yaml").write_text(json.dumps({**LEAST, "prices": "prices.yaml", "carbon": {"zone": "FRA"}, "power": "rapl"}))
+    (tmp_path / "top.yaml").write_text(
+        json.dumps(
+            {"include": "base/base.yaml", "carbon": {"g_per_kwh": 1}, "power": {"meter": "constant", "options": {"watts": 1}}}
+        )
+    )
+    monkeypatch.chdir(tmp_path)
+    file = load_matrix("top.yaml")
+    assert file.accounting.prices is not None
+    assert file.accounting.prices.name == "of the base"
+    assert file.accounting.intensity is not None
+    assert file.accounting.intensity.values == (1.0,), "another intensity replaces the included one"
+    assert file.power.meter == "constant"
+
+
+def test_they_are_not_in_the_identity_of_a_run_but_frozen(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    import fake_plugins
+    from tuneoff.matrix.plan import Plan, make_plan
+
+    fake_plugins.register(monkeypatch)
+    space = {"rate": {"type": "float", "low": 0.1, "high": 1.0}}
+    price_file(tmp_path / "ours.yaml")
+    (tmp_path / "grid.csv").write_text("time,g_per_kwh\n2026-05-01T00:00:00Z,100\n2026-05-01T01:00:00Z,300\n")
+    plain = make_plan(load(tmp_path, search_space=space))
+    variants: list[dict[str, Any]] = [
+        {"power": "constant"},
+        {"power": {"interval_seconds": 1}},
+        {"carbon": {"zone": "ESP"}},
+        {"carbon": "none"},
+        {"carbon": {"series": "grid.csv"}},
+        {"prices": "none"},
+        {"prices": "ours.yaml"},
+    ]
+    for parts in variants:
+        plan = make_plan(load(tmp_path, search_space=space, **parts))
+        assert plan.plan_id == plain.plan_id
+        assert plan.analysis_digest != plain.analysis_digest, parts
+        again = Plan.from_json(json.loads(json.dumps(plan.to_json())))
+        assert (again.power, again.accounting, again.analysis_digest) == (plan.power, plan.accounting, plan.analysis_digest)
+        assert "times" not in json.dumps(plan.analysis), "a series is frozen as its digest"
+    first = make_plan(load(tmp_path, search_space=space, carbon={"series": "grid.csv"}))
+    (tmp_path / "grid.csv").write_text("time,g_per_kwh\n2026-05-01T00:00:00Z,100\n2026-05-01T01:00:00Z,301\n")
+    assert make_plan(load(tmp_path, search_space=space, carbon={"series": "grid.csv"})).analysis_digest != first.analysis_digest
+
+
+@pytest.mark.parametrize(
+    ("parts", "message"),
+    [
+        ({"power": 3}, "power: must be a name or a mapping with `meter`, but got 3"),
+        ({"power": ["rapl"]}, "power: must be a name or a mapping with `meter`, but got ['rapl']"),
+        ({"power": None}, "power: must be a name or a mapping with `meter`, but got null; give a name"),
+        ({"power": {"meter": ""}}, "power.meter: must not be empty"),
+        ({"power": {"watts": 3}}, "power: unknown key 'watts'"),
+        ({"power": {"interval_seconds": 0}}, "power.interval_seconds: must be at least 0.02, but got 0"),
+        ({"power": {"interval_seconds": 60}}, "power.interval_seconds: must be at most 10, but got 60"),
+        ({"power": {"options": {"watts": 3}}}, "power: options belong to one meter, but `meter` is 'auto'"),
+        ({"power": {"second": 1}}, "power.second: must be text, but got 1"),
+        (
+            {"carbon": "DEU"},
+            "carbon: must be a mapping with `zone`, `g_per_kwh` or `series`, or none, but got 'DEU'; write {zone: DEU}",
+        ),
+        ({"carbon": "a.csv"}, "but got 'a.csv'; write {series: a.csv}"),
+        ({"carbon": 250}, "but got 250; write {g_per_kwh: 250}"),
+        ({"carbon": None}, "but got null; for none write carbon: none"),
+        ({"carbon": [1]}, "carbon: must be a mapping"),
+        ({"carbon": {}}, "carbon: exactly one of `zone`, `g_per_kwh` and `series` must be given, but got none"),
+        ({"carbon": {"zone": "DEU", "g_per_kwh": 3}}, "must be given, but got zone and g_per_kwh"),
+        ({"carbon": {"zone": "DEU", "date": "2025"}}, "carbon: `source` and `date` of a zone are the table's"),
+        ({"carbon": {"zone": "Germany"}}, "carbon: no zone 'Germany'; did you mean DEU (Germany)?"),
+        ({"carbon": {"g_per_kwh": -1}}, "carbon.g_per_kwh: must be at least 0, but got -1"),
+        ({"carbon": {"g_per_kwh": "1"}}, "carbon.g_per_kwh: must be a number, but got '1'; write it without quotes"),
+        ({"carbon": {"gperkwh": 1}}, "carbon: unknown key 'gperkwh'; did you mean 'g_per_kwh'?"),
+        ({"carbon": {"g_per_kwh": 1, "date": "May"}}, "carbon.date: must be a year, a month or a day"),
+        ({"carbon": {"series": "none.csv"}}, "none.csv: the file cannot be read"),
+        ({"prices": None}, "prices: must be the path of a price file, or none, but got null; for none write prices: none"),
+        ({"prices": {"usd_per_kwh": 1}}, "prices: must be the path of a price file, or none"),
+        ({"prices": "none.yaml"}, "none.yaml: the file cannot be read"),
+        ({"matrix": {"carbon.zone": ["DEU", "ESP"]}}, "matrix: 'carbon.zone' may not be varied"),
+        ({"matrix": {"prices": ["a", "b"]}}, "matrix: 'prices' may not be varied"),
+        ({"zip": [{"power.meter": ["a", "b"]}]}, "matrix: 'power.meter' may not be varied"),
+    ],
+)
+def test_a_wrong_part_is_refused_in_one_line(tmp_path: Path, parts: dict[str, Any], message: str) -> None:
+    with pytest.raises(ExperimentError) as caught:
+        load(tmp_path, **parts)
+    assert message in str(caught.value)
+    assert str(caught.value).startswith(str(tmp_path / "file.yaml"))
+    assert "\n" not in str(caught.value)
+    assert "function-" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "parts",
+    [
+        {"power": "rapl"},
+        {"power": {"second": "codecarbon"}},
+        {"carbon": {"zone": "DEU"}},
+        {"carbon": "none"},
+        {"prices": "a.yaml"},
+    ],
+)
+def test_the_json_schema_knows_them(parts: dict[str, Any]) -> None:
+    jsonschema.validate({**LEAST, **parts}, json_schema())
+
+
+@pytest.mark.parametrize("parts", [{"power": 3}, {"carbon": 250}, {"carbon": {"zon": "DEU"}}, {"prices": {"a": 1}}])
+def test_the_json_schema_refuses_what_the_file_may_not_have(parts: dict[str, Any]) -> None:
+    with pytest.raises(jsonschema.ValidationError):
+        jsonschema.validate({**LEAST, **parts}, json_schema())

@@ -1,0 +1,89 @@
+"""Price files: what they may say, and the one that ships."""
+
+from __future__ import annotations
+
+import dataclasses
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from tuneoff.accounting.parts import PriceFile
+from tuneoff.accounting.resolve import DEFAULT_PRICES, read_prices
+from tuneoff.errors import ExperimentError
+
+HEAD = "name: ours\nsource: the invoice\ndate: 2026-03\n"
+
+
+def read(folder: Path, text: str):  # type: ignore[no-untyped-def]
+    path = folder / "prices.yaml"
+    path.write_text(text)
+    return read_prices(path)
+
+
+def test_what_a_file_leaves_out_is_not_known(tmp_path: Path) -> None:
+    prices = read(tmp_path, HEAD + "usd_per_vcpu_hour: 0.05\n")
+    assert (prices.name, prices.source, prices.date, prices.premises) == ("ours", "the invoice", "2026-03", "rented")
+    assert prices.usd_per_vcpu_hour == 0.05
+    assert prices.usd_per_gb_hour is prices.usd_per_kwh is prices.usd_per_accelerator_hour is None
+
+
+def test_a_file_may_name_every_price_and_a_price_may_be_zero(tmp_path: Path) -> None:
+    amounts = [name for name in PriceFile.model_fields if name not in ("name", "source", "date", "premises")]
+    prices = read(tmp_path, HEAD + "premises: own\n" + "".join(f"{name}: 0\n" for name in amounts))
+    assert {getattr(prices, name) for name in amounts} == {0.0}
+    assert set(amounts) | {"name", "source", "date", "premises"} == {field.name for field in msgspec.structs.fields(prices)}
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("", "the file is empty; it needs at least `name`, `source`, `date` and the prices"),
+        ("- 1", "the file must be a mapping of keys to values"),
+        ("name: [", "not YAML"),
+        ("name: ours\ndate: 2026-03\n", "source: is required"),
+        (HEAD + "usd_per_cpu_hour: 1\n", "unknown key 'usd_per_cpu_hour'; did you mean 'usd_per_vcpu_hour'?"),
+        (HEAD + "usd_per_vcpu_hour: -0.1\n", "usd_per_vcpu_hour: must be at least 0, but got -0.1"),
+        (HEAD + "usd_per_vcpu_hour: .inf\n", "usd_per_vcpu_hour: must be finite, but got inf"),
+        (HEAD + "usd_per_vcpu_hour: .nan\n", "usd_per_vcpu_hour: must be finite, but got nan"),
+        (HEAD + "usd_per_kwh: cheap\n", "usd_per_kwh: must be a number, but got 'cheap'"),
+        (HEAD + "usd_per_kwh: '0.2'\n", "usd_per_kwh: must be a number, but got '0.2'; write it without quotes"),
+        (HEAD + "usd_per_kwh: true\n", "usd_per_kwh: must be a number, but got true"),
+        (HEAD + "usd_per_gb_hour: [1]\n", "usd_per_gb_hour: must be a number, but got [1]"),
+        (HEAD + "premises: borrowed\n", "premises: must be one of 'rented' or 'own', but got 'borrowed'"),
+        (HEAD + "premises: own\n", "`premises: own` needs `usd_per_kwh`"),
+        (HEAD + "billing_minimum_seconds: -1\n", "billing_minimum_seconds: must be at least 0"),
+        (HEAD + "billing_granularity_seconds: 1e9\n", "billing_granularity_seconds: must be at most 86400"),
+        (HEAD + "name: twice\n", "key 'name' is given twice"),
+        ("name: ours\nsource: x\ndate: 2026\n", "date: must be text, but got 2026; put it in quotes"),
+        ("name: ours\nsource: x\ndate: March\n", "date: must be a year, a month or a day, e.g. 2026-03, but got 'March'"),
+        ("name: ours\nsource: x\ndate: 2026-13\n", "date: must be a year, a month or a day"),
+        ("name: ''\nsource: x\ndate: 2026-03\n", "name: must not be empty"),
+    ],
+)
+def test_a_bad_file_is_refused_in_one_line(tmp_path: Path, text: str, message: str) -> None:
+    with pytest.raises(ExperimentError) as caught:
+        read(tmp_path, text)
+    assert message in str(caught.value)
+    assert str(tmp_path / "prices.yaml") in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_a_file_that_is_not_there_is_one_line(tmp_path: Path) -> None:
+    with pytest.raises(ExperimentError, match=r"none\.yaml: the file cannot be read"):
+        read_prices(tmp_path / "none.yaml")
+    with pytest.raises(ExperimentError, match="a price file is a YAML file, but this is a folder"):
+        read_prices(tmp_path)
+
+
+def test_the_prices_that_ship_are_dated_and_plausible() -> None:
+    prices = read_prices(DEFAULT_PRICES)
+    assert prices.premises == "rented"
+    assert prices.date.startswith("2026-")
+    assert prices.usd_per_vcpu_hour is not None
+    assert prices.usd_per_gb_hour is not None
+    assert 0.01 < prices.usd_per_vcpu_hour < 0.2
+    assert prices.usd_per_gb_hour == pytest.approx(0.004445 / 2**30 * 10**9, rel=1e-4)
+    assert (prices.billing_granularity_seconds, prices.billing_minimum_seconds) == (1, 60)
+    assert prices.usd_per_accelerator_hour is None, "an accelerator's price is not known, so it is absent"
+    assert not dataclasses.is_dataclass(prices)

@@ -1,0 +1,69 @@
+"""The shipped table of zones, and the script that makes it."""
+
+from __future__ import annotations
+
+import json
+import re
+
+import pytest
+
+from benchmarks.intensity_table import make_table, table_text
+from tuneoff.accounting.zones import TABLE, WORLD, nearest_zones, zone
+from tuneoff.errors import ExperimentError
+
+
+def mix(name: str, intensity: float, generated: float, year: int = 2023) -> dict[str, object]:
+    return {"country_name": name, "carbon_intensity": intensity, "total_TWh": generated, "year": year}
+
+
+def test_a_zone_has_its_value_year_and_source() -> None:
+    germany = zone("DEU")
+    assert (germany.name, germany.g_per_kwh, germany.year) == ("Germany", 380.95, 2023)
+    assert germany.source.startswith("CodeCarbon 3.3.2 from Our World in Data")
+
+
+def test_every_zone_of_the_table_is_plausible() -> None:
+    table = json.loads(TABLE.read_text())
+    assert len(table["zones"]) > 200
+    for code, (name, value, year) in table["zones"].items():
+        assert code == WORLD or re.fullmatch("[A-Z]{3}", code)
+        assert name
+        assert 0 < value < 1500
+        assert 2000 < year <= 2023
+    assert 400 < zone(WORLD).g_per_kwh < 550
+    assert {"source", "license", "made_by", "unit"} <= set(table)
+    assert "Permission is hereby granted" in (TABLE.parent / "LICENSES.txt").read_text()
+
+
+@pytest.mark.parametrize(
+    ("wrong", "near"),
+    [("DE", "DEU (Germany)"), ("deu", "DEU (Germany)"), ("Germany", "DEU (Germany)"), ("Grmany", "DEU (Germany)")],
+)
+def test_an_unknown_zone_names_the_nearest_ones(wrong: str, near: str) -> None:
+    with pytest.raises(ExperimentError) as caught:
+        zone(wrong)
+    assert str(caught.value).startswith(f"no zone {wrong!r}; did you mean ")
+    assert near in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_a_zone_like_no_other_tells_the_way_out() -> None:
+    assert nearest_zones("qqqqqq") == []
+    with pytest.raises(ExperimentError, match="for a zone that is not in the table give {g_per_kwh: "):
+        zone("qqqqqq")
+
+
+def test_the_script_weights_the_world_by_generation_and_leaves_out_what_was_rounded_to_nothing() -> None:
+    mixes = {"AAA": mix("A", 100.0, 3.0), "BBB": mix("B", 500.0, 1.0, 2021), "CCC": mix("C", 0.0, 9.0), "DDD": mix("D", 9.0, 0.0)}
+    table = make_table(mixes, "9.9")
+    assert table["zones"] == {
+        "WORLD": ["World, mean of 2 zones by generation, 75 % of it of 2023", 200.0, 2023],
+        "AAA": ["A", 100.0, 2023],
+        "BBB": ["B", 500.0, 2021],
+    }
+    assert json.loads(table_text(table)) == table
+
+
+def test_the_shipped_table_is_what_the_script_writes() -> None:
+    table = json.loads(TABLE.read_text())
+    assert table_text(table) == TABLE.read_text()
