@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, ClassVar
 
 import pytest
@@ -198,11 +198,12 @@ def plugin(name: str, target: str, distribution: str = "fakes") -> registry.Plug
     return registry.Plugin(name=name, target=target, distribution=distribution, version="1.0")
 
 
-def register(monkeypatch: pytest.MonkeyPatch, *more: registry.Plugin) -> None:
-    """Make the fakes (and `more` adapters) the only installed plugins."""
+def register(monkeypatch: pytest.MonkeyPatch, *more: registry.Plugin, meters: Iterable[registry.Plugin] = ()) -> None:
+    """Make the fakes (and `more` adapters, and `meters`) the only installed plugins."""
     found = {
         "adapter": [plugin(name, f"fake_plugins:{target}") for name, target in ADAPTERS.items()] + list(more),
         "workload": [plugin(name, f"fake_plugins:{target}") for name, target in WORKLOADS.items()],
+        "power_meter": list(meters),
     }
 
     def scan(kind: registry.Kind) -> tuple[registry.Plugin, ...]:

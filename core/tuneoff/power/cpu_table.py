@@ -49,7 +49,7 @@ class Watts:
     dynamic: float
     low: tuple[float, float]  # (dynamic, idle)
     high: tuple[float, float]
-    is_default: bool = False
+    why_default: str = ""  # one line: why this CPU has no entry of its own; "" where it has
 
 
 @functools.cache
@@ -65,7 +65,7 @@ def watts_for(cpu: Cpu) -> Watts:
     a hypervisor made up (a name such as "QEMU Virtual CPU", flags that the model does not have) takes the default.
     """
     if cpu.is_made_up:
-        return _default(f"{cpu.label} is a hypervisor's own name")
+        return _default(f"{cpu.label} is a hypervisor's own name, of no CPU")
     known = load_table().generations
     candidates = [one for one in GENERATIONS if one.key in known and one.vendor == cpu.vendor and cpu.id in one.ids]
     if not candidates:
@@ -74,7 +74,7 @@ def watts_for(cpu: Cpu) -> Watts:
             return _default(f"{cpu.label} is not in the table")
     contradicting = sorted(cpu.flags & (TELLING - candidates[0].flags))
     if contradicting:
-        text = f"{cpu.label} says {candidates[0].key}, but has {', '.join(contradicting)}: a hypervisor hides the model"
+        text = f"{cpu.label} would be {candidates[0].key}, but has {', '.join(contradicting)}: a hypervisor hides the model"
         return _default(text)
     return _known(_narrowed(candidates, cpu))
 
@@ -136,10 +136,10 @@ def _default(why: str) -> Watts:
     table = load_table()
     row = table.default
     return Watts(
-        entry=f"default ({row.results} servers since {table.default_since}: {why})",
+        entry=f"default ({row.results} servers published since {table.default_since})",
         idle=row.idle[1],
         dynamic=round(row.full[1] - row.idle[1], 4),
         low=(row.dynamic[0], row.idle[0]),
         high=(row.dynamic[2], row.idle[2]),
-        is_default=True,
+        why_default=why,
     )

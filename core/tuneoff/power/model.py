@@ -27,10 +27,9 @@ class ModelMeter:
 
     def __init__(self, options: Mapping[str, Any]) -> None:
         check_names("model", options, OPTIONS)
-        found = _given(options) if any(name in options for name in (*_OWN, "low", "high")) else _from_table(options)
-        source = (
-            f"model: {found.cpu}, {found.joules_per_cpu_second:.3g} J per CPU second and {found.watts_per_core:.3g} W per core"
-        )
+        is_given = any(name in options for name in (*_OWN, "low", "high"))
+        found, note = (_given(options), "") if is_given else _from_table(options)
+        source = f"{_described(found)}; {note}" if note else _described(found)
         self.description = MeterDescription(kind="estimated", source=source, coefficients=found)
 
     def read(self) -> Sequence[PowerSample]:
@@ -39,6 +38,11 @@ class ModelMeter:
 
     def close(self) -> None:
         """Do nothing: nothing was started."""
+
+
+def _described(found: Coefficients) -> str:
+    dynamic = f"{found.joules_per_cpu_second:.3g} ({found.low[0]:.3g} to {found.high[0]:.3g}) J per CPU second"
+    return f"{found.cpu}: {dynamic}, {found.watts_per_core:.3g} ({found.low[1]:.3g} to {found.high[1]:.3g}) W per core"
 
 
 def _given(options: Mapping[str, Any]) -> Coefficients:
@@ -54,7 +58,8 @@ def _given(options: Mapping[str, Any]) -> Coefficients:
     )
 
 
-def _from_table(options: Mapping[str, Any]) -> Coefficients:
+def _from_table(options: Mapping[str, Any]) -> tuple[Coefficients, str]:
+    """Return the coefficients, and why they are the default, if they are."""
     table = load_table()
     if "cpu" in options:
         name = text("model", options, "cpu")
@@ -65,7 +70,7 @@ def _from_table(options: Mapping[str, Any]) -> Coefficients:
             raise MeterError(f"meter model: no CPU {name!r} in the table{hint}; known: {', '.join(known)}")
     else:
         found = watts_for(this_cpu(Path(text("model", options, "cpuinfo", "/proc/cpuinfo"))))
-    return Coefficients(
+    coefficients = Coefficients(
         joules_per_cpu_second=found.dynamic,
         watts_per_core=found.idle,
         low=found.low,
@@ -73,3 +78,4 @@ def _from_table(options: Mapping[str, Any]) -> Coefficients:
         cpu=found.entry,
         source=f"{table.source}; as of {table.date}",
     )
+    return coefficients, found.why_default
