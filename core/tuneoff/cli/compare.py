@@ -6,6 +6,7 @@ import argparse
 
 from tuneoff.cli.folders import add_output
 from tuneoff.cli.matrix import run_plan
+from tuneoff.cli.metrics_port import add_metrics_port
 from tuneoff.cli.selection import add_file, add_overrides, overridden_plan
 
 NAME = "compare"
@@ -17,6 +18,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_file(parser)
     add_output(parser)
     add_overrides(parser)
+    add_metrics_port(parser)
     parser.add_argument("--json", action="store_true", help="write what each run came to as JSON, instead of the table")
 
 

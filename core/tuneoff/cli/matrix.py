@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from tuneoff.cli.command import script_name
 from tuneoff.cli.folders import folder_to_resume, new_folder
+from tuneoff.cli.metrics_port import metrics_of
 from tuneoff.cli.output import note, write, write_json
 
 if TYPE_CHECKING:
@@ -24,10 +25,10 @@ FAILED, INTERRUPTED = 1, 130
 def run_plan(plan: Plan, arguments: argparse.Namespace) -> int:
     """Execute a plan with progress on standard error, print its table and the path, and return the exit code.
 
-    Reads `output`, `resume`, `json` and `argv` of the arguments.
+    Reads `output`, `resume`, `json`, `metrics_port`, `metrics_address` and `argv` of the arguments.
 
     Raises:
-        TuneoffError: bad data, an unusable results folder, a plan of which nothing would run.
+        TuneoffError: bad data, an unusable results folder or port, a plan of which nothing would run.
     """
     from tuneoff.cli.selection import check_something_runs
     from tuneoff.matrix.execute import execute
@@ -36,7 +37,7 @@ def run_plan(plan: Plan, arguments: argparse.Namespace) -> int:
     check_something_runs(plan)
     results = arguments.output or (folder_to_resume(plan) if arguments.resume else new_folder(plan))
     skipped = [position for position, run in enumerate(plan.runs, 1) if run.skip_reason is not None]
-    with progress(sys.stderr, skipped) as listener:
+    with progress(sys.stderr, skipped) as shown, metrics_of(plan, arguments, shown) as listener:
         ends = execute(plan, results, listener=listener, resume=arguments.resume)
     code = exit_code(ends)
     named = names(plan, ends)

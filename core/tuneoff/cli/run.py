@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from tuneoff.cli.folders import add_output
 from tuneoff.cli.matrix import run_plan
+from tuneoff.cli.metrics_port import add_metrics_port
 from tuneoff.cli.selection import add_file, overridden_plan
 
 if TYPE_CHECKING:
@@ -27,6 +28,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--sampler", metavar="S", help="sampler of the run; default: the file's first")
     parser.add_argument("--trials", metavar="N", type=int, help="trials of the run; default: the file's budget.trials")
     add_output(parser)
+    add_metrics_port(parser)
     parser.add_argument("--json", action="store_true", help="write what the run came to as JSON, instead of the table")
 
 

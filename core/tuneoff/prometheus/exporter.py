@@ -1,0 +1,61 @@
+"""Serve the live metrics of a matrix at http://ADDRESS:PORT/metrics for as long as it runs."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from tuneoff.errors import ExperimentError, MissingPackageError, PluginError
+from tuneoff.matrix.listener import Listener
+from tuneoff.packages import module_exists
+from tuneoff.prometheus.live import LiveMetrics
+
+if TYPE_CHECKING:
+    from tuneoff.matrix.plan import Plan
+
+INSTALL = "pip install 'tuneoff[prometheus]'"
+
+
+@contextlib.contextmanager
+def exported(plan: Plan, shown: Listener, port: int, address: str) -> Iterator[tuple[LiveMetrics, str]]:
+    """Yield the listener that exports what it is told (and tells `shown`), and the address of its page; port 0 is a free one.
+
+    Raises:
+        MissingPackageError: prometheus-client is not installed.
+        ExperimentError: the address cannot be listened on.
+    """
+    if not module_exists("prometheus_client"):
+        raise MissingPackageError(f"`--metrics-port` needs the prometheus-client package; run: {INSTALL}")
+    try:
+        from prometheus_client import CollectorRegistry, start_http_server
+    except ImportError as error:
+        raise PluginError(f"prometheus-client is installed, but its import fails: {error}; run: {INSTALL}") from error
+    metrics = LiveMetrics(plan, shown)
+    registry = CollectorRegistry(auto_describe=False)
+    registry.register(metrics)
+    try:
+        server, thread = start_http_server(port, address, registry)
+    except (OSError, OverflowError) as error:
+        raise ExperimentError(_unusable(address, port, error)) from error
+    try:
+        host = f"[{address}]" if ":" in address else address
+        yield metrics, f"http://{host}:{server.server_port}/metrics"
+    finally:
+        server.shutdown()
+        server.server_close()
+        thread.join()
+
+
+def _unusable(address: str, port: int, error: Exception) -> str:
+    """Return why nothing can be served there: rule, value, way out."""
+    number = getattr(error, "errno", None)
+    if number == errno.EADDRINUSE:
+        return f"`--metrics-port` must be free on {address}, but {port} is in use; take another one, or 0 for any"
+    if number in (errno.EACCES, errno.EPERM):
+        return (
+            f"`--metrics-port` must be allowed to this user, but {port} on {address} is not; take one from 1024 on, or 0 for any"
+        )
+    reason = getattr(error, "strerror", None) or str(error)
+    return f"`--metrics-address` must be an address of this host, but got {address!r} with port {port}: {reason}"

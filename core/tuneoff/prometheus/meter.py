@@ -1,0 +1,202 @@
+"""The power meter `prometheus`: asks a server, after the run, for the energy of nodes that others measure."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from tuneoff.clock import NANOSECONDS
+from tuneoff.power.meter import MeterDescription, MeterError
+from tuneoff.prometheus.api import PrometheusApi
+from tuneoff.prometheus.nodes import host_names, of_nodes, selected
+from tuneoff.prometheus.options import parse_options
+from tuneoff.prometheus.series import Points, merged, points, samples, scrape_interval, with_times
+from tuneoff.prometheus.sources import PROBES, QUERY, SOURCES, Reading, Unit, is_modelled, own_reading
+from tuneoff.samples.schema import MeterKind, PowerSample
+
+LOOK_BACK_SECONDS = 300.0  # as Prometheus does: what was not scraped for so long is not there
+MOST_OFFSET_SECONDS = 5.0  # between this host's clock and the server's
+POINTS_PER_QUERY = 10_000  # the server refuses more than 11 000
+UNKNOWN_INTERVAL = 60.0  # Prometheus' default, where fewer than two scrapes were seen
+POLL_SECONDS = 0.5
+
+
+@dataclass(frozen=True, slots=True)
+class _Domain:
+    """What was scraped of one domain of one node."""
+
+    name: str
+    unit: Unit
+    scraped: list[tuple[float, float]]
+    is_modelled: bool
+
+
+class PrometheusMeter:
+    """A `CollectingMeter`: nothing is read while the run runs. `problems` says what was strange in the last window."""
+
+    def __init__(self, options: Mapping[str, Any]) -> None:
+        """Ask the server for what it has now.
+
+        Raises:
+            MeterError: an option is wrong; the server does not answer, refuses, or has no such metric or node; its clock differs.
+        """
+        self._options = parse_options(options)
+        chosen = self._options
+        self._api = PrometheusApi(chosen.url, token=chosen.token, timeout_seconds=chosen.timeout_seconds)
+        self._readings = (
+            *(SOURCES[chosen.source] if chosen.source != QUERY else ()),
+            *(own_reading(name, own) for name, own in chosen.domains.items()),
+        )
+        self._interval: float | None = None
+        self.problems: tuple[str, ...] = ()
+        offset = self._offset()
+        now = time.time() + offset
+        found = self._fetch(now - LOOK_BACK_SECONDS, now, step=1.0)
+        if not found:
+            raise MeterError(self._nothing())
+        self._interval = scrape_interval([[moment for moment, _ in domain.scraped] for domain in found])
+        self.description = MeterDescription(
+            kind=self._kind(found),
+            source=self._source(found),
+            domains=tuple(sorted(domain.name for domain in found)),
+            longest_gap_seconds=max(10.0, 2.5 * self._known_interval),
+        )
+
+    def read(self) -> Sequence[PowerSample]:
+        """Return nothing: the server is asked after the run."""
+        return ()
+
+    def close(self) -> None:
+        """Nothing was started."""
+
+    def collect(self, start_wall_ns: int, end_wall_ns: int) -> list[PowerSample]:
+        """Return the samples of a window, in order of time, and those just outside that its ends are interpolated from.
+
+        Waits up to `wait_seconds` for a scrape after the window's end.
+
+        Raises:
+            MeterError: the server does not answer or refuses, its clock differs, or it has nothing of that time.
+        """
+        offset = self._offset()
+        start, end = start_wall_ns / NANOSECONDS + offset, end_wall_ns / NANOSECONDS + offset
+        self._await_scrape(end, offset)
+        margin = max(1.0, 2.5 * self._known_interval)
+        found = self._fetch(start - margin, min(end + margin, time.time() + offset))
+        collected: list[PowerSample] = []
+        problems: list[str] = []
+        for domain in found:
+            taken, strange = samples(domain.name, domain.scraped, domain.unit, offset)
+            collected.extend(taken)
+            problems.extend(strange)
+        if not any(start <= moment <= end + margin for domain in found for moment, _ in domain.scraped):
+            raise MeterError(
+                f"Prometheus at {self._options.url} has no {self._options.source} samples of the run's {end - start:.0f} s; "
+                "see its page /targets for whether the nodes are scraped"
+            )
+        self.problems = tuple(problems)
+        return sorted(collected, key=lambda sample: sample.t)
+
+    @property
+    def _known_interval(self) -> float:
+        return self._interval if self._interval is not None else UNKNOWN_INTERVAL
+
+    def _await_scrape(self, end: float, offset: float) -> None:
+        """Wait until each domain was scraped after `end`, no longer than two scrapes take: a node may be gone."""
+        longest = min(self._options.wait_seconds, 2 * self._known_interval + POLL_SECONDS)
+        while (now := time.time() + offset) < end + longest:
+            found = self._fetch(end - self._known_interval, max(now, end))
+            if found and all(domain.scraped[-1][0] >= end for domain in found):
+                return
+            time.sleep(min(POLL_SECONDS, max(0.05, self._known_interval / 2)))
+
+    def _fetch(self, start: float, end: float, step: float | None = None) -> list[_Domain]:
+        """Return what was scraped in a window of the server's clock, by domain."""
+        step = step or self._options.step_seconds or _step(end - start, self._interval)
+        found: dict[str, _Domain] = {}
+        for reading in self._readings:
+            query = selected(reading, self._options.nodes, self._options.node_label)
+            answers = [self._api.matrix(with_times(query), *window, step) for window in _windows(start, end, step)]
+            by_name = self._by_name(reading, points(answers))
+            for name, parts in by_name.items():
+                scraped = merged(parts)
+                if name not in found and scraped:
+                    found[name] = _Domain(name, reading.unit, scraped, any(is_modelled(part.labels) for part in parts))
+        return list(found.values())
+
+    def _by_name(self, reading: Reading, series: Sequence[Points]) -> dict[str, list[Points]]:
+        """Return the series by `node/domain`, those of other nodes left out."""
+        labels = (self._options.node_label,) if self._options.node_label else reading.host_labels
+        hosts = host_names([one.labels for one in series], labels)
+        by_name: dict[str, list[Points]] = defaultdict(list)
+        for one, host in zip(series, hosts, strict=True):
+            domain = reading.domain(one.labels)
+            if domain and of_nodes(one.labels, labels, self._options.nodes):
+                by_name[f"{host}/{domain}" if host else domain].append(one)
+        for name, parts in by_name.items():
+            if reading.is_own and len(parts) > 1:
+                problem = f"the query of domain {name!r} must give one series per node, but gives {len(parts)}"
+                raise MeterError(f"meter prometheus: {problem}; sum them: sum by (instance) ({reading.query})")
+        return by_name
+
+    def _offset(self) -> float:
+        """Return the server's clock minus this host's in seconds.
+
+        Raises:
+            MeterError: it is so great that something is wrong with one of them.
+        """
+        offset, error = self._api.clock_offset()
+        if abs(offset) - error > MOST_OFFSET_SECONDS:
+            rule = f"the clocks of this host and of Prometheus at {self._options.url} must agree within {MOST_OFFSET_SECONDS:g} s"
+            raise MeterError(f"{rule}, but differ by {offset:+.1f} s; synchronize both (NTP)")
+        return offset
+
+    def _kind(self, found: Sequence[_Domain]) -> MeterKind:
+        if self._options.kind is not None:
+            return self._options.kind
+        is_estimate = self._options.source == QUERY or self._options.domains or any(domain.is_modelled for domain in found)
+        return "estimated" if is_estimate else "measured"
+
+    def _source(self, found: Sequence[_Domain]) -> str:
+        """Return e.g. "Prometheus http://...: node_exporter, 2 nodes, scraped every 15 s"."""
+        nodes = sorted({domain.name.rpartition("/")[0] for domain in found} - {""})
+        named = f", {', '.join(nodes)}" if 0 < len(nodes) <= 4 else f", {len(nodes)} nodes" if nodes else ""
+        every = f", scraped every {self._interval:.3g} s" if self._interval is not None else ""
+        modelled = ", from a model" if any(domain.is_modelled for domain in found) else ""
+        return f"Prometheus {self._options.url}: {self._options.source}{modelled}{named}{every}"
+
+    def _nothing(self) -> str:
+        """Return why nothing was found: another node, another source, or no power metric at all."""
+        url, source = self._options.url, self._options.source
+        if self._options.nodes:
+            there = sorted({host for reading in self._readings for host in self._hosts(reading)} - {""})
+            if there:
+                named, known = ", ".join(self._options.nodes), ", ".join(there[:8]) + (", ..." if len(there) > 8 else "")
+                return f"Prometheus at {url} has {source} metrics, but not of nodes {named}; known: {known}"
+        for name, pattern in PROBES.items():
+            if name != source and self._api.vector(f'count({{__name__=~"{pattern}"}})'):
+                return f"Prometheus at {url} has no {source} metrics, but has those of {name}; set `source: {name}`"
+        wanted = " or ".join(reading.query for reading in self._readings)
+        return f"Prometheus at {url} has none of {wanted}; see its page /targets for whether an exporter with them is scraped"
+
+    def _hosts(self, reading: Reading) -> list[str]:
+        series = [one["metric"] for one in self._api.vector(reading.query)]
+        return host_names(series, (self._options.node_label,) if self._options.node_label else reading.host_labels)
+
+
+def _step(seconds: float, interval: float | None) -> float:
+    """Return a step that sees every scrape; `interval`: of the scrapes, as far as a step of 1 s has shown it."""
+    if interval is not None and interval > 2.0:
+        return min(30.0, interval / 2)
+    return min(1.0, max(0.1, seconds / 2000))
+
+
+def _windows(start: float, end: float, step: float) -> Iterator[tuple[float, float]]:
+    """Yield windows that together have a step at `end` and every `step` before it, down to `start`; as many as one query may."""
+    steps = max(1, math.ceil((end - start) / step))
+    for first in range(0, steps + 1, POINTS_PER_QUERY):
+        last = min(first + POINTS_PER_QUERY - 1, steps)
+        yield end - (steps - first) * step, end - (steps - last) * step

@@ -1,0 +1,48 @@
+"""Which node a series is of."""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Sequence
+
+from tuneoff.prometheus.sources import Labels, Reading
+
+
+def raw_node(labels: Labels, host_labels: Sequence[str]) -> str:
+    """Return the value of the first of the labels that a series has, or ""."""
+    return next((labels[name] for name in host_labels if labels.get(name)), "")
+
+
+def without_port(node: str) -> str:
+    """Return `db1` for `db1:9100`; an address without a port stays as it is."""
+    host, colon, port = node.rpartition(":")
+    return host if colon and port.isdigit() and (":" not in host or host.endswith("]")) else node
+
+
+def host_names(series: Sequence[Labels], host_labels: Sequence[str]) -> list[str]:
+    """Return the name of each series' node: without its port, where that tells it from the others."""
+    raw = [raw_node(labels, host_labels) for labels in series]
+    nodes_of: dict[str, set[str]] = defaultdict(set)
+    for node in raw:
+        nodes_of[without_port(node)].add(node)
+    names = [node if len(nodes_of[without_port(node)]) > 1 else without_port(node) for node in raw]
+    return [name.replace("/", "_") for name in names]
+
+
+def of_nodes(labels: Labels, host_labels: Sequence[str], nodes: Sequence[str]) -> bool:
+    """Tell whether a series is of one of the nodes, given with or without the port; no nodes are all."""
+    node = raw_node(labels, host_labels)
+    return not nodes or node in nodes or without_port(node) in nodes
+
+
+def selected(reading: Reading, nodes: Sequence[str], node_label: str) -> str:
+    """Return a reading's query, narrowed to the nodes where one label alone can name them."""
+    labels = (node_label,) if node_label else reading.host_labels
+    if not nodes or reading.is_own or len(labels) != 1:
+        return reading.query
+    pattern = "|".join(re.escape(node) for node in nodes)
+    matcher = f"{labels[0]}=~`({pattern})(:[0-9]+)?`"
+    if reading.query.endswith("}"):
+        return f"{reading.query[:-1]},{matcher}}}"
+    return f"{reading.query}{{{matcher}}}"

@@ -1,0 +1,146 @@
+"""The options of the meter `prometheus`, checked once."""
+
+from __future__ import annotations
+
+import math
+import os
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+from urllib.parse import urlsplit
+
+from tuneoff.power.meter import MeterError
+from tuneoff.power.options import check_names
+from tuneoff.prometheus.sources import QUERY, SOURCES, UNITS, OwnQuery
+from tuneoff.samples.schema import MeterKind
+from tuneoff.suggest import unknown_name
+
+METER = "prometheus"
+DEFAULT_URL = "http://127.0.0.1:9090"
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PrometheusOptions:
+    """What to ask which server for; the fields are the options of the experiment file, `token` aside."""
+
+    url: str = DEFAULT_URL
+    source: str = "node_exporter"  # which exporter's metrics; `query`: only the own ones of `domains`
+    nodes: tuple[str, ...] = ()  # as in the node label, with or without the port; (): all
+    node_label: str = ""  # the label that names a node; "": what the source usually has
+    domains: Mapping[str, OwnQuery] = field(default_factory=dict)  # own PromQL
+    kind: MeterKind | None = None  # `estimated` for any source; `measured` for own PromQL
+    step_seconds: float | None = None  # of the range queries; None: half of the scrape interval
+    wait_seconds: float = 15.0  # at most, after a run, for the scrape that covers its end
+    timeout_seconds: float = 10.0  # of each query
+    token: str = field(default="", repr=False)  # from the environment variable `token_variable`
+
+
+_DEFAULTS = PrometheusOptions()
+_KNOWN = {*PrometheusOptions.__dataclass_fields__, "token_variable"} - {"token"}
+
+
+def parse_options(options: Mapping[str, Any]) -> PrometheusOptions:
+    """Return the checked options.
+
+    Raises:
+        MeterError: an option is unknown, of the wrong type, or out of its range.
+    """
+    check_names(METER, options, _KNOWN)
+    domains = _domains(options.get("domains", {}))
+    source = options.get("source", QUERY if domains else _DEFAULTS.source)
+    if source not in (*SOURCES, QUERY):
+        raise MeterError(f"meter prometheus: {unknown_name('source', str(source), {*SOURCES, QUERY})}")
+    if source == QUERY and not domains:
+        raise MeterError(
+            "meter prometheus: source `query` needs `domains: {NAME: {query: PROMQL, unit: watts}}`, but none is given"
+        )
+    step = options.get("step_seconds")
+    return PrometheusOptions(
+        url=_url(options.get("url", DEFAULT_URL)),
+        source=source,
+        nodes=_nodes(options.get("nodes", ())),
+        node_label=_text("node_label", options.get("node_label", "")),
+        domains=domains,
+        kind=_kind(options.get("kind"), source),
+        step_seconds=None if step is None else _seconds("step_seconds", step, least=0.1),
+        wait_seconds=_seconds("wait_seconds", options.get("wait_seconds", _DEFAULTS.wait_seconds), least=0.0),
+        timeout_seconds=_seconds("timeout_seconds", options.get("timeout_seconds", _DEFAULTS.timeout_seconds), least=0.1),
+        token=_token(options.get("token_variable")),
+    )
+
+
+def _url(value: Any) -> str:
+    try:
+        parts = urlsplit(_text("url", value))
+        usable = parts.scheme in ("http", "https") and bool(parts.hostname) and (parts.port or 1) > 0
+    except ValueError:  # a port that is no number, an unclosed bracket
+        usable = False
+    if not usable or parts.query or parts.fragment:
+        raise MeterError(f"meter prometheus: `url` must be like {DEFAULT_URL}, but got {value!r}")
+    if parts.username or parts.password:
+        raise MeterError(
+            "meter prometheus: `url` must hold no password; put a token into an environment variable: `token_variable`"
+        )
+    return str(value).rstrip("/")
+
+
+def _token(variable: Any) -> str:
+    if variable is None:
+        return ""
+    token = os.environ.get(_text("token_variable", variable), "").strip()
+    if not token:
+        raise MeterError(f"meter prometheus: `token_variable` names {variable!r}, which is not set; export {variable}=TOKEN")
+    if not token.isascii() or any(character.isspace() for character in token):
+        raise MeterError(f"meter prometheus: the token in {variable!r} must be one ASCII word; export it again")
+    return token
+
+
+def _nodes(value: Any) -> tuple[str, ...]:
+    nodes = (value,) if isinstance(value, str) else value
+    if not isinstance(nodes, list | tuple) or not all(isinstance(node, str) and node and "`" not in node for node in nodes):
+        raise MeterError(f"meter prometheus: `nodes` must be a name or a list of names, but got {value!r}")
+    return tuple(nodes)
+
+
+def _domains(value: Any) -> dict[str, OwnQuery]:
+    if not isinstance(value, Mapping):
+        raise MeterError(f"meter prometheus: `domains` must be {{NAME: {{query: PROMQL, unit: watts}}}}, but got {value!r}")
+    return {_domain_name(name): _own_query(name, one) for name, one in value.items()}
+
+
+def _domain_name(name: Any) -> str:
+    if not isinstance(name, str) or not _NAME.fullmatch(name):
+        raise MeterError(f"meter prometheus: the name of a domain must be like wall or gpu-0, but got {name!r}")
+    return name
+
+
+def _own_query(name: str, value: Any) -> OwnQuery:
+    if not isinstance(value, Mapping) or set(value) != {"query", "unit"}:
+        raise MeterError(f"meter prometheus: domain {name!r} needs `query` and `unit`, but got {value!r}")
+    unit = value["unit"]
+    if unit not in UNITS:
+        raise MeterError(f"meter prometheus: domain {name!r}: {unknown_name('unit', str(unit), set(UNITS))}")
+    return OwnQuery(query=_text(f"domains.{name}.query", value["query"], empty=False), unit=unit)
+
+
+def _kind(value: Any, source: str) -> MeterKind | None:
+    if value is None or value == "estimated":
+        return value  # type: ignore[no-any-return]
+    if value == "measured" and source == QUERY:
+        return "measured"
+    rule = "must be measured or estimated" if source == QUERY else f"may only be estimated for source {source!r}"
+    raise MeterError(f"meter prometheus: `kind` {rule}, but got {value!r}")
+
+
+def _text(name: str, value: Any, *, empty: bool = True) -> str:
+    if not isinstance(value, str) or not (empty or value.strip()):
+        raise MeterError(f"meter prometheus: `{name}` must be a text, but got {value!r}")
+    return value
+
+
+def _seconds(name: str, value: Any, *, least: float) -> float:
+    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value) or not least <= value <= 3600:
+        raise MeterError(f"meter prometheus: `{name}` must be from {least:g} to 3600 seconds, but got {value!r}")
+    return float(value)

@@ -1,0 +1,130 @@
+"""A tiny Prometheus in the test's own process: it answers as the real one does (2.42), from series that a test gives."""
+
+from __future__ import annotations
+
+import json
+import re
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+from urllib.parse import parse_qs
+
+LOOK_BACK = 300.0
+Labels = Mapping[str, str]
+Scraped = Sequence[tuple[float, float]]  # (seconds since 1970, value)
+Answer = tuple[int, bytes]
+
+
+@dataclass
+class FakePrometheus:
+    """What the server has, and how it misbehaves. `queries` are the range queries that came, as (PromQL, start, end, step)."""
+
+    series: list[tuple[Labels, Scraped]] = field(default_factory=list)
+    clock_ahead: float = 0.0  # seconds
+    token: str = ""
+    override: Callable[[str, Mapping[str, str]], Answer | None] | None = None  # (endpoint, parameters) -> its own answer
+    url: str = ""
+    queries: list[tuple[str, float, float, float]] = field(default_factory=list)
+
+    def add(self, name: str, scraped: Scraped, **labels: str) -> None:
+        """Give the server a series."""
+        self.series.append(({"__name__": name, **labels}, scraped))
+
+    def answer(self, endpoint: str, parameters: Mapping[str, str]) -> Answer:
+        """Return the answer to a query, as the real server words it."""
+        own = self.override(endpoint, parameters) if self.override is not None else None
+        if own is not None:
+            return own
+        query = parameters["query"]
+        now = time.time() + self.clock_ahead
+        if query == "time()":
+            return success({"resultType": "scalar", "result": [round(now, 3), f"{now:.3f}"]})
+        if endpoint == "query":
+            found = [{"metric": labels, "value": [now, f"{scraped[-1][1]:g}"]} for labels, scraped in self._matching(query)]
+            return success({"resultType": "vector", "result": found})
+        start, end, step = (float(parameters[name]) for name in ("start", "end", "step"))
+        self.queries.append((query, start, end, step))
+        if (end - start) / step > 11_000:
+            told = "exceeded maximum resolution of 11,000 points per timeseries. Try decreasing the query resolution (?step=XX)"
+            return failure(400, "bad_data", told)
+        return success({"resultType": "matrix", "result": list(self._range(query, start, end, step))})
+
+    def _range(self, query: str, start: float, end: float, step: float) -> Iterator[dict[str, Any]]:
+        """Yield each matching series twice: its values, and when they were scraped."""
+        for labels, scraped in self._matching(query):
+            values, times = [], []
+            at = 0
+            for number in range(int((end - start) / step + 1e-9) + 1):
+                moment = start + number * step
+                while at < len(scraped) and scraped[at][0] <= moment:
+                    at += 1
+                if at and moment - scraped[at - 1][0] < LOOK_BACK:
+                    values.append([round(moment, 3), repr(scraped[at - 1][1])])
+                    times.append([round(moment, 3), f"{scraped[at - 1][0]:.3f}"])
+            if values:
+                nameless = {name: text for name, text in labels.items() if name != "__name__"}
+                yield {"metric": {**labels, "tuneoff_part": "value"}, "values": values}
+                yield {"metric": {**nameless, "tuneoff_part": "time"}, "values": times}
+
+    def _matching(self, query: str) -> list[tuple[Labels, Scraped]]:
+        """Return the series whose name is in the query, and that its matchers allow."""
+        names = set(re.findall(r"[A-Za-z_][A-Za-z0-9_]*", re.sub(r'"[^"]*"|`[^`]*`', "", query)))
+        patterns = re.findall(r'__name__=~"([^"]*)"', query)
+        matchers = re.findall(r"([a-z_]+)(=~|!~)[\"`]([^\"`]*)[\"`]", query)
+        found = []
+        for labels, scraped in self.series:
+            name = labels["__name__"]
+            is_named = name in names or any(re.fullmatch(pattern, name) for pattern in patterns)
+            if is_named and all(
+                (operator == "=~") == bool(re.fullmatch(p, labels.get(key, ""))) for key, operator, p in matchers
+            ):
+                found.append((labels, scraped))
+        return found
+
+
+def success(data: Any) -> Answer:
+    """Return a good answer."""
+    return 200, json.dumps({"status": "success", "data": data}).encode()
+
+
+def failure(code: int, kind: str, text: str) -> Answer:
+    """Return a refusal with Prometheus' own error text."""
+    return code, json.dumps({"status": "error", "errorType": kind, "error": text}).encode()
+
+
+@contextmanager
+def serving(fake: FakePrometheus) -> Iterator[FakePrometheus]:
+    """Serve it on a free port of this machine while the block runs."""
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            form = parse_qs(self.rfile.read(int(self.headers["Content-Length"])).decode())
+            parameters = {name: values[0] for name, values in form.items()}
+            if fake.token and self.headers.get("Authorization") != f"Bearer {fake.token}":
+                code, content = 401, b"Unauthorized\n"
+            else:
+                code, content = fake.answer(self.path.rpartition("/")[2], parameters)
+            self.send_response(code)
+            if code == 302:
+                self.send_header("Location", content.decode())
+            self.send_header("Content-Length", str(len(content)))
+            self.end_headers()
+            self.wfile.write(content)
+
+        def log_message(self, *arguments: object) -> None:
+            pass
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
+    thread.start()
+    fake.url = f"http://127.0.0.1:{server.server_port}"
+    try:
+        yield fake
+    finally:
+        server.shutdown()
+        server.server_close()
+        thread.join()

@@ -1,0 +1,126 @@
+"""The real `prometheus` and `prometheus-node-exporter` of the distribution, on free ports of this machine."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import shutil
+import socket
+import subprocess
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlencode
+
+import pytest
+
+PROGRAMS = ("prometheus", "prometheus-node-exporter")
+MISSING = [name for name in PROGRAMS if shutil.which(name) is None]
+needs_servers = pytest.mark.skipif(
+    bool(MISSING), reason=f"not installed: {', '.join(MISSING)} (Debian's packages of these names)"
+)
+
+SCRAPE = "200ms"
+_DIRECT = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+
+
+def until(condition: Callable[[], Any], seconds: float = 20) -> Any:
+    """Return the condition's first true value."""
+    deadline = time.monotonic() + seconds
+    while not (value := condition()):
+        assert time.monotonic() < deadline, "the condition did not come true"
+        time.sleep(0.05)
+    return value
+
+
+def free_port() -> int:
+    """Return a port of 127.0.0.1 that nothing listens on now."""
+    with socket.socket() as one:
+        one.bind(("127.0.0.1", 0))
+        return int(one.getsockname()[1])
+
+
+def get(url: str) -> bytes | None:
+    """Return the answer to a GET, or None where none comes."""
+    try:
+        with _DIRECT.open(url, timeout=5) as answer:
+            content: bytes = answer.read()
+            return content
+    except (OSError, urllib.error.URLError):
+        return None
+
+
+def query(url: str, text: str) -> list[tuple[dict[str, str], float]]:
+    """Return the labels and values of an instant query."""
+    content = get(f"{url}/api/v1/query?{urlencode({'query': text})}")
+    assert content is not None
+    return [(one["metric"], float(one["value"][1])) for one in json.loads(content)["data"]["result"]]
+
+
+@contextlib.contextmanager
+def prometheus(folder: Path, targets: Mapping[str, Mapping[str, str]]) -> Iterator[str]:
+    """Yield the URL of a server that scrapes targets (address -> labels) five times a second."""
+    folder.mkdir()
+    static = [{"targets": [address], "labels": dict(labels)} for address, labels in targets.items()]
+    scrape = {"job_name": "test", "scrape_interval": SCRAPE, "scrape_timeout": SCRAPE, "static_configs": static}
+    (folder / "prometheus.yml").write_text(json.dumps({"scrape_configs": [scrape]}))  # JSON is YAML
+    port = free_port()
+    options = [
+        f"--config.file={folder}/prometheus.yml",
+        f"--storage.tsdb.path={folder}/data",
+        f"--web.listen-address=127.0.0.1:{port}",
+    ]
+    url = f"http://127.0.0.1:{port}"
+    with _program(["prometheus", *options], folder / "log.txt", f"{url}/-/ready"):
+        yield url
+
+
+@contextlib.contextmanager
+def node_exporter(folder: Path, *options: str) -> Iterator[str]:
+    """Yield the address of an exporter of what a (fake) /sys below `folder` says."""
+    address = f"127.0.0.1:{free_port()}"
+    fixed = [f"--web.listen-address={address}", "--collector.disable-defaults", "--collector.rapl", "--collector.cpu"]
+    command = ["prometheus-node-exporter", *fixed, f"--path.sysfs={folder}", *options]
+    with _program(command, folder.with_suffix(".log"), f"http://{address}/metrics"):
+        yield address
+
+
+class Powercap:
+    """A fake /sys with RAPL zones whose counters a test sets."""
+
+    def __init__(self, root: Path, zones: Mapping[str, str]) -> None:
+        """`zones`: the names by folder, as {"intel-rapl:0": "package-0"}."""
+        self.root = root
+        self._base = root / "class" / "powercap"
+        for folder, name in zones.items():
+            (self._base / folder).mkdir(parents=True)
+            (self._base / folder / "name").write_text(f"{name}\n")
+            (self._base / folder / "max_energy_range_uj").write_text("262143328850\n")
+            self.set(folder, 0.0)
+
+    def set(self, zone: str, joules: float) -> None:
+        """Let a zone's counter stand at some joules."""
+        fresh = self._base / zone / "fresh"
+        fresh.write_text(f"{round(joules * 1e6)}\n")
+        fresh.replace(self._base / zone / "energy_uj")  # at once: the exporter reads at any time
+
+
+@contextlib.contextmanager
+def _program(command: Sequence[str], log: Path, answers: str) -> Iterator[None]:
+    """Run a program until the block ends; it is up when `answers` answers."""
+    with log.open("wb") as output:
+        process = subprocess.Popen(command, stdout=output, stderr=subprocess.STDOUT)
+    try:
+        until(lambda: get(answers) is not None or process.poll() is not None)
+        assert process.poll() is None, log.read_text()
+        yield
+    finally:
+        process.terminate()
+        try:
+            process.wait(10)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()

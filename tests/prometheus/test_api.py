@@ -1,0 +1,156 @@
+"""The client of the HTTP API against a server that answers, refuses, lies, redirects, stalls, or is not there."""
+
+from __future__ import annotations
+
+import socket
+import threading
+import time
+from collections.abc import Iterator
+
+import pytest
+
+from prometheus.fake_server import Answer, FakePrometheus, failure, serving
+from tuneoff.power.meter import MeterError
+from tuneoff.prometheus.api import PrometheusApi, is_loopback
+
+
+@pytest.fixture
+def server() -> Iterator[FakePrometheus]:
+    with serving(FakePrometheus()) as fake:
+        yield fake
+
+
+def refusal(api: PrometheusApi) -> str:
+    with pytest.raises(MeterError) as caught:
+        api.vector("up")
+    assert "\n" not in str(caught.value)
+    return str(caught.value)
+
+
+def test_the_series_of_an_instant_query_are_returned(server: FakePrometheus) -> None:
+    server.add("up", [(time.time(), 1.0)], instance="a:9100")
+    (series,) = PrometheusApi(server.url).vector("up")
+    assert series["metric"] == {"__name__": "up", "instance": "a:9100"}
+    assert series["value"][1] == "1"
+
+
+def test_the_servers_clock_is_compared_with_this_hosts(server: FakePrometheus) -> None:
+    server.clock_ahead = 3.0
+    offset, error = PrometheusApi(server.url).clock_offset()
+    assert offset == pytest.approx(3.0, abs=error + 0.01)
+
+
+def test_a_refusal_is_told_in_the_servers_own_words(server: FakePrometheus) -> None:
+    told = 'invalid parameter "query": 1:5: parse error: unexpected\nidentifier "up"'
+    server.override = lambda endpoint, parameters: failure(400, "bad_data", told)
+    text = refusal(PrometheusApi(server.url))
+    assert '(HTTP 400): invalid parameter "query": 1:5: parse error: unexpected identifier "up"' in text
+
+
+def test_an_error_with_a_good_status_code_is_a_refusal_too(server: FakePrometheus) -> None:
+    server.override = lambda endpoint, parameters: (200, failure(400, "execution", "query timed out")[1])
+    assert "query timed out" in refusal(PrometheusApi(server.url))
+
+
+def test_a_token_is_sent_and_a_missing_one_is_named(server: FakePrometheus) -> None:
+    server.token = "abc"
+    assert PrometheusApi(server.url, token="abc").vector("up") == []
+    assert "token_variable" in refusal(PrometheusApi(server.url))
+
+
+def test_a_redirect_is_not_followed_with_the_token(server: FakePrometheus) -> None:
+    server.override = lambda endpoint, parameters: (302, b"http://192.0.2.1/login")
+    assert "it redirects to http://192.0.2.1/login; give that address as `url`" in refusal(PrometheusApi(server.url, token="abc"))
+
+
+@pytest.mark.parametrize(
+    ("answer", "said"),
+    [
+        ((200, b"<html>Grafana</html>"), "no JSON, but begins with '<html>Grafana</html>'"),
+        ((200, b"\xff\xfe"), "no JSON"),
+        ((200, b"[]"), "no `status`"),
+        ((200, b'{"status": "success"}'), "no `data`"),
+        ((200, b'{"status": "success", "data": {"resultType": "matrix", "result": []}}'), "a vector was asked for"),
+        ((200, b'{"status": "success", "data": {"resultType": "vector", "result": [1]}}'), "without labels"),
+        ((404, b"404 page not found\n"), "(HTTP 404): no reason is given; check that `url` is the server's root"),
+    ],
+)
+def test_what_is_no_prometheus_is_told(server: FakePrometheus, answer: Answer, said: str) -> None:
+    server.override = lambda endpoint, parameters: answer
+    assert said in refusal(PrometheusApi(server.url))
+
+
+def test_a_server_that_is_not_there_is_named_with_the_way_out() -> None:
+    with socket.socket() as bound:  # bound, but not listening
+        bound.bind(("127.0.0.1", 0))
+        url = f"http://127.0.0.1:{bound.getsockname()[1]}"
+        assert refusal(PrometheusApi(url)) == (
+            f"Prometheus must be reachable at {url}, but: Connection refused; start it, correct `url`, or take another meter"
+        )
+
+
+def test_a_server_that_hangs_is_given_up(server: FakePrometheus) -> None:
+    release = threading.Event()
+
+    def hang(endpoint: str, parameters: object) -> Answer:
+        release.wait(20)
+        return 200, b""
+
+    server.override = hang
+    try:
+        assert "did not answer within 0.2 s" in refusal(PrometheusApi(server.url, timeout_seconds=0.2))
+    finally:
+        release.set()
+
+
+def test_a_server_that_answers_byte_by_byte_is_given_up_too() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        stop = threading.Event()
+
+        def trickle() -> None:
+            connection, _ = listening.accept()
+            with connection:
+                connection.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 100000\r\n\r\n")
+                while not stop.wait(0.02):
+                    try:
+                        connection.sendall(b" ")
+                    except OSError:  # the client has given up
+                        return
+
+        thread = threading.Thread(target=trickle)
+        thread.start()
+        try:
+            started = time.monotonic()
+            api = PrometheusApi(f"http://127.0.0.1:{listening.getsockname()[1]}", timeout_seconds=0.3)
+            assert "did not answer within 0.3 s" in refusal(api)
+            assert time.monotonic() - started < 5
+        finally:
+            stop.set()
+            thread.join()
+
+
+def test_a_connection_that_breaks_off_is_one_line() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+
+        def cut() -> None:
+            connection, _ = listening.accept()
+            connection.recv(65536)
+            connection.close()
+
+        thread = threading.Thread(target=cut)
+        thread.start()
+        assert "must be reachable" in refusal(PrometheusApi(f"http://127.0.0.1:{listening.getsockname()[1]}"))
+        thread.join()
+
+
+def test_no_proxy_is_asked_for_this_machines_own_addresses(server: FakePrometheus, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("http_proxy", "http://127.0.0.1:1")
+    monkeypatch.delenv("no_proxy", raising=False)
+    monkeypatch.delenv("NO_PROXY", raising=False)
+    assert PrometheusApi(server.url).vector("up") == []
+    assert "Connection refused" in refusal(PrometheusApi("http://prometheus.invalid"))  # the proxy's: it is asked elsewhere
+
+
+def test_loopback_is_told_from_other_hosts() -> None:
+    assert all(is_loopback(host) for host in ("127.0.0.1", "127.1.2.3", "::1", "localhost"))
+    assert not any(is_loopback(host) for host in ("10.0.0.1", "node", "localhost.example.org", ""))

@@ -1,0 +1,266 @@
+"""The meter against a server with each exporter's own metrics: what is counted, under which name, and what is refused."""
+
+from __future__ import annotations
+
+import itertools
+import time
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import pytest
+
+from prometheus.fake_server import FakePrometheus, failure, serving, success
+from tuneoff.power.meter import CollectingMeter, MeterError
+from tuneoff.prometheus.meter import PrometheusMeter
+from tuneoff.samples.schema import PowerSample
+
+NOW = time.time()
+POWERCAP = "/sys/class/powercap/"
+
+
+@pytest.fixture
+def server() -> Iterator[FakePrometheus]:
+    with serving(FakePrometheus()) as fake:
+        yield fake
+
+
+def counter(watts: float, *, first: float = 1000.0, every: float = 1.0, since: float = 200.0) -> list[tuple[float, float]]:
+    """Return a counter that is scraped until 20 s after now, so that no test has to wait."""
+    count = int((since + 20) / every)
+    return [(NOW - since + number * every, first + watts * every * number) for number in range(count)]
+
+
+def gauge(value: float) -> list[tuple[float, float]]:
+    return [(moment, value) for moment, _ in counter(0)]
+
+
+def node_exporter(server: FakePrometheus, instance: str = "db1:9100", watts: float = 50.0) -> None:
+    """Add what node_exporter says of a host with a package and its parts, seen in two ways."""
+    zones = [("package", "intel-rapl:0", 1.0), ("core", "intel-rapl:0:0", 0.5), ("dram", "intel-rapl:0:1", 0.1)]
+    zones += [("psys", "intel-rapl:1", 3.0), ("package", "intel-rapl-mmio:0", 1.0)]
+    for zone, folder, share in zones:
+        labels = {"index": "0", "path": POWERCAP + folder, "instance": instance, "job": "node"}
+        server.add(f"node_rapl_{zone}_joules_total", counter(share * watts), **labels)
+
+
+def meter(server: FakePrometheus, **options: Any) -> PrometheusMeter:
+    return PrometheusMeter({"url": server.url, **options})
+
+
+def window(seconds: float = 100.0) -> tuple[int, int]:
+    """Return the start and the end of a run that has just ended, in ns."""
+    return int((NOW - seconds) * 1e9), int(NOW * 1e9)
+
+
+def energies(found: Sequence[PowerSample], start: int, end: int) -> dict[str, float]:
+    """Return the joules of each domain in a window, as the reader of samples does."""
+    from tuneoff.samples.series import EnergySeries
+
+    by_domain: dict[str, list[PowerSample]] = {}
+    for sample in found:
+        by_domain.setdefault(sample.domain, []).append(sample)
+    joules = {}
+    for domain, those in by_domain.items():
+        totals = [0.0]
+        for before, after in itertools.pairwise(those):
+            if after.joules is not None and before.joules is not None:
+                totals.append(totals[-1] + after.joules - before.joules)
+            elif after.watts is not None:
+                totals.append(totals[-1] + after.watts * (after.t - before.t) / 1e9)
+        joules[domain] = EnergySeries([one.t for one in those], totals).energy(start, end)
+    return joules
+
+
+def collected(one: PrometheusMeter) -> dict[str, float]:
+    return {domain: round(joules, 1) for domain, joules in energies(one.collect(*window()), *window()).items()}
+
+
+def refusal(server: FakePrometheus, **options: Any) -> str:
+    with pytest.raises(MeterError) as caught:
+        meter(server, **options)
+    assert "\n" not in str(caught.value)
+    return str(caught.value)
+
+
+def test_package_and_dram_of_node_exporter_are_counted_and_nothing_twice(server: FakePrometheus) -> None:
+    node_exporter(server)
+    one = meter(server)
+    assert isinstance(one, CollectingMeter)
+    assert one.read() == ()
+    assert one.description.kind == "measured"
+    assert one.description.domains == ("db1/dram-0", "db1/package-0")
+    assert one.description.source == f"Prometheus {server.url}: node_exporter, db1, scraped every 1 s"
+    assert collected(one) == {"db1/package-0": 5000.0, "db1/dram-0": 500.0}
+    one.close()
+
+
+def test_dies_and_the_zone_label_are_read_too(server: FakePrometheus) -> None:
+    server.add("node_rapl_package_1_die_0_joules_total", counter(10), index="0", path=f"{POWERCAP}intel-rapl:1", instance="a:1")
+    for zone, folder in (("package-0-die-0", "intel-rapl:0"), ("core", "intel-rapl:0:0"), ("dram", "intel-rapl:0:1")):
+        server.add("node_rapl_joules_total", counter(5), index="1", path=POWERCAP + folder, rapl_zone=zone, instance="b:1")
+    assert meter(server).description.domains == ("a/package-1-die-0", "b/dram-1", "b/package-0-die-0")
+
+
+def test_samples_lie_at_the_scrapes_and_not_at_the_steps(server: FakePrometheus) -> None:
+    server.add("node_rapl_package_joules_total", counter(40, every=15, since=290), index="0", instance="a:9100")
+    one = meter(server, wait_seconds=0)
+    assert one.description.longest_gap_seconds == pytest.approx(37.5)
+    found = one.collect(*window())
+    assert {round((later.t - earlier.t) / 1e9, 2) for earlier, later in itertools.pairwise(found)} == {15.0}
+    assert energies(found, *window())["a/package-0"] == pytest.approx(4000, rel=0.11)  # one scrape may be to come
+    assert round((found[0].t / 1e9 - NOW + 290) / 15, 2).is_integer()
+
+
+def test_nodes_are_kept_apart_and_can_be_chosen_with_or_without_the_port(server: FakePrometheus) -> None:
+    node_exporter(server, "db1:9100", 50)
+    node_exporter(server, "db2.example:9100", 20)
+    assert collected(meter(server)) == {
+        "db1/package-0": 5000.0,
+        "db1/dram-0": 500.0,
+        "db2.example/package-0": 2000.0,
+        "db2.example/dram-0": 200.0,
+    }
+    assert "2 nodes" not in meter(server, nodes="db1").description.source
+    assert meter(server, nodes="db1").description.domains == ("db1/dram-0", "db1/package-0")
+    assert meter(server, nodes=["db2.example:9100"]).description.domains == ("db2.example/dram-0", "db2.example/package-0")
+    assert "but not of nodes db3; known: db1, db2.example" in refusal(server, nodes="db3")
+    assert "instance=~`(db1)(:[0-9]+)?`" in next(query for query, *_ in server.queries if "db1" in query)
+
+
+def test_two_exporters_at_one_address_are_told_apart_by_their_ports(server: FakePrometheus) -> None:
+    node_exporter(server, "localhost:9100", 50)
+    node_exporter(server, "localhost:9101", 20)
+    assert collected(meter(server))["localhost:9101/package-0"] == 2000.0
+
+
+def test_another_label_can_name_the_nodes(server: FakePrometheus) -> None:
+    server.add("node_rapl_package_joules_total", counter(50), index="0", instance="10.0.0.7:9100", node="worker-1")
+    one = meter(server, node_label="node", nodes="worker-1")
+    assert one.description.domains == ("worker-1/package-0",)
+
+
+def test_scaphandres_gauge_is_power(server: FakePrometheus) -> None:
+    server.add("scaph_host_power_microwatts", gauge(41.5e6), instance="a:8080")
+    server.add("scaph_host_energy_microjoules", counter(1e9), instance="a:8080")  # wraps part by part
+    assert collected(meter(server, source="scaphandre")) == {"a/node": 4150.0}
+
+
+def test_keplers_zones_of_new_versions_are_counted_without_the_nested_ones(server: FakePrometheus) -> None:
+    for zone, folder in (
+        ("package", "intel-rapl:1"),
+        ("core", "intel-rapl:1:0"),
+        ("dram", "intel-rapl:1:1"),
+        ("psys", "intel-rapl:2"),
+    ):
+        labels = {"node_name": "w1", "instance": "10.1.0.3:28282", "path": POWERCAP + folder}
+        server.add("kepler_node_cpu_joules_total", counter(10), zone=zone, **labels)
+    one = meter(server, source="kepler")
+    assert one.description.kind == "measured"
+    assert collected(one) == {"w1/package-1": 1000.0, "w1/dram-1": 1000.0}
+
+
+def test_keplers_counters_of_old_versions_add_up_and_a_model_is_an_estimate(server: FakePrometheus) -> None:
+    for mode, watts in (("dynamic", 30.0), ("idle", 12.0)):
+        labels = {"mode": mode, "exported_instance": "vm1", "instance": "10.1.0.3:9102", "package": "0"}
+        server.add("kepler_node_package_joules_total", counter(watts), source="trained_power_model", **labels)
+        server.add("kepler_node_platform_joules_total", counter(2 * watts), source="trained_power_model", **labels)
+    one = meter(server, source="kepler")
+    assert one.description.kind == "estimated"
+    assert "kepler, from a model, vm1" in one.description.source
+    assert collected(one) == {"vm1/package-0-dynamic": 3000.0, "vm1/package-0-idle": 1200.0}
+    assert sum(collected(meter(server, source="kepler_platform")).values()) == 8400.0
+
+
+def test_the_power_supplies_that_kepler_sees_are_summed(server: FakePrometheus) -> None:
+    for supply, watts in (("PS1", 245.0), ("PS2", 5.0)):
+        server.add("kepler_platform_watts", gauge(watts), node_name="w1", chassis_id="System.Embedded.1", source_id=supply)
+    assert collected(meter(server, source="kepler_platform")) == {
+        "w1/platform-System.Embedded.1-PS1": 24500.0,
+        "w1/platform-System.Embedded.1-PS2": 500.0,
+    }
+
+
+def test_dcgms_energy_counter_is_taken_before_its_power_and_labels_may_change(server: FakePrometheus) -> None:
+    gpu = {"Hostname": "g1", "UUID": "GPU-1", "gpu": "0", "instance": "10.0.0.9:9400"}
+    energy = counter(250_000)  # mJ
+    server.add("DCGM_FI_DEV_TOTAL_ENERGY_CONSUMPTION", energy[:150], **gpu)
+    server.add("DCGM_FI_DEV_TOTAL_ENERGY_CONSUMPTION", energy[150:], **gpu, pod="trial-7")  # the pod came, the counter stayed
+    server.add("DCGM_FI_DEV_POWER_USAGE", gauge(249), **gpu)
+    server.add("DCGM_FI_DEV_POWER_USAGE", gauge(70), **{**gpu, "gpu": "1", "UUID": "GPU-2"})  # has no energy counter
+    assert collected(meter(server, source="dcgm")) == {"g1/gpu-0": 25000.0, "g1/gpu-1": 7000.0}
+
+
+def test_own_promql_is_estimated_unless_it_is_said_to_be_measured(server: FakePrometheus) -> None:
+    server.add("plug_energy_kwh_total", counter(90 / 3.6e6), instance="plug1")
+    domains = {"wall": {"query": "plug_energy_kwh_total", "unit": "kilowatt_hours"}}
+    assert meter(server, domains=domains).description.kind == "estimated"
+    one = meter(server, domains=domains, kind="measured")
+    assert one.description.kind == "measured"
+    assert collected(one) == {"plug1/wall": 9000.0}
+
+
+def test_own_promql_that_gives_several_series_per_node_is_refused(server: FakePrometheus) -> None:
+    for outlet in ("1", "2"):
+        server.add("plug_watts", gauge(45), instance="plug1", outlet=outlet)
+    text = refusal(server, domains={"wall": {"query": "plug_watts", "unit": "watts"}})
+    assert "domain 'plug1/wall' must give one series per node, but gives 2; sum them: sum by (instance) (plug_watts)" in text
+
+
+def test_a_restart_of_a_counter_is_no_negative_energy_and_is_told(server: FakePrometheus) -> None:
+    energy = counter(50)
+    fallen = energy[:150] + [(moment, value - energy[149][1]) for moment, value in energy[150:]]
+    server.add("node_rapl_package_joules_total", fallen, index="0", instance="a:9100")
+    one = meter(server)
+    assert collected(one) == {"a/package-0": 5000.0}
+    assert one.problems == ("a/package-0: 1 restarts of the counter; what it lost before each is not counted",)
+
+
+def test_a_long_window_is_asked_for_in_parts(server: FakePrometheus) -> None:
+    server.add("node_rapl_package_joules_total", counter(50, every=20, since=70_000), index="0", instance="a:9100")
+    found = meter(server, step_seconds=5).collect(*window(60_000))
+    assert energies(found, *window(60_000))["a/package-0"] == pytest.approx(3e6, rel=1e-3)
+    assert max((end - start) / step for _, start, end, step in server.queries) <= 11_000
+    assert [query for query, start, end, _ in server.queries if end < start] == []
+
+
+def test_a_server_without_such_metrics_names_the_source_that_has_some(server: FakePrometheus) -> None:
+    assert "has none of node_rapl_package_joules_total" in refusal(server)
+    server.add("scaph_host_power_microwatts", gauge(41.5e6), instance="a:8080")
+    assert refusal(server) == (
+        f"Prometheus at {server.url} has no node_exporter metrics, but has those of scaphandre; set `source: scaphandre`"
+    )
+
+
+def test_a_clock_that_is_far_off_is_refused_and_a_small_offset_is_corrected(server: FakePrometheus) -> None:
+    server.clock_ahead = -30.0
+    assert "must agree within 5 s, but differ by -30.0 s; synchronize both (NTP)" in refusal(server)
+    server.clock_ahead = 2.0
+    stamped = [(moment + 2.0, 0.0 if moment < NOW - 50 else 100.0) for moment, _ in counter(0)]  # by the server's clock
+    server.add("node_rapl_package_joules_total", stamped, index="0", instance="a:9100")
+    rise = next(sample for sample in meter(server).collect(*window()) if sample.joules)
+    assert rise.t / 1e9 == pytest.approx(NOW - 50, abs=0.1)
+
+
+def test_a_window_without_samples_is_an_error_of_its_own(server: FakePrometheus) -> None:
+    server.add("node_rapl_package_joules_total", counter(50)[:100], index="0", instance="a:9100")  # the node went down
+    one = meter(server, wait_seconds=0)
+    with pytest.raises(MeterError, match=r"has no node_exporter samples of the run's 50 s; see its page /targets"):
+        one.collect(*window(50))
+
+
+def test_a_server_that_fails_after_the_run_is_one_line(server: FakePrometheus) -> None:
+    node_exporter(server)
+    one = meter(server)
+    server.override = lambda endpoint, parameters: failure(503, "unavailable", "TSDB not ready")
+    with pytest.raises(MeterError, match="TSDB not ready"):
+        one.collect(*window())
+
+
+def test_an_empty_answer_in_the_middle_is_not_taken_for_energy(server: FakePrometheus) -> None:
+    node_exporter(server)
+    one = meter(server, wait_seconds=0)
+    server.override = lambda endpoint, parameters: (
+        success({"resultType": "matrix", "result": []}) if endpoint == "query_range" else None
+    )
+    with pytest.raises(MeterError, match="has no node_exporter samples"):
+        one.collect(*window())

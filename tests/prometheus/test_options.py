@@ -1,0 +1,68 @@
+"""Options of the meter: defaults, and one line for each that is wrong."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tuneoff.power.meter import MeterError
+from tuneoff.prometheus.options import PrometheusOptions, parse_options
+from tuneoff.prometheus.sources import OwnQuery
+
+OWN = {"wall": {"query": "plug_watts", "unit": "watts"}}
+
+
+def test_without_options_the_local_server_is_asked_for_all_nodes_of_node_exporter() -> None:
+    options = parse_options({})
+    assert options == PrometheusOptions()
+    assert (options.url, options.source, options.nodes) == ("http://127.0.0.1:9090", "node_exporter", ())
+
+
+def test_own_promql_alone_is_the_source_query() -> None:
+    options = parse_options({"domains": OWN, "nodes": "db1"})
+    assert (options.source, options.nodes) == ("query", ("db1",))
+    assert options.domains == {"wall": OwnQuery(query="plug_watts", unit="watts")}
+    assert parse_options({"domains": OWN, "source": "dcgm"}).source == "dcgm"  # both
+
+
+def test_a_token_comes_from_the_environment_and_is_never_shown(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MY_TOKEN", " s3cret\n")
+    options = parse_options({"token_variable": "MY_TOKEN"})
+    assert options.token == "s3cret"
+    assert "s3cret" not in repr(options)
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"adress": "x"}, "no option 'adress'"),
+        ({"token": "x"}, "no option 'token'"),
+        ({"url": "localhost:9090"}, "`url` must be like http://127.0.0.1:9090, but got 'localhost:9090'"),
+        ({"url": "ftp://a"}, "`url` must be like"),
+        ({"url": "http://a:b"}, "`url` must be like"),
+        ({"url": "http://a/?x=1"}, "`url` must be like"),
+        ({"url": 9090}, "`url` must be a text, but got 9090"),
+        ({"url": "http://me:pw@a"}, "must hold no password"),
+        ({"source": "node-exporter"}, "did you mean 'node_exporter'?"),
+        ({"source": "query"}, "source `query` needs `domains"),
+        ({"domains": {"a b": OWN["wall"]}}, "the name of a domain must be like wall or gpu-0, but got 'a b'"),
+        ({"domains": {"wall": "plug_watts"}}, "domain 'wall' needs `query` and `unit`"),
+        ({"domains": {"wall": {"query": "x", "unit": "horses"}}}, "no unit named 'horses'"),
+        ({"domains": {"wall": {"query": " ", "unit": "watts"}}}, "must be a text"),
+        ({"domains": ["x"]}, "`domains` must be"),
+        ({"nodes": [1]}, "`nodes` must be a name or a list of names, but got [1]"),
+        ({"kind": "measured"}, "may only be estimated for source 'node_exporter'"),
+        ({"kind": "guessed", "domains": OWN}, "must be measured or estimated"),
+        ({"step_seconds": 0}, "`step_seconds` must be from 0.1 to 3600 seconds, but got 0"),
+        ({"timeout_seconds": True}, "`timeout_seconds` must be"),
+        ({"wait_seconds": float("nan")}, "`wait_seconds` must be"),
+        ({"token_variable": "TUNEOFF_NO_SUCH_VARIABLE"}, "which is not set; export TUNEOFF_NO_SUCH_VARIABLE=TOKEN"),
+    ],
+)
+def test_a_wrong_option_is_one_line_with_its_value(options: dict[str, Any], said: str) -> None:
+    with pytest.raises(MeterError) as caught:
+        parse_options(options)
+    assert said in str(caught.value)
+    assert "\n" not in str(caught.value)
+    assert "pw" not in str(caught.value)

@@ -1,0 +1,135 @@
+"""The meter against the real Prometheus, which scrapes the real node_exporter, which reads a fake powercap tree."""
+
+from __future__ import annotations
+
+import itertools
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+
+import pytest
+
+from prometheus.real_servers import Powercap, needs_servers, node_exporter, prometheus, query, until
+from tuneoff.power.meter import MeterError
+from tuneoff.prometheus.meter import PrometheusMeter
+from tuneoff.samples.schema import PowerSample
+
+pytestmark = [pytest.mark.slow, needs_servers]
+
+ZONES = {
+    "intel-rapl:0": "package-0",
+    "intel-rapl:0:0": "core",
+    "intel-rapl:0:1": "dram",
+    "intel-rapl:1": "psys",
+    "intel-rapl-mmio:0": "package-0",
+}
+SECONDS = 3.0
+A, B = 120.0, 30.0  # watts of the two nodes' packages
+TOLERANCE = 2 * 0.2 / SECONDS + 0.05  # a scrape at each end, and a busy machine
+
+
+@contextmanager
+def burning(nodes: dict[Powercap, float], counters: dict[Powercap, float]) -> Iterator[None]:
+    """Let the counters of nodes rise at their watts while the block runs, from where they stand; core within, DRAM a tenth."""
+    stop = threading.Event()
+
+    def burn() -> None:
+        last = time.monotonic()
+        while not stop.wait(0.01):
+            now = time.monotonic()
+            for node, watts in nodes.items():
+                counters[node] += watts * (now - last)
+                for zone, share in zip(ZONES, (1.0, 0.5, 0.1, 3.0, 1.0), strict=True):
+                    node.set(zone, counters[node] * share)
+            last = now
+
+    thread = threading.Thread(target=burn)
+    thread.start()
+    try:
+        yield
+    finally:
+        stop.set()
+        thread.join()
+
+
+def energy(found: list[PowerSample], domain: str, start_ns: int, end_ns: int) -> float:
+    """Return the joules of a domain between two moments, linear between samples."""
+
+    def at(t: int) -> float:
+        those = [(one.t, one.joules or 0.0) for one in found if one.domain == domain]
+        for (before, low), (after, high) in itertools.pairwise(those):
+            if before <= t <= after:
+                return low + (high - low) * (t - before) / (after - before)
+        raise AssertionError(f"{domain} is not known at that time")
+
+    return at(end_ns) - at(start_ns)
+
+
+def test_the_energy_of_two_real_nodes_is_what_their_counters_did(tmp_path: Path) -> None:
+    a, b = Powercap(tmp_path / "a", ZONES), Powercap(tmp_path / "b", ZONES)
+    counters = {a: 262_000.0, b: 5.0}
+    with ExitStack() as stack:
+        addresses = [stack.enter_context(node_exporter(node.root)) for node in (a, b)]
+        targets = {address: {"instance": name} for address, name in zip(addresses, ("node-a:9100", "node-b:9100"), strict=True)}
+        stack.enter_context(burning({a: A, b: B}, counters))
+        url = stack.enter_context(prometheus(tmp_path / "server", targets))
+        until(lambda: len(query(url, "node_rapl_dram_joules_total")) == 2)
+        meter = PrometheusMeter({"url": url})
+        expected = tuple(f"{node}/{zone}" for node in ("node-a", "node-b") for zone in ("dram-0", "package-0"))
+        assert (meter.description.kind, meter.description.domains) == ("measured", expected)
+        until(lambda: query(url, "count_over_time(node_rapl_package_joules_total[5s])")[0][1] > 2)
+        start = time.time_ns()
+        started = dict(counters)
+        until(lambda: time.time_ns() - start > SECONDS * 1e9)
+        end = time.time_ns()
+        used = {node: counters[node] - started[node] for node in (a, b)}
+        found = meter.collect(start, end)
+        assert meter.problems == ()
+        for node, name in ((a, "node-a"), (b, "node-b")):
+            assert energy(found, f"{name}/package-0", start, end) == pytest.approx(used[node], rel=TOLERANCE)
+            assert energy(found, f"{name}/dram-0", start, end) == pytest.approx(used[node] / 10, rel=TOLERANCE)
+        assert {sample.domain for sample in found} == set(expected)
+        assert PrometheusMeter({"url": url, "nodes": "node-b"}).description.domains == expected[2:]
+        assert any(sample.t >= end for sample in found)  # it waited for the scrape that covers the end
+
+
+def test_a_counter_that_wraps_in_mid_run_loses_at_most_one_scrape(tmp_path: Path) -> None:
+    node = Powercap(tmp_path / "a", {"intel-rapl:0": "package-0"})
+    steps = [262_000.0, 262_060.0, 262_120.0, 15.0, 75.0, 135.0]  # the wrap lies at 262 143.3: 38.3 J, of them 15 after it
+    node.set("intel-rapl:0", steps[0])
+    with node_exporter(node.root) as address, prometheus(tmp_path / "server", {address: {"instance": "a"}}) as url:
+        until(lambda: query(url, "node_rapl_package_joules_total"))
+        meter = PrometheusMeter({"url": url})
+        start = time.time_ns()
+        for joules in steps:
+            node.set("intel-rapl:0", joules)
+            until(lambda wanted=joules: query(url, "node_rapl_package_joules_total")[0][1] == wanted)  # type: ignore[misc]
+        found = meter.collect(start, time.time_ns())
+    assert [sample.joules for sample in found] == sorted(sample.joules or 0.0 for sample in found)
+    assert found[-1].joules == pytest.approx(120 + 15 + 120)
+    assert meter.problems == ("a/package-0: 1 restarts of the counter; what it lost before each is not counted",)
+
+
+def test_own_promql_and_its_errors_come_from_the_real_server(tmp_path: Path) -> None:
+    node = Powercap(tmp_path / "a", {"intel-rapl:0": "package-0"})
+    with node_exporter(node.root) as address, prometheus(tmp_path / "server", {address: {"instance": "a:1"}}) as url:
+        until(lambda: query(url, "node_rapl_package_joules_total"))
+
+        def own(text: str, unit: str = "watts") -> PrometheusMeter:
+            return PrometheusMeter({"url": url, "domains": {"wall": {"query": text, "unit": unit}}})
+
+        assert own("sum by (instance) (node_rapl_package_joules_total) # all", "joules").description.domains == ("a/wall",)
+        start = time.time_ns()
+        until(lambda: time.time_ns() - start > 5e8)
+        watts = [sample.watts for sample in own("vector(42)").collect(start, time.time_ns())]
+        assert set(watts) == {42.0}
+        with pytest.raises(MeterError, match=r"HTTP 400\).*parse error"):
+            own("sum(")
+        with pytest.raises(MeterError, match="must give one series per node, but gives"):
+            own("node_cpu_seconds_total")
+        with pytest.raises(MeterError, match="no dcgm metrics, but has those of node_exporter"):
+            PrometheusMeter({"url": url, "source": "dcgm"})
+    with pytest.raises(MeterError, match="must be reachable"):
+        PrometheusMeter({"url": url})
