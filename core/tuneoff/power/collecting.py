@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 import msgspec
 
 from tuneoff.clock import Anchor
-from tuneoff.power.meter import CollectingMeter, MeterError
+from tuneoff.power.meter import CollectingMeter, MeterError, ObservantMeter
 from tuneoff.samples.schema import PowerSample
 
 
@@ -33,6 +33,8 @@ def collected(
                 found.extend(
                     msgspec.structs.replace(sample, t=sample.t - start.wall_ns + start.monotonic_ns) for sample in samples
                 )
+                for problem in meter.problems if isinstance(meter, ObservantMeter) else ():
+                    note(problem)
                 if not samples:
                     note(f"the power meter {name} has no samples of this run")
             except MeterError as error:

@@ -55,6 +55,15 @@ class CollectingMeter(Protocol):
 
 
 @runtime_checkable
+class ObservantMeter(Protocol):
+    """A `CollectingMeter` that also says what was strange in the window that it was last asked for: counters that fell."""
+
+    @property
+    def problems(self) -> Sequence[str]:
+        """One line each; the sampler notes them."""
+
+
+@runtime_checkable
 class GpuMeter(Protocol):
     """A meter that also tells which processes used a GPU: the key by which its energy is attributed."""
 

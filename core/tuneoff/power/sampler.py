@@ -110,6 +110,7 @@ class Sampler:
             reason=self._power.reason,
             domains=about.domains if about is not None else (),
             interval_ns=round(self._power.interval_seconds * clock.NANOSECONDS),
+            longest_gap_ns=round((about.longest_gap_seconds if about is not None else 10.0) * clock.NANOSECONDS),
             cpus=os.cpu_count() or 1,
             supervisor=f"{host}:{os.getpid()}:{started_ns}",
             coefficients=about.coefficients if about is not None else None,

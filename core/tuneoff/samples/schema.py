@@ -50,6 +50,7 @@ class Header(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, tag=
     reason: str = ""  # why no better meter was taken; "" for the best
     domains: tuple[str, ...] = ()
     interval_ns: int = 200_000_000
+    longest_gap_ns: int = 10_000_000_000  # between power samples: what lies in a longer one is not covered
     cpus: int = 1  # logical processors of the host
     supervisor: str = ""  # host:pid:start of the process that samples, tuneoff's own
     coefficients: Coefficients | None = None  # of the model meter
