@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+import importlib
 import json
 from pathlib import Path
 from typing import Any
 
-import jsonschema
 import pytest
 
 from tuneoff.errors import ExperimentError
@@ -14,6 +14,7 @@ from tuneoff.experiment.load import MatrixFile, load_matrix
 from tuneoff.experiment.schema import json_schema
 from tuneoff.power.settings import PowerSettings
 
+jsonschema: Any = importlib.import_module("jsonschema")  # it has no types
 LEAST: dict[str, Any] = {"workload": "curve", "adapters": ["plain"], "budget": {"trials": 2}}
 
 
