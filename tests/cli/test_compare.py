@@ -151,7 +151,7 @@ def test_export_writes_tables(call: Call, file: File, outcome: Outcome) -> None:
     answer = call("export", "--format", "json", "--output", "tables")
     assert answer.code == 0
     names = [Path(line).name for line in answer.out.splitlines()]
-    assert names == ["runs.json", "trials.json", "epochs.json", "metrics.json"]
+    assert names == [f"{table}.json" for table in ("runs", "trials", "epochs", "metrics", "steps", "declared")]
     assert all(Path(line).is_file() for line in answer.out.splitlines())
 
 

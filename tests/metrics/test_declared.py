@@ -142,7 +142,7 @@ def test_the_cpu_time_of_a_second_thread_is_flagged_in_one_trial_of_many(honest:
     attempts = tuple(msgspec.structs.replace(one, cpu_ns=2 * busy(one)) for one in first.attempts)
     run = replace(honest, trials=(replace(first, attempts=attempts), *honest.trials[1:]))
     assert differing(run) == ["wcpu"]
-    assert "CPU seconds per busy second, more than 1 thread" in one(run, "wcpu").how
+    assert "CPU seconds per busy second, but 1 are declared" in one(run, "wcpu").how
 
 
 def test_cpu_time_within_5_percent_of_the_threads_agrees(honest: RunRecord) -> None:
@@ -165,6 +165,17 @@ def test_fewer_processors_than_declared_are_flagged(honest: RunRecord) -> None:
     specification = run_spec_to_json(honest.run_spec())
     specification["experiment"]["workers"]["cpus"] = 2.0
     assert differing(replace(honest, specification=specification)) == ["wcpu"]
+
+
+def test_a_whole_processor_is_too_much_where_half_of_one_is_declared(honest: RunRecord) -> None:
+    specification = run_spec_to_json(honest.run_spec())
+    specification["experiment"]["workers"]["cpus"] = 0.5
+    assert differing(replace(honest, specification=specification)) == ["wcpu"]
+
+
+def test_a_quota_below_what_was_declared_is_flagged(honest: RunRecord) -> None:
+    assert differing(environment(honest, limits={"cpus": "cgroup v2", "cpu_quota": 1.0})) == []
+    assert differing(environment(honest, limits={"cpus": "cgroup v2", "cpu_quota": 0.5})) == ["wcpu"]
 
 
 def test_declared_memory_without_a_limit_in_force_is_flagged(honest: RunRecord) -> None:

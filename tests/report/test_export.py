@@ -11,6 +11,7 @@ import pytest
 from event_logs import example_a, example_b
 from tuneoff.errors import MissingPackageError, ResultsError
 from tuneoff.metrics.all import with_metrics
+from tuneoff.metrics.declared import with_declared
 from tuneoff.records.derive import derive
 from tuneoff.records.model import FlagRecord
 from tuneoff.records.store import read_run, write_run
@@ -20,7 +21,8 @@ from tuneoff.report.export import Format, export
 @pytest.fixture
 def results(tmp_path: Path) -> Path:
     for number, (log, spec) in enumerate((example_a(), example_b())):
-        run = replace(with_metrics(derive(log.pairs(), replace(spec, seed=number))), execution_id=f"execution-{number}")
+        run = with_declared(with_metrics(derive(log.pairs(), replace(spec, seed=number))))
+        run = replace(run, execution_id=f"execution-{number}")
         folder = tmp_path / "results" / "runs" / run.run_id / run.execution_id
         folder.mkdir(parents=True)
         write_run(folder, run)
@@ -40,11 +42,11 @@ def read(path: Path) -> list[dict[str, object]]:
 
 
 @pytest.mark.parametrize("format", ["csv", "json", "parquet"])
-def test_every_format_has_the_four_tables_with_every_row(results: Path, tmp_path: Path, format: Format) -> None:
+def test_every_format_has_every_table_with_every_row(results: Path, tmp_path: Path, format: Format) -> None:
     paths = export(results, tmp_path / "out", format)
     assert sorted(path.name for path in (tmp_path / "out").iterdir()) == sorted(path.name for path in paths)
-    runs, trials, epochs, metrics = (read(path) for path in paths)
-    assert [len(runs), len(trials), len(epochs)] == [2, 6, 20]
+    runs, trials, epochs, metrics, steps, declared = (read(path) for path in paths)
+    assert [len(runs), len(trials), len(epochs), len(steps), len(declared)] == [2, 6, 20, 14, 28]
     assert {row["name"] for row in metrics} >= {"time.jct", "slots.idle", "quality.test"}
     assert {str(row["execution_id"]) for row in runs} == {"execution-0", "execution-1"}
     assert all(str(row["is_selected"]) == "True" for row in runs)
@@ -111,7 +113,7 @@ def test_a_replaced_execution_is_exported_but_not_selected(results: Path, tmp_pa
 
 def test_an_export_of_no_runs_is_empty_tables(tmp_path: Path) -> None:
     (tmp_path / "results").mkdir()
-    assert [read(path) for path in export(tmp_path / "results", tmp_path / "out", "json")] == [[], [], [], []]
+    assert [read(path) for path in export(tmp_path / "results", tmp_path / "out", "json")] == [[]] * 6
 
 
 def test_a_corrupt_record_stops_the_export_and_leaves_nothing(results: Path, tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ from tuneoff.cli.folders import add_results, newest_folder
 from tuneoff.cli.output import write
 
 NAME = "export"
-HELP = "write the results as four tables (runs, trials, epochs, metrics) for other tools"
+HELP = "write the results as tables (runs, trials, epochs, metrics, steps, declared) for other tools"
 EXAMPLE = "tuneoff export --format csv"
 FORMATS = ("csv", "json", "parquet")  # as tuneoff.report.export has them, without its imports
 

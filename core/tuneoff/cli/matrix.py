@@ -114,11 +114,18 @@ def reason(end: RunEnd) -> str:
 
 
 def table(plan: Plan, results: Path) -> str:
-    """Return the table of a results folder: it fits the terminal, and has all columns where there is none."""
+    """Return both tables of a results folder: they fit the terminal, and have all columns where there is none."""
     from tuneoff.records.store import read_runs
+    from tuneoff.report.circumstances import circumstances
+    from tuneoff.report.costs import render_costs
+    from tuneoff.report.interference import interference, interference_lines
     from tuneoff.report.order import in_file_order
     from tuneoff.report.summary import summary_rows
     from tuneoff.report.table import render
 
     width = shutil.get_terminal_size().columns if sys.stdout.isatty() else None
-    return render(summary_rows(read_runs(results), in_file_order(plan)), width=width)
+    records, planned = list(read_runs(results)), in_file_order(plan)
+    rows = summary_rows(records, planned)
+    costs = render_costs(rows, width, circumstances(results, records))
+    between = interference_lines(interference(records, planned))
+    return "\n".join(filter(None, (render(rows, width), costs, "".join(f"{line}\n" for line in between))))

@@ -1,11 +1,11 @@
-"""`tuneoff status`: what each planned run of a results folder came to."""
+"""`tuneoff status`: what each planned run of a results folder came to, and what was declared beside what was found."""
 
 from __future__ import annotations
 
 import argparse
 from collections import Counter
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from tuneoff.cli.folders import add_results, newest_folder
 from tuneoff.cli.output import counted, filled_columns, write, write_json
@@ -21,6 +21,11 @@ EXAMPLE = "tuneoff status"
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_results(parser)
+    parser.add_argument(
+        "--declared",
+        action="store_true",
+        help="show each declared variable (workers, vCPU, memory, data, code, ...) beside what was found in the runs",
+    )
     parser.add_argument("--json", action="store_true", help="write JSON: the folder, and one object per planned run")
 
 
@@ -32,7 +37,11 @@ def execute(arguments: argparse.Namespace) -> int:
     plan = read_plan(results)
     ends = run_ends(results, plan)
     if arguments.json:
-        write_json(to_json(plan, results, ends))
+        known = to_json(plan, results, ends)
+        write_json(_with_declared(known, ends) if arguments.declared else known)
+        return 0
+    if arguments.declared:
+        write(f"{_declared(plan, ends)}\n\n{results.resolve()}")
         return 0
     counts = Counter(end.status for end in ends)
     summary = f"{counts['done']} of {counted(len(ends), 'run')} done" + "".join(
@@ -65,3 +74,33 @@ def _table(plan: Plan, ends: Sequence[RunEnd]) -> str:
         )
     header = ("run", "adapter", "sampler", "variant", "seed", "status", "flags", "reason")
     return filled_columns(header, rows, optional=("variant", "flags", "reason"))
+
+
+def _declared(plan: Plan, ends: Sequence[RunEnd]) -> str:
+    from tuneoff.cli.matrix import names
+    from tuneoff.records.store import read_run
+    from tuneoff.report.declared import HEADER, declared_rows, mismatches
+
+    named = names(plan, ends)
+    runs = [(named[end.run_id], read_run(end.folder)) for end in ends if end.folder is not None]
+    rows = declared_rows(runs)
+    if not rows:
+        return "no run has a record of declared variables"
+    lines = mismatches(runs)
+    found = (
+        [f"{len(lines)} {'mismatch' if len(lines) == 1 else 'mismatches'}:", *(f"  {line}" for line in lines)]
+        if lines
+        else ["no mismatch"]
+    )
+    return "\n".join([filled_columns(HEADER, rows, optional=("runs",)), "", *found])
+
+
+def _with_declared(known: dict[str, Any], ends: Sequence[RunEnd]) -> dict[str, Any]:
+    from tuneoff.records.store import read_run
+    from tuneoff.report.declared import declared_json
+
+    folders = {end.run_id: end.folder for end in ends}
+    for run in known["runs"]:
+        folder = folders[run["run_id"]]
+        run["declared"] = declared_json(read_run(folder)) if folder is not None else []
+    return known

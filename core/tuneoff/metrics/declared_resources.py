@@ -94,6 +94,7 @@ def _cpus(run: RunRecord, limits: Mapping[str, Any]) -> DeclaredVariable:
     found = {
         "cpus_allowed": min(allowed, default=None),
         "limit": limits.get("cpus"),
+        "quota": quota,
         "threads": threads,
         "cpu_per_busy_second": round(cpu / busy, 4) if busy else None,
     }
@@ -103,11 +104,12 @@ def _cpus(run: RunRecord, limits: Mapping[str, Any]) -> DeclaredVariable:
         agrees = True
         how = "processors allowed, limit in force, threads, CPU seconds per busy second of the trials"
         most = threads[-1] if threads else workers.threads
-        excess = max([_excess(workers.threads, *use) for use in used] + [_excess(workers.threads, cpu, busy)], default=0.0)
+        most_cpus = min(workers.threads, workers.cpus)  # below 1 the one thread may not have a whole processor
+        excess = max(_excess(most_cpus, *use) for use in (*used, (cpu, busy)))
         if most > workers.threads:
             agrees, how = False, f"{most} threads, but {workers.threads} are declared by workers.cpus={workers.cpus:g}"
         elif excess > 0:
-            agrees, how = False, f"a trial used {excess:.2f} CPU seconds per busy second, more than {_threads(workers.threads)}"
+            agrees, how = False, f"a trial used {excess:.2f} CPU seconds per busy second, but {most_cpus:g} are declared"
         elif allowed and min(allowed) < workers.cpus:
             agrees, how = False, f"{min(allowed)} processors were allowed, but {workers.cpus:g} declared"
         elif quota is not None and quota < workers.cpus * (1 - TOLERANCE):
@@ -119,14 +121,10 @@ def _cpus(run: RunRecord, limits: Mapping[str, Any]) -> DeclaredVariable:
     )
 
 
-def _excess(threads: int, cpu_ns: int, busy_ns: int) -> float:
-    """Return the CPU seconds per busy second where they are more than the threads can give, else 0."""
-    more = cpu_ns - threads * busy_ns
-    return cpu_ns / busy_ns if busy_ns and more > max(TOLERANCE * threads * busy_ns, GRAIN_NS) else 0.0
-
-
-def _threads(count: int) -> str:
-    return f"{count} thread{'' if count == 1 else 's'}"
+def _excess(cpus: float, cpu_ns: int, busy_ns: int) -> float:
+    """Return the CPU seconds per busy second where they are more than so many processors can give, else 0."""
+    more = cpu_ns - cpus * busy_ns
+    return cpu_ns / busy_ns if busy_ns and more > max(TOLERANCE * cpus * busy_ns, GRAIN_NS) else 0.0
 
 
 def _memory(run: RunRecord, evidence: Evidence, limits: Mapping[str, Any]) -> DeclaredVariable:

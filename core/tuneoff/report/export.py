@@ -1,41 +1,54 @@
-"""Export a results folder for other tools: four long tables (runs, trials, epochs, metrics) as CSV, JSON or Parquet."""
+"""Export a results folder for other tools: long tables (`TABLES`) as CSV, JSON or Parquet."""
 
 from __future__ import annotations
 
 import contextlib
 import csv
 import json
+import logging
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Literal, Protocol
 
+from tuneoff.accounting.model import NO_ACCOUNTING
+from tuneoff.accounting.store import read_accounting
 from tuneoff.errors import MissingPackageError, ResultsError
+from tuneoff.metrics.evidence import Evidence, on_run_clock
 from tuneoff.records.model import RunRecord
 from tuneoff.records.store import read_run, run_paths
 from tuneoff.report.rows import (
+    DECLARED_COLUMNS,
     EPOCH_COLUMNS,
     INTEGER,
     METRIC_COLUMNS,
     NUMBER,
     RUN_COLUMNS,
+    STEP_COLUMNS,
     TEXT,
     TRIAL_COLUMNS,
     TRUTH,
     Row,
+    declared_rows,
     epoch_rows,
     metric_rows,
     run_row,
+    step_rows,
     trial_rows,
 )
+from tuneoff.report.trial_charges import trial_charges
+from tuneoff.samples.reader import read_samples
 
 Format = Literal["csv", "json", "parquet"]
 FORMATS: tuple[Format, ...] = ("csv", "json", "parquet")
+TABLES = ("runs", "trials", "epochs", "metrics", "steps", "declared")
+
+log = logging.getLogger(__name__)
 
 
 def export(results: Path, destination: Path, format: Format = "csv", run_ids: Sequence[str] = ()) -> list[Path]:
-    """Write the four tables of all executions into `destination` and return their paths; one run in memory at a time.
+    """Write the tables of all executions into `destination` and return their paths; one run in memory at a time.
 
     Times are seconds since the run's start. In `epochs` each metric of an epoch has its own row.
     `run_ids`: the runs in the order of the rows; runs that are not among them come last.
@@ -47,22 +60,24 @@ def export(results: Path, destination: Path, format: Format = "csv", run_ids: Se
     open_table = _table_writer(format)
     executions = _executions(results, run_ids)
     chosen = _selected(executions)
-    tables: list[tuple[str, Mapping[str, str], Callable[[RunRecord], Iterable[Row]]]] = [
-        ("runs", RUN_COLUMNS, lambda run: [run_row(run, run.execution_id in chosen)]),
-        ("trials", TRIAL_COLUMNS, trial_rows),
-        ("epochs", EPOCH_COLUMNS, epoch_rows),
-        ("metrics", METRIC_COLUMNS, metric_rows),
+    tables: list[tuple[Mapping[str, str], Callable[[RunRecord, Path], Iterable[Row]]]] = [  # as TABLES
+        (RUN_COLUMNS, lambda run, _: [run_row(run, run.execution_id in chosen)]),
+        (TRIAL_COLUMNS, lambda run, folder: trial_rows(run, trial_charges(run, _evidence(run, folder)))),
+        (EPOCH_COLUMNS, lambda run, _: epoch_rows(run)),
+        (METRIC_COLUMNS, lambda run, _: metric_rows(run)),
+        (STEP_COLUMNS, lambda run, _: step_rows(run)),
+        (DECLARED_COLUMNS, lambda run, _: declared_rows(run)),
     ]
-    paths = [destination / f"{name}.{format}" for name, _, _ in tables]
+    paths = [destination / f"{name}.{format}" for name in TABLES]
     parts = [path.with_name(f".{path.name}.tmp") for path in paths]
     try:
         destination.mkdir(parents=True, exist_ok=True)
-        writers = [open_table(part, columns) for part, (_, columns, _) in zip(parts, tables, strict=True)]
+        writers = [open_table(part, columns) for part, (columns, _) in zip(parts, tables, strict=True)]
         try:
             for execution in executions:
                 run = read_run(execution.path)
-                for writer, (_, _, rows) in zip(writers, tables, strict=True):
-                    writer.write(rows(run))
+                for writer, (_, rows) in zip(writers, tables, strict=True):
+                    writer.write(rows(run, execution.path.parent))
         finally:
             for writer in writers:
                 writer.close()
@@ -75,6 +90,17 @@ def export(results: Path, destination: Path, format: Format = "csv", run_ids: Se
             with contextlib.suppress(OSError):
                 part.unlink()
     return paths
+
+
+def _evidence(run: RunRecord, folder: Path) -> Evidence:
+    """Return a run's samples and prices; what is damaged is left out with a warning, so that the rest is exported."""
+    samples, accounting = None, NO_ACCOUNTING
+    try:
+        samples = on_run_clock(read_samples(folder), run)
+        accounting = read_accounting(folder)
+    except ResultsError as error:
+        log.warning("trials without energy or cost: %s", error)
+    return Evidence(samples=samples, accounting=accounting)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

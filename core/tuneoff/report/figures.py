@@ -3,21 +3,38 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 from tuneoff.report.summary import Spread
 
 MISSING = "–"
+ESTIMATED = "~"  # before every figure that rests on a model, a constant, or samples with gaps
+PREFIXES = {  # units to choose from, the largest first, each with how many of it are one of the stored unit
+    "kWh": {"kWh": 1.0, "Wh": 1e3, "mWh": 1e6, "µWh": 1e9},
+    "J": {"MJ": 1e-6, "kJ": 1e-3, "J": 1.0, "mJ": 1e3},
+    "g": {"kg": 1e-3, "g": 1.0, "mg": 1e3, "µg": 1e6},
+    "USD": {"USD": 1.0, "mUSD": 1e3, "µUSD": 1e6},
+    "ms": {"s": 1e-3},
+}
 FOLD = 14  # longest line of a name, where it can be broken
 
 
-def cell(spread: Spread | None, write: Callable[[float], str], *, stacked: bool = False) -> str:
-    """Return the median and, below it, least–greatest; `stacked`: those on two lines."""
+def cell(spread: Spread | None, write: Callable[[float], str], *, stacked: bool = False, mark: str = "") -> str:
+    """Return the median and, below it, least–greatest; `stacked`: those on two lines; `mark`: before both."""
     if spread is None:
         return MISSING
     median, low, high = map(write, (spread.median, spread.low, spread.high))
     end = "\n" if stacked else ""
-    return median if spread.n == 1 else f"{median}\n{low}–{end}{high}"
+    return f"{mark}{median}" if spread.n == 1 else f"{mark}{median}\n{mark}{low}–{end}{high}"
+
+
+def readable_unit(unit: str, values: Iterable[float]) -> tuple[str, float]:
+    """Return the unit in which the greatest of `values` has digits before the point, and the factor from the stored unit."""
+    greatest = max(map(abs, values), default=0.0)
+    choices = PREFIXES.get(unit, {unit: 1.0})
+    if greatest == 0:
+        return (unit, 1.0) if unit in choices else next(iter(choices.items()))
+    return next(((name, factor) for name, factor in choices.items() if greatest * factor >= 1), list(choices.items())[-1])
 
 
 def score(value: float) -> str:

@@ -21,10 +21,10 @@ def notes(rows: Sequence[SummaryRow]) -> list[str]:
     lines += _same(rows)
     for row in rows:
         if row.same_as is None:
-            lines += [f"{_name(row)} {_seeds(skip.seeds)}: skipped: {skip.text}" for skip in row.skips]
-        lines += [f"{_name(row)} {_seeds(end.seeds)}: {end.text}" for end in row.not_done]
+            lines += [f"{row_name(row)} {_seeds(skip.seeds)}: skipped: {skip.text}" for skip in row.skips]
+        lines += [f"{row_name(row)} {_seeds(end.seeds)}: {end.text}" for end in row.not_done]
         if row.trials_cancelled:
-            lines.append(f"{_name(row)}: {_counted(row.trials_cancelled, 'trial')} cancelled")
+            lines.append(f"{row_name(row)}: {_counted(row.trials_cancelled, 'trial')} cancelled")
     return lines + _flags(rows)
 
 
@@ -33,7 +33,7 @@ def _emulated(rows: Sequence[SummaryRow]) -> list[str]:
     if not found:
         return []
     means = "a local stand-in for the platform; its figures are not the framework's, and are in no ranking or comparison"
-    return [f"{_listed(found)} {'is' if len(set(found)) == 1 else 'are'} emulated: {means}."]
+    return [f"{listed(found)} {'is' if len(set(found)) == 1 else 'are'} emulated: {means}."]
 
 
 def _same(rows: Sequence[SummaryRow]) -> list[str]:
@@ -43,7 +43,7 @@ def _same(rows: Sequence[SummaryRow]) -> list[str]:
         if row.same_as is not None:
             pairs.setdefault((row.sampler, row.same_as), []).append(row)
     return [
-        f"{sampler} is {same_as} for {_listed(row.label for row in found)}: "
+        f"{sampler} is {same_as} for {listed(row.label for row in found)}: "
         f"{_counted(sum(row.runs_planned for row in found), 'run')} not repeated"
         for (sampler, same_as), found in pairs.items()
     ]
@@ -70,7 +70,8 @@ def _flagged(label: str, name: str, rows: Sequence[SummaryRow]) -> str:
     return f"{label}{which} {sum(row.flags[name] for row in found)}"
 
 
-def _name(row: SummaryRow) -> str:
+def row_name(row: SummaryRow) -> str:
+    """Return what tells a row from the others, as lines below the table write it."""
     pruner = f" + {row.pruner}" if row.pruner != "none" else ""
     return f"{row.label} {row.sampler}{pruner}" + (f" {row.variant}" if row.variant else "")
 
@@ -83,6 +84,7 @@ def _counted(count: int, what: str) -> str:
     return f"{count} {what}{'' if count == 1 else 's'}"
 
 
-def _listed(names: Iterable[str]) -> str:
+def listed(names: Iterable[str]) -> str:
+    """Return names as people list them: `a, b and c`; repeated ones once."""
     *most, last = dict.fromkeys(names)
     return f"{', '.join(most)} and {last}" if most else last

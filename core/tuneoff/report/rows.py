@@ -1,13 +1,16 @@
-"""The rows of the four long tables: runs, trials, epochs, metrics. Times are seconds since the run's start."""
+"""The rows of the long tables: runs, trials, epochs, metrics, steps, declared. Times are seconds since the run's start."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from tuneoff.experiment.identity import canonical_json
 from tuneoff.experiment.names import emulated_label
+from tuneoff.metrics.spans import PARTS
+from tuneoff.metrics.waste import POLICIES
 from tuneoff.records.model import RunRecord
+from tuneoff.report.trial_charges import TrialCharge
 
 Row = dict[str, Any]
 
@@ -60,6 +63,12 @@ TRIAL_COLUMNS = {
     "ended_seconds": NUMBER,
     "cpu_seconds": NUMBER,
     "peak_rss_bytes": INTEGER,
+    "busy_seconds": NUMBER,
+    "energy_joules": NUMBER,
+    "energy_kind": TEXT,
+    "co2e_g": NUMBER,
+    "cost_usd": NUMBER,
+    **{f"waste_{policy}_seconds": NUMBER for policy in POLICIES},
 }
 EPOCH_COLUMNS = {
     **RUN_KEYS,
@@ -86,10 +95,31 @@ METRIC_COLUMNS = {
     "coverage": NUMBER,
     "reason_if_null": TEXT,
 }
+STEP_COLUMNS = {
+    **RUN_KEYS,
+    "step": TEXT,
+    "milliseconds": NUMBER,
+    "energy_joules": NUMBER,
+    "energy_kind": TEXT,
+    "co2e_g": NUMBER,
+    "cost_usd": NUMBER,
+}
+DECLARED_COLUMNS = {
+    **RUN_KEYS,
+    "symbol": TEXT,
+    "variable": TEXT,
+    "declared": TEXT,
+    "found": TEXT,
+    "unit": TEXT,
+    "agrees": TRUTH,
+    "how": TEXT,
+}
+
+NO_CHARGES: Mapping[str, TrialCharge] = {}
 
 
-def trial_rows(run: RunRecord) -> Iterator[Row]:
-    """Yield one row per trial."""
+def trial_rows(run: RunRecord, charges: Mapping[str, TrialCharge] = NO_CHARGES) -> Iterator[Row]:
+    """Yield one row per trial; `charges`: what each used, by its id; without them these columns are null."""
     keys = _keys(run)
     for trial in run.trials:
         last = trial.attempts[-1] if trial.attempts else None
@@ -114,6 +144,7 @@ def trial_rows(run: RunRecord) -> Iterator[Row]:
             "ended_seconds": _seconds(last.ended_ns if last is not None else None),
             "cpu_seconds": _seconds(last.cpu_ns if last is not None else None),
             "peak_rss_bytes": last.peak_rss_bytes if last is not None else None,
+            **_charge(charges.get(trial.trial)),
         }
 
 
@@ -156,6 +187,38 @@ def metric_rows(run: RunRecord) -> Iterator[Row]:
         }
 
 
+def step_rows(run: RunRecord) -> Iterator[Row]:
+    """Yield one row per part of the job completion time: the parts' milliseconds sum to it."""
+    keys = _keys(run)
+    for part in PARTS:
+        energy = run.metrics.get(f"energy.step.{part}")
+        yield {
+            **keys,
+            "step": part,
+            "milliseconds": _value(run, f"time.{part}"),
+            "energy_joules": energy.value if energy is not None else None,
+            "energy_kind": energy.kind if energy is not None and energy.value is not None else None,
+            "co2e_g": _value(run, f"carbon.step.{part}"),
+            "cost_usd": _value(run, f"cost.step.{part}"),
+        }
+
+
+def declared_rows(run: RunRecord) -> Iterator[Row]:
+    """Yield one row per declared variable: what was declared and found as JSON, `agrees` is null where nothing can tell."""
+    keys = _keys(run)
+    for variable in run.declared:
+        yield {
+            **keys,
+            "symbol": variable.symbol,
+            "variable": variable.name,
+            "declared": canonical_json(variable.declared),
+            "found": canonical_json(variable.found),
+            "unit": variable.unit,
+            "agrees": variable.agrees,
+            "how": variable.how,
+        }
+
+
 def run_row(run: RunRecord, is_selected: bool) -> Row:
     """Return the row of a run; `is_selected`: this execution stands for its run, and the run counts."""
     spec = run.run_spec()
@@ -191,6 +254,18 @@ def _keys(run: RunRecord) -> Row:
         "warm_up": spec.warm_up,
         "emulated": run.emulated,
     }
+
+
+def _charge(charge: TrialCharge | None) -> Row:
+    names = ("busy_seconds", "energy_joules", "energy_kind", "co2e_g", "cost_usd")
+    return {
+        **{name: getattr(charge, name, None) for name in names},
+        **{f"waste_{policy}_seconds": charge.wasted_seconds[policy] if charge is not None else None for policy in POLICIES},
+    }
+
+
+def _value(run: RunRecord, name: str) -> float | None:
+    return run.metrics[name].value if name in run.metrics else None
 
 
 def _count(value: float | None) -> float | None:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import statistics
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
 from tuneoff.experiment.names import emulated_label, label_texts, variant_text
 from tuneoff.experiment.spec import RunSpec
 from tuneoff.metrics.spans import PARTS
+from tuneoff.metrics.values import Kind
 from tuneoff.records.model import RunRecord, RunStatus
 from tuneoff.records.store import selected
 
@@ -18,6 +19,24 @@ SPANS = {  # sums of parts, for narrow tables; the collection of metrics is in n
     "before": ("deploy", "setup"),
     "after": ("result_collection", "test", "undeploy"),
 }
+FIGURES = (  # metrics of the table of energy, carbon, cost and waste
+    "time.jct",
+    "energy.trial",
+    "energy.per_completed_trial",
+    "energy.cpu_seconds",
+    "energy.reserved_core_seconds",
+    "carbon.job",
+    "cost.job",
+    "waste.default.time",
+    "waste.default.energy",
+    "waste.default.cost",
+    "slots.idle_share",
+    "energy.idle_share",
+    "pruning.saved_epochs",
+    "pruning.saved_time",
+    "pruning.saved_energy",
+)
+ABSENT = "this record has no such metric: it is older"
 
 
 class Planned(Protocol):
@@ -56,6 +75,29 @@ class Spread:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Figure:
+    """One metric over the runs of a row that are done: its spread, the kinds of its values, and why values are missing."""
+
+    spread: Spread | None
+    unit: str
+    kinds: frozenset[Kind] = frozenset()  # of the values that are there
+    reasons: Mapping[str, int] = field(default_factory=dict)  # runs by why they have no value
+
+    @property
+    def is_estimated(self) -> bool:
+        return "estimated" in self.kinds
+
+
+@dataclass(frozen=True, slots=True)
+class Use:
+    """CPU seconds and reserved core seconds of a run that is done: what an energy model weighs."""
+
+    seed: int
+    cpu_seconds: float
+    core_seconds: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class SummaryRow:
     """One adapter with one sampler, pruner and variant. Times in ms over the runs that are done; None without one."""
 
@@ -82,6 +124,9 @@ class SummaryRow:
     emulated: bool = False  # something stood in for the platform, planned or found: the row is in no ranking
     skips: tuple[Incident, ...] = ()
     not_done: tuple[Incident, ...] = ()  # "failed: why"
+    figures: Mapping[str, Figure] = field(default_factory=dict)  # by metric, see FIGURES
+    uses: tuple[Use, ...] = ()
+    replicate: int = 0
 
     @property
     def runs_executed(self) -> int:
@@ -181,7 +226,32 @@ def _row(runs: Sequence[Planned], standing: Mapping[str, RunRecord], label: str,
         emulated=emulated,
         skips=_incidents(runs, lambda run: run.skip_reason),
         not_done=_incidents(runs, lambda run: _why(standing.get(run.run_id)) if run.skip_reason is None else None),
+        figures={name: _figure(done, name) for name in FIGURES},
+        uses=tuple(_uses(runs, standing)),
+        replicate=spec.replicate,
     )
+
+
+def _figure(done: Sequence[RunRecord], name: str) -> Figure:
+    found = [record.metrics[name] for record in done if name in record.metrics]
+    there = [value for value in found if value.value is not None]
+    reasons = Counter(value.reason_if_null for value in found if value.reason_if_null is not None)
+    reasons.update({ABSENT: len(done) - len(found)} if len(found) < len(done) else {})
+    return Figure(
+        spread=spread(value.value for value in there),
+        unit=next((value.unit for value in found), ""),
+        kinds=frozenset(value.kind for value in there),
+        reasons=dict(reasons),
+    )
+
+
+def _uses(runs: Sequence[Planned], standing: Mapping[str, RunRecord]) -> Iterator[Use]:
+    for run in runs:
+        record = standing.get(run.run_id)
+        if record is not None and record.status == "done" and run.skip_reason is None:
+            cpu, cores = (_value(record, f"energy.{name}") for name in ("cpu_seconds", "reserved_core_seconds"))
+            if cpu is not None and cores is not None:
+                yield Use(run.spec.seed, cpu, cores)
 
 
 def _value(record: RunRecord, name: str) -> float | None:

@@ -92,17 +92,19 @@ def summary_table(rows: Sequence[SummaryRow], layout: Layout = LAYOUTS[0]) -> Ta
         table.add_column(heading, justify="right", no_wrap=True)
     for row in rows:
         figures = _figures(row, layout)
-        cells = (_adapter(row), *([folded(row.variant)] if has_variants else []), _strategy(row), *figures)
+        cells = (adapter_cell(row), *([folded(row.variant)] if has_variants else []), strategy_cell(row), *figures)
         table.add_row(*(Text(text) for text in cells))
     return table
 
 
-def _adapter(row: SummaryRow) -> str:
+def adapter_cell(row: SummaryRow) -> str:
+    """Return the adapter's name, with its platform below it where it has another one."""
     has_platform = row.platform == "local" or f"@{platform_text(row.platform, row.emulated)}" in row.label
     return folded(row.label) + ("" if has_platform else f"\n{platform_text(row.platform, row.emulated)}")
 
 
-def _strategy(row: SummaryRow) -> str:
+def strategy_cell(row: SummaryRow) -> str:
+    """Return the sampler and, below it, the pruner."""
     return folded(row.sampler) + (f"\n{folded(f'+ {row.pruner}')}" if row.pruner != "none" else "")
 
 

@@ -1,0 +1,111 @@
+"""The lines under the second table: kinds, meter, intensity, prices, what is missing and why, what may be compared."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+from tuneoff.metrics.values import Kind
+from tuneoff.report.circumstances import Circumstances
+from tuneoff.report.energy_words import energy_order_lines
+from tuneoff.report.figures import ESTIMATED, MISSING, number, readable_unit
+from tuneoff.report.notes import listed, row_name
+from tuneoff.report.summary import SummaryRow
+
+ORDER: tuple[Kind, ...] = ("measured", "derived", "declared", "estimated")
+ENERGY = "energy.per_completed_trial"
+SAVED = ("pruning.saved_epochs", "pruning.saved_time", "pruning.saved_energy")
+
+
+def cost_notes(rows: Sequence[SummaryRow], headings: Mapping[str, str], circumstances: Circumstances) -> list[str]:
+    """Return what the table cannot hold; `headings`: of its columns by metric."""
+    shown = [row for row in rows if row.same_as is None and row.runs_done]
+    return [
+        *_meaning(shown),
+        *_kinds(shown, headings),
+        *circumstances.meters,
+        *circumstances.accounting,
+        *_missing(shown, headings),
+        *_mixed(shown),
+        *energy_order_lines(shown),
+        *_waste(shown),
+    ]
+
+
+def _meaning(rows: Sequence[SummaryRow]) -> Iterator[str]:
+    yield (
+        "TWH: energy of a trial's own work; job: all slots, start-up, idle and services, per completed trial; CPU and cores: "
+        "CPU seconds and reserved core seconds of the job; WTT, WTE, WTC: waste by the default policy."
+    )
+    if any(row.runs_done > 1 for row in rows):
+        yield "Medians over seeds, least–greatest below; only runs that are done count."
+
+
+def _kinds(rows: Sequence[SummaryRow], headings: Mapping[str, str]) -> Iterator[str]:
+    found: dict[Kind, list[str]] = {kind: [] for kind in ORDER}
+    for metric, heading in headings.items():
+        kinds = {kind for row in rows if metric in row.figures for kind in row.figures[metric].kinds}
+        for kind in kinds:
+            found[kind].append(heading)
+    parts = []
+    for kind, names in found.items():
+        mark = f" ({ESTIMATED})" if kind == "estimated" else ""
+        parts += [f"{kind}{mark}: {', '.join(names)}"] if names else []
+    if parts:
+        yield f"Kinds: {'; '.join(parts)}."
+
+
+def _missing(rows: Sequence[SummaryRow], headings: Mapping[str, str]) -> Iterator[str]:
+    """Yield one line per reason: the columns, and the rows where not all of them lack the figure."""
+    found: dict[tuple[str, tuple[str, ...]], list[str]] = {}
+    for metric, heading in headings.items():
+        lacking: dict[str, list[SummaryRow]] = {}
+        for row in rows:
+            for reason in row.figures[metric].reasons if metric in row.figures else ():
+                lacking.setdefault(reason, []).append(row)
+        for reason, those in lacking.items():
+            which = () if len(those) == len(rows) and _all_null(those, metric, reason) else tuple(_lacking(those, metric, reason))
+            found.setdefault((reason, which), []).append(heading)
+    for (reason, which), names in found.items():
+        yield f"{MISSING} {', '.join(names)}{f' ({listed(which)})' if which else ''}: {reason}."
+
+
+def _all_null(rows: Iterable[SummaryRow], metric: str, reason: str) -> bool:
+    return all(row.figures[metric].reasons[reason] == row.runs_done for row in rows)
+
+
+def _lacking(rows: Iterable[SummaryRow], metric: str, reason: str) -> Iterator[str]:
+    for row in rows:
+        count = row.figures[metric].reasons[reason]
+        yield row_name(row) + (f", {count} of {row.runs_done} runs" if count < row.runs_done else "")
+
+
+def _mixed(rows: Sequence[SummaryRow]) -> Iterator[str]:
+    kinds = {frozenset(row.figures[ENERGY].kinds): row_name(row) for row in rows if _has(row, ENERGY)}
+    if len(kinds) > 1:
+        texts = [f"{'/'.join(sorted(kind))} ({name})" for kind, name in kinds.items()]
+        yield f"Energies of different kinds are not to be compared or ranked: here they are {listed(texts)}."
+
+
+def _waste(rows: Sequence[SummaryRow]) -> Iterator[str]:
+    pruners = dict.fromkeys(row.pruner for row in rows)
+    if len(pruners) > 1:
+        yield (
+            f"Waste is not ranked across pruners ({', '.join(pruners)}): without one there is no waste by the default policy; "
+            "read it beside the total compute (CPU) and what pruning saved."
+        )
+    for row in rows:
+        if row.pruner != "none" and any(_has(row, name) for name in SAVED):
+            yield f"{row_name(row)}: pruning saved {', '.join(_saved(row))} (estimated, medians)."
+
+
+def _saved(row: SummaryRow) -> Iterator[str]:
+    for name in SAVED:
+        figure = row.figures.get(name)
+        if figure is not None and figure.spread is not None:
+            unit, factor = readable_unit(figure.unit, [figure.spread.median])
+            what = "epochs" if figure.unit == "count" else unit
+            yield f"{ESTIMATED}{number(figure.spread.median * factor)} {what}"
+
+
+def _has(row: SummaryRow, metric: str) -> bool:
+    return metric in row.figures and row.figures[metric].spread is not None

@@ -1,0 +1,62 @@
+"""Who used less energy, in words, and only where a model's weights cannot turn it round, in every seed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import combinations
+
+from tuneoff.metrics.energy_order import GREATEST_RATIO, LEAST_RATIO, energy_order
+from tuneoff.report.notes import listed
+from tuneoff.report.summary import SummaryRow
+
+ENERGY = "energy.per_completed_trial"
+
+
+def energy_order_lines(rows: Sequence[SummaryRow]) -> list[str]:
+    """Return who used less modelled energy than whom, per sampler, pruner and variant; emulated rows are in no order."""
+    groups: dict[tuple[str, str, str], list[SummaryRow]] = {}
+    for row in rows:
+        figure = row.figures.get(ENERGY)
+        if row.uses and not row.emulated and figure is not None and figure.kinds == {"estimated"}:
+            groups.setdefault((row.variant, row.sampler, row.pruner), []).append(row)
+    lines = [line for group in groups.values() if len(group) > 1 for line in _lines(group)]
+    if not lines:
+        return []
+    weights = f"{LEAST_RATIO:g} to {GREATEST_RATIO:g} W per reserved core over J per CPU second"
+    return [
+        f"Energy order, modelled, claimed only if it holds in every seed for {weights}:",
+        *(f"  {line}" for line in lines),
+    ]
+
+
+def _lines(group: Sequence[SummaryRow]) -> Iterator[str]:
+    first = group[0]
+    name = (
+        first.sampler + (f" + {first.pruner}" if first.pruner != "none" else "") + (f" {first.variant}" if first.variant else "")
+    )
+    less: dict[str, list[str]] = {row.label: [] for row in group}
+    unclear = []
+    for one, other in combinations(group, 2):
+        smaller = _less(one, other)
+        if smaller is None:
+            unclear.append(f"{one.label} and {other.label}")
+        else:
+            larger = other if smaller is one else one
+            less[smaller.label].append(larger.label)
+    for label, others in less.items():
+        if others:
+            yield f"{name}: {label} used less energy than {listed(others)} at every plausible weight"
+    if unclear:
+        yield f"{name}: no energy order can be claimed between {'; '.join(unclear)}"
+
+
+def _less(one: SummaryRow, other: SummaryRow) -> SummaryRow | None:
+    """Return the row that used less in every seed that both have, and both have the same seeds; else None."""
+    theirs = {use.seed: use for use in other.uses}
+    if {use.seed for use in one.uses} != set(theirs):
+        return None
+    found = {
+        energy_order(use.cpu_seconds, use.core_seconds, theirs[use.seed].cpu_seconds, theirs[use.seed].core_seconds).less
+        for use in one.uses
+    }
+    return {"a": one, "b": other}.get(found.pop() or "") if len(found) == 1 else None
