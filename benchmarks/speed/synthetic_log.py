@@ -14,6 +14,7 @@ from tuneoff.events import schema
 from tuneoff.experiment.identity import configuration_digest
 
 WORKERS = 2
+EXECUTION = "synthetic"
 MILLISECOND = 1_000_000
 _encoder = msgspec.json.Encoder()
 
@@ -114,7 +115,7 @@ def _process(seq: int, start: int, role: str, pid: int) -> schema.Process:
         pid=pid,
         host="synthetic",
         boot_id=clock.boot_id(),
-        execution_id="synthetic",
+        execution_id=EXECUTION,
         anchor_monotonic_ns=start,
         anchor_wall_ns=1_700_000_000 * clock.NANOSECONDS,
         anchor_width_ns=100,

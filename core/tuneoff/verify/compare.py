@@ -17,7 +17,7 @@ from tuneoff.records.store import encode
 
 TOLERANCE = 1e-9  # relative, of decimal numbers: another machine's library may round the last bits otherwise; integers are exact
 SHOWN = 60  # characters of a value in a line
-_KEYS = {  # what names an item of a list; the others go by their position
+_KEYS = {  # what names an item of a list; where it is not unique, and in other lists, items go by position: #1, #2
     "trials": "trial",
     "attempts": "attempt",
     "epochs": "epoch",
@@ -153,7 +153,7 @@ def _list_differences(stored: list[Any], recomputed: list[Any], path: str) -> It
     for place in range(max(len(stored), len(recomputed))):
         before = stored[place] if place < len(stored) else UNSET
         after = recomputed[place] if place < len(recomputed) else UNSET
-        yield from differences(before, after, f"{path}[{place}]")
+        yield from differences(before, after, f"{path}[#{place + 1}]")
 
 
 def _key(item: Any, key: str) -> str | int | None:

@@ -8,6 +8,7 @@ from typing import Any
 
 import msgspec
 
+import tuneoff
 from tuneoff.errors import ResultsError, TuneoffError
 from tuneoff.events.writer import FOLDER as EVENTS
 from tuneoff.experiment.spec import RunSpec, run_spec_from_json
@@ -52,6 +53,13 @@ class _Given(msgspec.Struct, kw_only=True):
     sealed: tuple[SealedFile, ...] = ()
     format_version: int
 
+    @property
+    def tuneoff_version(self) -> str | None:
+        """The version that wrote the record, as far as it says so."""
+        versions = self.environment.get("versions")
+        version = versions.get("tuneoff") if isinstance(versions, dict) else None
+        return version if isinstance(version, str) else None
+
 
 class _Version(msgspec.Struct):
     format_version: Any = None
@@ -61,23 +69,29 @@ def verify_execution(folder: Path, where: str, expected: Expected | None) -> Out
     """Recompute the record of an execution's folder and return all that is not as it must be; `expected`: None without a plan."""
     outcome = Outcome(where=where, run_id=folder.parent.name, execution_id=folder.name)
     given = _given(folder, outcome)
-    if given is None:
-        return outcome
-    outcome.status = given.status
+    if given is not None:
+        outcome.status = given.status
+        _verify(folder, given, expected, outcome)
+    outcome.sort()
+    return outcome
+
+
+def _verify(folder: Path, given: _Given, expected: Expected | None, outcome: Outcome) -> None:
     spec = _specification(given, outcome)
     if spec is None:
         _check_seals(folder, given, None, outcome)
-        return outcome
+        return
     try:
         log, derived = _derive(folder, spec, given, expected or Expected(emulated=given.emulated), outcome)
     except ResultsError as error:
         outcome.add("file", "", str(error).replace(f"{folder}/", ""))
         _check_seals(folder, given, None, outcome)
-        return outcome
-    except Exception as error:  # altered raw files may break any rule of the derivation: that is a finding, not a fault
+        return
+    except Exception as error:  # altered files may break any rule of the derivation: that is a finding, not a fault
         outcome.add("value", "", f"the record cannot be derived from its files: {type(error).__name__}: {error}")
+        _check_schema(folder, outcome)
         _check_seals(folder, given, None, outcome)
-        return outcome
+        return
     record = derived.record
     outcome.trials, outcome.events, outcome.values = len(record.trials), record.events, count_values(record)
     samples = derived.evidence.samples
@@ -91,7 +105,6 @@ def verify_execution(folder: Path, where: str, expected: Expected | None) -> Out
     for wrong in wrong_sums(record.metrics, energy_account(record, derived.evidence)):
         outcome.add("sum", f"metrics.{wrong.metric}", wrong.text)
     _check_frozen(given, expected, outcome)
-    return outcome
 
 
 def _given(folder: Path, outcome: Outcome) -> _Given | None:
@@ -171,7 +184,10 @@ def _check_verdict(log: WatchedLog, given: _Given, outcome: Outcome) -> None:
 
 
 def _compare(folder: Path, record: RunRecord, given: _Given, outcome: Outcome) -> None:
-    """Name each value of the stored record that differs; where its text is the same nothing can."""
+    """Name each value of the stored record that differs; where its text is the same nothing can.
+
+    What an older tuneoff did not compute yet is told, and no defect.
+    """
     path = folder / FILE_NAME
     try:
         if is_same_text(path, record):
@@ -180,10 +196,25 @@ def _compare(folder: Path, record: RunRecord, given: _Given, outcome: Outcome) -
     except OSError as error:
         outcome.add("file", FILE_NAME, f"cannot be read: {error.strerror}")
         return
+    version = given.tuneoff_version
+    is_other = version not in (None, tuneoff.__version__)
+    new = 0
     for difference in record_differences(content, record, skipped=("sealed", "run_id")):
-        outcome.add("value", difference.path, difference.text, difference.stored, difference.recomputed)
+        if is_other and difference.stored is msgspec.UNSET:
+            new += 1
+        else:
+            outcome.add("value", difference.path, difference.text, difference.stored, difference.recomputed)
+    if new:
+        outcome.notes.append(f"{new} values are not in it: tuneoff {version} wrote it, this is {tuneoff.__version__}")
+    _check_schema(folder, outcome)
+
+
+def _check_schema(folder: Path, outcome: Outcome) -> None:
+    """Decode the stored record strictly."""
     try:
-        _decoder.decode(content)
+        _decoder.decode((folder / FILE_NAME).read_bytes())
+    except OSError as error:
+        outcome.add("file", FILE_NAME, f"cannot be read: {error.strerror}")
     except (msgspec.MsgspecError, UnicodeDecodeError) as error:
         outcome.add("schema", FILE_NAME, str(error))
 

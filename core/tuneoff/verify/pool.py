@@ -37,7 +37,7 @@ def run_all(
     report = progress or (lambda done, total: None)
     results: dict[int, R] = {}
     places = [place for place, size in enumerate(sizes) if size < LARGE_BYTES]
-    count = _processes(processes, len(places))
+    count = min(processes, len(places)) if processes is not None else usable_processes(len(places))
     report(0, len(tasks))
     if count > 1:
         with contextlib.suppress(BrokenProcessPool, OSError):  # one was killed, or none can be started: the rest is done here
@@ -49,9 +49,8 @@ def run_all(
     return [results[place] for place in range(len(tasks))]
 
 
-def _processes(asked: int | None, tasks: int) -> int:
-    if asked is not None:
-        return min(asked, tasks)
+def usable_processes(tasks: int) -> int:
+    """Return how many processes share so many tasks where nobody asks for a number."""
     if tasks < LEAST_TASKS:
         return 1
     usable = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

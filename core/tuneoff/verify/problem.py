@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 from msgspec import UNSET
 
-Check = Literal["file", "seal", "schema", "value", "plan", "clock", "sum", "verdict"]
+Check = Literal["schema", "plan", "seal", "file", "clock", "verdict", "sum", "value"]  # causes first, then what they change
+CHECKS: tuple[Check, ...] = get_args(Check)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,3 +60,7 @@ class Outcome:
         """Note a problem of this execution."""
         problem = Problem(check=check, where=self.where, what=what, text=text, stored=stored, recomputed=recomputed)
         self.problems.append(problem)
+
+    def sort(self) -> None:
+        """Put causes before what they change; else the order stays."""
+        self.problems.sort(key=lambda problem: CHECKS.index(problem.check))

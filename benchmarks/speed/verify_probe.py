@@ -1,0 +1,39 @@
+"""Verify a results folder in a process of its own: `python -m benchmarks.speed.verify_probe FOLDER RUNS`."""
+
+from __future__ import annotations
+
+import json
+import resource
+import sys
+import time
+from pathlib import Path
+
+from benchmarks.speed.derive_probe import peak_bytes
+from tuneoff.verify.pool import usable_processes
+from tuneoff.verify.results import verify
+
+
+def main(folder: Path, runs: int) -> None:
+    started = time.perf_counter()
+    found = verify(folder)
+    seconds = time.perf_counter() - started
+    if not found.is_verified or len(found.outcomes) != runs:
+        first = found.problems[0].line if found.problems else f"{len(found.outcomes)} of {runs} runs"
+        raise SystemExit(f"a sound folder was not verified: {first}")
+    processes = usable_processes(runs)
+    helpers = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss * 1024 if processes > 1 else 0
+    print(
+        json.dumps(
+            {
+                "seconds": seconds,
+                "peak_bytes": peak_bytes() + processes * helpers,
+                "processes": processes,
+                "events": sum(outcome.events for outcome in found.outcomes),
+                "values": sum(outcome.values for outcome in found.outcomes),
+            }
+        )
+    )
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]), int(sys.argv[2]))
