@@ -78,7 +78,7 @@ class Database(Counter):
 class Replayed(Counter):
     """Knows its idle power."""
 
-    idle_watts: Mapping[str, float] = {"package-0": 12.5}  # noqa: RUF012
+    idle_watts: Mapping[str, float] = {"package-0": 12.5}
 
 
 def plan_of(meter: PowerMeter, *, second: PowerMeter | None = None, interval_seconds: float = 0.02) -> PowerPlan:

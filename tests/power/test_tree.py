@@ -44,7 +44,7 @@ def test_descendants_of_the_coordinator_are_found_and_others_are_not(proc: FakeP
     proc.add(FakeProcess(pid=150, parent=SUPERVISOR, session=150, name="guardian"))
     proc.add(FakeProcess(pid=201, parent=COORDINATOR))
     proc.add(FakeProcess(pid=180, parent=201, name="a (b) c"))  # a lower pid than its parent: pids wrap
-    proc.add(FakeProcess(pid=300, parent=1, name="somebody else's"))
+    proc.add(FakeProcess(pid=300, parent=1, session=300, name="somebody else's"))
     look = tree_of(proc).look(10 * SECOND)
     assert pids(look) == {COORDINATOR, 201, 180}
     assert {process.name for process in look.processes if process.pid == 180} == {"a (b) c"}
@@ -73,7 +73,7 @@ def test_a_process_that_used_nothing_is_left_out_of_the_next_look(proc: FakeProc
 
 def test_the_supervising_process_is_listed_with_what_it_waited_for(proc: FakeProc) -> None:
     tree = tree_of(proc)
-    assert [process.pid for process in tree.look(10 * SECOND).processes][0] == SUPERVISOR
+    assert next(process.pid for process in tree.look(10 * SECOND).processes) == SUPERVISOR
     proc.remove(COORDINATOR)
     proc.change(SUPERVISOR, children_user=9)
     look = tree.look(11 * SECOND)

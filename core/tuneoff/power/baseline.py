@@ -39,10 +39,12 @@ def with_baseline(power: PowerPlan, interrupt: threading.Event, seconds: float =
         note=lambda text: problems.append(f"while the idle power was read: {text}"),
     )
     host = _BusyShare()
+    started_ns = clock.monotonic_ns()
     reader.start()
     interrupt.wait(seconds)
     reader.ask_to_stop()
     reader.wait(STOP_SECONDS)
+    seconds = (clock.monotonic_ns() - started_ns) / clock.NANOSECONDS
     share = host.end()
     if share is not None and share > IDLE_LIMIT:
         text = f"the idle power was read while {100 * share:.0f} % of the processors' time was in use: it is too high, and what "

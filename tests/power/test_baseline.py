@@ -1,0 +1,82 @@
+"""The idle power of a host, read before the first run."""
+
+from __future__ import annotations
+
+import threading
+
+import pytest
+
+from power.meters import Counter, Database, Hanging, Replayed, plan_of
+from tuneoff.power import baseline
+from tuneoff.power.baseline import with_baseline
+from tuneoff.power.meter import MeterDescription, MeterError
+from tuneoff.power.plan import NO_POWER, PowerPlan
+from tuneoff.samples.schema import PowerSample
+
+
+@pytest.fixture(autouse=True)
+def _quiet(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(baseline, "IDLE_LIMIT", 1.1)
+
+
+def taken(power: PowerPlan, seconds: float = 0.1) -> PowerPlan:
+    return with_baseline(power, threading.Event(), seconds)
+
+
+def test_the_idle_power_of_each_domain_is_read() -> None:
+    power = taken(plan_of(Counter(watts=30.0, domains=("package-0", "dram-0"))))
+    assert power.baseline.idle_watts == {"package-0": pytest.approx(30.0), "dram-0": pytest.approx(30.0)}
+    assert 0.1 <= power.baseline.seconds < 10
+    assert power.problems == ()
+
+
+def test_a_slot_s_own_energy_has_no_idle_power() -> None:
+    assert taken(plan_of(Counter(domains=("slot-0",)))).baseline.idle_watts == {}
+
+
+def test_a_meter_that_fails_meanwhile_is_noted_for_every_run() -> None:
+    power = taken(plan_of(Counter(problems=[MeterError("no package-0")])))
+    assert power.problems == ("while the idle power was read: no package-0",)
+
+
+def test_a_host_that_is_not_idle_is_noted(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(baseline, "IDLE_LIMIT", -1.0)
+    (problem,) = taken(plan_of(Counter())).problems
+    assert problem.startswith("the idle power was read while ")
+
+
+def test_a_meter_that_hangs_delays_the_matrix_by_a_second_at_most(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(baseline, "STOP_SECONDS", 0.01)
+    meter = Hanging()
+    power = taken(plan_of(meter), 0.01)
+    assert power.baseline.idle_watts == {}
+    assert "did not answer in time" in power.problems[0]
+    power.close()
+    assert meter.closed == 0  # to close it might hang too
+    meter.released.set()
+
+
+def test_an_interruption_ends_the_reading() -> None:
+    interrupt = threading.Event()
+    interrupt.set()
+    assert with_baseline(plan_of(Counter()), interrupt, 3600.0).baseline.seconds < 60
+
+
+class Model(Counter):
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self.description = MeterDescription(kind="estimated", source="a model")
+
+    def read(self) -> list[PowerSample]:
+        raise AssertionError("a model reads nothing")
+
+
+@pytest.mark.parametrize("meter", [Model(), Database()])
+def test_nothing_is_read_of_a_model_and_of_a_database(meter: Counter) -> None:
+    power = plan_of(meter)
+    assert taken(power, 3600.0) is power
+    assert taken(NO_POWER, 3600.0) is NO_POWER
+
+
+def test_a_replayed_file_says_what_its_host_drew() -> None:
+    assert taken(plan_of(Replayed()), 3600.0).baseline.idle_watts == {"package-0": 12.5}
