@@ -1,0 +1,217 @@
+"""CO2e and carbon intensity: energy in pieces meets an intensity that changes."""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from event_logs import example_a, example_b, ns
+from tuneoff.accounting.model import Accounting, Intensity
+from tuneoff.metrics.attribution import EnergyAccount, Piece
+from tuneoff.metrics.carbon import carbon_metrics, emission
+from tuneoff.metrics.evidence import Evidence
+from tuneoff.metrics.values import MetricValue
+from tuneoff.records.derive import derive
+from tuneoff.records.model import RunRecord
+
+KWH = 3.6e6
+
+
+def run_a() -> RunRecord:
+    log, spec = example_a()
+    return derive(log.pairs(), spec)
+
+
+def piece(start: float, end: float, watts: float) -> Piece:
+    return Piece(ns(start), ns(end), watts * (end - start))
+
+
+def account_a() -> EnergyAccount:
+    """Worked example A: two slots, 40 W while they are busy, 15 W otherwise."""
+    return EnergyAccount(
+        kind="derived",
+        source="slots metered one by one",
+        n_samples=352,
+        coverage=1.0,
+        attempts={("1", 0): (piece(12, 112, 40),), ("2", 0): (piece(12, 72, 40),), ("3", 0): (piece(112, 162, 40),)},
+        parts={
+            "idle": (piece(10, 12, 30), piece(72, 112, 15), piece(112, 162, 15), piece(162, 164, 30)),
+            "outside": (piece(0, 10, 30), piece(164, 176, 30)),
+        },
+    )
+
+
+def series(*values: float, run: RunRecord, at: tuple[float, ...] = (0, 112), end: float = 176) -> Intensity:
+    assert run.clock is not None
+    start = run.clock.start_wall_ns
+    return Intensity(kind="series", values=values, times=tuple(start + ns(t) for t in at), end=start + ns(end), source="grid.csv")
+
+
+def metrics(
+    intensity: Intensity | None, account: EnergyAccount | None = None, run: RunRecord | None = None
+) -> dict[str, MetricValue]:
+    accounting = Accounting(intensity=intensity, intensity_reason="none was asked for")
+    return carbon_metrics(run or run_a(), Evidence(accounting=accounting), account or account_a())
+
+
+def test_worked_example_a() -> None:
+    found = metrics(series(200, 400, run=run_a()))
+    expected = {
+        "carbon.trial_intensity": 266.7,
+        "carbon.trial_intensity_weighted": 247.6,
+        "carbon.job_intensity": 260.2,
+        "carbon.trials": 0.5778,
+        "carbon.job": 0.7611,
+        "carbon.trials_left_out": 0,
+        "carbon.per_completed_trial": 0.7611 / 2,
+    }
+    for name, value in expected.items():
+        assert found[name].value == pytest.approx(value, rel=2e-4), name
+    assert found["carbon.job"].kind == "declared"
+    assert found["carbon.job"].unit == "g"
+    assert found["carbon.job_intensity"].unit == "g/kWh"
+    grid = "series of 2 values, 200 to 400 gCO2eq/kWh, 2023-11-14T22:13:20Z to 2023-11-14T22:16:16Z (grid.csv)"
+    assert found["carbon.job"].source == f"slots metered one by one; {grid}"
+
+
+def test_the_steps_have_what_was_used_in_them_and_sum_to_the_job() -> None:
+    found = metrics(series(200, 400, run=run_a()))
+    steps = {name: value.value for name, value in found.items() if name.startswith("carbon.step.")}
+    assert steps["carbon.step.deploy"] == pytest.approx(300 * 200 / KWH)
+    assert steps["carbon.step.setup"] == pytest.approx(60 * 200 / KWH)
+    assert steps["carbon.step.trial"] == pytest.approx(((4000 + 2400 + 600) * 200 + (2000 + 750) * 400) / KWH)
+    assert steps["carbon.step.undeploy"] == pytest.approx(150 * 400 / KWH)
+    assert len(steps) == 7
+    assert sum(value for value in steps.values() if value is not None) == pytest.approx(found["carbon.job"].value)
+
+
+def test_a_constant_intensity_is_the_mean_of_everything_and_is_declared() -> None:
+    found = metrics(Intensity(kind="zone", values=(250.0,), zone="ESP", source="table", date="2023"))
+    for name in ("trial_intensity", "trial_intensity_weighted", "job_intensity"):
+        assert found[f"carbon.{name}"].value == pytest.approx(250)
+        assert found[f"carbon.{name}"].kind == "declared"
+    assert found["carbon.job"].value == pytest.approx(10_530 / KWH * 250)
+    assert "250 gCO2eq/kWh, zone ESP, 2023 (table)" in found["carbon.job"].source
+
+
+def test_what_rests_on_a_model_is_estimated() -> None:
+    found = metrics(series(200, 400, run=run_a()), dataclasses.replace(account_a(), kind="estimated"))
+    assert {found[name].kind for name in ("carbon.job", "carbon.trials", "carbon.trial_intensity")} == {"estimated"}
+
+
+def test_a_trial_without_energy_is_left_out_of_the_mean_and_counted() -> None:
+    account = account_a()
+    found = metrics(series(200, 400, run=run_a()), dataclasses.replace(account, attempts={**account.attempts, ("2", 0): ()}))
+    assert found["carbon.trials_left_out"].value == 1
+    assert found["carbon.trial_intensity"].value == pytest.approx((200 + 400) / 2)
+    assert found["carbon.trial_intensity"].n_samples == 2
+    none = metrics(series(200, 400, run=run_a()), dataclasses.replace(account, attempts={}))
+    assert none["carbon.trials_left_out"].value == 3
+    assert none["carbon.trial_intensity"].reason_if_null == "no trial used energy that the meter saw"
+
+
+def test_all_attempts_of_a_trial_count_for_it() -> None:
+    log, spec = example_b()
+    run = derive(log.pairs(), spec)
+    attempts = {
+        ("1", 0): (piece(8, 28, 20),),
+        ("2", 0): (piece(8, 9, 10),),
+        ("2", 1): (piece(12, 32, 10),),
+        ("3", 0): (piece(32, 43, 5),),
+    }
+    account = EnergyAccount(attempts=attempts, parts={})
+    found = metrics(series(100, 500, run=run, at=(0, 12), end=60), account, run)
+    second = (10 * 100 + 200 * 500) / 210
+    assert found["carbon.trial_intensity"].value == pytest.approx(((4 * 100 + 16 * 500) / 20 + second + 500) / 3)
+
+
+@pytest.mark.parametrize(("at", "end"), [((1.0, 112.0), 176.0), ((0.0, 112.0), 175.0)])
+def test_a_series_that_does_not_cover_the_run_gives_nothing_and_says_so(at: tuple[float, ...], end: float) -> None:
+    found = metrics(series(200, 400, run=run_a(), at=at, end=end))
+    assert {value.value for value in found.values()} == {None}
+    reasons = {value.reason_if_null for value in found.values()}
+    since, until = f"2023-11-14T22:13:{20 + at[0]:02.0f}Z", f"2023-11-14T22:16:{end - 160:02.0f}Z"
+    assert reasons == {f"the series covers {since} to {until}, the run ran 2023-11-14T22:13:20Z to 2023-11-14T22:16:16Z"}
+
+
+def test_a_run_whose_start_is_not_known_has_no_place_in_a_series_but_meets_a_constant() -> None:
+    run = dataclasses.replace(run_a(), clock=None)
+    found = metrics(series(200, 400, run=run_a()), run=run)
+    assert "the run's start on the wall clock is not known" in str(found["carbon.job"].reason_if_null)
+    assert metrics(Intensity(kind="constant", values=(100.0,)), run=run)["carbon.job"].value == pytest.approx(10_530 / KWH * 100)
+
+
+def test_without_energy_or_intensity_everything_is_null_with_its_reason() -> None:
+    names = set(metrics(series(200, 400, run=run_a())))
+    no_energy = metrics(series(200, 400, run=run_a()), EnergyAccount(reason="no power was sampled"))
+    no_intensity = metrics(None)
+    for found, reason in ((no_energy, "no power was sampled"), (no_intensity, "none was asked for")):
+        assert set(found) == names
+        assert {value.reason_if_null for value in found.values()} == {reason}
+
+
+def test_a_meter_that_does_not_see_the_coordinator_knows_the_trials_alone() -> None:
+    found = metrics(series(200, 400, run=run_a()), dataclasses.replace(account_a(), job_reason="the meter sees slots only"))
+    assert found["carbon.trials"].value == pytest.approx(0.5778, rel=1e-4)
+    assert found["carbon.job"].reason_if_null == "the meter sees slots only"
+    assert found["carbon.step.trial"].reason_if_null == "the meter sees slots only"
+    unknown = dataclasses.replace(account_a(), reasons={"trials": "two trials have no clock readings"})
+    found = metrics(series(200, 400, run=run_a()), unknown)
+    assert found["carbon.trials"].reason_if_null == "two trials have no clock readings"
+    assert found["carbon.job"].value == pytest.approx(0.7611, rel=1e-4)
+
+
+def test_no_completed_trial_has_no_share_of_the_job() -> None:
+    run = run_a()
+    failed = tuple(dataclasses.replace(trial, state="failed", cause="lost") for trial in run.trials)
+    found = metrics(series(200, 400, run=run), run=dataclasses.replace(run, trials=failed))
+    assert found["carbon.per_completed_trial"].reason_if_null == "no trial completed"
+    assert found["carbon.job"].value is not None
+
+
+@given(
+    values=st.lists(st.floats(0.1, 2000), min_size=2, max_size=6),
+    factor=st.floats(0.01, 100),
+    watts=st.lists(st.floats(0, 500), min_size=3, max_size=3),
+)
+def test_twice_the_intensity_is_twice_the_carbon_and_no_other_weight(
+    values: list[float], factor: float, watts: list[float]
+) -> None:
+    run = run_a()
+    at = tuple(176 * index / len(values) for index in range(len(values)))
+    attempts = {(str(index + 1), 0): (piece(12, 112, each),) for index, each in enumerate(watts)}
+    account = dataclasses.replace(account_a(), attempts=attempts)
+    one = metrics(series(*values, run=run, at=at), account, run)
+    many = metrics(series(*(value * factor for value in values), run=run, at=at), account, run)
+    for name, value in one.items():
+        if value.value is None or name == "carbon.trials_left_out":
+            assert many[name].value == value.value
+        else:
+            assert many[name].value == pytest.approx(value.value * factor, rel=1e-9)
+        if name.endswith("intensity") and value.value is not None:
+            assert min(values) * (1 - 1e-9) <= value.value <= max(values) * (1 + 1e-9)
+
+
+@given(cuts=st.lists(st.floats(0, 176), max_size=5), watts=st.floats(0.1, 500))
+def test_cutting_a_piece_changes_nothing(cuts: list[float], watts: float) -> None:
+    run = run_a()
+    assert run.clock is not None
+    intensity, start = series(200, 400, 100, run=run, at=(0, 50, 112)), run.clock.start_wall_ns
+    edges = sorted({0.0, 176.0, *cuts})
+    pieces = [piece(first, last, watts) for first, last in itertools.pairwise(edges)]
+    whole = emission([piece(0, 176, watts)], intensity, start)
+    cut = emission(pieces, intensity, start)
+    assert cut.grams == pytest.approx(whole.grams, rel=1e-6)
+    within = [emission(pieces, intensity, start, (ns(first), ns(last))).grams for first, last in ((0, 33.3), (33.3, 176))]
+    assert sum(within) == pytest.approx(whole.grams, rel=1e-6)
+
+
+def test_a_piece_that_the_intensity_does_not_cover_is_refused() -> None:
+    run = run_a()
+    assert run.clock is not None
+    with pytest.raises(ValueError, match="must cover each piece of energy"):
+        emission([piece(170, 177, 1)], series(200, 400, run=run), run.clock.start_wall_ns)
