@@ -71,7 +71,6 @@ def _execute(plan: Plan, results: Path, listener: Listener, power: PowerPlan, *,
         _recover(results)
         data = _prepare_data(plan)
         become_subreaper()
-        listener.noted(power.line())
         guardian = Guardian(results, folder.lock)
         try:
             with _full_disk(results), _interruptible() as interrupt:
@@ -103,6 +102,7 @@ def _run_all(
         if run.spec.warm_up and run.spec.adapter_target not in needed:
             continue
         if first is None:
+            listener.noted(power.line())
             power = with_baseline(power, interrupt)
         state = machine.look()
         first = first or state
