@@ -44,7 +44,9 @@ def run_b() -> RunRecord:
 
 
 def metrics(run: RunRecord, prices: Prices | None, account: EnergyAccount = ENERGY, **needs: bool) -> dict[str, MetricValue]:
-    evidence = Evidence(accounting=Accounting(prices=prices, prices_reason="none were asked for", **needs))
+    evidence = Evidence(
+        accounting=msgspec.structs.replace(Accounting(prices=prices, prices_reason="none were asked for"), **needs)
+    )
     return {**cost_metrics(run, evidence, account), **waste_cost_metrics(run, evidence, account)}
 
 

@@ -22,15 +22,20 @@ _OF_TRIALS = {"trial_intensity": "g/kWh", "trial_intensity_weighted": "g/kWh", "
 
 @dataclass(frozen=True, slots=True)
 class Emission:
-    """Energy in J and the CO2e that it caused, in g."""
+    """Energy in J, and its sum weighted by the intensity that it met, in J·gCO2eq/kWh."""
 
     joules: float
-    grams: float
+    weighted: float
+
+    @property
+    def grams(self) -> float:
+        """The CO2e that it caused."""
+        return self.weighted / JOULES_PER_KWH
 
     @property
     def intensity(self) -> float:
         """The mean intensity in gCO2eq/kWh, weighted by energy; only where there is energy."""
-        return self.grams / (self.joules / JOULES_PER_KWH)
+        return self.weighted / self.joules
 
 
 def emission(pieces: Iterable[Piece], intensity: Intensity, start_wall_ns: int, within: Interval | None = None) -> Emission:
@@ -41,7 +46,7 @@ def emission(pieces: Iterable[Piece], intensity: Intensity, start_wall_ns: int, 
     Raises:
         ValueError: the intensity does not cover a piece.
     """
-    joules = grams = 0.0
+    joules = weighted = 0.0
     for start, end, energy in pieces:
         if within is not None and not (start >= within[0] and end <= within[1]):
             begin, finish = max(start, within[0]), min(end, within[1])
@@ -52,8 +57,8 @@ def emission(pieces: Iterable[Piece], intensity: Intensity, start_wall_ns: int, 
         if mean is None:
             raise ValueError(f"the intensity must cover each piece of energy, but not the one from {start} to {end} ns")
         joules += energy
-        grams += energy * mean / JOULES_PER_KWH
-    return Emission(joules, grams)
+        weighted += energy * mean
+    return Emission(joules, weighted)
 
 
 def uncovered(run: RunRecord, account: EnergyAccount, accounting: Accounting) -> str | None:
@@ -99,7 +104,7 @@ def _of_trials(
     found = [emission(_pieces(trial, account), intensity, start_wall_ns) for trial in trials]
     used = [each for each in found if each.joules > 0]
     left_out = len(found) - len(used)
-    total = Emission(sum(each.joules for each in used), sum(each.grams for each in used))
+    total = Emission(sum(each.joules for each in used), sum(each.weighted for each in used))
     kind, about = weakest(account.kind, "declared"), _intensity_kind(account, intensity)
     values = {
         "carbon.trials_left_out": known(left_out, "count", kind=account.kind, source=account.source, n_samples=len(found)),
