@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """A metric's column; what is in short under the heading stands in the notes."""
+    """A metric's column; `heading` may have several lines."""
 
     heading: str
     metric: str
@@ -28,7 +28,7 @@ class Column:
 
 JCT = Column("JCT", "time.jct")
 TWH = Column("TWH", "energy.trial")
-JOB = Column("job\nper trial", "energy.per_completed_trial")
+JOB = Column("job/\ntrial", "energy.per_completed_trial")
 CPU = Column("CPU", "energy.cpu_seconds")
 CORES = Column("cores", "energy.reserved_core_seconds", "core-s")
 CO2E = Column("CO2e", "carbon.job")
@@ -92,7 +92,7 @@ def costs_table(rows: Sequence[SummaryRow], layout: Layout, units: dict[str, tup
         table.add_column(heading, no_wrap=True)
     groups = layout.groups(idle_columns(rows))
     for group in groups:
-        table.add_column("\n+".join(_heading(column, units, len(group) > 1) for column in group), justify="right", no_wrap=True)
+        table.add_column("\n".join(_heading(column, units, len(group) > 1) for column in group), justify="right", no_wrap=True)
     for row in rows:
         names = (adapter_cell(row), *([folded(row.variant)] if has_variants else []), strategy_cell(row))
         if row.same_as is not None:
@@ -110,7 +110,7 @@ def idle_columns(rows: Sequence[SummaryRow]) -> tuple[Column, Column]:
 
 
 def unit_of(rows: Sequence[SummaryRow], column: Column) -> tuple[str, float]:
-    """Return the unit of a column and the factor from the metric's own, by the greatest median of all rows."""
+    """Return the unit of a column and the factor from the metric's own, by the medians of all rows."""
     figures = [row.figures[column.metric] for row in rows if column.metric in row.figures]
     own = next((figure.unit for figure in figures if figure.unit), "")
     unit, factor = readable_unit(own, [figure.spread.median for figure in figures if figure.spread is not None])
@@ -119,18 +119,20 @@ def unit_of(rows: Sequence[SummaryRow], column: Column) -> tuple[str, float]:
 
 def _heading(column: Column, units: dict[str, tuple[str, float]], is_merged: bool) -> str:
     unit = units[column.metric][0]
-    return f"{_name(column)} {unit}".rstrip() if is_merged else f"{column.heading}\n{unit}"
+    if not is_merged:
+        return f"{column.heading}\n{unit}"
+    return unit if column is CORES else f"{_name(column)} {unit}"  # `core-s` says it all
 
 
 def _name(column: Column) -> str:
-    return " ".join(column.heading.split())
+    return column.heading.replace("\n", "")
 
 
 def _cell(row: SummaryRow, group: Sequence[Column], units: dict[str, tuple[str, float]], layout: Layout) -> str:
     if len(group) == 1:
         return _figure(row, group[0], units, stacked=layout.stacked)
     texts = [_figure(row, column, units, median_only=True) for column in group]
-    return MISSING if set(texts) == {MISSING} else "\n+".join(texts)
+    return MISSING if set(texts) == {MISSING} else "\n".join(texts)
 
 
 def _figure(

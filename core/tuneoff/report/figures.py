@@ -16,6 +16,7 @@ PREFIXES = {  # units to choose from, the largest first, each with how many of i
     "USD": {"USD": 1.0, "mUSD": 1e3, "µUSD": 1e6},
     "ms": {"s": 1e-3},
 }
+LONGEST = 10_000  # how often the greatest of a column may be the least, until small ones lose digits
 FOLD = 14  # longest line of a name, where it can be broken
 
 
@@ -29,12 +30,17 @@ def cell(spread: Spread | None, write: Callable[[float], str], *, stacked: bool 
 
 
 def readable_unit(unit: str, values: Iterable[float]) -> tuple[str, float]:
-    """Return the unit in which the greatest of `values` has digits before the point, and the factor from the stored unit."""
-    greatest = max(map(abs, values), default=0.0)
+    """Return a unit in which the least of `values` has digits before the point, and the factor from the stored unit.
+
+    Where the greatest would then be too long, it decides.
+    """
+    sizes = [abs(value) for value in values if value]
     choices = PREFIXES.get(unit, {unit: 1.0})
-    if greatest == 0:
+    if not sizes:
         return (unit, 1.0) if unit in choices else next(iter(choices.items()))
-    return next(((name, factor) for name, factor in choices.items() if greatest * factor >= 1), list(choices.items())[-1])
+    least, greatest = min(sizes), max(sizes)
+    decides = least if greatest < LONGEST * least else greatest
+    return next(((name, factor) for name, factor in choices.items() if decides * factor >= 1), list(choices.items())[-1])
 
 
 def score(value: float) -> str:

@@ -1,0 +1,253 @@
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tuneoff.accounting.model import Accounting, Intensity, Prices
+from tuneoff.accounting.store import write_accounting
+from tuneoff.metrics.values import Kind
+from tuneoff.records.derive import derive
+from tuneoff.report.circumstances import Circumstances, circumstances
+from tuneoff.report.costs import render_costs
+from tuneoff.report.figures import readable_unit
+from tuneoff.report.summary import FIGURES, Figure, Spread, SummaryRow, Use
+from worked_examples import header, write_example, write_samples
+
+UNITS = {
+    "energy.trial": "kWh",
+    "energy.per_completed_trial": "J",
+    "energy.cpu_seconds": "s",
+    "energy.reserved_core_seconds": "s",
+    "carbon.job": "g",
+    "cost.job": "USD",
+    "waste.default.time": "ms",
+    "waste.default.energy": "kWh",
+    "waste.default.cost": "USD",
+    "time.jct": "ms",
+    "slots.idle_share": "%",
+    "energy.idle_share": "%",
+    "pruning.saved_epochs": "count",
+    "pruning.saved_time": "ms",
+    "pruning.saved_energy": "kWh",
+}
+VALUES = {
+    "energy.trial": 1.2e-4,
+    "energy.per_completed_trial": 835.0,
+    "energy.cpu_seconds": 60.0,
+    "energy.reserved_core_seconds": 104.0,
+    "carbon.job": 0.22,
+    "cost.job": 0.0023,
+    "waste.default.time": 12_000.0,
+    "waste.default.energy": 7.8e-5,
+    "waste.default.cost": 2.7e-4,
+    "time.jct": 52_000.0,
+    "slots.idle_share": 20.51,
+    "energy.idle_share": 5.56,
+    "pruning.saved_epochs": 30.0,
+    "pruning.saved_time": 9000.0,
+    "pruning.saved_energy": 5e-5,
+}
+ABSENT = "no power was sampled in this run"
+
+
+def kind_of(metric: str, energy: Kind) -> Kind:
+    if metric.startswith(("cost.", "waste.default.cost")):
+        return "declared"
+    if metric in ("time.jct", "waste.default.time", "slots.idle_share"):
+        return "derived"
+    return energy
+
+
+def row(label: str, *, energy: Kind | None = "estimated", factor: float = 1.0, seeds: int = 3, **more: Any) -> SummaryRow:
+    """Return a row of runs whose figures are `factor` times VALUES; `energy`: the kind of what a meter gives, None without."""
+    figures = {}
+    for metric in FIGURES:
+        lacks = energy is None and metric.startswith(("energy.", "carbon.", "waste.default.energy", "pruning.saved_energy"))
+        value = VALUES[metric] * factor
+        figures[metric] = Figure(
+            spread=None if lacks else Spread(value, 0.9 * value, 1.2 * value, seeds),
+            unit=UNITS[metric],
+            kinds=frozenset() if lacks else frozenset({kind_of(metric, energy or "derived")}),
+            reasons={ABSENT: seeds} if lacks else {},
+        )
+    uses = () if energy is None else tuple(Use(seed, 60.0 * factor, 104.0 * factor) for seed in range(seeds))
+    fields: dict[str, Any] = {
+        "label": label,
+        "platform": "local",
+        "sampler": "random",
+        "pruner": "none",
+        "runs_planned": seeds,
+        "statuses": {"done": seeds},
+        "figures": figures,
+        "uses": uses,
+        **more,
+    }
+    return SummaryRow(**fields)
+
+
+ADAPTERS = ("serial", "optuna", "ray-tune", "syne-tune")
+
+
+@pytest.mark.parametrize("width", [None, 200, 120, 80])
+def test_the_table_is_plain_text_that_fits_the_terminal(width: int | None) -> None:
+    rows = [row(name, factor=1 + place / 7) for place, name in enumerate(ADAPTERS)]
+    lines = render_costs(rows, width).splitlines()
+    table = lines[: next(number for number, line in enumerate(lines) if line.startswith("TWH:"))]
+    assert max(map(len, table)) <= (width or 160)
+    text = " ".join(" ".join(table).split())
+    for part in (*ADAPTERS, "mWh", "mUSD", "core-s", "WTC", "~120", "~835", "20.5"):
+        assert part in text
+    assert "\x1b" not in text
+
+
+def test_what_is_estimated_is_marked_and_the_rest_is_not() -> None:
+    lines = render_costs([row("a", seeds=1)]).splitlines()
+    cells = next(line.split() for line in lines if line.startswith("a "))
+    assert cells == [
+        "a",
+        "random",
+        "52.0",
+        "~120",
+        "~835",
+        "~60.0",
+        "~104",
+        "~220",
+        "2.30",
+        "12.0",
+        "~78.0",
+        "270",
+        "20.5",
+        "~5.56",
+    ]
+    assert "Kinds: derived: JCT, WTT, idle; declared: OC, WTC; estimated (~): TWH, job/trial, CPU, cores, CO2e, WTE, WR." in lines
+
+
+def test_measured_energy_has_no_mark_and_then_wr_stands_before_idle_time() -> None:
+    text = render_costs([row("a", energy="measured")])
+    assert "~" not in text
+    assert headings(text)[-2:] == ["WR", "idle"]
+    assert headings(render_costs([row("a")]))[-2:] == ["idle", "WR"]
+
+
+def headings(text: str) -> list[str]:
+    """Return the words of the line of headings above the units."""
+    return next(line for line in text.splitlines() if " JCT" in line).split()
+
+
+def test_units_are_those_in_which_every_figure_is_readable() -> None:
+    assert readable_unit("kWh", [1.2e-4, 3e-9]) == ("mWh", 1e6)
+    assert readable_unit("J", [5e6]) == ("MJ", 1e-6)
+    assert readable_unit("J", [835.0, 1193.0]) == ("J", 1.0)
+    assert readable_unit("J", [0.0]) == ("J", 1.0)
+    assert readable_unit("g", []) == ("g", 1.0)
+    assert readable_unit("USD", [2e-9]) == ("µUSD", 1e6)
+    assert readable_unit("ms", [1.0]) == ("s", 1e-3)
+    assert readable_unit("%", [0.001]) == ("%", 1.0)
+
+
+def test_a_missing_figure_is_a_dash_with_its_reason_once() -> None:
+    text = render_costs([row("a", energy=None), row("b", energy=None)])
+    assert text.count(ABSENT) == 1
+    assert f"– TWH, job/trial, CPU, cores, CO2e, WTE, WR: {ABSENT}." in text.splitlines()
+
+
+def test_a_reason_names_the_rows_where_others_have_the_figure() -> None:
+    text = render_costs([row("a", energy=None), row("b")])
+    assert f"– TWH, job/trial, CPU, cores, CO2e, WTE, WR (a random): {ABSENT}." in text.splitlines()
+
+
+def test_energies_of_different_kinds_carry_a_note() -> None:
+    note = "Energies of different kinds are not to be compared or ranked"
+    assert f"{note}: here they are estimated (a random) and derived (b random)." in render_costs(
+        [row("a"), row("b", energy="derived")]
+    )
+    assert note not in render_costs([row("a"), row("b")])
+
+
+def test_an_order_is_claimed_in_words_only_where_it_holds_for_every_weight_and_seed() -> None:
+    more_of_both, other_mix = row("b", factor=2.0), row("c", uses=tuple(Use(seed, 40.0, 160.0) for seed in range(3)))
+    lines = render_costs([row("a"), more_of_both, other_mix]).splitlines()
+    assert "  random: a used less energy than b at every plausible weight" in lines
+    assert "  random: c used less energy than b at every plausible weight" in lines
+    assert "  random: no energy order can be claimed between a and c" in lines
+
+
+def test_one_seed_that_says_otherwise_leaves_no_order() -> None:
+    turned = (Use(0, 600.0, 900.0), Use(1, 6.0, 9.0), Use(2, 600.0, 900.0))
+    text = render_costs([row("a"), row("b", uses=turned)])
+    assert "no energy order can be claimed between a and b" in text
+    assert "used less energy" not in text
+
+
+@pytest.mark.parametrize("more", [{"emulated": True}, {"sampler": "tpe"}, {"energy": "derived"}])
+def test_emulated_rows_other_samplers_and_measured_energies_are_in_no_order(more: Mapping[str, Any]) -> None:
+    assert "Energy order" not in render_costs([row("a"), row("b", factor=2.0, **more)])
+
+
+def test_waste_is_not_ranked_across_pruners_and_stands_beside_what_pruning_saved() -> None:
+    lines = render_costs([row("a"), row("a", pruner="asha")]).splitlines()
+    assert any(line.startswith("Waste is not ranked across pruners (none, asha)") for line in lines)
+    assert "a random + asha: pruning saved ~30.0 epochs, ~9.00 s, ~50.0 mWh (estimated, medians)." in lines
+    assert "ranked" not in render_costs([row("a")])
+
+
+def test_a_sampler_that_is_another_one_refers_to_it_and_a_row_without_runs_has_dashes() -> None:
+    same = row("a", sampler="default", same_as="random", statuses={}, figures={})
+    failed = row("b", statuses={"failed": 1}, figures={name: Figure(spread=None, unit="") for name in FIGURES}, uses=())
+    lines = [line.split() for line in render_costs([row("a"), same, failed]).splitlines()]
+    assert ["a", "default", "=", "random"] in lines
+    assert ["b", "random", *["–"] * 12] in lines
+
+
+def test_without_a_run_that_is_done_there_is_no_second_table() -> None:
+    assert render_costs([row("a", statuses={"failed": 1})]) == ""
+
+
+def test_variants_and_markup_are_text() -> None:
+    text = render_costs([row("[red]a", variant="workers=2")])
+    assert "[red]a" in text
+    assert "variant" in text
+
+
+def test_meter_intensity_and_prices_stand_below_the_table() -> None:
+    where = Circumstances(meters=("Meter: x.",), accounting=("Carbon: y.", "Prices: z."))
+    lines = render_costs([row("a")], None, where).splitlines()
+    assert [line for line in lines if line in ("Meter: x.", "Carbon: y.", "Prices: z.")] == [
+        "Meter: x.",
+        "Carbon: y.",
+        "Prices: z.",
+    ]
+
+
+def test_circumstances_are_read_once_from_the_runs_own_files(tmp_path: Path) -> None:
+    records = []
+    for number in range(2):
+        folder = tmp_path / "runs" / "r" / f"e{number}"
+        spec = write_example(folder, "B")
+        record = derive([], spec)
+        records.append(type(record)(run_id="r", execution_id=f"e{number}", specification=record.specification, status="done"))
+        write_samples(folder, [header("model", "estimated", source="a table", reason="no RAPL", second="codecarbon")])
+        intensity = Intensity(kind="zone", values=(100.0,), zone="ESP", source="somebody", date="2024")
+        write_accounting(folder, Accounting(intensity=intensity, prices=Prices(name="cheap", source="me", date="2025-01-01")))
+    found = circumstances(tmp_path, records)
+    assert found.meters[0] == "Meter: model (estimated): a table; no RAPL."
+    assert "codecarbon" in found.meters[1]
+    assert len(found.accounting) == 2
+    assert all(part in found.accounting[0] for part in ("100 gCO2eq/kWh", "ESP", "somebody", "2024"))
+    assert all(part in found.accounting[1] for part in ("cheap", "2025-01-01"))
+
+
+def test_no_meter_says_why(tmp_path: Path) -> None:
+    folder = tmp_path / "runs" / "r" / "e"
+    spec = write_example(folder, "A")
+    write_samples(folder, [header("none", "estimated", reason="power: off in the file")])
+    (folder / "accounting.json").write_text("{")
+    record = derive([], spec)
+    record = type(record)(run_id="r", execution_id="e", specification=record.specification, status="done")
+    found = circumstances(tmp_path, [record])
+    assert found.meters == ("Meter: none; power: off in the file.",)
+    assert "is damaged" in found.accounting[0]
+    assert circumstances(tmp_path / "elsewhere", [record]).meters == ()
