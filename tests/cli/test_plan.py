@@ -44,6 +44,25 @@ def test_a_plan_names_variants_as_the_tables_do(call: Call, file: File, fakes: N
     assert "VARIANT" not in call("plan", file()).out
 
 
+def test_a_plan_says_what_is_metered_and_charged(call: Call, file: File, fakes: None, tmp_path: Path) -> None:
+    power, carbon, prices, _ = call("plan", file()).out.splitlines()[-4:]
+    assert power == "power: meter auto, the best that the host has, read every 0.2 s"
+    assert carbon.startswith("carbon: 480.62 gCO2eq/kWh, zone WORLD, 2023 (CodeCarbon ")
+    assert carbon.endswith("; name the zone with carbon: {zone: ...}")
+    assert prices == "prices: AWS Fargate on demand, Linux/x86, US East (N. Virginia), 2026-03, rented"
+    meter = {"meter": "constant", "options": {"watts": 3}, "interval_seconds": 1, "second": "codecarbon"}
+    path = file(power=meter, carbon={"g_per_kwh": 250, "source": "ours", "date": "2026"}, prices="none")
+    assert call("plan", path).out.splitlines()[-4:-1] == [
+        "power: meter constant (watts=3), read every 1 s, codecarbon as a second opinion",
+        "carbon: 250 gCO2eq/kWh, 2026 (ours)",
+        "prices: none (the experiment file says `prices: none`)",
+    ]
+    plan = json.loads(call("plan", path, "--json").out)
+    assert plan["power"] == plan["analysis"]["power"] == meter
+    assert plan["accounting"]["intensity"] == plan["analysis"]["carbon"]
+    assert plan["analysis"]["prices"] is None
+
+
 def test_overrides_change_the_runs_and_their_ids(call: Call, file: File, fakes: None) -> None:
     path = file(adapters=["plain", {"name": "rich", "options": {"storage": "x"}}], seeds=[0, 1])
     as_written = json.loads(call("plan", path, "--json").out)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import fcntl
+import json
 import os
 import subprocess
 import sys
@@ -123,6 +124,49 @@ def test_a_folder_of_another_plan_is_refused_in_one_line(  # type: ignore[no-unt
     ResultsFolder(tmp_path / "r", plan, resume=False).close()
     with pytest.raises(ResultsError, match=message):
         ResultsFolder(tmp_path / "r", change(plan), resume=resume)
+
+
+@pytest.mark.parametrize(
+    ("parts", "key"),
+    [
+        ("power: constant", "power"),
+        ("carbon: {zone: ESP}", "carbon"),
+        ("prices: none", "prices"),
+        ("analysis: {margin_percent: 1}", "analysis"),
+    ],
+)
+def test_a_resume_with_another_meter_intensity_or_prices_is_refused(tmp_path: Path, plan: Plan, parts: str, key: str) -> None:
+    ResultsFolder(tmp_path / "r", plan, resume=False).close()
+    file = tmp_path / "other.yaml"
+    file.write_text(f"{FILE}{parts}\n")
+    with pytest.raises(ResultsError, match=f"begun with another `{key}`, which is frozen since; undo that change"):
+        ResultsFolder(tmp_path / "r", make_plan(load_matrix(file)), resume=True)
+
+
+def test_a_folder_of_an_older_tuneoff_is_resumed_and_freezes_what_it_lacked(tmp_path: Path, plan: Plan) -> None:
+    ResultsFolder(tmp_path / "r", plan, resume=False).close()
+    old = json.loads((tmp_path / "r" / PLAN).read_text())
+    for name in ("power", "carbon", "prices"):
+        del old["analysis"][name]
+    del old["power"], old["accounting"]
+    (tmp_path / "r" / PLAN).write_text(json.dumps(old))
+    ResultsFolder(tmp_path / "r", plan, resume=True).close()
+    known = read_plan(tmp_path / "r")
+    assert (known.analysis_digest, known.power, known.accounting) == (plan.analysis_digest, plan.power, plan.accounting)
+    file = tmp_path / "other.yaml"
+    file.write_text(f"{FILE}prices: none\n")
+    with pytest.raises(ResultsError, match="another `prices`"):
+        ResultsFolder(tmp_path / "r", make_plan(load_matrix(file)), resume=True)
+
+
+def test_an_older_folder_is_left_as_it_is_where_resume_is_not_asked_for(tmp_path: Path, plan: Plan) -> None:
+    ResultsFolder(tmp_path / "r", plan, resume=False).close()
+    old = json.loads((tmp_path / "r" / PLAN).read_text())
+    del old["analysis"]["power"]
+    (tmp_path / "r" / PLAN).write_text(json.dumps(old))
+    with pytest.raises(ResultsError, match="add --resume"):
+        ResultsFolder(tmp_path / "r", plan, resume=False)
+    assert json.loads((tmp_path / "r" / PLAN).read_text()) == old
 
 
 def test_a_foreign_folder_is_refused(tmp_path: Path, plan: Plan) -> None:
