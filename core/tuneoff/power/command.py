@@ -63,8 +63,9 @@ class CommandMeter:
         self._threads = [threading.Thread(target=target, args=(stream,), daemon=True) for target, stream in readers]
         for thread in self._threads:
             thread.start()
-        if not self._lines.arrived.wait(self._timeout) or self._lines.first_problem is not None:
-            problem = self._lines.first_problem or self._ended() or f"printed no line within {self._timeout:g} s"
+        self._lines.arrived.wait(self._timeout)
+        if not self._lines.has_any:
+            problem = self._lines.first_problem or self._closed() or f"printed no line within {self._timeout:g} s"
             self.close()
             raise MeterError(self._error(problem))
 
@@ -95,6 +96,14 @@ class CommandMeter:
                 break
         for thread in self._threads:
             thread.join(_STOP_SECONDS)
+
+    def _closed(self) -> str | None:
+        """Return how it ended, if it has closed its output: it is about to end, then."""
+        if not self._lines.arrived.is_set():
+            return None
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            self._process.wait(_STOP_SECONDS)
+        return self._ended() or "closed its output"
 
     def _ended(self) -> str | None:
         code = self._process.poll()
@@ -137,6 +146,11 @@ class _Lines:
         self._offset_ns: int | None = None
         self._t = 0
         self._samples: collections.deque[PowerSample] = collections.deque(maxlen=_MOST_KEPT)
+
+    @property
+    def has_any(self) -> bool:
+        """Tell whether there was a line of numbers."""
+        return self._offset_ns is not None
 
     def add(self, line: str) -> None:
         """Take a line; called by the reading thread."""

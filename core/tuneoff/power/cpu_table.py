@@ -120,15 +120,17 @@ def _narrowed(candidates: Sequence[Generation], cpu: Cpu) -> Sequence[Generation
 
 def _known(candidates: Sequence[Generation]) -> Watts:
     rows = [load_table().generations[one.key] for one in candidates]
-    idle = sum(row.idle[1] for row in rows) / len(rows)
-    dynamic = sum(row.full[1] - row.idle[1] for row in rows) / len(rows)
+    idle = [row.idle[1] for row in rows]
+    dynamic = [row.full[1] - row.idle[1] for row in rows]
     least, most = 1 - KNOWN_SPREAD, 1 + KNOWN_SPREAD
+    lows = [(min(d * least, row.dynamic[0]), min(i * least, row.idle[0])) for d, i, row in zip(dynamic, idle, rows, strict=True)]
+    highs = [(max(d * most, row.dynamic[2]), max(i * most, row.idle[2])) for d, i, row in zip(dynamic, idle, rows, strict=True)]
     return Watts(
         entry=" or ".join(one.key for one in candidates),
-        idle=round(idle, 4),
-        dynamic=round(dynamic, 4),
-        low=(min(dynamic * least, *(row.dynamic[0] for row in rows)), min(idle * least, *(row.idle[0] for row in rows))),
-        high=(max(dynamic * most, *(row.dynamic[2] for row in rows)), max(idle * most, *(row.idle[2] for row in rows))),
+        idle=round(sum(idle) / len(rows), 4),
+        dynamic=round(sum(dynamic) / len(rows), 4),
+        low=(round(min(low[0] for low in lows), 4), round(min(low[1] for low in lows), 4)),
+        high=(round(max(high[0] for high in highs), 4), round(max(high[1] for high in highs), 4)),
     )
 
 

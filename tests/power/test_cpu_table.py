@@ -1,0 +1,196 @@
+"""The table of watts per hardware thread: its figures, its plausibility, and which entry a host gets."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tuneoff.power.cpu import Cpu, this_cpu
+from tuneoff.power.cpu_table import KNOWN_SPREAD, TABLE, load_table, named_entry, problems, watts_for
+from tuneoff.power.generations import AMD, GENERATIONS, INTEL, all_named, plain
+
+AVX512 = frozenset({"avx2", "avx512f"})
+
+
+def _means(*names: str) -> tuple[int, float, float]:
+    """Return count and means of idle and full over several rows."""
+    rows = [load_table().generations[name] for name in names]
+    count = sum(row.results for row in rows)
+    idle, full = (
+        sum(row.results * value for row, value in zip(rows, values, strict=True)) / count
+        for values in ([row.idle_mean for row in rows], [row.full_mean for row in rows])
+    )
+    return count, idle, full
+
+
+def test_the_figures_that_were_published_for_three_groups_come_out() -> None:
+    count, idle, full = _means("EPYC 9005 (Turin)", "EPYC 9005 (Turin Dense)")
+    assert (count, round(idle, 3), round(full, 2)) == (41, 0.235, 1.32)
+    count, idle, full = _means("EPYC 9004 (Genoa)", "EPYC 9704 (Bergamo)")
+    assert (count, round(idle, 2), round(full, 2)) == (50, 0.28, 1.57)
+    count, idle, full = _means("EPYC 7003 (Milan)")
+    assert (count, round(idle, 2), round(full, 2)) == (28, 0.46, 1.96)
+
+
+def test_the_default_is_that_of_servers_since_2023() -> None:
+    default = load_table().default
+    assert (default.results, default.first) == (287, 2023)
+    assert [round(value, 2) for value in default.idle] == [0.21, 0.66, 1.75]
+    assert [round(value, 2) for value in default.full] == [1.12, 2.75, 5.66]
+
+
+def test_the_table_is_plausible_and_says_where_it_is_from() -> None:
+    table = load_table()
+    assert problems(json.loads(TABLE.read_text())) == []
+    assert "SPECpower" in table.source
+    assert table.date[:2] == "20"
+    assert set(table.generations) <= {generation.key for generation in GENERATIONS}
+    assert all(row.results >= 4 for row in table.generations.values())
+    known = sum(row.results for row in table.generations.values())
+    assert known > 600
+
+
+def _table(**changes: Any) -> dict[str, Any]:
+    table: dict[str, Any] = json.loads(TABLE.read_text())
+    table["generations"]["EPYC 9005 (Turin)"].update(changes)
+    return table
+
+
+@pytest.mark.parametrize(
+    ("changes", "problem"),
+    [
+        ({"idle_mean": 3.68, "full_mean": 12.5}, "must hold"),
+        ({"idle": [0.01, 0.05, 0.1]}, "must hold"),
+        ({"idle": [2, 3, 4], "full": [1, 2, 3]}, "must hold"),
+        ({"dynamic": [2, 1, 3]}, "quantiles of dynamic must rise"),
+        ({"results": 5000}, "its pattern matches other CPUs"),
+    ],
+)
+def test_an_implausible_row_is_named(changes: dict[str, Any], problem: str) -> None:
+    (found,) = problems(_table(**changes))
+    assert found.startswith("EPYC 9005 (Turin): ")
+    assert problem in found
+
+
+def test_each_name_is_of_one_generation() -> None:
+    names = {
+        "AMD EPYC 7742 64-Core Processor": "EPYC 7002 (Rome)",
+        "AMD EPYC 7H12 64-Core Processor": "EPYC 7002 (Rome)",
+        "AMD EPYC 7R13 Processor": "EPYC 7003 (Milan)",
+        "AMD EPYC 7773X 64-Core Processor": "EPYC 7003 (Milan)",
+        "AMD EPYC 9654 96-Core Processor": "EPYC 9004 (Genoa)",
+        "AMD EPYC 9V74 80-Core Processor": "EPYC 9004 (Genoa)",
+        "AMD EPYC 9754 128-Core Processor": "EPYC 9704 (Bergamo)",
+        "AMD EPYC 8534P 64-Core Processor": "EPYC 8004 (Siena)",
+        "AMD EPYC 9755 128-Core Processor": "EPYC 9005 (Turin)",
+        "AMD EPYC 9965 192-Core Processor": "EPYC 9005 (Turin Dense)",
+        "Intel(R) Xeon(R) CPU E5-2670 0 @ 2.60GHz": "Xeon E5 (Sandy Bridge)",
+        "Intel(R) Xeon(R) CPU E5-2699 v4 @ 2.20GHz": "Xeon E5 v4 (Broadwell)",
+        "Intel(R) Xeon(R) Platinum 8175M CPU @ 2.50GHz": "Xeon Scalable 1 (Skylake)",
+        "Intel(R) Xeon(R) Platinum 8259CL CPU @ 2.50GHz": "Xeon Scalable 2 (Cascade Lake)",
+        "Intel(R) Xeon(R) Platinum 8380HL CPU @ 2.90GHz": "Xeon Scalable 3 (Cooper Lake)",
+        "Intel(R) Xeon(R) Platinum 8370C CPU @ 2.80GHz": "Xeon Scalable 3 (Ice Lake)",
+        "Intel(R) Xeon(R) Platinum 8488C": "Xeon Scalable 4 (Sapphire Rapids)",
+        "INTEL(R) XEON(R) GOLD 6538Y+": "Xeon Scalable 5 (Emerald Rapids)",
+        "Intel(R) Xeon(R) 6787P": "Xeon 6 P-cores (Granite Rapids)",
+        "Intel(R) Xeon(R) 6780E": "Xeon 6 E-cores (Sierra Forest)",
+        "Intel(R) Xeon(R) E-2388G CPU @ 3.20GHz": "Xeon E-2300 (Rocket Lake)",
+    }
+    assert {name: [one.key for one in all_named(plain(name))] for name in names} == {name: [key] for name, key in names.items()}
+    for name in ("Intel Xeon 5160", "Intel(R) Core(TM) i7-8700 CPU @ 3.20GHz", "AMD Ryzen 9 7950X 16-Core Processor", "AMD EPYC"):
+        assert all_named(plain(name)) == []
+
+
+@pytest.mark.parametrize(
+    ("vendor", "family", "model", "stepping", "key"),
+    [
+        (INTEL, 6, 106, 6, "Xeon Scalable 3 (Ice Lake)"),
+        (INTEL, 6, 143, 8, "Xeon Scalable 4 (Sapphire Rapids)"),
+        (INTEL, 6, 173, 1, "Xeon 6 P-cores (Granite Rapids)"),
+        (INTEL, 6, 85, 4, "Xeon Scalable 1 (Skylake)"),
+        (INTEL, 6, 85, 7, "Xeon Scalable 2 (Cascade Lake)"),
+        (INTEL, 6, 85, 11, "Xeon Scalable 3 (Cooper Lake)"),
+        (AMD, 25, 1, 1, "EPYC 7003 (Milan)"),
+        (AMD, 25, 17, 1, "EPYC 9004 (Genoa)"),
+        (AMD, 26, 2, 1, "EPYC 9005 (Turin)"),
+    ],
+)
+def test_a_guest_without_a_number_gets_its_generation_by_family_and_model(
+    vendor: str, family: int, model: int, stepping: int, key: str
+) -> None:
+    name = "AMD EPYC" if vendor == AMD else "Intel Xeon Processor"
+    found = watts_for(Cpu(vendor=vendor, family=family, model=model, stepping=stepping, name=name))
+    row = load_table().generations[key]
+    assert (found.entry, found.why_default) == (key, "")
+    assert found.idle == row.idle[1]
+    assert found.idle + found.dynamic == pytest.approx(row.full[1])
+    spread = 1e-4  # of rounding
+    assert found.low[0] <= min(found.dynamic * (1 - KNOWN_SPREAD), row.dynamic[0]) + spread
+    assert found.high[1] >= max(found.idle * (1 + KNOWN_SPREAD), row.idle[2]) - spread
+
+
+def test_generations_that_cannot_be_told_apart_span_each_others_bounds() -> None:
+    found = watts_for(Cpu(vendor=INTEL, family=6, model=85, name="Intel Xeon Processor"))
+    single = [watts_for(Cpu(vendor=INTEL, family=6, model=85, stepping=number)) for number in (4, 7, 11)]
+    assert found.entry.count(" or ") == 2
+    assert found.low[1] <= min(one.low[1] for one in single)
+    assert found.high[0] >= max(one.high[0] for one in single)
+    named = watts_for(Cpu(vendor=AMD, family=25, model=160, name="AMD EPYC 9754 128-Core Processor"))
+    assert named.entry == "EPYC 9704 (Bergamo)"
+    assert watts_for(Cpu(vendor=AMD, family=25, model=160, name="AMD EPYC")).entry == "EPYC 9704 (Bergamo) or EPYC 8004 (Siena)"
+
+
+@pytest.mark.parametrize(
+    ("cpu", "why"),
+    [
+        (Cpu(vendor=INTEL, family=6, model=167, name="Intel(R) Xeon(R) Processor", flags=AVX512 | {"amx_tile"}), "has amx_tile"),
+        (Cpu(vendor=AMD, family=25, model=1, name="AMD EPYC", flags=AVX512), "but has avx512f: a hypervisor hides the model"),
+        (Cpu(vendor=INTEL, family=6, model=85, stepping=4, name="Intel Xeon Processor (Skylake, IBRS)"), "hypervisor's own name"),
+        (Cpu(vendor=AMD, family=25, model=1, name="AMD EPYC-Milan Processor"), "hypervisor's own name"),
+        (Cpu(vendor=INTEL, family=15, model=6, name="Common KVM processor"), "hypervisor's own name"),
+        (Cpu(vendor=INTEL, family=6, model=154, name="12th Gen Intel(R) Core(TM) i7-1265U"), "is not in the table"),
+        (Cpu(), "unnamed CPU (no family and model) is not in the table"),
+    ],
+)
+def test_what_is_masked_or_unknown_takes_the_default_and_says_why(cpu: Cpu, why: str) -> None:
+    found, default = watts_for(cpu), load_table().default
+    assert found.entry == "default (287 servers published since 2023)"
+    assert why in found.why_default
+    assert (found.low, found.high) == ((default.dynamic[0], default.idle[0]), (default.dynamic[2], default.idle[2]))
+    assert found.idle == default.idle[1]
+
+
+def test_a_name_tells_where_family_and_model_do_not() -> None:
+    assert watts_for(Cpu(vendor=AMD, name="AMD EPYC 9654 96-Core Processor")).entry == "EPYC 9004 (Genoa)"
+
+
+def test_flags_that_a_generation_has_are_no_contradiction() -> None:
+    flags = AVX512 | {"amx_tile", "fpu"}
+    assert watts_for(Cpu(vendor=INTEL, family=6, model=143, flags=flags)).entry == "Xeon Scalable 4 (Sapphire Rapids)"
+
+
+def test_cpuinfo_is_read_on_intel_and_on_arm(tmp_path: Path) -> None:
+    path = tmp_path / "cpuinfo"
+    first = "vendor_id\t: GenuineIntel\ncpu family\t: 6\nmodel\t\t: 106\nmodel name\t: Intel Xeon Processor\nstepping\t: 6\n"
+    path.write_text(f"processor\t: 0\n{first}flags\t\t: fpu avx2\n\nprocessor\t: 1\nmodel\t\t: 1\n")
+    cpu = this_cpu(path)
+    assert (cpu.vendor, cpu.id, cpu.stepping, cpu.name, cpu.flags) == (
+        INTEL,
+        (6, 106),
+        6,
+        "Intel Xeon Processor",
+        frozenset({"fpu", "avx2"}),
+    )
+    path.write_text("processor\t: 0\nCPU implementer\t: 0x41\nCPU architecture: 8\nCPU part\t: 0xd0c\n\n")
+    assert watts_for(this_cpu(path)).entry == "Neoverse N1 (Ampere Altra)"
+    assert this_cpu(tmp_path / "nowhere") == Cpu()
+
+
+def test_an_entry_can_be_taken_by_its_key() -> None:
+    found = named_entry("EPYC 7003 (Milan)")
+    assert found is not None
+    assert found.entry == "EPYC 7003 (Milan)"
+    assert named_entry("EPYC 6003") is None
