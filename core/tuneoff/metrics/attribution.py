@@ -4,27 +4,29 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import Any
 
+from tuneoff.metrics.attribution_attempts import LONGEST_GAP_NS
+from tuneoff.metrics.attribution_counters import by_counters
+from tuneoff.metrics.attribution_gpu import with_gpus
+from tuneoff.metrics.attribution_model import SLOTS_ONLY, by_model, by_slot_meters
+from tuneoff.metrics.attribution_pieces import NOTHING, AttemptKey, Attributed, Piece, joules
+from tuneoff.metrics.attribution_uses import Uses, uses_of
 from tuneoff.metrics.evidence import Evidence
-from tuneoff.metrics.segments import Interval
+from tuneoff.metrics.spans import NO_END, jct_ns
 from tuneoff.metrics.values import Kind
 from tuneoff.records.model import RunRecord
+from tuneoff.samples.reader import Samples
+from tuneoff.samples.series import EnergySeries
+
+__all__ = ["AttemptKey", "EnergyAccount", "Piece", "energy_account", "job_pieces", "joules"]
 
 NO_SAMPLES = "no power was sampled in this run"
+NO_HOST_METER = "only accelerators are metered here, not the host"
+NOT_COVERED = "no power sample lies in the run"
 JOB_PARTS = ("overhead", "idle", "outside", "coordinator", "services", "test")  # and the trials: what the job used
 OTHER_PARTS = ("suite", "other", "unreserved")  # what the node used besides
-
-
-class Piece(NamedTuple):
-    """Energy that was used evenly over an interval (ns since the run's start)."""
-
-    start_ns: int
-    end_ns: int
-    joules: float
-
-
-AttemptKey = tuple[str, int]  # trial id, position in `TrialRecord.attempts`
+LEAST_COVERAGE = 0.95  # of the run by samples: below, what was measured becomes an estimate
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,11 +53,102 @@ class EnergyAccount:
     node: tuple[Piece, ...] | None = None  # None: the meter sees slots only
     reasons: Mapping[str, str] = field(default_factory=dict)  # of missing parts; `trials` of missing attempts; `node`
     job_reason: str | None = None
+    cpu_seconds: float | None = None  # of the job; None where a part's are unknown
+    trial_cpu_seconds: float | None = None  # of all trials while they were busy
+    core_seconds: float | None = None  # reserved by the slots, busy or not
+    trial_core_seconds: float | None = None
 
 
 def energy_account(run: RunRecord, evidence: Evidence) -> EnergyAccount:
-    """Return who used how much energy in a run."""
-    return EnergyAccount(reason=NO_SAMPLES, job_reason=NO_SAMPLES)
+    """Return who used how much energy in a run.
+
+    Slots with a meter each need no attribution; else counters of the host are taken; else the model, whose coefficients the
+    samples name. Accelerators come on top.
+    """
+    samples = evidence.samples
+    if samples is None:
+        return _account(run, uses_of(run, None), reason=NO_SAMPLES)
+    domains = _Domains(samples)
+    model = samples.header.coefficients if not domains.host else None
+    uses = uses_of(run, samples, is_refined=bool(domains.host), is_extrapolated=model is not None)
+    if domains.slots and all(f"slot-{slot.slot}" in domains.slots for slot in uses.slots):
+        found, used, how = by_slot_meters(uses.slots, domains.slots), list(domains.slots.values()), "each slot by its own meter"
+        model = None
+    elif domains.host:
+        meters = [*domains.host.values(), *(domains.elsewhere.values() if uses.foreign else ())]
+        found, used, how = by_counters(meters, domains.idle_watts, uses), meters, "attributed by CPU time and reserved cores"
+    elif model is not None:
+        found, used, how = by_model(model, uses), [], ""
+    else:
+        reason = NO_HOST_METER if domains.gpus else "no power meter could be read"
+        reason += f": {samples.header.reason}" if samples.header.reason else ""
+        return _account(run, uses, reason=reason)
+    if domains.gpus:
+        found, how = with_gpus(found, run, samples, uses, domains.gpus), f"{how}; accelerators by device time"
+        used = [*used, *domains.gpus.values()]
+    if uses.cpu.extrapolated and model is not None:
+        how += f"; {uses.cpu.extrapolated} attempts without a last reading continued at their own mean power"
+    gap = max(LONGEST_GAP_NS, 5 * samples.header.interval_ns)
+    looks = [EnergySeries(uses.tree.sampled.times, uses.tree.sampled.times)] if model is not None else []
+    coverage = min(series.coverage(0, uses.end_ns, gap) for series in [*used, *looks])
+    if not coverage and model is None:
+        return _account(run, uses, reason=NOT_COVERED)
+    is_covered = coverage >= LEAST_COVERAGE
+    if not is_covered:
+        how += f"; samples cover {coverage:.0%} of the run"
+    is_measured = is_covered and model is None and samples.header.kind == "measured"
+    return _account(
+        run,
+        uses,
+        found,
+        kind="derived" if is_measured else "estimated",
+        source="; ".join(filter(None, (samples.header.source, how))),
+        n_samples=samples.power_samples if model is None else len(samples.usage),
+        coverage=coverage if used or uses.tree.sampled.times else None,
+        node_kind="measured" if is_measured else "estimated",
+        node_source=samples.header.source if is_covered else f"{samples.header.source}; samples cover {coverage:.0%} of the run",
+    )
+
+
+def _account(
+    run: RunRecord, uses: Uses, found: Attributed = NOTHING, *, reason: str | None = None, **about: Any
+) -> EnergyAccount:
+    """Return the account of what was found, with the CPU and core seconds that are known in any case."""
+    is_by_slots = found.reasons.get("coordinator") == SLOTS_ONLY
+    needed = ("trials", "overhead", "idle", "outside", *(() if is_by_slots else ("coordinator", "services")))
+    unknown = next((found.reasons[name] for name in needed if name in found.reasons), None)
+    return EnergyAccount(
+        reason=reason,
+        attempts={key: tuple(pieces) for key, pieces in found.attempts.items()},
+        parts={name: tuple(sorted(pieces)) for name, pieces in found.parts.items()},
+        node=tuple(sorted(found.node)) if found.node is not None else None,
+        reasons=found.reasons,
+        job_reason=reason or unknown or (NO_END if jct_ns(run) is None else None),
+        cpu_seconds=uses.job_cpu_seconds(),
+        trial_cpu_seconds=uses.trial_cpu_seconds(),
+        core_seconds=uses.core_seconds() if jct_ns(run) is not None else None,
+        trial_core_seconds=uses.trial_core_seconds(),
+        **about,
+    )
+
+
+class _Domains:
+    """A run's metered domains by what they are; on several hosts a domain is named `host/domain`."""
+
+    def __init__(self, samples: Samples) -> None:
+        header = samples.header
+        power = {name: series for name, series in samples.power.items() if series.times}
+        hosts = {name.partition("/")[0] for name in power if "/" in name}
+        mine = next(iter(hosts)) if len(hosts) == 1 and all("/" in name for name in power) else header.host
+        local = {name.removeprefix(f"{mine}/"): name for name in power if "/" not in name or name.startswith(f"{mine}/")}
+        self.slots = {name: power[full] for name, full in local.items() if name.startswith("slot-")}
+        self.gpus = {name: power[full] for name, full in local.items() if name.startswith("gpu-")}
+        host = {name: full for name, full in local.items() if name not in self.slots and name not in self.gpus}
+        self.host = {name: power[full] for name, full in host.items()}
+        self.elsewhere = {name: series for name, series in power.items() if name not in local.values()}
+        watts = [header.idle_watts.get(full, header.idle_watts.get(name)) for name, full in host.items()]
+        known = [value for value in watts if value is not None]
+        self.idle_watts = sum(known) if len(known) == len(watts) else None
 
 
 def job_pieces(account: EnergyAccount) -> Iterator[Piece]:
@@ -64,15 +157,3 @@ def job_pieces(account: EnergyAccount) -> Iterator[Piece]:
         yield from pieces
     for name in JOB_PARTS:
         yield from account.parts.get(name, ())
-
-
-def joules(pieces: tuple[Piece, ...], within: Interval | None = None) -> float:
-    """Return the energy of pieces, all of it or what lies in an interval."""
-    if within is None:
-        return sum(piece.joules for piece in pieces)
-    total = 0.0
-    for start, end, energy in pieces:
-        overlap = min(end, within[1]) - max(start, within[0])
-        if overlap > 0:
-            total += energy if overlap == end - start else energy * overlap / (end - start)
-    return total

@@ -120,7 +120,7 @@ def _slot_time(slot: int, items: list[OnSlot], around: list[Interval], window: I
     attempts = union((item.started_ns, item.ended_ns) for item in items)
     present = length(union([*around, *attempts]), window)
     busy_time = overlapped = 0
-    for cluster in _clusters(items):
+    for cluster in clusters(items):
         if len(cluster) == 1:
             busy_time += length(busy(cluster[0].attempt), window)
         else:
@@ -135,7 +135,7 @@ def _slot_time(slot: int, items: list[OnSlot], around: list[Interval], window: I
     )
 
 
-def _clusters(items: list[OnSlot]) -> Iterator[list[OnSlot]]:
+def clusters(items: list[OnSlot]) -> Iterator[list[OnSlot]]:
     """Yield groups of attempts that overlap each other, directly or through others."""
     group: list[OnSlot] = []
     end = 0
