@@ -33,8 +33,8 @@ def cost_notes(rows: Sequence[SummaryRow], headings: Mapping[str, str], circumst
 
 def _meaning(rows: Sequence[SummaryRow]) -> Iterator[str]:
     yield (
-        "TWH: energy of a trial's own work; job/trial: all slots, start-up, idle and services, per completed trial; CPU and cores: "
-        "CPU seconds and reserved core seconds of the job; WTT, WTE, WTC: waste by the default policy."
+        "TWH: energy of a trial's own work; job/trial: all slots, start-up, idle and services, per completed trial; "
+        "CPU and cores: CPU seconds and reserved core seconds of the job; WTT, WTE, WTC: waste by the default policy."
     )
     if any(row.runs_done > 1 for row in rows):
         yield "Medians over seeds, least–greatest below; only runs that are done count."

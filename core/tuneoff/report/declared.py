@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import re
+import textwrap
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import zip_longest
 from typing import Any
 
-from tuneoff.experiment.identity import canonical_json
+from tuneoff.experiment.identity import canonical_json, digest
 from tuneoff.records.model import DeclaredVariable, RunRecord
 from tuneoff.report.figures import MISSING
 
 HEADER = ("", "variable", "declared", "found", "unit", "agrees", "runs")
 AGREES = {True: "yes", False: "NO", None: MISSING}
 _DIGEST = re.compile(r"[0-9a-f]{16,}")
+WIDEST = 44  # letters of a cell in a line
 _SHOWN = 12  # digits of a digest; the whole one is in the JSON
 
 Named = tuple[str, RunRecord]  # a run's name, as tables write it
@@ -21,7 +24,7 @@ Named = tuple[str, RunRecord]  # a run's name, as tables write it
 def declared_rows(runs: Sequence[Named]) -> list[tuple[str, ...]]:
     """Return a row per variable, and more than one where runs differ in what was declared or whether it was found.
 
-    Numbers that were found in several runs are least–greatest.
+    Numbers that were found in several runs are least–greatest; long cells go on in further rows.
     """
     rows: list[tuple[str, ...]] = []
     symbols = dict.fromkeys(variable.symbol for _, run in runs for variable in run.declared)
@@ -34,10 +37,10 @@ def declared_rows(runs: Sequence[Named]) -> list[tuple[str, ...]]:
                     groups.setdefault(key, []).append((name, variable))
         for members in groups.values():
             first = members[0][1]
-            which = "all" if len(groups) == 1 else ", ".join(name for name, _ in members)
+            which = "all" if len(groups) == 1 else _names(name for name, _ in members)
             found = _merged([variable.found for _, variable in members])
             cells = (symbol, first.name, text(first.declared), text(found), first.unit, AGREES[first.agrees], which)
-            rows.append(cells)
+            rows += _folded(cells)
     return rows
 
 
@@ -58,10 +61,14 @@ def declared_json(run: RunRecord) -> list[dict[str, Any]]:
 
 
 def text(value: Any) -> str:
-    """Return a value in few letters: digests are cut, empty parts left out, numbers as ranges."""
+    """Return a value in few letters: digests are cut, empty parts left out, numbers as ranges, files counted."""
     if value is None or value in ({}, []):
         return MISSING
     if isinstance(value, Mapping):
+        if all(item is None or _is_digest(item) for item in value.values()) and "sha256" not in value:
+            lost = sum(item is None for item in value.values())
+            unreadable = f", {lost} of them unreadable" if lost else ""
+            return f"{len(value)} files ({text(digest(dict(value), _SHOWN + 4))} together{unreadable})"
         parts = [f"{name} {text(item)}" for name, item in value.items() if item is not None and item not in ({}, [])]
         return ", ".join(parts) or MISSING
     if isinstance(value, tuple):  # least and greatest
@@ -72,7 +79,28 @@ def text(value: Any) -> str:
     if isinstance(value, float):
         return f"{value:g}"
     shown = str(value)
-    return f"{shown[:_SHOWN]}..." if _DIGEST.fullmatch(shown) and len(shown) > _SHOWN + 3 else shown
+    return f"{shown[:_SHOWN]}..." if _is_digest(value) else shown
+
+
+def _is_digest(value: Any) -> bool:
+    return isinstance(value, str) and len(value) > _SHOWN + 3 and _DIGEST.fullmatch(value) is not None
+
+
+def _names(names: Iterable[str]) -> str:
+    """Return runs by their names, the seeds of one cell together: `serial random seeds 0, 1`."""
+    cells: dict[str, list[str]] = {}
+    for name in names:
+        cell, _, seed = name.partition(" seed ")
+        cells.setdefault(cell, []).append(seed)
+    return "; ".join(
+        f"{cell} seed{'s' if len(seeds) > 1 else ''} {', '.join(seeds)}" if all(seeds) else cell for cell, seeds in cells.items()
+    )
+
+
+def _folded(cells: Sequence[str]) -> list[tuple[str, ...]]:
+    """Return a row of cells, with further rows for what is longer than a cell may be."""
+    lines = [textwrap.wrap(cell, WIDEST, break_on_hyphens=False) or [""] for cell in cells]
+    return list(zip_longest(*lines, fillvalue=""))
 
 
 def _is_number(value: Any) -> bool:
@@ -83,7 +111,7 @@ def _without_numbers(value: Any) -> Any:
     """Return what must be equal for two runs to share a row: everything but numbers."""
     if isinstance(value, Mapping):
         return {name: _without_numbers(item) for name, item in value.items()}
-    return "number" if _is_number(value) else _plain(value)
+    return None if _is_number(value) else _plain(value)
 
 
 def _merged(values: Sequence[Any]) -> Any:
@@ -91,7 +119,8 @@ def _merged(values: Sequence[Any]) -> Any:
     first = values[0]
     if isinstance(first, Mapping):
         return {name: _merged([value[name] for value in values]) for name in first}
-    return (min(values), max(values)) if _is_number(first) else first
+    numbers = [value for value in values if _is_number(value)]
+    return (min(numbers), max(numbers)) if numbers else first
 
 
 def _plain(value: Any) -> Any:
