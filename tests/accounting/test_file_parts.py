@@ -9,9 +9,11 @@ from typing import Any
 
 import pytest
 
+import fake_plugins
 from tuneoff.errors import ExperimentError
 from tuneoff.experiment.load import MatrixFile, load_matrix
 from tuneoff.experiment.schema import json_schema
+from tuneoff.matrix.plan import Plan, make_plan
 from tuneoff.power.settings import PowerSettings
 
 jsonschema: Any = importlib.import_module("jsonschema")  # it has no types
@@ -20,7 +22,7 @@ LEAST: dict[str, Any] = {"workload": "curve", "adapters": ["plain"], "budget": {
 
 def load(folder: Path, **parts: Any) -> MatrixFile:
     path = folder / "file.yaml"
-    path.write_text(json.dumps({**LEAST, **parts}))  # JSON is YAML
+    path.write_text(json.dumps({**LEAST, **parts}).replace("Infinity", ".inf"))  # JSON is YAML
     return load_matrix(path)
 
 
@@ -92,16 +94,13 @@ def test_a_path_belongs_to_the_file_that_gives_it(tmp_path: Path, monkeypatch: p
 
 
 def test_they_are_not_in_the_identity_of_a_run_but_frozen(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    import fake_plugins
-    from tuneoff.matrix.plan import Plan, make_plan
-
     fake_plugins.register(monkeypatch)
     space = {"rate": {"type": "float", "low": 0.1, "high": 1.0}}
     price_file(tmp_path / "ours.yaml")
     (tmp_path / "grid.csv").write_text("time,g_per_kwh\n2026-05-01T00:00:00Z,100\n2026-05-01T01:00:00Z,300\n")
     plain = make_plan(load(tmp_path, search_space=space))
     variants: list[dict[str, Any]] = [
-        {"power": "constant"},
+        {"power": "one:Meter"},
         {"power": {"interval_seconds": 1}},
         {"carbon": {"zone": "ESP"}},
         {"carbon": "none"},
@@ -122,6 +121,20 @@ def test_they_are_not_in_the_identity_of_a_run_but_frozen(tmp_path: Path, monkey
 
 
 @pytest.mark.parametrize(
+    ("power", "message"),
+    [
+        ("rapel", "power.meter: no power meter named 'rapel'; did you mean 'rapl'?; known: codecarbon, "),
+        ({"second": "code"}, "power.second: no power meter named 'code'"),
+    ],
+)
+def test_a_plan_refuses_a_meter_that_nobody_installed(tmp_path: Path, power: Any, message: str) -> None:
+    with pytest.raises(ExperimentError) as caught:
+        make_plan(load(tmp_path, workload="null", adapters=["serial"], power=power))
+    assert str(caught.value).startswith(f"{tmp_path / 'file.yaml'}: {message}")
+    assert caught.value.exit_code == 2
+
+
+@pytest.mark.parametrize(
     ("parts", "message"),
     [
         ({"power": 3}, "power: must be a name or a mapping with `meter`, but got 3"),
@@ -131,7 +144,8 @@ def test_they_are_not_in_the_identity_of_a_run_but_frozen(tmp_path: Path, monkey
         ({"power": {"watts": 3}}, "power: unknown key 'watts'"),
         ({"power": {"interval_seconds": 0}}, "power.interval_seconds: must be at least 0.02, but got 0"),
         ({"power": {"interval_seconds": 60}}, "power.interval_seconds: must be at most 10, but got 60"),
-        ({"power": {"options": {"watts": 3}}}, "power: options belong to one meter, but `meter` is 'auto'"),
+        ({"power": {"meter": "x", "second": "x"}}, "power: `second` must be another meter than `meter`, but both are 'x'"),
+        ({"power": {"meter": "x", "options": {"a": float("inf")}}}, "power.options: option `a` must be a finite number"),
         ({"power": {"second": 1}}, "power.second: must be text, but got 1"),
         (
             {"carbon": "DEU"},

@@ -50,10 +50,10 @@ def test_a_plan_says_what_is_metered_and_charged(call: Call, file: File, fakes: 
     assert carbon.startswith("carbon: 480.62 gCO2eq/kWh, zone WORLD, 2023 (CodeCarbon ")
     assert carbon.endswith("; name the zone with carbon: {zone: ...}")
     assert prices == "prices: AWS Fargate on demand, Linux/x86, US East (N. Virginia), 2026-03, rented"
-    meter = {"meter": "constant", "options": {"watts": 3}, "interval_seconds": 1, "second": "codecarbon"}
+    meter = {"meter": "one:Meter", "options": {"watts": 3}, "interval_seconds": 1, "second": "other:Meter"}
     path = file(power=meter, carbon={"g_per_kwh": 250, "source": "ours", "date": "2026"}, prices="none")
     assert call("plan", path).out.splitlines()[-4:-1] == [
-        "power: meter constant (watts=3), read every 1 s, codecarbon as a second opinion",
+        "power: meter one:Meter (watts=3), read every 1 s, other:Meter as a second opinion",
         "carbon: 250 gCO2eq/kWh, 2026 (ours)",
         "prices: none (the experiment file says `prices: none`)",
     ]

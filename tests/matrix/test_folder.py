@@ -129,7 +129,7 @@ def test_a_folder_of_another_plan_is_refused_in_one_line(  # type: ignore[no-unt
 @pytest.mark.parametrize(
     ("parts", "key"),
     [
-        ("power: constant", "power"),
+        ("power: 'one:Meter'", "power"),
         ("carbon: {zone: ESP}", "carbon"),
         ("prices: none", "prices"),
         ("analysis: {margin_percent: 1}", "analysis"),

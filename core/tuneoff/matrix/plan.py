@@ -10,6 +10,7 @@ from typing import Any
 
 import msgspec
 
+from tuneoff import registry
 from tuneoff.accounting.model import NO_ACCOUNTING, Accounting
 from tuneoff.accounting.text import to_json
 from tuneoff.errors import ExperimentError, ResultsError
@@ -20,7 +21,7 @@ from tuneoff.matrix import analysis
 from tuneoff.matrix.expand import Cell, entries, expand
 from tuneoff.matrix.skips import SkipCheck
 from tuneoff.matrix.warm_up import warm_ups
-from tuneoff.power.settings import PowerSettings
+from tuneoff.power.settings import AUTO, PowerSettings
 
 FORMAT_VERSION = 1
 WARM_UP_BLOCK = -1
@@ -168,6 +169,7 @@ def make_plan(file: MatrixFile) -> Plan:
         PluginError: a plugin that the file names is broken.
     """
     adapters = entries(file)
+    _check_meters(file)
     cells = expand(file, adapters)
     check = SkipCheck()
     try:
@@ -218,6 +220,16 @@ def seconds_at_most(spec: RunSpec) -> float:
         trials = min(trials, budget.wall_clock_seconds + timeouts.trial_seconds)
     others = ("deploy", "setup", "collect", "test", "metrics", "undeploy")
     return trials + sum(float(getattr(timeouts, f"{step}_seconds")) for step in others)
+
+
+def _check_meters(file: MatrixFile) -> None:
+    """Refuse a meter that nobody installed; whether it can be read is found on the host of the run."""
+    for key, name in (("meter", file.power.meter), ("second", file.power.second)):
+        if name is not None and name != AUTO:
+            try:
+                registry.find("power_meter", name)
+            except ExperimentError as error:
+                raise type(error)(f"{file.path}: power.{key}: {error}") from error
 
 
 def _planned(cell: Cell, check: SkipCheck) -> PlannedRun:

@@ -17,6 +17,7 @@ from tuneoff.records.model import RunRecord, TrialRecord
 JOULES_PER_KWH = 3.6e6
 NO_COMPLETED = "no trial completed"
 _CONSTANT = ("constant", "zone")
+_MEANS = ("carbon.trial_intensity", "carbon.trial_intensity_weighted")
 _OF_TRIALS = {"trial_intensity": "g/kWh", "trial_intensity_weighted": "g/kWh", "trials_left_out": "count", "trials": "g"}
 
 
@@ -110,12 +111,14 @@ def _of_trials(
         "carbon.trials_left_out": known(left_out, "count", kind=account.kind, source=account.source, n_samples=len(found)),
         "carbon.trials": known(total.grams, "g", kind=kind, source=source, n_samples=len(found), coverage=account.coverage),
     }
-    none = missing("g/kWh", "no trial used energy that the meter saw")
-    mean = sum(each.intensity for each in used) / len(used) if used else 0.0
-    for name, value in (("trial_intensity", mean), ("trial_intensity_weighted", total.intensity if used else 0.0)):
-        is_known = known(value, "g/kWh", kind=about, source=source, n_samples=len(used), coverage=account.coverage)
-        values[f"carbon.{name}"] = is_known if used else none
-    return values
+    means = {name: missing("g/kWh", "no trial used energy that the meter saw") for name in _MEANS}
+    if used:
+        constant = intensity.values[0] if intensity.kind in _CONSTANT else None
+        found_means = (sum(each.intensity for each in used) / len(used), total.intensity)
+        for name, value in zip(_MEANS, found_means, strict=True):
+            mean = constant if constant is not None else value
+            means[name] = known(mean, "g/kWh", kind=about, source=source, n_samples=len(used), coverage=account.coverage)
+    return {**values, **means}
 
 
 def _of_job(
@@ -139,7 +142,8 @@ def _of_job(
     }
     if job.joules > 0:
         about = _intensity_kind(account, intensity)
-        value = known(job.intensity, "g/kWh", kind=about, source=source, n_samples=samples, coverage=coverage)
+        mean = intensity.values[0] if intensity.kind in _CONSTANT else job.intensity
+        value = known(mean, "g/kWh", kind=about, source=source, n_samples=samples, coverage=coverage)
         values["carbon.job_intensity"] = value
     reasons = part_reasons(run)
     for step, within in partition(run).items():

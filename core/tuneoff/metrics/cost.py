@@ -10,7 +10,7 @@ from tuneoff.metrics.attribution import EnergyAccount, job_pieces, joules
 from tuneoff.metrics.carbon import JOULES_PER_KWH
 from tuneoff.metrics.evidence import Evidence
 from tuneoff.metrics.incumbent import goal_reached
-from tuneoff.metrics.rent import NANOSECONDS_PER_HOUR, HourlyPrice, Rent, billed_ns, rent
+from tuneoff.metrics.rent import NANOSECONDS_PER_HOUR, HourlyPrice, Rent, billed_ns, framework_name, rent
 from tuneoff.metrics.spans import NO_END, PARTS, jct_ns, part_reasons, partition
 from tuneoff.metrics.values import MetricValue, known, missing, weakest
 from tuneoff.metrics.waste import POLICIES, Policy, wasted_segments
@@ -91,7 +91,7 @@ class _Resource:
 
 def _rented(run: RunRecord, evidence: Evidence, prices: Prices) -> dict[str, MetricValue]:
     rented = rent(run, evidence.accounting, prices)
-    framework = str(run.versions.get("framework") or run.run_spec().adapter)
+    framework = framework_name(run)
     resources = (
         _Resource("slots", tuple(rented.of_slot(slot) for slot in range(run.run_spec().experiment.workers.count))),
         _Resource("head_node", _maybe(rented.head_node), f"{framework} needs no head node"),

@@ -52,8 +52,7 @@ def rent(run: RunRecord, accounting: Accounting, prices: Prices) -> Rent:
     if devices:
         device = next(iter(devices.values()))
         accelerator = _price(prices, "usd_per_accelerator_hour", f"trials trained on {device}")
-    framework = str(run.versions.get("framework") or run.run_spec().adapter)
-    needs = f"{framework} needs one"
+    needs = f"{framework_name(run)} needs one"
     return Rent(
         slot=_slot(run.run_spec().experiment.workers, prices),
         accelerator=accelerator,
@@ -61,6 +60,12 @@ def rent(run: RunRecord, accounting: Accounting, prices: Prices) -> Rent:
         head_node=_price(prices, "head_node_usd_per_hour", needs) if accounting.head_node else None,
         database=_price(prices, "database_usd_per_hour", needs) if accounting.database else None,
     )
+
+
+def framework_name(run: RunRecord) -> str:
+    """Return the framework's name, or the adapter's where it has none."""
+    name = run.versions.get("framework")
+    return str(name) if name not in (None, "", "none") else run.run_spec().adapter
 
 
 def billed_ns(duration_ns: int, prices: Prices) -> int:

@@ -8,7 +8,7 @@ from pydantic import Field, model_validator
 
 from tuneoff.experiment.options import Options
 from tuneoff.experiment.part import Part
-from tuneoff.power.settings import AUTO, PowerSettings
+from tuneoff.power.settings import PowerSettings
 
 _DEFAULTS = PowerSettings()
 Name = Annotated[str, Field(min_length=1)]
@@ -18,14 +18,14 @@ class PowerPart(Part):
     """How energy is metered: a meter's name (or module:Class), its options, how often it is read, a second meter beside it."""
 
     meter: Name = _DEFAULTS.meter
-    options: Options = Field(default_factory=dict)
+    options: Options = Field(default_factory=dict, description="Of the meter; of `auto` by the meters' names.")
     interval_seconds: Annotated[float, Field(ge=0.02, le=10)] = _DEFAULTS.interval_seconds
     second: Name | None = Field(default=None, description="A meter that is read too, as a second opinion.")
 
     @model_validator(mode="after")
-    def _options_have_a_meter(self) -> PowerPart:
-        if self.options and self.meter == AUTO:
-            raise ValueError(f"options belong to one meter, but `meter` is {AUTO!r}; name the meter, or remove them")
+    def _two_meters(self) -> PowerPart:
+        if self.second == self.meter:
+            raise ValueError(f"`second` must be another meter than `meter`, but both are {self.meter!r}; remove `second`")
         return self
 
     def to_core(self) -> PowerSettings:

@@ -11,7 +11,7 @@ AUTO = "auto"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PowerSettings:
-    """The meter (`auto`: the best that this host has), its options, how often it is read, and a second opinion beside it."""
+    """The meter (`auto`: the best that the host has), its options, how often it is read, and a second opinion beside it."""
 
     meter: str = AUTO
     options: Mapping[str, Any] = field(default_factory=dict)  # of the meter
