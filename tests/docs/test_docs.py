@@ -276,4 +276,4 @@ def test_every_command_exists(page: Path) -> None:
 
 
 def test_an_unknown_command_is_found() -> None:
-    assert unknown_commands("`tuneoff plan FILE`, `tuneoff verify DIR`\n    tuneoff bench x\n") == ["verify", "bench"]
+    assert unknown_commands("`tuneoff plan FILE`, `tuneoff prove DIR`\n    tuneoff bench x\n") == ["prove", "bench"]

@@ -13,14 +13,13 @@ from tuneoff.cli.folders import add_results, newest_folder
 from tuneoff.cli.output import counted, one_line, write, write_json
 
 if TYPE_CHECKING:
-    from tuneoff.verify.problem import Problem
     from tuneoff.verify.results import Verification
 
 NAME = "verify"
 HELP = "recompute every stored number from the raw events, samples and prices, and name what differs"
 EXAMPLE = "tuneoff verify"
 DIFFERS = 1
-SHOWN = 20  # problems of one execution, and names in a list; --json has all
+SHOWN = 20  # problems of one execution, and names in a list; --json has the first 500 of an execution
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -44,7 +43,7 @@ def execute(arguments: argparse.Namespace) -> int:
 
 def _lines(found: Verification) -> Iterator[str]:
     """Yield each problem, what else a reader must know, and last the answer."""
-    yield from _problem_lines(found.problems)
+    yield from _problem_lines(found)
     yield from _notes(found)
     checked = _checked(found)
     what = (
@@ -56,20 +55,21 @@ def _lines(found: Verification) -> Iterator[str]:
         yield f"VERIFIED: {what}; integers are equal, decimal numbers to {_tolerance():g}; {where}"
     else:
         defects = Counter(problem.where for problem in found.problems)
-        yield f"NOT VERIFIED: {counted(len(found.problems), 'problem')} in {counted(len(defects), 'place')}, of {what}; {where}"
+        count = counted(found.problem_count, "problem")
+        yield f"NOT VERIFIED: {count} in {counted(len(defects), 'place')}; checked: {what}; {where}"
 
 
-def _problem_lines(problems: list[Problem]) -> Iterator[str]:
+def _problem_lines(found: Verification) -> Iterator[str]:
     shown: Counter[str] = Counter()
-    left_out: Counter[str] = Counter()
-    for problem in problems:
+    left_out: Counter[str] = Counter({outcome.where: outcome.left_out for outcome in found.outcomes if outcome.left_out})
+    for problem in found.problems:
         if shown[problem.where] < SHOWN:
             shown[problem.where] += 1
             yield one_line(problem.line)
         else:
             left_out[problem.where] += 1
     for where, count in left_out.items():
-        yield f"{where}: and {counted(count, 'further problem')}; --json has all"
+        yield f"{where}: and {counted(count, 'further problem')}; --json shows more"
 
 
 def _notes(found: Verification) -> Iterator[str]:
@@ -126,6 +126,7 @@ def _to_json(found: Verification, code: int) -> dict[str, Any]:
         "exit_code": code,
         "tolerance": _tolerance(),
         "checked": _checked(found),
+        "problem_count": found.problem_count,
         "problems": [problem.to_json() for problem in found.problems],
         "notes": [
             *({"where": "", "text": note} for note in found.notes),

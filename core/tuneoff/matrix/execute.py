@@ -27,7 +27,7 @@ from tuneoff.matrix.plan import Plan, PlannedRun
 from tuneoff.matrix.provenance import Provenance, prepare
 from tuneoff.power.baseline import with_baseline
 from tuneoff.power.plan import PowerPlan, open_power
-from tuneoff.records.derive import Verdict
+from tuneoff.records.derive import KILLED
 from tuneoff.records.model import RunRecord
 from tuneoff.records.store import FILE_NAME as RUN_FILE
 from tuneoff.records.store import read_runs
@@ -144,8 +144,7 @@ def _recover(results: Path) -> None:
             continue
         try:
             spec = run_spec_from_json(json.loads(spec_file.read_text())["run"])
-            verdict = Verdict(status="interrupted", reason="its tuneoff command was killed", charged="user")
-            finish(folder, spec, verdict, adapter_class(spec.adapter))
+            finish(folder, spec, KILLED, adapter_class(spec.adapter))
         except (ValueError, KeyError, TypeError, TuneoffError) as error:
             # killed while it was being made, or made by a plugin that is gone: the folder stays as it is
             log.warning("%s has no record and none can be derived: %s", folder, error)

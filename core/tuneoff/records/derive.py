@@ -38,6 +38,9 @@ class Verdict:
     charged: Charged | None = None
 
 
+KILLED = Verdict(status="interrupted", reason="its tuneoff command was killed", charged="user")  # the one that is in no event
+
+
 def derive(
     events: Iterable[tuple[Process, Event]],
     spec: RunSpec,

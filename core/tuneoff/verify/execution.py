@@ -13,7 +13,7 @@ from tuneoff.errors import ResultsError, TuneoffError
 from tuneoff.events.writer import FOLDER as EVENTS
 from tuneoff.experiment.spec import RunSpec, run_spec_from_json
 from tuneoff.metrics.attribution import energy_account
-from tuneoff.records.derive import Verdict
+from tuneoff.records.derive import KILLED, Verdict
 from tuneoff.records.folder import Derived, derive_log
 from tuneoff.records.model import FORMAT_VERSION, RunRecord, SealedFile
 from tuneoff.records.seal import broken_seals, compare_seals, seals_events_only
@@ -25,7 +25,6 @@ from tuneoff.verify.files import file_faults
 from tuneoff.verify.problem import Outcome
 from tuneoff.verify.sums import wrong_sums
 
-KILLED_COMMAND = "its tuneoff command was killed"  # a verdict that nobody could write down as an event
 STATED = ("versions", "environment")
 _decoder = msgspec.json.Decoder(RunRecord)
 
@@ -72,7 +71,7 @@ def verify_execution(folder: Path, where: str, expected: Expected | None) -> Out
     if given is not None:
         outcome.status = given.status
         _verify(folder, given, expected, outcome)
-    outcome.sort()
+    outcome.close()
     return outcome
 
 
@@ -158,7 +157,7 @@ def _derive(folder: Path, spec: RunSpec, given: _Given, expected: Expected, outc
 
     log = WatchedLog(folder / EVENTS)
     stated = Verdict(status=given.status, reason=given.reason, charged=given.charged)  # type: ignore[arg-type]
-    if given.reason != KILLED_COMMAND:
+    if given.reason != KILLED.reason:
         found = derived(None)
         record = found.record
         if given.status == "done" or (record.status, record.reason, record.charged) == (
@@ -175,9 +174,10 @@ def _derive(folder: Path, spec: RunSpec, given: _Given, expected: Expected, outc
 
 def _check_verdict(log: WatchedLog, given: _Given, outcome: Outcome) -> None:
     """A supervisor writes down why it ends a run, so its verdict must stand among the events."""
-    if given.reason == KILLED_COMMAND:
-        if (given.status, given.charged) != ("interrupted", "user"):
-            text = f"a run whose command was killed is interrupted by the user, but it is {given.status} by {given.charged}"
+    if given.reason == KILLED.reason:
+        if (given.status, given.charged) != (KILLED.status, KILLED.charged):
+            ended = f"it is {given.status} by {given.charged}"
+            text = f"a run whose command was killed is {KILLED.status} by the {KILLED.charged}, but {ended}"
             outcome.add("verdict", "status", text)
     elif not any((stop.cause, stop.charged) == (given.reason, given.charged) for stop in log.stops):
         outcome.add("verdict", "reason", f"stored {given.reason!r} (charged: {given.charged}), but no event says so")

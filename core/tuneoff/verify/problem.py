@@ -11,6 +11,9 @@ Check = Literal["schema", "plan", "seal", "file", "clock", "verdict", "sum", "va
 CHECKS: tuple[Check, ...] = get_args(Check)
 
 
+MOST_KEPT = 500  # problems of an execution: a folder of a thousand runs must fit into memory even if nothing is as it was
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Problem:
     """Something that is not as it must be. `stored` and `recomputed` are UNSET where there is no such value.
@@ -49,6 +52,7 @@ class Outcome:
     execution_id: str
     status: str | None = None  # None: it has no readable record
     problems: list[Problem] = field(default_factory=list)
+    left_out: int = 0  # problems beyond the first 500, causes before what they change
     notes: list[str] = field(default_factory=list)
     stated: list[str] = field(default_factory=list)
     trials: int = 0
@@ -61,6 +65,8 @@ class Outcome:
         problem = Problem(check=check, where=self.where, what=what, text=text, stored=stored, recomputed=recomputed)
         self.problems.append(problem)
 
-    def sort(self) -> None:
-        """Put causes before what they change; else the order stays."""
+    def close(self) -> None:
+        """Put causes before what they change, else in the order found, and keep the first ones."""
         self.problems.sort(key=lambda problem: CHECKS.index(problem.check))
+        self.left_out = max(0, len(self.problems) - MOST_KEPT)
+        del self.problems[MOST_KEPT:]

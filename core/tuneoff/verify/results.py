@@ -33,8 +33,13 @@ class Verification:
 
     @property
     def problems(self) -> list[Problem]:
-        """All problems: of the plan first, then by execution."""
+        """All problems that were kept: of the plan first, then by execution."""
         return [*self.plan_problems, *(problem for outcome in self.outcomes for problem in outcome.problems)]
+
+    @property
+    def problem_count(self) -> int:
+        """How many problems there are, also those that were not kept."""
+        return len(self.problems) + sum(outcome.left_out for outcome in self.outcomes)
 
     @property
     def is_verified(self) -> bool:

@@ -1,0 +1,129 @@
+"""`tuneoff verify`: its answer, its exit codes, and its JSON."""
+
+from __future__ import annotations
+
+import json
+import os
+import pty
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from command_line import Call
+from results_folders import Results, edit, write_examples
+
+
+@pytest.fixture
+def results(tmp_path: Path) -> Results:
+    return write_examples(tmp_path / "results" / "mine")
+
+
+def damaged(results: Results) -> Path:
+    path = results.folder(results.plan.runs[0].spec) / "run.json"
+    edit(path, lambda text: text.replace('"time.jct": {"value":176000.0', '"time.jct": {"value":175000.0'))
+    return path
+
+
+def test_a_sound_folder_is_verified_with_what_was_checked(call: Call, results: Results) -> None:
+    answer = call("verify", results.path)
+    assert (answer.code, answer.err) == (0, "")
+    first, last = answer.out.splitlines()
+    assert first == "not recomputable, taken as run.json states it: versions, environment"
+    assert last.startswith("VERIFIED: 2 runs, 6 trials, ")
+    assert last.endswith(f"values; integers are equal, decimal numbers to 1e-09; {results.path}")
+
+
+def test_the_newest_folder_is_the_default(call: Call, results: Results) -> None:
+    assert call("verify").out.rstrip().endswith(str(results.path))
+
+
+def test_each_value_that_differs_is_a_line(call: Call, results: Results) -> None:
+    path = damaged(results)
+    answer = call("verify", results.path)
+    assert (answer.code, answer.err) == (1, "")
+    where = path.parent.relative_to(results.path)
+    assert answer.out.splitlines()[0] == f"{where}: metrics.time.jct.value: stored 175000.0, recomputed 176000.0"
+    assert answer.out.splitlines()[-1].startswith("NOT VERIFIED: 1 problem in 1 place; checked: 2 runs, 6 trials, ")
+
+
+def test_json_has_what_was_checked_and_each_problem(call: Call, results: Results) -> None:
+    sound = json.loads(call("verify", results.path, "--json").out)
+    assert (sound["verified"], sound["exit_code"], sound["problems"]) == (True, 0, [])
+    assert (sound["checked"]["runs"], sound["checked"]["trials"]) == (2, 6)
+    assert sound["not_recomputable"] == {"everywhere": ["versions", "environment"], "executions": {}}
+    path = damaged(results)
+    answer = call("verify", results.path, "--json")
+    found = json.loads(answer.out)
+    assert (answer.code, found["verified"], found["exit_code"]) == (1, False, 1)
+    assert found["problems"] == [
+        {
+            "check": "value",
+            "where": path.parent.relative_to(results.path).as_posix(),
+            "what": "metrics.time.jct.value",
+            "text": "stored 175000.0, recomputed 176000.0",
+            "stored": 175000.0,
+            "recomputed": 176000.0,
+        }
+    ]
+
+
+def test_a_flood_of_problems_is_cut_and_counted(call: Call, results: Results) -> None:
+    folder = results.folder(results.plan.runs[0].spec)
+    next((folder / "events").glob("worker-*")).unlink()
+    answer = call("verify", results.path)
+    lines = answer.out.splitlines()
+    assert ": events/worker-101-1012000000000.jsonl: is missing" in lines[0]
+    assert len([line for line in lines if line.startswith("runs/")]) == 21
+    assert "further problems; --json shows more" in answer.out
+
+
+@pytest.mark.parametrize("folder", ["nowhere", "."])
+def test_a_folder_without_results_is_one_line(call: Call, tmp_path: Path, folder: str) -> None:
+    answer = call("verify", folder)
+    assert answer.code == 5
+    assert "is no results folder: matrix.json cannot be read" in answer.line
+
+
+def test_the_folder_is_not_changed(call: Call, results: Results) -> None:
+    before = {path: path.stat().st_mtime_ns for path in results.path.rglob("*")}
+    call("verify", results.path)
+    assert {path: path.stat().st_mtime_ns for path in results.path.rglob("*")} == before
+
+
+def test_progress_is_on_a_terminal_alone(results: Results) -> None:
+    master, slave = pty.openpty()
+    command = [sys.executable, "-m", "tuneoff", "verify", str(results.path)]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=slave, text=True)
+    os.close(slave)
+    out, _ = process.communicate(timeout=60)
+    shown = os.read(master, 10_000).decode()
+    os.close(master)
+    assert process.returncode == 0
+    assert "VERIFIED" in out
+    assert "verified 0 of 2 executions" in shown
+    assert shown.endswith("\r\x1b[K")
+
+
+@pytest.mark.slow
+def test_ctrl_c_ends_it_in_one_line(tmp_path: Path) -> None:
+    results = write_examples(tmp_path / "results", seeds=range(300))
+    master, slave = pty.openpty()
+    command = [sys.executable, "-m", "tuneoff", "verify", str(results.path)]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=slave, text=True, start_new_session=True)
+    os.close(slave)
+    shown = ""
+    deadline = time.monotonic() + 60
+    while "verified 4 of" not in shown and "verified 8 of" not in shown:
+        shown += os.read(master, 1000).decode()
+        assert time.monotonic() < deadline
+    os.killpg(process.pid, signal.SIGINT)
+    out, _ = process.communicate(timeout=30)
+    while not shown.rstrip().endswith("interrupted"):
+        shown += os.read(master, 1000).decode()
+    os.close(master)
+    assert (process.returncode, out) == (130, "")
+    assert "Traceback" not in shown

@@ -1,0 +1,126 @@
+"""How values are compared, and how a difference is named."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as some
+from msgspec import UNSET
+
+from tuneoff.metrics.attribution import EnergyAccount, Piece
+from tuneoff.metrics.values import MetricValue, known
+from tuneoff.verify.compare import Difference, differences, is_same, show
+from tuneoff.verify.sums import wrong_sums
+
+JSON = some.recursive(
+    some.none() | some.booleans() | some.integers() | some.floats(allow_nan=False) | some.text(),
+    lambda below: some.lists(below) | some.dictionaries(some.text(), below),
+    max_leaves=20,
+)
+
+
+@given(JSON)
+def test_equal_values_do_not_differ(value: Any) -> None:
+    assert list(differences(value, value)) == []
+
+
+@given(JSON, JSON)
+def test_a_difference_is_seen_from_both_sides(one: Any, other: Any) -> None:
+    forth, back = list(differences(one, other)), list(differences(other, one))
+    assert {(item.path, repr(item.stored)) for item in forth} == {(item.path, repr(item.recomputed)) for item in back}
+
+
+@pytest.mark.parametrize(
+    ("stored", "recomputed", "same"),
+    [
+        (1, 1, True),
+        (10**18, 10**18 + 1, False),
+        (1.0, 1.0 + 1e-10, True),
+        (1.0, 1.0 + 1e-8, False),
+        (1, 1.0, True),
+        (0.0, 1e-300, False),
+        (True, 1, False),
+        (True, 1.0, False),
+        (None, 0, False),
+        ("a", "a", True),
+        ("1", 1, False),
+        (UNSET, None, False),
+    ],
+)
+def test_integers_are_exact_and_decimal_numbers_nearly(stored: Any, recomputed: Any, same: bool) -> None:
+    assert is_same(stored, recomputed) is same
+
+
+def test_items_with_a_name_are_found_by_it() -> None:
+    stored = {"trials": [{"trial": "a", "value": 1}, {"trial": "b", "value": 2}]}
+    recomputed = {"trials": [{"trial": "b", "value": 3}, {"trial": "c", "value": 1}]}
+    assert list(differences(stored, recomputed)) == [
+        Difference("trials[a]", {"trial": "a", "value": 1}, UNSET),
+        Difference("trials[b].value", 2, 3),
+        Difference("trials[c]", UNSET, {"trial": "c", "value": 1}),
+    ]
+
+
+def test_items_of_one_name_and_others_go_by_position() -> None:
+    stored = {"attempts": [{"attempt": 1, "slot": 0}, {"attempt": 1, "slot": 1}], "coordinators": ["x"]}
+    recomputed = {"attempts": [{"attempt": 1, "slot": 0}, {"attempt": 1, "slot": 2}], "coordinators": ["x", "y"]}
+    assert [item.path for item in differences(stored, recomputed)] == ["attempts[#2].slot", "coordinators[#2]"]
+
+
+def test_a_long_value_is_cut() -> None:
+    assert show(UNSET) == "nothing"
+    assert len(show("x" * 1000)) == 60
+
+
+# Sums
+
+
+def _metrics(**values: float) -> dict[str, MetricValue]:
+    return {name.replace("__", "."): known(value, "s") for name, value in values.items()}
+
+
+PARTS = {
+    f"time__{name}": 1.0
+    for name in ("deploy", "setup", "trial", "result_collection", "test", "metric_collection", "undeploy", "unassigned")
+}
+NOTHING = EnergyAccount(reason="no power was sampled in this run")
+
+
+def test_a_partition_that_sums_up_is_right() -> None:
+    assert list(wrong_sums(_metrics(time__jct=8.0, **PARTS), NOTHING)) == []
+
+
+def test_a_partition_that_does_not_sum_up_is_named() -> None:
+    (wrong,) = wrong_sums(_metrics(time__jct=9.0, **PARTS), NOTHING)
+    assert (wrong.metric, wrong.text) == ("time.jct", "it is 9, but its parts sum to 8")
+
+
+def test_slot_time_that_does_not_sum_up_is_named() -> None:
+    metrics = _metrics(slots__slot_time=10.0, slots__busy=5.0, slots__overhead=3.0, slots__idle=1.0)
+    (wrong,) = wrong_sums(metrics, NOTHING)
+    assert wrong.metric == "slots.slot_time"
+
+
+def _account() -> EnergyAccount:
+    return EnergyAccount(
+        attempts={("1", 0): (Piece(0, 10, 5.0), Piece(10, 20, 2.0))},
+        parts={"idle": (Piece(0, 20, 3.0),), "other": (Piece(0, 20, 1.0),)},
+        node=(Piece(0, 20, 12.0),),
+    )
+
+
+def test_energy_that_sums_up_is_right() -> None:
+    metrics = _metrics(
+        energy__trials=7.0, energy__idle=3.0, energy__other=1.0, energy__job=10.0, energy__node=12.0, energy__residual=1.0
+    )
+    assert list(wrong_sums(metrics, _account())) == []
+
+
+@pytest.mark.parametrize("name", ["trials", "idle", "other", "job", "node", "residual"])
+def test_energy_that_does_not_sum_up_is_named(name: str) -> None:
+    right = {"trials": 7.0, "idle": 3.0, "other": 1.0, "job": 10.0, "node": 12.0, "residual": 1.0}
+    metrics = _metrics(**{f"energy__{part}": value for part, value in {**right, name: right[name] + 0.5}.items()})
+    (wrong,) = wrong_sums(metrics, _account())
+    assert wrong.metric == ("energy.node" if name == "residual" else f"energy.{name}")

@@ -1,0 +1,249 @@
+"""What honest runs leave is verified, whatever came in between: kills, interruptions, older records, several hosts."""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import random
+import shutil
+from collections.abc import Iterable
+from dataclasses import replace
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from event_logs import Log, Writer, example_a, example_b, make_spec
+from results_folders import Results, edit, write_examples
+from tuneoff.errors import ResultsError
+from tuneoff.events import schema
+from tuneoff.records.derive import KILLED, Verdict
+from tuneoff.records.model import RunRecord
+from tuneoff.records.store import read_run, write_run
+from tuneoff.verify.pool import run_all
+from tuneoff.verify.results import verify
+
+
+def keep(writer: Writer, events: Iterable[schema.Event]) -> None:
+    """Let a process have written these events alone."""
+    writer.events = [msgspec.structs.replace(event, seq=number) for number, event in enumerate(events)]
+
+
+def cut(log: Log, second: float) -> Log:
+    """Return the log as a kill at that second leaves it."""
+    end = log.coordinator.process.t + round((second + 1) * 1e9)
+    for writer in log.writers:
+        keep(writer, [event for event in writer.events if event.t <= end])
+    log.writers = [writer for writer in log.writers if writer.events]
+    return log
+
+
+def only(results: Results) -> RunRecord:
+    """Return the only record of a folder."""
+    (path,) = results.path.glob("runs/*/*/run.json")
+    return read_run(path)
+
+
+def test_the_worked_examples_are_verified(tmp_path: Path) -> None:
+    found = verify(write_examples(tmp_path / "results").path)
+    assert found.is_verified
+    assert [outcome.trials for outcome in found.outcomes] == [3, 3]
+    assert sum(outcome.samples for outcome in found.outcomes) > 300
+    assert sum(outcome.values for outcome in found.outcomes) > 1000
+
+
+def test_one_process_or_several_say_the_same(tmp_path: Path) -> None:
+    results = write_examples(tmp_path / "results", seeds=range(5))
+    edit(next(results.path.glob("runs/*/*/run.json")), lambda text: text.replace('"torn_lines": 0', '"torn_lines": 1'))
+    told: list[tuple[int, int]] = []
+    one = verify(results.path, processes=1)
+    several = verify(results.path, lambda done, total: told.append((done, total)), processes=3)
+    assert one == several
+    assert len(one.problems) == 1
+    assert (told[0], told[-1]) == ((0, 6), (6, 6))
+
+
+def _die(task: int) -> int:
+    if task == 2 and os.getpid() != _die_parent:
+        os._exit(9)
+    return task * task
+
+
+_die_parent = os.getpid()
+
+
+def test_work_of_a_process_that_died_is_done_here() -> None:
+    assert run_all(_die, list(range(9)), [1] * 9, processes=2) == [number * number for number in range(9)]
+
+
+@pytest.mark.parametrize("status", ["done", "failed"])
+def test_a_run_that_ended_by_itself_is_recomputed_whole(tmp_path: Path, status: str) -> None:
+    log, spec = example_a()
+    if status == "failed":
+        for writer in log.writers:
+            keep(writer, [event for event in writer.events if not isinstance(event, schema.Tested)])
+    results = Results(tmp_path / "results", [spec])
+    results.add_log(spec, log)
+    assert only(results).status == status
+    found = verify(results.path)
+    assert found.is_verified
+    assert found.outcomes[0].stated == []
+
+
+def test_an_interrupted_run_and_what_was_not_begun_are_told(tmp_path: Path) -> None:
+    log, spec = example_b()
+    cut(log, 30)
+    verdict = Verdict(status="interrupted", reason="interrupted by the user", charged="user")
+    supervisor = log.process("supervisor", -2)
+    supervisor.add(schema.RunStopped, 30.5, cause=verdict.reason or "", charged="user", cancels=True)
+    results = Results(tmp_path / "results", [spec, replace(spec, seed=1), replace(spec, seed=2)], skipped=[1])
+    results.add_log(spec, log, verdict)
+    found = verify(results.path)
+    assert found.is_verified
+    assert found.outcomes[0].stated == ["status: interrupted, interrupted by the user (charged: user)"]
+    assert [run.name for run in found.not_begun] == ["serial random seed 2"]
+    assert [run.skip_reason for run in found.skipped] == ["adapter 'x' needs the x package"]
+
+
+def test_a_run_whose_command_was_killed_is_verified(tmp_path: Path) -> None:
+    log, spec = example_b()
+    results = Results(tmp_path / "results", [spec])
+    folder = results.add_log(spec, cut(log, 38), KILLED)
+    record = read_run(folder)
+    write_run(folder, replace(record, environment={}))  # nobody was left who knew it
+    found = verify(results.path)
+    assert found.is_verified
+    assert "no analysis_digest" in found.outcomes[0].notes[0]
+
+
+def test_a_torn_last_line_that_the_record_knows_is_no_defect(tmp_path: Path) -> None:
+    log, spec = example_b()
+    results = Results(tmp_path / "results", [spec])
+    folder = results.folder(spec)
+    path = sorted(log.save(folder / "events").glob("trial-*"))[0]
+    path.write_bytes(path.read_bytes()[:-5])
+    results.finish(spec)
+    assert read_run(folder).torn_lines == 1
+    assert verify(results.path).is_verified
+
+
+def test_the_order_of_files_does_not_matter(tmp_path: Path) -> None:
+    log, spec = example_b()
+    results = Results(tmp_path / "results", [spec])
+    folder = results.add_log(spec, log)
+    random.Random(0).shuffle(log.writers)
+    shutil.rmtree(folder / "events")
+    log.save(folder / "events")
+    assert verify(results.path).is_verified
+
+
+def test_a_host_with_another_clock_is_no_defect(tmp_path: Path) -> None:
+    log = Log()
+    spec = make_spec(trials=1, epochs=1)
+    log.step("deploy", 0, 1)
+    log.submit("1", 2)
+    pod = log.process("pod", 3, host="node", boot="boot-2", clock_shift=50_000)
+    pod.start("1", 4, slot=0)
+    pod.epoch("1", 1, 5, reported=5.5)
+    pod.end("1", 6, "completed", 1)
+    log.step("undeploy", 8, 9)
+    results = Results(tmp_path / "results", [spec])
+    results.add_log(spec, log)
+    assert verify(results.path).is_verified
+
+
+def test_a_slowly_turned_wall_clock_is_no_defect(tmp_path: Path) -> None:
+    log, spec = example_a()
+    worker = log.writers[1]
+    turned = replace_process(worker.process, anchor_wall_ns=worker.process.anchor_wall_ns + 15_000_000)
+    worker.process = turned
+    worker.events[0] = turned
+    results = Results(tmp_path / "results", [spec])
+    results.add_log(spec, log)
+    assert verify(results.path).is_verified
+
+
+def replace_process(process: schema.Process, **changes: int) -> schema.Process:
+    return msgspec.structs.replace(process, **changes)
+
+
+def test_a_host_that_slept_is_no_defect(tmp_path: Path) -> None:
+    """There the kernel counts the starts of processes with the time that it slept, and monotonic readings without."""
+    log, spec = example_b()
+    for writer in log.writers:
+        writer.process = replace_process(writer.process, process_started_ns=writer.process.process_started_ns + 3600 * 10**9)
+        writer.events[0] = writer.process
+    results = Results(tmp_path / "results", [spec])
+    results.add_log(spec, log)
+    assert verify(results.path).is_verified
+
+
+def test_an_older_record_has_fewer_seals_and_that_is_said(tmp_path: Path) -> None:
+    results = write_examples(tmp_path / "results")
+    for path in results.path.glob("runs/*/*/run.json"):
+        record = read_run(path)
+        events = [file for file in record.sealed if file.name.startswith("events/")]
+        write_run(path.parent, replace(record, sealed=tuple(replace(file, name=Path(file.name).name) for file in events)))
+    found = verify(results.path)
+    assert found.is_verified
+    assert {note for outcome in found.outcomes for note in outcome.notes} == {"an older record: only its event files are sealed"}
+
+
+def test_what_an_older_tuneoff_did_not_compute_yet_is_told_and_no_defect(tmp_path: Path) -> None:
+    log, spec = example_a()
+    results = Results(tmp_path / "results", [spec])
+    folder = results.folder(spec)
+    log.save(folder / "events")
+    record = results.finish(spec, versions={"tuneoff": "0.0.1"})
+    write_run(folder, replace(record, metrics={name: record.metrics[name] for name in record.metrics if name != "time.jct"}))
+    found = verify(results.path)
+    assert found.is_verified
+    assert found.outcomes[0].notes[0].startswith("1 values are not in it: tuneoff 0.0.1 wrote it")
+
+
+def test_a_folder_in_use_is_verified_as_far_as_it_is(tmp_path: Path) -> None:
+    results = write_examples(tmp_path / "results")
+    (results.folder(results.plan.runs[1].spec) / "run.json").unlink()
+    with (results.path / ".lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        found = verify(results.path)
+    assert found.is_verified
+    assert "works in this folder now" in found.notes[0]
+    assert [outcome.notes for outcome in found.outcomes if outcome.status is None] == [["no run.json yet"]]
+
+
+def test_an_execution_that_was_killed_while_it_was_made_is_told(tmp_path: Path) -> None:
+    results = write_examples(tmp_path / "results")
+    spec = results.plan.runs[0].spec
+    (results.folder(spec, "empty-1") / "events").mkdir(parents=True)
+    found = verify(results.path)
+    assert found.is_verified
+    assert [outcome.notes for outcome in found.outcomes if outcome.status is None] == [
+        ["empty: its command was killed while it was made"]
+    ]
+
+
+def test_an_emulated_platform_that_the_plan_knows_is_verified(tmp_path: Path) -> None:
+    results = write_examples(tmp_path / "results")
+    plan = json.loads((results.path / "matrix.json").read_text())
+    for run in plan["runs"]:
+        run["emulated"] = True
+    (results.path / "matrix.json").write_text(json.dumps(plan))
+    found = verify(results.path)
+    assert [problem.what for problem in found.problems] == ["emulated", "emulated"]
+    for path in results.path.glob("runs/*/*/run.json"):
+        write_run(path.parent, replace(read_run(path), emulated=True))
+    assert verify(results.path).is_verified
+
+
+def test_a_folder_without_a_plan_is_no_results_folder(tmp_path: Path) -> None:
+    with pytest.raises(ResultsError, match="is no results folder"):
+        verify(tmp_path)
+
+
+def test_a_plan_whose_runs_were_not_begun_is_verified(tmp_path: Path) -> None:
+    results = Results(tmp_path / "results", [make_spec()])
+    found = verify(results.path)
+    assert found.is_verified
+    assert len(found.not_begun) == 1
