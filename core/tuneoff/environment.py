@@ -14,6 +14,7 @@ from typing import Any
 
 import tuneoff
 from tuneoff import clock
+from tuneoff.accelerators import accelerators
 from tuneoff.packages import installed_version
 
 COMMON_PACKAGES = ("torch", "numpy", "scipy", "scikit-learn", "msgspec", "pydantic", "safetensors")
@@ -60,6 +61,7 @@ def _fixed() -> dict[str, Any]:
         "host": socket.gethostname(),
         "boot_id": clock.boot_id(),
         "cpu": cpu(),
+        "accelerators": accelerators(),
         "memory_total_bytes": _memory("MemTotal"),
         "container": container(),
         "virtual_machine": virtual_machine(),

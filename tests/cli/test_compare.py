@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -16,9 +17,12 @@ from tuneoff.cli.matrix import exit_code, reason, resume_command
 from tuneoff.cli.selection import overridden_plan
 from tuneoff.errors import ResultsError
 from tuneoff.matrix import execute as execution
-from tuneoff.matrix.folder import PLAN, RunEnd
+from tuneoff.matrix.folder import PLAN, RunEnd, read_plan
 from tuneoff.matrix.listener import Listener
 from tuneoff.matrix.plan import Plan
+from tuneoff.metrics.declared import with_declared
+from tuneoff.records.derive import derive
+from tuneoff.records.store import write_run
 
 Outcome = Callable[..., None]
 
@@ -143,6 +147,27 @@ def test_the_printed_path_has_no_detours(call: Call, file: File, outcome: Outcom
     outcome("done")
     answer = call("compare", file(), "--output", "results/../results/x")
     assert answer.out.rstrip().splitlines()[-1] == str(Path.cwd() / "results" / "x")
+
+
+def test_status_shows_what_was_declared_beside_what_was_found(call: Call, file: File, outcome: Outcome) -> None:
+    outcome("done")
+    call("compare", file(), "--output", "results/x")
+    assert "no run has a record of declared variables" in call("status", "results/x", "--declared").out
+    plan = read_plan(Path("results/x"))
+    spec = plan.counted[0].spec
+    record = with_declared(replace(derive([], spec), execution_id="e1", status="done", reason=None))
+    folder = Path("results/x/runs") / record.run_id / "e1"
+    folder.mkdir(parents=True)
+    odd = replace(record.declared[0], agrees=False, how="3 trials overlapped")
+    write_run(folder, replace(record, declared=(odd, *record.declared[1:])))
+    answer = call("status", "results/x", "--declared")
+    assert answer.code == 0
+    assert "1 mismatch:" in answer.out
+    assert "  plain random seed 0: wn (number of workers): 3 trials overlapped" in answer.out.splitlines()
+    (run,) = json.loads(call("status", "results/x", "--declared", "--json").out)["runs"]
+    assert [variable["symbol"] for variable in run["declared"]][:3] == ["wn", "at", "wcpu"]
+    assert run["declared"][0]["agrees"] is False
+    assert "declared" not in json.loads(call("status", "results/x", "--json").out)["runs"][0]
 
 
 def test_export_writes_tables(call: Call, file: File, outcome: Outcome) -> None:
