@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from event_logs import example_a, example_b, ns
 from tuneoff.accounting.model import Accounting, Intensity
 from tuneoff.metrics.attribution import EnergyAccount, Piece
-from tuneoff.metrics.carbon import carbon_metrics, emission
+from tuneoff.metrics.carbon import carbon_metrics, emission, split
 from tuneoff.metrics.evidence import Evidence
 from tuneoff.metrics.values import MetricValue
 from tuneoff.records.derive import derive
@@ -206,8 +206,18 @@ def test_cutting_a_piece_changes_nothing(cuts: list[float], watts: float) -> Non
     whole = emission([piece(0, 176, watts)], intensity, start)
     cut = emission(pieces, intensity, start)
     assert cut.grams == pytest.approx(whole.grams, rel=1e-6)
-    within = [emission(pieces, intensity, start, (ns(first), ns(last))).grams for first, last in ((0, 33.3), (33.3, 176))]
-    assert sum(within) == pytest.approx(whole.grams, rel=1e-6)
+    halves = split(pieces, [(0, ns(33.3)), (ns(33.3), ns(176))])
+    assert sum(emission(half, intensity, start).grams for half in halves) == pytest.approx(whole.grams, rel=1e-6)
+
+
+def test_a_piece_is_cut_at_the_edges_of_windows_and_what_lies_between_them_is_in_none() -> None:
+    pieces = [Piece(0, 100, 50.0), Piece(30, 30, 7.0), Piece(10, 20, 1.0), Piece(90, 130, 40.0)]
+    assert split(pieces, [(10, 30), (30, 60), (80, 120)]) == [
+        [Piece(10, 30, 10.0), Piece(10, 20, 1.0)],
+        [Piece(30, 60, 15.0), Piece(30, 30, 7.0)],
+        [Piece(80, 100, 10.0), Piece(90, 120, 30.0)],
+    ]
+    assert split(pieces, []) == []
 
 
 def test_a_piece_that_the_intensity_does_not_cover_is_refused() -> None:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import bisect
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from tuneoff.accounting.model import Accounting, Intensity
@@ -39,27 +40,43 @@ class Emission:
         return self.weighted / self.joules
 
 
-def emission(pieces: Iterable[Piece], intensity: Intensity, start_wall_ns: int, within: Interval | None = None) -> Emission:
-    """Return what pieces of energy emitted, all of it or what lies in an interval; the intensity must cover them.
+def emission(pieces: Iterable[Piece], intensity: Intensity, start_wall_ns: int) -> Emission:
+    """Return what pieces of energy emitted; the intensity must cover them.
 
     A piece used its energy evenly, so its CO2e is its energy times the intensity's mean over it.
 
     Raises:
         ValueError: the intensity does not cover a piece.
     """
+    if intensity.kind in _CONSTANT:
+        joules = sum(energy for _, _, energy in pieces)
+        return Emission(joules, joules * intensity.values[0])
     joules = weighted = 0.0
     for start, end, energy in pieces:
-        if within is not None and not (start >= within[0] and end <= within[1]):
-            begin, finish = max(start, within[0]), min(end, within[1])
-            if finish <= begin:
-                continue
-            start, end, energy = begin, finish, energy * (finish - begin) / (end - start)
         mean = intensity.mean(start_wall_ns + start, start_wall_ns + end)
         if mean is None:
             raise ValueError(f"the intensity must cover each piece of energy, but not the one from {start} to {end} ns")
         joules += energy
         weighted += energy * mean
     return Emission(joules, weighted)
+
+
+def split(pieces: Iterable[Piece], windows: Sequence[Interval]) -> list[list[Piece]]:
+    """Return what of the pieces lies in each of disjoint windows in order of time; a piece across an edge is cut there."""
+    found: list[list[Piece]] = [[] for _ in windows]
+    starts = [window[0] for window in windows]
+    for piece in pieces:
+        start, end, energy = piece
+        index = max(0, bisect.bisect_right(starts, start) - 1)
+        if index < len(windows) and windows[index][0] <= start and end <= windows[index][1]:
+            found[index].append(piece)
+            continue
+        while index < len(windows) and windows[index][0] < end:
+            begin, finish = max(start, windows[index][0]), min(end, windows[index][1])
+            if finish > begin:
+                found[index].append(Piece(begin, finish, energy * (finish - begin) / (end - start)))
+            index += 1
+    return found
 
 
 def uncovered(run: RunRecord, account: EnergyAccount, accounting: Accounting) -> str | None:
@@ -145,11 +162,12 @@ def _of_job(
         mean = intensity.values[0] if intensity.kind in _CONSTANT else job.intensity
         value = known(mean, "g/kWh", kind=about, source=source, n_samples=samples, coverage=coverage)
         values["carbon.job_intensity"] = value
-    reasons = part_reasons(run)
-    for step, within in partition(run).items():
-        value = missing("g", reasons[step])
-        if within is not None:
-            value = grams(emission(pieces, intensity, start_wall_ns, within).grams)
+    reasons, parts = part_reasons(run), partition(run)
+    reached = {step: within for step, within in parts.items() if within is not None}
+    inside = dict(zip(reached, split(pieces, list(reached.values())), strict=True))
+    for step in parts:
+        is_reached = step in reached
+        value = grams(emission(inside[step], intensity, start_wall_ns).grams) if is_reached else missing("g", reasons[step])
         values[f"carbon.step.{step}"] = value
     return values
 
