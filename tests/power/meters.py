@@ -75,7 +75,7 @@ class Database(Counter):
         yield PowerSample(t=end_wall_ns, domain="package-0", watts=40.0)
 
 
-class Replayed(Counter):
+class Replayed(Database):
     """Knows its idle power."""
 
     idle_watts: Mapping[str, float] = {"package-0": 12.5}

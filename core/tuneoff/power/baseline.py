@@ -24,10 +24,10 @@ def with_baseline(power: PowerPlan, interrupt: threading.Event, seconds: float =
     A model has no domains, a database is asked later, a replayed file has its own or none: nothing is read then.
     """
     chosen = power.chosen
+    if chosen is not None and isinstance(chosen.meter, KnownBaseline):
+        return replace(power, baseline=Baseline(idle_watts=dict(chosen.meter.idle_watts)))
     if chosen is None or not chosen.description.domains or isinstance(chosen.meter, CollectingMeter):
         return power
-    if isinstance(chosen.meter, KnownBaseline):
-        return replace(power, baseline=Baseline(idle_watts=dict(chosen.meter.idle_watts)))
     samples: list[PowerSample] = []
     problems: list[str] = []
     reader = MeterReader(

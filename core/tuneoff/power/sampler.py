@@ -27,7 +27,7 @@ log = logging.getLogger(__name__)
 
 MOST_SHARE = 0.007  # of one core, for looking at processes
 STOP_SECONDS = 1.0
-COLLECT_SECONDS = 30.0
+COLLECT_SECONDS = 60.0  # a database waits for one more scrape, and has time limits of its own
 
 
 class Sampler:
