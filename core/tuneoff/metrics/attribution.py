@@ -17,6 +17,7 @@ from tuneoff.metrics.spans import NO_END, jct_ns
 from tuneoff.metrics.values import Kind
 from tuneoff.records.model import RunRecord
 from tuneoff.samples.reader import Samples
+from tuneoff.samples.schema import Coefficients
 from tuneoff.samples.series import EnergySeries
 
 __all__ = ["AttemptKey", "EnergyAccount", "Piece", "energy_account", "job_pieces", "joules"]
@@ -53,6 +54,7 @@ class EnergyAccount:
     node: tuple[Piece, ...] | None = None  # None: the meter sees slots only
     reasons: Mapping[str, str] = field(default_factory=dict)  # of missing parts; `trials` of missing attempts; `node`
     job_reason: str | None = None
+    model: Coefficients | None = None  # by which this energy was estimated
     cpu_seconds: float | None = None  # of the job; None where a part's are unknown
     trial_cpu_seconds: float | None = None  # of all trials while they were busy
     core_seconds: float | None = None  # reserved by the slots, busy or not
@@ -104,6 +106,7 @@ def energy_account(run: RunRecord, evidence: Evidence) -> EnergyAccount:
         kind="derived" if is_measured else "estimated",
         source="; ".join(filter(None, (samples.header.source, how))),
         n_samples=samples.power_samples if model is None else len(samples.usage),
+        model=model,
         coverage=coverage if used or uses.tree.sampled.times else None,
         node_kind="measured" if is_measured else "estimated",
         node_source=samples.header.source if is_covered else f"{samples.header.source}; samples cover {coverage:.0%} of the run",

@@ -29,7 +29,15 @@ _NAMES = {
     "stop": "epochs_after_decision busy_after_decision ignored",
     "waste": (
         "strict.time strict.core_time default.time default.core_time non_best.time non_best.core_time post_goal.time "
-        "post_goal.core_time strict.cost default.cost non_best.cost post_goal.cost"
+        "post_goal.core_time strict.cost default.cost non_best.cost post_goal.cost strict.energy default.energy non_best.energy "
+        "post_goal.energy strict.carbon default.carbon non_best.carbon post_goal.carbon"
+    ),
+    "pruning": "saved_epochs saved_time saved_energy",
+    "energy": (
+        "trial trial_power job job_low job_high per_completed_trial per_trained_epoch trials overhead idle outside coordinator "
+        "services test suite other unreserved node residual residual_share idle_share step.deploy step.setup step.trial "
+        "step.result_collection step.test step.metric_collection step.undeploy cpu_seconds trial_cpu_seconds "
+        "reserved_core_seconds trial_core_seconds joules_per_cpu_second watts_per_core second_opinion"
     ),
     "carbon": (
         "trial_intensity trial_intensity_weighted job_intensity trials_left_out trials job per_completed_trial step.deploy "

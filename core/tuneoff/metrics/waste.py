@@ -2,22 +2,39 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Literal
 
+from tuneoff.accounting.text import intensity_text
+from tuneoff.metrics.attribution import AttemptKey, EnergyAccount, joules
+from tuneoff.metrics.carbon import JOULES_PER_KWH, emission, uncovered
+from tuneoff.metrics.evidence import Evidence
 from tuneoff.metrics.incumbent import goal_reached
 from tuneoff.metrics.overhead import stop_due_ns
 from tuneoff.metrics.segments import Interval, busy
-from tuneoff.metrics.values import MetricValue, known, milliseconds, missing
+from tuneoff.metrics.values import MetricValue, known, milliseconds, missing, weakest
 from tuneoff.records.model import AttemptRecord, RunRecord, TrialRecord
 
 Policy = Literal["strict", "default", "non_best", "post_goal"]
 POLICIES: tuple[Policy, ...] = ("strict", "default", "non_best", "post_goal")
+FOREVER = 1 << 62
 FAULTS = ("failed", "cancelled", "timed_out", "superseded")
 
 
 def wasted_segments(run: RunRecord, policy: Policy) -> Iterator[tuple[AttemptRecord, Interval]]:
-    """Yield the busy segments of a policy with their attempts.
+    """Yield the busy segments of a policy with their attempts: see `wasted_attempts`.
+
+    Raises:
+        ValueError: `post_goal` without a goal that was met.
+    """
+    for _, attempt, after in wasted_attempts(run, policy):
+        for start, end in busy(attempt):
+            if end > after:
+                yield attempt, (max(start, after), end)
+
+
+def wasted_attempts(run: RunRecord, policy: Policy) -> Iterator[tuple[AttemptKey, AttemptRecord, int]]:
+    """Yield the attempts of a policy with the moment (ns since the run's start) from which all their busy time is wasted.
 
     strict: attempts that failed, were cancelled, timed out or were replaced by a retry, and all work after a stop was
     due, also when the stop never came. default: strict and the rest of the pruned trials. non_best: default and every
@@ -35,16 +52,13 @@ def wasted_segments(run: RunRecord, policy: Policy) -> Iterator[tuple[AttemptRec
         goal_ns = goal.at_ns
     selected = run.best.trial if run.best is not None else None
     for trial in run.trials:
-        for attempt in trial.attempts:
+        for index, attempt in enumerate(trial.attempts):
             if trial.trial == selected and attempt is trial.attempts[-1]:
                 after = max(_kept_ns(trial), goal_ns if goal_ns is not None else _stop_or_end_ns(trial, attempt))
             else:
                 after = goal_ns if goal_ns is not None else _wasted_after_ns(trial, attempt, policy)
-            if attempt.ended_ns is not None and attempt.ended_ns <= after:
-                continue  # most attempts of most policies: their pieces need not be made
-            for start, end in busy(attempt):
-                if end > after:
-                    yield attempt, (max(start, after), end)
+            if attempt.started_ns is not None and attempt.ended_ns is not None and attempt.ended_ns > after:
+                yield (trial.trial, index), attempt, after  # most attempts of most policies are none
 
 
 def _wasted_after_ns(trial: TrialRecord, attempt: AttemptRecord, policy: Policy) -> int:
@@ -69,8 +83,8 @@ def waste_metrics(run: RunRecord) -> dict[str, MetricValue]:
     experiment = run.run_spec().experiment
     values: dict[str, MetricValue] = {}
     for policy in POLICIES:
-        if policy == "post_goal" and goal_reached(run) is None:
-            reason = "no goal" if experiment.objective.threshold is None else "the goal was not met"
+        reason = no_goal(run) if policy == "post_goal" else None
+        if reason is not None:
             values["waste.post_goal.time"] = missing("ms", reason)
             values["waste.post_goal.core_time"] = missing("core-ms", reason)
             continue
@@ -78,3 +92,55 @@ def waste_metrics(run: RunRecord) -> dict[str, MetricValue]:
         values[f"waste.{policy}.time"] = milliseconds(wasted, "")
         values[f"waste.{policy}.core_time"] = known(wasted * experiment.workers.cpus / 1e6, "core-ms")
     return values
+
+
+def no_goal(run: RunRecord) -> str | None:
+    """Return why there is no waste after the goal; None where the goal was met."""
+    if goal_reached(run) is not None:
+        return None
+    return "no goal" if run.run_spec().experiment.objective.threshold is None else "the goal was not met"
+
+
+def waste_energy_metrics(run: RunRecord, evidence: Evidence, account: EnergyAccount) -> dict[str, MetricValue]:
+    """Return wasted energy (kWh) and CO2e (g) per policy, from the same segments. A pure function."""
+    values: dict[str, MetricValue] = {}
+    no_carbon = uncovered(run, account, evidence.accounting)
+    for policy in POLICIES:
+        reason = account.reason or (no_goal(run) if policy == "post_goal" else None)
+        wasted = list(wasted_attempts(run, policy)) if reason is None else []
+        if reason is None and any(key not in account.attempts for key, _, _ in wasted):
+            reason = account.reasons.get("trials", "the energy of an attempt is not known")
+        values[f"waste.{policy}.energy"] = _energy(wasted, account, reason)
+        values[f"waste.{policy}.carbon"] = _carbon(run, wasted, evidence, account, reason or no_carbon)
+    return values
+
+
+Wasted = Sequence[tuple[AttemptKey, AttemptRecord, int]]
+
+
+def _energy(wasted: Wasted, account: EnergyAccount, reason: str | None) -> MetricValue:
+    if reason is not None:
+        return missing("kWh", reason, kind=account.kind, source=account.source or "samples")
+    total = sum(joules(account.attempts[key], (after, FOREVER)) for key, _, after in wasted)
+    return known(
+        total / JOULES_PER_KWH,
+        "kWh",
+        kind=account.kind,
+        source=account.source,
+        n_samples=account.n_samples,
+        coverage=account.coverage,
+    )
+
+
+def _carbon(run: RunRecord, wasted: Wasted, evidence: Evidence, account: EnergyAccount, reason: str | None) -> MetricValue:
+    intensity = evidence.accounting.intensity
+    kind = weakest(account.kind, "declared")
+    if reason is not None or intensity is None:
+        return missing("g", reason or evidence.accounting.intensity_reason, kind=kind)
+    start = run.clock.start_wall_ns if run.clock is not None else 0
+    grams = 0.0
+    for key, _, after in wasted:
+        pieces = account.attempts[key]
+        grams += emission(pieces, intensity, start, (after, FOREVER)).grams
+    source = f"{account.source}; {intensity_text(intensity)}"
+    return known(grams, "g", kind=kind, source=source, n_samples=account.n_samples, coverage=account.coverage)
