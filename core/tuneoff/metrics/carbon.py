@@ -40,14 +40,16 @@ class Emission:
         return self.weighted / self.joules
 
 
-def emission(pieces: Iterable[Piece], intensity: Intensity, start_wall_ns: int) -> Emission:
-    """Return what pieces of energy emitted; the intensity must cover them.
+def emission(pieces: Iterable[Piece], intensity: Intensity, start_wall_ns: int, within: Interval | None = None) -> Emission:
+    """Return what pieces of energy emitted, all of it or what lies in an interval; the intensity must cover them.
 
     A piece used its energy evenly, so its CO2e is its energy times the intensity's mean over it.
 
     Raises:
         ValueError: the intensity does not cover a piece.
     """
+    if within is not None:
+        (pieces,) = split(pieces, [within])
     if intensity.kind in _CONSTANT:
         joules = sum(energy for _, _, energy in pieces)
         return Emission(joules, joules * intensity.values[0])
