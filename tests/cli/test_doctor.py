@@ -43,7 +43,7 @@ def test_every_check_is_one_line(call: Call, healthy: None) -> None:
     code, found = _checks(call)
     assert (answer.code, answer.err, code) == (0, "", 0)
     assert len(answer.out.splitlines()) == 1 + len(found)
-    for name in ("python", "platform", "cores", "memory", "cgroup", "/dev/shm", "conflict", "data folder", "results"):
+    for name in ("python", "platform", "cores", "memory", "cgroup", "/dev/shm", "power", "conflict", "data folder", "results"):
         assert found[name].text
     assert found["adapter plain"].level == "ok"
     assert found["adapter missing"].level == "warn"
@@ -143,6 +143,27 @@ def test_a_broken_plugin_fails(call: Call, healthy: None, monkeypatch: pytest.Mo
     fake_plugins.register(monkeypatch, fake_plugins.plugin("broken", "no_such_module:Adapter"))
     code, found = _checks(call)
     assert (code, found["adapter broken"].level) == (6, "fail")
+
+
+def test_the_power_meter_is_named_with_its_kind_and_why_there_is_no_better_one(call: Call, healthy: None) -> None:
+    code, found = _checks(call)
+    assert (code, found["power"].level) == (0, "ok")
+    assert any(kind in found["power"].text for kind in ("(measured: ", "(estimated: "))
+    assert "no better one: no RAPL" in found["power"].text or found["power"].text.startswith("rapl")
+
+
+def test_a_meter_that_the_file_names_must_be_there(
+    call: Call, healthy: None, file: File, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    targets = {"plug": "power.third_party:Plug", "raising": "power.third_party:Raising", "broken": "no_such_module:Meter"}
+    fake_plugins.register(monkeypatch, meters=[fake_plugins.plugin(name, target) for name, target in targets.items()])
+    code, found = _checks(call, file(adapters=["plain"], power="plug"))
+    assert (code, found["power"].level, found["power"].text) == (0, "ok", "plug (measured: plug 7)")
+    assert found["power meter 1"].level == "warn"
+    assert "power meter 'broken' is broken (fakes 1.0)" in found["power meter 1"].text
+    code, found = _checks(call, file(adapters=["plain"], power="raising"))
+    assert (code, found["power"].level) == (2, "fail")
+    assert "'raising' fails when it is opened: RuntimeError: first line second line" in found["power"].text
 
 
 def test_a_data_folder_that_is_none_fails(call: Call, healthy: None, monkeypatch: pytest.MonkeyPatch) -> None:
