@@ -1,16 +1,26 @@
-"""The two worked examples of the metrics' definition, number by number."""
+"""The two worked examples of the metrics' definition, number by number, from files on disk through the real pipeline."""
 
 from __future__ import annotations
 
+from pathlib import Path
+from typing import Literal
+
 import pytest
 
-from event_logs import Log, example_a, example_b
-from tuneoff.experiment.spec import RunSpec
-from tuneoff.metrics.all import compute_metrics
+from event_logs import example_b, ns
+from tuneoff.accounting.store import read_accounting
+from tuneoff.metrics.attribution import EnergyAccount, energy_account, joules
+from tuneoff.metrics.energy import trial_joules
+from tuneoff.metrics.evidence import Evidence, on_run_clock
 from tuneoff.metrics.slots import slot_times, slot_window
 from tuneoff.metrics.spans import PARTS
 from tuneoff.records.derive import derive
+from tuneoff.records.folder import derive_folder
+from tuneoff.records.model import RunRecord
+from tuneoff.samples.reader import read_samples
+from worked_examples import write_example
 
+KWH = 3.6e6
 EXPECTED_A: dict[str, float | None] = {
     "time.jct": 176_000,
     "time.deploy": 10_000,
@@ -30,7 +40,7 @@ EXPECTED_A: dict[str, float | None] = {
     "slots.overhead": 0,
     "slots.idle": 98,
     "slots.slot_time": 308,
-    "slots.idle_share": 31.82,
+    "slots.idle_share": 100 * 98 / 308,  # 31.82
     "slots.utilization": 70,
     "slots.greatest_overlap": 2,
     "slots.trial_gap_median": 0,
@@ -50,6 +60,49 @@ EXPECTED_A: dict[str, float | None] = {
     "quality.validation": 0.95,
     "quality.test": 0.93,
     "quality.optimism": 0.02,
+    "energy.trial": 7.778e-4,
+    "energy.trial_power": 40,
+    "energy.trials": 8_400,
+    "energy.job": 10_530,
+    "energy.per_completed_trial": 5_265,
+    "energy.per_trained_epoch": 1_053,
+    "energy.overhead": 0,
+    "energy.idle": 1_470,
+    "energy.outside": 660,
+    "energy.idle_share": 100 * 1470 / 9870,  # 14.89
+    "energy.node": None,
+    "energy.coordinator": None,
+    "energy.job_low": None,
+    "energy.step.deploy": 300,
+    "energy.step.setup": 60,
+    "energy.step.trial": 2 * 60 * 40 + 40 * (40 + 15) + 50 * (40 + 15),
+    "energy.step.result_collection": 60,
+    "energy.step.test": 180,
+    "energy.step.metric_collection": 30,
+    "energy.step.undeploy": 150,
+    "carbon.trial_intensity": 266.7,
+    "carbon.trial_intensity_weighted": 247.6,
+    "carbon.job_intensity": 260.2,
+    "carbon.trials": 0.5778,
+    "carbon.job": 0.7611,
+    "carbon.trials_left_out": 0,
+    "carbon.per_completed_trial": 0.38055,
+    "cost.job": 0.009778,
+    "cost.per_completed_trial": 0.004889,
+    "waste.strict.energy": 0,
+    "waste.strict.carbon": 0,
+    "waste.strict.cost": 0,
+    "waste.default.energy": 5.556e-4,
+    "waste.default.carbon": 2000 / KWH * 400,
+    "waste.default.cost": 0.001389,
+    "waste.non_best.energy": 1.222e-3,
+    "waste.non_best.cost": 0.003056,
+    "waste.non_best.carbon": (2400 * 200 + 2000 * 400) / KWH,
+    "waste.post_goal.energy": None,
+    "waste.post_goal.cost": None,
+    "pruning.saved_epochs": 2,
+    "pruning.saved_time": 50_000,
+    "pruning.saved_energy": 2_000 / KWH,
 }
 
 EXPECTED_B: dict[str, float | None] = {
@@ -70,9 +123,9 @@ EXPECTED_B: dict[str, float | None] = {
     "slots.overhead": 12,
     "slots.idle": 16,
     "slots.slot_time": 78,
-    "slots.idle_share": 20.51,
-    "slots.overhead_share": 15.38,
-    "slots.utilization": 67.57,
+    "slots.idle_share": 100 * 16 / 78,  # 20.51
+    "slots.overhead_share": 100 * 12 / 78,  # 15.38
+    "slots.utilization": 100 * 50 / 74,  # 67.57
     "slots.greatest_overlap": 2,
     "overhead.per_trial": 14_000 / 3,  # the 12 slot-s of overhead, and 2 between a process's exit and the next start
     "overhead.vacant": 2_000 / 3,
@@ -87,20 +140,107 @@ EXPECTED_B: dict[str, float | None] = {
     "waste.default.time": 12_000,
     "waste.non_best.time": 32_000,
     "waste.post_goal.time": None,
+    "energy.trial": 1.1019e-4,
+    "energy.trials": 1_190,
+    "energy.overhead": 170,
+    "energy.idle": 80,
+    "energy.outside": 130,
+    "energy.coordinator": 60,
+    "energy.services": 0,
+    "energy.test": 40,
+    "energy.job": 1_670,
+    "energy.per_completed_trial": 835,
+    "energy.per_trained_epoch": 167,
+    "energy.job_low": 57.5 * 10 + 104 * 2.5,
+    "energy.job_high": 57.5 * 40 + 104 * 10,
+    "energy.idle_share": 100 * 80 / 1440,  # 5.56
+    "energy.suite": 0.104 * 20,
+    "energy.other": 0.52 * 20,
+    "energy.unreserved": 0,
+    "energy.node": 1_670 + 0.624 * 20,
+    "energy.residual": 0,
+    "energy.residual_share": 0,
+    "energy.cpu_seconds": 57.5,
+    "energy.trial_cpu_seconds": 47,
+    "energy.reserved_core_seconds": 104,
+    "energy.trial_core_seconds": 50,
+    "energy.joules_per_cpu_second": 20,
+    "energy.watts_per_core": 5,
+    "energy.second_opinion": None,
+    "waste.strict.energy": 2.222e-5,
+    "waste.strict.cost": 8.889e-5,
+    "waste.default.energy": 7.778e-5,
+    "waste.default.cost": 2.667e-4,
+    "waste.non_best.energy": 2.111e-4,
+    "waste.non_best.cost": 7.111e-4,
+    "waste.post_goal.energy": None,
+    "waste.strict.carbon": None,
+    "carbon.job": None,
+    "cost.job": 0.0023111,
+    "pruning.saved_epochs": 2,
+    "pruning.saved_time": 8_000,
+    "pruning.saved_energy": 200 / KWH,
 }
+EXPECTED = {"A": EXPECTED_A, "B": EXPECTED_B}
+BOTH = pytest.mark.parametrize("name", ["A", "B"])
 
 
-@pytest.mark.parametrize(("example", "expected"), [(example_a(), EXPECTED_A), (example_b(), EXPECTED_B)], ids=["A", "B"])
-def test_every_time_figure_of_the_worked_example_is_met(example: tuple[Log, RunSpec], expected: dict[str, float | None]) -> None:
-    metrics = compute_metrics(derive(example[0].pairs(), example[1]))
-    for name, value in expected.items():
-        assert metrics[name].value == (value if value is None else pytest.approx(value, rel=1e-3, abs=1e-5)), name
+@pytest.fixture(scope="module")
+def records(tmp_path_factory: pytest.TempPathFactory) -> dict[str, RunRecord]:
+    def record(name: Literal["A", "B"]) -> RunRecord:
+        folder: Path = tmp_path_factory.mktemp(name)
+        return derive_folder(folder, write_example(folder, name))
+
+    return {"A": record("A"), "B": record("B")}
 
 
-@pytest.mark.parametrize("example", [example_a(), example_b()], ids=["A", "B"])
-def test_the_parts_sum_to_the_jct(example: tuple[Log, RunSpec]) -> None:
-    metrics = compute_metrics(derive(example[0].pairs(), example[1]))
+def account_of(folder: Path, name: Literal["A", "B"]) -> EnergyAccount:
+    run = derive_folder(folder, write_example(folder, name))
+    samples = on_run_clock(read_samples(folder), run)
+    return energy_account(run, Evidence(samples=samples, accounting=read_accounting(folder)))
+
+
+@BOTH
+def test_every_figure_of_the_worked_example_is_met(records: dict[str, RunRecord], name: str) -> None:
+    metrics = records[name].metrics
+    for metric, value in EXPECTED[name].items():
+        assert metrics[metric].value == (value if value is None else pytest.approx(value, rel=2e-4, abs=1e-9)), metric
+
+
+@BOTH
+def test_the_parts_sum_to_the_jct(records: dict[str, RunRecord], name: str) -> None:
+    metrics = records[name].metrics
     assert sum(metrics[f"time.{part}"].value or 0 for part in PARTS) == metrics["time.jct"].value
+
+
+@BOTH
+def test_the_steps_have_all_energy_carbon_and_cost_of_the_job(records: dict[str, RunRecord], name: str) -> None:
+    metrics = records[name].metrics
+    for family in ("energy", "carbon", "cost") if name == "A" else ("energy", "cost"):
+        steps = sum(metrics[f"{family}.step.{part}"].value or 0 for part in PARTS)
+        assert steps == pytest.approx(metrics[f"{family}.job"].value)
+
+
+def test_the_energy_of_each_trial_of_example_b(records: dict[str, RunRecord], tmp_path: Path) -> None:
+    account = account_of(tmp_path, "B")
+    assert trial_joules(records["B"], account) == pytest.approx({"1": 430, "2": 495, "3": 265})
+    assert joules(account.attempts["2", 0]) == pytest.approx(15)
+    late = joules(account.attempts["3", 0], (ns(40), ns(43)))
+    assert (joules(account.attempts["3", 0]) - late, late) == pytest.approx((200, 65))
+    outside = account.parts["outside"]
+    assert (joules(outside, (0, ns(5))), joules(outside, (ns(44), ns(52)))) == pytest.approx((50, 80))
+
+
+def test_slots_of_their_own_meter_are_derived_and_the_model_is_estimated(records: dict[str, RunRecord]) -> None:
+    kinds = {name: {metric: value.kind for metric, value in record.metrics.items()} for name, record in records.items()}
+    for metric in ("energy.trial", "energy.job", "energy.idle_share", "energy.step.test", "waste.default.energy"):
+        assert (kinds["A"][metric], kinds["B"][metric]) == ("derived", "estimated"), metric
+    assert (kinds["A"]["carbon.job"], kinds["A"]["cost.job"], kinds["B"]["cost.job"]) == ("declared",) * 3
+    assert kinds["B"]["energy.joules_per_cpu_second"] == "declared"
+    assert kinds["B"]["energy.cpu_seconds"] == "derived"
+    assert {kinds[name]["pruning.saved_energy"] for name in "AB"} == {"estimated"}
+    values = records["A"].metrics["energy.job"], records["B"].metrics["energy.job"]
+    assert [(value.coverage, value.n_samples) for value in values] == [(1.0, 354), (1.0, 55)]
 
 
 def test_the_window_of_idle_figures_runs_from_the_end_of_deploy_to_the_best_known() -> None:
@@ -113,7 +253,17 @@ def test_the_window_of_idle_figures_runs_from_the_end_of_deploy_to_the_best_know
     assert all(time.busy_ns + time.overhead_ns + time.idle_ns == window[1] - window[0] for time in times)
 
 
-def test_every_missing_value_says_why() -> None:
-    log, spec = example_a()
-    for name, value in compute_metrics(derive(log.pairs(), spec)).items():
-        assert value.value is not None or value.reason_if_null, name
+@BOTH
+def test_every_missing_value_says_why(records: dict[str, RunRecord], name: str) -> None:
+    for metric, value in records[name].metrics.items():
+        assert value.value is not None or value.reason_if_null, metric
+
+
+def test_a_changed_sample_changes_the_figures(tmp_path: Path) -> None:
+    """The negative control: what the test above reads does come from the file."""
+    spec = write_example(tmp_path, "A")
+    path = tmp_path / "power.jsonl"
+    path.write_text(path.read_text().replace('"watts":15.0', '"watts":16.0'))
+    metrics = derive_folder(tmp_path, spec).metrics
+    assert metrics["energy.job"].value == pytest.approx(10_530 + 142)
+    assert metrics["energy.trial"].value == pytest.approx(7.778e-4, rel=2e-4)
