@@ -103,7 +103,7 @@ def carbon_metrics(run: RunRecord, evidence: Evidence, account: EnergyAccount) -
     """Return CINT, JCINT (g/kWh) and CO2e (g) of trials, job and steps."""
     reason = account.reason or uncovered(run, account, evidence.accounting)
     if reason is not None or evidence.accounting.intensity is None:
-        return _without(run, reason or evidence.accounting.intensity_reason)
+        return _without(run, account, reason or evidence.accounting.intensity_reason)
     intensity = evidence.accounting.intensity
     start = run.clock.start_wall_ns if run.clock is not None else 0
     source = f"{account.source}; {intensity_text(intensity)}"
@@ -120,7 +120,7 @@ def _of_trials(
     trials = [trial for trial in run.trials if trial.used_ticket]
     reason = account.reasons.get("trials") or (None if trials else "no trial ran")
     if reason is not None:
-        return _without_trials(reason)
+        return _without_trials(account, reason)
     found = [emission(_pieces(trial, account), intensity, start_wall_ns) for trial in trials]
     used = [each for each in found if each.joules > 0]
     left_out = len(found) - len(used)
@@ -130,7 +130,7 @@ def _of_trials(
         "carbon.trials_left_out": known(left_out, "count", kind=account.kind, source=account.source, n_samples=len(found)),
         "carbon.trials": known(total.grams, "g", kind=kind, source=source, n_samples=len(found), coverage=account.coverage),
     }
-    means = {name: missing("g/kWh", "no trial used energy that the meter saw") for name in _MEANS}
+    means = {name: _missing("g/kWh", "no trial used energy that the meter saw", account) for name in _MEANS}
     if used:
         constant = intensity.values[0] if intensity.kind in _CONSTANT else None
         found_means = (sum(each.intensity for each in used) / len(used), total.intensity)
@@ -145,7 +145,7 @@ def _of_job(
 ) -> dict[str, MetricValue]:
     """Return the metrics of the job as a whole and of its steps."""
     if account.job_reason is not None:
-        return _without_job(run, account.job_reason)
+        return _without_job(run, account, account.job_reason)
     pieces = tuple(job_pieces(account))
     job = emission(pieces, intensity, start_wall_ns)
     kind, samples, coverage = weakest(account.kind, "declared"), account.n_samples, account.coverage
@@ -156,8 +156,8 @@ def _of_job(
     completed = sum(trial.state == "completed" for trial in run.trials)
     values = {
         "carbon.job": grams(job.grams),
-        "carbon.job_intensity": missing("g/kWh", "the job used no energy that the meter saw"),
-        "carbon.per_completed_trial": grams(job.grams / completed) if completed else missing("g", NO_COMPLETED),
+        "carbon.job_intensity": _missing("g/kWh", "the job used no energy that the meter saw", account),
+        "carbon.per_completed_trial": grams(job.grams / completed) if completed else _missing("g", NO_COMPLETED, account),
     }
     if job.joules > 0:
         about = _intensity_kind(account, intensity)
@@ -169,7 +169,9 @@ def _of_job(
     inside = dict(zip(reached, split(pieces, list(reached.values())), strict=True))
     for step in parts:
         is_reached = step in reached
-        value = grams(emission(inside[step], intensity, start_wall_ns).grams) if is_reached else missing("g", reasons[step])
+        value = (
+            grams(emission(inside[step], intensity, start_wall_ns).grams) if is_reached else _missing("g", reasons[step], account)
+        )
         values[f"carbon.step.{step}"] = value
     return values
 
@@ -183,15 +185,19 @@ def _intensity_kind(account: EnergyAccount, intensity: Intensity) -> Kind:
     return "declared" if intensity.kind in _CONSTANT else weakest(account.kind, "declared")
 
 
-def _without(run: RunRecord, reason: str) -> dict[str, MetricValue]:
-    return {**_without_trials(reason), **_without_job(run, reason)}
+def _without(run: RunRecord, account: EnergyAccount, reason: str) -> dict[str, MetricValue]:
+    return {**_without_trials(account, reason), **_without_job(run, account, reason)}
 
 
-def _without_trials(reason: str) -> dict[str, MetricValue]:
-    return {f"carbon.{name}": missing(unit, reason) for name, unit in _OF_TRIALS.items()}
+def _without_trials(account: EnergyAccount, reason: str) -> dict[str, MetricValue]:
+    return {f"carbon.{name}": _missing(unit, reason, account) for name, unit in _OF_TRIALS.items()}
 
 
-def _without_job(run: RunRecord, reason: str) -> dict[str, MetricValue]:
+def _without_job(run: RunRecord, account: EnergyAccount, reason: str) -> dict[str, MetricValue]:
     names = ("job", "per_completed_trial", *(f"step.{step}" for step in partition(run)))
-    values = {f"carbon.{name}": missing("g", reason) for name in names}
-    return {"carbon.job_intensity": missing("g/kWh", reason), **values}
+    values = {f"carbon.{name}": _missing("g", reason, account) for name in names}
+    return {"carbon.job_intensity": _missing("g/kWh", reason, account), **values}
+
+
+def _missing(unit: str, reason: str, account: EnergyAccount) -> MetricValue:
+    return missing(unit, reason, kind=weakest(account.kind, "declared"), source=account.source or "samples")

@@ -9,11 +9,10 @@ from tuneoff.accounting.text import prices_text
 from tuneoff.metrics.attribution import EnergyAccount, job_pieces, joules
 from tuneoff.metrics.carbon import JOULES_PER_KWH
 from tuneoff.metrics.evidence import Evidence
-from tuneoff.metrics.incumbent import goal_reached
 from tuneoff.metrics.rent import NANOSECONDS_PER_HOUR, HourlyPrice, Rent, billed_ns, framework_name, rent
 from tuneoff.metrics.spans import NO_END, PARTS, jct_ns, part_reasons, partition
 from tuneoff.metrics.values import MetricValue, known, missing, weakest
-from tuneoff.metrics.waste import POLICIES, Policy, wasted_segments
+from tuneoff.metrics.waste import POLICIES, Policy, no_goal, wasted_segments
 from tuneoff.records.model import RunRecord
 
 PIECES = ("slots", "head_node", "database", "energy")
@@ -28,12 +27,12 @@ def cost_metrics(run: RunRecord, evidence: Evidence, account: EnergyAccount) -> 
     prices = evidence.accounting.prices
     if prices is None:
         names = ("job", *PIECES, "per_completed_trial", *(f"step.{step}" for step in PARTS))
-        return {f"cost.{name}": missing("USD", evidence.accounting.prices_reason) for name in names}
+        return {f"cost.{name}": _missing(evidence.accounting.prices_reason) for name in names}
     values = _own(run, account, prices) if prices.premises == "own" else _rented(run, evidence, prices)
     job = values["cost.job"]
     completed = sum(trial.state == "completed" for trial in run.trials)
     if not completed:
-        values["cost.per_completed_trial"] = missing("USD", NO_COMPLETED)
+        values["cost.per_completed_trial"] = _missing(NO_COMPLETED)
     elif job.value is None:
         values["cost.per_completed_trial"] = job
     else:
@@ -47,17 +46,17 @@ def waste_cost_metrics(run: RunRecord, evidence: Evidence, account: EnergyAccoun
     """Return wasted cost per policy: busy hours times the slot's price, without tariff, minimum or head node."""
     prices = evidence.accounting.prices
     if prices is None:
-        return {f"waste.{policy}.cost": missing("USD", evidence.accounting.prices_reason) for policy in POLICIES}
+        return {f"waste.{policy}.cost": _missing(evidence.accounting.prices_reason) for policy in POLICIES}
     if prices.premises == "own":
-        return {f"waste.{policy}.cost": missing("USD", NO_SLOT_PRICE) for policy in POLICIES}
+        return {f"waste.{policy}.cost": _missing(NO_SLOT_PRICE) for policy in POLICIES}
     rented = rent(run, evidence.accounting, prices)
     return {f"waste.{policy}.cost": _wasted(run, policy, rented, prices) for policy in POLICIES}
 
 
 def _wasted(run: RunRecord, policy: Policy, rented: Rent, prices: Prices) -> MetricValue:
-    if policy == "post_goal" and goal_reached(run) is None:
-        threshold = run.run_spec().experiment.objective.threshold
-        return missing("USD", "no goal" if threshold is None else "the goal was not met")
+    reason = no_goal(run) if policy == "post_goal" else None
+    if reason is not None:
+        return _missing(reason)
     total = 0.0
     by_slot: dict[int, int] = {}
     for attempt, (start, end) in wasted_segments(run, policy):
@@ -66,7 +65,7 @@ def _wasted(run: RunRecord, policy: Policy, rented: Rent, prices: Prices) -> Met
     for slot, wasted_ns in by_slot.items():
         price = rented.of_slot(slot)
         if price.usd is None:
-            return missing("USD", price.reason)
+            return _missing(price.reason)
         total += price.usd * wasted_ns / NANOSECONDS_PER_HOUR
     return known(total, "USD", kind="declared", source=_source(prices, rented.slot.note))
 
@@ -101,7 +100,7 @@ def _rented(run: RunRecord, evidence: Evidence, prices: Prices) -> dict[str, Met
     needed = [resource for resource in resources if resource.prices]
     lacking = next((resource.reason for resource in needed if resource.reason), "")
     total_ns = jct_ns(run)
-    values: dict[str, MetricValue] = {"cost.energy": missing("USD", RENTED)}
+    values: dict[str, MetricValue] = {"cost.energy": _missing(RENTED)}
     hours = billed_ns(total_ns, prices) / NANOSECONDS_PER_HOUR if total_ns is not None else 0.0
     for resource in resources:
         reason = (resource.not_needed if not resource.prices else resource.reason) or (NO_END if total_ns is None else "")
@@ -126,7 +125,7 @@ def _own(run: RunRecord, account: EnergyAccount, prices: Prices) -> dict[str, Me
 
     def paid(energy: float, reason: str | None) -> MetricValue:
         if reason is not None or tariff is None:
-            return missing("USD", reason or "no tariff")
+            return _missing(reason or "no tariff")
         return known(
             energy / JOULES_PER_KWH * tariff,
             "USD",
@@ -136,7 +135,7 @@ def _own(run: RunRecord, account: EnergyAccount, prices: Prices) -> dict[str, Me
             coverage=account.coverage,
         )
 
-    values = {f"cost.{name}": missing("USD", OWN) for name in ("slots", "head_node", "database")}
+    values = {f"cost.{name}": _missing(OWN) for name in ("slots", "head_node", "database")}
     values["cost.job"] = values["cost.energy"] = paid(joules(pieces), reason)
     reasons = part_reasons(run)
     for step, within in partition(run).items():
@@ -145,12 +144,16 @@ def _own(run: RunRecord, account: EnergyAccount, prices: Prices) -> dict[str, Me
     return values
 
 
+def _missing(reason: str) -> MetricValue:
+    return missing("USD", reason, kind="declared", source="accounting")
+
+
 def _maybe(price: HourlyPrice | None) -> tuple[HourlyPrice, ...]:
     return () if price is None else (price,)
 
 
 def _declared(usd: float, reason: str, source: str) -> MetricValue:
-    return missing("USD", reason) if reason else known(usd, "USD", kind="declared", source=source)
+    return _missing(reason) if reason else known(usd, "USD", kind="declared", source=source)
 
 
 def _source(prices: Prices, note: str = "") -> str:

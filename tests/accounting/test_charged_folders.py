@@ -1,0 +1,87 @@
+"""From an execution's folder, with its samples and accounting, to carbon and cost: both worked examples."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Literal
+
+import msgspec
+import pytest
+
+from tuneoff.accounting.model import Accounting, Intensity
+from tuneoff.accounting.store import read_accounting, write_accounting
+from tuneoff.errors import ResultsError
+from tuneoff.metrics.values import MetricValue
+from tuneoff.records.folder import derive_folder
+from worked_examples import accounting_a, write_example
+
+A: dict[str, float | None] = {
+    "carbon.trial_intensity": 266.7,
+    "carbon.trial_intensity_weighted": 247.6,
+    "carbon.job_intensity": 260.2,
+    "carbon.trials": 0.5778,
+    "carbon.job": 0.7611,
+    "carbon.trials_left_out": 0,
+    "cost.job": 0.009778,
+    "waste.strict.cost": 0,
+    "waste.default.cost": 0.001389,
+    "waste.non_best.cost": 0.003056,
+    "waste.post_goal.cost": None,
+}
+B: dict[str, float | None] = {
+    "carbon.job": None,
+    "cost.job": 0.0023111,
+    "cost.per_completed_trial": 0.0023111 / 2,
+    "waste.strict.cost": 8.889e-5,
+    "waste.default.cost": 2.667e-4,
+    "waste.non_best.cost": 7.111e-4,
+}
+
+
+def derived(folder: Path, name: Literal["A", "B"], accounting: Accounting | None = None) -> dict[str, MetricValue]:
+    folder.mkdir(exist_ok=True)
+    spec = write_example(folder, name)
+    if accounting is not None:
+        write_accounting(folder, accounting)
+    return dict(derive_folder(folder, spec).metrics)
+
+
+@pytest.mark.parametrize(("name", "expected"), [("A", A), ("B", B)])
+def test_the_worked_examples(tmp_path: Path, name: Literal["A", "B"], expected: dict[str, float | None]) -> None:
+    found = derived(tmp_path, name)
+    for metric, value in expected.items():
+        assert found[metric].value == (None if value is None else pytest.approx(value, rel=5e-4)), metric
+
+
+def test_other_prices_and_another_grid_are_a_matter_of_the_one_file(tmp_path: Path) -> None:
+    before = derived(tmp_path / "before", "A")
+    given = accounting_a()
+    assert given.intensity is not None
+    assert given.prices is not None
+    twice = msgspec.structs.replace(given.intensity, values=tuple(2 * value for value in given.intensity.values))
+    prices = msgspec.structs.replace(given.prices, usd_per_vcpu_hour=0.3)
+    after = derived(tmp_path / "after", "A", msgspec.structs.replace(given, intensity=twice, prices=prices))
+    changed = {name for name, value in after.items() if value.value != before[name].value}
+    assert {name.partition(".")[0] for name in changed} == {"carbon", "cost", "waste"}
+    assert after["carbon.job"].value == pytest.approx(2 * (before["carbon.job"].value or 0))
+    assert after["cost.job"].value == pytest.approx(3 * (before["cost.job"].value or 0))
+
+
+def test_a_folder_without_the_file_has_neither_carbon_nor_cost_and_says_why(tmp_path: Path) -> None:
+    spec = write_example(tmp_path, "A")
+    (tmp_path / "accounting.json").unlink()
+    found = derive_folder(tmp_path, spec).metrics
+    assert found["carbon.job"].reason_if_null == "no carbon intensity was recorded with this run"
+    assert found["cost.job"].reason_if_null == "no prices were recorded with this run"
+
+
+def test_what_is_written_is_read_back_and_damage_is_one_line(tmp_path: Path) -> None:
+    accounting = Accounting(intensity=Intensity(kind="constant", values=(1.5,)), head_node=True)
+    path = write_accounting(tmp_path, accounting)
+    assert read_accounting(tmp_path) == accounting
+    path.write_text(path.read_text().replace("1.5", '"much"'))
+    with pytest.raises(ResultsError, match=r"accounting\.json is damaged: Expected `float`, got `str`"):
+        read_accounting(tmp_path)
+    path.write_text('{"format_version": 9}')
+    with pytest.raises(ResultsError, match="has format version 9"):
+        read_accounting(tmp_path)
