@@ -8,6 +8,7 @@ import shutil
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from typing import Literal
 
 import msgspec
 import pytest
@@ -17,6 +18,7 @@ from tuneoff.experiment.spec import RunSpec
 from tuneoff.records.folder import derive_folder
 from tuneoff.records.seal import seal
 from tuneoff.records.store import read_run, write_run
+from tuneoff.report.export import export
 from tuneoff.verify.results import verify
 
 Plant = Callable[[Path], None]
@@ -407,3 +409,34 @@ def test_a_checkpoint_is_held_to_the_digest_that_the_test_took(results: Path) ->
     path.unlink()
     (line,) = lines(results)
     assert line.endswith("checkpoints/1.safetensors: is missing: the test scored it")
+
+
+# Exported tables
+
+
+@pytest.mark.parametrize("format", ["csv", "json"])
+def test_a_changed_table_is_named(results: Path, format: Literal["csv", "json"]) -> None:
+    run_ids = [run["run_id"] for run in json.loads((results / "matrix.json").read_text())["runs"]]
+    export(results, results / "export", format, run_ids)
+    assert lines(results) == []
+    edit(results / "export" / f"metrics.{format}", lambda text: text.replace("176000.0", "175000.0", 1))
+    (line,) = lines(results)
+    assert line.startswith(f"export/metrics.{format}: row 1 (run1-abc, time.jct) value: stored ")
+    assert "175000.0" in line
+    assert "176000.0" in line
+
+
+def test_a_row_removed_from_a_table_is_named(results: Path) -> None:
+    export(results, results / "export", "csv")
+    edit(results / "export" / "trials.csv", lambda text: "".join(text.splitlines(keepends=True)[:-1]))
+    (line,) = lines(results)
+    assert line.startswith("export/trials.csv: row 6 (run1-abc, 3")
+    assert line.endswith("is missing")
+
+
+def test_tables_of_a_damaged_record_are_not_compared(results: Path) -> None:
+    export(results, results / "export", "csv")
+    _cut_record(execution(results, "serial"))
+    found = verify(results)
+    assert len(found.problems) == 1
+    assert "export/*.csv could not be compared" in found.notes[0]

@@ -13,6 +13,8 @@ from tuneoff.events.writer import FOLDER as EVENTS
 from tuneoff.matrix.folder import LOCK
 from tuneoff.records.store import FILE_NAME, RUNS
 from tuneoff.verify.execution import Expected, verify_execution
+from tuneoff.verify.exports import FOLDER as EXPORTS
+from tuneoff.verify.exports import export_problems
 from tuneoff.verify.planned import Planned, check_plan, foreign_runs, missing_runs
 from tuneoff.verify.pool import run_all
 from tuneoff.verify.problem import Outcome, Problem
@@ -85,6 +87,8 @@ def verify(results: Path, progress: Progress | None = None, processes: int | Non
         found.skipped = [run for run in plan.runs if run.skip_reason is not None]
         missing, found.not_begun = missing_runs(plan.runs, found.outcomes)
         found.plan_problems += [*missing, *foreign_runs(plan.runs, found.outcomes)]
+    if (results / EXPORTS).is_dir():
+        found.plan_problems += export_problems(results, [run.run_id for run in plan.runs], found.notes)
     if is_running:
         found.notes.append("a tuneoff command works in this folder now: it is not complete")
     return found

@@ -1,0 +1,116 @@
+"""Real matrices are verified through the real command line: done, interrupted and resumed, killed, emulated."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytestmark = pytest.mark.slow
+
+SPACE: dict[str, Any] = {"x": {"type": "float", "low": 0.0, "high": 1.0}}
+DIGITS: dict[str, Any] = {
+    "learning_rate": {"type": "float", "low": 1e-3, "high": 1e-2, "log": True},
+    "hidden_width": {"type": "int", "low": 16, "high": 32},
+}
+
+
+def command(*words: str | Path) -> list[str]:
+    return [sys.executable, "-m", "tuneoff", *map(str, words)]
+
+
+def run(*words: str | Path) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(command(*words), capture_output=True, text=True, check=False, timeout=280)
+
+
+def write_matrix(folder: Path, **content: Any) -> Path:
+    """Write an experiment file of two adapters, with keys replaced."""
+    path = folder / "matrix.yaml"
+    least = {
+        "name": "verified",
+        "workload": "null",
+        "search_space": SPACE,
+        "sampler": "random",
+        "budget": {"trials": 4, "epochs_per_trial": 3},
+        "workers": {"count": 2},
+        "adapters": ["serial", "optuna"],
+        "warm_up": False,
+    }
+    path.write_text(json.dumps({**least, **content}))
+    return path
+
+
+def verified(results: Path) -> dict[str, Any]:
+    """Verify a folder, and return what was checked and told."""
+    answer = run("verify", results, "--json")
+    assert answer.stderr == ""
+    found: dict[str, Any] = json.loads(answer.stdout)
+    assert (answer.returncode, found["problems"]) == (0, [])
+    return found
+
+
+@pytest.mark.parametrize("workload", ["null", "digits"])
+def test_a_matrix_that_is_done_is_verified(tmp_path: Path, workload: str) -> None:
+    pytest.importorskip("optuna")
+    content: dict[str, Any] = {}
+    if workload == "digits":
+        pytest.importorskip("sklearn")
+        content = {
+            "workload": {"name": "mnist_mlp", "options": {"dataset": "digits"}},
+            "search_space": DIGITS,
+            "budget": {"trials": 2, "epochs_per_trial": 2},
+        }
+    results = tmp_path / "results"
+    assert run("compare", write_matrix(tmp_path, **content), "--output", results).returncode == 0
+    assert run("export", results).returncode == 0
+    found = verified(results)
+    assert (found["checked"]["runs"], found["not_begun"], found["notes"]) == (2, [], [])
+    assert found["checked"]["samples"] > 0
+    checkpoints = sorted(results.glob("runs/*/*/checkpoints/*.safetensors"))
+    assert len(checkpoints) == (2 if workload == "digits" else 0)
+    if checkpoints:  # control: the other run's best checkpoint in its place
+        shutil.copy(checkpoints[1], checkpoints[0])
+        answer = run("verify", results)
+        assert answer.returncode == 1
+        assert f"checkpoints/{checkpoints[0].name}: its SHA-256 is " in answer.stdout.splitlines()[0]
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL])
+def test_a_matrix_that_was_ended_and_resumed_is_verified(tmp_path: Path, number: signal.Signals) -> None:
+    content = {"workload": {"name": "sleep", "options": {"epoch_seconds": 0.2}}, "budget": {"trials": 6, "epochs_per_trial": 4}}
+    file, results = write_matrix(tmp_path, adapters=["serial"], seeds=[0, 1], **content), tmp_path / "results"
+    process = subprocess.Popen(
+        command("compare", file, "--output", results), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+    )
+    deadline = time.monotonic() + 60
+    while not any('"epoch"' in path.read_text() for path in results.glob("runs/*/*/events/[tw]*")):
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+    process.send_signal(number)
+    process.wait(60)
+    if number == signal.SIGINT:
+        found = verified(results)
+        assert len(found["not_begun"]) == 1
+        assert "interrupted by the user" in next(iter(found["not_recomputable"]["executions"].values()))[0]
+    else:
+        answer = run("verify", results)
+        assert answer.returncode == 1
+        assert "run.json: is missing: its command was killed" in answer.stdout
+    assert run("compare", file, "--output", results, "--resume").returncode == 0
+    found = verified(results)
+    assert (found["checked"]["runs"], found["checked"]["executions"], found["not_begun"]) == (2, 3, [])
+
+
+def test_a_run_with_an_emulated_platform_is_verified(tmp_path: Path) -> None:
+    pytest.importorskip("kubeflow.katib")
+    results = tmp_path / "results"
+    file = write_matrix(tmp_path, adapters=[{"name": "katib", "platform": "emulated"}])
+    assert run("compare", file, "--output", results).returncode == 0
+    assert verified(results)["checked"]["runs"] == 1
