@@ -1,0 +1,80 @@
+"""What each trial and each step used, in the exported tables of the two worked examples."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any, Literal
+
+import pytest
+
+from tuneoff.metrics.spans import PARTS
+from tuneoff.records.folder import derive_folder
+from tuneoff.records.store import write_run
+from tuneoff.report.export import export
+from worked_examples import write_example
+
+Rows = list[dict[str, Any]]
+
+
+def tables(tmp_path: Path, name: Literal["A", "B"], damage: str | None = None) -> dict[str, Rows]:
+    """Return the tables of a results folder with one example; `damage`: a file of it that is cut."""
+    folder = tmp_path / "results" / "runs" / "r" / "e"
+    spec = write_example(folder, name)
+    write_run(folder, derive_folder(folder, spec))
+    if damage is not None:
+        (folder / damage).write_text("{\n")
+    return {path.stem: json.loads(path.read_text()) for path in export(tmp_path / "results", tmp_path / "out", "json")}
+
+
+def test_the_trials_of_example_a_have_their_energy_carbon_and_cost(tmp_path: Path) -> None:
+    first, second, third = tables(tmp_path, "A")["trials"]
+    assert [row["busy_seconds"] for row in (first, second, third)] == [100, 60, 50]
+    assert [row["energy_joules"] for row in (first, second, third)] == pytest.approx([4000, 2400, 2000])
+    assert {row["energy_kind"] for row in (first, second, third)} == {"derived"}
+    assert sum(row["co2e_g"] for row in (first, second, third)) == pytest.approx(0.5778, abs=5e-5)
+    assert first["cost_usd"] == pytest.approx(100 * 0.10 / 3600)
+    assert [row["waste_strict_seconds"] for row in (first, second, third)] == [0, 0, 0]
+    assert [row["waste_default_seconds"] for row in (first, second, third)] == [0, 0, 50]
+    assert [row["waste_non_best_seconds"] for row in (first, second, third)] == [0, 60, 50]
+    assert [row["waste_post_goal_seconds"] for row in (first, second, third)] == [None] * 3
+
+
+def test_the_trials_of_example_b_sum_to_its_metrics(tmp_path: Path) -> None:
+    found = tables(tmp_path, "B")
+    metrics = {row["name"]: row["value"] for row in found["metrics"]}
+    assert [row["energy_joules"] for row in found["trials"]] == pytest.approx([430, 495, 265])
+    assert sum(row["energy_joules"] for row in found["trials"]) == pytest.approx(metrics["energy.trials"])
+    assert {row["energy_kind"] for row in found["trials"]} == {"estimated"}
+    assert [row["co2e_g"] for row in found["trials"]] == [None] * 3  # the example has no intensity
+    for policy in ("strict", "default", "non_best"):
+        wasted = sum(row[f"waste_{policy}_seconds"] for row in found["trials"])
+        assert wasted * 1e3 == pytest.approx(metrics[f"waste.{policy}.time"])
+
+
+@pytest.mark.parametrize("name", ["A", "B"])
+def test_the_steps_sum_to_the_job(tmp_path: Path, name: Literal["A", "B"]) -> None:
+    found = tables(tmp_path, name)
+    metrics = {row["name"]: row["value"] for row in found["metrics"]}
+    assert [row["step"] for row in found["steps"]] == list(PARTS)
+    assert sum(row["milliseconds"] for row in found["steps"]) == pytest.approx(metrics["time.jct"])
+    assert sum(row["energy_joules"] for row in found["steps"]) == pytest.approx(metrics["energy.job"])
+    assert sum(row["cost_usd"] for row in found["steps"]) == pytest.approx(metrics["cost.job"])
+    if name == "A":
+        assert sum(row["co2e_g"] for row in found["steps"]) == pytest.approx(metrics["carbon.job"])
+
+
+def test_declared_variables_are_rows_with_json_values(tmp_path: Path) -> None:
+    rows = {row["symbol"]: row for row in tables(tmp_path, "B")["declared"]}
+    assert json.loads(rows["wn"]["declared"]) == 2
+    assert json.loads(rows["wn"]["found"])["greatest_overlap"] == 2
+    assert rows["wn"]["agrees"] is True
+    assert rows["pS"]["agrees"] is None
+
+
+@pytest.mark.parametrize("damage", ["power.jsonl", "accounting.json"])
+def test_a_damaged_file_leaves_the_other_columns(tmp_path: Path, damage: str, caplog: pytest.LogCaptureFixture) -> None:
+    found = tables(tmp_path, "B", damage)["trials"]
+    assert [row["busy_seconds"] for row in found] == pytest.approx([18, 21, 11])
+    assert [row["cost_usd"] for row in found] == [None] * 3 or damage == "power.jsonl"
+    assert damage in caplog.text
