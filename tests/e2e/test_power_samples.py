@@ -1,0 +1,151 @@
+"""Power through the whole command: a kill in mid-run, a meter that cannot be used, one that breaks, one that is replayed."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from e2e.random_kills import finish, start
+from e2e.test_killed_command import has_trained
+from power.test_tree import until
+from tuneoff.records.model import RunRecord
+from tuneoff.records.store import read_runs
+from tuneoff.samples.reader import Samples, read_samples
+from tuneoff.samples.schema import FILE_NAME
+
+pytestmark = pytest.mark.slow
+
+MATRIX: Mapping[str, Any] = {
+    "name": "power",
+    "workload": {"name": "sleep", "options": {"epoch_seconds": 0.1}},
+    "search_space": {"x": {"type": "float", "low": 0.0, "high": 1.0}},
+    "sampler": "random",
+    "budget": {"trials": 4, "epochs_per_trial": 3},
+    "workers": {"count": 2},
+    "adapters": ["serial"],
+    "warm_up": False,
+}
+# prints its power five times a second, and ends when it has been told how often
+PROGRAM = "import sys, time\nfor n in range(int(sys.argv[1])): print(n / 5, 60 + n % 2, flush=True); time.sleep(0.2)"
+
+
+def matrix(folder: Path, **parts: Any) -> Path:
+    file = folder / "matrix.yaml"
+    file.write_text(json.dumps({**MATRIX, **parts}))  # JSON is YAML
+    return file
+
+
+def compare(file: Path, results: Path) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "tuneoff", "compare", str(file), "--output", str(results)]
+    return subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+
+
+def samples_of(results: Path, record: RunRecord) -> Samples:
+    samples = read_samples(results / "runs" / record.run_id / record.execution_id)
+    assert samples is not None
+    return samples
+
+
+def power_lines(errors: str) -> list[str]:
+    return [line for line in errors.splitlines() if line.startswith("power: ")]
+
+
+def test_a_killed_command_leaves_samples_of_which_its_last_line_may_be_torn(tmp_path: Path) -> None:
+    file = matrix(tmp_path, budget={"trials": 6, "epochs_per_trial": 20}, power={"interval_seconds": 0.02})
+    results = tmp_path / "results"
+    process = start(file, results)
+    try:
+        until(lambda: has_trained(results) and any(path.stat().st_size > 4000 for path in results.glob(f"runs/*/*/{FILE_NAME}")))
+    finally:
+        process.send_signal(signal.SIGKILL)
+        process.wait()
+    finish(file, results)
+    by_status = {record.status: record for record in read_runs(results)}
+    assert set(by_status) == {"done", "interrupted"}
+    killed = by_status["interrupted"]
+    samples = samples_of(results, killed)
+    assert samples.torn_lines <= 1
+    assert len(samples.usage) >= 2
+    assert killed.environment["power"]["meter"] == samples.header.meter
+    assert killed.metrics["suite.sampler_cpu_share"].value is not None  # what was sampled is in the record
+
+
+def test_one_line_says_which_meter_was_found_and_why_no_better_one(tmp_path: Path) -> None:
+    done = compare(matrix(tmp_path), tmp_path / "results")
+    assert done.returncode == 0, done.stderr
+    (line,) = power_lines(done.stderr)
+    (record,) = read_runs(tmp_path / "results")
+    power = record.environment["power"]
+    assert line.startswith(f"power: {power['meter']} ({power['kind']}: ")
+    assert power["reason"] in line
+
+
+def test_a_named_meter_that_cannot_be_used_is_refused_before_anything_is_made(tmp_path: Path) -> None:
+    done = compare(matrix(tmp_path, power={"meter": "rapl", "options": {"root": str(tmp_path)}}), tmp_path / "results")
+    assert (done.returncode, done.stderr.count("\n"), done.stdout) == (2, 1, "")
+    assert "power.meter 'rapl' cannot be used: " in done.stderr
+    assert not (tmp_path / "results").exists()
+
+
+def test_a_meter_that_breaks_in_mid_matrix_costs_its_samples_and_no_run(tmp_path: Path) -> None:
+    command = [sys.executable, "-c", PROGRAM, "20"]  # 4 s: about the baseline and a part of the first run
+    power = {"meter": "command", "options": {"command": command}, "interval_seconds": 0.1}
+    done = compare(matrix(tmp_path, power=power, seeds=[0, 1]), tmp_path / "results")
+    assert done.returncode == 0, done.stderr
+    first, second = sorted(read_runs(tmp_path / "results"), key=lambda record: str(record.started_at))
+    assert {first.status, second.status} == {"done"}
+    flags = {flag.name: flag.text for flag in second.flags}
+    assert "power_problem" in flags
+    assert samples_of(tmp_path / "results", second).power == {}
+    assert second.metrics["energy.job"].value is None
+    assert second.metrics["energy.job"].reason_if_null
+
+
+def test_idle_power_is_read_before_the_first_run_and_stored_with_each(tmp_path: Path) -> None:
+    power = {"meter": "command", "options": {"command": [sys.executable, "-c", PROGRAM, "1000"]}}
+    done = compare(matrix(tmp_path, power=power, seeds=[0, 1]), tmp_path / "results")
+    assert done.returncode == 0, done.stderr
+    headers = [samples_of(tmp_path / "results", record).header for record in read_runs(tmp_path / "results")]
+    assert len(headers) == 2
+    assert [header.idle_watts for header in headers] == [headers[0].idle_watts] * 2
+    assert headers[0].idle_watts["node"] == pytest.approx(60.5, abs=0.5)
+    assert headers[0].idle_seconds >= 3.0
+    assert not programs_left(), "the meter's program outlived the command"
+
+
+def programs_left() -> list[int]:
+    """Return the living processes of the `command` meter's program."""
+    found = []
+    for name in os.listdir("/proc"):
+        if name.isdigit():
+            try:
+                words = Path(f"/proc/{name}/cmdline").read_bytes().split(b"\0")
+            except OSError:  # it has just ended
+                continue
+            if PROGRAM.encode() in words:
+                found.append(int(name))
+    return found
+
+
+def test_a_replayed_recording_gives_each_run_its_energy(tmp_path: Path) -> None:
+    recording = tmp_path / "power.csv"
+    rows = "\n".join(f"{tenth / 10},node,50" for tenth in range(600))
+    recording.write_text(f"# kind: measured\n# source: a test\n# idle node: 20\nseconds,domain,watts\n{rows}\n")
+    done = compare(matrix(tmp_path, power={"meter": "replay", "options": {"path": str(recording)}}), tmp_path / "results")
+    assert done.returncode == 0, done.stderr
+    (record,) = read_runs(tmp_path / "results")
+    samples = samples_of(tmp_path / "results", record)
+    assert samples.header.idle_watts == {"node": 20.0}
+    jct_ms = record.metrics["time.jct"].value
+    node = record.metrics["energy.node"]
+    assert jct_ms is not None
+    assert node.kind == "measured"
+    assert node.value == pytest.approx(50 * jct_ms / 1000, rel=0.01)
