@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
-import dataclasses
+import importlib
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import pytest
 
-from tuneoff.accounting.parts import PriceFile
+from tuneoff.accounting.model import Prices
+from tuneoff.accounting.parts import PriceFile, price_file_schema
 from tuneoff.accounting.resolve import DEFAULT_PRICES, read_prices
 from tuneoff.errors import ExperimentError
+from tuneoff.experiment.yaml_reader import read_yaml
 
+jsonschema: Any = importlib.import_module("jsonschema")  # it has no types
 HEAD = "name: ours\nsource: the invoice\ndate: 2026-03\n"
 
 
-def read(folder: Path, text: str):  # type: ignore[no-untyped-def]
+def read(folder: Path, text: str) -> Prices:
     path = folder / "prices.yaml"
     path.write_text(text)
     return read_prices(path)
@@ -69,6 +73,15 @@ def test_a_bad_file_is_refused_in_one_line(tmp_path: Path, text: str, message: s
     assert "\n" not in str(caught.value)
 
 
+def test_the_json_schema_fits_the_shipped_file_and_refuses_a_wrong_one() -> None:
+    schema, shipped = price_file_schema(), read_yaml(DEFAULT_PRICES)
+    jsonschema.Draft202012Validator.check_schema(schema)
+    jsonschema.validate(shipped, schema)
+    for wrong in ({**shipped, "usd_per_kwh": -1}, {**shipped, "price": 1}, {}):
+        with pytest.raises(jsonschema.ValidationError):
+            jsonschema.validate(wrong, schema)
+
+
 def test_a_file_that_is_not_there_is_one_line(tmp_path: Path) -> None:
     with pytest.raises(ExperimentError, match=r"none\.yaml: the file cannot be read"):
         read_prices(tmp_path / "none.yaml")
@@ -86,4 +99,3 @@ def test_the_prices_that_ship_are_dated_and_plausible() -> None:
     assert prices.usd_per_gb_hour == pytest.approx(0.004445 / 2**30 * 10**9, rel=1e-4)
     assert (prices.billing_granularity_seconds, prices.billing_minimum_seconds) == (1, 60)
     assert prices.usd_per_accelerator_hour is None, "an accelerator's price is not known, so it is absent"
-    assert not dataclasses.is_dataclass(prices)

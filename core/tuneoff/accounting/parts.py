@@ -103,3 +103,11 @@ class PriceFile(Part):
 
     def to_core(self) -> Prices:
         return Prices(**self.model_dump())
+
+
+def price_file_schema() -> dict[str, Any]:
+    """Return the JSON Schema of a price file."""
+    schema = PriceFile.model_json_schema(mode="validation")
+    schema["$schema"] = "https://json-schema.org/draft/2020-12/schema"
+    schema["title"] = "tuneoff prices"
+    return schema
