@@ -230,14 +230,15 @@ def test_circumstances_are_read_once_from_the_runs_own_files(tmp_path: Path) -> 
         record = derive([], spec)
         records.append(type(record)(run_id="r", execution_id=f"e{number}", specification=record.specification, status="done"))
         write_samples(folder, [header("model", "estimated", source="a table", reason="no RAPL", second="codecarbon")])
+        prices = Prices(name="cheap", source="me", date="2025-01-01", billing_minimum_seconds=60, billing_granularity_seconds=1)
         intensity = Intensity(kind="zone", values=(100.0,), zone="ESP", source="somebody", date="2024")
-        write_accounting(folder, Accounting(intensity=intensity, prices=Prices(name="cheap", source="me", date="2025-01-01")))
+        write_accounting(folder, Accounting(intensity=intensity, prices=prices))
     found = circumstances(tmp_path, records)
     assert found.meters[0] == "Meter: model (estimated): a table; no RAPL."
     assert "codecarbon" in found.meters[1]
     assert len(found.accounting) == 2
     assert all(part in found.accounting[0] for part in ("100 gCO2eq/kWh", "ESP", "somebody", "2024"))
-    assert all(part in found.accounting[1] for part in ("cheap", "2025-01-01"))
+    assert all(part in found.accounting[1] for part in ("cheap", "2025-01-01", "; billed at least 60 s and in steps of 1 s."))
 
 
 def test_no_meter_says_why(tmp_path: Path) -> None:

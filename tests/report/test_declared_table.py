@@ -36,7 +36,7 @@ def test_what_all_runs_share_is_told_once_with_numbers_as_ranges(run: RunRecord)
 def test_runs_that_differ_have_their_own_rows(run: RunRecord) -> None:
     runs = [("a", having(run, 1, {"n": 1})), ("b", having(run, 1, {"n": 3}, False)), ("c", having(run, 1, {"n": 1}))]
     rows = declared_rows(runs)
-    assert [(row[5], row[6]) for row in rows] == [("yes", "a, c"), ("NO", "b")]
+    assert [(row[5], row[6]) for row in rows] == [("yes", "a; c"), ("NO", "b")]
     assert mismatches(runs) == ["b: wmem (memory per worker): because"]
 
 

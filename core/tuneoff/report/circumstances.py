@@ -8,6 +8,7 @@ from pathlib import Path
 
 import msgspec
 
+from tuneoff.accounting.model import Prices
 from tuneoff.accounting.store import read_accounting
 from tuneoff.accounting.text import carbon_line, prices_line
 from tuneoff.errors import ResultsError
@@ -64,4 +65,14 @@ def _charges(folder: Path) -> list[str]:
         accounting = read_accounting(folder)
     except ResultsError as error:
         return [f"{error}."]
-    return [f"{line[0].upper()}{line[1:]}." for line in (carbon_line(accounting), prices_line(accounting))]
+    lines = (carbon_line(accounting), f"{prices_line(accounting)}{_billing(accounting.prices)}")
+    return [f"{line[0].upper()}{line[1:]}." for line in lines]
+
+
+def _billing(prices: Prices | None) -> str:
+    """Return what makes short runs cost the same."""
+    if prices is None or prices.premises == "own":
+        return ""
+    least, unit = prices.billing_minimum_seconds, prices.billing_granularity_seconds
+    parts = [f"at least {least:g} s" if least else "", f"in steps of {unit:g} s" if unit else ""]
+    return f"; billed {' and '.join(filter(None, parts))}" if any(parts) else ""
