@@ -8,7 +8,7 @@ import pytest
 
 from power.meters import Counter, Database, Hanging, Replayed, plan_of
 from tuneoff.power import baseline
-from tuneoff.power.baseline import with_baseline
+from tuneoff.power.baseline import baseline_seconds, with_baseline
 from tuneoff.power.meter import MeterDescription, MeterError
 from tuneoff.power.plan import NO_POWER, PowerPlan
 from tuneoff.samples.schema import PowerSample
@@ -71,11 +71,25 @@ class Model(Counter):
         raise AssertionError("a model reads nothing")
 
 
-@pytest.mark.parametrize("meter", [Model(), Database()])
-def test_nothing_is_read_of_a_model_and_of_a_database(meter: Counter) -> None:
-    power = plan_of(meter)
+def test_nothing_is_read_of_a_model_or_without_a_meter() -> None:
+    power = plan_of(Model())
     assert taken(power, 3600.0) is power
     assert taken(NO_POWER, 3600.0) is NO_POWER
+    assert baseline_seconds(power) == baseline_seconds(NO_POWER) == baseline_seconds(plan_of(Replayed())) == 0
+
+
+def test_a_database_is_asked_for_a_time_that_has_some_of_its_samples() -> None:
+    power = plan_of(Database())
+    assert (baseline_seconds(power), baseline_seconds(plan_of(Counter()))) == (10.0, 3.0)
+    assert taken(power).baseline.idle_watts == {"package-0": pytest.approx(40.0)}
+
+
+def test_an_interruption_is_not_held_up_by_a_database() -> None:
+    meter, interrupt = Database(), threading.Event()
+    meter.released.clear()
+    interrupt.set()
+    assert with_baseline(plan_of(meter), interrupt).baseline.idle_watts == {}
+    meter.released.set()
 
 
 def test_a_replayed_file_says_what_its_host_drew() -> None:

@@ -25,7 +25,7 @@ from tuneoff.matrix.folder import ResultsFolder, RunEnd, is_final, run_ends, sta
 from tuneoff.matrix.listener import Listener
 from tuneoff.matrix.plan import Plan, PlannedRun
 from tuneoff.matrix.provenance import Provenance, prepare
-from tuneoff.power.baseline import with_baseline
+from tuneoff.power.baseline import baseline_seconds, with_baseline
 from tuneoff.power.plan import PowerPlan, open_power
 from tuneoff.records.derive import KILLED
 from tuneoff.records.model import RunRecord
@@ -102,7 +102,8 @@ def _run_all(
         if run.spec.warm_up and run.spec.adapter_target not in needed:
             continue
         if first is None:
-            listener.noted(power.line())
+            idle = baseline_seconds(power)
+            listener.noted(f"{power.line()}{f'; first its idle power is read for {idle:g} s' if idle else ''}")
             power = with_baseline(power, interrupt)
         state = machine.look()
         first = first or state

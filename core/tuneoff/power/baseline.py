@@ -7,6 +7,7 @@ import threading
 from dataclasses import replace
 
 from tuneoff import clock
+from tuneoff.power.collecting import collected
 from tuneoff.power.meter import CollectingMeter, KnownBaseline
 from tuneoff.power.plan import Baseline, PowerPlan
 from tuneoff.power.procfs import HostClock
@@ -15,42 +16,57 @@ from tuneoff.samples.schema import PowerSample
 
 SECONDS = 3.0
 STOP_SECONDS = 1.0
+COLLECT_SECONDS = 60.0  # for a database to answer
 IDLE_LIMIT = 0.05  # of all processors' time; with more of it in use the host was not idle
 
 
-def with_baseline(power: PowerPlan, interrupt: threading.Event, seconds: float = SECONDS) -> PowerPlan:
-    """Return the plan with the idle power of its meter's domains; takes `seconds` where there is something to read.
+def baseline_seconds(power: PowerPlan) -> float:
+    """Return for how long the idle power is read; 0 where nothing is: a model has no domains, a replayed file its own or none.
 
-    A model has no domains, a database is asked later, a replayed file has its own or none: nothing is read then.
+    A database is asked for a time that has two of its samples for certain.
     """
+    chosen = power.chosen
+    if chosen is None or not chosen.description.domains or isinstance(chosen.meter, KnownBaseline):
+        return 0.0
+    return chosen.description.longest_gap_seconds if isinstance(chosen.meter, CollectingMeter) else SECONDS
+
+
+def with_baseline(power: PowerPlan, interrupt: threading.Event, seconds: float | None = None) -> PowerPlan:
+    """Return the plan with the idle power of its meter's domains; takes `baseline_seconds`, unless interrupted."""
     chosen = power.chosen
     if chosen is not None and isinstance(chosen.meter, KnownBaseline):
         return replace(power, baseline=Baseline(idle_watts=dict(chosen.meter.idle_watts)))
-    if chosen is None or not chosen.description.domains or isinstance(chosen.meter, CollectingMeter):
+    if chosen is None or not baseline_seconds(power):
         return power
-    samples: list[PowerSample] = []
     problems: list[str] = []
-    reader = MeterReader(
-        chosen.name,
-        chosen.meter,
-        power.locks[0],
-        interval_seconds=power.interval_seconds,
-        take=samples.extend,
-        note=lambda text: problems.append(f"while the idle power was read: {text}"),
-    )
-    host = _BusyShare()
-    started_ns = clock.monotonic_ns()
+    host, started_ns = _BusyShare(), clock.monotonic_ns()
+    samples = _samples(power, interrupt, baseline_seconds(power) if seconds is None else seconds, problems)
+    elapsed, share = (clock.monotonic_ns() - started_ns) / clock.NANOSECONDS, host.end()
+    problems = [f"while the idle power was read: {problem}" for problem in problems]
+    if share is not None and share > IDLE_LIMIT:
+        text = f"the idle power was read while {100 * share:.0f} % of the processors' time was in use: it is too high, and what "
+        problems.append(f"{text}is attributed to trials too low")
+    idle = {domain: watts for domain, watts in mean_watts(samples).items() if not domain.startswith("slot-")}
+    return replace(power, baseline=Baseline(idle_watts=idle, seconds=elapsed if idle else 0.0, problems=tuple(problems)))
+
+
+def _samples(power: PowerPlan, interrupt: threading.Event, seconds: float, problems: list[str]) -> list[PowerSample]:
+    chosen = power.chosen
+    assert chosen is not None
+    meter, name, lock = chosen.meter, chosen.name, power.locks[0]
+    if isinstance(meter, CollectingMeter):
+        start = clock.anchor()
+        interrupt.wait(seconds)
+        within = 0.0 if interrupt.is_set() else COLLECT_SECONDS
+        return list(collected(meter, name, lock, start, within_seconds=within, note=problems.append))
+    samples: list[PowerSample] = []
+    interval = power.interval_seconds
+    reader = MeterReader(name, meter, lock, interval_seconds=interval, take=samples.extend, note=problems.append)
     reader.start()
     interrupt.wait(seconds)
     reader.ask_to_stop()
     reader.wait(STOP_SECONDS)
-    seconds = (clock.monotonic_ns() - started_ns) / clock.NANOSECONDS
-    share = host.end()
-    if share is not None and share > IDLE_LIMIT:
-        text = f"the idle power was read while {100 * share:.0f} % of the processors' time was in use: it is too high, and what "
-        problems.append(f"{text}is attributed to trials too low")
-    idle = {domain: watts for domain, watts in mean_watts(list(samples)).items() if not domain.startswith("slot-")}
-    return replace(power, baseline=Baseline(idle_watts=idle, seconds=seconds if idle else 0.0, problems=tuple(problems)))
+    return list(samples)
 
 
 class _BusyShare:
