@@ -8,8 +8,8 @@ import time
 from pathlib import Path
 
 from benchmarks.speed.specs import make_spec
-from tuneoff.metrics.all import with_metrics
-from tuneoff.metrics.evidence import NO_EVIDENCE, Evidence
+from tuneoff.metrics.attribution import EnergyAccount, energy_account
+from tuneoff.metrics.evidence import Evidence
 from tuneoff.records import folder as records_folder
 from tuneoff.records.derive import Verdict
 from tuneoff.records.model import RunRecord
@@ -29,11 +29,11 @@ def main(folder: Path, trials: int, epochs: int) -> None:
     before = peak_bytes()
     measured_from: list[float] = []
 
-    def noting_with_metrics(run: RunRecord, evidence: Evidence = NO_EVIDENCE) -> RunRecord:
-        measured_from.append(time.perf_counter())
-        return with_metrics(run, evidence)
+    def noting_account(run: RunRecord, evidence: Evidence) -> EnergyAccount:
+        measured_from.append(time.perf_counter())  # the first of all that metrics take
+        return energy_account(run, evidence)
 
-    records_folder.with_metrics = noting_with_metrics  # type: ignore[attr-defined]
+    records_folder.energy_account = noting_account  # type: ignore[attr-defined]
     started = time.perf_counter()
     record = records_folder.derive_folder(folder, spec, verdict=Verdict(status="done"))
     derived = time.perf_counter()

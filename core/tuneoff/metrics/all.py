@@ -47,9 +47,12 @@ def compute_metrics(run: RunRecord, evidence: Evidence = NO_EVIDENCE) -> dict[st
     return _compute(run, evidence, energy_account(run, evidence))
 
 
-def with_metrics(run: RunRecord, evidence: Evidence = NO_EVIDENCE) -> RunRecord:
-    """Return the same record with its metrics, and with a flag where the energy of its parts does not meet the node's."""
-    account = energy_account(run, evidence)
+def with_metrics(run: RunRecord, evidence: Evidence = NO_EVIDENCE, account: EnergyAccount | None = None) -> RunRecord:
+    """Return the same record with its metrics, and with a flag where the energy of its parts does not meet the node's.
+
+    `account`: the run's `energy_account`, where the caller has it already.
+    """
+    account = account or energy_account(run, evidence)
     flags = tuple(flag for flag in run.flags if flag.name != RESIDUAL_FLAG)
     return replace(run, metrics=_compute(run, evidence, account), flags=(*flags, *residual_flags(account)))
 

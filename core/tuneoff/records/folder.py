@@ -14,6 +14,7 @@ from tuneoff.events.reader import EventLog
 from tuneoff.events.writer import FOLDER
 from tuneoff.experiment.spec import RunSpec
 from tuneoff.metrics.all import with_metrics
+from tuneoff.metrics.attribution import EnergyAccount, energy_account
 from tuneoff.metrics.declared import with_declared
 from tuneoff.metrics.evidence import Evidence, on_run_clock
 from tuneoff.records.derive import Verdict, derive
@@ -29,6 +30,7 @@ class Derived:
 
     record: RunRecord
     evidence: Evidence
+    account: EnergyAccount
 
 
 def derive_folder(
@@ -61,7 +63,7 @@ def derive_log(
     versions: Mapping[str, Any] | None = None,
     environment: Mapping[str, Any] | None = None,
 ) -> Derived:
-    """Do as `derive_folder` with the execution's event log, and return the samples and prices too."""
+    """Do as `derive_folder` with the execution's event log, and return what the metrics rest on too."""
     with _paused_garbage_collector():
         record = derive(log, spec, verdict=verdict, versions=versions, environment=environment)
         flags = list(record.flags)
@@ -80,7 +82,9 @@ def derive_log(
         samples = on_run_clock(read_samples(run_dir), record)
         record = replace(record, flags=(*record.flags, *sample_flags(samples)))
         evidence = Evidence(samples=samples, accounting=read_accounting(run_dir))
-        return Derived(record=with_declared(with_metrics(record, evidence), evidence), evidence=evidence)
+        account = energy_account(record, evidence)
+        record = with_declared(with_metrics(record, evidence, account), evidence)
+        return Derived(record=record, evidence=evidence, account=account)
 
 
 @contextlib.contextmanager

@@ -12,7 +12,6 @@ import tuneoff
 from tuneoff.errors import ResultsError, TuneoffError
 from tuneoff.events.writer import FOLDER as EVENTS
 from tuneoff.experiment.spec import RunSpec, run_spec_from_json
-from tuneoff.metrics.attribution import energy_account
 from tuneoff.records.derive import KILLED, Verdict
 from tuneoff.records.folder import Derived, derive_log
 from tuneoff.records.model import FORMAT_VERSION, RunRecord, SealedFile
@@ -101,7 +100,7 @@ def _verify(folder: Path, given: _Given, expected: Expected | None, outcome: Out
     _check_times(log, derived, outcome)
     for fault in file_faults(folder, record):
         outcome.add("file", fault.file, fault.text)
-    for wrong in wrong_sums(record.metrics, energy_account(record, derived.evidence)):
+    for wrong in wrong_sums(record.metrics, derived.account):
         outcome.add("sum", f"metrics.{wrong.metric}", wrong.text)
     _check_frozen(given, expected, outcome)
 
