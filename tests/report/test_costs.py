@@ -170,9 +170,9 @@ def test_energies_of_different_kinds_carry_a_note() -> None:
 def test_an_order_is_claimed_in_words_only_where_it_holds_for_every_weight_and_seed() -> None:
     more_of_both, other_mix = row("b", factor=2.0), row("c", uses=tuple(Use(seed, 40.0, 160.0) for seed in range(3)))
     lines = render_costs([row("a"), more_of_both, other_mix]).splitlines()
-    assert "  random: a used less energy than b at every plausible weight" in lines
-    assert "  random: c used less energy than b at every plausible weight" in lines
-    assert "  random: no energy order can be claimed between a and c" in lines
+    assert "  random (3 seeds): a used less energy than b at every plausible weight" in lines
+    assert "  random (3 seeds): c used less energy than b at every plausible weight" in lines
+    assert "  random (3 seeds): no energy order can be claimed between a and c" in lines
 
 
 def test_one_seed_that_says_otherwise_leaves_no_order() -> None:

@@ -34,6 +34,7 @@ def _lines(group: Sequence[SummaryRow]) -> Iterator[str]:
     name = (
         first.sampler + (f" + {first.pruner}" if first.pruner != "none" else "") + (f" {first.variant}" if first.variant else "")
     )
+    name += f" ({seeds} seed{'' if seeds == 1 else 's'})"
     less: dict[str, list[str]] = {row.label: [] for row in group}
     unclear = []
     for one, other in combinations(group, 2):
