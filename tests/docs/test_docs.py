@@ -25,10 +25,13 @@ from tuneoff.experiment.schema import TimeoutsPart, WorkersPart, json_schema
 from tuneoff.experiment.spec import Strategy
 from tuneoff.experiment.strategies import PRUNERS, SAMPLERS, check_pruner
 from tuneoff.metrics.all import compute_metrics
+from tuneoff.metrics.energy import RESIDUAL_FLAG
 from tuneoff.records import model
 from tuneoff.records.derive import derive
 from tuneoff.report import rows
+from tuneoff.supervisor.limits import TOO_FEW
 from tuneoff.trial.faults import Retries
+from tuneoff.trial.limits import NOT_JOINED, NOT_PINNED
 from tuneoff_adapters.katib import layout as katib_layout
 from tuneoff_adapters.katib import offers as katib
 from tuneoff_adapters.katib import results as katib_results
@@ -150,7 +153,8 @@ FACTS = [
     quoted("results.md", "event fields", (name for kind in EVENTS for name in kind.__struct_fields__)),
     quoted("results.md", "fields of run.json", record_fields()),
     quoted("results.md", "statuses and states", (*get_args(model.RunStatus), *get_args(model.AttemptState))),
-    quoted("results.md", "flags", FLAGS),
+    quoted("results.md", "flags", (*FLAGS, NOT_JOINED, NOT_PINNED, TOO_FEW, RESIDUAL_FLAG)),
+    quoted("results.md", "limits in force", ("cpus", "processors", "cpu_quota", "threads", "memory", "trial_seconds")),
     quoted("results.md", "columns", (*rows.RUN_COLUMNS, *rows.TRIAL_COLUMNS, *rows.EPOCH_COLUMNS, *rows.METRIC_COLUMNS)),
     quoted("results.md", "environment variables", in_sources(r'"(TUNEOFF_[A-Z_]+)"')),
     quoted("results.md", "entry-point groups", ("tuneoff.adapters", "tuneoff.workloads")),
