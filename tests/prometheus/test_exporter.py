@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import socket
 import subprocess
@@ -12,6 +13,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import prometheus_client
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
@@ -186,10 +188,13 @@ def test_an_address_of_another_host_is_one_line(plan: Plan) -> None:
         exported(plan, Silent(), 0, "no such host").__enter__()
 
 
-@pytest.mark.skipif(os.geteuid() == 0, reason="root may listen on any port")
-def test_a_forbidden_port_is_one_line(plan: Plan) -> None:
-    with pytest.raises(ExperimentError, match=r"must be allowed to this user, but 1 on 127\.0\.0\.1 is not"):
-        exported(plan, Silent(), 1, ADDRESS).__enter__()
+def test_a_forbidden_port_is_one_line(plan: Plan, monkeypatch: pytest.MonkeyPatch) -> None:
+    def start(*arguments: object) -> None:
+        raise PermissionError(errno.EACCES, "Permission denied")
+
+    monkeypatch.setattr(prometheus_client, "start_http_server", start)
+    with pytest.raises(ExperimentError, match=r"must be allowed to this user, but 80 on 127\.0\.0\.1 is not; take one from 1024"):
+        exported(plan, Silent(), 80, ADDRESS).__enter__()
 
 
 def test_without_the_package_the_command_that_installs_it_is_named(plan: Plan, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import itertools
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import pytest
 
-from prometheus.fake_server import FakePrometheus, failure, serving, success
-from tuneoff.power.meter import CollectingMeter, MeterError
+from prometheus.fake_server import Answer, FakePrometheus, failure, serving, success
+from tuneoff.power.meter import CollectingMeter, KnownBaseline, MeterError
 from tuneoff.prometheus.meter import PrometheusMeter
 from tuneoff.samples.schema import PowerSample
 
@@ -89,7 +89,7 @@ def test_package_and_dram_of_node_exporter_are_counted_and_nothing_twice(server:
     assert one.read() == ()
     assert one.description.kind == "measured"
     assert one.description.domains == ("db1/dram-0", "db1/package-0")
-    assert one.description.source == f"Prometheus {server.url}: node_exporter, db1, scraped every 1 s"
+    assert one.description.source == f"Prometheus {server.url}: node_exporter, db1"
     assert collected(one) == {"db1/package-0": 5000.0, "db1/dram-0": 500.0}
     one.close()
 
@@ -105,6 +105,7 @@ def test_samples_lie_at_the_scrapes_and_not_at_the_steps(server: FakePrometheus)
     server.add("node_rapl_package_joules_total", counter(40, every=15, since=290), index="0", instance="a:9100")
     one = meter(server, wait_seconds=0)
     assert one.description.longest_gap_seconds == pytest.approx(37.5)
+    assert one.description.source.endswith(": node_exporter, a, scraped every 15 s")
     found = one.collect(*window())
     assert {round((later.t - earlier.t) / 1e9, 2) for earlier, later in itertools.pairwise(found)} == {15.0}
     assert energies(found, *window())["a/package-0"] == pytest.approx(4000, rel=0.11)  # one scrape may be to come
@@ -210,14 +211,14 @@ def test_a_restart_of_a_counter_is_no_negative_energy_and_is_told(server: FakePr
     energy = counter(50)
     fallen = energy[:150] + [(moment, value - energy[149][1]) for moment, value in energy[150:]]
     server.add("node_rapl_package_joules_total", fallen, index="0", instance="a:9100")
-    one = meter(server)
+    one = meter(server, idle_seconds=0)
     assert collected(one) == {"a/package-0": 5000.0}
     assert one.problems == ("a/package-0: 1 restarts of the counter; what it lost before each is not counted",)
 
 
 def test_a_long_window_is_asked_for_in_parts(server: FakePrometheus) -> None:
     server.add("node_rapl_package_joules_total", counter(50, every=20, since=70_000), index="0", instance="a:9100")
-    found = meter(server, step_seconds=5).collect(*window(60_000))
+    found = meter(server, step_seconds=5, wait_seconds=0).collect(*window(60_000))
     assert energies(found, *window(60_000))["a/package-0"] == pytest.approx(3e6, rel=1e-3)
     assert max((end - start) / step for _, start, end, step in server.queries) <= 11_000
     assert [query for query, start, end, _ in server.queries if end < start] == []
@@ -264,3 +265,53 @@ def test_an_empty_answer_in_the_middle_is_not_taken_for_energy(server: FakeProme
     )
     with pytest.raises(MeterError, match="has no node_exporter samples"):
         one.collect(*window())
+
+
+def test_the_idle_power_is_what_was_drawn_before_the_matrix(server: FakePrometheus) -> None:
+    watts = [90.0] * 140 + [20.0] * 80  # the load ended a minute ago
+    energy = [(moment, sum(watts[:number])) for number, (moment, _) in enumerate(counter(0))]
+    server.add("node_rapl_package_joules_total", energy, index="0", instance="a:9100")
+    one = meter(server)
+    assert isinstance(one, KnownBaseline)
+    assert one.idle_watts == {"a/package-0": pytest.approx(20.0, rel=0.05)}
+    one.collect(*window())
+    assert one.problems == (
+        "whether a was idle in the 60 s before the matrix is not known (no node_cpu_seconds_total of it): "
+        "their mean power is taken for its idle power",
+    )
+
+
+def test_the_idle_power_can_be_given_or_left_unknown(server: FakePrometheus) -> None:
+    node_exporter(server)
+    assert meter(server, idle_watts={"db1/package-0": 12}).idle_watts == {"db1/package-0": 12.0}
+    assert meter(server, idle_seconds=0).idle_watts == {}
+    assert "`idle_watts` names db2/package-0, but the domains are db1/dram-0, db1/package-0" in refusal(
+        server, idle_watts={"db2/package-0": 12}
+    )
+
+
+def test_idle_power_that_was_scraped_too_rarely_is_not_known(server: FakePrometheus) -> None:
+    now = time.time()
+    server.add("node_rapl_package_joules_total", [(now - 1, 50.0)], index="0", instance="a:9100")
+    one = meter(server, wait_seconds=0)
+    assert one.idle_watts == {}
+    one.collect(int((now - 2) * 1e9), int(now * 1e9))
+    assert one.problems == (
+        "the idle power of a/package-0 is not known: it was scraped less than twice in the 180 s before the matrix; "
+        "give `idle_watts`, or begin later",
+    )
+
+
+@pytest.mark.parametrize(("share", "said"), [("0.02", None), ("0.4", "while 40 % of its processors' time was in use")])
+def test_a_node_that_was_not_idle_is_told(server: FakePrometheus, share: str, said: str | None) -> None:
+    node_exporter(server)
+
+    def busy(endpoint: str, parameters: Mapping[str, str]) -> Answer | None:
+        if "node_cpu_seconds_total" not in parameters["query"]:
+            return None
+        return success({"resultType": "vector", "result": [{"metric": {"instance": "db1:9100"}, "value": [NOW, share]}]})
+
+    server.override = busy
+    one = meter(server)
+    one.collect(*window())
+    assert [said in problem for problem in one.problems] == [True] if said else one.problems == ()

@@ -55,6 +55,8 @@ def test_a_token_comes_from_the_environment_and_is_never_shown(monkeypatch: pyte
         ({"kind": "measured"}, "may only be estimated for source 'node_exporter'"),
         ({"kind": "guessed", "domains": OWN}, "must be measured or estimated"),
         ({"step_seconds": 0}, "`step_seconds` must be from 0.1 to 3600 seconds, but got 0"),
+        ({"idle_watts": 20}, "`idle_watts` must be {NODE/DOMAIN: WATTS}, but got 20"),
+        ({"idle_watts": {"a/package-0": -1}}, "must be numbers >= 0 by NODE/DOMAIN, but got 'a/package-0': -1"),
         ({"timeout_seconds": True}, "`timeout_seconds` must be"),
         ({"wait_seconds": float("nan")}, "`wait_seconds` must be"),
         ({"token_variable": "TUNEOFF_NO_SUCH_VARIABLE"}, "which is not set; export TUNEOFF_NO_SUCH_VARIABLE=TOKEN"),

@@ -12,6 +12,7 @@ from typing import Any
 from tuneoff.clock import NANOSECONDS
 from tuneoff.power.meter import MeterDescription, MeterError
 from tuneoff.prometheus.api import PrometheusApi
+from tuneoff.prometheus.idle import Idle, busy_shares, idle_before
 from tuneoff.prometheus.nodes import host_names, of_nodes, selected
 from tuneoff.prometheus.options import parse_options
 from tuneoff.prometheus.series import Points, merged, points, samples, scrape_interval, with_times
@@ -21,6 +22,7 @@ from tuneoff.samples.schema import MeterKind, PowerSample
 LOOK_BACK_SECONDS = 300.0  # as Prometheus does: what was not scraped for so long is not there
 MOST_OFFSET_SECONDS = 5.0  # between this host's clock and the server's
 POINTS_PER_QUERY = 10_000  # the server refuses more than 11 000
+FINEST_INTERVAL = 2.0  # between scrapes that the first look, in steps of 1 s, can tell from each other
 UNKNOWN_INTERVAL = 60.0  # Prometheus' default, where fewer than two scrapes were seen
 POLL_SECONDS = 0.5
 
@@ -36,7 +38,7 @@ class _Domain:
 
 
 class PrometheusMeter:
-    """A `CollectingMeter`: nothing is read while the run runs. `problems` says what was strange in the last window."""
+    """A `CollectingMeter` with a `KnownBaseline`: nothing is read while the run runs. `problems`: of the last window."""
 
     def __init__(self, options: Mapping[str, Any]) -> None:
         """Ask the server for what it has now.
@@ -65,6 +67,12 @@ class PrometheusMeter:
             domains=tuple(sorted(domain.name for domain in found)),
             longest_gap_seconds=max(10.0, 2.5 * self._known_interval),
         )
+        self._idle = self._idle_power(found, now, offset)
+
+    @property
+    def idle_watts(self) -> Mapping[str, float]:
+        """Idle power by domain in W: the given one, or what was drawn before the matrix; so none is read then."""
+        return self._idle.watts
 
     def read(self) -> Sequence[PowerSample]:
         """Return nothing: the server is asked after the run."""
@@ -97,7 +105,7 @@ class PrometheusMeter:
                 f"Prometheus at {self._options.url} has no {self._options.source} samples of the run's {end - start:.0f} s; "
                 "see its page /targets for whether the nodes are scraped"
             )
-        self.problems = tuple(problems)
+        self.problems = (*self._idle.problems, *problems)
         return sorted(collected, key=lambda sample: sample.t)
 
     @property
@@ -154,6 +162,19 @@ class PrometheusMeter:
             raise MeterError(f"{rule}, but differ by {offset:+.1f} s; synchronize both (NTP)")
         return offset
 
+    def _idle_power(self, found: Sequence[_Domain], now: float, offset: float) -> Idle:
+        chosen = self._options
+        names = {domain.name for domain in found}
+        if not names >= set(chosen.idle_watts):
+            wrong, known = ", ".join(sorted(set(chosen.idle_watts) - names)), ", ".join(sorted(names))
+            raise MeterError(f"meter prometheus: `idle_watts` names {wrong}, but the domains are {known}; correct it")
+        if chosen.idle_watts or not chosen.idle_seconds:
+            return Idle(watts=chosen.idle_watts)
+        seconds = min(LOOK_BACK_SECONDS, max(chosen.idle_seconds, 3 * self._known_interval))
+        taken = [sample for domain in found for sample in samples(domain.name, domain.scraped, domain.unit, offset)[0]]
+        labels = (chosen.node_label,) if chosen.node_label else ("instance",)
+        return idle_before(taken, round((now - offset) * NANOSECONDS), seconds, busy_shares(self._api, seconds, labels))
+
     def _kind(self, found: Sequence[_Domain]) -> MeterKind:
         if self._options.kind is not None:
             return self._options.kind
@@ -164,7 +185,8 @@ class PrometheusMeter:
         """Return e.g. "Prometheus http://...: node_exporter, 2 nodes, scraped every 15 s"."""
         nodes = sorted({domain.name.rpartition("/")[0] for domain in found} - {""})
         named = f", {', '.join(nodes)}" if 0 < len(nodes) <= 4 else f", {len(nodes)} nodes" if nodes else ""
-        every = f", scraped every {self._interval:.3g} s" if self._interval is not None else ""
+        is_resolved = self._interval is not None and self._interval > FINEST_INTERVAL
+        every = f", scraped every {self._interval:.3g} s" if is_resolved else ""
         modelled = ", from a model" if any(domain.is_modelled for domain in found) else ""
         return f"Prometheus {self._options.url}: {self._options.source}{modelled}{named}{every}"
 
@@ -188,8 +210,8 @@ class PrometheusMeter:
 
 
 def _step(seconds: float, interval: float | None) -> float:
-    """Return a step that sees every scrape; `interval`: of the scrapes, as far as a step of 1 s has shown it."""
-    if interval is not None and interval > 2.0:
+    """Return a step that sees every scrape; `interval`: of the scrapes, as the first look has shown it."""
+    if interval is not None and interval > FINEST_INTERVAL:
         return min(30.0, interval / 2)
     return min(1.0, max(0.1, seconds / 2000))
 

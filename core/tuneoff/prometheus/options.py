@@ -32,6 +32,8 @@ class PrometheusOptions:
     domains: Mapping[str, OwnQuery] = field(default_factory=dict)  # own PromQL
     kind: MeterKind | None = None  # `estimated` for any source; `measured` for own PromQL
     step_seconds: float | None = None  # of the range queries; None: half of the scrape interval
+    idle_watts: Mapping[str, float] = field(default_factory=dict)  # by `node/domain`; {}: what was drawn before the matrix
+    idle_seconds: float = 60.0  # before the matrix, in which the nodes were idle; 0: the idle power is not known
     wait_seconds: float = 15.0  # at most, after a run, for the scrape that covers its end
     timeout_seconds: float = 10.0  # of each query
     token: str = field(default="", repr=False)  # from the environment variable `token_variable`
@@ -65,6 +67,8 @@ def parse_options(options: Mapping[str, Any]) -> PrometheusOptions:
         domains=domains,
         kind=_kind(options.get("kind"), source),
         step_seconds=None if step is None else _seconds("step_seconds", step, least=0.1),
+        idle_watts=_idle_watts(options.get("idle_watts", {})),
+        idle_seconds=_seconds("idle_seconds", options.get("idle_seconds", _DEFAULTS.idle_seconds), least=0.0),
         wait_seconds=_seconds("wait_seconds", options.get("wait_seconds", _DEFAULTS.wait_seconds), least=0.0),
         timeout_seconds=_seconds("timeout_seconds", options.get("timeout_seconds", _DEFAULTS.timeout_seconds), least=0.1),
         token=_token(options.get("token_variable")),
@@ -123,6 +127,16 @@ def _own_query(name: str, value: Any) -> OwnQuery:
     if unit not in UNITS:
         raise MeterError(f"meter prometheus: domain {name!r}: {unknown_name('unit', str(unit), set(UNITS))}")
     return OwnQuery(query=_text(f"domains.{name}.query", value["query"], empty=False), unit=unit)
+
+
+def _idle_watts(value: Any) -> dict[str, float]:
+    if not isinstance(value, Mapping):
+        raise MeterError(f"meter prometheus: `idle_watts` must be {{NODE/DOMAIN: WATTS}}, but got {value!r}")
+    for name, watts in value.items():
+        is_number = isinstance(watts, int | float) and not isinstance(watts, bool) and math.isfinite(watts)
+        if not isinstance(name, str) or not is_number or watts < 0:
+            raise MeterError(f"meter prometheus: `idle_watts` must be numbers >= 0 by NODE/DOMAIN, but got {name!r}: {watts!r}")
+    return {name: float(watts) for name, watts in value.items()}
 
 
 def _kind(value: Any, source: str) -> MeterKind | None:

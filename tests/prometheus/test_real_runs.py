@@ -1,0 +1,86 @@
+"""Whole runs that are metered through the real Prometheus: their energy, and what is left of them when it goes away."""
+
+from __future__ import annotations
+
+import json
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from prometheus.real_servers import Powercap, free_port, needs_servers, node_exporter, prometheus, query, until
+from prometheus.test_real_exporter import write
+from prometheus.test_real_meter import ZONES, burning
+from tuneoff.cli.selection import overridden_plan
+from tuneoff.matrix.execute import execute
+from tuneoff.matrix.listener import LiveRun, Silent
+
+pytestmark = [pytest.mark.slow, needs_servers]
+
+WATTS = 100.0
+ENOUGH = "count_over_time(node_rapl_package_joules_total[9s]) > 12"  # for the idle power
+
+
+class WhenATrialHasEnded(Silent):
+    """Does something once, in the middle of a run."""
+
+    def __init__(self, stack: ExitStack) -> None:
+        self._stack = stack
+
+    def run_progress(self, live: LiveRun) -> None:
+        if live.completed:
+            self._stack.close()
+
+
+def run(folder: Path, url: str, listener: Silent) -> dict[str, Any]:
+    """Return the record of a small real run that is metered by the server."""
+    plan = overridden_plan(write(folder, power={"meter": "prometheus", "options": {"url": url}}))
+    (end,) = execute(plan, folder / "results", listener=listener)
+    assert end.status == "done"
+    assert end.folder is not None
+    record: dict[str, Any] = json.loads((end.folder / "run.json").read_text())
+    return record
+
+
+def test_a_runs_energy_comes_from_the_real_server(tmp_path: Path) -> None:
+    node = Powercap(tmp_path / "sys", ZONES)
+    with ExitStack() as stack:
+        address = stack.enter_context(node_exporter(node.root))
+        url = stack.enter_context(prometheus(tmp_path / "server", {address: {"instance": "node-a"}}))
+        stack.enter_context(burning({node: WATTS}, {node: 10.0}))
+        until(lambda: query(url, ENOUGH))
+        metrics = run(tmp_path, url, Silent())["metrics"]
+    seconds = metrics["time.jct"]["value"] / 1000
+    energy = metrics["energy.node"]
+    assert (energy["kind"], energy["coverage"]) == ("measured", 1.0)
+    assert energy["value"] == pytest.approx(1.1 * WATTS * seconds, rel=0.2)  # package and a tenth of it as DRAM
+    assert metrics["energy.trials"]["kind"] == "derived"
+    assert 0 < metrics["energy.trials"]["value"] < energy["value"]
+
+
+def test_a_server_that_goes_away_in_mid_run_costs_the_energy_alone(tmp_path: Path) -> None:
+    node = Powercap(tmp_path / "sys", ZONES)
+    with ExitStack() as stack, node_exporter(node.root) as address:
+        url = stack.enter_context(prometheus(tmp_path / "server", {address: {"instance": "node-a"}}))
+        until(lambda: query(url, ENOUGH))
+        record = run(tmp_path, url, WhenATrialHasEnded(stack))
+    (flag,) = [flag for flag in record["flags"] if flag["name"] == "power_problem"]
+    assert f"Prometheus must be reachable at {url}, but: Connection refused" in flag["text"]
+    metrics = record["metrics"]
+    assert metrics["time.jct"]["value"] > 0
+    assert metrics["energy.node"]["value"] is None
+    assert metrics["energy.node"]["reason_if_null"]
+
+
+def test_a_server_that_is_not_there_ends_the_command_before_anything_runs(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    from tuneoff.cli.main import main
+
+    url = f"http://127.0.0.1:{free_port()}"
+    file = write(tmp_path, power={"meter": "prometheus", "options": {"url": url}})
+    assert main(["compare", str(file), "--output", str(tmp_path / "results")]) == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert f"Prometheus must be reachable at {url}, but: Connection refused" in line
+    assert not list(tmp_path.glob("results/runs/*"))
