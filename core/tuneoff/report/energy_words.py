@@ -31,10 +31,9 @@ def energy_order_lines(rows: Sequence[SummaryRow]) -> list[str]:
 
 def _lines(group: Sequence[SummaryRow]) -> Iterator[str]:
     first = group[0]
-    name = (
-        first.sampler + (f" + {first.pruner}" if first.pruner != "none" else "") + (f" {first.variant}" if first.variant else "")
-    )
-    name += f" ({seeds} seed{'' if seeds == 1 else 's'})"
+    seeds = len(first.uses)
+    pruner = f" + {first.pruner}" if first.pruner != "none" else ""
+    name = f"{first.sampler}{pruner} {first.variant}".rstrip() + f" ({seeds} seed{'' if seeds == 1 else 's'})"
     less: dict[str, list[str]] = {row.label: [] for row in group}
     unclear = []
     for one, other in combinations(group, 2):
