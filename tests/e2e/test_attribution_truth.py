@@ -1,0 +1,177 @@
+"""What trials are charged, held against what they say of themselves: real processes, the real sampler, the real account."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import duty_workload
+from power.meters import Counter, plan_of
+from tuneoff.experiment.space import SearchSpace
+from tuneoff.experiment.spec import Budget, ExperimentSpec, Objective, RunSpec, Strategy, Workers, WorkloadSpec
+from tuneoff.matrix.finish import finish
+from tuneoff.matrix.listener import Silent
+from tuneoff.metrics.attribution import EnergyAccount, energy_account, joules
+from tuneoff.metrics.evidence import Evidence, on_run_clock
+from tuneoff.power.choose import Chosen
+from tuneoff.power.model import ModelMeter
+from tuneoff.power.plan import Baseline, PowerPlan
+from tuneoff.records.model import RunRecord, TrialRecord
+from tuneoff.registry import adapter_class
+from tuneoff.samples.reader import Samples, read_samples
+from tuneoff.supervisor.run import supervise
+
+pytestmark = pytest.mark.slow
+
+POINTS = 0.03  # of one processor
+MODEL = ModelMeter({"joules_per_cpu_second": 1.0, "watts_per_core": 0.0})  # so that energy in J is CPU time in s
+BY_MODEL = PowerPlan(chosen=Chosen(name="model", meter=MODEL), reason="")
+NODE_WATTS = 100.0
+
+
+@dataclass(frozen=True)
+class Ran:
+    record: RunRecord
+    samples: Samples
+    account: EnergyAccount
+
+    def charged(self, trial: TrialRecord) -> float:
+        """Return the trial's energy in J."""
+        return sum(joules(pieces) for (name, _), pieces in self.account.attempts.items() if name == trial.trial)
+
+
+@pytest.fixture(autouse=True)
+def _importable(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PYTHONPATH", str(Path(duty_workload.__file__).parent))
+
+
+def ran(folder: Path, power: PowerPlan, configurations: Sequence[Mapping[str, Any]], adapter: str = "serial") -> Ran:
+    """Run the configurations one after the other."""
+    space: SearchSpace = duty_workload.Duty.default_space()
+    experiment = ExperimentSpec(
+        workload=WorkloadSpec(name="duty", target="duty_workload:Duty"),
+        search_space=space,
+        objective=Objective(metric="loss", mode="min"),
+        sampler=Strategy(name="fixed"),
+        pruner=Strategy(name="none"),
+        configurations=tuple(configurations),
+        budget=Budget(trials=len(configurations), epochs_per_trial=2),
+        workers=Workers(count=1),
+    )
+    cls = adapter_class(adapter)
+    run = RunSpec(experiment=experiment, adapter=adapter, adapter_target=f"{cls.__module__}:{cls.__qualname__}")
+    ended = supervise(run, folder, Silent(), threading.Event(), power=power)
+    record = finish(ended.execution.folder, run, ended.verdict, cls)
+    assert record.status == "done", record.reason
+    samples = on_run_clock(read_samples(ended.execution.folder), record)
+    assert samples is not None
+    return Ran(record, samples, energy_account(record, Evidence(samples=samples)))
+
+
+def told(trial: TrialRecord) -> float:
+    """Return the CPU seconds of which the trial knows."""
+    value = trial.attempts[-1].epochs[-1].metrics["cpu_seconds"]
+    assert value is not None
+    return value
+
+
+def busy_seconds(trial: TrialRecord) -> float:
+    attempt = trial.attempts[-1]
+    assert attempt.started_ns is not None
+    assert attempt.ended_ns is not None
+    return (attempt.ended_ns - attempt.started_ns) / 1e9
+
+
+@pytest.mark.parametrize("adapter", ["serial", "syne-tune"])
+def test_trials_are_charged_the_cpu_time_that_they_used_within_3_points(adapter: str, tmp_path: Path) -> None:
+    alone = [{"duty": duty, "way": "alone"} for duty in (0.0, 0.25, 0.5, 1.0)]
+    others = [{"duty": 0.5, "way": "threads"}, {"duty": 0.1, "way": "child"}, {"duty": 0.1, "way": "child left"}]
+    result = ran(tmp_path, BY_MODEL, [*alone, *others], adapter)
+    assert len(result.record.trials) == 7
+    for trial in result.record.trials:
+        points = (result.charged(trial) - told(trial)) / busy_seconds(trial)
+        assert abs(points) < POINTS, f"{dict(trial.configuration)}: {points:+.3f} of {told(trial):.2f} s"
+    idle, *_, busiest = sorted(result.record.trials, key=told)
+    assert (told(busiest) - result.charged(idle)) / busy_seconds(idle) > 10 * POINTS, "a wrong charge would go unseen"
+
+
+@pytest.mark.parametrize("adapter", ["serial", "syne-tune"])
+def test_the_samples_alone_tell_what_a_process_used_within_3_points(adapter: str, tmp_path: Path) -> None:
+    """As where a trial was killed, and its own clock was never read."""
+    duties = [{"duty": duty, "way": "alone"} for duty in (0.0, 0.5, 1.0)]
+    result = ran(tmp_path, BY_MODEL, duties, adapter)
+    for trial in result.record.trials:
+        attempt = trial.attempts[-1]
+        assert attempt.process is not None
+        assert attempt.started_ns is not None
+        assert attempt.ended_ns is not None
+        _, pid, started = attempt.process.rsplit(":", 2)
+        readings = [
+            (sample.t, usage.cpu_ns)
+            for sample in result.samples.usage
+            for usage in sample.processes
+            if (usage.pid, usage.started_ns) == (int(pid), int(started))
+        ]
+        seen = (used_at(readings, attempt.ended_ns) - used_at(readings, attempt.started_ns)) / 1e9
+        assert abs(seen - told(trial)) / busy_seconds(trial) < POINTS + 0.03, dict(trial.configuration)  # and two clock ticks
+
+
+def used_at(readings: list[tuple[int, int]], t: int) -> float:
+    """Return the CPU time at a moment: linear between readings, and a process that is left out has used nothing since."""
+    before = [reading for reading in readings if reading[0] <= t]
+    after = [reading for reading in readings if reading[0] > t]
+    if not before or not after:
+        return float((before or after)[-1 if before else 0][1])
+    (t0, used0), (t1, used1) = before[-1], after[0]
+    t0 = max(t0, t1 - 250_000_000)
+    return used0 + (used1 - used0) * max(0, t - t0) / (t1 - t0)
+
+
+def by_counter() -> PowerPlan:
+    """Return the plan of a host with a counter and no idle power: all of its energy is shared out by CPU time."""
+    baseline = Baseline(idle_watts={"package-0": 0.0}, seconds=3.0)
+    return replace(plan_of(Counter(watts=NODE_WATTS), interval_seconds=0.2), baseline=baseline)
+
+
+@pytest.fixture
+def busy_stranger() -> Iterator[subprocess.Popen[bytes]]:
+    """A process of somebody else that keeps a processor busy."""
+    process = subprocess.Popen([sys.executable, "-c", "while True: pass"])
+    yield process
+    process.kill()
+    process.wait()
+
+
+def test_a_stranger_s_energy_is_not_charged_to_trials(tmp_path: Path, busy_stranger: subprocess.Popen[bytes]) -> None:
+    result = ran(tmp_path, by_counter(), [{"duty": 0.0, "way": "alone"}, {"duty": 0.001, "way": "alone"}])
+    assert result.account.kind == "derived"
+    assert result.account.node is not None
+    node = joules(result.account.node)
+    trials = sum(result.charged(trial) for trial in result.record.trials)
+    assert 0 < trials < 0.01 * node
+    others = joules(result.account.parts["other"])
+    assert others > 0.5 * node
+    seen = {usage.pid for sample in result.samples.usage for usage in sample.processes}
+    assert busy_stranger.pid not in seen
+
+
+def test_a_trial_that_has_the_host_for_itself_is_charged_nearly_all_of_the_dynamic_energy(tmp_path: Path) -> None:
+    """The control of the test before: the same meter does charge a trial that works."""
+    result = ran(tmp_path, by_counter(), [{"duty": 1.0, "way": "alone"}])
+    (trial,) = result.record.trials
+    attempt = trial.attempts[-1]
+    assert attempt.started_ns is not None
+    assert attempt.ended_ns is not None
+    assert result.account.node is not None
+    within = joules(result.account.node, (attempt.started_ns, attempt.ended_ns))
+    usage = [sample for sample in result.samples.usage if attempt.started_ns <= sample.t <= attempt.ended_ns]
+    host = (usage[-1].busy_ns - usage[0].busy_ns) / (usage[-1].t - usage[0].t)  # mean number of busy processors
+    share = told(trial) / busy_seconds(trial) / host
+    assert result.charged(trial) == pytest.approx(min(1.0, share) * within, rel=0.15)
