@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import threading
 import time
 from pathlib import Path
@@ -9,13 +10,15 @@ from typing import Any, ClassVar
 
 import pytest
 
-from contract.faults import KINDS, faulty_experiment
+from contract.faults import KINDS, faulty_experiment, out_of_memory_experiment
 from contract.runs import Made, experiment, fixed, kill_one_trial, make
 from tuneoff.events import schema
 from tuneoff.experiment.identity import configuration_digest
 from tuneoff.experiment.spec import Budget, ExperimentSpec, Failures, Strategy
 from tuneoff.matrix.listener import LiveRun
 from tuneoff.metrics.spans import PARTS
+from tuneoff.supervisor import controllers
+from tuneoff.trial.limits import NOT_JOINED, NOT_PINNED
 
 SLEEP = {"epoch_seconds": 0.25}
 
@@ -56,6 +59,16 @@ class AdapterContract:
     @classmethod
     def faulty(cls, tmp_path_factory: pytest.TempPathFactory) -> Made:
         return cls.make(faulty_experiment(cls.memory_mb), tmp_path_factory.mktemp("faulty"))
+
+    @pytest.fixture(scope="class")
+    @classmethod
+    def without_groups(cls, tmp_path_factory: pytest.TempPathFactory) -> Made:
+        """A run whose first trial exceeds its memory, on a machine where no control group can be made."""
+        if "watchdog" not in cls.memory_limiters:
+            pytest.skip(f"memory is limited by: {', '.join(cls.memory_limiters)}")
+        with pytest.MonkeyPatch.context() as patched:
+            patched.setattr(controllers, "ROOT", Path("/nonexistent"))
+            return cls.make(out_of_memory_experiment(cls.memory_mb, int(cls.has_retries)), tmp_path_factory.mktemp("watched"))
 
     @pytest.fixture(scope="class")
     @classmethod
@@ -174,7 +187,28 @@ class AdapterContract:
         in_force = faulty.record.environment["limits"]["memory"]
         (limiter,) = [words for words in self.memory_limiters if in_force.startswith(words.replace("control group", "cgroup"))]
         assert limiter in (trial.cause or "")
-        assert not any(flag.name == "cgroup_not_joined" for flag in faulty.record.flags)
+
+    def test_the_watchdog_alone_ends_a_trial_out_of_memory_and_the_run_goes_on(self, without_groups: Made) -> None:
+        record = without_groups.record
+        assert record.environment["limits"]["memory"] == "watchdog (no memory controller)"
+        over, *others = sorted(record.trials, key=lambda trial: not KINDS["out_of_memory"].is_of(trial.configuration))
+        assert (over.state, over.charged, len(over.attempts)) == ("failed", "workload", 1)  # it would exceed it again
+        assert (over.cause or "").endswith("(watchdog)")
+        assert [trial.state for trial in others] == ["completed"] * 2
+        assert record.status == "done"
+
+    def test_what_limits_the_slots_is_in_force_and_in_the_record(self, honest: Made, faulty: Made) -> None:
+        for made in (honest, faulty):
+            assert {flag.name for flag in made.record.flags}.isdisjoint({NOT_JOINED, NOT_PINNED})
+            limits = made.record.environment["limits"]
+            allowed = {attempt.cpus_allowed for trial in made.record.trials for attempt in trial.attempts}
+            if limits["cpus"] == "affinity":
+                processors = [number for slot in limits["processors"] for number in slot]
+                assert (allowed, len(set(processors))) == ({1}, 2)
+            else:  # other runs hold the processors, or there are too few, or a cluster limits pods
+                assert allowed == {len(os.sched_getaffinity(0))}
+                assert limits["cpus"].startswith(("cgroup v", "none ("))
+                assert "processors" not in limits
 
     def test_the_trials_beside_faulty_ones_are_intact(self, faulty: Made) -> None:
         sound = [trial for trial in faulty.record.trials if not any(kind.is_of(trial.configuration) for kind in KINDS.values())]

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from contract.runs import experiment
 from tuneoff.experiment.space import Float, SearchSpace
-from tuneoff.experiment.spec import Budget, ExperimentSpec, Strategy, Timeouts, Workers
+from tuneoff.experiment.spec import Budget, ExperimentSpec, Failures, Strategy, Timeouts, Workers
 from tuneoff_workloads.faulty import example_of, fault_of
 
 
@@ -51,6 +51,15 @@ def faulty_experiment(memory_mb: float) -> ExperimentSpec:
         configurations.append(configuration)
         if index % 2 == 1:
             configurations.append(sound[index // 2])
+    return _experiment(configurations, memory_mb)
+
+
+def out_of_memory_experiment(memory_mb: float, retries: int) -> ExperimentSpec:
+    """Return an experiment whose first trial exceeds its memory; two sound ones follow."""
+    return _experiment([example_of("out_of_memory"), *(example_of(None, skip=number) for number in range(2))], memory_mb, retries)
+
+
+def _experiment(configurations: Sequence[Mapping[str, float]], memory_mb: float, retries: int = 0) -> ExperimentSpec:
     return experiment(
         "faulty",
         {},
@@ -60,4 +69,5 @@ def faulty_experiment(memory_mb: float) -> ExperimentSpec:
         budget=Budget(trials=len(configurations), epochs_per_trial=3),
         workers=Workers(count=2, memory_mb=memory_mb),
         timeouts=Timeouts(trial_seconds=60, silence_seconds=4),
+        failures=Failures(retries=retries),
     )

@@ -175,7 +175,8 @@ def test_the_cpu_clock_is_read_where_busy_time_begins_and_ends(tmp_path: Path) -
 
 def test_the_clock_of_the_next_trial_goes_on_where_that_of_the_last_one_ended(tmp_path: Path) -> None:
     context = trial_context(tmp_path)
-    run(context, "t0"), run(context, "t1")
+    for trial in ("t0", "t1"):
+        run(context, trial)
     first, second = events_of(tmp_path, schema.TrialStarted)
     end = next(events_of(tmp_path, schema.TrialEnded))
     assert 0 <= second.process_cpu_ns - (first.process_cpu_ns + end.cpu_ns) < 20_000_000

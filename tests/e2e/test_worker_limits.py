@@ -1,0 +1,91 @@
+"""What a trial really gets of the processors, under the limits that the record names."""
+
+from __future__ import annotations
+
+import os
+from collections import defaultdict
+from pathlib import Path
+
+import pytest
+
+import burning_workload
+from contract.runs import Made, make
+from tuneoff.experiment.space import Float, SearchSpace
+from tuneoff.experiment.spec import Budget, ExperimentSpec, Objective, Strategy, Workers, WorkloadSpec
+from tuneoff.supervisor.controllers import places
+from tuneoff.supervisor.processors import ReservedProcessors, usable_processors
+
+pytestmark = pytest.mark.slow
+
+SECONDS, TOLERANCE = 1.5, 0.08
+
+
+@pytest.fixture(autouse=True)
+def _importable(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PYTHONPATH", str(Path(burning_workload.__file__).parent))
+
+
+def burn(results: Path, *, cpus: float, workers: int, trials: int, seconds: float = SECONDS) -> Made:
+    experiment = ExperimentSpec(
+        workload=WorkloadSpec(name="burning", target="burning_workload:Burning", options={"epoch_seconds": seconds}),
+        search_space=SearchSpace({"x": Float(low=0.0, high=1.0)}),
+        objective=Objective(metric="validation_loss", mode="min"),
+        sampler=Strategy(name="random"),
+        pruner=Strategy(name="none"),
+        budget=Budget(trials=trials, epochs_per_trial=1),
+        workers=Workers(count=workers, cpus=cpus),
+    )
+    made = make("serial", experiment, results)
+    assert made.record.status == "done"
+    return made
+
+
+def processors_used(made: Made) -> float:
+    """Return the CPU seconds of the run's trials per second in which they trained."""
+    epochs = [epoch for trial in made.record.trials for attempt in trial.attempts for epoch in attempt.epochs]
+    return sum(epoch.cpu_ns or 0 for epoch in epochs) / sum(epoch.train_ns for epoch in epochs)
+
+
+@pytest.mark.skipif(places(("cpu",))["cpu"].parent is None, reason="no CPU quota can be given here")
+def test_a_trial_with_half_a_cpu_gets_half_a_cpu_and_one_with_a_whole_one_more(tmp_path: Path) -> None:
+    if os.getloadavg()[0] > len(usable_processors()) + 1:
+        pytest.skip("the machine is busy: no trial gets a whole processor")
+    half = burn(tmp_path / "half", cpus=0.5, workers=1, trials=1)
+    limits = half.record.environment["limits"]
+    assert limits["cpus"].startswith("cgroup v")
+    assert (limits["cpu_quota"], limits["threads"]) == (0.5, 1)
+    assert processors_used(half) == pytest.approx(0.5, abs=TOLERANCE)
+    assert half.left == ()
+    whole = burn(tmp_path / "whole", cpus=1, workers=1, trials=1)
+    assert processors_used(whole) > 0.5 + TOLERANCE  # negative control
+
+
+@pytest.mark.skipif(len(usable_processors()) < 2, reason="needs two processors")
+def test_trials_of_different_slots_never_run_on_the_same_processor(tmp_path: Path) -> None:
+    made = burn(tmp_path, cpus=1, workers=2, trials=6, seconds=0.2)
+    if made.record.environment["limits"]["cpus"] != "affinity":
+        pytest.skip("another run holds the processors")
+    seen: dict[int | None, set[float | None]] = defaultdict(set)
+    for trial in made.record.trials:
+        for attempt in trial.attempts:
+            seen[attempt.slot].update(epoch.metrics["processor"] for epoch in attempt.epochs)
+    assert set(seen) == {0, 1}
+    expected = made.record.environment["limits"]["processors"]
+    assert [seen[slot] for slot in (0, 1)] == [set(map(float, expected[slot])) for slot in (0, 1)]
+    assert seen[0].isdisjoint(seen[1])
+
+
+def test_a_run_on_too_few_processors_is_flagged_and_done(tmp_path: Path) -> None:
+    count = len(usable_processors()) + 1
+    made = burn(tmp_path, cpus=1, workers=count, trials=count, seconds=0.1)
+    assert [flag.name for flag in made.record.flags if flag.name.startswith("too_few")] == ["too_few_processors"]
+    assert made.record.environment["limits"]["cpus"].startswith(("cgroup v", "none ("))
+
+
+def test_processors_are_free_again_after_a_run(tmp_path: Path) -> None:
+    made = burn(tmp_path, cpus=1, workers=1, trials=1, seconds=0.05)
+    processors = made.record.environment["limits"].get("processors")
+    if processors is None:
+        pytest.skip("another run holds the processors")
+    with ReservedProcessors() as free:
+        assert free.take(1, processors[0]) == tuple(processors[0])

@@ -1,0 +1,112 @@
+"""The limits of a slot, as a trial's process puts them in force on itself."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from trial_runs import events_of, trial_context
+from tuneoff.events import schema
+from tuneoff.trial.context import TrialContext
+from tuneoff.trial.limits import NOT_JOINED, NOT_PINNED, SlotLimits, run_on
+from tuneoff.trial.run_trial import Decision, run_trial, trial_process
+
+ALL = sorted(os.sched_getaffinity(0))
+NOWHERE = 100_000  # no machine has a processor of this number
+
+needs_two = pytest.mark.skipif(len(ALL) < 2, reason="needs two processors")
+
+
+@pytest.fixture(autouse=True)
+def _unpinned() -> Iterator[None]:
+    yield
+    run_on(ALL)
+
+
+def run(context: TrialContext, trial: str = "t0") -> None:
+    run_trial(context, trial, {"x": 0.5}, lambda epoch, metrics: Decision.CONTINUE)
+
+
+def pinned_to(*processors: int) -> tuple[SlotLimits, ...]:
+    return tuple(SlotLimits(processors=(processor,)) for processor in processors)
+
+
+@needs_two
+def test_all_threads_of_the_process_and_later_ones_run_on_the_slot_s_processors() -> None:
+    done = threading.Event()
+    earlier = threading.Thread(target=done.wait)
+    earlier.start()
+    try:
+        assert run_on([ALL[1]]) is None
+        later = threading.Thread(target=done.wait)
+        later.start()
+        assert earlier.native_id is not None
+        assert later.native_id is not None
+        for thread in (os.getpid(), earlier.native_id, later.native_id):
+            assert os.sched_getaffinity(thread) == {ALL[1]}
+        done.set()
+        later.join()
+    finally:
+        done.set()
+        earlier.join()
+
+
+@needs_two
+def test_a_process_that_changes_its_slot_changes_its_processors(tmp_path: Path) -> None:
+    context = trial_context(tmp_path, slots=2, limits=pinned_to(*ALL[:2]))
+    for slot in (0, 1, 0):
+        trial_process(context).preferred_slot = slot
+        run(context, f"t{slot}")
+        assert os.sched_getaffinity(0) == {ALL[slot]}
+    assert [event.slot for event in events_of(tmp_path, schema.TrialStarted)] == [0, 1, 0]
+    assert {event.cpus_allowed for event in events_of(tmp_path, schema.TrialStarted)} == {1}
+
+
+@needs_two
+def test_a_process_keeps_to_its_slot_where_it_is_free(tmp_path: Path) -> None:
+    context = trial_context(tmp_path, slots=2, limits=pinned_to(*ALL[:2]))
+    trial_process(context).preferred_slot = 1
+    for trial in ("t0", "t1"):
+        run(context, trial)
+    assert [event.slot for event in events_of(tmp_path, schema.TrialStarted)] == [1, 1]
+
+
+def test_without_limits_a_process_stays_as_it_is(tmp_path: Path) -> None:
+    run(trial_context(tmp_path, slots=2))
+    assert sorted(os.sched_getaffinity(0)) == ALL
+    assert list(events_of(tmp_path, schema.Flag)) == []
+
+
+def test_a_group_that_limits_both_is_entered_once(tmp_path: Path) -> None:
+    group = tmp_path / "group"
+    group.mkdir()
+    assert SlotLimits(memory_cgroup=str(group), cpu_cgroup=str(group)).put_in_force() == []
+    assert (group / "cgroup.procs").read_text() == str(os.getpid())
+
+
+@pytest.mark.parametrize("kind", ["memory_cgroup", "cpu_cgroup"])
+def test_a_group_that_cannot_be_entered_is_flagged_and_the_trial_runs(tmp_path: Path, kind: str) -> None:
+    run(trial_context(tmp_path, limits=(SlotLimits(**{kind: str(tmp_path / "none")}),)))  # type: ignore[arg-type]
+    (flag,) = events_of(tmp_path, schema.Flag)
+    assert (flag.name, flag.text) == (NOT_JOINED, f"{tmp_path / 'none'}: No such file or directory")
+    (end,) = events_of(tmp_path, schema.TrialEnded)
+    assert end.state == "completed"
+
+
+def test_processors_that_cannot_be_used_are_flagged_and_the_trial_runs(tmp_path: Path) -> None:
+    run(trial_context(tmp_path, limits=pinned_to(NOWHERE)))
+    (flag,) = events_of(tmp_path, schema.Flag)
+    assert (flag.name, flag.text) == (NOT_PINNED, f"processors {NOWHERE}: Invalid argument")
+    (started,) = events_of(tmp_path, schema.TrialStarted)
+    assert started.cpus_allowed == len(ALL)
+
+
+def test_limits_survive_the_trip_to_a_trial_s_process(tmp_path: Path) -> None:
+    limits = (SlotLimits(processors=(2, 3), memory_cgroup="/a"), SlotLimits(cpu_cgroup="/b"))
+    context = trial_context(tmp_path, limits=limits)
+    assert TrialContext.read(context.path) == context
+    assert context.memory_cgroups == ("/a",)
