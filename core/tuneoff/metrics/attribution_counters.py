@@ -13,6 +13,7 @@ from tuneoff.metrics.attribution_uses import Uses
 from tuneoff.samples.series import EnergySeries
 
 NO_BASELINE = "the idle power of the host is not known, so its energy cannot be split"
+SHORTEST_NS = 1_000_000_000  # between two moments at which energy is shared out
 ATTRIBUTED = ("trials", "overhead", "idle", "outside", *PARTS, "unreserved")
 
 
@@ -54,9 +55,16 @@ def by_counters(meters: Sequence[EnergySeries], idle_watts: float | None, uses: 
 
 
 def grid_of(uses: Uses) -> list[int]:
-    """Return the moments between which energy is shared out: the run's start, each sample of use, its end."""
+    """Return the moments between which energy is shared out: the run's start, its end, and samples of use a second apart.
+
+    The kernel tells CPU time in ticks of 10 ms: over a second they are small.
+    """
     end = max(1, uses.end_ns)
-    return [0, *(t for t in uses.tree.sampled.times if 0 < t < end), end]
+    grid = [0]
+    for t in uses.tree.sampled.times:
+        if t >= grid[-1] + SHORTEST_NS and t + SHORTEST_NS <= end:
+            grid.append(t)
+    return [*grid, end]
 
 
 def split(grid: Sequence[int], totals: Sequence[float], idle_watts: float) -> tuple[list[float], list[float]]:
