@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from tuneoff.errors import ExperimentError
 from tuneoff.experiment.identity import digest
-from tuneoff.experiment.spec import Strategy
+from tuneoff.experiment.space import SearchSpace
+from tuneoff.experiment.spec import RunSpec, Strategy
 from tuneoff.metrics.use import started_attempts
-from tuneoff.records.model import DeclaredVariable, RunRecord
+from tuneoff.records.model import DeclaredVariable, RunRecord, TrialRecord
 from tuneoff.records.promises import FOREIGN, NOT_STOPPED
 
 MEGABYTE = 1e6
@@ -19,21 +20,22 @@ ELSEWHERE = "the data of another host were not looked at"
 
 def experiment_variables(run: RunRecord) -> Iterator[DeclaredVariable]:
     """Yield t, ts, m, ta, sa, pa, tg, Φ and pS."""
-    yield from _data(run)
+    spec = run.run_spec()
+    yield from _data(run, spec)
     yield _code(run)
     yield _algorithm(run)
-    yield _sampler(run)
-    yield _pruner(run)
-    yield _goal(run)
-    yield from _space(run)
+    yield _sampler(run, spec)
+    yield _pruner(run, spec)
+    yield _goal(run, spec)
+    yield from _space(run, spec)
 
 
-def _data(run: RunRecord) -> Iterator[DeclaredVariable]:
+def _data(run: RunRecord, spec: RunSpec) -> Iterator[DeclaredVariable]:
     data: Mapping[str, Any] = run.environment.get("data") or {}
     after: Mapping[str, Any] = run.environment.get("after") or {}
     declared = {name: data[name] for name in ("name", "version", "sha256") if name in data} or None
     found = after.get("data")
-    is_remote = run.run_spec().platform != "local" and not run.emulated
+    is_remote = spec.platform != "local" and not run.emulated
     agrees: bool | None = None
     if not data:
         how = NOT_RECORDED
@@ -103,8 +105,8 @@ def _algorithm(run: RunRecord) -> DeclaredVariable:
     )
 
 
-def _sampler(run: RunRecord) -> DeclaredVariable:
-    strategy, flags = run.run_spec().experiment.sampler, {flag.name for flag in run.flags}
+def _sampler(run: RunRecord, spec: RunSpec) -> DeclaredVariable:
+    strategy, flags = spec.experiment.sampler, {flag.name for flag in run.flags}
     agrees: bool | None = None
     how = "the framework's class and version, as its adapter names them"
     if FOREIGN in flags:
@@ -116,8 +118,8 @@ def _sampler(run: RunRecord) -> DeclaredVariable:
     return _strategy(run, "sa", "sampling strategy", "sampler", strategy, agrees, how)
 
 
-def _pruner(run: RunRecord) -> DeclaredVariable:
-    strategy, flags = run.run_spec().experiment.pruner, {flag.name for flag in run.flags}
+def _pruner(run: RunRecord, spec: RunSpec) -> DeclaredVariable:
+    strategy, flags = spec.experiment.pruner, {flag.name for flag in run.flags}
     stopped = sum(trial.state == "pruned" for trial in run.trials)
     agrees: bool | None = None
     how = "the framework's class and version, as its adapter names them"
@@ -146,8 +148,8 @@ def _strategy(
     )
 
 
-def _goal(run: RunRecord) -> DeclaredVariable:
-    objective = run.run_spec().experiment.objective
+def _goal(run: RunRecord, spec: RunSpec) -> DeclaredVariable:
+    objective = spec.experiment.objective
     epochs = [epoch for attempt in started_attempts(run) for epoch in attempt.epochs]
     with_metric = sum(objective.metric in epoch.metrics for epoch in epochs)
     agrees: bool | None = None
@@ -169,15 +171,10 @@ def _goal(run: RunRecord) -> DeclaredVariable:
     )
 
 
-def _space(run: RunRecord) -> Iterator[DeclaredVariable]:
-    space = run.run_spec().experiment.search_space
+def _space(run: RunRecord, spec: RunSpec) -> Iterator[DeclaredVariable]:
+    space = spec.experiment.search_space
     evaluated = {trial.digest: trial for trial in run.trials if trial.used_ticket}
-    outside = []
-    for trial in evaluated.values():
-        try:
-            space.check(trial.configuration)
-        except ExperimentError as error:
-            outside.append(f"{trial.trial}: {error}")
+    outside = _outside(space, evaluated.values())
     agrees = not outside if evaluated else None
     how = "every configuration that was evaluated lies in the space" if agrees else "no trial started"
     yield DeclaredVariable(
@@ -204,3 +201,21 @@ def _space(run: RunRecord) -> Iterator[DeclaredVariable]:
         if size is None
         else "distinct configurations that were evaluated",
     )
+
+
+def _outside(space: SearchSpace, trials: Iterable[TrialRecord]) -> list[str]:
+    """Return one text per trial whose configuration lies outside of the space; a value is looked at once, not per trial."""
+    dimensions = dict(space)
+    inside: set[tuple[str, str]] = set()
+    outside = []
+    for trial in trials:
+        values = {(name, repr(value)): value for name, value in trial.configuration.items()}
+        new = values.keys() - inside
+        if set(trial.configuration) == set(dimensions) and all(dimensions[key[0]].contains(values[key]) for key in new):
+            inside |= new
+            continue
+        try:
+            space.check(trial.configuration)
+        except ExperimentError as error:
+            outside.append(f"{trial.trial}: {error}")
+    return outside

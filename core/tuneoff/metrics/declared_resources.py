@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from tuneoff.experiment.spec import RunSpec
 from tuneoff.metrics.evidence import Evidence
 from tuneoff.metrics.memory import MEGABYTE
 from tuneoff.metrics.slots import greatest_overlap, trial_window
@@ -20,16 +21,16 @@ NO_TRIAL = "no trial started"
 
 def resource_variables(run: RunRecord, evidence: Evidence) -> Iterator[DeclaredVariable]:
     """Yield wn, at, wcpu, wmem and amem."""
-    limits = run.environment.get("limits") or {}
-    yield _workers(run)
-    yield _accelerator(run)
-    yield _cpus(run, limits)
-    yield _memory(run, evidence, limits)
+    spec, limits = run.run_spec(), run.environment.get("limits") or {}
+    yield _workers(run, spec)
+    yield _accelerator(run, spec)
+    yield _cpus(run, spec, limits)
+    yield _memory(run, spec, evidence, limits)
     yield _accelerator_memory(run)
 
 
-def _workers(run: RunRecord) -> DeclaredVariable:
-    declared = run.run_spec().experiment.workers.count
+def _workers(run: RunRecord, spec: RunSpec) -> DeclaredVariable:
+    declared = spec.experiment.workers.count
     attempts = list(started_attempts(run))
     slots = {attempt.slot for attempt in attempts if attempt.slot is not None}
     overlap = greatest_overlap(run)
@@ -54,9 +55,9 @@ def _workers(run: RunRecord) -> DeclaredVariable:
     )
 
 
-def _accelerator(run: RunRecord) -> DeclaredVariable:
+def _accelerator(run: RunRecord, spec: RunSpec) -> DeclaredVariable:
     """`device` of the workload's options is the convention; workers declare no accelerator, so without it CPU is declared."""
-    device = str(run.run_spec().experiment.workload.options.get("device", "cpu"))
+    device = str(spec.experiment.workload.options.get("device", "cpu"))
     declared = device if device == "auto" else _kind(device)
     devices = sorted({attempt.device for attempt in started_attempts(run) if attempt.device is not None})
     kinds = sorted({_kind(device) for device in devices})
@@ -83,8 +84,8 @@ def _kind(device: str) -> str:
     return {"cpu": CPU, "cuda": "GPU", "mps": "GPU", "xla": "TPU", "tpu": "TPU"}.get(name, device)
 
 
-def _cpus(run: RunRecord, limits: Mapping[str, Any]) -> DeclaredVariable:
-    workers = run.run_spec().experiment.workers
+def _cpus(run: RunRecord, spec: RunSpec, limits: Mapping[str, Any]) -> DeclaredVariable:
+    workers = spec.experiment.workers
     attempts = list(started_attempts(run))
     allowed = [attempt.cpus_allowed for attempt in attempts if attempt.cpus_allowed is not None]
     threads = sorted({attempt.threads for attempt in attempts if attempt.threads is not None})
@@ -127,9 +128,9 @@ def _excess(cpus: float, cpu_ns: int, busy_ns: int) -> float:
     return cpu_ns / busy_ns if busy_ns and more > max(TOLERANCE * cpus * busy_ns, GRAIN_NS) else 0.0
 
 
-def _memory(run: RunRecord, evidence: Evidence, limits: Mapping[str, Any]) -> DeclaredVariable:
+def _memory(run: RunRecord, spec: RunSpec, evidence: Evidence, limits: Mapping[str, Any]) -> DeclaredVariable:
     """PSS decides: RSS counts pages that a process shares with others as its own."""
-    declared = run.run_spec().experiment.workers.memory_mb
+    declared = spec.experiment.workers.memory_mb
     read = [attempt.peak_rss_bytes for attempt in started_attempts(run) if attempt.peak_rss_bytes is not None]
     rss = max(read, default=0) / MEGABYTE or None
     pss = _peak_pss(run, evidence)
