@@ -123,7 +123,7 @@ class _TreeReader:
         for one, waited in grown:
             self._settle(one, waited, since, sample.t)
         for name in touched:
-            self._read(name, sample.t)
+            self._read(name, since, sample.t)
         if before is not None:
             self._count(before, sample, tree, suite if self._supervisor in self._ever else None)
         self._before = sample
@@ -193,7 +193,8 @@ class _TreeReader:
             rest = max(0, min(waited, (t - begin) * self._cpus))
             waited -= rest
             if one.owner in self._members:
-                self._append(one.owner, t, max((self._readings.get(one.owner) or [(t, 0)])[-1][1], self._known(one)) + rest)
+                seen = self._readings[one.owner][-1][1] if self._readings.get(one.owner) else 0
+                self._append(one.owner, begin, t, max(seen, self._known(one)) + rest)
             else:
                 self._add(one.owner, begin, t, rest + self._known(one) - one.total)
         if waited <= 0:
@@ -209,15 +210,20 @@ class _TreeReader:
         """Return what a gone process is known to have used: as it was seen, or by its own last reading."""
         return max(one.total, self._own[one.key][1]) if one.key in self._own else one.total
 
-    def _read(self, name: str, t: int) -> None:
-        self._append(name, t, sum(one.total for one in self._members[name].values()))
+    def _read(self, name: str, since: int, t: int) -> None:
+        self._append(name, since, t, sum(one.total for one in self._members[name].values()))
 
-    def _append(self, name: str, t: int, total: int) -> None:
+    def _append(self, name: str, since: int, t: int, total: int) -> None:
+        """Add a reading of a process that trains, unchanged up to `since`."""
         readings = self._readings.setdefault(name, [])
-        if not readings or (t >= readings[-1][0] and total > readings[-1][1]):
-            if readings and readings[-1][0] == t:
-                readings.pop()
-            readings.append((t, total))
+        last, before = readings[-1] if readings else (since - 1, 0)
+        if total <= before and readings:
+            return
+        if t == last:
+            readings.pop()
+        elif since > last:
+            readings.append((since, before))
+        readings.append((t, total))
 
     def _add(self, owner: str, start: int, end: int, cpu: int) -> None:
         if cpu > 0 and end > start:
