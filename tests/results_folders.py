@@ -15,7 +15,9 @@ from tuneoff.matrix.plan import Plan, PlannedRun
 from tuneoff.records.derive import Verdict
 from tuneoff.records.folder import derive_folder
 from tuneoff.records.model import RunRecord
-from tuneoff.records.store import RUNS, write_run
+from tuneoff.records.seal import seal
+from tuneoff.records.store import RUNS, read_run, write_run
+from tuneoff.verify.results import verify
 from worked_examples import write_example
 
 EXECUTION = "run1-abc"  # of the examples' logs
@@ -83,3 +85,33 @@ def edit(path: Path, change: Callable[[str], str]) -> None:
     after = change(before)
     assert after != before, f"nothing changed in {path}"
     path.write_text(after)
+
+
+def execution(results: Path, adapter: str) -> Path:
+    """Return the folder of example A (`serial`) or B (`optuna`)."""
+    found = [path.parent for path in results.glob("runs/*/*/run.json") if read_run(path).run_spec().adapter == adapter]
+    assert len(found) == 1
+    return found[0]
+
+
+def events_of(folder: Path, trial: str) -> Path:
+    """Return the file of the process that ran a trial."""
+    return next(path for path in sorted((folder / "events").glob("[wt]*")) if f'"trial":"{trial}"' in path.read_text())
+
+
+def lines(results: Path) -> list[str]:
+    """Return what verifying says, one line per problem."""
+    found = verify(results)
+    assert all("\n" not in problem.line for problem in found.problems)
+    return [problem.line for problem in found.problems]
+
+
+def reseal(folder: Path) -> None:
+    """Write new seals into the record, as somebody would who covers a change."""
+    write_run(folder, replace(read_run(folder), sealed=seal(folder)))
+
+
+def derive_again(folder: Path) -> None:
+    """Write a new record, as somebody would who covers a change well."""
+    record = read_run(folder)
+    write_run(folder, derive_folder(folder, record.run_spec(), versions=record.versions, environment=record.environment))

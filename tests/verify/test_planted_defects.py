@@ -1,4 +1,4 @@
-"""Negative controls: each planted defect is named, with the execution that has it and nothing else."""
+"""Negative controls: each defect planted in an execution is named, with the execution that has it and nothing else."""
 
 from __future__ import annotations
 
@@ -8,62 +8,14 @@ import shutil
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from typing import Literal
 
-import msgspec
 import pytest
 
-from results_folders import Results, edit, write_examples
-from tuneoff.experiment.spec import RunSpec
-from tuneoff.records.folder import derive_folder
-from tuneoff.records.seal import seal
+from results_folders import derive_again, edit, events_of, execution, lines, reseal
 from tuneoff.records.store import read_run, write_run
-from tuneoff.report.export import export
 from tuneoff.verify.results import verify
 
 Plant = Callable[[Path], None]
-
-
-@pytest.fixture(scope="module")
-def sound(tmp_path_factory: pytest.TempPathFactory) -> Results:
-    """Return a folder with both worked examples, in which nothing is wrong."""
-    return write_examples(tmp_path_factory.mktemp("sound") / "results")
-
-
-@pytest.fixture
-def results(sound: Results, tmp_path: Path) -> Path:
-    """Return a copy of it, to be damaged."""
-    return Path(shutil.copytree(sound.path, tmp_path / "results"))
-
-
-def execution(results: Path, adapter: str) -> Path:
-    """Return the folder of example A (`serial`) or B (`optuna`)."""
-    found = [path.parent for path in results.glob("runs/*/*/run.json") if read_run(path).run_spec().adapter == adapter]
-    assert len(found) == 1
-    return found[0]
-
-
-def events_of(folder: Path, trial: str) -> Path:
-    """Return the file of the process that ran a trial."""
-    return next(path for path in sorted((folder / "events").glob("[wt]*")) if f'"trial":"{trial}"' in path.read_text())
-
-
-def lines(results: Path) -> list[str]:
-    """Return what verifying says, one line per problem."""
-    found = verify(results)
-    assert all("\n" not in problem.line for problem in found.problems)
-    return [problem.line for problem in found.problems]
-
-
-def reseal(folder: Path) -> None:
-    """Write new seals into the record, as somebody would who covers a change."""
-    write_run(folder, replace(read_run(folder), sealed=seal(folder)))
-
-
-def derive_again(folder: Path) -> None:
-    """Write a new record, as somebody would who covers a change well."""
-    record = read_run(folder)
-    write_run(folder, derive_folder(folder, record.run_spec(), versions=record.versions, environment=record.environment))
 
 
 def _epoch_value(folder: Path) -> None:
@@ -279,119 +231,6 @@ def test_causes_stand_before_what_they_change(results: Path) -> None:
     assert [problem.check for problem in verify(results).problems] == ["seal", "value"]
 
 
-# Clocks
-
-
-def _shift(path: Path, seconds: float, fields: tuple[str, ...]) -> None:
-    """Add to a file's times: readings (`t`) and those that its process notes of itself."""
-    found = [json.loads(line) for line in path.read_text().splitlines()]
-    for event in found:
-        for name in fields:
-            if event.get(name) is not None:
-                event[name] += round(seconds * 1e9)
-    path.write_bytes(b"".join(msgspec.json.encode(event) + b"\n" for event in found))
-
-
-ALL_TIMES = ("t", "anchor_monotonic_ns", "process_started_ns", "imported_ns")
-
-
-@pytest.mark.parametrize("seconds", [0.1, -0.1, 3600.0])
-def test_a_shifted_clock_is_named_even_where_all_else_was_written_anew(results: Path, seconds: float) -> None:
-    folder = execution(results, "serial")
-    path = events_of(folder, "2")
-    _shift(path, seconds, ALL_TIMES)
-    derive_again(folder)
-    found = [line for line in lines(results) if "its wall clock minus its monotonic clock is" in line]
-    assert len(found) == 1
-    assert f"run1-abc: events/{path.name}: " in found[0]
-    assert f"{abs(seconds):.3f} s off that of" in found[0]
-
-
-def test_times_that_left_their_anchor_are_named(results: Path) -> None:
-    folder = execution(results, "serial")
-    path = events_of(folder, "2")
-    _shift(path, -1, ("t",))
-    derive_again(folder)
-    found = lines(results)
-    assert any(f"events/{path.name}: its first line is -1.000 s after its clock's anchor" in line for line in found)
-    assert any(f"events/{path.name}: it has an event 1.000 s before its process began" in line for line in found)
-
-
-def test_a_shifted_clock_with_new_seals_alone_changes_values_too(results: Path) -> None:
-    folder = execution(results, "serial")
-    _shift(events_of(folder, "2"), 1, ALL_TIMES)
-    reseal(folder)
-    checks = {problem.check for problem in verify(results).problems}
-    assert checks == {"clock", "value"}
-
-
-def test_an_event_after_the_run_is_named(results: Path) -> None:
-    folder = execution(results, "serial")
-    path = events_of(folder, "2")
-    late = {"type": "flag", "seq": 11, "t": 3600 * 10**9, "name": "late", "text": "x"}
-    with path.open("a") as file:
-        file.write(json.dumps({**late, "seq": len(path.read_text().splitlines())}) + "\n")
-    derive_again(folder)
-    found = lines(results)
-    assert len(found) == 1
-    assert f"events/{path.name}: it has an event 2424.000 s after the run" in found[0]
-
-
-def test_samples_outside_of_the_run_are_named(results: Path) -> None:
-    folder = execution(results, "serial")
-    edit(folder / "power.jsonl", lambda text: text + '{"type":"power","t":2000000000000,"domain":"slot-0","watts":15.0}\n')
-    derive_again(folder)
-    assert any("power.jsonl: it has a sample 824.000 s after the run" in line for line in lines(results))
-
-
-# The plan
-
-
-def test_a_removed_run_is_named_by_what_was_planned(results: Path) -> None:
-    folder = execution(results, "serial")
-    shutil.rmtree(folder.parent)
-    (line,) = lines(results)
-    assert line.startswith(f"runs/{folder.parent.name}: planned (serial random seed 0), but it has no execution, and later runs")
-
-
-def test_the_last_run_removed_is_named_where_nothing_was_interrupted(results: Path) -> None:
-    folder = execution(results, "optuna")
-    shutil.rmtree(folder.parent)
-    (line,) = lines(results)
-    assert line.startswith(f"runs/{folder.parent.name}: planned (optuna random seed 0), but it has no execution, and nothing was")
-
-
-def test_a_run_that_was_never_planned_is_named(results: Path, sound: Results) -> None:
-    spec: RunSpec = replace(sound.plan.runs[0].spec, seed=5)
-    folder = execution(results, "serial")
-    moved = results / "runs" / spec.run_id / folder.name
-    shutil.copytree(folder, moved)
-    derived = derive_folder(moved, spec, versions=read_run(folder).versions, environment=read_run(folder).environment)
-    write_run(moved, derived)
-    (moved / "spec.json").unlink()
-    assert lines(results) == [f"runs/{spec.run_id}/run1-abc: its run is not in the plan"]
-
-
-@pytest.mark.parametrize(
-    ("old", "new", "named"),
-    [
-        ('"seed": 0', '"seed": 4', "matrix.json: runs[0].run_id: "),
-        ('"metric": "time.jct"', '"metric": "quality.test"', "matrix.json: analysis_digest: stored "),
-        ('"plan_id": "', '"plan_id": "0', "matrix.json: plan_id: stored "),
-        ('"trials": 6', '"trials": 7', "matrix.json: totals.trials: stored 7, recomputed 6"),
-        ('"format_version": 1', '"format_version": 99', "matrix.json: has format version 99, but this tuneoff reads version 1"),
-        ('"name": "example"', '"name": "example", "x": 1', "matrix.json: x: stored 1, recomputed nothing"),
-        ('"format_version": 1,', "", "matrix.json: has format version None"),
-        ('"runs": [', '"runs": {', "matrix.json: is damaged"),
-        ('"block": 0', '"block": 0, "extra": 1', "extra"),
-    ],
-)
-def test_a_defect_of_the_plan_is_named(results: Path, old: str, new: str, named: str) -> None:
-    edit(results / "matrix.json", lambda text: text.replace(old, new, 1))
-    found = lines(results)
-    assert any(named in line for line in found), found
-
-
 def test_a_checkpoint_is_held_to_the_digest_that_the_test_took(results: Path) -> None:
     folder = execution(results, "serial")
     path = folder / "checkpoints" / "1.safetensors"
@@ -409,34 +248,3 @@ def test_a_checkpoint_is_held_to_the_digest_that_the_test_took(results: Path) ->
     path.unlink()
     (line,) = lines(results)
     assert line.endswith("checkpoints/1.safetensors: is missing: the test scored it")
-
-
-# Exported tables
-
-
-@pytest.mark.parametrize("format", ["csv", "json"])
-def test_a_changed_table_is_named(results: Path, format: Literal["csv", "json"]) -> None:
-    run_ids = [run["run_id"] for run in json.loads((results / "matrix.json").read_text())["runs"]]
-    export(results, results / "export", format, run_ids)
-    assert lines(results) == []
-    edit(results / "export" / f"metrics.{format}", lambda text: text.replace("176000.0", "175000.0", 1))
-    (line,) = lines(results)
-    assert line.startswith(f"export/metrics.{format}: row 1 (run1-abc, time.jct) value: stored ")
-    assert "175000.0" in line
-    assert "176000.0" in line
-
-
-def test_a_row_removed_from_a_table_is_named(results: Path) -> None:
-    export(results, results / "export", "csv")
-    edit(results / "export" / "trials.csv", lambda text: "".join(text.splitlines(keepends=True)[:-1]))
-    (line,) = lines(results)
-    assert line.startswith("export/trials.csv: row 6 (run1-abc, 3")
-    assert line.endswith("is missing")
-
-
-def test_tables_of_a_damaged_record_are_not_compared(results: Path) -> None:
-    export(results, results / "export", "csv")
-    _cut_record(execution(results, "serial"))
-    found = verify(results)
-    assert len(found.problems) == 1
-    assert "export/*.csv could not be compared" in found.notes[0]

@@ -5,13 +5,13 @@ from __future__ import annotations
 import statistics
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
 from tuneoff.clock import NANOSECONDS
 from tuneoff.events.alignment import Alignment
-from tuneoff.events.reader import EventLog, read_file
+from tuneoff.events.reader import EventLog, Statistics, read_file
 from tuneoff.events.schema import Event, Process, RunStopped
 from tuneoff.samples.reader import Samples
 
@@ -41,7 +41,7 @@ class WatchedLog(EventLog):
         self.stops: list[RunStopped] = []
 
     def __iter__(self) -> Iterator[tuple[Process, Event]]:
-        self.statistics = type(self.statistics)()
+        self.statistics = Statistics()
         self.lives, self.stops = [], []
         for path in self.paths():
             life: Life | None = None
@@ -89,7 +89,7 @@ class Moments:
     start_ns: int
     undeployed_ns: int | None
     uncertainty_ns: int = 0
-    sampled: Samples | None = field(default=None)  # on the run's clock
+    sampled: Samples | None = None  # on the run's clock
 
 
 def clock_faults(lives: Sequence[Life], samples_file: str, moments: Moments) -> Iterator[ClockFault]:

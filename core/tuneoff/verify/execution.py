@@ -198,11 +198,14 @@ def _compare(folder: Path, record: RunRecord, given: _Given, outcome: Outcome) -
     version = given.tuneoff_version
     is_other = version not in (None, tuneoff.__version__)
     new = 0
-    for difference in record_differences(content, record, skipped=("sealed", "run_id")):
-        if is_other and difference.stored is msgspec.UNSET:
-            new += 1
-        else:
-            outcome.add("value", difference.path, difference.text, difference.stored, difference.recomputed)
+    try:
+        for difference in record_differences(content, record, skipped=("sealed", "run_id")):
+            if is_other and difference.stored is msgspec.UNSET:
+                new += 1
+            else:
+                outcome.add("value", difference.path, difference.text, difference.stored, difference.recomputed)
+    except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+        outcome.add("schema", FILE_NAME, f"is no run record: {error}")
     if new:
         outcome.notes.append(f"{new} values are not in it: tuneoff {version} wrote it, this is {tuneoff.__version__}")
     _check_schema(folder, outcome)
