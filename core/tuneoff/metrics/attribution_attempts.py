@@ -42,12 +42,11 @@ class Sampled:
 
     def saw(self, start_ns: int, end_ns: int) -> bool:
         """Tell whether the sampler looked often enough in an interval to have seen what was there."""
-        first = max(0, bisect.bisect_right(self.times, start_ns) - 1)
-        last = min(len(self.times), bisect.bisect_left(self.times, end_ns) + 1)
-        seen = self.times[first:last]
-        return bool(seen) and all(
-            after - before <= LONGEST_GAP_NS for before, after in zip([start_ns, *seen], [*seen, end_ns], strict=True)
-        )
+        first = bisect.bisect_right(self.times, start_ns) - 1
+        last = bisect.bisect_left(self.times, end_ns)
+        if first < 0 or last == len(self.times):
+            return False
+        return all(after - before <= LONGEST_GAP_NS for before, after in itertools.pairwise(self.times[first : last + 1]))
 
 
 def attempts_by_process(run: RunRecord) -> dict[str, list[tuple[AttemptKey, AttemptRecord]]]:

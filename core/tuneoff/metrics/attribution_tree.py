@@ -237,7 +237,7 @@ class _TreeReader:
             self._use.node.append(CpuPiece(start, end, busy))
         if suite is None:  # the supervising process was not looked at, its sampling thread alone
             suite = max(0, sample.own_cpu_ns - before.own_cpu_ns)
-            self._add("suite", start, end, suite)
+        self._add("suite", start, end, suite)
         self._debt += busy - tree - suite
         if self._debt > 0:
             self._add("other", start, end, self._debt)

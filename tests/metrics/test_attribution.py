@@ -1,0 +1,212 @@
+"""Which method attributes a run's energy, what its kind and coverage are, and what it says where it cannot know."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import msgspec
+import pytest
+from hypothesis import given, settings
+
+from energy_runs import IDLE_WATTS, Simulation, one_trial, simulations
+from event_logs import Log, make_spec, ns
+from tuneoff.events import schema
+from tuneoff.metrics.all import compute_metrics
+from tuneoff.metrics.attribution import EnergyAccount, energy_account, joules
+from tuneoff.metrics.attribution_slots import slot_uses
+from tuneoff.metrics.evidence import Evidence
+from tuneoff.metrics.values import MetricValue
+from tuneoff.records.derive import derive
+from tuneoff.samples.reader import Samples
+from tuneoff.samples.schema import Header, UsageSample
+from tuneoff.samples.series import EnergySeries
+from worked_examples import header
+
+
+def sampled(simulation: Simulation, meter: str = "counter") -> Samples:
+    samples = simulation.evidence(meter).samples
+    assert samples is not None
+    return samples
+
+
+def account_of(samples: Samples | None, simulation: Simulation | None = None) -> EnergyAccount:
+    return energy_account((simulation or one_trial()).run(), Evidence(samples=samples))
+
+
+def with_header(samples: Samples, **changes: object) -> Samples:
+    return replace(samples, header=msgspec.structs.replace(samples.header, **changes))
+
+
+def figures(samples: Samples | None, simulation: Simulation | None = None) -> dict[str, MetricValue]:
+    return compute_metrics((simulation or one_trial()).run(), Evidence(samples=samples))
+
+
+def test_a_run_without_samples_says_so_and_still_knows_its_trials_cpu_time() -> None:
+    values = figures(None)
+    for name, value in values.items():
+        if name.startswith("energy.") and "seconds" not in name and name != "energy.second_opinion":
+            assert (value.value, value.reason_if_null) == (None, "no power was sampled in this run"), name
+    assert values["energy.trial_cpu_seconds"].value == pytest.approx(7.5)
+    assert values["energy.trial_core_seconds"].value == pytest.approx(10)
+    assert values["energy.cpu_seconds"].value is None
+
+
+def test_no_meter_says_why_none_was_found() -> None:
+    head = header("none", "estimated", reason="no counter, no model")
+    values = figures(Samples(header=head))
+    assert values["energy.job"].reason_if_null == "no power meter could be read: no counter, no model"
+
+
+def test_counters_are_measured_as_a_node_and_derived_as_trials() -> None:
+    values = figures(sampled(one_trial()))
+    assert values["energy.node"].kind == "measured"
+    assert {values[name].kind for name in ("energy.trial", "energy.job", "energy.idle", "energy.residual")} == {"derived"}
+    assert "attributed" in values["energy.trial"].source
+    assert values["energy.trial"].coverage == 1.0
+
+
+def test_samples_of_less_than_95_percent_of_the_run_give_estimates() -> None:
+    samples = sampled(one_trial())
+    for last, kind in ((19.2, "measured"), (18.5, "estimated")):
+        series = samples.power["package-0"]
+        cut = [t for t in series.times if t <= ns(last)] + [ns(last)] * (ns(last) not in series.times)
+        short = EnergySeries(cut, [series.at(t) for t in cut])
+        values = figures(replace(samples, power={"package-0": short}))
+        assert values["energy.node"].kind == kind
+        assert values["energy.trial"].kind == ("derived" if kind == "measured" else "estimated")
+        assert values["energy.job"].coverage == pytest.approx(last / 20)
+    assert "samples cover 92% of the run" in values["energy.job"].source
+
+
+def test_a_gap_in_the_samples_is_not_covered() -> None:
+    samples = sampled(one_trial())
+    series = samples.power["package-0"]
+    kept = [t for t in series.times if not ns(3) < t < ns(15)]
+    account = account_of(replace(samples, power={"package-0": EnergySeries(kept, [series.at(t) for t in kept])}))
+    assert account.coverage == pytest.approx(8 / 20)
+
+
+def test_samples_that_miss_the_run_are_no_energy() -> None:
+    samples = sampled(one_trial()).shifted(ns(1000))
+    assert account_of(samples).reason == "no power sample lies in the run"
+
+
+def test_without_an_idle_baseline_the_node_is_known_and_nothing_is_split() -> None:
+    values = figures(with_header(sampled(one_trial()), idle_watts={}))
+    assert values["energy.node"].value is not None
+    assert values["energy.job"].reason_if_null == "the idle power of the host is not known, so its energy cannot be split"
+    assert values["energy.residual"].value is None
+
+
+def test_a_host_that_draws_less_than_its_baseline_has_no_dynamic_energy() -> None:
+    samples = sampled(one_trial())
+    times = samples.power["package-0"].times
+    low = EnergySeries(times, [IDLE_WATTS / 2 * (t - times[0]) / 1e9 for t in times])
+    account = account_of(replace(samples, power={"package-0": low}))
+    assert joules(account.attempts["t00", 0]) == pytest.approx(10 * IDLE_WATTS / 2 / 4)
+    assert joules(account.parts["coordinator"]) == 0
+    assert account.node is not None
+    everything = sum(map(joules, account.parts.values())) + sum(map(joules, account.attempts.values()))
+    assert everything == pytest.approx(joules(account.node))
+
+
+def test_trials_on_another_host_have_modelled_energy_and_none_by_this_hosts_counters() -> None:
+    simulation = one_trial()
+    process = simulation.log.writers[1].process
+    simulation.log.writers[1].process = msgspec.structs.replace(process, host="pod-1")
+    modelled = figures(sampled(simulation, "model"), simulation)
+    assert modelled["energy.trial"].value == pytest.approx((7.5 * 20 + 10 * 5) / 3.6e6)
+    assert modelled["energy.node"].reason_if_null == "trials ran on other hosts than the one that was metered"
+    counted = figures(sampled(simulation), simulation)
+    for name in ("energy.trial", "energy.job", "energy.idle"):
+        assert counted[name].reason_if_null == "trials ran on other hosts than the one that was metered", name
+    assert counted["energy.node"].kind == "measured"
+
+
+def test_domains_named_by_their_only_host_are_this_hosts() -> None:
+    samples = sampled(one_trial())
+    named = replace(samples, power={"node-1:9100/package-0": samples.power["package-0"]})
+    named = with_header(named, idle_watts={"node-1:9100/package-0": IDLE_WATTS})
+    assert account_of(named).attempts == account_of(samples).attempts
+
+
+def test_two_trials_that_overlap_on_a_slot_share_its_idle_power() -> None:
+    log = Log()
+    log.step("deploy", 0, 1)
+    for name, start, end in (("a", 2, 6), ("b", 4, 8)):
+        log.submit(name, 1)
+        process = log.process("trial", start)
+        process.start(name, start, slot=0, process_cpu=0)
+        process.end(name, end, "failed", 0, cpu=0, cause="x", charged="workload")
+    log.step("undeploy", 9, 10)
+    run = derive(log.pairs(), make_spec())
+    used = slot_uses(run, ns(10))[0]
+    busy = {key: sum((end - start) * share for start, end, share in shares) / 1e9 for key, shares in used.busy.items()}
+    assert busy == {("a", 0): 3.0, ("b", 0): 3.0}
+    account = energy_account(run, Evidence(samples=sampled(one_trial(), "model")))
+    assert joules(account.attempts["a", 0]) == pytest.approx(15)
+
+
+def test_an_attempt_that_nobody_read_leaves_trials_and_job_unknown_and_says_so() -> None:
+    simulation = one_trial()
+    simulation.log.submit("t01", 4)
+    lost = simulation.log.process("worker", 4)
+    lost.start("t01", 5, slot=1, process_cpu=0.5)
+    simulation.log.coordinator.add(schema.TrialEnded, 9, trial="t01", state="failed", epochs=0, by="coordinator")
+    evidence = simulation.evidence("counter")
+    assert evidence.samples is not None
+    rare = tuple(sample for sample in evidence.samples.usage if not ns(-1) < sample.t < ns(30))
+    blind = replace(evidence.samples, usage=rare)
+    values = compute_metrics(simulation.run(), replace(evidence, samples=blind))
+    assert values["energy.trial"].value is None
+    assert "no sample saw its process" in (values["energy.trial"].reason_if_null or "")
+    assert values["energy.job"].value is None
+    assert values["waste.non_best.energy"].value is None
+
+
+def test_a_run_whose_undeploy_never_ended_has_trials_but_no_job() -> None:
+    simulation = one_trial()
+    events = simulation.log.coordinator.events
+    events[:] = [event for event in events if getattr(event, "step", "") != "undeploy"]
+    values = figures(sampled(simulation, "model"), simulation)
+    assert values["energy.trial"].value is not None
+    assert values["energy.job"].reason_if_null == "un-deploy did not end"
+
+
+def test_the_second_meter_is_an_opinion_and_enters_no_energy() -> None:
+    samples = sampled(one_trial())
+    times = [ns(t) for t in range(21)]
+    second = {"host": EnergySeries(times, [100.0 * t for t in range(21)])}
+    values = figures(replace(with_header(samples, second="codecarbon"), second=second))
+    opinion = values["energy.second_opinion"]
+    assert (opinion.value, opinion.kind, opinion.source, opinion.coverage) == (2000.0, "estimated", "codecarbon", 1.0)
+    assert values["energy.node"] == figures(samples)["energy.node"]
+
+
+def test_without_use_samples_the_model_knows_trials_and_slots_alone() -> None:
+    simulation = one_trial()
+    values = figures(replace(sampled(simulation, "model"), usage=()), simulation)
+    assert values["energy.trial"].value == pytest.approx((7.5 * 20 + 10 * 5) / 3.6e6)
+    assert values["energy.trial"].kind == "estimated"
+    assert values["energy.idle"].value is not None
+    for name in ("energy.overhead", "energy.coordinator", "energy.job", "energy.node", "energy.residual"):
+        assert values[name].reason_if_null == "no use of processes was sampled", name
+
+
+def test_more_reserved_cores_than_the_host_has_are_a_negative_residual_of_the_model() -> None:
+    simulation = one_trial()
+    values = figures(with_header(sampled(simulation, "model"), cpus=1), simulation)
+    assert (values["energy.residual"].value or 0) == pytest.approx(-5 * 20)
+    assert values["energy.unreserved"].value == 0
+    counted = figures(with_header(sampled(simulation), cpus=1), simulation)
+    assert counted["energy.residual"].value == pytest.approx(0, abs=1e-6)
+
+
+@given(simulations())
+@settings(max_examples=20, deadline=None)
+def test_no_sample_at_all_is_no_error_either(simulation: Simulation) -> None:
+    head: Header = header("model", "estimated")
+    usage = (UsageSample(t=0, busy_ns=0),)
+    for samples in (Samples(header=head), Samples(header=head, usage=usage)):
+        values = compute_metrics(simulation.run(), Evidence(samples=samples))
+        assert values["energy.job"].value is None

@@ -1,0 +1,204 @@
+"""Whose the CPU time of a process tree is, where processes come and go between samples."""
+
+from __future__ import annotations
+
+import pytest
+
+from event_logs import T0, Log, Writer, make_spec, ns
+from tuneoff.events import schema
+from tuneoff.metrics.attribution_attempts import cpu_use
+from tuneoff.metrics.attribution_pieces import cpu_seconds
+from tuneoff.metrics.attribution_tree import TreeUse, tree_use
+from tuneoff.records.derive import derive
+from tuneoff.records.model import RunRecord
+from tuneoff.samples.reader import Samples
+from tuneoff.samples.schema import ProcessUsage, UsageSample
+from worked_examples import header
+
+COORDINATOR, SUPERVISOR = (100, -1.0), (99, -3.0)
+
+
+class Tree:
+    """What a sampler saw, second by second: CPU seconds of each process and of the children that it waited for."""
+
+    def __init__(self) -> None:
+        self.samples: list[UsageSample] = []
+        self.busy = 0.0
+
+    def look(
+        self, t: float, gone: tuple[tuple[int, float], ...] = (), **processes: tuple[tuple[int, float], int, float, float]
+    ) -> None:
+        """Add a sample; a process is (pid, start), parent, CPU seconds, CPU seconds of its children."""
+        usages = tuple(
+            ProcessUsage(pid, T0 + ns(start), parent, ns(cpu), ns(children), 0)
+            for (pid, start), parent, cpu, children in processes.values()
+        )
+        self.busy += 1.0
+        sample = UsageSample(
+            t=ns(t), busy_ns=ns(self.busy), processes=usages, gone=tuple((pid, T0 + ns(start)) for pid, start in gone)
+        )
+        self.samples.append(sample)
+
+    def use(self, run: RunRecord) -> TreeUse:
+        return tree_use(run, Samples(header=header("model", "estimated"), usage=tuple(self.samples)))
+
+
+def log_of(
+    start: float, cpu: float, *, is_read: bool = True, ends: float = 4.0, process_started: float = 1.0
+) -> tuple[Log, Writer]:
+    """Return a log with one trial in the process 101."""
+    log = Log()
+    log.step("deploy", 0, 0.5)
+    log.submit("a", 0.5)
+    worker = log.process("trial", process_started)
+    worker.start("a", start, slot=0, process_cpu=0.5)
+    if is_read:
+        worker.end("a", ends, "failed", 0, cpu=cpu, cause="x", charged="workload")
+    else:
+        log.coordinator.add(schema.TrialEnded, ends, trial="a", state="pruned", epochs=0, by="coordinator")
+    log.step("undeploy", 8, 9)
+    return log, worker
+
+
+def seconds(use: TreeUse, name: str) -> float:
+    return cpu_seconds(use.parts[name])
+
+
+def attempt_seconds(run: RunRecord, use: TreeUse) -> tuple[float, float]:
+    """Return CPU seconds of the attempt, and of its process besides."""
+    used = cpu_use(run, use.sampled)
+    return cpu_seconds(used.attempts["a", 0]), cpu_seconds(piece for pieces in used.around.values() for piece in pieces)
+
+
+def test_a_child_that_comes_and_goes_between_samples_is_its_parents() -> None:
+    log, _ = log_of(2, 1.0)
+    tree = Tree()
+    tree.look(0, c=(COORDINATOR, 99, 0.0, 0.0))
+    tree.look(1, c=(COORDINATOR, 99, 0.25, 0.5))
+    assert seconds(tree.use(derive(log.pairs(), make_spec())), "coordinator") == pytest.approx(0.75)
+
+
+def test_a_child_that_was_seen_is_not_counted_again_when_it_is_waited_for() -> None:
+    log, _ = log_of(2, 1.0)
+    helper = (300, 0.5)
+    tree = Tree()
+    tree.look(0, c=(COORDINATOR, 99, 0.0, 0.0))
+    tree.look(1, c=(COORDINATOR, 99, 0.0, 0.0), h=(helper, 100, 0.5, 0.0))
+    tree.look(2, gone=(helper,), c=(COORDINATOR, 99, 0.0, 0.7))
+    use = tree.use(derive(log.pairs(), make_spec()))
+    assert seconds(use, "services") == pytest.approx(0.7)  # its last moments too
+    assert seconds(use, "coordinator") == 0
+
+
+def test_children_waited_for_one_sample_later_or_out_of_order_are_known_again() -> None:
+    log, _ = log_of(2, 1.0)
+    one, two = (300, 0.5), (301, 0.5)
+    tree = Tree()
+    tree.look(0, c=(COORDINATOR, 99, 0.0, 0.0))
+    tree.look(1, c=(COORDINATOR, 99, 0.0, 0.0), a=(one, 100, 0.5, 0.0), b=(two, 100, 0.2, 0.0))
+    tree.look(2, gone=(one, two))
+    tree.look(3, c=(COORDINATOR, 99, 0.0, 0.2))
+    tree.look(4, c=(COORDINATOR, 99, 0.0, 0.7))
+    use = tree.use(derive(log.pairs(), make_spec()))
+    assert seconds(use, "services") == pytest.approx(0.7)
+    assert seconds(use, "coordinator") == 0
+
+
+def test_a_trial_that_no_sample_saw_has_its_own_clock_and_is_not_its_parents_child_too() -> None:
+    log, _ = log_of(1.2, 0.25, ends=1.5)
+    tree = Tree()
+    tree.look(0, c=(COORDINATOR, 99, 0.0, 0.0))
+    tree.look(2, c=(COORDINATOR, 99, 0.0, 0.8))  # 0.75 by the trial's clock, and its exit
+    run = derive(log.pairs(), make_spec())
+    use = tree.use(run)
+    assert attempt_seconds(run, use) == pytest.approx((0.25, 0.5))
+    assert seconds(use, "coordinator") == pytest.approx(0.05)
+
+
+def test_a_killed_trial_has_what_was_seen_of_it_and_its_last_moments() -> None:
+    log, worker = log_of(2, 0, is_read=False, ends=4.5)
+    pid = (worker.process.pid, 1.0)
+    tree = Tree()
+    tree.look(0, c=(COORDINATOR, 99, 0.0, 0.0))
+    for t, cpu in ((2, 0.5), (3, 1.0), (4, 1.5)):
+        tree.look(t, w=(pid, 100, cpu, 0.0))
+    tree.look(5, gone=(pid,), c=(COORDINATOR, 99, 0.0, 1.75))
+    run = derive(log.pairs(), make_spec())
+    assert attempt_seconds(run, tree.use(run)) == pytest.approx((1.25, 0.5))
+
+
+def test_without_samples_a_killed_trial_is_unknown_and_with_them_it_used_nothing_that_they_saw() -> None:
+    log, _ = log_of(2, 0, is_read=False)
+    run = derive(log.pairs(), make_spec())
+    assert cpu_use(run, TreeUse().sampled).unknown == [("a", 0)]
+    tree = Tree()
+    for t in range(6):
+        tree.look(t, c=(COORDINATOR, 99, 0.0, 0.0))
+    assert cpu_use(run, tree.use(run).sampled).unknown == []
+
+
+def test_the_model_continues_a_killed_trial_at_its_own_mean_rate() -> None:
+    log = Log()
+    log.submit("a", 0)
+    worker = log.process("trial", 0, host="pod-1")
+    worker.start("a", 1, slot=0, process_cpu=0.5)
+    worker.epoch("a", 1, 3, reported=3, cpu=1.0, reported_cpu=1.0)
+    log.coordinator.add(schema.TrialEnded, 5, trial="a", state="pruned", epochs=1, by="coordinator")
+    run = derive(log.pairs(), make_spec())
+    assert cpu_use(run, TreeUse().sampled).unknown == [("a", 0)]
+    used = cpu_use(run, TreeUse().sampled, is_extrapolated=True)
+    assert used.extrapolated == 1
+    assert cpu_seconds(used.attempts["a", 0]) == pytest.approx(2.0)
+
+
+def test_what_a_trials_own_processes_use_is_the_trials_and_no_service() -> None:
+    log, worker = log_of(2, 0, is_read=False, ends=4)
+    pid, loader = (worker.process.pid, 1.0), (400, 2.5)
+    tree = Tree()
+    tree.look(0, c=(COORDINATOR, 99, 0.0, 0.0))
+    tree.look(2, w=(pid, 100, 0.5, 0.0))
+    tree.look(3, w=(pid, 100, 0.75, 0.0), d=(loader, pid[0], 0.25, 0.0))
+    tree.look(4, w=(pid, 100, 1.0, 0.5), gone=(loader,))
+    run = derive(log.pairs(), make_spec())
+    use = tree.use(run)
+    assert attempt_seconds(run, use)[0] == pytest.approx(1.0)
+    assert seconds(use, "services") == 0
+
+
+def test_the_supervising_process_is_the_suites_and_what_it_waits_for_is_the_coordinators_end() -> None:
+    log, _ = log_of(2, 1.0)
+    tree = Tree()
+    tree.look(0, s=(SUPERVISOR, 1, 50.0, 7.0), c=(COORDINATOR, 99, 1.0, 0.0))
+    tree.look(1, s=(SUPERVISOR, 1, 50.1, 7.0), c=(COORDINATOR, 99, 1.5, 0.0))
+    tree.look(2, s=(SUPERVISOR, 1, 50.1, 8.6), gone=(COORDINATOR,))
+    use = tree.use(derive(log.pairs(), make_spec()))
+    assert seconds(use, "suite") == pytest.approx(0.1)
+    assert seconds(use, "coordinator") == pytest.approx(1.6)  # of it 1.0 since its own start, before the first sample
+
+
+@pytest.mark.parametrize("is_seen", [False, True])
+def test_the_test_has_its_own_process_seen_or_not(is_seen: bool) -> None:
+    log, _ = log_of(2, 1.0)
+    log.coordinator.events.pop()
+    log.coordinator.events.pop()
+    log.step("test", 5, 7)
+    log.coordinator.add(schema.Tested, 7, trial="a", scores={}, cpu_ns=ns(1.0))
+    process = (500, 5.25)
+    tree = Tree()
+    tree.look(4, c=(COORDINATOR, 99, 0.0, 0.0))
+    if is_seen:
+        tree.look(6, p=(process, 100, 0.5, 0.0))
+    tree.look(7.5, gone=(process,) if is_seen else (), c=(COORDINATOR, 99, 0.0, 1.0))
+    use = tree.use(derive(log.pairs(), make_spec()))
+    assert seconds(use, "test") == pytest.approx(1.0)
+    assert (seconds(use, "coordinator"), seconds(use, "services")) == (0, 0)
+
+
+def test_other_is_the_hosts_time_without_the_tree() -> None:
+    log, _ = log_of(2, 1.0)
+    tree = Tree()
+    for t in range(4):
+        tree.look(t, c=(COORDINATOR, 99, 0.5 * t, 0.25 * t))
+    use = tree.use(derive(log.pairs(), make_spec()))
+    assert cpu_seconds(use.node) == pytest.approx(3.0)
+    assert seconds(use, "other") == pytest.approx(3.0 - 2.25)
