@@ -36,6 +36,8 @@ def with_gpus(found: Attributed, run: RunRecord, samples: Samples, uses: Uses, g
     parts: dict[str, list[Piece]] = defaultdict(list)
     is_known = not trained or any(owner in training for spans in users.values() for span in spans for owner, _ in span[2])
     for domain, series in gpus.items():
+        if domain not in samples.header.idle_watts and not trained:
+            continue  # nobody of the run uses it, and it cannot be split: it is left out, of the node's energy too
         totals = [series.energy(start, end) for start, end in itertools.pairwise(grid)]
         if node is not None:
             node += [Piece(start, end, energy) for (start, end), energy in zip(itertools.pairwise(grid), totals, strict=True)]
