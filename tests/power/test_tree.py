@@ -15,7 +15,7 @@ from fake_proc import FakeProc, FakeProcess
 from tuneoff import clock
 from tuneoff.events.writer import process_started_ns
 from tuneoff.lifecycle.context import MARK
-from tuneoff.power.tree import ProcessTree, TreeLook
+from tuneoff.power.tree import LITTLE_NS, ProcessTree, TreeLook
 from tuneoff.supervisor.processes import kill
 
 TICK = clock.NANOSECONDS // os.sysconf("SC_CLK_TCK")
@@ -33,7 +33,7 @@ def proc(tmp_path: Path) -> FakeProc:
 
 
 def tree_of(proc: FakeProc) -> ProcessTree:
-    return ProcessTree(RUN, SUPERVISOR, proc.root)
+    return ProcessTree(RUN, SUPERVISOR, proc.root, cpu_clock=lambda pid: None)
 
 
 def pids(look: TreeLook) -> set[int]:
@@ -97,7 +97,6 @@ def test_a_process_that_is_gone_is_told_once_and_its_pid_may_be_used_again(proc:
 
 
 def test_a_pid_that_was_used_again_between_two_looks_is_another_process(proc: FakeProc, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tuneoff.power.tree.MOST_DESCRIPTORS", 0)  # opened at each look
     proc.add(FakeProcess(pid=201, parent=COORDINATOR))
     tree = tree_of(proc)
     tree.look(10 * SECOND)
@@ -170,6 +169,34 @@ def test_a_zombie_stays_until_it_is_waited_for(proc: FakeProc) -> None:
     assert (look.gone, look.processes[0].cpu_ns) == ((), 4 * TICK)
 
 
+def test_a_process_that_used_little_is_read_again_after_a_second_or_when_it_has_waited_for_a_child(proc: FakeProc) -> None:
+    clocks: dict[int, int] = {SUPERVISOR: 0, COORDINATOR: 10 * TICK, 201: 10 * TICK}
+    proc.add(FakeProcess(pid=201, parent=COORDINATOR))
+    tree = ProcessTree(RUN, SUPERVISOR, proc.root, cpu_clock=clocks.get)
+    assert {process.pid: process.cpu_ns for process in tree.look(10 * SECOND).processes} == clocks
+    clocks[201] += LITTLE_NS - 1
+    clocks[COORDINATOR] += LITTLE_NS
+    look = tree.look(10 * SECOND + 200_000_000, 1)
+    assert [(process.pid, process.cpu_ns) for process in look.processes] == [(COORDINATOR, clocks[COORDINATOR])]
+    look = tree.look(11 * SECOND, 1)
+    assert [(process.pid, process.cpu_ns) for process in look.processes] == [(201, clocks[201])]
+    proc.remove(201)
+    del clocks[201]
+    proc.change(COORDINATOR, children_user=30)
+    look = tree.look(11 * SECOND + 100_000_000, 1)
+    assert look.gone == ((201, 100 * TICK),)
+    assert [(process.pid, process.children_cpu_ns) for process in look.processes] == [(COORDINATOR, 30 * TICK)]
+
+
+def test_what_was_once_seen_of_a_process_never_falls(proc: FakeProc) -> None:
+    clocks: dict[int, int] = {COORDINATOR: 57_000_001}
+    tree = ProcessTree(RUN, SUPERVISOR, proc.root, cpu_clock=clocks.get)
+    tree.look(10 * SECOND)
+    clocks.clear()  # a zombie has no clock, and its stat file tells whole ticks
+    proc.change(COORDINATOR, state="Z", user=5, children_user=1)
+    assert [process.cpu_ns for process in tree.look(12 * SECOND).processes] == [57_000_001]
+
+
 def test_pss_is_looked_at_of_large_processes_one_at_a_time_and_rarely(proc: FakeProc, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("tuneoff.power.memory.MOST_SHARE", 1e9)  # a look costs nothing here
     proc.add(FakeProcess(pid=201, parent=COORDINATOR, rss_pages=100_000))
@@ -218,17 +245,14 @@ def test_a_real_tree_has_the_identities_of_process_events() -> None:
         assert child.stdout is not None
         grandchild = int(child.stdout.readline())
         tree = ProcessTree("real-run")
-        try:
-            look = tree.look(clock.monotonic_ns())
-            found = {process.pid: process.started_ns for process in look.processes}
-            expected = {pid: process_started_ns(pid) for pid in (os.getpid(), child.pid, grandchild)}
-            assert {pid: found.get(pid) for pid in expected} == expected
-            kill(grandchild)
-            kill(child.pid)
-            child.wait()
-            until(lambda: {pid for pid, _ in tree.look(clock.monotonic_ns()).gone} >= {child.pid})
-        finally:
-            tree.close()
+        look = tree.look(clock.monotonic_ns())
+        found = {process.pid: process.started_ns for process in look.processes}
+        expected = {pid: process_started_ns(pid) for pid in (os.getpid(), child.pid, grandchild)}
+        assert {pid: found.get(pid) for pid in expected} == expected
+        kill(grandchild)
+        kill(child.pid)
+        child.wait()
+        until(lambda: {pid for pid, _ in tree.look(clock.monotonic_ns()).gone} >= {child.pid})
 
 
 def until(condition: Callable[[], bool], seconds: float = 10.0) -> None:

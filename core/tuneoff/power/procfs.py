@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import time
 from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
@@ -13,6 +14,7 @@ from tuneoff.clock import NANOSECONDS
 PROC = Path("/proc")
 PAGE = os.sysconf("SC_PAGE_SIZE")
 TICKS = os.sysconf("SC_CLK_TCK")  # per second
+_CPUCLOCK_SCHED = 2  # the clock of another process: clock_getcpuclockid(3)
 _FIRST_BYTES, _MOST_BYTES = 1 << 16, 1 << 22  # of /proc/stat, which is long where there are many interrupts
 
 
@@ -45,6 +47,17 @@ def parse_stat(text: bytes) -> Stat | None:
         started_ns=int(fields[19]) * NANOSECONDS // TICKS,
         rss_bytes=int(fields[21]) * PAGE,
     )
+
+
+def process_cpu_ns(pid: int) -> int | None:
+    """Return the CPU time of a process, its threads included, in ns; None if it is gone, or the system cannot tell.
+
+    Takes a tenth of what its stat file takes, and is finer: a clock tick is 10 ms.
+    """
+    try:
+        return time.clock_gettime_ns((~pid << 3) | _CPUCLOCK_SCHED)
+    except OSError:
+        return None
 
 
 def read_stat(pid: int | str, proc: str = str(PROC)) -> Stat | None:

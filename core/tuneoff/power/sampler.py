@@ -50,7 +50,6 @@ class Sampler:
             self._writer = SampleWriter(self._folder, self._header(tree))
         except OSError as error:
             log.warning("%s: nothing is sampled in this run: %s", self._folder, error.strerror or error)
-            tree.close()
             return
         for problem in self._power.problems:
             self._writer.note(problem)
@@ -169,8 +168,6 @@ class Sampler:
         except Exception as error:  # a mistake here must show in the record, and not end the run
             log.exception("the sampler failed")
             writer.note(f"the sampler failed: {type(error).__name__}: {error}")
-        finally:
-            tree.close()
 
     def _looks(self, tree: ProcessTree, writer: SampleWriter) -> None:
         pace, host = Pace(self._power.interval_seconds, MOST_SHARE), HostClock()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-import resource
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
@@ -11,11 +11,11 @@ from typing import NamedTuple
 from tuneoff import clock
 from tuneoff.lifecycle.context import MARK
 from tuneoff.power.memory import MemoryLooks
-from tuneoff.power.procfs import PROC, Stat, carries, parse_stat, read_stat
+from tuneoff.power.procfs import PROC, Stat, carries, process_cpu_ns, read_stat
 from tuneoff.samples.schema import ProcessUsage
 
-# stat files kept open: reading again costs a third of opening again
-MOST_DESCRIPTORS = min(256, resource.getrlimit(resource.RLIMIT_NOFILE)[0] // 4)
+LITTLE_NS = 5_000_000  # of CPU time: a process that used less since it was read is not read again ...
+EVERY_NS = clock.NANOSECONDS  # ... for so long, unless a child of it is gone
 UNDECIDED_NS = 2 * clock.NANOSECONDS  # a child has the environment of its parent until it runs its own program
 
 
@@ -33,8 +33,8 @@ class Member:
 
     pid: int
     stat: Stat
-    descriptor: int = -1  # of its stat file; -1: opened at each look
-    text: bytes = b""
+    cpu_ns: int = 0  # as fine as it is known
+    read_ns: int = 0  # when it was read
     is_new: bool = True
 
     def usage(self, pss_bytes: int | None = None) -> ProcessUsage:
@@ -45,7 +45,7 @@ class Member:
             pid=self.pid,
             started_ns=stat.started_ns,
             parent=stat.parent,
-            cpu_ns=stat.cpu_ns,
+            cpu_ns=self.cpu_ns,
             children_cpu_ns=stat.children_cpu_ns,
             rss_bytes=stat.rss_bytes,
             pss_bytes=pss_bytes,
@@ -61,9 +61,15 @@ class ProcessTree:
     guardian and other children of the supervising process do not. Once in the tree it stays, whoever adopts it.
     """
 
-    def __init__(self, execution_id: str, supervisor: int | None = None, proc: Path = PROC) -> None:
+    def __init__(
+        self,
+        execution_id: str,
+        supervisor: int | None = None,
+        proc: Path = PROC,
+        cpu_clock: Callable[[int], int | None] = process_cpu_ns,
+    ) -> None:
         self._mark = f"{MARK}={execution_id}".encode()
-        self._proc = str(proc)
+        self._proc, self._cpu_clock = str(proc), cpu_clock
         supervisor = supervisor if supervisor is not None else os.getpid()
         stat = read_stat(supervisor, self._proc)
         self.supervisor = None if stat is None else Member(supervisor, stat)  # None: there is no /proc
@@ -71,7 +77,6 @@ class ProcessTree:
         self._adopters = set(line)
         self._their_sessions = {stat.session for stat in line.values() if stat is not None}
         self._members: dict[int, Member] = {}
-        self._descriptors = 0
         self._sessions: set[int] = set()
         self._decided: set[str] = set()  # names in /proc
         self._is_complete = False
@@ -82,65 +87,45 @@ class ProcessTree:
         """Read the tree. `forks`: how many processes the host has made so far; while it stays, none is searched for."""
         changed: dict[int, ProcessUsage] = {}
         gone: list[tuple[int, int]] = []
-        if self.supervisor is not None:
-            self._read(self.supervisor, changed)
-        for member in list(self._members.values()):
-            if not self._read(member, changed):
-                gone.append((member.pid, member.stat.started_ns))
-                self._forget(member)
+        itself = [self.supervisor] if self.supervisor is not None else []
+        everybody = {member.pid: member for member in (*itself, *self._members.values())}
+        for member in everybody.values():
+            if self._has_used_little(member, now_ns) or self._read(member, now_ns, changed):
+                continue
+            gone.append((member.pid, member.stat.started_ns))
+            self._members.pop(member.pid, None)
+            self._decided.discard(str(member.pid))
+            parent = everybody.get(member.stat.parent)
+            if parent is not None and parent.pid not in changed:  # it has waited for it just now
+                self._read(parent, now_ns, changed)
         if forks is None or forks != self._forks or not self._is_complete:
             self._forks = forks
             for member in self._discover(now_ns):
-                changed[member.pid] = member.usage()
+                self._read(member, now_ns, changed)
         looked = self._memory.look(now_ns, [(member.pid, member.stat) for member in self._members.values()])
         if looked is not None:
             changed[looked[0]] = self._members[looked[0]].usage(pss_bytes=looked[1])
         rss_bytes = sum(member.stat.rss_bytes for member in self._members.values())
         return TreeLook(tuple(changed.values()), tuple(gone), rss_bytes)
 
-    def close(self) -> None:
-        """Close what is kept open."""
-        for member in [*self._members.values(), *([self.supervisor] if self.supervisor is not None else [])]:
-            self._forget(member)
+    def _has_used_little(self, member: Member, now_ns: int) -> bool:
+        """Tell whether a process was read a moment ago and has used hardly anything since."""
+        if member.is_new or now_ns - member.read_ns >= EVERY_NS:
+            return False
+        cpu_ns = self._cpu_clock(member.pid)
+        return cpu_ns is not None and 0 <= cpu_ns - member.cpu_ns < LITTLE_NS
 
-    def _read(self, member: Member, changed: dict[int, ProcessUsage]) -> bool:
-        """Read a process, put it into `changed` if it has used something since; False if it is gone."""
-        text = self._text(member)
-        if not text:
+    def _read(self, member: Member, now_ns: int, changed: dict[int, ProcessUsage]) -> bool:
+        """Read a process, and put it into `changed` if it has used something since; False if it is gone."""
+        stat = read_stat(member.pid, self._proc)
+        if stat is None or stat.started_ns != member.stat.started_ns:  # its pid may be used again
             return False
-        if text == member.text and not member.is_new:
-            return True
-        stat = parse_stat(text)
-        if stat is None or stat.started_ns != member.stat.started_ns:
-            return False
-        before, member.stat, member.text = member.stat, stat, text
-        if member.is_new or (stat.cpu_ns, stat.children_cpu_ns) != (before.cpu_ns, before.children_cpu_ns):
+        cpu_ns = max(member.cpu_ns, self._cpu_clock(member.pid) or stat.cpu_ns)
+        has_changed = (cpu_ns, stat.children_cpu_ns) != (member.cpu_ns, member.stat.children_cpu_ns)
+        member.stat, member.cpu_ns, member.read_ns = stat, cpu_ns, now_ns
+        if member.is_new or has_changed:
             changed[member.pid] = member.usage()
         return True
-
-    def _text(self, member: Member) -> bytes:
-        """Return what the stat file says, nothing if the process is gone: a descriptor never tells of another process."""
-        try:
-            if member.descriptor < 0:
-                descriptor = os.open(f"{self._proc}/{member.pid}/stat", os.O_RDONLY | os.O_CLOEXEC)
-                if self._descriptors >= MOST_DESCRIPTORS:
-                    try:
-                        return os.pread(descriptor, 1024, 0)
-                    finally:
-                        os.close(descriptor)
-                member.descriptor = descriptor
-                self._descriptors += 1
-            return os.pread(member.descriptor, 1024, 0)
-        except OSError:  # ESRCH, ENOENT: it has ended, and its parent has waited for it
-            return b""
-
-    def _forget(self, member: Member) -> None:
-        if self._members.pop(member.pid, None) is not None:
-            self._decided.discard(str(member.pid))
-        if member.descriptor >= 0:
-            os.close(member.descriptor)
-            member.descriptor = -1
-            self._descriptors -= 1
 
     def _discover(self, now_ns: int) -> list[Member]:
         """Return the processes that came into the tree since the last search."""

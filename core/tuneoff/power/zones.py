@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -30,7 +31,11 @@ class Zone:
             OSError: it cannot be read.
             ValueError: it is no number.
         """
-        return int((self.folder / "energy_uj").read_bytes())
+        descriptor = os.open(f"{self.folder}/energy_uj", os.O_RDONLY | os.O_CLOEXEC)  # bare calls: it is read all the time
+        try:
+            return int(os.read(descriptor, 64))
+        finally:
+            os.close(descriptor)
 
 
 def find_zones(root: Path) -> tuple[list[Zone], list[str]]:
