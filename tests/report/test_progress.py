@@ -62,6 +62,16 @@ def test_plain_lines_tell_starts_ends_and_every_ten_seconds() -> None:
     ]
 
 
+@pytest.mark.parametrize("is_live", [False, True])
+def test_a_note_on_the_whole_matrix_is_one_line(is_live: bool) -> None:
+    rich, stream = pytest.importorskip("rich.console"), io.StringIO()
+    console = rich.Console(file=stream, force_terminal=True, width=40, color_system=None)
+    listener: Listener = LiveProgress(console, RunsLeft()) if is_live else PlainProgress(stream, RunsLeft())
+    text = f"power: model [estimated]; {'no better one, ' * 10}"
+    listener.noted(text)
+    assert stream.getvalue() == f"{text}\n"
+
+
 def test_a_later_run_knows_the_time_left_in_all() -> None:
     stream, clock = io.StringIO(), Clock()
     listener = PlainProgress(stream, RunsLeft(), clock)

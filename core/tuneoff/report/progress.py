@@ -111,7 +111,7 @@ class LiveProgress:
         self._trials: TaskID | None = None
 
     def noted(self, text: str) -> None:
-        self._progress.console.print(text, markup=False, highlight=False)
+        self._progress.console.print(text, markup=False, highlight=False, soft_wrap=True)  # one line, however long
 
     def run_started(self, position: int, total: int, label: str, run_id: str) -> None:
         self._position, self._total, self._label, self._shown = position, total, label, 0.0

@@ -73,7 +73,10 @@ class PowerSample(msgspec.Struct, frozen=True, gc=False, kw_only=True, omit_defa
 
 
 class ProcessUsage(msgspec.Struct, frozen=True, gc=False, array_like=True):
-    """What a process had used when it was looked at. `children_cpu_ns`: of those children that it has waited for."""
+    """What a process had used when it was looked at. `children_cpu_ns`: of those children that it has waited for.
+
+    Both only grow. The second has the grain of a clock tick (10 ms), the first is finer where the system tells.
+    """
 
     pid: int
     started_ns: int  # as in the `process` event: kernel's start time, 10 ms grain
@@ -87,6 +90,8 @@ class ProcessUsage(msgspec.Struct, frozen=True, gc=False, array_like=True):
 
 class UsageSample(msgspec.Struct, frozen=True, gc=False, kw_only=True, omit_defaults=True, tag="usage"):
     """The host and the run's process tree at a moment; a process that has used nothing since is left out.
+
+    So is one that has used less than 5 ms, for up to a second: then it is looked at whatever it used.
 
     Among `processes`, though no part of the tree: the supervising process itself (`Header.supervisor`). It waits for the
     coordinator, so what the coordinator used after the last look at it arrives in its `children_cpu_ns`.
