@@ -97,5 +97,5 @@ def test_the_prices_that_ship_are_dated_and_plausible() -> None:
     assert prices.usd_per_gb_hour is not None
     assert 0.01 < prices.usd_per_vcpu_hour < 0.2
     assert prices.usd_per_gb_hour == pytest.approx(0.004445 / 2**30 * 10**9, rel=1e-4)
-    assert (prices.billing_granularity_seconds, prices.billing_minimum_seconds) == (1, 60)
+    assert (prices.billing_granularity_seconds, prices.billing_minimum_seconds) == (1, 0)
     assert prices.usd_per_accelerator_hour is None, "an accelerator's price is not known, so it is absent"
