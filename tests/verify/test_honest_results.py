@@ -199,7 +199,8 @@ def test_what_an_older_tuneoff_did_not_compute_yet_is_told_and_no_defect(tmp_pat
     write_run(folder, replace(record, metrics={name: record.metrics[name] for name in record.metrics if name != "time.jct"}))
     found = verify(results.path)
     assert found.is_verified
-    assert found.outcomes[0].notes[0].startswith("1 values are not in it: tuneoff 0.0.1 wrote it")
+    assert found.outcomes[0].notes[0].startswith("tuneoff 0.0.1 wrote it, this is ")
+    assert found.outcomes[0].notes[0].endswith(": formulas may have changed, and 1 values are not in it")
 
 
 def test_a_folder_in_use_is_verified_as_far_as_it_is(tmp_path: Path) -> None:

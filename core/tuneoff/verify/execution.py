@@ -206,8 +206,9 @@ def _compare(folder: Path, record: RunRecord, given: _Given, outcome: Outcome) -
                 outcome.add("value", difference.path, difference.text, difference.stored, difference.recomputed)
     except (msgspec.MsgspecError, UnicodeDecodeError) as error:
         outcome.add("schema", FILE_NAME, f"is no run record: {error}")
-    if new:
-        outcome.notes.append(f"{new} values are not in it: tuneoff {version} wrote it, this is {tuneoff.__version__}")
+    if is_other:
+        besides = f", and {new} values are not in it" if new else ""
+        outcome.notes.append(f"tuneoff {version} wrote it, this is {tuneoff.__version__}: formulas may have changed{besides}")
     _check_schema(folder, outcome)
 
 
