@@ -202,3 +202,31 @@ def test_other_is_the_hosts_time_without_the_tree() -> None:
     use = tree.use(derive(log.pairs(), make_spec()))
     assert cpu_seconds(use.node) == pytest.approx(3.0)
     assert seconds(use, "other") == pytest.approx(3.0 - 2.25)
+
+
+def test_processes_that_vanish_together_are_counted_once() -> None:
+    """The coordinator waits for its helper and ends, both after the last look at them: the supervising process is told all."""
+    log, _ = log_of(2, 1.0)
+    helper = (300, 0.5)
+    tree = Tree()
+    tree.look(0, s=(SUPERVISOR, 1, 50.0, 0.0), c=(COORDINATOR, 99, 0.0, 0.0))
+    tree.look(1, s=(SUPERVISOR, 1, 50.0, 0.0), c=(COORDINATOR, 99, 0.25, 0.0), h=(helper, 100, 0.5, 0.0))
+    tree.look(2, gone=(COORDINATOR, helper), s=(SUPERVISOR, 1, 50.0, 0.8))
+    use = tree.use(derive(log.pairs(), make_spec()))
+    assert seconds(use, "services") + seconds(use, "coordinator") == pytest.approx(0.8)
+    assert seconds(use, "suite") == 0
+    assert seconds(use, "other") == pytest.approx(2.0 - 0.8)
+
+
+def test_a_killed_service_that_nobody_of_the_run_waits_for_makes_nothing_others() -> None:
+    """The negative control of what comes back in a parent's children: here it never does."""
+    log, _ = log_of(2, 1.0)
+    service, worker = (300, 0.5), (301, 0.5)
+    tree = Tree()
+    tree.look(0, c=(COORDINATOR, 99, 0.0, 0.0))
+    tree.look(1, c=(COORDINATOR, 99, 0.0, 0.0), s=(service, 100, 0.25, 0.0), w=(worker, 300, 0.5, 0.0))
+    tree.look(2, gone=(service, worker))
+    tree.look(3)
+    use = tree.use(derive(log.pairs(), make_spec()))
+    assert seconds(use, "services") == pytest.approx(0.75)
+    assert seconds(use, "other") == pytest.approx(3.0 - 0.75)

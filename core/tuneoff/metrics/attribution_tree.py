@@ -95,9 +95,7 @@ class _TreeReader:
         tree = suite = 0
         touched: set[str] = set()
         for pid, started in sample.gone:
-            one = self._leave(pid, started, since)
-            if one is not None and one.parent in self._seen and self._seen[one.parent].key != self._supervisor:
-                tree -= one.total  # it comes back in the parent's `children_cpu_ns`
+            self._leave(pid, started, since)
         for usage in sample.processes:
             if usage.pid not in self._seen or self._seen[usage.pid].key[1] != usage.started_ns:
                 self._enter(usage, sample.t)
@@ -107,21 +105,19 @@ class _TreeReader:
             used, waited = usage.cpu_ns - one.cpu, usage.children_cpu_ns - one.children
             is_first, is_supervisor = one.seen_ns is None, one.key == self._supervisor
             one.cpu, one.children, one.parent, one.seen_ns = usage.cpu_ns, usage.children_cpu_ns, usage.parent, sample.t
-            if is_supervisor:
-                if not is_first:
-                    suite += used
-                    grown.append((one, waited))
-                continue
-            begin = since if before is not None else min(sample.t - 1, usage.started_ns - self._start_ns)
-            tree += used + waited if before is not None else 0
-            if one.owner in self._members:
-                touched.add(one.owner)
-                continue
-            self._add(one.owner, begin, sample.t, used)
-            if waited > 0:
+            if before is not None:  # what the supervising process waited for is the tree's, what it used itself is not
+                tree += waited if is_supervisor else used + waited
+            if waited > 0 and not (is_first and is_supervisor):
                 grown.append((one, waited))
+            if is_supervisor:
+                suite += 0 if is_first else used
+            elif one.owner in self._members:
+                touched.add(one.owner)
+            else:
+                begin = since if before is not None else min(sample.t - 1, usage.started_ns - self._start_ns)
+                self._add(one.owner, begin, sample.t, used)
         for one, waited in grown:
-            self._settle(one, waited, since, sample.t)
+            tree -= self._settle(one, waited, since, sample.t)
         for name in touched:
             self._read(name, since, sample.t)
         if before is not None:
@@ -168,43 +164,55 @@ class _TreeReader:
             return "test"
         return parent.owner if parent.owner == "test" or parent.owner in self._members else "services"
 
-    def _leave(self, pid: int, started: int, since: int) -> _Seen | None:
+    def _leave(self, pid: int, started: int, since: int) -> None:
         one = self._seen.get(pid)
         if one is None or one.key[1] != started:
-            return None
+            return
         del self._seen[pid]
         one.seen_ns = since  # it has not changed up to the sample before
         if one.owner in self._members:
             self._members[one.owner].pop(pid, None)
-        if one.parent in self._seen:
-            self._awaited.setdefault(one.parent, []).append(one)
-        return one
+        self._awaited.setdefault(one.parent, []).append(one)
 
-    def _settle(self, parent: _Seen, waited: int, since: int, t: int) -> None:
-        """Take apart what a process's waited-for children grew by: known children, their last moments, unknown children."""
+    def _settle(self, parent: _Seen, waited: int, since: int, t: int) -> int:
+        """Take apart what a process's waited-for children grew by: known children, their last moments, unknown children.
+
+        Return what had been counted before, when these children lived.
+        """
         done: list[_Seen] = []
-        for one in self._awaited.get(parent.key[0], []):
-            if waited + GRAIN_NS >= (known := self._known(one)):
-                waited -= known
-                done.append(one)
+        rest = self._consume(parent.key[0], waited, done)
+        counted = sum(one.total for one in done)
+        if parent.owner in self._members:
+            return counted  # all of it belongs to the process that trains, whoever used it
         for one in done:  # its last moments: at most all processors since it was looked at last
-            self._awaited[parent.key[0]].remove(one)
             begin = one.seen_ns if one.seen_ns is not None else since
-            rest = max(0, min(waited, (t - begin) * self._cpus))
-            waited -= rest
+            last = max(0, min(rest, (t - begin) * self._cpus))
+            rest -= last
             if one.owner in self._members:
                 seen = self._readings[one.owner][-1][1] if self._readings.get(one.owner) else 0
-                self._append(one.owner, begin, t, max(seen, self._known(one)) + rest)
+                self._append(one.owner, begin, t, max(seen, self._known(one)) + last)
             else:
-                self._add(one.owner, begin, t, rest + self._known(one) - one.total)
-        if waited <= 0:
-            return
+                self._add(one.owner, begin, t, last + self._known(one) - one.total)
         while self._unseen and self._unseen[-1][0] <= t:
             key = self._unseen.pop()[1]
             self._credit += self._own[key][1] if key not in self._ever else 0
-        credit = min(waited, self._credit)
+        credit = max(0, min(rest, self._credit))
         self._credit -= credit
-        self._add(parent.owner, since, t, waited - credit)
+        self._add(parent.owner, since, t, rest - credit)
+        return counted
+
+    def _consume(self, pid: int, waited: int, done: list[_Seen]) -> int:
+        """Move to `done` the gone children of a process that are in `waited`; return what is left of it.
+
+        A child that is gone itself may have waited for its own children after the last look at it.
+        """
+        for one in list(self._awaited.get(pid, ())):
+            known = self._known(one)
+            if waited + GRAIN_NS >= known:
+                self._awaited[pid].remove(one)
+                done.append(one)
+                waited = self._consume(one.key[0], waited - known, done)
+        return waited
 
     def _known(self, one: _Seen) -> int:
         """Return what a gone process is known to have used: as it was seen, or by its own last reading."""
