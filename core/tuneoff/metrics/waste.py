@@ -37,8 +37,8 @@ def wasted_attempts(run: RunRecord, policy: Policy) -> Iterator[tuple[AttemptKey
     """Yield the attempts of a policy with the moment (ns since the run's start) from which all their busy time is wasted.
 
     strict: attempts that failed, were cancelled, timed out or were replaced by a retry, and all work after a stop was
-    due, also when the stop never came. default: strict and the rest of the pruned trials. non_best: default and every
-    other trial but the selected one. post_goal: all work after the goal was met. What led to the selected checkpoint
+    due, also when the stop never came. default: strict and the rest of the trials that were stopped, or should have been.
+    non_best: default and every other trial but the selected one. post_goal: all work after the goal was met. What led to the selected checkpoint
     is in no set.
 
     Raises:
@@ -63,7 +63,8 @@ def wasted_attempts(run: RunRecord, policy: Policy) -> Iterator[tuple[AttemptKey
 
 def _wasted_after_ns(trial: TrialRecord, attempt: AttemptRecord, policy: Policy) -> int:
     """Return from when on the busy time of an attempt that was not selected is wasted."""
-    is_all = attempt.state in FAULTS or policy == "non_best" or (policy == "default" and attempt.state == "pruned")
+    is_stopped = attempt.state == "pruned" or (trial.stop_epoch is not None and attempt is trial.attempts[-1])
+    is_all = attempt.state in FAULTS or policy == "non_best" or (policy == "default" and is_stopped)
     return (attempt.started_ns or 0) if is_all else _stop_or_end_ns(trial, attempt)
 
 
