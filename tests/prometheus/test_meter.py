@@ -267,51 +267,54 @@ def test_an_empty_answer_in_the_middle_is_not_taken_for_energy(server: FakeProme
         one.collect(*window())
 
 
-def test_the_idle_power_is_what_was_drawn_before_the_matrix(server: FakePrometheus) -> None:
-    watts = [90.0] * 140 + [20.0] * 80  # the load ended a minute ago
-    energy = [(moment, sum(watts[:number])) for number, (moment, _) in enumerate(counter(0))]
-    server.add("node_rapl_package_joules_total", energy, index="0", instance="a:9100")
-    one = meter(server)
-    assert isinstance(one, KnownBaseline)
-    assert one.idle_watts == {"a/package-0": pytest.approx(20.0, rel=0.05)}
-    one.collect(*window())
-    assert one.problems == (
-        "whether a was idle in the 60 s before the matrix is not known (no node_cpu_seconds_total of it): "
-        "their mean power is taken for its idle power",
-    )
-
-
-def test_the_idle_power_can_be_given_or_left_unknown(server: FakePrometheus) -> None:
-    node_exporter(server)
-    assert meter(server, idle_watts={"db1/package-0": 12}).idle_watts == {"db1/package-0": 12.0}
-    assert meter(server, idle_seconds=0).idle_watts == {}
-    assert "`idle_watts` names db2/package-0, but the domains are db1/dram-0, db1/package-0" in refusal(
-        server, idle_watts={"db2/package-0": 12}
-    )
-
-
-def test_idle_power_that_was_scraped_too_rarely_is_not_known(server: FakePrometheus) -> None:
-    now = time.time()
-    server.add("node_rapl_package_joules_total", [(now - 1, 50.0)], index="0", instance="a:9100")
-    one = meter(server, wait_seconds=0)
-    assert one.idle_watts == {}
-    one.collect(int((now - 2) * 1e9), int(now * 1e9))
-    assert one.problems == (
-        "the idle power of a/package-0 is not known: it was scraped less than twice in the 180 s before the matrix; "
-        "give `idle_watts`, or begin later",
-    )
-
-
-@pytest.mark.parametrize(("share", "said"), [("0.02", None), ("0.4", "while 40 % of its processors' time was in use")])
-def test_a_node_that_was_not_idle_is_told(server: FakePrometheus, share: str, said: str | None) -> None:
-    node_exporter(server)
+def report_busy(server: FakePrometheus, share: str, instance: str = "db1:9100") -> None:
+    """Let the server have node_cpu_seconds_total of a node, too."""
 
     def busy(endpoint: str, parameters: Mapping[str, str]) -> Answer | None:
         if "node_cpu_seconds_total" not in parameters["query"]:
             return None
-        return success({"resultType": "vector", "result": [{"metric": {"instance": "db1:9100"}, "value": [NOW, share]}]})
+        return success({"resultType": "vector", "result": [{"metric": {"instance": instance}, "value": [NOW, share]}]})
 
     server.override = busy
+
+
+def test_the_idle_power_is_that_of_the_last_minute_if_the_node_was_idle(server: FakePrometheus) -> None:
+    now = time.time()
+    watts = [90.0] * 140 + [20.0] * 80  # the load ended more than a minute ago
+    energy = [(now - 219 + number, sum(watts[:number])) for number in range(220)]
+    server.add("node_rapl_package_joules_total", energy, index="0", instance="db1:9100")
+    report_busy(server, "0.02")
     one = meter(server)
-    one.collect(*window())
-    assert [said in problem for problem in one.problems] == [True] if said else one.problems == ()
+    assert isinstance(one, KnownBaseline)
+    assert one.idle_watts == {"db1/package-0": pytest.approx(20.0)}
+
+
+@pytest.mark.parametrize("node", ["db1:9100", "db2:9100"])
+def test_the_power_of_a_node_that_was_busy_or_may_have_been_is_no_idle_power(server: FakePrometheus, node: str) -> None:
+    node_exporter(server)
+    assert not isinstance(meter(server), KnownBaseline)
+    report_busy(server, "0.4" if node == "db1:9100" else "0.0", node)
+    assert not isinstance(meter(server), KnownBaseline)
+
+
+def test_an_accelerators_idle_power_is_read_anew(server: FakePrometheus) -> None:
+    server.add("DCGM_FI_DEV_POWER_USAGE", gauge(70), gpu="0", Hostname="g1", instance="g1:9400")
+    report_busy(server, "0.0", "g1:9400")
+    assert not isinstance(meter(server, source="dcgm"), KnownBaseline)
+
+
+def test_the_idle_power_can_be_given_or_read_anew(server: FakePrometheus) -> None:
+    node_exporter(server)
+    report_busy(server, "0.0")
+    one = meter(server, idle_watts={"db1/package-0": 12})
+    assert isinstance(one, KnownBaseline)
+    assert one.idle_watts == {"db1/package-0": 12.0}
+    assert not isinstance(meter(server, idle_seconds=0), KnownBaseline)
+    said = "`idle_watts` names db2/package-0, but the domains are db1/dram-0, db1/package-0"
+    assert said in refusal(server, idle_watts={"db2/package-0": 12})
+
+
+def test_idle_power_that_was_scraped_once_is_not_known(server: FakePrometheus) -> None:
+    server.add("node_rapl_package_joules_total", [(time.time() - 1, 50.0)], index="0", instance="db1:9100")
+    report_busy(server, "0.0")
+    assert not isinstance(meter(server), KnownBaseline)

@@ -19,7 +19,8 @@ from tuneoff.matrix.listener import LiveRun, Silent
 pytestmark = [pytest.mark.slow, needs_servers]
 
 WATTS = 100.0
-ENOUGH = "count_over_time(node_rapl_package_joules_total[9s]) > 12"  # for the idle power
+IDLE = {"node-a/package-0": 30.0, "node-a/dram-0": 5.0}
+ENOUGH = "count_over_time(node_rapl_dram_joules_total[9s]) > 2"
 
 
 class WhenATrialHasEnded(Silent):
@@ -35,7 +36,7 @@ class WhenATrialHasEnded(Silent):
 
 def run(folder: Path, url: str, listener: Silent) -> dict[str, Any]:
     """Return the record of a small real run that is metered by the server."""
-    plan = overridden_plan(write(folder, power={"meter": "prometheus", "options": {"url": url}}))
+    plan = overridden_plan(write(folder, power={"meter": "prometheus", "options": {"url": url, "idle_watts": IDLE}}))
     (end,) = execute(plan, folder / "results", listener=listener)
     assert end.status == "done"
     assert end.folder is not None

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 
 from tuneoff.clock import NANOSECONDS
 from tuneoff.power.baseline import IDLE_LIMIT
@@ -14,34 +13,19 @@ from tuneoff.prometheus.nodes import host_names
 from tuneoff.samples.schema import PowerSample
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Idle:
-    """Idle power by domain in W, and what a reader of it must know, one line each."""
+def idle_before(
+    samples: Sequence[PowerSample], now_ns: int, seconds: float, busy: Mapping[str, float]
+) -> dict[str, float] | None:
+    """Return the mean power of each domain in the last `seconds` in W, or None where it is not known to be idle power.
 
-    watts: Mapping[str, float] = field(default_factory=dict)
-    problems: tuple[str, ...] = ()
-
-
-def idle_before(samples: Sequence[PowerSample], now_ns: int, seconds: float, busy: Mapping[str, float] | None) -> Idle:
-    """Return the mean power of the last `seconds`; `busy`: the share of each node's processor time that was in use then."""
-    recent = [sample for sample in samples if sample.t >= now_ns - seconds * NANOSECONDS]
-    watts = mean_watts(recent)
-    problems = []
-    unknown = sorted({sample.domain for sample in samples} - set(watts))
-    if unknown:
-        text = (
-            f"the idle power of {', '.join(unknown)} is not known: it was scraped less than twice in the {seconds:.0f} s before"
-        )
-        problems.append(f"{text} the matrix; give `idle_watts`, or begin later")
-    for node in sorted({domain.rpartition("/")[0] for domain in watts if not _is_device(domain)}):
-        share = (busy or {}).get(node)
-        if share is None:
-            text = f"whether {node or 'the node'} was idle in the {seconds:.0f} s before the matrix is not known (no"
-            problems.append(f"{text} node_cpu_seconds_total of it): their mean power is taken for its idle power")
-        elif share > IDLE_LIMIT:
-            text = f"the idle power of {node} was taken while {100 * share:.0f} % of its processors' time was in use"
-            problems.append(f"{text}: it is too high, and what is attributed to trials too low")
-    return Idle(watts=watts, problems=tuple(problems))
+    `busy`: the share of each node's processor time that was in use then. Nothing tells whether an accelerator was idle.
+    """
+    domains = {sample.domain for sample in samples}
+    nodes = {domain.rpartition("/")[0] for domain in domains}
+    watts = mean_watts([sample for sample in samples if sample.t >= now_ns - seconds * NANOSECONDS])
+    has_gpu = any(domain.rpartition("/")[2].startswith("gpu-") for domain in domains)
+    was_idle = not has_gpu and all(busy.get(node, 1.0) <= IDLE_LIMIT for node in nodes)
+    return watts if was_idle and set(watts) == domains else None
 
 
 def busy_shares(api: PrometheusApi, seconds: float, host_labels: Sequence[str]) -> dict[str, float]:
@@ -58,8 +42,3 @@ def busy_shares(api: PrometheusApi, seconds: float, host_labels: Sequence[str]) 
     except (MeterError, KeyError, IndexError, TypeError, ValueError):  # the power itself has just been found
         return {}
     return dict(zip(host_names([one["metric"] for one in found], host_labels), shares, strict=True))
-
-
-def _is_device(domain: str) -> bool:
-    """Tell whether a domain's idle power has nothing to do with processors."""
-    return domain.rpartition("/")[2].startswith("gpu-")

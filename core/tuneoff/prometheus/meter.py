@@ -12,7 +12,7 @@ from typing import Any
 from tuneoff.clock import NANOSECONDS
 from tuneoff.power.meter import MeterDescription, MeterError
 from tuneoff.prometheus.api import PrometheusApi
-from tuneoff.prometheus.idle import Idle, busy_shares, idle_before
+from tuneoff.prometheus.idle import busy_shares, idle_before
 from tuneoff.prometheus.nodes import host_names, of_nodes, selected
 from tuneoff.prometheus.options import parse_options
 from tuneoff.prometheus.series import Points, merged, points, samples, scrape_interval, with_times
@@ -38,7 +38,12 @@ class _Domain:
 
 
 class PrometheusMeter:
-    """A `CollectingMeter` with a `KnownBaseline`: nothing is read while the run runs. `problems`: of the last window."""
+    """A `CollectingMeter`: nothing is read while the run runs. `problems` says what was strange in the last window.
+
+    It is a `KnownBaseline` too where idle power is given, or the server knows it; else it is asked for one like any meter.
+    """
+
+    idle_watts: Mapping[str, float]  # by domain in W; not there where idle power is to be read
 
     def __init__(self, options: Mapping[str, Any]) -> None:
         """Ask the server for what it has now.
@@ -67,12 +72,9 @@ class PrometheusMeter:
             domains=tuple(sorted(domain.name for domain in found)),
             longest_gap_seconds=max(10.0, 2.5 * self._known_interval),
         )
-        self._idle = self._idle_power(found, now, offset)
-
-    @property
-    def idle_watts(self) -> Mapping[str, float]:
-        """Idle power by domain in W: the given one, or what was drawn before the matrix; so none is read then."""
-        return self._idle.watts
+        idle = self._idle_power(found, now, offset)
+        if idle is not None:
+            self.idle_watts = idle
 
     def read(self) -> Sequence[PowerSample]:
         """Return nothing: the server is asked after the run."""
@@ -105,7 +107,7 @@ class PrometheusMeter:
                 f"Prometheus at {self._options.url} has no {self._options.source} samples of the run's {end - start:.0f} s; "
                 "see its page /targets for whether the nodes are scraped"
             )
-        self.problems = (*self._idle.problems, *problems)
+        self.problems = tuple(problems)
         return sorted(collected, key=lambda sample: sample.t)
 
     @property
@@ -162,18 +164,19 @@ class PrometheusMeter:
             raise MeterError(f"{rule}, but differ by {offset:+.1f} s; synchronize both (NTP)")
         return offset
 
-    def _idle_power(self, found: Sequence[_Domain], now: float, offset: float) -> Idle:
+    def _idle_power(self, found: Sequence[_Domain], now: float, offset: float) -> Mapping[str, float] | None:
+        """Return the given idle power, or that of the last minute if the nodes were idle then; None where it is not known."""
         chosen = self._options
         names = {domain.name for domain in found}
         if not names >= set(chosen.idle_watts):
             wrong, known = ", ".join(sorted(set(chosen.idle_watts) - names)), ", ".join(sorted(names))
             raise MeterError(f"meter prometheus: `idle_watts` names {wrong}, but the domains are {known}; correct it")
         if chosen.idle_watts or not chosen.idle_seconds:
-            return Idle(watts=chosen.idle_watts)
+            return chosen.idle_watts or None
         seconds = min(LOOK_BACK_SECONDS, max(chosen.idle_seconds, 3 * self._known_interval))
         taken = [sample for domain in found for sample in samples(domain.name, domain.scraped, domain.unit, offset)[0]]
-        labels = (chosen.node_label,) if chosen.node_label else ("instance",)
-        return idle_before(taken, round((now - offset) * NANOSECONDS), seconds, busy_shares(self._api, seconds, labels))
+        busy = busy_shares(self._api, seconds, (chosen.node_label,) if chosen.node_label else ("instance",))
+        return idle_before(taken, round((now - offset) * NANOSECONDS), seconds, busy)
 
     def _kind(self, found: Sequence[_Domain]) -> MeterKind:
         if self._options.kind is not None:

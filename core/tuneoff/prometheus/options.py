@@ -32,8 +32,8 @@ class PrometheusOptions:
     domains: Mapping[str, OwnQuery] = field(default_factory=dict)  # own PromQL
     kind: MeterKind | None = None  # `estimated` for any source; `measured` for own PromQL
     step_seconds: float | None = None  # of the range queries; None: half of the scrape interval
-    idle_watts: Mapping[str, float] = field(default_factory=dict)  # by `node/domain`; {}: what was drawn before the matrix
-    idle_seconds: float = 60.0  # before the matrix, in which the nodes were idle; 0: the idle power is not known
+    idle_watts: Mapping[str, float] = field(default_factory=dict)  # by `node/domain`; {}: it is found out
+    idle_seconds: float = 60.0  # before the matrix, whose mean power is idle power if the nodes were idle; 0: it is read anew
     wait_seconds: float = 15.0  # at most, after a run, for the scrape that covers its end
     timeout_seconds: float = 10.0  # of each query
     token: str = field(default="", repr=False)  # from the environment variable `token_variable`
