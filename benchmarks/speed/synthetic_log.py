@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -16,6 +15,7 @@ from tuneoff.experiment.identity import configuration_digest
 WORKERS = 2
 EXECUTION = "synthetic"
 MILLISECOND = 1_000_000
+START_NS = 3600 * clock.NANOSECONDS  # of the run, on its machine's clock
 _encoder = msgspec.json.Encoder()
 
 
@@ -28,7 +28,7 @@ def write_log(folder: Path, events: int, epochs: int) -> int:
     """Write the files of a run with about `events` events into `folder` and return how many trials it has."""
     folder.mkdir(parents=True)
     trials = events // events_per_trial(epochs)
-    start = time.monotonic_ns() - 3600 * clock.NANOSECONDS
+    start = START_NS
     _write(folder / "coordinator-100-1.jsonl", _coordinator(start, trials, epochs))
     for slot in range(WORKERS):
         _write(folder / f"worker-{101 + slot}-1.jsonl", _worker(start, slot, trials, epochs))

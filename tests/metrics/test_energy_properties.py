@@ -6,10 +6,10 @@ import random
 from dataclasses import replace
 
 import pytest
-from energy_runs import JOULES_PER_CPU_SECOND, WATTS_PER_CORE, Simulation, one_trial, simulations
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from energy_runs import JOULES_PER_CPU_SECOND, WATTS_PER_CORE, Simulation, one_trial, simulations
 from event_logs import ns
 from tuneoff.metrics.all import compute_metrics
 from tuneoff.metrics.attribution import EnergyAccount, Piece, energy_account, job_pieces, joules

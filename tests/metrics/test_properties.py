@@ -60,7 +60,7 @@ def runs(draw: st.DrawFn, *, overlapping: bool = False) -> tuple[Log, RunSpec]:
             at += draw(step)
             state: Any = draw(st.sampled_from(STATES))
             if state is not None:
-                cause = {"cause": "x", "charged": "workload"} if state == "failed" else {}
+                cause: dict[str, Any] = {"cause": "x", "charged": "workload"} if state == "failed" else {}
                 worker.end(name, at, state, epochs, **cause)
             if draw(st.booleans()):
                 at += draw(step)

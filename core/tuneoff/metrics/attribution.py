@@ -55,6 +55,7 @@ class EnergyAccount:
     reasons: Mapping[str, str] = field(default_factory=dict)  # of missing parts; `trials` of missing attempts; `node`
     job_reason: str | None = None
     model: Coefficients | None = None  # by which this energy was estimated
+    use_kind: Kind = "derived"  # of CPU seconds; estimated where an attempt without a last reading was continued
     cpu_seconds: float | None = None  # of the job; None where a part's are unknown
     trial_cpu_seconds: float | None = None  # of all trials while they were busy
     core_seconds: float | None = None  # reserved by the slots, busy or not
@@ -127,6 +128,7 @@ def _account(
         node=tuple(sorted(found.node)) if found.node is not None else None,
         reasons=found.reasons,
         job_reason=reason or unknown or (NO_END if jct_ns(run) is None else None),
+        use_kind="estimated" if uses.cpu.extrapolated else "derived",
         cpu_seconds=uses.job_cpu_seconds(),
         trial_cpu_seconds=uses.trial_cpu_seconds(),
         core_seconds=uses.core_seconds() if jct_ns(run) is not None else None,

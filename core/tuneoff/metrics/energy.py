@@ -217,8 +217,8 @@ def _of_model(run: RunRecord, account: EnergyAccount) -> dict[str, MetricValue]:
     no_cpu = account.reasons.get("trials", NO_CPU_TIME)
     no_trial = None if any(trial.used_ticket for trial in run.trials) else NO_TRIAL
     values = {
-        "energy.cpu_seconds": _use(account.cpu_seconds, "derived", clocks, NO_CPU_TIME),
-        "energy.trial_cpu_seconds": _use(account.trial_cpu_seconds, "derived", "CPU clocks of trials", no_cpu, no_trial),
+        "energy.cpu_seconds": _use(account.cpu_seconds, account.use_kind, clocks, NO_CPU_TIME),
+        "energy.trial_cpu_seconds": _use(account.trial_cpu_seconds, account.use_kind, "CPU clocks of trials", no_cpu, no_trial),
         "energy.reserved_core_seconds": _use(account.core_seconds, "declared", reserved, NO_END),
         "energy.trial_core_seconds": _use(account.trial_core_seconds, "declared", reserved, NO_END, no_trial),
     }

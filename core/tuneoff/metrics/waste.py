@@ -38,8 +38,8 @@ def wasted_attempts(run: RunRecord, policy: Policy) -> Iterator[tuple[AttemptKey
 
     strict: attempts that failed, were cancelled, timed out or were replaced by a retry, and all work after a stop was
     due, also when the stop never came. default: strict and the rest of the trials that were stopped, or should have been.
-    non_best: default and every other trial but the selected one. post_goal: all work after the goal was met. What led to the selected checkpoint
-    is in no set.
+    non_best: default and every other trial but the selected one. post_goal: all work after the goal was met. What led to the
+    selected checkpoint is in no set.
 
     Raises:
         ValueError: `post_goal` without a goal that was met.
