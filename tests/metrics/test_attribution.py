@@ -14,6 +14,7 @@ from tuneoff.events import schema
 from tuneoff.metrics.all import compute_metrics
 from tuneoff.metrics.attribution import EnergyAccount, energy_account, joules
 from tuneoff.metrics.attribution_slots import slot_uses
+from tuneoff.metrics.energy import residual_flags
 from tuneoff.metrics.evidence import Evidence
 from tuneoff.metrics.values import MetricValue
 from tuneoff.records.derive import derive
@@ -84,6 +85,22 @@ def test_a_gap_in_the_samples_is_not_covered() -> None:
     kept = [t for t in series.times if not ns(3) < t < ns(15)]
     account = account_of(replace(samples, power={"package-0": EnergySeries(kept, [series.at(t) for t in kept])}))
     assert account.coverage == pytest.approx(8 / 20)
+    slow = with_header(
+        replace(samples, power={"package-0": EnergySeries(kept, [series.at(t) for t in kept])}), longest_gap_ns=ns(15)
+    )
+    assert account_of(slow).coverage == 1.0, "a meter that reads more rarely says so"
+
+
+def test_parts_that_used_more_cpu_time_than_the_host_are_a_negative_residual() -> None:
+    simulation = one_trial()
+    samples = sampled(simulation)
+    half = [msgspec.structs.replace(sample, busy_ns=sample.busy_ns // 2) for sample in samples.usage]
+    honest, double = figures(samples, simulation), figures(replace(samples, usage=half), simulation)
+    assert honest["energy.residual_share"].value == pytest.approx(0, abs=0.5)
+    share = double["energy.residual_share"].value
+    assert share is not None
+    assert share < -10
+    assert [flag.name for flag in residual_flags(account_of(replace(samples, usage=half), simulation))] == ["energy_residual"]
 
 
 def test_samples_that_miss_the_run_are_no_energy() -> None:

@@ -91,9 +91,9 @@ def energy_account(run: RunRecord, evidence: Evidence) -> EnergyAccount:
         used = [*used, *domains.gpus.values()]
     if uses.cpu.extrapolated and model is not None:
         how += f"; {uses.cpu.extrapolated} attempts without a last reading continued at their own mean power"
-    gap = max(LONGEST_GAP_NS, 5 * samples.header.interval_ns)
     looks = [EnergySeries(uses.tree.sampled.times, uses.tree.sampled.times)] if model is not None else []
-    coverage = min(series.coverage(0, uses.end_ns, gap) for series in [*used, *looks])
+    coverages = [series.coverage(0, uses.end_ns, samples.header.longest_gap_ns) for series in used]
+    coverage = min([*coverages, *(series.coverage(0, uses.end_ns, LONGEST_GAP_NS) for series in looks)])
     if not coverage and model is None:
         return _account(run, uses, reason=NOT_COVERED)
     is_covered = coverage >= LEAST_COVERAGE

@@ -21,8 +21,8 @@ def by_counters(meters: Sequence[EnergySeries], idle_watts: float | None, uses: 
     """Return the node's energy by its counters, and whose it was.
 
     Static is the idle power of the host, and never more than what it used between two samples; dynamic is the rest. A CPU
-    second costs the dynamic energy of its interval divided by the host's CPU seconds, or by those of all parts where these
-    are more: so the parts never get more than there was.
+    second costs the dynamic energy of its interval divided by the host's CPU seconds. Nothing is scaled to fit: where the
+    parts' CPU seconds are more than the host's, their energy is more than the node's, and the residual is negative.
     """
     grid = grid_of(uses)
     totals = [sum(meter.energy(start, end) for meter in meters) for start, end in itertools.pairwise(grid)]
@@ -32,7 +32,7 @@ def by_counters(meters: Sequence[EnergySeries], idle_watts: float | None, uses: 
     if reason is not None or uses.node is None or idle_watts is None:
         return Attributed(attempts={}, parts={}, node=node, reasons=dict.fromkeys(ATTRIBUTED, reason or NO_BASELINE))
     static, dynamic = split(grid, totals, idle_watts)
-    prices = _Prices(grid, dynamic, uses.node, [*uses.parts.values(), *uses.cpu.attempts.values()])
+    prices = _Prices(grid, dynamic, uses.node)
     by_use = {key: prices.pieces(pieces) for key, pieces in uses.cpu.attempts.items()}
     parts = {name: prices.pieces(pieces) for name, pieces in uses.parts.items()}
     parts.update({name: parts.get(name, []) for name in ("overhead", "idle", "outside")})
@@ -82,19 +82,13 @@ def _on(grid: Sequence[int], energies: Sequence[float]) -> list[Piece]:
 class _Prices:
     """What a CPU nanosecond costs in each interval, in J."""
 
-    def __init__(
-        self, grid: Sequence[int], dynamic: Sequence[float], host: Iterable[CpuPiece], parts: Iterable[Iterable[CpuPiece]]
-    ) -> None:
+    def __init__(self, grid: Sequence[int], dynamic: Sequence[float], host: Iterable[CpuPiece]) -> None:
         self._grid = grid
         self._last = len(dynamic) - 1
-        by_host, by_parts = [0.0] * len(dynamic), [0.0] * len(dynamic)
+        by_host = [0.0] * len(dynamic)
         for index, _, _, cpu in self._cut(host):
             by_host[index] += cpu
-        for pieces in parts:
-            for index, _, _, cpu in self._cut(pieces):
-                by_parts[index] += cpu
-        most = map(max, by_host, by_parts)
-        self._prices = [energy / cpu if cpu > 0 else 0.0 for energy, cpu in zip(dynamic, most, strict=True)]
+        self._prices = [energy / cpu if cpu > 0 else 0.0 for energy, cpu in zip(dynamic, by_host, strict=True)]
 
     def pieces(self, used: Iterable[CpuPiece]) -> list[Piece]:
         """Return the energy of CPU time."""

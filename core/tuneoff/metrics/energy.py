@@ -7,7 +7,6 @@ import itertools
 from collections.abc import Iterable, Sequence
 
 from tuneoff.metrics.attribution import JOB_PARTS, EnergyAccount, Piece, job_pieces, joules
-from tuneoff.metrics.attribution_attempts import LONGEST_GAP_NS
 from tuneoff.metrics.evidence import Evidence
 from tuneoff.metrics.segments import busy_ns
 from tuneoff.metrics.slots import slot_window
@@ -246,7 +245,7 @@ def _second_opinion(run: RunRecord, evidence: Evidence) -> MetricValue:
     source = samples.header.second or "second meter"
     if end is None:
         return missing("J", NO_END, kind="estimated", source=source)
-    coverage = min(series.coverage(0, end, LONGEST_GAP_NS) for series in samples.second.values())
+    coverage = min(series.coverage(0, end, samples.header.longest_gap_ns) for series in samples.second.values())
     if not coverage:
         return missing("J", "no sample of the second meter lies in the run", kind="estimated", source=source)
     total = sum(series.energy(0, end) for series in samples.second.values())
