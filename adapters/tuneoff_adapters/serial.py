@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Iterator, Mapping
 from typing import Any, ClassVar
 
 from tuneoff.adapter import Adapter, Best
 from tuneoff.capabilities import Capabilities, Offer, Support
+from tuneoff.experiment.framework_space import FrameworkSpace
 from tuneoff.experiment.identity import configuration_digest
 from tuneoff.experiment.sampling import draws, listed_configurations
 from tuneoff.trial.budget import TrialBudget
@@ -35,6 +37,14 @@ class SerialAdapter(Adapter):
         resume=Support.NOT_BY_TUNEOFF,
         retry=Support.YES,
     )
+
+    def draw(self, count: int) -> Iterator[Mapping[str, object]]:
+        return (configuration for _, configuration in itertools.islice(self._propose(), count))
+
+    def framework_space(self) -> FrameworkSpace:
+        """Return core's own: one number in [0, 1) per dimension."""
+        space = self.context.spec.experiment.search_space
+        return FrameworkSpace(ends=dict.fromkeys(space.searched, (0.0, math.nextafter(1.0, 0.0))), decode=space.from_units)
 
     def deploy(self) -> None:
         """Start the workers: at the return each could take a trial."""

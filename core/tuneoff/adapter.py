@@ -9,6 +9,9 @@ from typing import TYPE_CHECKING, ClassVar
 from tuneoff.capabilities import Capabilities
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from tuneoff.experiment.framework_space import FrameworkSpace
     from tuneoff.experiment.spec import RunSpec
     from tuneoff.lifecycle.context import RunContext
     from tuneoff.workload import Configuration, Scores
@@ -64,6 +67,26 @@ class Adapter(ABC):
             "sampler": samplers[spec.experiment.sampler.name].implementation,
             "pruner": pruners[spec.experiment.pruner.name].implementation,
         }
+
+    def draw(self, count: int) -> Iterator[Mapping[str, object]]:
+        """Yield `count` configurations from the framework's own sampler, in core's form, and run none of them.
+
+        For `tuneoff verify-space`: the same sampler, space and translation as in a run of this context's spec, whose sampler
+        is `random`. Called instead of the steps, in a fresh process that is ended afterwards; it may write below
+        `context.work_dir` and `context.temporary_dir`, and starts nothing that would outlive it.
+
+        Raises:
+            NotImplementedError: not without running trials (this default; the text may say why).
+        """
+        raise NotImplementedError
+
+    def framework_space(self) -> FrameworkSpace:
+        """Return the search space as the framework has it, for `tuneoff verify-space`; called as `draw` is, and after it.
+
+        Raises:
+            NotImplementedError: the adapter cannot tell (this default).
+        """
+        raise NotImplementedError
 
     @abstractmethod
     def deploy(self) -> None:

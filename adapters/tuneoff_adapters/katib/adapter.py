@@ -15,6 +15,9 @@ from tuneoff_adapters.katib.options import EMULATED, LOCAL_OPTIONS, katib_option
 from tuneoff_adapters.optuna_samplers import flag_unused_model
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from tuneoff.experiment.framework_space import FrameworkSpace
     from tuneoff.experiment.spec import RunSpec
     from tuneoff.lifecycle.context import RunContext
     from tuneoff.workload import Scores
@@ -45,6 +48,18 @@ class KatibAdapter(Adapter):
     @classmethod
     def strategies(cls, spec: RunSpec) -> dict[str, str]:
         return offers.implementations(spec)
+
+    def draw(self, count: int) -> Iterator[Mapping[str, object]]:
+        if self._server is None:
+            raise NotImplementedError("the services of a cluster's Katib answer a running Experiment alone")
+        from tuneoff_adapters.katib.drawing import draw
+
+        return draw(self.context, count)
+
+    def framework_space(self) -> FrameworkSpace:
+        from tuneoff_adapters.katib.drawing import framework_space
+
+        return framework_space(self.context)
 
     def deploy(self) -> None:
         """Reach the API server, check that it can take a run, and make what its pods read, in the run's own namespace."""

@@ -72,6 +72,10 @@ class Line:
             raise ExperimentError(f"an index must lie in [{self.axis.low}, {self.axis.high}], but Katib gave {text!r}")
         return min(max(math.floor(value + 0.5), 0), self.kind.size - 1)
 
+    def encode(self, value: float | int) -> str:
+        """Return the text that `decode` maps to a native value."""
+        return repr(self._to_katib(float(value)))
+
     def _to_katib(self, value: float) -> float:
         if self.warp == "logarithm":
             return math.log(value)

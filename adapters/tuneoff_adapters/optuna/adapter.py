@@ -16,6 +16,9 @@ from tuneoff_adapters.optuna.plan import Broken, Finished, Order, study_plan
 from tuneoff_adapters.optuna_samplers import flag_unused_model
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from tuneoff.experiment.framework_space import FrameworkSpace
     from tuneoff_adapters.optuna.mending import Mender
 
 _PRELOAD = {  # what Optuna would import at the first use of a sampler, inside an ask
@@ -30,6 +33,17 @@ class OptunaAdapter(Adapter):
     """Optuna by ask and tell in `workers.count` long-lived processes over one journal file."""
 
     capabilities: ClassVar[Capabilities] = CAPABILITIES
+
+    def draw(self, count: int) -> Iterator[Mapping[str, object]]:
+        import_framework(self.context.spec.adapter, self.capabilities)
+        from tuneoff_adapters.optuna.drawing import draw
+
+        return draw(self.context, count)
+
+    def framework_space(self) -> FrameworkSpace:
+        from tuneoff_adapters.optuna.drawing import framework_space
+
+        return framework_space(self.context)
 
     def deploy(self) -> None:
         """Start the workers, which have Optuna and what the sampler needs imported: at the return each could take a trial."""

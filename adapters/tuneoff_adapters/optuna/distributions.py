@@ -8,7 +8,7 @@ from typing import Any
 from optuna.distributions import BaseDistribution, CategoricalDistribution, FloatDistribution, IntDistribution
 from optuna.trial import Trial
 
-from tuneoff.experiment.translation import Native, NativeFloat, NativeIndex
+from tuneoff.experiment.translation import Native, NativeFloat, NativeIndex, Translation
 
 
 def distributions(native: Mapping[str, Native]) -> dict[str, BaseDistribution]:
@@ -27,6 +27,11 @@ def suggest(trial: Trial, name: str, distribution: BaseDistribution) -> Any:
         return trial.suggest_int(name, distribution.low, distribution.high)
     assert isinstance(distribution, CategoricalDistribution)
     return trial.suggest_categorical(name, distribution.choices)
+
+
+def chosen(trial: Trial, distributions: Mapping[str, BaseDistribution], translation: Translation) -> dict[str, Any]:
+    """Have a trial's values chosen and return core's configuration."""
+    return translation.decode({name: suggest(trial, name, distribution) for name, distribution in distributions.items()})
 
 
 def _distribution(dimension: Native) -> BaseDistribution:

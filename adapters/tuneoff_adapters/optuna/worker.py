@@ -14,7 +14,7 @@ from tuneoff.errors import TrialFailedError
 from tuneoff.trial.locks import Tickets
 from tuneoff.trial.pool import Worker
 from tuneoff.trial.run_trial import Decision, TrialOutcome, run_trial, trial_process
-from tuneoff_adapters.optuna.distributions import distributions, suggest
+from tuneoff_adapters.optuna.distributions import chosen, distributions
 from tuneoff_adapters.optuna.note import NoteFile, Stage
 from tuneoff_adapters.optuna.plan import Broken, Finished, Order, StudyPlan, trial_name
 from tuneoff_adapters.optuna.pruners import make_pruner
@@ -83,9 +83,8 @@ class _Asker:
             TrialPruned: it was stopped.
             TrialFailedError: it failed, or core's budget did not let it run to its end.
         """
-        native = {name: suggest(trial, name, distribution) for name, distribution in self._distributions.items()}
+        configuration = chosen(trial, self._distributions, self._plan.translation)
         asked = clock.monotonic_ns()
-        configuration = self._plan.translation.decode(native)
         number, attributes, note = trial.number, trial.user_attrs, self._note
         # The note comes before the event: a trial that nobody counted would make the budget overrun. (Mender: the reverse.)
         note.number, note.trial = number, attributes.get(RETRY_OF, number)

@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 import importlib
-from typing import Any, ClassVar
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from tuneoff.adapter import Adapter, Best
 from tuneoff.capabilities import Capabilities
 from tuneoff.experiment.translation import translation_of
 from tuneoff.packages import import_framework
 from tuneoff_adapters.optuna_samplers import flag_unused_model
+from tuneoff_adapters.ray_tune.environment import prepare_environment
 from tuneoff_adapters.ray_tune.offers import CAPABILITIES
 from tuneoff_adapters.ray_tune.session import start_ray, stop_ray
 from tuneoff_adapters.ray_tune.signals import DeferredTermination
 from tuneoff_adapters.ray_tune.submission import EPOCH, OBJECTIVE, TASK, Submissions
+
+if TYPE_CHECKING:
+    from tuneoff.experiment.framework_space import FrameworkSpace
 
 EXPERIMENT = "tune"  # the folder of Tune's own files
 
@@ -22,6 +27,18 @@ class RayTuneAdapter(Adapter):
     """Drives Ray Tune through its Tuner: one driver (the coordinator), trials in reused actors."""
 
     capabilities: ClassVar[Capabilities] = CAPABILITIES
+
+    def draw(self, count: int) -> Iterator[Mapping[str, object]]:
+        prepare_environment()
+        self._import()
+        from tuneoff_adapters.ray_tune.drawing import draw
+
+        return draw(self.context, count)
+
+    def framework_space(self) -> FrameworkSpace:
+        from tuneoff_adapters.ray_tune.drawing import framework_space
+
+        return framework_space(self.context)
 
     def deploy(self) -> None:
         """Import Ray and Tune, start Ray: at the return a Tuner could run."""

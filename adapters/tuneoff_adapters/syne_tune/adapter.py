@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from typing import Any, ClassVar
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from tuneoff.adapter import Adapter, Best
 from tuneoff.capabilities import Capabilities
@@ -15,6 +16,9 @@ from tuneoff_adapters.syne_tune import offers
 from tuneoff_adapters.syne_tune.dispatch import Dispatch
 from tuneoff_adapters.syne_tune.reporter import OBJECTIVE
 from tuneoff_adapters.syne_tune.schedulers import make_scheduler
+
+if TYPE_CHECKING:
+    from tuneoff.experiment.framework_space import FrameworkSpace
 
 FOLDER_VARIABLE = "SYNETUNE_FOLDER"
 TRIAL_MARK = "TUNEOFF_SYNE_TUNE_RUN"  # environment variable with the execution id in every trial's process
@@ -33,6 +37,17 @@ class SyneTuneAdapter(Adapter):
     def strategies(cls, spec: RunSpec) -> dict[str, str]:
         settings = f"sleep_time={offers.poll_seconds(spec):g}, save_tuner=False, asynchronous_scheduling=True, no callbacks"
         return {**offers.implementations(spec), "tuner": f"syne_tune.Tuner({settings})"}
+
+    def draw(self, count: int) -> Iterator[Mapping[str, object]]:
+        self.deploy()
+        from tuneoff_adapters.syne_tune.drawing import draw
+
+        return draw(self.context, count)
+
+    def framework_space(self) -> FrameworkSpace:
+        from tuneoff_adapters.syne_tune.drawing import framework_space
+
+        return framework_space(self.context)
 
     def deploy(self) -> None:
         """Import Syne Tune: it has no service to start, and could take a job from here on."""

@@ -35,7 +35,7 @@ class Coordinator:
             "TMPDIR": str(temporary),
             "PYTHONHASHSEED": "0",
             "PYTHONUNBUFFERED": "1",
-            **_import_path(),
+            **import_path(),
         }
         with (execution.folder / LOG).open("ab") as log:
             self._process = subprocess.Popen(
@@ -78,7 +78,7 @@ class Coordinator:
             self._pidfd = -1
 
 
-def _import_path() -> dict[str, str]:
+def import_path() -> dict[str, str]:
     """Let children import what this process can: the current folder only where the registry put it on the path for a plugin
     that is not installed, never by chance (a folder named like a package would shadow it)."""
     folder = os.getcwd()

@@ -1,0 +1,123 @@
+"""`tuneoff verify-space`: whether every adapter of a file draws from the same search space, by tests on its own draws."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from tuneoff.cli.output import columns, counted, note, one_line, write, write_json
+from tuneoff.cli.selection import add_file, check_something_runs, overridden_plan
+
+if TYPE_CHECKING:
+    from tuneoff.spaces.verify import Outcome
+
+NAME = "verify-space"
+HELP = (
+    "test whether every adapter of a file draws from the same search space: bounds, distributions, independence, mapping, seeds"
+)
+EXAMPLE = "tuneoff verify-space benchmarks/digits.yaml --adapter serial --draws 1000"
+REJECTED = 1
+DRAWS, FEWEST_DRAWS = 5000, 400
+SECONDS = 300.0
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    add_file(parser)
+    parser.add_argument(
+        "--adapter",
+        dest="adapters",
+        metavar="NAME",
+        nargs="+",
+        action="extend",
+        help="only these adapters of the file, or others (module:Class, NAME@PLATFORM); default: all of the file",
+    )
+    parser.add_argument(
+        "--draws",
+        metavar="N",
+        type=int,
+        default=DRAWS,
+        help=f"configurations of each adapter, from {FEWEST_DRAWS}; default: {DRAWS}",
+    )
+    parser.add_argument("--seed", metavar="N", type=int, default=0, help="the first of four seeds; default: 0")
+    parser.add_argument(
+        "--timeout",
+        metavar="SECONDS",
+        type=float,
+        default=SECONDS,
+        help=f"limit of each process that draws (five per adapter); default: {SECONDS:g}",
+    )
+    parser.add_argument("--json", action="store_true", help="write JSON: every test of every adapter with its p-value")
+
+
+def execute(arguments: argparse.Namespace) -> int:
+    from tuneoff.spaces.statistics import check_scipy
+    from tuneoff.spaces.targets import targets
+    from tuneoff.spaces.verify import verify
+
+    _check(arguments)
+    plan = overridden_plan(arguments.file, adapters=arguments.adapters)
+    check_scipy()
+    found = targets(plan, arguments.draws)
+    check_something_runs(replace(plan, runs=tuple(target.run for target in found)))
+    outcomes = verify(
+        plan, found, draws=arguments.draws, seed=arguments.seed, seconds=arguments.timeout, tell=_progress(sys.stderr.isatty())
+    )
+    code = exit_code(outcomes)
+    if arguments.json:
+        write_json(_to_json(outcomes, arguments, code))
+    else:
+        write(_text(outcomes))
+    return code
+
+
+def exit_code(outcomes: Sequence[Outcome]) -> int:
+    """Return 0 where each adapter is accepted, or was skipped for a stated reason."""
+    return REJECTED if any(item.judgement is not None and item.judgement.verdict != "accepted" for item in outcomes) else 0
+
+
+def _check(arguments: argparse.Namespace) -> None:
+    from tuneoff.errors import ExperimentError
+
+    if arguments.draws < FEWEST_DRAWS:
+        raise ExperimentError(f"--draws must be at least {FEWEST_DRAWS}, but got {arguments.draws}; fewer show nothing")
+    if arguments.seed < 0:
+        raise ExperimentError(f"--seed must be at least 0, but got {arguments.seed}")
+    if not 0 < arguments.timeout < float("inf"):
+        raise ExperimentError(f"--timeout must be a number of seconds above 0, but got {arguments.timeout:g}")
+
+
+def _text(outcomes: Sequence[Outcome]) -> str:
+    from tuneoff.spaces.table import HEADER, lines, rows
+
+    table = [row for outcome in outcomes for row in rows(outcome)]
+    parts = [columns(HEADER, table), ""] if table else []
+    parts += [
+        one_line(line) if not line.startswith(" ") else f"  {one_line(line)}" for outcome in outcomes for line in lines(outcome)
+    ]
+    verdicts = [outcome.judgement.verdict for outcome in outcomes if outcome.judgement is not None]
+    skipped = len(outcomes) - len(verdicts)
+    accepted = verdicts.count("accepted")
+    answer = "ACCEPTED: no draw speaks against core's space" if accepted == len(verdicts) else "NOT ACCEPTED"
+    more = f", {skipped} skipped" if skipped else ""
+    return "\n".join([*parts, f"{answer}: {accepted} of {counted(len(verdicts), 'adapter')} accepted{more}"])
+
+
+def _to_json(outcomes: Sequence[Outcome], arguments: argparse.Namespace, code: int) -> dict[str, object]:
+    from tuneoff.spaces.discovery import FALSE_DISCOVERY_RATE
+    from tuneoff.spaces.table import to_json
+
+    return {
+        "file": str(arguments.file),
+        "draws": arguments.draws,
+        "false_discovery_rate": FALSE_DISCOVERY_RATE,
+        "exit_code": code,
+        "adapters": [to_json(outcome) for outcome in outcomes],
+    }
+
+
+def _progress(is_terminal: bool) -> Callable[[str], None]:
+    """Return what tells on standard error what is being done."""
+    return note if is_terminal else lambda text: None
