@@ -23,6 +23,7 @@ from tuneoff.cli import (
     schema,
     status,
     verify,
+    verify_space,
     workloads,
 )
 from tuneoff.cli.command import Command, build_parser
@@ -39,6 +40,7 @@ COMMANDS: tuple[Command, ...] = (
     compare,
     status,
     verify,
+    verify_space,
     export,
     new_adapter,
 )
@@ -47,7 +49,7 @@ Compare hyperparameter-optimization frameworks: each is driven through one lifec
 results in one schema."""
 EXIT_CODES = {
     0: "every planned run is done, or was skipped for a stated reason",
-    1: "a run failed or timed out; or, of `tuneoff verify`, something differs",
+    1: "a run failed or timed out; or, of `tuneoff verify`, something differs; of `tuneoff verify-space`, an adapter is not accepted",
     2: "bad input: arguments, experiment file, names, values",
     3: "a package is missing, or its version does not fit",
     4: "data are missing or corrupted",
