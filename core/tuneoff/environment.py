@@ -29,6 +29,7 @@ THREAD_VARIABLES = (
     "CUDA_VISIBLE_DEVICES",
     "PYTHONHASHSEED",
 )
+_VECTOR = re.compile(r"sse4_2|avx\w*|fma|f16c|amx_\w+|asimd\w*|sve\w*|bf16|i8mm")  # numbers may depend on them
 
 
 def capture(packages: Iterable[str] = ()) -> dict[str, Any]:
@@ -69,14 +70,17 @@ def _fixed() -> dict[str, Any]:
 
 
 def cpu(path: Path = Path("/proc/cpuinfo")) -> dict[str, Any]:
-    """Return the first processor's vendor, family, model and name, and how many logical processors there are."""
+    """Return the first processor's vendor, family, model, name and vector instructions, and how many logical processors
+    there are."""
     names = {"vendor_id": "vendor", "cpu family": "family", "model": "model", "model name": "name", "stepping": "stepping"}
-    found: dict[str, Any] = dict.fromkeys(names.values())
+    found: dict[str, Any] = {**dict.fromkeys(names.values()), "instruction_sets": None}
     for line in (_read(path) or "").partition("\n\n")[0].splitlines():
         key, _, value = line.partition(":")
         if key.strip() in names:
             text = value.strip()
             found[names[key.strip()]] = int(text) if text.isdecimal() else text
+        elif key.strip() in ("flags", "Features"):  # the latter on ARM
+            found["instruction_sets"] = sorted(word for word in value.split() if _VECTOR.fullmatch(word))
     return {**found, "logical_count": os.cpu_count(), "governor": _governor()}
 
 

@@ -13,12 +13,14 @@ from typing import Any
 import tuneoff
 from tuneoff.cli import (
     adapters,
+    bundle,
     compare,
     doctor,
     export,
     logs,
     new_adapter,
     plan,
+    reproduce,
     run,
     schema,
     status,
@@ -42,6 +44,8 @@ COMMANDS: tuple[Command, ...] = (
     verify,
     verify_space,
     export,
+    bundle,
+    reproduce,
     new_adapter,
 )
 DESCRIPTION = """\
@@ -49,12 +53,13 @@ Compare hyperparameter-optimization frameworks: each is driven through one lifec
 results in one schema."""
 EXIT_CODES = {
     0: "every planned run is done, or was skipped for a stated reason",
-    1: "a run failed or timed out; or, of `tuneoff verify`, something differs; of `tuneoff verify-space`, an adapter is not accepted",
+    1: "a run failed or timed out; or, of `tuneoff verify`, `verify-space`, `bundle` and `reproduce`, something differs",
     2: "bad input: arguments, experiment file, names, values",
     3: "a package is missing, or its version does not fit",
     4: "data are missing or corrupted",
     5: "the results folder or the output cannot be read or written, or has another format version",
     6: "a plugin is broken",
+    7: "`tuneoff reproduce` is inconclusive: neither reproduced nor different",
     70: "a fault of tuneoff itself; the line says where its traceback is",
     130: "interrupted; `tuneoff compare --resume` goes on",
     141: "the reader of the output went away",

@@ -1,0 +1,132 @@
+"""Which runs of a bundle are run again: by default the cheapest of each adapter."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from tuneoff import registry
+from tuneoff.bundle.opened import Bundle
+from tuneoff.errors import ExperimentError, MissingPackageError, TuneoffError, UnknownNameError
+from tuneoff.experiment.identity import canonical_json
+from tuneoff.experiment.spec import RunSpec
+from tuneoff.matrix.plan import Plan, PlannedRun
+from tuneoff.matrix.skips import SkipCheck
+from tuneoff.power.settings import PowerSettings
+from tuneoff.records.model import RunRecord
+
+LOCAL = "local"
+SAFE_METERS = ("auto", "model", "constant")  # others read files, ask servers or start programs that the bundle would name
+
+
+def eligible(bundle: Bundle) -> list[PlannedRun]:
+    """Return the runs that can be compared: those that are done in the bundle."""
+    return [run for run in bundle.plan.counted if run.run_id in bundle.records and bundle.records[run.run_id].status == "done"]
+
+
+def choose(bundle: Bundle, *, adapters: Sequence[str] | None = None, runs: int = 1, everything: bool = False) -> list[PlannedRun]:
+    """Return the runs to run again, in the plan's order: of each adapter the `runs` cheapest by wall time, every sampler and
+    variant once before one comes twice. A platform that is neither local nor emulated only where it is asked for by name.
+
+    Raises:
+        ExperimentError: the bundle has no run that is done, or none of such an adapter.
+    """
+    found = eligible(bundle)
+    if not found:
+        raise ExperimentError(f"{bundle.path} has no run that is done, so there is nothing to reproduce")
+    if adapters is not None:
+        found = [run for run in found if {run.label, run.spec.adapter, f"{run.spec.adapter}@{run.spec.platform}"} & {*adapters}]
+        known = {run.label for run in eligible(bundle)} | {run.spec.adapter for run in eligible(bundle)}
+        unknown = [name for name in adapters if name.partition("@")[0] not in {label.partition("@")[0] for label in known}]
+        if unknown or not found:
+            wrong = (unknown or list(adapters))[0]
+            raise UnknownNameError(
+                f"{bundle.path} has no run of adapter {wrong!r} that is done; it has: {', '.join(sorted(known))}"
+            )
+    elif not everything:
+        inside = [run for run in found if run.spec.platform == LOCAL or run.emulated]
+        found = inside or found
+    if everything:
+        return found
+    chosen = set()
+    for label in dict.fromkeys(run.label for run in found):
+        ranked = _ranked([run for run in found if run.label == label], bundle.records)
+        chosen |= {run.run_id for run in ranked[:runs]}
+    return [run for run in found if run.run_id in chosen]
+
+
+def cell_of(run: PlannedRun) -> str:
+    """Return what all seeds of a run share: adapter entry and experiment."""
+    experiment = run.spec.experiment
+    strategies = [[item.name, dict(item.options)] for item in (experiment.sampler, experiment.pruner)]
+    return canonical_json([run.label, run.spec.platform, strategies, dict(experiment.variant)])
+
+
+def why_not(run: PlannedRun, check: SkipCheck) -> TuneoffError | None:
+    """Return why a run cannot be run here, or None."""
+    try:
+        reason = check.reason(run.spec, registry.adapter_class(run.spec.adapter))
+        registry.workload_class(run.spec.experiment.workload.name)
+    except TuneoffError as error:
+        return error
+    if reason is None:
+        return None
+    missing = "; run: pip install" in reason
+    return MissingPackageError(reason) if missing else ExperimentError(reason)
+
+
+def served_here(spec: RunSpec) -> RunSpec:
+    """Return a bundle's specification with the classes that are installed here: a bundle names code, it does not bring it.
+
+    Raises:
+        TuneoffError: the adapter or workload is not there or broken.
+    """
+    registry.adapter_class(spec.adapter)
+    registry.workload_class(spec.experiment.workload.name)
+    workload = replace(spec.experiment.workload, target=registry.find("workload", spec.experiment.workload.name).target)
+    return replace(
+        spec,
+        adapter_target=registry.find("adapter", spec.adapter).target,
+        experiment=replace(spec.experiment, workload=workload),
+    )
+
+
+def plan_of(bundle: Bundle, runs: Sequence[PlannedRun], seed: int | None = None) -> Plan:
+    """Return the plan that runs `runs` again, each adapter's warm-up first where the bundle had one.
+
+    `seed`: another seed for all of them, so that it is another run and no repetition.
+    """
+    entries = {run.label for run in runs}
+    warm = [run for run in bundle.plan.runs if run.spec.warm_up and run.skip_reason is None and run.label in entries]
+    served = [replace(run, spec=served_here(run.spec)) for run in (*warm, *runs)]
+    if seed is not None:
+        other = [replace(run.spec, seed=seed) for run in served]
+        served = [replace(run, spec=spec, run_id=spec.run_id) for run, spec in zip(served, other, strict=True)]
+        served = list({run.run_id: run for run in served}.values())
+    power = bundle.plan.power if bundle.plan.power.meter in SAFE_METERS and bundle.plan.power.second is None else PowerSettings()
+    content: Mapping[str, Any] = {"reproduces": bundle.manifest.plan_id, "bundle_sha256": bundle.sha256}
+    return Plan(
+        name=f"{bundle.manifest.name}-reproduced",
+        path=str(bundle.path),
+        runs=tuple(served),
+        analysis=bundle.plan.analysis,
+        content=content,
+        power=power,
+        accounting=bundle.plan.accounting,
+    )
+
+
+def _ranked(runs: list[PlannedRun], records: Mapping[str, RunRecord]) -> list[PlannedRun]:
+    """Return the runs of one adapter, cheapest first, each cell once before one comes twice."""
+    cells: dict[str, list[PlannedRun]] = defaultdict(list)
+    for run in sorted(runs, key=lambda run: _cost(records[run.run_id])):
+        cells[cell_of(run)].append(run)
+    placed = [(place, _cost(records[run.run_id]), run.run_id, run) for group in cells.values() for place, run in enumerate(group)]
+    return [run for _, _, _, run in sorted(placed, key=lambda item: item[:3])]
+
+
+def _cost(record: RunRecord) -> float:
+    found = record.metrics.get("time.jct")
+    return float(found.value) if found is not None and found.value is not None else float("inf")

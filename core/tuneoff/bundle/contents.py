@@ -1,0 +1,85 @@
+"""What of a results folder goes into its bundle: the plan, and of each execution its record and raw files."""
+
+from __future__ import annotations
+
+import stat
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from tuneoff.bundle.archive import Content
+from tuneoff.bundle.manifest import RESULTS
+from tuneoff.errors import ResultsError
+from tuneoff.events.writer import FOLDER as EVENTS
+from tuneoff.lifecycle.context import SPEC
+from tuneoff.lifecycle.versions import VERSIONS
+from tuneoff.matrix.folder import PLAN
+from tuneoff.records.model import RunRecord
+from tuneoff.records.seal import BESIDE
+from tuneoff.records.store import FILE_NAME as RECORD
+from tuneoff.records.store import RUNS, read_run
+from tuneoff.trial.checkpoint import checkpoint_path
+
+SINGLE = (RECORD, SPEC, VERSIONS, *BESIDE)  # of an execution, where they are there
+LEFT_OUT = "log.txt, the framework's own files, exports, locks and notes of processes"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Execution:
+    """An execution of the results folder; `record` is None where its command was killed before it had one."""
+
+    folder: Path
+    record: RunRecord | None
+
+
+def executions(results: Path) -> list[Execution]:
+    """Return every execution in a fixed order.
+
+    Raises:
+        ResultsError: a folder or record cannot be read.
+    """
+    try:
+        folders = sorted(path for path in (results / RUNS).glob("*/*") if path.is_dir())
+        return [Execution(folder=path, record=read_run(path) if (path / RECORD).exists() else None) for path in folders]
+    except OSError as error:
+        raise ResultsError(f"{results} cannot be read: {error.strerror}") from error
+
+
+def result_files(results: Path, found: list[Execution], *, checkpoints: bool) -> dict[str, Content]:
+    """Return the files of a results folder that a bundle holds, by their path in the bundle.
+
+    Raises:
+        ResultsError: one cannot be read, or is no plain file (a link could hold what is not meant for others).
+    """
+    paths = [results / PLAN]
+    for execution in found:
+        paths += _of_execution(execution, checkpoints)
+    for path in paths:
+        _check_plain(path, results)
+    return {f"{RESULTS}/{path.relative_to(results).as_posix()}": path for path in paths}
+
+
+def _of_execution(execution: Execution, checkpoints: bool) -> Iterator[Path]:
+    folder, record = execution.folder, execution.record
+    yield from (folder / name for name in SINGLE if (folder / name).exists())
+    for events in (folder / EVENTS, folder / "later" / EVENTS):
+        if events.is_dir():
+            yield from sorted(events.iterdir())
+    if checkpoints and record is not None and record.test is not None and record.test.checkpoint_sha256 is not None:
+        path = checkpoint_path(folder, record.test.trial)
+        if path.exists():
+            yield path
+
+
+def _check_plain(path: Path, results: Path) -> None:
+    """Refuse a link or anything else that is no plain file, also among the folders above it."""
+    below = path
+    while below != results:
+        try:
+            mode = below.lstat().st_mode
+        except OSError as error:
+            raise ResultsError(f"{below} cannot be read: {error.strerror}") from error
+        if not (stat.S_ISREG(mode) if below == path else stat.S_ISDIR(mode)):
+            what = "file" if below == path else "folder"
+            raise ResultsError(f"{below} must be a plain {what} to be bundled; replace the link or remove it")
+        below = below.parent

@@ -1,0 +1,124 @@
+"""The manifest of a bundle: its format version, what it holds and lacks, and the SHA-256 of every file."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Iterator
+from pathlib import PurePosixPath
+
+import msgspec
+
+from tuneoff.errors import ResultsError
+
+FORMAT_VERSION = 1  # history: 1 = first
+KIND = "tuneoff bundle"
+MANIFEST = "manifest.json"
+README = "README.txt"
+LOCK_JSON, LOCK_TXT = "lock.json", "lock.txt"
+DATA, ENVIRONMENT, EXPERIMENT = "data.json", "environment.json", "experiment.json"
+RESULTS = "results"  # a results folder inside the bundle
+LONGEST_MANIFEST = 64 * 1024 * 1024  # bytes; a file takes about 150
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
+_SHA256 = re.compile(r"[0-9a-f]{64}")
+
+
+class BundledFile(msgspec.Struct, frozen=True, kw_only=True):
+    """A file of a bundle: its path below the bundle's top folder, its size and SHA-256."""
+
+    path: str
+    size_bytes: int
+    sha256: str
+
+
+class Manifest(msgspec.Struct, frozen=True, kw_only=True):
+    """What a bundle is. Nothing of when or where it was made: the same folder gives the same bundle."""
+
+    format_version: int = FORMAT_VERSION
+    kind: str = KIND
+    name: str  # of the experiment; the bundle's top folder
+    plan_id: str
+    tuneoff: str  # version that made the bundle
+    verified: bool  # every number followed from the raw files when it was made
+    problems: tuple[str, ...] = ()  # why not, the first ones
+    checkpoints: bool = False  # whether the tested checkpoints are in it
+    missing: tuple[str, ...] = ()  # what the plan has and the bundle lacks, one line each
+    files: tuple[BundledFile, ...]
+
+    @property
+    def size_bytes(self) -> int:
+        """Size of all files unpacked."""
+        return sum(file.size_bytes for file in self.files)
+
+    def encode(self) -> bytes:
+        """Return the text of `manifest.json`."""
+        return (json.dumps(msgspec.to_builtins(self), indent=1) + "\n").encode()
+
+
+class _Header(msgspec.Struct):
+    kind: str
+    format_version: int
+
+
+def decode(content: bytes, source: str) -> Manifest:
+    """Read a manifest; `source` names the bundle in errors.
+
+    Raises:
+        ResultsError: it is none, of another format version, or lists what no bundle may hold.
+    """
+    try:
+        header = msgspec.json.decode(content, type=_Header)
+    except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+        raise not_a_bundle(source, f"its {MANIFEST} cannot be read ({error})") from error
+    if header.kind != KIND:
+        raise not_a_bundle(source, f"its {MANIFEST} is that of another kind of file ({header.kind[:40]!r})")
+    if header.format_version != FORMAT_VERSION:
+        raise ResultsError(
+            f"{source} has bundle format version {header.format_version}, but this tuneoff reads version {FORMAT_VERSION}; "
+            "use the tuneoff that made it"
+        )
+    try:
+        manifest = msgspec.json.decode(content, type=Manifest)
+    except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+        raise ResultsError(f"{source} is damaged: {MANIFEST}: {error}; get it again") from error
+    _check(manifest, source)
+    return manifest
+
+
+def top_folder(name: str) -> str:
+    """Return the name of a bundle's top folder: the experiment's, as far as that is a file name everywhere."""
+    text = re.sub(r"[^A-Za-z0-9._-]", "-", name).lstrip("._-")[:100]
+    return text if _NAME.fullmatch(text) else "bundle"
+
+
+def is_safe(path: str) -> bool:
+    """Tell whether a path stays below the folder that it is relative to, on every system."""
+    if not path or len(path) > 1024 or any(ord(character) < 32 for character in path) or "\\" in path or ":" in path:
+        return False
+    parts = path.split("/")
+    return not PurePosixPath(path).is_absolute() and not set(parts) & {"", ".", ".."}
+
+
+def not_a_bundle(source: str, why: str) -> ResultsError:
+    return ResultsError(f"{source} is no bundle: {why}; give a file that `tuneoff bundle` made")
+
+
+def _check(manifest: Manifest, source: str) -> None:
+    """Raise where the manifest lists what no bundle may hold."""
+    if _NAME.fullmatch(manifest.name) is None:
+        raise ResultsError(f"{source} is damaged: {MANIFEST}: the name {manifest.name[:40]!r} is no file name; get it again")
+    wrong = next(_wrong(manifest.files), None)
+    if wrong is not None:
+        raise ResultsError(f"{source} is refused: {MANIFEST}: {wrong}; get it from whom you trust")
+
+
+def _wrong(files: Iterable[BundledFile]) -> Iterator[str]:
+    seen: set[str] = set()
+    for file in files:
+        if not is_safe(file.path) or file.path == MANIFEST:
+            yield f"the path {file.path[:80]!r} may not be in a bundle"
+        elif file.path in seen:
+            yield f"the path {file.path[:80]!r} is listed twice"
+        elif file.size_bytes < 0 or _SHA256.fullmatch(file.sha256) is None:
+            yield f"{file.path[:80]!r} has no size or no SHA-256"
+        seen.add(file.path)

@@ -1,0 +1,59 @@
+"""Open a bundle: unpack it to a temporary folder, check it, read what it holds, and remove the folder again."""
+
+from __future__ import annotations
+
+import hashlib
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+
+from tuneoff.bundle.archive import unpack
+from tuneoff.bundle.manifest import RESULTS, Manifest
+from tuneoff.errors import ResultsError
+from tuneoff.matrix.folder import read_plan, standing
+from tuneoff.matrix.plan import Plan
+from tuneoff.records.model import RunRecord
+from tuneoff.records.store import read_runs
+from tuneoff.verify.results import verify
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bundle:
+    """What a bundle holds: its manifest, the plan, and by run id the execution that stands for each run.
+
+    `problems`: what does not follow from the raw files in it, recomputed now.
+    """
+
+    path: Path
+    sha256: str
+    manifest: Manifest
+    plan: Plan
+    records: dict[str, RunRecord]
+    problems: tuple[str, ...]
+
+
+def open_bundle(path: Path, limit_bytes: int) -> Bundle:
+    """Check and read a bundle; nothing of it stays on the disk.
+
+    Raises:
+        ResultsError: it is no bundle, truncated, changed, of another version, above the limit, or there is no space.
+    """
+    try:
+        with tempfile.TemporaryDirectory(prefix="tuneoff-bundle-") as temporary:
+            folder = Path(temporary)
+            manifest = unpack(path, folder, limit_bytes)
+            with path.open("rb") as file:
+                digest = hashlib.file_digest(file, "sha256").hexdigest()
+            results = folder / RESULTS
+            plan = read_plan(results)
+            problems = [
+                problem.line.replace(f"{temporary}/", "")
+                for problem in verify(results).problems
+                if manifest.checkpoints or not (problem.what.startswith("checkpoints/") and problem.text.startswith("is missing"))
+            ]
+            records = standing(list(read_runs(results)))
+    except ResultsError as error:
+        raise type(error)(str(error).replace(f"{temporary}/{RESULTS}", f"{path}: {RESULTS}")) from error
+    except OSError as error:
+        raise ResultsError(f"{path} cannot be unpacked: {error.strerror}; set TMPDIR to a folder with space") from error
+    return Bundle(path=path, sha256=digest, manifest=manifest, plan=plan, records=records, problems=tuple(problems))

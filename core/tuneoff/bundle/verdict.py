@@ -1,0 +1,76 @@
+"""The answer of one column, and of all together."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict, dataclass
+from enum import StrEnum
+from typing import Any, Literal
+
+ToleranceClass = Literal["exact", "statistical", "machine"]
+
+
+class Answer(StrEnum):
+    """What a comparison came to."""
+
+    REPRODUCED = "REPRODUCED"
+    DIFFERENT = "DIFFERENT"
+    INCONCLUSIVE = "INCONCLUSIVE"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Column:
+    """One column of one run (or of all seeds of a cell): its tolerance class, its answer and why.
+
+    `decides`: whether it counts in the overall answer. What nobody promises (equal bits on another CPU, times) does not.
+    """
+
+    name: str
+    tolerance: ToleranceClass
+    where: str
+    answer: Answer
+    why: str
+    decides: bool = True
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the column as JSON values."""
+        return {**asdict(self), "answer": self.answer.value}
+
+
+def exact(name: str, where: str, equal: str | None, different: str, excuse: str | None = None) -> Column:
+    """Return an exact column: `equal` says what is equal (None: it is not), `excuse` why it need not be."""
+    if equal is not None:
+        return Column(name=name, tolerance="exact", where=where, answer=Answer.REPRODUCED, why=equal)
+    if excuse is not None:
+        why = f"{different}, which need not be equal: {excuse}"
+        return Column(name=name, tolerance="exact", where=where, answer=Answer.INCONCLUSIVE, why=why, decides=False)
+    return Column(name=name, tolerance="exact", where=where, answer=Answer.DIFFERENT, why=different)
+
+
+def of_columns(columns: Iterable[Column]) -> Answer:
+    """Return the worst answer: DIFFERENT before INCONCLUSIVE before REPRODUCED; without columns INCONCLUSIVE."""
+    found = {column.answer for column in columns}
+    for answer in (Answer.DIFFERENT, Answer.INCONCLUSIVE, Answer.REPRODUCED):
+        if answer in found:
+            return answer
+    return Answer.INCONCLUSIVE
+
+
+def overall(columns: Sequence[Column], changed: Sequence[str]) -> tuple[Answer, str]:
+    """Return the answer of a whole reproduction and why, in words.
+
+    `changed`: what makes it another experiment (data, seed, framework version, an unverified bundle).
+    """
+    deciding = [column for column in columns if column.decides and column.tolerance != "machine"]
+    answer = of_columns(deciding)
+    cause = f"changed: {'; '.join(changed)}" if changed else ""
+    if answer is Answer.DIFFERENT:
+        names = list(dict.fromkeys(column.name for column in deciding if column.answer is Answer.DIFFERENT))
+        return answer, f"{', '.join(names)} differ; {cause or 'nothing in the table above explains it'}"
+    if answer is Answer.INCONCLUSIVE:
+        open_ones = [column for column in deciding if column.answer is Answer.INCONCLUSIVE]
+        why = open_ones[0].why if open_ones else "no column could be compared"
+        return answer, f"{why}; {cause}" if cause and cause.removeprefix("changed: ") not in why else why
+    if changed:
+        return Answer.INCONCLUSIVE, f"every column agrees, but it is not the same experiment; {cause}"
+    return answer, "every exact and statistical column agrees"

@@ -1,0 +1,74 @@
+"""`tuneoff bundle`: pack a results folder into one archive that others can check and reproduce."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from tuneoff.cli.folders import add_results, newest_folder
+from tuneoff.cli.output import counted, note, write, write_json
+
+NAME = "bundle"
+HELP = "pack a results folder (experiment, lock, data digests, raw events, records) into one archive for tuneoff reproduce"
+EXAMPLE = "tuneoff bundle results/digits-20261121T141017Z"
+LIMIT_MB = 1000
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    add_results(parser)
+    parser.add_argument("--output", metavar="FILE", type=Path, help="the archive; default: DIR.tar.gz, beside the folder")
+    parser.add_argument("--checkpoints", action="store_true", help="include the checkpoint of each tested model")
+    parser.add_argument(
+        "--allow-unverified", action="store_true", help="pack a folder whose numbers do not follow from its raw files; it says so"
+    )
+    add_limit(parser, LIMIT_MB)
+    parser.add_argument("--json", action="store_true", help="write what was packed as JSON")
+
+
+def add_limit(parser: argparse.ArgumentParser, default: int) -> None:
+    parser.add_argument(
+        "--limit-mb", metavar="N", type=_positive, default=default, help=f"largest size unpacked, in MB; default: {default}"
+    )
+
+
+def execute(arguments: argparse.Namespace) -> int:
+    from tuneoff.bundle.pack import SUFFIX, pack
+
+    results: Path = arguments.results or newest_folder()
+    target = arguments.output or results.absolute().with_name(f"{results.absolute().name}{SUFFIX}")
+    packed = pack(
+        results,
+        target,
+        checkpoints=arguments.checkpoints,
+        allow_unverified=arguments.allow_unverified,
+        limit_bytes=arguments.limit_mb * 1_000_000,
+        note=note,
+    )
+    manifest = packed.manifest
+    if arguments.json:
+        write_json(
+            {
+                "bundle": str(packed.path.resolve()),
+                "sha256": packed.sha256,
+                "size_bytes": packed.size_bytes,
+                "verified": manifest.verified,
+                "missing": list(manifest.missing),
+                "files": len(manifest.files),
+            }
+        )
+        return 0
+    if not manifest.verified:
+        note(f"NOT VERIFIED, and the bundle says so: {manifest.problems[0]}")
+    write("\n".join([*(f"missing: {line}" for line in manifest.missing), _line(packed.sha256, len(manifest.files))]))
+    write(f"{packed.path.resolve()} ({packed.size_bytes / 1e6:.2f} MB)")
+    return 0
+
+
+def _line(sha256: str, files: int) -> str:
+    return f"bundled {counted(files, 'file')}; SHA-256 of the archive: {sha256}"
+
+
+def _positive(text: str) -> int:
+    if not text.isascii() or not text.isdigit() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"must be a whole number of MB from 1, but got {text!r}")
+    return int(text)

@@ -1,0 +1,146 @@
+"""`tuneoff reproduce`: run a part of a bundle again on this machine, and answer column by column."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from tuneoff.cli.bundle import add_limit
+from tuneoff.cli.folders import new_folder
+from tuneoff.cli.output import columns, counted, note, one_line, write, write_json
+
+if TYPE_CHECKING:
+    from tuneoff.bundle.reproduce import Reproduction, Request
+    from tuneoff.bundle.verdict import Column
+    from tuneoff.matrix.folder import RunEnd
+
+NAME = "reproduce"
+HELP = "run a part of a bundle again and answer REPRODUCED, DIFFERENT or INCONCLUSIVE per column, with the reason"
+EXAMPLE = "tuneoff reproduce results/digits-20261121T141017Z.tar.gz"
+LIMIT_MB = 4000
+CODES = {"REPRODUCED": 0, "DIFFERENT": 1, "INCONCLUSIVE": 7}
+INTERRUPTED = 130
+CLASSES = {"exact": "exact", "statistical": "statistical", "machine": "bound to the machine"}
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("bundle", metavar="BUNDLE", type=Path, help="an archive that tuneoff bundle made")
+    parser.add_argument("--adapter", dest="adapters", metavar="NAME", nargs="+", action="extend", help="only these adapters")
+    which = parser.add_mutually_exclusive_group()
+    which.add_argument("--runs", metavar="N", type=_positive, default=1, help="the N cheapest runs of each adapter; default: 1")
+    which.add_argument("--all", dest="everything", action="store_true", help="every run that is done in the bundle")
+    parser.add_argument("--seed", metavar="N", type=_seed, help="another seed: it is another run then, and the answer says so")
+    parser.add_argument("--plan", action="store_true", help="show what would be run and what differs here; starts nothing")
+    parser.add_argument("--output", metavar="DIR", type=Path, help="results folder; default: results/<name>-reproduced-<time>")
+    add_limit(parser, LIMIT_MB)
+    parser.add_argument("--json", action="store_true", help="write the answer as JSON")
+
+
+def execute(arguments: argparse.Namespace) -> int:
+    from tuneoff.bundle.opened import open_bundle
+    from tuneoff.bundle.reproduce import compare, prepare
+
+    bundle = open_bundle(arguments.bundle, arguments.limit_mb * 1_000_000)
+    request = prepare(
+        bundle, adapters=arguments.adapters, runs=arguments.runs, everything=arguments.everything, seed=arguments.seed
+    )
+    shown = note if arguments.json else write
+    for line in _before(request):
+        shown(line)
+    if arguments.plan:
+        if arguments.json:
+            write_json(compare(request, None).to_json())
+        return 0
+    results, ends = _run(request, arguments) if request.runnable else (None, [])
+    found = compare(request, results)
+    code = INTERRUPTED if any(end.status in ("interrupted", "planned") for end in ends) else CODES[found.answer.value]
+    if arguments.json:
+        write_json({**found.to_json(), "exit_code": code})
+    else:
+        write("\n".join(_after(found)))
+    return code
+
+
+def _run(request: Request, arguments: argparse.Namespace) -> tuple[Path, list[RunEnd]]:
+    from tuneoff.matrix.execute import execute as execute_plan
+    from tuneoff.report.progress import progress
+
+    plan = request.plan()
+    results = arguments.output or new_folder(plan)
+    with progress(sys.stderr) as listener:
+        return results, execute_plan(plan, results, listener=listener)
+
+
+def _before(request: Request) -> Iterator[str]:
+    """Yield the table of what is in the bundle and here, and what will be run."""
+    rows = [(row.name, _short(row.bundle), _short(row.here), _mark(row.is_same)) for row in request.preflight.rows]
+    yield columns(("", "in the bundle", "here", ""), rows)
+    yield ""
+    for run in request.chosen:
+        reason = request.not_here.get(run.run_id)
+        yield one_line(
+            f"{'to run' if reason is None else 'not run'}: {request.names[run.run_id]}{f': {reason}' if reason else ''}"
+        )
+    if request.bundle.manifest.missing:
+        yield f"missing in the bundle: {counted(len(request.bundle.manifest.missing), 'thing')}, see its README.txt"
+
+
+def _after(found: Reproduction) -> Iterator[str]:
+    yield ""
+    for tolerance, title in CLASSES.items():
+        chosen = [column for column in found.columns if column.tolerance == tolerance]
+        if chosen:
+            yield f"{title}:"
+            yield columns(("column", "answer", "runs", "why"), list(_rows(chosen)))
+            yield ""
+    if found.results is not None:
+        yield str(found.results.resolve())
+    if found.machine is not None:
+        yield f"times, energy, cost, memory: {found.machine.value} (a band, not an equality; not in the answer below)"
+    yield one_line(f"{found.answer.value}: {_what(found)}; {found.why}")
+
+
+def _rows(chosen: list[Column]) -> Iterator[tuple[str, str, str, str]]:
+    """Yield one row per column and answer; the reason of the first run stands for those that have the same one."""
+    for name in dict.fromkeys(column.name for column in chosen):
+        groups: dict[tuple[str, str], list[Column]] = {}
+        for column in chosen:
+            if column.name == name:
+                groups.setdefault(
+                    (column.answer.value, column.why if column.tolerance != "machine" else column.where), []
+                ).append(column)
+        for (answer, _), members in groups.items():
+            places = [member.where for member in members]
+            runs = places[0] if len(places) == 1 else f"{places[0]} and {len(places) - 1} more"
+            yield name, answer, runs, one_line(members[0].why)
+
+
+def _what(found: Reproduction) -> str:
+    ran = len(found.request.runnable) if found.results is not None else 0
+    return f"{counted(ran, 'run')} of {found.to_json()['eligible_runs']} run again"
+
+
+def _mark(is_same: bool | None) -> str:
+    return {True: "same", False: "CHANGED", None: "unknown"}[is_same]
+
+
+def _short(text: str, most: int = 60) -> str:
+    line = one_line(text)
+    return line if len(line) <= most else f"{line[: most - 1]}…"
+
+
+def _positive(text: str) -> int:
+    return _whole(text, 1)
+
+
+def _seed(text: str) -> int:
+    return _whole(text, 0)
+
+
+def _whole(text: str, least: int) -> int:
+    if not text.isascii() or not text.isdigit() or int(text) < least:
+        raise argparse.ArgumentTypeError(f"must be a whole number from {least}, but got {text!r}")
+    return int(text)
