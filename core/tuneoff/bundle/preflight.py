@@ -209,7 +209,7 @@ def _instructions(recorded: Sequence[frozenset[str] | None], here: frozenset[str
     """Return the row of the vector instructions; where they differ, those that one of both lacks."""
     name, known = "CPU instruction sets", sorted({sets for sets in recorded if sets is not None}, key=sorted)
     if not known or here is None:
-        texts = [UNKNOWN if sets is None else f"{len(sets)} known" for sets in ((known or [None])[0], here)]
+        texts = [UNKNOWN if sets is None else f"{len(sets)} known" for sets in (next(iter(known), None), here)]
         return Row(name=name, level="numerics", bundle=texts[0], here=texts[1], is_same=None)
     if known == [here]:
         text = f"the same {len(here)}"
