@@ -1,6 +1,7 @@
 """The columns bound to the machine: times, energy, cost, memory. A ratio in a band, never an equality.
 
-What goes with time is divided by the ratio of the sentinels (the SHA-256 of 32 MiB that every run is preceded by). Inside the
+What goes with time is divided by the ratio of the sentinels (the SHA-256 of 32 MiB that every run is preceded by). CPU seconds
+are only where the machines differ: on the same one a slow sentinel means other work, which costs no CPU seconds. Inside the
 band is REPRODUCED. Outside is DIFFERENT on the same machine where neither run has a flag of a machine at work, else
 INCONCLUSIVE: another machine, or one with other work, explains it.
 """
@@ -9,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Literal
 
 from tuneoff.bundle.exact import Pair
 from tuneoff.bundle.verdict import Answer, Column
@@ -20,11 +22,11 @@ BUSY_FLAGS = ("busy_machine", "machine_drift", "steal", "too_few_processors")
 
 @dataclass(frozen=True, slots=True)
 class Bound:
-    """A metric, the widest ratio that counts as the same, and whether it goes with the machine's speed."""
+    """A metric, the widest ratio that counts as the same, and when it is scaled by the sentinels."""
 
     metric: str
     band: float
-    is_scaled: bool = True
+    scaled: Literal["always", "across machines", "never"] = "always"
 
 
 BOUNDS = (
@@ -33,11 +35,11 @@ BOUNDS = (
     Bound("time.trial", 2.0),
     Bound("time.test", 2.0),
     Bound("overhead.per_trial", 2.0),
-    Bound("energy.cpu_seconds", 1.5),
+    Bound("energy.cpu_seconds", 1.5, "across machines"),
     Bound("energy.job", 2.0),
     Bound("carbon.job", 2.0),
     Bound("cost.job", 2.0),
-    Bound("memory.peak_rss", 1.25, is_scaled=False),
+    Bound("memory.peak_rss", 1.25, "never"),
 )
 
 
@@ -55,7 +57,8 @@ def _column(pair: Pair, bound: Bound, theirs: MetricValue, ours: MetricValue, sp
     assert theirs.value is not None
     assert ours.value is not None
     raw = ours.value / theirs.value
-    scale = speed if bound.is_scaled and speed is not None else 1.0
+    is_scaled = bound.scaled == "always" or (bound.scaled == "across machines" and not pair.same_machine)
+    scale = speed if is_scaled and speed is not None else 1.0
     ratio = raw / scale
     scaled = f", {ratio:.2f} by the sentinel's {scale:.2f}" if scale != 1.0 else ""
     text = f"{ours.value:.4g} {ours.unit} here, {theirs.value:.4g} in the bundle: ratio {raw:.2f}{scaled}"

@@ -94,7 +94,7 @@ def _after(found: Reproduction) -> Iterator[str]:
         chosen = [column for column in found.columns if column.tolerance == tolerance]
         if chosen:
             yield f"{title}:"
-            yield columns(("column", "answer", "runs", "why"), list(_rows(chosen)))
+            yield columns(("column", "answer", "runs", "why (of the first)"), list(_rows(chosen)))
             yield ""
     if found.results is not None:
         yield str(found.results.resolve())
@@ -104,17 +104,15 @@ def _after(found: Reproduction) -> Iterator[str]:
 
 
 def _rows(chosen: list[Column]) -> Iterator[tuple[str, str, str, str]]:
-    """Yield one row per column and answer; the reason of the first run stands for those that have the same one."""
+    """Yield one row per column and answer, with the reason of its first run; what is not reproduced, once for each reason."""
     for name in dict.fromkeys(column.name for column in chosen):
         groups: dict[tuple[str, str], list[Column]] = {}
         for column in chosen:
             if column.name == name:
-                groups.setdefault(
-                    (column.answer.value, column.why if column.tolerance != "machine" else column.where), []
-                ).append(column)
+                is_alike = column.answer == "REPRODUCED" or column.tolerance == "machine"
+                groups.setdefault((column.answer.value, "" if is_alike else column.why), []).append(column)
         for (answer, _), members in groups.items():
-            places = [member.where for member in members]
-            runs = places[0] if len(places) == 1 else f"{places[0]} and {len(places) - 1} more"
+            runs = members[0].where if len(members) == 1 else f"{members[0].where} and {len(members) - 1} more"
             yield name, answer, runs, one_line(members[0].why)
 
 
