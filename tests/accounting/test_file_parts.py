@@ -160,6 +160,7 @@ def test_a_plan_refuses_a_meter_that_nobody_installed(tmp_path: Path, power: Any
         ({"carbon": {"zone": "DEU", "date": "2025"}}, "carbon: `source` and `date` of a zone are the table's"),
         ({"carbon": {"zone": "Germany"}}, "carbon: no zone 'Germany'; did you mean DEU (Germany)?"),
         ({"carbon": {"g_per_kwh": -1}}, "carbon.g_per_kwh: must be at least 0, but got -1"),
+        ({"carbon": {"g_per_kwh": 1e308}}, "carbon.g_per_kwh: must be at most 100000, but got 1e+308"),
         ({"carbon": {"g_per_kwh": "1"}}, "carbon.g_per_kwh: must be a number, but got '1'; write it without quotes"),
         ({"carbon": {"gperkwh": 1}}, "carbon: unknown key 'gperkwh'; did you mean 'g_per_kwh'?"),
         ({"carbon": {"g_per_kwh": 1, "date": "May"}}, "carbon.date: must be a year, a month or a day"),
