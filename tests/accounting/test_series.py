@@ -74,7 +74,7 @@ def test_columns_may_be_in_either_order_and_lines_may_be_empty_or_begin_with_a_m
             ["2026-05-01,1"],
             "line 2: a time must have its zone, but got '2026-05-01'; write 2026-05-01T00:00:00Z if it is UTC",
         ),
-        (["0001-01-01T00:00:00+23:00,1"], "line 2: a time must lie in the years 1970 to 2099, but got '0001-01-01T00:00:00+23:00'"),
+        (["0001-01-01T00:00:00+23:00,1"], "line 2: a time must lie in the years 1970 to 2099, but got '0001-01-01"),
         (["9999-12-31T23:00:00-10:00,1"], "line 2: a time must lie in the years 1970 to 2099"),
         (["2026-05-01T01:00:00Z,1_000"], "line 2: g_per_kwh must be a number, but got '1_000'"),
         (["2026-05-01T01:00:00Z,1e308"], "line 2: g_per_kwh must be at most 100000, but got 1e308"),
@@ -106,7 +106,8 @@ def test_what_the_refusal_of_a_time_without_zone_says_to_write_is_then_taken(tmp
 
 def test_the_longest_series_that_is_taken_ends_in_64_bits_and_has_its_times_in_words(tmp_path: Path) -> None:
     series = read_series(write(tmp_path, "1970-01-01T00:00:00Z,1e5", "2099-12-31T23:59:59Z,+.5"))
-    assert series.end is not None and series.end < 1 << 63
+    assert series.end is not None
+    assert series.end < 1 << 63
     assert series_window(series) == ("1970-01-01T00:00:00Z", "2230-01-01T23:59:58Z")
 
 

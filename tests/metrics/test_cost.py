@@ -150,7 +150,8 @@ def test_memory_that_is_not_given_is_assumed_and_said_so_else_not_known() -> Non
 def test_a_price_that_the_file_lacks_makes_what_needs_it_null() -> None:
     found = metrics(run_a(), msgspec.structs.replace(A, usd_per_vcpu_hour=None))
     reason = "the price file (a) has no `usd_per_vcpu_hour`, but a slot has vCPU; add it there"
-    names = ("cost.job", "cost.slots", "cost.step.test", "cost.per_completed_trial", "waste.default.cost")
+    names = ("cost.job", "cost.slots", "cost.step.test", "cost.per_completed_trial", "waste.default.cost", "waste.strict.cost")
+    assert metrics(run_a(), A)["waste.strict.cost"].value == 0, "nothing was wasted: free at a known price, else unknown"
     assert {found[name].reason_if_null for name in names} == {reason}
     no_memory = metrics(run_a(), msgspec.structs.replace(A, usd_per_gb_hour=None))
     assert "has no `usd_per_gb_hour`, but a slot has memory" in str(no_memory["cost.job"].reason_if_null)
