@@ -216,6 +216,19 @@ def test_a_restart_of_a_counter_is_no_negative_energy_and_is_told(server: FakePr
     assert one.problems == ("a/package-0: 1 restarts of the counter; what it lost before each is not counted",)
 
 
+def test_a_partial_answer_is_told(server: FakePrometheus) -> None:
+    """Thanos and the like answer with what they have, and a warning for each store that did not."""
+    node_exporter(server)
+    one = meter(server, wait_seconds=0)
+    server.warnings = ("store node-7: connection refused",)
+    one.collect(*window())
+    told = f"Prometheus at {server.url} warns that a part may be missing: store node-7: connection refused"
+    assert one.problems == (told,)
+    server.warnings = ()
+    one.collect(*window())
+    assert one.problems == ()  # negative control
+
+
 def test_a_long_window_is_asked_for_in_parts(server: FakePrometheus) -> None:
     server.add("node_rapl_package_joules_total", counter(50, every=20, since=70_000), index="0", instance="a:9100")
     found = meter(server, step_seconds=5, wait_seconds=0).collect(*window(60_000))

@@ -53,7 +53,7 @@ class PrometheusMeter:
         """
         self._options = parse_options(options)
         chosen = self._options
-        self._api = PrometheusApi(chosen.url, token=chosen.token, timeout_seconds=chosen.timeout_seconds)
+        self._api = PrometheusApi(chosen.url, authorization=chosen.authorization, timeout_seconds=chosen.timeout_seconds)
         self._readings = (
             *(SOURCES[chosen.source] if chosen.source != QUERY else ()),
             *(own_reading(name, own) for name, own in chosen.domains.items()),
@@ -91,6 +91,7 @@ class PrometheusMeter:
         Raises:
             MeterError: the server does not answer or refuses, its clock differs, or it has nothing of that time.
         """
+        self._api.warnings.clear()
         offset = self._offset()
         start, end = start_wall_ns / NANOSECONDS + offset, end_wall_ns / NANOSECONDS + offset
         self._await_scrape(end, offset)
@@ -107,7 +108,8 @@ class PrometheusMeter:
                 f"Prometheus at {self._options.url} has no {self._options.source} samples of the run's {end - start:.0f} s; "
                 "see its page /targets for whether the nodes are scraped"
             )
-        self.problems = tuple(problems)
+        told = [f"Prometheus at {self._options.url} warns that a part may be missing: {text}" for text in self._api.warnings]
+        self.problems = (*told, *problems)
         return sorted(collected, key=lambda sample: sample.t)
 
     @property
