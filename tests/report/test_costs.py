@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -167,12 +168,19 @@ def test_energies_of_different_kinds_carry_a_note() -> None:
     assert note not in render_costs([row("a"), row("b")])
 
 
+def test_seeds_of_different_kinds_in_one_row_carry_a_note_too() -> None:
+    mixed = row("a")
+    figures = {name: replace(figure, kinds=figure.kinds | {"derived"}) for name, figure in mixed.figures.items()}
+    text = render_costs([replace(mixed, figures=figures), replace(row("b"), figures=figures)])
+    assert "not to be compared or ranked: here they are derived and estimated (a random and b random)." in text
+
+
 def test_an_order_is_claimed_in_words_only_where_it_holds_for_every_weight_and_seed() -> None:
     more_of_both, other_mix = row("b", factor=2.0), row("c", uses=tuple(Use(seed, 40.0, 160.0) for seed in range(3)))
     lines = render_costs([row("a"), more_of_both, other_mix]).splitlines()
     assert "  random (3 seeds): a used less energy than b at every plausible weight" in lines
     assert "  random (3 seeds): c used less energy than b at every plausible weight" in lines
-    assert "  random (3 seeds): no energy order can be claimed between a and c" in lines
+    assert "  random: no energy order can be claimed between a and c" in lines
 
 
 def test_one_seed_that_says_otherwise_leaves_no_order() -> None:
@@ -180,6 +188,23 @@ def test_one_seed_that_says_otherwise_leaves_no_order() -> None:
     text = render_costs([row("a"), row("b", uses=turned)])
     assert "no energy order can be claimed between a and b" in text
     assert "used less energy" not in text
+
+
+@pytest.mark.parametrize(("seeds", "said"), [(1, "from 1 seed no energy order is claimed; in it"), (2, "from 2 seeds no energy")])
+def test_one_or_two_seeds_are_told_as_what_was_seen_and_never_as_a_finding(seeds: int, said: str) -> None:
+    text = render_costs([row("a", seeds=seeds), row("b", factor=2.0, seeds=seeds)])
+    assert f"  random: {said}" in text
+    assert "a used less than b" in text
+    assert "used less energy" not in text
+    assert "used less energy" in render_costs([row("a"), row("b", factor=2.0)])
+
+
+def test_the_seeds_of_an_order_are_those_of_the_two_rows_and_not_of_the_first_one() -> None:
+    few = tuple(Use(seed, 60.0, 104.0) for seed in range(1)), tuple(Use(seed, 120.0, 208.0) for seed in range(1))
+    lines = render_costs([row("a", factor=9.0), row("b", uses=few[0]), row("c", uses=few[1])]).splitlines()
+    assert "  random: from 1 seed no energy order is claimed; in it b used less than c" in lines
+    assert "  random: no energy order can be claimed between a and b; a and c" in lines
+    assert not any("used less energy" in line for line in lines)
 
 
 @pytest.mark.parametrize("more", [{"emulated": True}, {"sampler": "tpe"}, {"energy": "derived"}])
