@@ -118,12 +118,13 @@ def test_a_run_without_cpu_readings_has_no_ratio_of_cpu(make: Make) -> None:
     assert "CPU –" in interference_lines([found])[1]
 
 
-def test_emulated_rows_are_labelled(make: Make) -> None:
+def test_emulated_rows_are_labelled_and_compared_with_nothing(make: Make) -> None:
     runs = [make("serial"), make("katib", emulated=True)]
     plan = [Planned(run.run_id, run.run_spec(), run.run_spec().adapter) for run in runs]
     (found,) = interference(runs, plan)
     assert found.emulated
-    assert interference_lines([found])[1].startswith("  katib@local (emulated): ")
+    assert found.wall is None
+    assert interference_lines([found])[1] == "  katib@local (emulated): – (emulated, so in no comparison)"
 
 
 def test_adapters_come_in_the_order_of_the_plan(make: Make) -> None:

@@ -123,6 +123,8 @@ def _work(trial: TrialRecord) -> _Work | None:
 
 def _result(group: _Group, pool: _Group | None) -> Interference:
     unknown = Interference(label=group.label, variant=group.variant, emulated=group.emulated)
+    if group.emulated:
+        return replace(unknown, reason="emulated, so in no comparison")
     if pool is None:
         return replace(unknown, reason=f"no run of {POOL} with {SAMPLER} is done")
     pairs = list(_pairs(group, pool))
