@@ -63,6 +63,21 @@ def test_a_plan_says_what_is_metered_and_charged(call: Call, file: File, fakes: 
     assert plan["analysis"]["prices"] is None
 
 
+def test_a_plan_says_where_a_series_does_not_cover_the_present(call: Call, file: File, fakes: None, tmp_path: Path) -> None:
+    def lines(start: str, end: str) -> list[str]:
+        (tmp_path / "grid.csv").write_text(f"time,g_per_kwh\n{start},100\n{end},200\n")
+        answer = call("plan", file(carbon={"series": str(tmp_path / "grid.csv")}))
+        assert (answer.code, answer.err) == (0, "")
+        return [line for line in answer.out.splitlines() if line.startswith("carbon: ")]
+
+    assert len(lines("2020-01-01T00:00:00Z", "2099-01-01T00:00:00Z")) == 1
+    for start, end, until in (("2020-01-01", "2020-01-02", "2020-01-03"), ("2090-01-01", "2090-01-02", "2090-01-03")):
+        about, lacking = lines(f"{start}T00:00:00Z", f"{end}T00:00:00Z")
+        assert about.startswith("carbon: series of 2 values")
+        assert f"the series covers {start}T00:00:00Z to {until}T00:00:00Z, but now it is " in lacking
+        assert "runs that begin now will have no CO2e; give a series that covers them" in lacking
+
+
 def test_overrides_change_the_runs_and_their_ids(call: Call, file: File, fakes: None) -> None:
     path = file(adapters=["plain", {"name": "rich", "options": {"storage": "x"}}], seeds=[0, 1])
     as_written = json.loads(call("plan", path, "--json").out)

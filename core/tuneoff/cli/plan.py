@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import time
 from typing import TYPE_CHECKING
 
 from tuneoff.cli.output import counted, filled_columns, write, write_json
@@ -72,10 +73,11 @@ def _emulated(plan: Plan) -> list[str]:
 
 
 def _accounting(plan: Plan) -> list[str]:
-    """Return what is metered and charged in the runs, one line each."""
-    from tuneoff.accounting.text import carbon_line, prices_line
+    """Return what is metered and charged in the runs, one line each, and what of it cannot be."""
+    from tuneoff.accounting.text import carbon_line, not_covered_line, prices_line
 
-    return [plan.power.line, carbon_line(plan.accounting), prices_line(plan.accounting)]
+    lacking = not_covered_line(plan.accounting, time.time_ns())
+    return [plan.power.line, carbon_line(plan.accounting), *([lacking] if lacking else []), prices_line(plan.accounting)]
 
 
 def _summary(plan: Plan) -> str:

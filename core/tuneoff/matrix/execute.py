@@ -14,6 +14,7 @@ from pathlib import Path
 from types import FrameType
 
 from tuneoff.accounting.charge import of_run
+from tuneoff.accounting.text import not_covered_line
 from tuneoff.errors import ResultsError, TuneoffError
 from tuneoff.experiment.identity import canonical_json
 from tuneoff.experiment.names import emulated_label, run_name, short_label
@@ -104,6 +105,9 @@ def _run_all(
         if first is None:
             idle = baseline_seconds(power)
             listener.noted(f"{power.line()}{f'; first its idle power is read for {idle:g} s' if idle else ''}")
+            lacking = not_covered_line(plan.accounting, time.time_ns())
+            if lacking is not None:
+                listener.noted(lacking)
             power = with_baseline(power, interrupt)
         state = machine.look()
         first = first or state
