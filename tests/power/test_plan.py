@@ -49,6 +49,14 @@ def test_settings_reach_the_meter(monkeypatch: pytest.MonkeyPatch) -> None:
     assert power.line() == told
 
 
+def test_no_meter_is_opened_where_none_is_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(plan, "choose", refuse)
+    power = open_power(PowerSettings(meter="none", interval_seconds=0.5))
+    assert (power.chosen, power.interval_seconds) == (None, 0.5)
+    assert power.line() == "power: no meter (none was asked for)"
+    assert PowerSettings(meter="none").line == "power: no meter, as asked for"
+
+
 def test_the_default_interval_is_a_fifth_of_a_second() -> None:
     assert NO_POWER.interval_seconds == PowerPlan().interval_seconds == 0.2
 

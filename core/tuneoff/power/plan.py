@@ -9,9 +9,7 @@ from dataclasses import dataclass, field
 from tuneoff.errors import ExperimentError
 from tuneoff.power.choose import Chosen, choose
 from tuneoff.power.meter import MeterError
-from tuneoff.power.settings import AUTO, PowerSettings
-
-NO_METER = "none"
+from tuneoff.power.settings import AUTO, NO_METER, PowerSettings
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,6 +64,8 @@ def open_power(settings: PowerSettings) -> PowerPlan:
     Raises:
         ExperimentError: a meter that the file names cannot be used.
     """
+    if settings.meter == NO_METER:
+        return PowerPlan(reason="none was asked for", interval_seconds=settings.interval_seconds)
     try:
         chosen = choose(settings.meter, settings.options, second=settings.second or "")
     except MeterError as error:
