@@ -10,6 +10,7 @@ import msgspec
 
 from tuneoff.clock import Anchor
 from tuneoff.power.meter import CollectingMeter, MeterError, ObservantMeter
+from tuneoff.power.reading import checked
 from tuneoff.samples.schema import PowerSample
 
 
@@ -29,7 +30,7 @@ def collected(
     def ask() -> None:
         with lock:
             try:
-                samples = list(meter.collect(start.wall_ns, time.time_ns()))
+                samples = checked(list(meter.collect(start.wall_ns, time.time_ns())))
                 found.extend(
                     msgspec.structs.replace(sample, t=sample.t - start.wall_ns + start.monotonic_ns) for sample in samples
                 )

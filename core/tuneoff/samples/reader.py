@@ -25,7 +25,7 @@ class Samples:
     second: Mapping[str, EnergySeries] = field(default_factory=dict)  # of the second meter
     usage: tuple[UsageSample, ...] = ()
     notes: tuple[str, ...] = ()
-    power_samples: int = 0
+    power_samples: int = 0  # of the meter, without the second one's
     torn_lines: int = 0
 
     def shifted(self, by_ns: int) -> Samples:
@@ -106,7 +106,7 @@ class _Collector:
                 raise ResultsError(f"{self._path} {problem}; use the tuneoff that wrote it")
             self.header = line
         elif isinstance(line, PowerSample):
-            self._count += 1
+            self._count += not line.second
             self._power[line.second].setdefault(line.domain, _Domain()).take(line)
         elif isinstance(line, UsageSample):
             if self._usage and line.t <= self._usage[-1].t:
