@@ -13,7 +13,7 @@ from tuneoff.metrics.values import Kind
 from tuneoff.records.derive import derive
 from tuneoff.report.circumstances import Circumstances, circumstances
 from tuneoff.report.costs import render_costs
-from tuneoff.report.figures import readable_unit
+from tuneoff.report.figures import number, readable_unit
 from tuneoff.report.summary import FIGURES, Figure, Spread, SummaryRow, Use
 from worked_examples import header, write_example, write_samples
 
@@ -149,6 +149,10 @@ def test_units_are_those_in_which_every_figure_is_readable() -> None:
     assert readable_unit("%", [0.001]) == ("%", 1.0)
 
 
+def test_an_absurd_figure_has_few_letters() -> None:
+    assert [number(value) for value in (1.5e300, 99_999_999_999.0, -3e15)] == ["1.5e+300", "99999999999", "-3e+15"]
+
+
 def test_a_missing_figure_is_a_dash_with_its_reason_once() -> None:
     text = render_costs([row("a", energy=None), row("b", energy=None)])
     assert text.count(ABSENT) == 1
@@ -249,11 +253,11 @@ def test_meter_intensity_and_prices_stand_below_the_table() -> None:
 
 def test_circumstances_are_read_once_from_the_runs_own_files(tmp_path: Path) -> None:
     records = []
-    for number in range(2):
-        folder = tmp_path / "runs" / "r" / f"e{number}"
+    for each in range(2):
+        folder = tmp_path / "runs" / "r" / f"e{each}"
         spec = write_example(folder, "B")
         record = derive([], spec)
-        records.append(type(record)(run_id="r", execution_id=f"e{number}", specification=record.specification, status="done"))
+        records.append(type(record)(run_id="r", execution_id=f"e{each}", specification=record.specification, status="done"))
         write_samples(folder, [header("model", "estimated", source="a table", reason="no RAPL", second="codecarbon")])
         prices = Prices(name="cheap", source="me", date="2025-01-01", billing_minimum_seconds=60, billing_granularity_seconds=1)
         intensity = Intensity(kind="zone", values=(100.0,), zone="ESP", source="somebody", date="2024")

@@ -109,6 +109,20 @@ def test_on_own_premises_what_a_modelled_trial_costs_is_estimated(tmp_path: Path
     assert sum(row["cost_usd"] for row in read["trials"]) == pytest.approx(1190 / 3.6e6 * 0.3)
 
 
+def test_a_figure_that_overflows_is_null_and_leaves_the_others(tmp_path: Path) -> None:
+    folder = tmp_path / "results" / "runs" / "r" / "e"
+    spec = write_example(folder, "B")
+    own = Prices(name="own", source="bill", date="2026-05", premises="own", usd_per_kwh=1e308)
+    write_accounting(folder, Accounting(prices=own, intensity=Intensity(kind="constant", values=(1e308,))))
+    write_run(folder, derive_folder(folder, spec))
+    read = {path.stem: json.loads(path.read_text()) for path in export(tmp_path / "results", tmp_path / "out", "json")}
+    assert [row["co2e_g"] for row in read["trials"]] == [None] * 3
+    assert [row["energy_joules"] for row in read["trials"]] == pytest.approx([430, 495, 265])
+    metrics = {row["name"]: row for row in read["metrics"]}
+    assert metrics["carbon.job"]["reason_if_null"] == "it came out as inf: what it is computed from is too large"
+    assert metrics["energy.job"]["value"] == pytest.approx(1670)
+
+
 def test_a_trial_has_the_cpu_time_of_all_its_attempts_or_none(tmp_path: Path) -> None:
     folder = tmp_path / "results" / "runs" / "r" / "e"
     run = derive_folder(folder, write_example(folder, "B"))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
@@ -40,9 +41,9 @@ def trial_charges(run: RunRecord, evidence: Evidence) -> dict[str, TrialCharge]:
     charges = {}
     for trial in run.trials:
         pieces = _pieces(trial, account)
-        energy = None if pieces is None else sum(piece.joules for piece in pieces)
-        grams = _grams(run, pieces, evidence.accounting) if has_carbon and pieces is not None else None
-        usd = costs.get(trial.trial) if costs is not None else _tariff(energy, evidence.accounting)
+        energy = None if pieces is None else _finite(sum(piece.joules for piece in pieces))
+        grams = _finite(_grams(run, pieces, evidence.accounting) if has_carbon and pieces is not None else None)
+        usd = _finite(costs.get(trial.trial) if costs is not None else _tariff(energy, evidence.accounting))
         charges[trial.trial] = TrialCharge(
             busy_seconds=_busy_ns(trial) / 1e9,
             energy_joules=energy,
@@ -69,6 +70,11 @@ def _pieces(trial: TrialRecord, account: EnergyAccount) -> list[Piece] | None:
             return None
         found += pieces or ()
     return found
+
+
+def _finite(value: float | None) -> float | None:
+    """Return a figure, or None where it overflowed; the run's metrics say why."""
+    return value if value is not None and math.isfinite(value) else None
 
 
 def _busy_ns(trial: TrialRecord) -> int:
