@@ -16,6 +16,7 @@ from tuneoff.metrics.values import Kind, MetricValue, known, missing
 from tuneoff.records.model import FlagRecord, RunRecord
 
 JOULES_PER_KWH = 3.6e6
+ROUNDING = 1e-6  # of the job's energy: sums in another order differ by less
 LARGEST_RESIDUAL = 2.0  # % of the node's energy; more is flagged
 RESIDUAL_FLAG = "energy_residual"
 NO_TRIAL = "no trial started"
@@ -135,8 +136,11 @@ def _of_job(run: RunRecord, account: EnergyAccount, said: _Said) -> dict[str, Me
     model = account.model
     for name, bound in (("low", model.low if model else None), ("high", model.high if model else None)):
         value = None
-        if bound is not None and account.cpu_seconds is not None and account.core_seconds is not None:
+        if model is not None and bound is not None and account.cpu_seconds is not None and account.core_seconds is not None:
+            modelled = model.joules_per_cpu_second * account.cpu_seconds + model.watts_per_core * account.core_seconds
+            beside = total - modelled  # of accelerators, which have a meter of their own
             value = bound[0] * account.cpu_seconds + bound[1] * account.core_seconds
+            value += beside if beside > ROUNDING * total else 0.0
         why = reason or (NO_MODEL if bound is None else None if value is not None else NO_CPU_TIME)
         values[f"energy.job_{name}"] = said(value, "J", why)
     return values
