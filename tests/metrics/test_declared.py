@@ -117,6 +117,13 @@ def test_more_overlap_than_workers_is_flagged(honest: RunRecord) -> None:
     assert flag.count == 1
 
 
+def test_data_without_files_have_no_size_rather_than_none_of_it(honest: RunRecord) -> None:
+    data = {"name": "null", "version": "1", "sha256": {}, "size_bytes": 0, "paths": {}}
+    size = one(environment(honest, data=data, after={"data": None, "data_bytes": None}), "ts")
+    assert (size.declared, size.found, size.agrees) == (None, None, None)
+    assert size.how == "the workload names no files"
+
+
 def test_a_worker_that_is_never_used_is_flagged(honest: RunRecord) -> None:
     assert differing(changed_attempts(honest, lambda one: {"slot": 0})) == ["wn"]
 
