@@ -32,7 +32,7 @@ def energy_metrics(run: RunRecord, evidence: Evidence, account: EnergyAccount) -
     return {
         **_of_trials(run, account, said),
         **_of_job(run, account, said),
-        **_of_parts(account, said),
+        **_of_parts(run, account, said),
         **_of_node(account, said),
         "energy.idle_share": _idle_share(run, account, said),
         **_of_steps(run, account, said),
@@ -146,12 +146,15 @@ def _of_job(run: RunRecord, account: EnergyAccount, said: _Said) -> dict[str, Me
     return values
 
 
-def _of_parts(account: EnergyAccount, said: _Said) -> dict[str, MetricValue]:
+def _of_parts(run: RunRecord, account: EnergyAccount, said: _Said) -> dict[str, MetricValue]:
+    """Return each part by itself. Without a slot window nothing is known to be idle: then all of that is `outside`."""
     values = {}
     for name in (*JOB_PARTS, "suite", "other", "unreserved"):
         pieces = account.parts.get(name)
         reason = account.reasons.get(name, "it is not told apart") if pieces is None else None
         values[f"energy.{name}"] = said(joules(pieces) if pieces is not None else None, "J", reason)
+    if slot_window(run) is None:
+        values["energy.idle"] = said(None, "J", NO_BEST)
     return values
 
 
