@@ -138,13 +138,23 @@ class _TreeReader:
         return replace(self._use, saw_coordinator=bool(self._coordinators & self._ever))
 
     def _enter(self, usage: ProcessUsage, t: int) -> None:
-        one = _Seen(usage)
+        one = self._back(usage)
         self._seen[usage.pid] = one
         self._ever.add(one.key)
-        one.owner = self._owner(one, usage)
+        one.owner = one.owner or self._owner(one, usage)
         if one.owner not in PARTS:
             self._members.setdefault(one.owner, {})[usage.pid] = one
         self._use.owners.setdefault(usage.pid, []).append((t, one.owner))
+
+    def _back(self, usage: ProcessUsage) -> _Seen:
+        """Return a process that is there again, as it could not be read for a moment; else a new one."""
+        new = _Seen(usage)
+        for awaited in self._awaited.values() if new.key in self._ever else ():
+            for one in awaited:
+                if one.key == new.key:
+                    awaited.remove(one)
+                    return one
+        return new
 
     def _owner(self, one: _Seen, usage: ProcessUsage) -> str:
         if one.key in self._trained:
