@@ -114,14 +114,18 @@ def listens(port: int) -> bool:
         return one.connect_ex(("127.0.0.1", port)) == 0
 
 
+def is_up(answers: str | int) -> bool:
+    """Tell whether a page is there, or something at a port."""
+    return listens(answers) if isinstance(answers, int) else get(answers) is not None
+
+
 @contextlib.contextmanager
 def program(command: Sequence[str], log: Path, answers: str | int) -> Iterator[None]:
     """Run a program until the block ends; it is up when the page `answers` is there, or something at that port."""
     with log.open("wb") as output:
         process = subprocess.Popen(command, stdout=output, stderr=subprocess.STDOUT)
     try:
-        is_up = (lambda: listens(answers)) if isinstance(answers, int) else (lambda: get(answers) is not None)
-        until(lambda: is_up() or process.poll() is not None)
+        until(lambda: is_up(answers) or process.poll() is not None)
         assert process.poll() is None, log.read_text()
         yield
     finally:

@@ -9,9 +9,9 @@ from collections.abc import Callable, Sequence
 import msgspec
 
 from tuneoff.clock import Anchor
-from tuneoff.power.meter import CollectingMeter, MeterError, ObservantMeter
+from tuneoff.power.meter import CollectingMeter, MeterError, NodeMeter, ObservantMeter
 from tuneoff.power.reading import checked
-from tuneoff.samples.schema import PowerSample
+from tuneoff.samples.schema import NodeSample, PowerSample
 
 
 def collected(
@@ -22,8 +22,12 @@ def collected(
     *,
     within_seconds: float,
     note: Callable[[str], None],
+    take_node: Callable[[NodeSample], None] | None = None,
 ) -> Sequence[PowerSample]:
-    """Return the samples from `start` to now, on the monotonic clock; what goes wrong is noted. `lock` is the meter's."""
+    """Return the samples from `start` to now, on the monotonic clock; what goes wrong is noted. `lock` is the meter's.
+
+    `take_node` gets what the meter says of whole nodes, if it says anything.
+    """
     found: list[PowerSample] = []
     answered = threading.Event()
 
@@ -34,6 +38,9 @@ def collected(
                 found.extend(
                     msgspec.structs.replace(sample, t=sample.t - start.wall_ns + start.monotonic_ns) for sample in samples
                 )
+                if take_node is not None and isinstance(meter, NodeMeter):
+                    for used in meter.node_samples:
+                        take_node(msgspec.structs.replace(used, t=used.t - start.wall_ns + start.monotonic_ns))
                 for problem in meter.problems if isinstance(meter, ObservantMeter) else ():
                     note(problem)
                 if not samples:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol, runtime_checkable
 
 from tuneoff.errors import TuneoffError
-from tuneoff.samples.schema import Coefficients, MeterKind, PowerSample
+from tuneoff.samples.schema import Coefficients, MeterKind, NodeSample, PowerSample
 
 
 class MeterError(TuneoffError):
@@ -61,6 +61,15 @@ class ObservantMeter(Protocol):
     @property
     def problems(self) -> Sequence[str]:
         """One line each; the sampler notes them."""
+
+
+@runtime_checkable
+class NodeMeter(Protocol):
+    """A `CollectingMeter` that also says what whole nodes used in the window that it was last asked for."""
+
+    @property
+    def node_samples(self) -> Sequence[NodeSample]:
+        """Their `t` is wall-clock time in ns, as in `collect`; the sampler stores them."""
 
 
 @runtime_checkable

@@ -79,9 +79,17 @@ class Sampler:
             self._thread.join(STOP_SECONDS)
         for reader in self._readers:
             reader.wait(deadline - time.monotonic())
-        for meter, name, lock, take in self._meters():
+        for position, (meter, name, lock, take) in enumerate(self._meters()):
             if isinstance(meter, CollectingMeter):
-                samples = collected(meter, name, lock, self._anchor, within_seconds=collect_seconds, note=writer.note)
+                samples = collected(
+                    meter,
+                    name,
+                    lock,
+                    self._anchor,
+                    within_seconds=collect_seconds,
+                    note=writer.note,
+                    take_node=writer.write if position == 0 else None,  # a second opinion is one on energy alone
+                )
                 take(writer, samples)
         self._note_silent_domains(writer)
         slept_ns = clock.slept_ns() - self._slept_ns

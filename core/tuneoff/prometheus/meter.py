@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import time
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,11 +13,12 @@ from tuneoff.clock import NANOSECONDS
 from tuneoff.power.meter import MeterDescription, MeterError
 from tuneoff.prometheus.api import PrometheusApi
 from tuneoff.prometheus.idle import busy_shares, idle_before
+from tuneoff.prometheus.node_use import node_use
 from tuneoff.prometheus.nodes import host_names, of_nodes, selected
 from tuneoff.prometheus.options import parse_options
 from tuneoff.prometheus.series import Points, merged, points, samples, scrape_interval, with_times
 from tuneoff.prometheus.sources import PROBES, QUERY, SOURCES, Reading, Unit, is_modelled, own_reading
-from tuneoff.samples.schema import MeterKind, PowerSample
+from tuneoff.samples.schema import MeterKind, NodeSample, PowerSample
 
 LOOK_BACK_SECONDS = 300.0  # as Prometheus does: what was not scraped for so long is not there
 MOST_OFFSET_SECONDS = 5.0  # between this host's clock and the server's
@@ -38,7 +39,8 @@ class _Domain:
 
 
 class PrometheusMeter:
-    """A `CollectingMeter`: nothing is read while the run runs. `problems` says what was strange in the last window.
+    """A `CollectingMeter`: nothing is read while the run runs. `problems` says what was strange in the last window, and
+    `node_samples` what the nodes used in it, where node_exporter is scraped there.
 
     It is a `KnownBaseline` too where idle power is given, or the server knows it; else it is asked for one like any meter.
     """
@@ -60,6 +62,7 @@ class PrometheusMeter:
         )
         self._interval: float | None = None
         self.problems: tuple[str, ...] = ()
+        self.node_samples: tuple[NodeSample, ...] = ()
         offset = self._offset()
         now = time.time() + offset
         found = self._fetch(now - LOOK_BACK_SECONDS, now, step=1.0)
@@ -92,11 +95,13 @@ class PrometheusMeter:
             MeterError: the server does not answer or refuses, its clock differs, or it has nothing of that time.
         """
         self._api.warnings.clear()
+        self.node_samples = ()
         offset = self._offset()
         start, end = start_wall_ns / NANOSECONDS + offset, end_wall_ns / NANOSECONDS + offset
         self._await_scrape(end, offset)
         margin = max(1.0, 2.5 * self._known_interval)
-        found = self._fetch(start - margin, min(end + margin, time.time() + offset))
+        window = start - margin, min(end + margin, time.time() + offset)
+        found = self._fetch(*window)
         collected: list[PowerSample] = []
         problems: list[str] = []
         for domain in found:
@@ -108,6 +113,7 @@ class PrometheusMeter:
                 f"Prometheus at {self._options.url} has no {self._options.source} samples of the run's {end - start:.0f} s; "
                 "see its page /targets for whether the nodes are scraped"
             )
+        problems.extend(self._read_nodes(window, {domain.name.rpartition("/")[0] for domain in found} - {""}, offset))
         told = [f"Prometheus at {self._options.url} warns that a part may be missing: {text}" for text in self._api.warnings]
         self.problems = (*told, *problems)
         return sorted(collected, key=lambda sample: sample.t)
@@ -127,7 +133,7 @@ class PrometheusMeter:
 
     def _fetch(self, start: float, end: float, step: float | None = None) -> list[_Domain]:
         """Return what was scraped in a window of the server's clock, by domain."""
-        step = step or self._options.step_seconds or _step(end - start, self._interval)
+        step = step or self._step(start, end)
         found: dict[str, _Domain] = {}
         for reading in self._readings:
             query = selected(reading, self._options.nodes, self._options.node_label)
@@ -138,6 +144,28 @@ class PrometheusMeter:
                 if name not in found and scraped:
                     found[name] = _Domain(name, reading.unit, scraped, any(is_modelled(part.labels) for part in parts))
         return list(found.values())
+
+    def _read_nodes(self, window: tuple[float, float], nodes: Collection[str], offset: float) -> list[str]:
+        """Set `node_samples` of a window, for the nodes that have energy; return what was strange. It costs no energy."""
+        step = self._step(*window)
+
+        def ask(query: str) -> list[list[dict[str, Any]]]:
+            return [self._api.matrix(query, *part, step) for part in _windows(*window, step)]
+
+        try:
+            found, problems = node_use(ask, nodes, self._host_labels, offset)
+        except MeterError as error:
+            return [f"what the nodes used is not known: {error}"]
+        self.node_samples = tuple(found)
+        return problems
+
+    @property
+    def _host_labels(self) -> tuple[str, ...]:
+        """The labels that name a node in node_exporter's own metrics."""
+        return (self._options.node_label,) if self._options.node_label else ("instance",)
+
+    def _step(self, start: float, end: float) -> float:
+        return self._options.step_seconds or _step(end - start, self._interval)
 
     def _by_name(self, reading: Reading, series: Sequence[Points]) -> dict[str, list[Points]]:
         """Return the series by `node/domain`, those of other nodes left out."""
@@ -177,7 +205,7 @@ class PrometheusMeter:
             return chosen.idle_watts or None
         seconds = min(LOOK_BACK_SECONDS, max(chosen.idle_seconds, 3 * self._known_interval))
         taken = [sample for domain in found for sample in samples(domain.name, domain.scraped, domain.unit, offset)[0]]
-        busy = busy_shares(self._api, seconds, (chosen.node_label,) if chosen.node_label else ("instance",))
+        busy = busy_shares(self._api, seconds, self._host_labels)
         return idle_before(taken, round((now - offset) * NANOSECONDS), seconds, busy)
 
     def _kind(self, found: Sequence[_Domain]) -> MeterKind:

@@ -75,6 +75,15 @@ class PowerSample(msgspec.Struct, frozen=True, gc=False, kw_only=True, omit_defa
     second: bool = False  # of the second meter
 
 
+class NodeSample(msgspec.Struct, frozen=True, gc=False, kw_only=True, omit_defaults=True, tag="node"):
+    """What a whole node used, all programs on it included, as a database has recorded it; each line has one of the two."""
+
+    t: int
+    node: str
+    cpu_seconds: float | None = None  # of all its processors since the first sample; never falls
+    memory_bytes: int | None = None  # in use at that time
+
+
 class ProcessUsage(msgspec.Struct, frozen=True, gc=False, array_like=True):
     """What a process had used when it was looked at. `children_cpu_ns`: of those children that it has waited for.
 
@@ -117,4 +126,4 @@ class Note(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, tag="n
     text: str
 
 
-Line = Header | PowerSample | UsageSample | Note
+Line = Header | PowerSample | NodeSample | UsageSample | Note
