@@ -203,6 +203,17 @@ def test_one_or_two_seeds_are_told_as_what_was_seen_and_never_as_a_finding(seeds
     assert "used less energy" in render_costs([row("a"), row("b", factor=2.0)])
 
 
+def test_an_order_of_a_pair_of_equal_entries_is_told_as_chance_and_never_claimed() -> None:
+    equal = row("a#2", factor=1.01, replicate=1)
+    lines = render_costs([row("a"), equal, row("b", factor=2.0)]).splitlines()
+    said = "a and a#2 are the same and yet in one order in every seed: chance alone makes orders here"
+    assert f"  random: {said}" in lines
+    assert not any("a used less energy than a#2" in line for line in lines)
+    assert "  random (3 seeds): a used less energy than b at every plausible weight" in lines
+    assert said not in render_costs([row("a"), row("a#2", replicate=1), row("b", factor=2.0)]), "no order, nothing to tell"
+    assert "a used less energy than a#2" in render_costs([row("a"), row("a#2", factor=1.01)]), "control: not of one entry"
+
+
 def test_the_seeds_of_an_order_are_those_of_the_two_rows_and_not_of_the_first_one() -> None:
     few = tuple(Use(seed, 60.0, 104.0) for seed in range(1)), tuple(Use(seed, 120.0, 208.0) for seed in range(1))
     lines = render_costs([row("a", factor=9.0), row("b", uses=few[0]), row("c", uses=few[1])]).splitlines()

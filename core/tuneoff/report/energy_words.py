@@ -36,10 +36,12 @@ def _lines(group: Sequence[SummaryRow]) -> Iterator[str]:
     pruner = f" + {first.pruner}" if first.pruner != "none" else ""
     name = f"{first.sampler}{pruner} {first.variant}".rstrip()
     less: dict[int, dict[str, list[str]]] = {}  # by number of seeds, which may differ between pairs
-    unclear = []
+    unclear, chance = [], []
     for one, other in combinations(group, 2):
         smaller = _less(one, other)
-        if smaller is None:
+        if _entry(one) == _entry(other):
+            chance += [f"{one.label} and {other.label}"] if smaller is not None else []
+        elif smaller is None:
             unclear.append(f"{one.label} and {other.label}")
         else:
             larger = other if smaller is one else one
@@ -52,8 +54,15 @@ def _lines(group: Sequence[SummaryRow]) -> Iterator[str]:
             seen = "; ".join(f"{label} used less than {listed(others)}" for label, others in orders.items())
             few = f"from {seeds} seed{'' if seeds == 1 else 's'} no energy order is claimed"
             yield f"{name}: {few}; in {'it' if seeds == 1 else 'both'} {seen}"
+    if chance:
+        yield f"{name}: {'; '.join(chance)} are the same and yet in one order in every seed: chance alone makes orders here"
     if unclear:
         yield f"{name}: no energy order can be claimed between {'; '.join(unclear)}"
+
+
+def _entry(row: SummaryRow) -> str:
+    """Return the label without the number of its repetition: an A/A pair is of one entry, and its difference is noise."""
+    return row.label.removesuffix(f"#{row.replicate + 1}")
 
 
 def _less(one: SummaryRow, other: SummaryRow) -> SummaryRow | None:
