@@ -125,7 +125,7 @@ def test_nodes_are_kept_apart_and_can_be_chosen_with_or_without_the_port(server:
     assert meter(server, nodes="db1").description.domains == ("db1/dram-0", "db1/package-0")
     assert meter(server, nodes=["db2.example:9100"]).description.domains == ("db2.example/dram-0", "db2.example/package-0")
     assert "but not of nodes db3; known: db1, db2.example" in refusal(server, nodes="db3")
-    assert "instance=~`(db1)(:[0-9]+)?`" in next(query for query, *_ in server.queries if "db1" in query)
+    assert "instance=~`(db1)(:[0-9]+)?`" in next(query for query, *_ in server.queries if "rapl" in query and "db1" in query)
 
 
 def test_two_exporters_at_one_address_are_told_apart_by_their_ports(server: FakePrometheus) -> None:

@@ -67,6 +67,19 @@ def test_a_node_that_was_started_again_goes_on_from_0_and_is_told() -> None:
     assert problems == ["CPU time of a: 1 restarts of the counter; what it lost before each is not counted"]
 
 
+def test_only_the_nodes_that_are_wanted_are_asked_for() -> None:
+    """A server may have thousands, and a sum over all their processors takes long."""
+    asked: list[str] = []
+
+    def ask(query: str) -> Answers:
+        asked.append(query)
+        return [[]]
+
+    node_use(ask, ["b-1", "a.example"], ("node",), 0.0)
+    node_use(ask, [], ("node",), 0.0)
+    assert [query.count(r"node=~`(a\.example|b\-1)(:[0-9]+)?`") for query in asked] == [2, 3, 0, 0]
+
+
 def test_a_server_without_node_exporter_says_nothing() -> None:
     assert used({}) == ([], [])
 

@@ -7,17 +7,17 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
 from tuneoff.clock import NANOSECONDS
-from tuneoff.prometheus.nodes import host_names
+from tuneoff.prometheus.nodes import host_names, node_matcher
 from tuneoff.prometheus.series import merged, points, samples, with_times
 from tuneoff.prometheus.sources import UNITS
 from tuneoff.samples.schema import NodeSample
 
 # Labels other than `cpu` and `mode` are kept, or the same node seen by two jobs would count twice. All series of a scrape have
-# its time, which a sum does not keep.
-_CPU = 'sum without (cpu, mode) (node_cpu_seconds_total{mode!~"idle|iowait|steal|guest.*"})'
-_CPU_TIME = 'max without (cpu, mode) (timestamp(node_cpu_seconds_total{mode="idle"}))'
-_MEMORY = "node_memory_MemTotal_bytes - node_memory_MemAvailable_bytes"
-_MEMORY_TIME = "timestamp(node_memory_MemAvailable_bytes)"
+# its time, which a sum does not keep. NODES stands for a matcher: a server may have thousands.
+_CPU = 'sum without (cpu, mode) (node_cpu_seconds_total{mode!~"idle|iowait|steal|guest.*",NODES})'
+_CPU_TIME = 'max without (cpu, mode) (timestamp(node_cpu_seconds_total{mode="idle",NODES}))'
+_MEMORY = "node_memory_MemTotal_bytes{NODES} - node_memory_MemAvailable_bytes{NODES}"
+_MEMORY_TIME = "timestamp(node_memory_MemAvailable_bytes{NODES})"
 
 Ask = Callable[[str], Sequence[Sequence[Mapping[str, Any]]]]  # a range query -> the answers of successive windows
 
@@ -34,12 +34,17 @@ def node_use(
     """
     found: list[NodeSample] = []
     problems: list[str] = []
-    for node, scraped in _by_node(ask(with_times(_CPU, _CPU_TIME)), nodes, host_labels).items():
+    matcher = node_matcher(nodes, host_labels[0]) if nodes else ""
+    cpu, memory = (
+        with_times(values.replace("NODES", matcher), times.replace("NODES", matcher))
+        for values, times in ((_CPU, _CPU_TIME), (_MEMORY, _MEMORY_TIME))
+    )
+    for node, scraped in _by_node(ask(cpu), nodes, host_labels).items():
         # a counter of CPU seconds is read as one of joules is: it may start again, and a processor gives a second a second
         taken, strange = samples(f"CPU time of {node}", scraped, UNITS["joules"], offset_seconds)
         found.extend(NodeSample(t=one.t, node=node, cpu_seconds=one.joules) for one in taken)
         problems.extend(strange)
-    for node, scraped in _by_node(ask(with_times(_MEMORY, _MEMORY_TIME)), nodes, host_labels).items():
+    for node, scraped in _by_node(ask(memory), nodes, host_labels).items():
         found.extend(
             NodeSample(t=round((time - offset_seconds) * NANOSECONDS), node=node, memory_bytes=round(value))
             for time, value in scraped
