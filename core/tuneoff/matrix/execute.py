@@ -76,6 +76,8 @@ def _execute(plan: Plan, results: Path, listener: Listener, power: PowerPlan, *,
         try:
             with _full_disk(results), _interruptible() as interrupt:
                 _run_all(plan, results, listener, interrupt, data, power)
+                if not interrupt.is_set():
+                    folder.finish()
         except BaseException:
             guardian.let_clean()  # a run may not have come to its own clean-up
             raise
