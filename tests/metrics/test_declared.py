@@ -174,6 +174,19 @@ def test_fewer_processors_than_declared_are_flagged(honest: RunRecord) -> None:
     assert differing(replace(honest, specification=specification)) == ["wcpu"]
 
 
+def test_part_of_a_processor_that_nothing_enforced_cannot_be_told_to_have_been_kept(honest: RunRecord) -> None:
+    specification = run_spec_to_json(honest.run_spec())
+    specification["experiment"]["workers"]["cpus"] = 0.5
+    modest = changed_attempts(replace(honest, specification=specification), lambda one: {"cpu_ns": busy(one) // 10, "epochs": ()})
+    free = one(environment(modest, limits={"cpus": "none (emulated container)"}), "wcpu")
+    assert (free.agrees, free.how) == (None, "no trial used more than 0.5 processors, but no limit was in force")
+    assert one(environment(modest, limits={"cpus": "cgroup v2", "cpu_quota": 0.5}), "wcpu").agrees is True
+    whole = changed_attempts(honest, lambda one: {"cpu_ns": busy(one) // 10, "epochs": ()})
+    assert one(environment(whole, limits={"cpus": "none (no free processors)"}), "wcpu").agrees is True, (
+        "one thread, one processor"
+    )
+
+
 def test_a_whole_processor_is_too_much_where_half_of_one_is_declared(honest: RunRecord) -> None:
     specification = run_spec_to_json(honest.run_spec())
     specification["experiment"]["workers"]["cpus"] = 0.5

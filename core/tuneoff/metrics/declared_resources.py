@@ -117,6 +117,8 @@ def _cpus(run: RunRecord, spec: RunSpec, limits: Mapping[str, Any]) -> DeclaredV
             agrees, how = False, f"the quota in force was {quota:g} processors, but {workers.cpus:g} were declared"
         elif not used:
             agrees, how = None, "no trial said how much CPU time it used"
+        elif most > workers.cpus and str(limits.get("cpus")).startswith("none"):  # below 1: threads alone do not keep to it
+            agrees, how = None, f"no trial used more than {workers.cpus:g} processors, but no limit was in force"
     return DeclaredVariable(
         symbol="wcpu", name="vCPU per worker", declared=workers.cpus, found=found, unit="vCPU", agrees=agrees, how=how
     )
