@@ -99,7 +99,7 @@ def test_trials_are_charged_the_cpu_time_that_they_used_within_3_points(adapter:
         points = (result.charged(trial) - told(trial)) / busy_seconds(trial)
         assert abs(points) < POINTS, f"{dict(trial.configuration)}: {points:+.3f} of {told(trial):.2f} s"
     idle, *_, busiest = sorted(result.record.trials, key=told)
-    assert (told(busiest) - result.charged(idle)) / busy_seconds(idle) > 10 * POINTS, "a wrong charge would go unseen"
+    assert (told(busiest) - result.charged(idle)) / busy_seconds(idle) > 5 * POINTS, "a wrong charge would go unseen"
 
 
 @pytest.mark.parametrize("adapter", ["serial", "syne-tune"])
