@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import threading
+import time
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-import pytest
-
 from prometheus.fake_server import FakePrometheus, failure, serving
 from prometheus.test_meter import node_exporter, window
-from tuneoff.power.meter import CollectingMeter, MeterError, NodeMeter
+from tuneoff import clock
+from tuneoff.power.collecting import collected
+from tuneoff.power.meter import CollectingMeter, NodeMeter
 from tuneoff.prometheus.meter import PrometheusMeter
 from tuneoff.prometheus.node_use import node_use
-from tuneoff.samples.schema import NodeSample
+from tuneoff.samples.schema import NodeSample, PowerSample
 
 Answers = list[list[dict[str, Any]]]
 GB = 10**9
@@ -88,15 +90,46 @@ def test_a_refusal_of_these_queries_costs_no_energy() -> None:
     with serving(FakePrometheus()) as server:
         node_exporter(server)
         one = PrometheusMeter({"url": server.url, "wait_seconds": 0})
-        assert isinstance(one, CollectingMeter)
         assert isinstance(one, NodeMeter)
         server.override = lambda endpoint, parameters: (
             failure(422, "execution", "too many samples") if "node_cpu_seconds_total" in parameters["query"] else None
         )
-        assert one.collect(*window())
-        (problem,) = one.problems
-        assert problem.startswith("what the nodes used is not known: ")
-        assert "too many samples" in problem
+        notes: list[str] = []
+        assert told(one, notes)
+        (note,) = notes
+        assert note.startswith("what the nodes used is not known: ")
+        assert "too many samples" in note
         server.override = lambda endpoint, parameters: failure(422, "execution", "too many samples")
-        with pytest.raises(MeterError, match="too many samples"):  # negative control: of the energy it is an error
-            one.collect(*window())
+        assert not told(one, notes)  # negative control: of the energy it is an error
+
+
+def told(one: CollectingMeter, notes: list[str], within_seconds: float = 10.0) -> Sequence[object]:
+    """Return the power samples of a window; what goes wrong is noted."""
+    start, end = window()
+    then = clock.Anchor(monotonic_ns=time.monotonic_ns() - end + start, wall_ns=start, width_ns=0)
+    return collected(
+        one, "prometheus", threading.Lock(), then, within_seconds=within_seconds, note=notes.append, take_node=lambda sample: None
+    )
+
+
+class Hanging:
+    """Knows its energy at once, and hangs when it is asked what the nodes used."""
+
+    def __init__(self) -> None:
+        self.is_over = threading.Event()
+
+    def collect(self, start_wall_ns: int, end_wall_ns: int) -> list[PowerSample]:
+        return [PowerSample(t=start_wall_ns, domain="wall", watts=5.0)]
+
+    def collect_nodes(self, start_wall_ns: int, end_wall_ns: int) -> list[NodeSample]:
+        self.is_over.wait(20)
+        return []
+
+
+def test_energy_that_is_known_is_kept_where_the_nodes_use_takes_too_long() -> None:
+    one, notes = Hanging(), list[str]()
+    try:
+        assert len(told(one, notes, within_seconds=0.3)) == 1
+    finally:
+        one.is_over.set()
+    assert notes == ["the power meter prometheus did not answer within 0.3 s after the run: what the nodes used is not known"]

@@ -65,11 +65,14 @@ class ObservantMeter(Protocol):
 
 @runtime_checkable
 class NodeMeter(Protocol):
-    """A `CollectingMeter` that also says what whole nodes used in the window that it was last asked for."""
+    """A `CollectingMeter` that also knows what whole nodes used; asked after `collect`, for the same window."""
 
-    @property
-    def node_samples(self) -> Sequence[NodeSample]:
-        """Their `t` is wall-clock time in ns, as in `collect`; the sampler stores them."""
+    def collect_nodes(self, start_wall_ns: int, end_wall_ns: int) -> Iterable[NodeSample]:
+        """Return the samples of a window, `t` as in `collect`.
+
+        Raises:
+            MeterError: it is not known; the energy is kept.
+        """
 
 
 @runtime_checkable

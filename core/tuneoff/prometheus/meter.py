@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import time
 from collections import defaultdict
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -39,8 +39,9 @@ class _Domain:
 
 
 class PrometheusMeter:
-    """A `CollectingMeter`: nothing is read while the run runs. `problems` says what was strange in the last window, and
-    `node_samples` what the nodes used in it, where node_exporter is scraped there.
+    """A `CollectingMeter`: nothing is read while the run runs. `problems` says what was strange in the last window.
+
+    It is a `NodeMeter` too: what the nodes used is known where node_exporter is scraped.
 
     It is a `KnownBaseline` too where idle power is given, or the server knows it; else it is asked for one like any meter.
     """
@@ -62,7 +63,7 @@ class PrometheusMeter:
         )
         self._interval: float | None = None
         self.problems: tuple[str, ...] = ()
-        self.node_samples: tuple[NodeSample, ...] = ()
+        self._nodes: frozenset[str] = frozenset()  # that had energy when last asked
         offset = self._offset()
         now = time.time() + offset
         found = self._fetch(now - LOOK_BACK_SECONDS, now, step=1.0)
@@ -95,13 +96,11 @@ class PrometheusMeter:
             MeterError: the server does not answer or refuses, its clock differs, or it has nothing of that time.
         """
         self._api.warnings.clear()
-        self.node_samples = ()
         offset = self._offset()
         start, end = start_wall_ns / NANOSECONDS + offset, end_wall_ns / NANOSECONDS + offset
         self._await_scrape(end, offset)
         margin = max(1.0, 2.5 * self._known_interval)
-        window = start - margin, min(end + margin, time.time() + offset)
-        found = self._fetch(*window)
+        found = self._fetch(start - margin, min(end + margin, time.time() + offset))
         collected: list[PowerSample] = []
         problems: list[str] = []
         for domain in found:
@@ -113,10 +112,30 @@ class PrometheusMeter:
                 f"Prometheus at {self._options.url} has no {self._options.source} samples of the run's {end - start:.0f} s; "
                 "see its page /targets for whether the nodes are scraped"
             )
-        problems.extend(self._read_nodes(window, {domain.name.rpartition("/")[0] for domain in found} - {""}, offset))
-        told = [f"Prometheus at {self._options.url} warns that a part may be missing: {text}" for text in self._api.warnings]
-        self.problems = (*told, *problems)
+        self._nodes = frozenset({domain.name.rpartition("/")[0] for domain in found} - {""})
+        self.problems = (*self._warnings(), *problems)
         return sorted(collected, key=lambda sample: sample.t)
+
+    def collect_nodes(self, start_wall_ns: int, end_wall_ns: int) -> list[NodeSample]:
+        """Return what the nodes that had energy used in a window, in order of time; empty where no node_exporter is scraped.
+
+        Raises:
+            MeterError: the server does not answer or refuses.
+        """
+        offset, margin = self._offset(), max(1.0, 2.5 * self._known_interval)
+        start = start_wall_ns / NANOSECONDS + offset - margin
+        end = min(end_wall_ns / NANOSECONDS + margin, time.time()) + offset
+        step = self._step(start, end)
+
+        def ask(query: str) -> list[list[dict[str, Any]]]:
+            return [self._api.matrix(query, *part, step) for part in _windows(start, end, step)]
+
+        try:
+            found, problems = node_use(ask, self._nodes, self._host_labels, offset)
+        except MeterError as error:
+            raise MeterError(f"what the nodes used is not known: {error}") from error
+        self.problems = (*self._warnings(), *problems)
+        return found
 
     @property
     def _known_interval(self) -> float:
@@ -145,20 +164,6 @@ class PrometheusMeter:
                     found[name] = _Domain(name, reading.unit, scraped, any(is_modelled(part.labels) for part in parts))
         return list(found.values())
 
-    def _read_nodes(self, window: tuple[float, float], nodes: Collection[str], offset: float) -> list[str]:
-        """Set `node_samples` of a window, for the nodes that have energy; return what was strange. It costs no energy."""
-        step = self._step(*window)
-
-        def ask(query: str) -> list[list[dict[str, Any]]]:
-            return [self._api.matrix(query, *part, step) for part in _windows(*window, step)]
-
-        try:
-            found, problems = node_use(ask, nodes, self._host_labels, offset)
-        except MeterError as error:
-            return [f"what the nodes used is not known: {error}"]
-        self.node_samples = tuple(found)
-        return problems
-
     @property
     def _host_labels(self) -> tuple[str, ...]:
         """The labels that name a node in node_exporter's own metrics."""
@@ -181,6 +186,12 @@ class PrometheusMeter:
                 problem = f"the query of domain {name!r} must give one series per node, but gives {len(parts)}"
                 raise MeterError(f"meter prometheus: {problem}; sum them: sum by (instance) ({reading.query})")
         return by_name
+
+    def _warnings(self) -> list[str]:
+        """Return what the server has warned of since this was last asked."""
+        texts = [f"Prometheus at {self._options.url} warns that a part may be missing: {text}" for text in self._api.warnings]
+        self._api.warnings.clear()
+        return texts
 
     def _offset(self) -> float:
         """Return the server's clock minus this host's in seconds.
