@@ -82,9 +82,8 @@ def test_lines_that_come_late_keep_their_own_distance(program: Callable[..., Com
 
 def test_lines_that_are_too_many_are_taken_together_with_the_same_energy(program: Callable[..., CommandMeter]) -> None:
     lines = 1000
-    meter = program(
-        f"for n in range({lines}): say(n / 1000, 100 + 50 * (n % 2)); time.sleep(0.001)\ntime.sleep(1)\nsay(99, 60)\ntime.sleep(60)"
-    )
+    source = f"for n in range({lines}): say(n / 1000, 100 + 50 * (n % 2)); time.sleep(0.001)"
+    meter = program(f"{source}\ntime.sleep(1)\nsay(99, 60)\ntime.sleep(60)")
     deadline = time.monotonic() + 2 * DEADLINE
     taken: list[list[PowerSample]] = []
     while time.monotonic() < deadline and not (taken and taken[-1] and taken[-1][-1].watts == 60):
