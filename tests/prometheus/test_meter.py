@@ -245,6 +245,11 @@ def test_a_server_without_such_metrics_names_the_source_that_has_some(server: Fa
     )
 
 
+def test_nodes_without_energy_counters_are_told_from_nodes_that_are_not_scraped(server: FakePrometheus) -> None:
+    server.add("node_cpu_seconds_total", counter(1), instance="vm:9100", cpu="0", mode="user")
+    assert "has node_exporter metrics, but no node has energy counters (RAPL): a virtual machine has none" in refusal(server)
+
+
 def test_a_clock_that_is_far_off_is_refused_and_a_small_offset_is_corrected(server: FakePrometheus) -> None:
     server.clock_ahead = -30.0
     assert "must agree within 5 s, but differ by -30.0 s; synchronize both (NTP)" in refusal(server)

@@ -245,6 +245,9 @@ class PrometheusMeter:
         for name, pattern in PROBES.items():
             if name != source and self._api.vector(f'count({{__name__=~"{pattern}"}})'):
                 return f"Prometheus at {url} has no {source} metrics, but has those of {name}; set `source: {name}`"
+        if source == "node_exporter" and self._api.vector("count(node_cpu_seconds_total)"):
+            why = "a virtual machine has none; else let it read /sys/class/powercap, which takes root"
+            return f"Prometheus at {url} has node_exporter metrics, but no node has energy counters (RAPL): {why}"
         wanted = " or ".join(reading.query for reading in self._readings)
         return f"Prometheus at {url} has none of {wanted}; see its page /targets for whether an exporter with them is scraped"
 
