@@ -73,11 +73,12 @@ def _emulated(plan: Plan) -> list[str]:
 
 
 def _accounting(plan: Plan) -> list[str]:
-    """Return what is metered and charged in the runs, one line each, and what of it cannot be."""
-    from tuneoff.accounting.text import carbon_line, not_covered_line, prices_line
+    """Return what is metered and charged in the runs, one line each, and what of it will be lacking."""
+    from tuneoff.accounting.text import carbon_line, prices_line
+    from tuneoff.matrix.uncharged import uncharged_lines
 
-    lacking = not_covered_line(plan.accounting, time.time_ns())
-    return [plan.power.line, carbon_line(plan.accounting), *([lacking] if lacking else []), prices_line(plan.accounting)]
+    lacking = uncharged_lines(plan, time.time_ns())
+    return [plan.power.line, carbon_line(plan.accounting), prices_line(plan.accounting), *lacking]
 
 
 def _summary(plan: Plan) -> str:

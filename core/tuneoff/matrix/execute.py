@@ -14,7 +14,6 @@ from pathlib import Path
 from types import FrameType
 
 from tuneoff.accounting.charge import of_run
-from tuneoff.accounting.text import not_covered_line
 from tuneoff.errors import ResultsError, TuneoffError
 from tuneoff.experiment.identity import canonical_json
 from tuneoff.experiment.names import emulated_label, run_name, short_label
@@ -26,6 +25,7 @@ from tuneoff.matrix.folder import ResultsFolder, RunEnd, is_final, run_ends, sta
 from tuneoff.matrix.listener import Listener
 from tuneoff.matrix.plan import Plan, PlannedRun
 from tuneoff.matrix.provenance import Provenance, prepare
+from tuneoff.matrix.uncharged import uncharged_lines
 from tuneoff.power.baseline import baseline_seconds, with_baseline
 from tuneoff.power.plan import PowerPlan, open_power
 from tuneoff.records.derive import KILLED
@@ -107,8 +107,7 @@ def _run_all(
         if first is None:
             idle = baseline_seconds(power)
             listener.noted(f"{power.line()}{f'; first its idle power is read for {idle:g} s' if idle else ''}")
-            lacking = not_covered_line(plan.accounting, time.time_ns())
-            if lacking is not None:
+            for lacking in uncharged_lines(plan, time.time_ns()):
                 listener.noted(lacking)
             power = with_baseline(power, interrupt)
         state = machine.look()
