@@ -38,19 +38,20 @@ class Program(Counter):
 
     def __init__(self, every_seconds: float) -> None:
         super().__init__(domains=("node",))
-        self._every_ns, self._made = round(every_seconds * 1e9), clock.monotonic_ns()
-        self._given: int | None = None
+        self._every_ns = round(every_seconds * 1e9)
+        self._last_ns = clock.monotonic_ns()
+        self._kept = [self._sample(self._last_ns - second * 1_000_000_000, 90.0) for second in range(5, -1, -1)]
 
     def read(self) -> list[PowerSample]:
-        if self._given is None:
-            self._given = clock.monotonic_ns() - 1_000_000
-            second = 1_000_000_000
-            return [PowerSample(t=self._given - n * second, domain="node", watts=90.0) for n in range(5, -1, -1)]
-        found = []
-        while self._given + self._every_ns <= clock.monotonic_ns():
-            self._given += self._every_ns
-            found.append(PowerSample(t=self._given, domain="node", watts=30.0))
+        found, self._kept = self._kept, []
+        while self._last_ns + self._every_ns <= clock.monotonic_ns():
+            self._last_ns += self._every_ns
+            found.append(self._sample(self._last_ns, 30.0))
         return found
+
+    @staticmethod
+    def _sample(t: int, watts: float) -> PowerSample:
+        return PowerSample(t=t, domain="node", watts=watts)
 
 
 def test_what_a_meter_measured_before_is_not_the_idle_power() -> None:
