@@ -80,4 +80,5 @@ def test_what_is_not_known_is_null_with_its_reason(run: RunRecord) -> None:
         assert all(one.reason_if_null for one in values)
     cpu, memory = metrics(run, {"a": [(1.0, 0.0)]}, {"a": [(-5.0, 100)]})
     assert (cpu.value, memory.value) == (None, None)
-    assert cpu.reason_if_null == "no two samples of a node's CPU time in the run"
+    assert cpu.reason_if_null == "too few samples of a node's CPU time: none of the run lies between two of them"
+    assert memory.reason_if_null == "no sample of a node's memory lies in the run"
