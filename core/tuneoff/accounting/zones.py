@@ -15,7 +15,13 @@ WORLD = "WORLD"
 _OTHER_NAMES: dict[str, tuple[str, ...]] = {  # whose likeness to a code or a name misleads, e.g. of UK to UKR
     **dict.fromkeys(("uk", "gb", "great britain", "england", "scotland", "wales"), ("GBR",)),
     **dict.fromkeys(("us", "america"), ("USA",)),
-    **{"cn": ("CHN",), "ch": ("CHE",), "fr": ("FRA",), "se": ("SWE",), "at": ("AUT",), "ua": ("UKR",), "deutschland": ("DEU",)},
+    "cn": ("CHN",),
+    "ch": ("CHE",),
+    "fr": ("FRA",),
+    "se": ("SWE",),
+    "at": ("AUT",),
+    "ua": ("UKR",),
+    "deutschland": ("DEU",),
     **dict.fromkeys(("eu", "europe"), ()),  # the table has countries
 }
 
