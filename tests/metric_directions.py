@@ -71,6 +71,7 @@ _EXCLUDED: dict[str, str] = {
     ),
     "noise: memory and CPU time of interpreters": (
         "memory.peak_rss memory.peak_pss memory.tree_peak_rss suite.sampler_cpu_share suite.cpu_seconds energy.trial_cpu_seconds "
+        "nodes.cpu_seconds nodes.peak_memory "
         "energy.trial_power energy.idle_share"
     ),
     "a share or a part: it falls where another part grows; the whole is compared": (

@@ -93,6 +93,15 @@ class OddScores(Curve):
         return Scores(values={"test_loss": self.x, **odd}, details={"per_class": [{"f1": float("nan"), "support": 0}]})
 
 
+class LosesChild(Curve):
+    """Fails in its first epoch; before that the kernel ends a child of it in the control group `group`, if there is one."""
+
+    def train_epoch(self, epoch: int) -> Mapping[str, float]:
+        if "group" in self.options:
+            (Path(self.options["group"]) / "memory.events").write_text("oom_kill 3\n")
+        raise BrokenPipeError("a worker process has died")
+
+
 class WithChild(Curve):
     """Each epoch has a process of its own that uses `cpu_seconds` and is waited for."""
 

@@ -31,6 +31,11 @@ def anchor(tries: int = 10) -> Anchor:
     return best
 
 
+def slept_ns() -> int:
+    """Return how long the machine has been suspended since its start, while monotonic time stood still; 0 if it is not known."""
+    return time.clock_gettime_ns(time.CLOCK_BOOTTIME) - time.monotonic_ns() if hasattr(time, "CLOCK_BOOTTIME") else 0
+
+
 @functools.cache
 def boot_id() -> str:
     """Return the kernel's boot id: monotonic readings are comparable only where it is equal."""

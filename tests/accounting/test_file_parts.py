@@ -101,6 +101,7 @@ def test_they_are_not_in_the_identity_of_a_run_but_frozen(tmp_path: Path, monkey
     plain = make_plan(load(tmp_path, search_space=space))
     variants: list[dict[str, Any]] = [
         {"power": "one:Meter"},
+        {"power": "none"},
         {"power": {"interval_seconds": 1}},
         {"carbon": {"zone": "ESP"}},
         {"carbon": "none"},
@@ -145,6 +146,8 @@ def test_a_plan_refuses_a_meter_that_nobody_installed(tmp_path: Path, power: Any
         ({"power": {"interval_seconds": 0}}, "power.interval_seconds: must be at least 0.02, but got 0"),
         ({"power": {"interval_seconds": 60}}, "power.interval_seconds: must be at most 10, but got 60"),
         ({"power": {"meter": "x", "second": "x"}}, "power: `second` must be another meter than `meter`, but both are 'x'"),
+        ({"power": {"meter": "none", "second": "x"}}, "power: `second` stands beside another meter, but got meter 'none' and"),
+        ({"power": {"meter": "x", "second": "none"}}, "power: `second` stands beside another meter"),
         ({"power": {"meter": "x", "options": {"a": float("inf")}}}, "power.options: option `a` must be a finite number"),
         ({"power": {"second": 1}}, "power.second: must be text, but got 1"),
         (
@@ -160,6 +163,7 @@ def test_a_plan_refuses_a_meter_that_nobody_installed(tmp_path: Path, power: Any
         ({"carbon": {"zone": "DEU", "date": "2025"}}, "carbon: `source` and `date` of a zone are the table's"),
         ({"carbon": {"zone": "Germany"}}, "carbon: no zone 'Germany'; did you mean DEU (Germany)?"),
         ({"carbon": {"g_per_kwh": -1}}, "carbon.g_per_kwh: must be at least 0, but got -1"),
+        ({"carbon": {"g_per_kwh": 1e308}}, "carbon.g_per_kwh: must be at most 100000, but got 1e+308"),
         ({"carbon": {"g_per_kwh": "1"}}, "carbon.g_per_kwh: must be a number, but got '1'; write it without quotes"),
         ({"carbon": {"gperkwh": 1}}, "carbon: unknown key 'gperkwh'; did you mean 'g_per_kwh'?"),
         ({"carbon": {"g_per_kwh": 1, "date": "May"}}, "carbon.date: must be a year, a month or a day"),

@@ -48,6 +48,7 @@ def test_a_file_may_name_every_price_and_a_price_may_be_zero(tmp_path: Path) -> 
         ("name: ours\ndate: 2026-03\n", "source: is required"),
         (HEAD + "usd_per_cpu_hour: 1\n", "unknown key 'usd_per_cpu_hour'; did you mean 'usd_per_vcpu_hour'?"),
         (HEAD + "usd_per_vcpu_hour: -0.1\n", "usd_per_vcpu_hour: must be at least 0, but got -0.1"),
+        (HEAD + "usd_per_vcpu_hour: 1e308\n", "usd_per_vcpu_hour: must be at most 1e+09, but got 1e+308"),
         (HEAD + "usd_per_vcpu_hour: .inf\n", "usd_per_vcpu_hour: must be finite, but got inf"),
         (HEAD + "usd_per_vcpu_hour: .nan\n", "usd_per_vcpu_hour: must be finite, but got nan"),
         (HEAD + "usd_per_kwh: cheap\n", "usd_per_kwh: must be a number, but got 'cheap'"),

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from tuneoff.accounting.series import read_series
+from tuneoff.accounting.text import series_window
 from tuneoff.errors import ExperimentError
 
 HOUR = 3_600_000_000_000
@@ -69,6 +70,14 @@ def test_columns_may_be_in_either_order_and_lines_may_be_empty_or_begin_with_a_m
             ["2026-05-01T01:00:00,1"],
             "line 2: a time must have its zone, but got '2026-05-01T01:00:00'; write 2026-05-01T01:00:00Z",
         ),
+        (
+            ["2026-05-01,1"],
+            "line 2: a time must have its zone, but got '2026-05-01'; write 2026-05-01T00:00:00Z if it is UTC",
+        ),
+        (["0001-01-01T00:00:00+23:00,1"], "line 2: a time must lie in the years 1970 to 2099, but got '0001-01-01"),
+        (["9999-12-31T23:00:00-10:00,1"], "line 2: a time must lie in the years 1970 to 2099"),
+        (["2026-05-01T01:00:00Z,1_000"], "line 2: g_per_kwh must be a number, but got '1_000'"),
+        (["2026-05-01T01:00:00Z,1e308"], "line 2: g_per_kwh must be at most 100000, but got 1e308"),
         (["yesterday,1"], "line 2: a time must be ISO 8601 with its zone"),
         (["2026-05-01T01:00:00Z,"], "line 2: g_per_kwh must be a number, but got ''"),
         (["2026-05-01T01:00:00Z,much"], "line 2: g_per_kwh must be a number, but got 'much'"),
@@ -86,6 +95,20 @@ def test_a_bad_row_is_refused_with_its_line(tmp_path: Path, rows: list[str], mes
     assert message in str(caught.value)
     assert str(caught.value).startswith(str(tmp_path / "grid.csv"))
     assert "\n" not in str(caught.value)
+
+
+def test_what_the_refusal_of_a_time_without_zone_says_to_write_is_then_taken(tmp_path: Path) -> None:
+    with pytest.raises(ExperimentError) as caught:
+        read_series(write(tmp_path, "2026-05-01,100", "2026-05-02,200"))
+    said = str(caught.value).partition("; write ")[2].partition(" ")[0]
+    assert read_series(write(tmp_path, f"{said},100", "2026-05-02T00:00:00Z,200")).times[0] == MAY
+
+
+def test_the_longest_series_that_is_taken_ends_in_64_bits_and_has_its_times_in_words(tmp_path: Path) -> None:
+    series = read_series(write(tmp_path, "1970-01-01T00:00:00Z,1e5", "2099-12-31T23:59:59Z,+.5"))
+    assert series.end is not None
+    assert series.end < 1 << 63
+    assert series_window(series) == ("1970-01-01T00:00:00Z", "2230-01-01T23:59:58Z")
 
 
 @pytest.mark.parametrize("header", ["", "time", "time,intensity", "time,g_per_kwh,zone", "2026-05-01T01:00:00Z,1"])

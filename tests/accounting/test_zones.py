@@ -47,6 +47,24 @@ def test_an_unknown_zone_names_the_nearest_ones(wrong: str, near: str) -> None:
     assert "\n" not in str(caught.value)
 
 
+@pytest.mark.parametrize(
+    ("wrong", "codes"),
+    [
+        ("UK", ["GBR"]),
+        ("England", ["GBR"]),
+        ("us", ["USA"]),
+        ("deu", ["DEU"]),
+        ("united states", ["USA"]),
+        ("EU", []),
+        ("world", ["WORLD"]),
+    ],
+)
+def test_what_is_surely_meant_is_the_only_suggestion_and_no_other_country_is(wrong: str, codes: list[str]) -> None:
+    assert [found.code for found in nearest_zones(wrong)] == codes
+    with pytest.raises(ExperimentError):
+        zone(wrong)
+
+
 def test_a_zone_like_no_other_tells_the_way_out() -> None:
     assert nearest_zones("qqqqqq") == []
     with pytest.raises(ExperimentError, match="for a zone that is not in the table give"):

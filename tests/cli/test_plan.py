@@ -63,6 +63,39 @@ def test_a_plan_says_what_is_metered_and_charged(call: Call, file: File, fakes: 
     assert plan["analysis"]["prices"] is None
 
 
+def test_a_plan_says_where_a_series_does_not_cover_the_present(call: Call, file: File, fakes: None, tmp_path: Path) -> None:
+    def lines(start: str, end: str) -> list[str]:
+        (tmp_path / "grid.csv").write_text(f"time,g_per_kwh\n{start},100\n{end},200\n")
+        answer = call("plan", file(carbon={"series": str(tmp_path / "grid.csv")}))
+        assert (answer.code, answer.err) == (0, "")
+        return [line for line in answer.out.splitlines() if line.startswith("carbon: ")]
+
+    assert len(lines("2020-01-01T00:00:00Z", "2099-01-01T00:00:00Z")) == 1
+    for start, end, until in (("2020-01-01", "2020-01-02", "2020-01-03"), ("2090-01-01", "2090-01-02", "2090-01-03")):
+        about, lacking = lines(f"{start}T00:00:00Z", f"{end}T00:00:00Z")
+        assert about.startswith("carbon: series of 2 values")
+        assert f"the series covers {start}T00:00:00Z to {until}T00:00:00Z, but now it is " in lacking
+        assert "runs that begin now will have no CO2e; give a series that covers them" in lacking
+
+
+def test_a_plan_says_which_runs_will_have_no_cost_and_why(call: Call, file: File, fakes: None, tmp_path: Path) -> None:
+    path = tmp_path / "prices.yaml"
+
+    def lines(prices: str, **more: object) -> list[str]:
+        path.write_text(f"name: ours\nsource: x\ndate: 2026-05\n{prices}")
+        found = call("plan", file(adapters=["plain", "rich"], prices=str(path), **more)).out.splitlines()
+        return [line.removeprefix("prices: ") for line in found if "will have no cost" in line]
+
+    vcpu, memory = "usd_per_vcpu_hour: 0.05\n", "usd_per_gb_hour: 0.01\n"
+    reason = "the price file (ours) has no `usd_per_gb_hour`, but a slot has memory; add it there"
+    assert lines(vcpu) == [f"plain, rich will have no cost: {reason}"]
+    (unknown,) = lines(vcpu + memory)
+    assert unknown.startswith("plain, rich will have no cost: a slot's memory is not known: give `workers.memory_mb`, or")
+    assert lines(vcpu + memory, workers={"memory_mb": 500}) == []
+    assert lines(vcpu + "usd_per_gb_hour: 0\n") == [], "memory that is free need not be known"
+    assert lines("premises: own\nusd_per_kwh: 0.3\n") == []
+
+
 def test_overrides_change_the_runs_and_their_ids(call: Call, file: File, fakes: None) -> None:
     path = file(adapters=["plain", {"name": "rich", "options": {"storage": "x"}}], seeds=[0, 1])
     as_written = json.loads(call("plan", path, "--json").out)

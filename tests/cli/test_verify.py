@@ -32,7 +32,8 @@ def test_a_sound_folder_is_verified_with_what_was_checked(call: Call, results: R
     answer = call("verify", results.path)
     assert (answer.code, answer.err) == (0, "")
     first, last = answer.out.splitlines()
-    assert first == "not recomputable, taken as run.json states it: versions, environment"
+    stated = "not recomputable, taken as run.json states it: versions, environment"
+    assert first == f"{stated}; as matrix.json does: name, path, content, labels"
     assert last.startswith("VERIFIED: 2 runs, 6 trials, ")
     assert last.endswith(f"values; integers are equal, decimal numbers to 1e-09; {results.path}")
 
@@ -54,7 +55,11 @@ def test_json_has_what_was_checked_and_each_problem(call: Call, results: Results
     sound = json.loads(call("verify", results.path, "--json").out)
     assert (sound["verified"], sound["exit_code"], sound["problems"]) == (True, 0, [])
     assert (sound["checked"]["runs"], sound["checked"]["trials"]) == (2, 6)
-    assert sound["not_recomputable"] == {"everywhere": ["versions", "environment"], "executions": {}}
+    assert sound["not_recomputable"] == {
+        "everywhere": ["versions", "environment"],
+        "plan": ["name", "path", "content", "labels"],
+        "executions": {},
+    }
     path = damaged(results)
     answer = call("verify", results.path, "--json")
     found = json.loads(answer.out)
@@ -79,6 +84,19 @@ def test_a_flood_of_problems_is_cut_and_counted(call: Call, results: Results) ->
     assert ": events/worker-101-1012000000000.jsonl: is missing" in lines[0]
     assert len([line for line in lines if line.startswith("runs/")]) == 21
     assert "further problems; --json shows more" in answer.out
+
+
+def test_what_a_terminal_would_obey_is_shown_as_text(results: Results) -> None:
+    plan = json.loads((results.path / "matrix.json").read_text())
+    plan["runs"][1]["skip_reason"] = "\x1b[2J\nVERIFIED: all \ud800"
+    (results.path / "matrix.json").write_text(json.dumps(plan))
+    for more in ([], ["--json"]):
+        command = [sys.executable, "-m", "tuneoff", "verify", str(results.path), *more]
+        done = subprocess.run(command, capture_output=True, check=False, timeout=60)
+        assert (done.returncode, done.stderr) == (1, b"")
+        assert b"\x1b" not in done.stdout
+        assert b"\nVERIFIED" not in done.stdout
+    json.loads(done.stdout)
 
 
 @pytest.mark.parametrize("folder", ["nowhere", "."])

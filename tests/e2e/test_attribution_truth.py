@@ -99,7 +99,7 @@ def test_trials_are_charged_the_cpu_time_that_they_used_within_3_points(adapter:
         points = (result.charged(trial) - told(trial)) / busy_seconds(trial)
         assert abs(points) < POINTS, f"{dict(trial.configuration)}: {points:+.3f} of {told(trial):.2f} s"
     idle, *_, busiest = sorted(result.record.trials, key=told)
-    assert (told(busiest) - result.charged(idle)) / busy_seconds(idle) > 10 * POINTS, "a wrong charge would go unseen"
+    assert (told(busiest) - result.charged(idle)) / busy_seconds(idle) > 5 * POINTS, "a wrong charge would go unseen"
 
 
 @pytest.mark.parametrize("adapter", ["serial", "syne-tune"])
@@ -113,25 +113,29 @@ def test_the_samples_alone_tell_what_a_process_used_within_3_points(adapter: str
         assert attempt.started_ns is not None
         assert attempt.ended_ns is not None
         _, pid, started = attempt.process.rsplit(":", 2)
-        readings = [
-            (sample.t, usage.cpu_ns)
-            for sample in result.samples.usage
-            for usage in sample.processes
-            if (usage.pid, usage.started_ns) == (int(pid), int(started))
-        ]
+        readings = looks_at((int(pid), int(started)), result.samples)
         seen = (used_at(readings, attempt.ended_ns) - used_at(readings, attempt.started_ns)) / 1e9
         assert abs(seen - told(trial)) / busy_seconds(trial) < POINTS + 0.03, dict(trial.configuration)  # and two clock ticks
 
 
+def looks_at(process: tuple[int, int], samples: Samples) -> list[tuple[int, int]]:
+    """Return what a process had used at each look since it was seen first; one that is left out has used nothing since."""
+    readings: list[tuple[int, int]] = []
+    for sample in samples.usage:
+        seen = [usage.cpu_ns for usage in sample.processes if (usage.pid, usage.started_ns) == process]
+        if seen or readings:
+            readings.append((sample.t, seen[0] if seen else readings[-1][1]))
+    return readings
+
+
 def used_at(readings: list[tuple[int, int]], t: int) -> float:
-    """Return the CPU time at a moment: linear between readings, and a process that is left out has used nothing since."""
+    """Return the CPU time at a moment: even between two looks, however late the second was."""
     before = [reading for reading in readings if reading[0] <= t]
     after = [reading for reading in readings if reading[0] > t]
     if not before or not after:
         return float((before or after)[-1 if before else 0][1])
     (t0, used0), (t1, used1) = before[-1], after[0]
-    t0 = max(t0, t1 - 250_000_000)
-    return used0 + (used1 - used0) * max(0, t - t0) / (t1 - t0)
+    return used0 + (used1 - used0) * (t - t0) / (t1 - t0)
 
 
 def by_counter() -> PowerPlan:

@@ -100,12 +100,14 @@ def test_a_matrix_that_was_ended_and_resumed_is_verified(tmp_path: Path, number:
         assert len(found["not_begun"]) == 1
         assert "interrupted by the user" in next(iter(found["not_recomputable"]["executions"].values()))[0]
     else:
-        answer = run("verify", results)
-        assert answer.returncode == 1
-        assert "run.json: is missing: its command was killed" in answer.stdout
+        found = verified(results)
+        assert "no run.json, as its command was killed" in found["notes"][0]["text"]
     assert run("compare", file, "--output", results, "--resume").returncode == 0
     found = verified(results)
     assert (found["checked"]["runs"], found["checked"]["executions"], found["not_begun"]) == (2, 3, [])
+    last = json.loads((results / "matrix.json").read_text())["runs"][-1]["run_id"]
+    shutil.rmtree(results / "runs" / last)  # control: the command came to its end, so all runs must be there
+    assert f"runs/{last}: planned " in run("verify", results).stdout
 
 
 def test_a_run_with_an_emulated_platform_is_verified(tmp_path: Path) -> None:

@@ -111,6 +111,8 @@ matrix: {workers.count: [1, 2]}
             "no metric named 'overhead.pertrial'; did you mean 'overhead.per_trial'?; known of 'overhead': overhead.per_trial, ",
         ),
         ({**LEAST, "workers": {"count": -1}}, "workers.count: must be at least 1, but got -1"),
+        ({**LEAST, "workers": {"memory_mb": 1e308}}, "workers.memory_mb: must be at most 1e+09, but got 1e+308"),
+        ({**LEAST, "workers": {"cpus": 1e308}}, "workers.cpus: must be at most 100000, but got 1e+308"),
         ({**LEAST, "workers": {"memory_mb": 0}}, "workers.memory_mb: must be greater than 0"),
         ({**LEAST, "timeouts": {"trial_seconds": -1}}, "timeouts.trial_seconds: must be greater than 0, but got -1"),
         ({**LEAST, "failures": {"retries": -1}}, "failures.retries: must be at least 0, but got -1"),

@@ -12,6 +12,7 @@ import pytest
 import fake_plugins
 from tuneoff.errors import ExperimentError, PluginError, ResultsError
 from tuneoff.experiment.load import load_matrix
+from tuneoff.matrix.analysis import difference
 from tuneoff.matrix.plan import Plan, make_plan, seconds_at_most
 
 MakePlan = Callable[[dict[str, Any]], Plan]
@@ -156,6 +157,15 @@ def test_the_bound_in_seconds_follows_timeouts_and_budget(plan: MakePlan) -> Non
     budget = {"trials": 5, "wall_clock_seconds": 4}
     assert seconds_at_most(plan({**content, "budget": budget}).runs[0].spec) == 6 + 4 + 10
     assert plan({**content, "seeds": [1, 2]}).totals.seconds_at_most == 2 * (6 + 60)
+
+
+@pytest.mark.parametrize(("metric", "is_said"), [("energy.job", True), ("waste.strict.carbon", True), ("time.jct", False)])
+def test_what_is_decided_by_energy_is_never_compared_across_kinds(plan: MakePlan, metric: str, is_said: bool) -> None:
+    made = plan({**LEAST, "analysis": {"primary_metric": metric}})
+    assert ("kind_rule" in made.analysis) is is_said
+    older = {name: value for name, value in made.analysis.items() if name != "kind_rule"}
+    assert difference(older, made.analysis) is None, "a folder that was begun before there was the rule is resumed"
+    assert difference({**made.analysis, "margin_percent": 1.0}, made.analysis) == "analysis"
 
 
 def test_the_analysis_is_frozen_with_its_family(plan: MakePlan) -> None:

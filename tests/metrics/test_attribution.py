@@ -94,7 +94,7 @@ def test_a_gap_in_the_samples_is_not_covered() -> None:
 def test_parts_that_used_more_cpu_time_than_the_host_are_a_negative_residual() -> None:
     simulation = one_trial()
     samples = sampled(simulation)
-    half = [msgspec.structs.replace(sample, busy_ns=sample.busy_ns // 2) for sample in samples.usage]
+    half = tuple(msgspec.structs.replace(sample, busy_ns=sample.busy_ns // 2) for sample in samples.usage)
     honest, double = figures(samples, simulation), figures(replace(samples, usage=half), simulation)
     assert honest["energy.residual_share"].value == pytest.approx(0, abs=0.5)
     share = double["energy.residual_share"].value

@@ -90,6 +90,24 @@ def test_a_child_that_was_seen_is_not_counted_again_when_it_is_waited_for() -> N
     assert seconds(use, "coordinator") == 0
 
 
+def test_a_process_that_could_not_be_read_for_a_moment_is_not_counted_twice() -> None:
+    log, _ = log_of(2, 1.0)
+    helper = (300, 0.5)
+    tree = Tree()
+    tree.look(0, c=(COORDINATOR, 99, 0.0, 0.0))
+    tree.look(1, c=(COORDINATOR, 99, 0.0, 0.0), h=(helper, 100, 0.5, 0.0))
+    tree.look(2, gone=(helper,))
+    tree.look(3, h=(helper, 100, 0.6, 0.0))
+    tree.look(4, gone=(helper,), c=(COORDINATOR, 99, 0.0, 0.7))
+    use = tree.use(derive(log.pairs(), make_spec()))
+    assert seconds(use, "services") == pytest.approx(0.7)
+    assert seconds(use, "coordinator") == 0
+    again = (300, 2.5)  # the same pid, another process
+    tree.samples[3:] = []
+    tree.look(3, h=(again, 100, 0.6, 0.0))
+    assert seconds(tree.use(derive(log.pairs(), make_spec())), "services") == pytest.approx(1.1)
+
+
 def test_children_waited_for_one_sample_later_or_out_of_order_are_known_again() -> None:
     log, _ = log_of(2, 1.0)
     one, two = (300, 0.5), (301, 0.5)

@@ -17,7 +17,7 @@ from tuneoff.capabilities import Capabilities
 from tuneoff.metrics.attribution import EnergyAccount, Piece
 from tuneoff.metrics.cost import cost_metrics, waste_cost_metrics
 from tuneoff.metrics.evidence import Evidence
-from tuneoff.metrics.rent import billed_ns
+from tuneoff.metrics.rent import billed_ns, unpriced
 from tuneoff.metrics.values import MetricValue
 from tuneoff.records.derive import derive
 from tuneoff.records.model import RunRecord
@@ -150,10 +150,39 @@ def test_memory_that_is_not_given_is_assumed_and_said_so_else_not_known() -> Non
 def test_a_price_that_the_file_lacks_makes_what_needs_it_null() -> None:
     found = metrics(run_a(), msgspec.structs.replace(A, usd_per_vcpu_hour=None))
     reason = "the price file (a) has no `usd_per_vcpu_hour`, but a slot has vCPU; add it there"
-    names = ("cost.job", "cost.slots", "cost.step.test", "cost.per_completed_trial", "waste.default.cost")
+    names = ("cost.job", "cost.slots", "cost.step.test", "cost.per_completed_trial", "waste.default.cost", "waste.strict.cost")
+    assert metrics(run_a(), A)["waste.strict.cost"].value == 0, "nothing was wasted: free at a known price, else unknown"
     assert {found[name].reason_if_null for name in names} == {reason}
     no_memory = metrics(run_a(), msgspec.structs.replace(A, usd_per_gb_hour=None))
     assert "has no `usd_per_gb_hour`, but a slot has memory" in str(no_memory["cost.job"].reason_if_null)
+
+
+def test_memory_that_is_free_need_not_be_known() -> None:
+    free = msgspec.structs.replace(A, assumed_gb_per_vcpu=None)
+    found = metrics(with_memory(run_a(), None), free)
+    assert found["cost.job"].value == pytest.approx(0.009778, rel=1e-4)
+    assert "assumed" not in found["cost.job"].source
+
+
+@pytest.mark.parametrize(
+    ("lacks", "is_needed", "reason"),
+    [
+        ("usd_per_vcpu_hour", False, "has no `usd_per_vcpu_hour`, but a slot has vCPU"),
+        ("head_node_usd_per_hour", True, "has no `head_node_usd_per_hour`, but Katib needs one"),
+        ("database_usd_per_hour", True, "has no `database_usd_per_hour`, but Katib needs one"),
+        ("head_node_usd_per_hour", False, ""),
+    ],
+)
+def test_what_a_plan_says_will_lack_a_cost_is_what_then_lacks_it(lacks: str, is_needed: bool, reason: str) -> None:
+    whole = msgspec.structs.replace(A, head_node_usd_per_hour=0.1, database_usd_per_hour=0.1)
+    prices = msgspec.structs.replace(whole, **{lacks: None})
+    said = unpriced(
+        run_a().run_spec().experiment.workers, Accounting(prices=prices, head_node=is_needed, database=is_needed), "Katib"
+    )
+    assert reason in said
+    assert (said == "") is (reason == "")
+    then = metrics(run_a(versions={"framework": "Katib"}), prices, head_node=is_needed, database=is_needed)
+    assert (then["cost.job"].reason_if_null or "") == said
 
 
 def test_an_accelerator_is_paid_on_the_slots_where_a_trial_trained_on_one() -> None:

@@ -117,6 +117,13 @@ def test_more_overlap_than_workers_is_flagged(honest: RunRecord) -> None:
     assert flag.count == 1
 
 
+def test_data_without_files_have_no_size_rather_than_none_of_it(honest: RunRecord) -> None:
+    data = {"name": "null", "version": "1", "sha256": {}, "size_bytes": 0, "paths": {}}
+    size = one(environment(honest, data=data, after={"data": None, "data_bytes": None}), "ts")
+    assert (size.declared, size.found, size.agrees) == (None, None, None)
+    assert size.how == "the workload names no files"
+
+
 def test_a_worker_that_is_never_used_is_flagged(honest: RunRecord) -> None:
     assert differing(changed_attempts(honest, lambda one: {"slot": 0})) == ["wn"]
 
@@ -167,6 +174,19 @@ def test_fewer_processors_than_declared_are_flagged(honest: RunRecord) -> None:
     assert differing(replace(honest, specification=specification)) == ["wcpu"]
 
 
+def test_part_of_a_processor_that_nothing_enforced_cannot_be_told_to_have_been_kept(honest: RunRecord) -> None:
+    specification = run_spec_to_json(honest.run_spec())
+    specification["experiment"]["workers"]["cpus"] = 0.5
+    modest = changed_attempts(replace(honest, specification=specification), lambda one: {"cpu_ns": busy(one) // 10, "epochs": ()})
+    free = one(environment(modest, limits={"cpus": "none (emulated container)"}), "wcpu")
+    assert (free.agrees, free.how) == (None, "no trial used more than 0.5 processors, but no limit was in force")
+    assert one(environment(modest, limits={"cpus": "cgroup v2", "cpu_quota": 0.5}), "wcpu").agrees is True
+    whole = changed_attempts(honest, lambda one: {"cpu_ns": busy(one) // 10, "epochs": ()})
+    assert one(environment(whole, limits={"cpus": "none (no free processors)"}), "wcpu").agrees is True, (
+        "one thread, one processor"
+    )
+
+
 def test_a_whole_processor_is_too_much_where_half_of_one_is_declared(honest: RunRecord) -> None:
     specification = run_spec_to_json(honest.run_spec())
     specification["experiment"]["workers"]["cpus"] = 0.5
@@ -187,6 +207,8 @@ def test_more_memory_than_declared_is_flagged_by_pss_and_not_by_rss(honest: RunR
     assert one(large, "wmem").agrees is None
     assert differing(large, evidence(honest, 2_500_000_000)) == ["wmem"]
     assert one(large, "wmem", evidence(honest, 1_000_000_000)).agrees is True
+    watched = environment(large, limits={"memory": "watchdog (why)"})  # it may miss a short peak, as samples may
+    assert one(watched, "wmem", evidence(honest, 1_000_000_000)).agrees is None
 
 
 def evidence(run: RunRecord, pss: int) -> Evidence:

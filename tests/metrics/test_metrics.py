@@ -62,6 +62,21 @@ def test_two_trials_that_overlap_on_a_slot_share_its_time_and_are_told() -> None
     assert value(run_of(example_b()), "slots.overlapped") == 0
 
 
+@pytest.mark.parametrize(("uncertainty_ms", "most"), [(0, 2), (1, 2), (3, 1)])
+def test_an_end_that_was_seen_late_makes_no_overlap(uncertainty_ms: int, most: int) -> None:
+    """A killed trial's slot is free at once, but its death is seen at the supervisor's next look."""
+    log = Log()
+    log.submit("a", 0)
+    log.submit("b", 0)
+    one, two, supervisor = log.process("trial", 0), log.process("trial", 10), log.process("supervisor", 0)
+    one.start("a", 0, slot=0)
+    late = {"by": "supervisor", "uncertainty_ns": ns(uncertainty_ms)}
+    supervisor.add(schema.TrialEnded, 12, trial="a", state="failed", epochs=0, **late)
+    two.start("b", 10, slot=0)
+    two.end("b", 30, "failed", 0, cause="x", charged="workload")
+    assert value(derive(log.pairs(), make_spec()), "slots.greatest_overlap") == most
+
+
 def test_a_long_lived_worker_is_overhead_between_its_trials_and_idle_after_the_last() -> None:
     log = Log()
     for name in "ab":

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import threading
+from dataclasses import replace
 
 import pytest
 
 from power.meters import Counter, Database, Hanging, Replayed, plan_of
+from tuneoff import clock
 from tuneoff.power import baseline
 from tuneoff.power.baseline import baseline_seconds, with_baseline
 from tuneoff.power.meter import MeterDescription, MeterError
 from tuneoff.power.plan import NO_POWER, PowerPlan
+from tuneoff.power.reading import mean_watts
 from tuneoff.samples.schema import PowerSample
 
 
@@ -28,6 +31,44 @@ def test_the_idle_power_of_each_domain_is_read() -> None:
     assert power.baseline.idle_watts == {"package-0": pytest.approx(30.0), "dram-0": pytest.approx(30.0)}
     assert 0.1 <= power.baseline.seconds < 10
     assert power.problems == ()
+
+
+class Program(Counter):
+    """Keeps what it measured while nobody read: 90 W up to a moment ago; then 30 W, once in so many seconds."""
+
+    def __init__(self, every_seconds: float) -> None:
+        super().__init__(domains=("node",))
+        self._every_ns = round(every_seconds * 1e9)
+        self._last_ns = clock.monotonic_ns()
+        self._kept = [self._sample(self._last_ns - second * 1_000_000_000, 90.0) for second in range(5, -1, -1)]
+
+    def read(self) -> list[PowerSample]:
+        found, self._kept = self._kept, []
+        while self._last_ns + self._every_ns <= clock.monotonic_ns():
+            self._last_ns += self._every_ns
+            found.append(self._sample(self._last_ns, 30.0))
+        return found
+
+    @staticmethod
+    def _sample(t: int, watts: float) -> PowerSample:
+        return PowerSample(t=t, domain="node", watts=watts)
+
+
+def test_what_a_meter_measured_before_is_not_the_idle_power() -> None:
+    meter = Program(every_seconds=0.02)
+    assert taken(plan_of(meter), 0.2).baseline.idle_watts["node"] == pytest.approx(30.0, abs=3.0)
+    everything = [*Program(0.02).read(), PowerSample(t=clock.monotonic_ns(), domain="node", watts=30.0)]
+    assert mean_watts(everything)["node"] > 80, "the control: with what was before, it would be too high"
+
+
+def test_a_meter_that_prints_rarely_is_waited_for_and_one_that_has_stopped_is_not_for_ever(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    rare = Program(every_seconds=0.5)
+    assert taken(plan_of(rare), 0.01).baseline.idle_watts == {"node": pytest.approx(30.0, abs=3.0)}
+    stopped = Program(every_seconds=3600.0)
+    stopped.description = replace(stopped.description, longest_gap_seconds=0.3)
+    assert taken(plan_of(stopped), 0.01).baseline.idle_watts == {}
 
 
 def test_a_slot_s_own_energy_has_no_idle_power() -> None:

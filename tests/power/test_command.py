@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import sys
 import time
@@ -77,6 +78,30 @@ def test_lines_that_come_late_keep_their_own_distance(program: Callable[..., Com
     meter = program("say(0, 5)\ntime.sleep(0.4)\nsay(0.1, 6)\ntime.sleep(60)")
     first, second = _until(2, meter)
     assert second.t - first.t == 100_000_000
+
+
+def test_lines_that_are_too_many_are_taken_together_with_the_same_energy(program: Callable[..., CommandMeter]) -> None:
+    lines = 1000
+    source = f"for n in range({lines}): say(n / 1000, 100 + 50 * (n % 2)); time.sleep(0.001)"
+    meter = program(f"{source}\ntime.sleep(1)\nsay(99, 60)\ntime.sleep(60)")
+    deadline = time.monotonic() + 2 * DEADLINE
+    taken: list[list[PowerSample]] = []
+    while time.monotonic() < deadline and not (taken and taken[-1] and taken[-1][-1].watts == 60):
+        time.sleep(0.2)  # as the sampler reads
+        taken.append(list(meter.read()))
+    assert all(len(samples) <= 20 for samples in taken)
+    *samples, last = [sample for samples in taken for sample in samples]
+    assert len(samples) < lines / 2
+    assert [sample.t for sample in samples] == sorted({sample.t for sample in samples})
+    joules = sum((after.watts or 0) * (after.t - before.t) / 1e9 for before, after in itertools.pairwise(samples))
+    assert joules == pytest.approx(125 * (samples[-1].t - samples[0].t) / 1e9, rel=0.05)
+    assert last.t > samples[-1].t
+
+
+def test_a_program_that_prints_without_an_end_of_line_is_no_meter_and_fills_no_memory(tmp_path: Path) -> None:
+    source = "import sys, time\nfor _ in range(10): sys.stdout.write('7' * 100_000); sys.stdout.flush()\ntime.sleep(60)"
+    with pytest.raises(MeterError, match="printed '7777"):
+        CommandMeter({"command": [sys.executable, "-c", source], "timeout_seconds": 5})
 
 
 def test_a_text_is_split_as_a_shell_would_but_no_shell_is_started(tmp_path: Path) -> None:

@@ -49,6 +49,26 @@ def test_settings_reach_the_meter(monkeypatch: pytest.MonkeyPatch) -> None:
     assert power.line() == told
 
 
+def test_no_meter_is_opened_where_none_is_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(plan, "choose", refuse)
+    power = open_power(PowerSettings(meter="none", interval_seconds=0.5))
+    assert (power.chosen, power.interval_seconds) == (None, 0.5)
+    assert power.line() == "power: no meter (none was asked for)"
+    assert PowerSettings(meter="none").line == "power: no meter, as asked for"
+
+
+def test_a_meter_that_fails_when_it_is_closed_costs_no_finished_run(caplog: pytest.LogCaptureFixture) -> None:
+    meter, second = Counter(), Counter()
+
+    def fail() -> None:
+        raise RuntimeError("not\ninitialised")
+
+    meter.close = fail  # type: ignore[method-assign]
+    plan_of(meter, second=second).close()
+    assert second.closed == 1
+    assert caplog.messages == ["the power meter test fails when it is closed: RuntimeError: not initialised; tell its author"]
+
+
 def test_the_default_interval_is_a_fifth_of_a_second() -> None:
     assert NO_POWER.interval_seconds == PowerPlan().interval_seconds == 0.2
 

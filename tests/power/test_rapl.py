@@ -129,6 +129,22 @@ def test_a_zone_that_vanishes_is_said_once_and_the_others_go_on(tmp_path: Path) 
     assert _joules(meter) == {"package-0": 2, "dram-0": 0, "dram-1": 0}
 
 
+def test_a_zone_that_comes_back_has_lost_no_energy(tmp_path: Path) -> None:
+    zones = two_sockets(tmp_path)
+    meter, file = _open(tmp_path), zones["package-1"] / "energy_uj"
+    before = file.read_text()
+    file.write_text("")  # as a driver that is busy answers
+    with pytest.raises(MeterError, match="package-1 cannot be read any more"):
+        meter.read()
+    assert set(_joules(meter)) == {"package-0", "dram-0", "dram-1"}
+    file.write_text(before)
+    _spend(zones["package-1"], 0.5)
+    assert _joules(meter)["package-1"] == 0.5
+    file.write_text("")
+    with pytest.raises(MeterError, match="package-1 cannot be read any more"):
+        meter.read()  # lost once more, and said once more
+
+
 def test_no_folder_no_zone_and_no_right_are_told_apart(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(MeterError, match=r"no-powercap.*a virtual machine has none"):
         _open(tmp_path / "nowhere")

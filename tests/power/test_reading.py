@@ -64,6 +64,26 @@ def test_a_meter_that_fails_once_is_noted_and_read_again(problem: Exception, not
     assert len(reading.samples) == meter.readings - 1 > 0
 
 
+@pytest.mark.parametrize(
+    "sample",
+    [
+        {"t": 1, "domain": "node", "joules": 1.0},
+        PowerSample(t=1.5, domain="node", joules=1.0),  # type: ignore[arg-type]
+        PowerSample(t=1, domain="node", watts="60"),  # type: ignore[arg-type]
+        PowerSample(t=1, domain=None, watts=60.0),  # type: ignore[arg-type]
+        PowerSample(t=1, domain="node", joules=True),
+    ],
+)
+def test_samples_that_could_not_be_read_again_are_not_written_down(sample: PowerSample) -> None:
+    meter = Counter()
+    meter.read = lambda: [sample]  # type: ignore[method-assign]
+    reading = Reading(meter)
+    until(lambda: bool(reading.notes))
+    assert reading.stop()
+    assert reading.samples == []
+    assert "but must give PowerSample(t=ns, domain=text" in reading.notes[0]
+
+
 def test_a_meter_that_hangs_is_left_alone_and_not_read_by_the_next_run() -> None:
     meter, lock = Hanging(), threading.Lock()
     reading = Reading(meter, lock)

@@ -108,6 +108,31 @@ def test_a_second_opinion_is_kept_apart(tmp_path: Path) -> None:
     samples = sampled(tmp_path, plan_of(Counter(), second=Counter(domains=("node",))))
     assert (set(samples.power), set(samples.second)) == ({"package-0"}, {"node"})
     assert samples.header.second == "other"
+    assert samples.power_samples == len(samples.power["package-0"].times), "the second one's are not counted with them"
+
+
+def test_the_header_has_each_meters_own_longest_gap_and_the_second_ones_kind(tmp_path: Path) -> None:
+    slow = Counter(domains=("node",))
+    slow.description = replace(slow.description, kind="estimated", longest_gap_seconds=150.0)
+    header = sampled(tmp_path, plan_of(Counter(), second=slow)).header
+    assert (header.longest_gap_ns, header.second_longest_gap_ns) == (10_000_000_000, 150_000_000_000)
+    assert (header.kind, header.second_kind) == ("measured", "estimated")
+
+
+def test_a_meter_that_is_read_rarely_may_be_read_a_little_late(tmp_path: Path) -> None:
+    header = sampled(tmp_path, plan_of(Counter(), interval_seconds=10.0)).header
+    assert header.longest_gap_ns > header.interval_ns
+
+
+@pytest.mark.parametrize(("slept_seconds", "is_noted"), [(0.0, False), (90.0, True)])
+def test_a_machine_that_slept_is_noted(
+    slept_seconds: float, is_noted: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with Sampler(tmp_path, RUN, NO_POWER):
+        before = clock.slept_ns()
+        monkeypatch.setattr(clock, "slept_ns", lambda: before + round(slept_seconds * 1e9))
+    notes = samples_of(tmp_path).notes
+    assert any(note.startswith("the machine was suspended for 90.0 s in this run") for note in notes) == is_noted
 
 
 def test_a_meter_that_fails_is_noted_and_the_rest_goes_on(tmp_path: Path) -> None:

@@ -25,7 +25,8 @@ class FakePrometheus:
 
     series: list[tuple[Labels, Scraped]] = field(default_factory=list)
     clock_ahead: float = 0.0  # seconds
-    token: str = ""
+    authorization: str = ""  # what a client must send
+    warnings: tuple[str, ...] = ()  # of every good answer
     override: Callable[[str, Mapping[str, str]], Answer | None] | None = None  # (endpoint, parameters) -> its own answer
     url: str = ""
     queries: list[tuple[str, float, float, float]] = field(default_factory=list)
@@ -104,10 +105,12 @@ def serving(fake: FakePrometheus) -> Iterator[FakePrometheus]:
         def do_POST(self) -> None:
             form = parse_qs(self.rfile.read(int(self.headers["Content-Length"])).decode())
             parameters = {name: values[0] for name, values in form.items()}
-            if fake.token and self.headers.get("Authorization") != f"Bearer {fake.token}":
+            if fake.authorization and self.headers.get("Authorization") != fake.authorization:
                 code, content = 401, b"Unauthorized\n"
             else:
                 code, content = fake.answer(self.path.rpartition("/")[2], parameters)
+            if fake.warnings and code == 200:
+                content = json.dumps({**json.loads(content), "warnings": fake.warnings}).encode()
             self.send_response(code)
             if code == 302:
                 self.send_header("Location", content.decode())

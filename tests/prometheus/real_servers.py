@@ -74,7 +74,7 @@ def prometheus(folder: Path, targets: Mapping[str, Mapping[str, str]]) -> Iterat
         f"--web.listen-address=127.0.0.1:{port}",
     ]
     url = f"http://127.0.0.1:{port}"
-    with _program(["prometheus", *options], folder / "log.txt", f"{url}/-/ready"):
+    with program(["prometheus", *options], folder / "log.txt", f"{url}/-/ready"):
         yield url
 
 
@@ -84,7 +84,7 @@ def node_exporter(folder: Path, *options: str) -> Iterator[str]:
     address = f"127.0.0.1:{free_port()}"
     fixed = [f"--web.listen-address={address}", "--collector.disable-defaults", "--collector.rapl", "--collector.cpu"]
     command = ["prometheus-node-exporter", *fixed, f"--path.sysfs={folder}", *options]
-    with _program(command, folder.with_suffix(".log"), f"http://{address}/metrics"):
+    with program(command, folder.with_suffix(".log"), f"http://{address}/metrics"):
         yield address
 
 
@@ -108,13 +108,24 @@ class Powercap:
         fresh.replace(self._base / zone / "energy_uj")  # at once: the exporter reads at any time
 
 
+def listens(port: int) -> bool:
+    """Tell whether something takes connections at a port of 127.0.0.1."""
+    with socket.socket() as one:
+        return one.connect_ex(("127.0.0.1", port)) == 0
+
+
+def is_up(answers: str | int) -> bool:
+    """Tell whether a page is there, or something at a port."""
+    return listens(answers) if isinstance(answers, int) else get(answers) is not None
+
+
 @contextlib.contextmanager
-def _program(command: Sequence[str], log: Path, answers: str) -> Iterator[None]:
-    """Run a program until the block ends; it is up when `answers` answers."""
+def program(command: Sequence[str], log: Path, answers: str | int) -> Iterator[None]:
+    """Run a program until the block ends; it is up when the page `answers` is there, or something at that port."""
     with log.open("wb") as output:
         process = subprocess.Popen(command, stdout=output, stderr=subprocess.STDOUT)
     try:
-        until(lambda: get(answers) is not None or process.poll() is not None)
+        until(lambda: is_up(answers) or process.poll() is not None)
         assert process.poll() is None, log.read_text()
         yield
     finally:

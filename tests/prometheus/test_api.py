@@ -53,14 +53,16 @@ def test_an_error_with_a_good_status_code_is_a_refusal_too(server: FakePrometheu
 
 
 def test_a_token_is_sent_and_a_missing_one_is_named(server: FakePrometheus) -> None:
-    server.token = "abc"
-    assert PrometheusApi(server.url, token="abc").vector("up") == []
+    server.authorization = "Bearer abc"
+    assert PrometheusApi(server.url, authorization="Bearer abc").vector("up") == []
     assert "token_variable" in refusal(PrometheusApi(server.url))
 
 
 def test_a_redirect_is_not_followed_with_the_token(server: FakePrometheus) -> None:
     server.override = lambda endpoint, parameters: (302, b"http://192.0.2.1/login")
-    assert "it redirects to http://192.0.2.1/login; give that address as `url`" in refusal(PrometheusApi(server.url, token="abc"))
+    assert "it redirects to http://192.0.2.1/login; give that address as `url`" in refusal(
+        PrometheusApi(server.url, authorization="Bearer abc")
+    )
 
 
 @pytest.mark.parametrize(
@@ -72,7 +74,10 @@ def test_a_redirect_is_not_followed_with_the_token(server: FakePrometheus) -> No
         ((200, b'{"status": "success"}'), "no `data`"),
         ((200, b'{"status": "success", "data": {"resultType": "matrix", "result": []}}'), "a vector was asked for"),
         ((200, b'{"status": "success", "data": {"resultType": "vector", "result": [1]}}'), "without labels"),
-        ((404, b"404 page not found\n"), "(HTTP 404): no reason is given; check that `url` is the server's root"),
+        ((404, b"404 page not found\n"), "(HTTP 404): 404 page not found; check that `url` is the server's root"),
+        ((502, b"<html>Bad gateway</html>"), "(HTTP 502): no reason is given; check that `url`"),
+        ((400, b"Client sent an HTTP request to an HTTPS server.\n"), "to an HTTPS server.; check that `url` is the server's"),
+        ((200, b"[" * 100_000), "no JSON"),
     ],
 )
 def test_what_is_no_prometheus_is_told(server: FakePrometheus, answer: Answer, said: str) -> None:
@@ -141,6 +146,21 @@ def test_a_connection_that_breaks_off_is_one_line() -> None:
         thread.start()
         assert "must be reachable" in refusal(PrometheusApi(f"http://127.0.0.1:{listening.getsockname()[1]}"))
         thread.join()
+
+
+@pytest.mark.parametrize("code", [200, 401, 500])
+def test_a_secret_that_a_server_repeats_is_not_told(server: FakePrometheus, code: int) -> None:
+    server.override = lambda endpoint, parameters: failure(code, "internal", "no good: Bearer s3cret")
+    assert "no good: Bearer ***; " in refusal(PrometheusApi(server.url, authorization="Bearer s3cret"))
+    assert "no good: Bearer s3cret; " in refusal(PrometheusApi(server.url))  # negative control: the server does repeat it
+
+
+def test_warnings_of_an_answer_are_kept_each_once(server: FakePrometheus) -> None:
+    server.warnings = ("store node-7:\nconnection refused", "another")
+    api = PrometheusApi(server.url)
+    api.vector("up")
+    api.vector("up")
+    assert list(api.warnings) == ["store node-7: connection refused", "another"]
 
 
 def test_no_proxy_is_asked_for_this_machines_own_addresses(server: FakePrometheus, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import os
+import shutil
 import socket
 import subprocess
 import sys
 import threading
+import time
 import urllib.request
 from dataclasses import replace
 from pathlib import Path
@@ -170,6 +173,34 @@ def test_the_port_is_gone_after_an_interrupt_too(plan: Plan) -> None:
     with pytest.raises(KeyboardInterrupt), exported(plan, Silent(), 0, ADDRESS) as (_, url):
         raise KeyboardInterrupt
     assert int(url.rpartition(":")[2].partition("/")[0]) not in {one.port for one in all_listeners()}
+
+
+def test_a_client_that_says_nothing_holds_up_neither_scrapes_nor_the_end(plan: Plan) -> None:
+    with contextlib.ExitStack() as clients:
+        with exported(plan, Silent(), 0, ADDRESS) as (_, url):
+            port = int(url.rpartition(":")[2].partition("/")[0])
+            for said in (b"", b"GET /metr"):
+                clients.enter_context(socket.create_connection((ADDRESS, port))).sendall(said)
+            assert scrape(url)["tuneoff_runs_planned"] == {(): 2}
+            started = time.monotonic()
+        assert time.monotonic() - started < 5
+        assert port not in {one.port for one in all_listeners()}
+
+
+@pytest.mark.skipif(shutil.which("promtool") is None, reason="not installed: promtool (of Debian's package prometheus)")
+def test_the_page_passes_the_linter_of_prometheus(plan: Plan) -> None:
+    metrics = LiveMetrics(plan, Silent())
+    started(metrics, plan)
+    metrics.run_progress(live(plan, incumbent=0.5))
+    registry = prometheus_client.CollectorRegistry(auto_describe=False)
+    registry.register(metrics)
+    page = prometheus_client.generate_latest(registry)
+
+    def lint(text: bytes) -> subprocess.CompletedProcess[bytes]:
+        return subprocess.run(["promtool", "check", "metrics"], input=text, capture_output=True, check=False)
+
+    assert (lint(page).returncode, lint(page).stderr) == (0, b"")
+    assert lint(page.replace(b"tuneoff_epochs_total", b"tuneoff_epochs")).returncode  # negative control: a counter needs it
 
 
 def test_a_port_in_use_is_one_line(plan: Plan) -> None:

@@ -125,7 +125,7 @@ def test_nodes_are_kept_apart_and_can_be_chosen_with_or_without_the_port(server:
     assert meter(server, nodes="db1").description.domains == ("db1/dram-0", "db1/package-0")
     assert meter(server, nodes=["db2.example:9100"]).description.domains == ("db2.example/dram-0", "db2.example/package-0")
     assert "but not of nodes db3; known: db1, db2.example" in refusal(server, nodes="db3")
-    assert "instance=~`(db1)(:[0-9]+)?`" in next(query for query, *_ in server.queries if "db1" in query)
+    assert "instance=~`(db1)(:[0-9]+)?`" in next(query for query, *_ in server.queries if "rapl" in query and "db1" in query)
 
 
 def test_two_exporters_at_one_address_are_told_apart_by_their_ports(server: FakePrometheus) -> None:
@@ -216,6 +216,19 @@ def test_a_restart_of_a_counter_is_no_negative_energy_and_is_told(server: FakePr
     assert one.problems == ("a/package-0: 1 restarts of the counter; what it lost before each is not counted",)
 
 
+def test_a_partial_answer_is_told(server: FakePrometheus) -> None:
+    """Thanos and the like answer with what they have, and a warning for each store that did not."""
+    node_exporter(server)
+    one = meter(server, wait_seconds=0)
+    server.warnings = ("store node-7: connection refused",)
+    one.collect(*window())
+    told = f"Prometheus at {server.url} warns that a part may be missing: store node-7: connection refused"
+    assert one.problems == (told,)
+    server.warnings = ()
+    one.collect(*window())
+    assert not any("warns" in problem for problem in one.problems)  # negative control
+
+
 def test_a_long_window_is_asked_for_in_parts(server: FakePrometheus) -> None:
     server.add("node_rapl_package_joules_total", counter(50, every=20, since=70_000), index="0", instance="a:9100")
     found = meter(server, step_seconds=5, wait_seconds=0).collect(*window(60_000))
@@ -230,6 +243,11 @@ def test_a_server_without_such_metrics_names_the_source_that_has_some(server: Fa
     assert refusal(server) == (
         f"Prometheus at {server.url} has no node_exporter metrics, but has those of scaphandre; set `source: scaphandre`"
     )
+
+
+def test_nodes_without_energy_counters_are_told_from_nodes_that_are_not_scraped(server: FakePrometheus) -> None:
+    server.add("node_cpu_seconds_total", counter(1), instance="vm:9100", cpu="0", mode="user")
+    assert "has node_exporter metrics, but no node has energy counters (RAPL): a virtual machine has none" in refusal(server)
 
 
 def test_a_clock_that_is_far_off_is_refused_and_a_small_offset_is_corrected(server: FakePrometheus) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 from typing import Any
 
 import pytest
@@ -29,8 +30,15 @@ def test_own_promql_alone_is_the_source_query() -> None:
 def test_a_token_comes_from_the_environment_and_is_never_shown(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("MY_TOKEN", " s3cret\n")
     options = parse_options({"token_variable": "MY_TOKEN"})
-    assert options.token == "s3cret"
+    assert options.authorization == "Bearer s3cret"
     assert "s3cret" not in repr(options)
+
+
+def test_a_password_comes_from_the_environment_and_is_never_shown(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MY_PASSWORD", "pass word")
+    options = parse_options({"username": "admin", "password_variable": "MY_PASSWORD"})
+    assert base64.b64decode(options.authorization.removeprefix("Basic ")) == b"admin:pass word"
+    assert options.authorization not in repr(options)
 
 
 @pytest.mark.parametrize(
@@ -38,12 +46,19 @@ def test_a_token_comes_from_the_environment_and_is_never_shown(monkeypatch: pyte
     [
         ({"adress": "x"}, "no option 'adress'"),
         ({"token": "x"}, "no option 'token'"),
-        ({"url": "localhost:9090"}, "`url` must be like http://127.0.0.1:9090, but got 'localhost:9090'"),
+        ({"url": "localhost:9090"}, "`url` must be like http://127.0.0.1:9090, without a query, but got 'localhost:9090'"),
         ({"url": "ftp://a"}, "`url` must be like"),
         ({"url": "http://a:b"}, "`url` must be like"),
         ({"url": "http://a/?x=1"}, "`url` must be like"),
         ({"url": 9090}, "`url` must be a text, but got 9090"),
-        ({"url": "http://me:pw@a"}, "must hold no password"),
+        ({"url": "http://a/?token=pw"}, "without a query, but got 'http://a/'"),
+        ({"url": "http://me:pw@a"}, "must hold no name and no password; put it into an environment variable"),
+        ({"url": "http://me:pw@a:b"}, "must hold no name and no password"),
+        ({"username": "me"}, "`username` and `password_variable` must be given together"),
+        ({"password_variable": "X"}, "`username` and `password_variable` must be given together"),
+        ({"username": "a:b", "password_variable": "PATH"}, "must be a name without a colon, but got 'a:b'"),
+        ({"username": "me", "password_variable": "TUNEOFF_NO_SUCH_VARIABLE"}, "export TUNEOFF_NO_SUCH_VARIABLE=..."),
+        ({"username": "me", "password_variable": "PATH", "token_variable": "PATH"}, "give either `token_variable`, or"),
         ({"source": "node-exporter"}, "did you mean 'node_exporter'?"),
         ({"source": "query"}, "source `query` needs `domains"),
         ({"domains": {"a b": OWN["wall"]}}, "the name of a domain must be like wall or gpu-0, but got 'a b'"),
@@ -59,7 +74,7 @@ def test_a_token_comes_from_the_environment_and_is_never_shown(monkeypatch: pyte
         ({"idle_watts": {"a/package-0": -1}}, "must be numbers >= 0 by NODE/DOMAIN, but got 'a/package-0': -1"),
         ({"timeout_seconds": True}, "`timeout_seconds` must be"),
         ({"wait_seconds": float("nan")}, "`wait_seconds` must be"),
-        ({"token_variable": "TUNEOFF_NO_SUCH_VARIABLE"}, "which is not set; export TUNEOFF_NO_SUCH_VARIABLE=TOKEN"),
+        ({"token_variable": "TUNEOFF_NO_SUCH_VARIABLE"}, "which is not set; export TUNEOFF_NO_SUCH_VARIABLE=..."),
     ],
 )
 def test_a_wrong_option_is_one_line_with_its_value(options: dict[str, Any], said: str) -> None:

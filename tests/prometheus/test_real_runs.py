@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+import os
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
 from prometheus.real_servers import Powercap, free_port, needs_servers, node_exporter, prometheus, query, until
@@ -15,6 +17,7 @@ from prometheus.test_real_meter import ZONES, burning
 from tuneoff.cli.selection import overridden_plan
 from tuneoff.matrix.execute import execute
 from tuneoff.matrix.listener import LiveRun, Silent
+from tuneoff.samples.schema import FILE_NAME, Line, NodeSample, UsageSample
 
 pytestmark = [pytest.mark.slow, needs_servers]
 
@@ -47,17 +50,36 @@ def run(folder: Path, url: str, listener: Silent) -> dict[str, Any]:
 def test_a_runs_energy_comes_from_the_real_server(tmp_path: Path) -> None:
     node = Powercap(tmp_path / "sys", ZONES)
     with ExitStack() as stack:
-        address = stack.enter_context(node_exporter(node.root))
+        address = stack.enter_context(node_exporter(node.root, "--collector.meminfo"))
         url = stack.enter_context(prometheus(tmp_path / "server", {address: {"instance": "node-a"}}))
         stack.enter_context(burning({node: WATTS}, {node: 10.0}))
         until(lambda: query(url, ENOUGH))
-        metrics = run(tmp_path, url, Silent())["metrics"]
+        record = run(tmp_path, url, Silent())
+    metrics = record["metrics"]
     seconds = metrics["time.jct"]["value"] / 1000
     energy = metrics["energy.node"]
     assert (energy["kind"], energy["coverage"]) == ("measured", 1.0)
     assert energy["value"] == pytest.approx(1.1 * WATTS * seconds, rel=0.2)  # package and a tenth of it as DRAM
     assert metrics["energy.trials"]["kind"] == "derived"
     assert 0 < metrics["energy.trials"]["value"] < energy["value"]
+    cpu, memory = metrics["nodes.cpu_seconds"], metrics["nodes.peak_memory"]
+    assert (cpu["kind"], cpu["coverage"]) == ("measured", 1.0)
+    assert cpu["value"] == pytest.approx(busy_seconds(tmp_path, seconds), rel=0.2, abs=0.3)  # the node is this host
+    total_mb = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") / 1e6
+    assert 50 < memory["value"] < total_mb
+    (folder,) = (tmp_path / "results").glob("runs/*/*")
+    assert {sample.node for sample in lines(folder) if isinstance(sample, NodeSample)} == {"node-a"}
+
+
+def lines(folder: Path) -> list[Line]:
+    return [msgspec.json.decode(line, type=Line) for line in (folder / FILE_NAME).read_bytes().splitlines()]
+
+
+def busy_seconds(folder: Path, seconds: float) -> float:
+    """Return the CPU seconds that the sampler itself read of this host in the run, per so many seconds."""
+    (execution,) = (folder / "results").glob("runs/*/*")
+    seen = [line for line in lines(execution) if isinstance(line, UsageSample)]
+    return (seen[-1].busy_ns - seen[0].busy_ns) / (seen[-1].t - seen[0].t) * seconds
 
 
 def test_a_server_that_goes_away_in_mid_run_costs_the_energy_alone(tmp_path: Path) -> None:
@@ -69,6 +91,7 @@ def test_a_server_that_goes_away_in_mid_run_costs_the_energy_alone(tmp_path: Pat
     (flag,) = [flag for flag in record["flags"] if flag["name"] == "power_problem"]
     assert f"Prometheus must be reachable at {url}, but: Connection refused" in flag["text"]
     metrics = record["metrics"]
+    assert metrics["nodes.cpu_seconds"]["value"] is None
     assert metrics["time.jct"]["value"] > 0
     assert metrics["energy.node"]["value"] is None
     assert metrics["energy.node"]["reason_if_null"]

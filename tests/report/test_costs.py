@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,7 @@ from tuneoff.metrics.values import Kind
 from tuneoff.records.derive import derive
 from tuneoff.report.circumstances import Circumstances, circumstances
 from tuneoff.report.costs import render_costs
-from tuneoff.report.figures import readable_unit
+from tuneoff.report.figures import number, readable_unit
 from tuneoff.report.summary import FIGURES, Figure, Spread, SummaryRow, Use
 from worked_examples import header, write_example, write_samples
 
@@ -148,6 +149,10 @@ def test_units_are_those_in_which_every_figure_is_readable() -> None:
     assert readable_unit("%", [0.001]) == ("%", 1.0)
 
 
+def test_an_absurd_figure_has_few_letters() -> None:
+    assert [number(value) for value in (1.5e300, 99_999_999_999.0, -3e15)] == ["1.5e+300", "99999999999", "-3e+15"]
+
+
 def test_a_missing_figure_is_a_dash_with_its_reason_once() -> None:
     text = render_costs([row("a", energy=None), row("b", energy=None)])
     assert text.count(ABSENT) == 1
@@ -167,12 +172,19 @@ def test_energies_of_different_kinds_carry_a_note() -> None:
     assert note not in render_costs([row("a"), row("b")])
 
 
+def test_seeds_of_different_kinds_in_one_row_carry_a_note_too() -> None:
+    mixed = row("a")
+    figures = {name: replace(figure, kinds=figure.kinds | {"derived"}) for name, figure in mixed.figures.items()}
+    text = render_costs([replace(mixed, figures=figures), replace(row("b"), figures=figures)])
+    assert "not to be compared or ranked: here they are derived and estimated (a random and b random)." in text
+
+
 def test_an_order_is_claimed_in_words_only_where_it_holds_for_every_weight_and_seed() -> None:
     more_of_both, other_mix = row("b", factor=2.0), row("c", uses=tuple(Use(seed, 40.0, 160.0) for seed in range(3)))
     lines = render_costs([row("a"), more_of_both, other_mix]).splitlines()
     assert "  random (3 seeds): a used less energy than b at every plausible weight" in lines
     assert "  random (3 seeds): c used less energy than b at every plausible weight" in lines
-    assert "  random (3 seeds): no energy order can be claimed between a and c" in lines
+    assert "  random: no energy order can be claimed between a and c" in lines
 
 
 def test_one_seed_that_says_otherwise_leaves_no_order() -> None:
@@ -180,6 +192,34 @@ def test_one_seed_that_says_otherwise_leaves_no_order() -> None:
     text = render_costs([row("a"), row("b", uses=turned)])
     assert "no energy order can be claimed between a and b" in text
     assert "used less energy" not in text
+
+
+@pytest.mark.parametrize(("seeds", "said"), [(1, "from 1 seed no energy order is claimed; in it"), (2, "from 2 seeds no energy")])
+def test_one_or_two_seeds_are_told_as_what_was_seen_and_never_as_a_finding(seeds: int, said: str) -> None:
+    text = render_costs([row("a", seeds=seeds), row("b", factor=2.0, seeds=seeds)])
+    assert f"  random: {said}" in text
+    assert "a used less than b" in text
+    assert "used less energy" not in text
+    assert "used less energy" in render_costs([row("a"), row("b", factor=2.0)])
+
+
+def test_an_order_of_a_pair_of_equal_entries_is_told_as_chance_and_never_claimed() -> None:
+    equal = row("a#2", factor=1.01, replicate=1)
+    lines = render_costs([row("a"), equal, row("b", factor=2.0)]).splitlines()
+    said = "a and a#2 are the same and yet in one order in every seed: chance alone makes orders here"
+    assert f"  random: {said}" in lines
+    assert not any("a used less energy than a#2" in line for line in lines)
+    assert "  random (3 seeds): a used less energy than b at every plausible weight" in lines
+    assert said not in render_costs([row("a"), row("a#2", replicate=1), row("b", factor=2.0)]), "no order, nothing to tell"
+    assert "a used less energy than a#2" in render_costs([row("a"), row("a#2", factor=1.01)]), "control: not of one entry"
+
+
+def test_the_seeds_of_an_order_are_those_of_the_two_rows_and_not_of_the_first_one() -> None:
+    few = tuple(Use(seed, 60.0, 104.0) for seed in range(1)), tuple(Use(seed, 120.0, 208.0) for seed in range(1))
+    lines = render_costs([row("a", factor=9.0), row("b", uses=few[0]), row("c", uses=few[1])]).splitlines()
+    assert "  random: from 1 seed no energy order is claimed; in it b used less than c" in lines
+    assert "  random: no energy order can be claimed between a and b; a and c" in lines
+    assert not any("used less energy" in line for line in lines)
 
 
 @pytest.mark.parametrize("more", [{"emulated": True}, {"sampler": "tpe"}, {"energy": "derived"}])
@@ -224,11 +264,11 @@ def test_meter_intensity_and_prices_stand_below_the_table() -> None:
 
 def test_circumstances_are_read_once_from_the_runs_own_files(tmp_path: Path) -> None:
     records = []
-    for number in range(2):
-        folder = tmp_path / "runs" / "r" / f"e{number}"
+    for each in range(2):
+        folder = tmp_path / "runs" / "r" / f"e{each}"
         spec = write_example(folder, "B")
         record = derive([], spec)
-        records.append(type(record)(run_id="r", execution_id=f"e{number}", specification=record.specification, status="done"))
+        records.append(type(record)(run_id="r", execution_id=f"e{each}", specification=record.specification, status="done"))
         write_samples(folder, [header("model", "estimated", source="a table", reason="no RAPL", second="codecarbon")])
         prices = Prices(name="cheap", source="me", date="2025-01-01", billing_minimum_seconds=60, billing_granularity_seconds=1)
         intensity = Intensity(kind="zone", values=(100.0,), zone="ESP", source="somebody", date="2024")

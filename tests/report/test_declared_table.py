@@ -8,7 +8,9 @@ import pytest
 from event_logs import example_a
 from tuneoff.records.derive import derive
 from tuneoff.records.model import DeclaredVariable, RunRecord
-from tuneoff.report.declared import declared_json, declared_rows, mismatches, text
+from tuneoff.report.declared import declared_blocks, declared_json, declared_rows, mismatches, text
+
+LONG = "words " * 40
 
 
 @pytest.fixture(scope="module")
@@ -49,6 +51,21 @@ def test_the_seeds_of_one_cell_are_told_together(run: RunRecord) -> None:
 def test_a_number_that_some_runs_lack_makes_no_row_of_its_own(run: RunRecord) -> None:
     runs = [(str(peak), having(run, 1, {"peak_pss_mb": peak})) for peak in (3.0, None, 5.0)]
     assert [row[3] for row in declared_rows(runs)] == ["peak_pss_mb 3–5"]
+
+
+@pytest.mark.parametrize("width", [40, 80])
+def test_a_narrow_terminal_gets_blocks_with_all_that_the_rows_have(run: RunRecord, width: int) -> None:
+    runs = [("a", having(run, 1, {"n": 1})), ("b", having(run, 1, {"limit": LONG}, False))]
+    lines = declared_blocks(runs, width)
+    assert max(map(len, lines)) <= width
+    shown = " ".join(" ".join(lines).split())
+    assert "wmem memory per worker, MB; agrees: yes; a declared: 1 found: n 1" in shown
+    assert f"agrees: NO; b declared: 1 found: limit {LONG.strip()}" in shown
+
+
+def test_one_file_is_one_file() -> None:
+    assert text({"a.bin": "0" * 64}).startswith("1 file (")
+    assert text({"a.bin": "0" * 64, "b.bin": None}).startswith("2 files (")
 
 
 def test_long_cells_go_on_in_further_rows(run: RunRecord) -> None:

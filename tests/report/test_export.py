@@ -101,6 +101,24 @@ def test_formats_agree(results: Path, tmp_path: Path) -> None:
         assert [{key: None if value is None else str(value) for key, value in row.items()} for row in one] == other
 
 
+def test_pandas_reads_every_table_where_it_is_told_that_only_an_empty_field_is_missing(results: Path, tmp_path: Path) -> None:
+    pandas = pytest.importorskip("pandas")
+    path = sorted(results.glob("runs/*/*/run.json"))[0]
+    run = read_run(path)
+    experiment = {**run.specification["experiment"], "workload": {"name": "null", "target": "x:Null"}}
+    write_run(path.parent, replace(run, specification={**run.specification, "experiment": experiment}))
+    as_json = [pandas.DataFrame(read(path)) for path in export(results, tmp_path / "json", "json")]
+    paths = export(results, tmp_path / "csv", "csv")
+    for expected, path in zip(as_json, paths, strict=True):
+        table = pandas.read_csv(path, keep_default_na=False, na_values=[""])
+        assert list(table) == list(expected)
+        assert (table.isna() == expected.isna()).all(axis=None)
+    metrics = pandas.read_csv(paths[3], keep_default_na=False, na_values=[""])
+    assert (metrics["value"].isna() == metrics["reason_if_null"].notna()).all()
+    assert "null" in set(pandas.read_csv(paths[0], keep_default_na=False, na_values=[""])["workload"])
+    assert "null" not in set(pandas.read_csv(paths[0])["workload"]), "control: by default the workload `null` is lost"
+
+
 def test_a_replaced_execution_is_exported_but_not_selected(results: Path, tmp_path: Path) -> None:
     log, spec = example_a()
     old = replace(derive(log.pairs(), spec), execution_id="older", status="failed", reason="x")

@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal
 
+import msgspec
 import pytest
 
+from tuneoff.accounting.model import Accounting, Intensity, Prices
+from tuneoff.accounting.store import write_accounting
 from tuneoff.metrics.spans import PARTS
 from tuneoff.records.folder import derive_folder
 from tuneoff.records.store import write_run
 from tuneoff.report.export import export
+from tuneoff.report.rows import trial_rows
 from worked_examples import write_example
 
 Rows = list[dict[str, Any]]
@@ -76,5 +81,66 @@ def test_declared_variables_are_rows_with_json_values(tmp_path: Path) -> None:
 def test_a_damaged_file_leaves_the_other_columns(tmp_path: Path, damage: str, caplog: pytest.LogCaptureFixture) -> None:
     found = tables(tmp_path, "B", damage)["trials"]
     assert [row["busy_seconds"] for row in found] == pytest.approx([18, 21, 11])
-    assert [row["cost_usd"] for row in found] == [None] * 3 or damage == "power.jsonl"
+    has_energy, has_cost = damage != "power.jsonl", damage != "accounting.json"
+    assert [row["energy_joules"] is not None for row in found] == [has_energy] * 3
+    assert [row["energy_kind"] is not None for row in found] == [has_energy] * 3
+    assert [row["cost_usd"] is not None for row in found] == [has_cost] * 3
+    assert [row["cost_kind"] for row in found] == ["declared" if has_cost else None] * 3
     assert damage in caplog.text
+
+
+def test_what_carbon_and_cost_rest_on_is_said_per_trial_and_step(tmp_path: Path) -> None:
+    found = tables(tmp_path, "A")
+    for row in (*found["trials"], *found["steps"]):
+        assert (row["energy_kind"], row["co2e_kind"], row["cost_kind"]) == ("derived", "declared", "declared")
+    without = tables(tmp_path / "b", "B")
+    assert {row["co2e_kind"] for row in (*without["trials"], *without["steps"])} == {None}
+
+
+def test_on_own_premises_what_a_modelled_trial_costs_is_estimated(tmp_path: Path) -> None:
+    folder = tmp_path / "results" / "runs" / "r" / "e"
+    spec = write_example(folder, "B")
+    own = Prices(name="own", source="bill", date="2026-05", premises="own", usd_per_kwh=0.3)
+    write_accounting(folder, Accounting(prices=own, intensity=Intensity(kind="constant", values=(300.0,))))
+    write_run(folder, derive_folder(folder, spec))
+    read = {path.stem: json.loads(path.read_text()) for path in export(tmp_path / "results", tmp_path / "out", "json")}
+    for row in (*read["trials"], *read["steps"]):
+        assert (row["co2e_kind"], row["cost_kind"]) == ("estimated", "estimated")
+    assert sum(row["cost_usd"] for row in read["trials"]) == pytest.approx(1190 / 3.6e6 * 0.3)
+
+
+def test_a_figure_that_overflows_is_null_and_leaves_the_others(tmp_path: Path) -> None:
+    folder = tmp_path / "results" / "runs" / "r" / "e"
+    spec = write_example(folder, "B")
+    own = Prices(name="own", source="bill", date="2026-05", premises="own", usd_per_kwh=1e308)
+    write_accounting(folder, Accounting(prices=own, intensity=Intensity(kind="constant", values=(1e308,))))
+    write_run(folder, derive_folder(folder, spec))
+    read = {path.stem: json.loads(path.read_text()) for path in export(tmp_path / "results", tmp_path / "out", "json")}
+    assert [row["co2e_g"] for row in read["trials"]] == [None] * 3
+    assert [row["energy_joules"] for row in read["trials"]] == pytest.approx([430, 495, 265])
+    metrics = {row["name"]: row for row in read["metrics"]}
+    assert metrics["carbon.job"]["reason_if_null"] == "it came out as inf: what it is computed from is too large"
+    assert metrics["energy.job"]["value"] == pytest.approx(1670)
+
+
+def test_a_trial_has_the_cpu_time_of_all_its_attempts_or_none(tmp_path: Path) -> None:
+    folder = tmp_path / "results" / "runs" / "r" / "e"
+    run = derive_folder(folder, write_example(folder, "B"))
+    assert [len(trial.attempts) for trial in run.trials] == [1, 2, 1]
+
+    def cpu_seconds(first: int | None) -> list[float | None]:
+        """Return the column where each trial's first attempt used `first` ns, and a further one 2 s."""
+        trials = tuple(
+            replace(
+                trial,
+                attempts=tuple(
+                    msgspec.structs.replace(attempt, cpu_ns=2_000_000_000 if index else first)
+                    for index, attempt in enumerate(trial.attempts)
+                ),
+            )
+            for trial in run.trials
+        )
+        return [row["cpu_seconds"] for row in trial_rows(replace(run, trials=trials))]
+
+    assert cpu_seconds(1_000_000_000) == [1.0, 3.0, 1.0]
+    assert cpu_seconds(None) == [None, None, None]

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
@@ -11,7 +12,7 @@ from event_logs import example_a
 from tuneoff.experiment.spec import RunSpec, Strategy
 from tuneoff.records.derive import derive
 from tuneoff.records.model import AttemptRecord, RunRecord, TrialRecord
-from tuneoff.report.interference import interference, interference_lines
+from tuneoff.report.interference import interference, interference_json, interference_lines
 
 Make = Callable[..., RunRecord]
 
@@ -77,6 +78,19 @@ def test_ratios_are_over_the_same_configuration_in_the_plain_pool(make: Make) ->
     assert line == "  ray-tune: busy wall 2.00 (2.00–2.00), CPU 1.50 (1.50–1.50), 2 pairs"
 
 
+def test_as_json_a_ratio_has_its_unit_kind_and_pairs_or_the_reason_of_its_absence(make: Make) -> None:
+    runs = [make("serial"), make("x", factor=2), make("katib", emulated=True)]
+    plan = [Planned(run.run_id, run.run_spec(), run.run_spec().adapter) for run in runs]
+    emulated, known = sorted(interference_json(interference(runs, plan)), key=lambda one: one["label"])
+    assert (known["label"], known["emulated"], known["unequal"]) == ("x", False, 0)
+    wall = known["busy_wall"]
+    assert (wall["value"], wall["low"], wall["high"], wall["n_samples"]) == (2, 2, 2, 2)
+    assert (wall["unit"], wall["kind"], wall["reason_if_null"]) == ("ratio", "derived", None)
+    for ratio in (emulated["busy_wall"], emulated["busy_cpu"]):
+        assert (ratio["value"], ratio["reason_if_null"]) == (None, "emulated, so in no comparison")
+    assert json.dumps([emulated, known], allow_nan=False)
+
+
 def test_pairs_are_of_one_seed(make: Make) -> None:
     runs = [make("serial", seed=0), make("serial", seed=1, factor=4), make("x", seed=0, factor=2), make("x", seed=1, factor=4)]
     (found,) = interference(runs)
@@ -118,12 +132,13 @@ def test_a_run_without_cpu_readings_has_no_ratio_of_cpu(make: Make) -> None:
     assert "CPU –" in interference_lines([found])[1]
 
 
-def test_emulated_rows_are_labelled(make: Make) -> None:
+def test_emulated_rows_are_labelled_and_compared_with_nothing(make: Make) -> None:
     runs = [make("serial"), make("katib", emulated=True)]
     plan = [Planned(run.run_id, run.run_spec(), run.run_spec().adapter) for run in runs]
     (found,) = interference(runs, plan)
     assert found.emulated
-    assert interference_lines([found])[1].startswith("  katib@local (emulated): ")
+    assert found.wall is None
+    assert interference_lines([found])[1] == "  katib@local (emulated): – (emulated, so in no comparison)"
 
 
 def test_adapters_come_in_the_order_of_the_plan(make: Make) -> None:

@@ -5,16 +5,17 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
+import msgspec
 import pytest
 
 from event_logs import example_a
 from tuneoff.experiment.spec import RunSpec, Strategy
 from tuneoff.metrics.all import with_metrics
-from tuneoff.metrics.values import known
+from tuneoff.metrics.values import known, missing
 from tuneoff.records.derive import derive
 from tuneoff.records.model import FlagRecord, RunRecord
 from tuneoff.report.figures import folded
-from tuneoff.report.summary import summary_rows
+from tuneoff.report.summary import Use, summary_rows
 from tuneoff.report.table import render
 
 Make = Callable[..., RunRecord]
@@ -214,3 +215,24 @@ def test_a_part_below_the_uncertainty_of_the_clocks_is_told_as_below_it(make: Ma
     text = render(summary_rows([make("a", 0, clock_uncertainty_ns=3_000_000_000)]))
     assert "<3.00" in text
     assert "agree within 3000 ms" in text
+
+
+def test_what_a_model_weighs_is_per_completed_trial_and_not_of_runs_on_an_accelerator(make: Make) -> None:
+    run = make("serial", 0)
+    weighed = {
+        "energy.cpu_seconds": known(60.0, "s"),
+        "energy.reserved_core_seconds": known(104.0, "s"),
+        "energy.joules_per_cpu_second": known(20.0, "J/s"),
+    }
+
+    def uses(run: RunRecord, **metrics: Any) -> tuple[Use, ...]:
+        (row,) = summary_rows([replace(run, metrics={**run.metrics, **metrics})])
+        return row.uses
+
+    assert uses(run, **weighed) == (Use(0, 30.0, 52.0),), "two trials completed"
+    assert uses(run, **{**weighed, "energy.joules_per_cpu_second": missing("J/s", "the meter is no model")}) == ()
+    trials = tuple(
+        replace(trial, attempts=tuple(msgspec.structs.replace(attempt, device="cuda:x") for attempt in trial.attempts))
+        for trial in run.trials
+    )
+    assert uses(replace(run, trials=trials), **weighed) == ()

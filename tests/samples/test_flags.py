@@ -32,4 +32,6 @@ def test_stolen_processor_time_is_flagged() -> None:
 
 def test_notes_become_one_flag_with_their_number() -> None:
     flags = sample_flags(replace(stolen(0), notes=("the counter vanished", "and came back")))
-    assert [(flag.name, flag.text, flag.count) for flag in flags] == [("power_problem", "the counter vanished", 2)]
+    assert [(flag.name, flag.text, flag.count) for flag in flags] == [("power_problem", "the counter vanished; and came back", 2)]
+    many = sample_flags(replace(stolen(0), notes=tuple("abcde")))
+    assert (many[0].text, many[0].count) == ("a; b; c; 2 more in power.jsonl", 5)

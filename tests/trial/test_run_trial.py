@@ -11,6 +11,7 @@ from trial_runs import events_of, trial_context
 from tuneoff.events import schema
 from tuneoff.trial.checkpoint import checkpoint_path, read_checkpoint
 from tuneoff.trial.context import TrialContext
+from tuneoff.trial.limits import SlotLimits
 from tuneoff.trial.run_trial import Decision, TrialOutcome, run_trial
 from tuneoff.trial.usage import CpuClock, processors_allowed
 
@@ -190,3 +191,15 @@ def test_children_of_the_workload_count_as_the_trial(tmp_path: Path) -> None:
     assert first.cpu_ns >= burnt_ns
     assert last.cpu_ns >= 3 * burnt_ns
     assert end.cpu_ns >= last.cpu_ns
+
+
+def test_a_trial_that_fails_because_the_kernel_ended_its_child_is_out_of_memory(tmp_path: Path) -> None:
+    group = tmp_path / "group"
+    group.mkdir()
+    (group / "memory.events").write_text("oom_kill 2\n")  # of a trial before it on the slot
+    limits = {"limits": (SlotLimits(memory_cgroup=str(group)),), "memory_bytes": 500_000_000}
+    for options in ({"group": str(group)}, {}):
+        run(trial_context(tmp_path, workload="trial_runs:LosesChild", workload_options=options, **limits), str(len(options)))
+    found, own = [(event.cause, event.charged) for event in events_of(tmp_path, schema.TrialEnded)]
+    assert found == ("out of memory: more than 500 MB (control group)", "workload")
+    assert own == ("BrokenPipeError: a worker process has died", "workload")  # negative control

@@ -3,19 +3,24 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 import pytest
 
-from results_folders import Results, edit, execution, lines
-from tuneoff.experiment.spec import RunSpec
+from results_folders import Results, derive_again, edit, execution, lines
+from tuneoff.accounting.text import frozen
+from tuneoff.experiment.spec import RunSpec, run_spec_to_json
+from tuneoff.matrix.plan import Plan
 from tuneoff.records.folder import derive_folder
 from tuneoff.records.store import read_run, write_run
 from tuneoff.report.export import export
 from tuneoff.verify.results import verify
+from worked_examples import accounting_a
 
 
 def test_a_removed_run_is_named_by_what_was_planned(results: Path) -> None:
@@ -39,7 +44,8 @@ def test_a_run_that_was_never_planned_is_named(results: Path, sound: Results) ->
     shutil.copytree(folder, moved)
     derived = derive_folder(moved, spec, versions=read_run(folder).versions, environment=read_run(folder).environment)
     write_run(moved, derived)
-    (moved / "spec.json").unlink()
+    stored = {"execution_id": folder.name, "run_id": spec.run_id, "run": run_spec_to_json(spec)}
+    (moved / "spec.json").write_text(json.dumps(stored))
     assert lines(results) == [f"runs/{spec.run_id}/run1-abc: its run is not in the plan"]
 
 
@@ -89,3 +95,119 @@ def test_tables_of_a_damaged_record_are_not_compared(results: Path) -> None:
     found = verify(results)
     assert len(found.problems) == 1
     assert "export/*.csv could not be compared" in found.notes[0]
+
+
+@pytest.mark.parametrize("format", ["csv", "json"])
+def test_a_table_of_before_is_one_line_per_execution_and_the_others_are_compared(
+    results: Path, format: Literal["csv", "json"]
+) -> None:
+    run_ids = [run["run_id"] for run in json.loads((results / "matrix.json").read_text())["runs"]]
+    folder = execution(results, "serial")
+    shutil.move(folder.parent, results / "away")
+    export(results, results / "export", format, run_ids)
+    shutil.move(results / "away", folder.parent)
+    found = [line for line in lines(results) if line.startswith("export/")]
+    assert found
+    assert all(line.endswith("has no rows: the table is older, or they were removed; export again") for line in found), found
+
+
+def test_a_table_removed_from_the_others_is_named(results: Path) -> None:
+    export(results, results / "export", "csv")
+    (results / "export" / "epochs.csv").unlink()
+    (line,) = lines(results)
+    assert line == "export/epochs.csv: is missing, the other tables are there; export again"
+
+
+def test_own_files_beside_the_tables_are_no_defect(results: Path) -> None:
+    export(results, results / "export", "csv")
+    (results / "export" / "mine.csv").write_text("a,b\n1,2\n")
+    assert lines(results) == []
+
+
+def test_rows_in_another_order_are_named(results: Path) -> None:
+    export(results, results / "export", "csv")
+    path = results / "export" / "trials.csv"
+    header, first, second, *others = path.read_text().splitlines(keepends=True)
+    path.write_text("".join([header, second, first, *others]))
+    (line,) = lines(results)
+    assert line == "export/trials.csv: its rows stand in another order; export again"
+
+
+def test_a_changed_record_is_named_once_and_not_by_the_tables_made_before(results: Path) -> None:
+    run_ids = [run["run_id"] for run in json.loads((results / "matrix.json").read_text())["runs"]]
+    export(results, results / "export", "csv", run_ids)
+    folder = execution(results, "serial")
+    edit(folder / "run.json", lambda text: text.replace('"time.jct": {"value":176000.0', '"time.jct": {"value":175000.0'))
+    found = verify(results)
+    assert [problem.what for problem in found.problems] == ["metrics.time.jct.value"]
+    assert found.notes == [
+        f"export/: rows of the executions that differ themselves were not compared: {folder.parent.name}/run1-abc"
+    ]
+
+
+def frozen_plan(results: Path) -> dict[str, Any]:
+    """Write a plan that froze what example A is charged, and return it; B is left out, as it is charged otherwise."""
+    shutil.rmtree(execution(results, "optuna").parent)
+    data = json.loads((results / "matrix.json").read_text())
+    plan = Plan.from_json(data)
+    accounting = accounting_a()
+    analysis = {"metric": "time.jct", "seeds": [0], "power": plan.power.to_json(), **frozen(accounting)}
+    changed = replace(plan, runs=plan.runs[:1], accounting=accounting, analysis=analysis)
+    (results / "matrix.json").write_text(json.dumps(changed.to_json()))
+    folder = execution(results, "serial")
+    record = read_run(folder)
+    environment = {**record.environment, "analysis_digest": changed.analysis_digest}
+    write_run(folder, derive_folder(folder, record.run_spec(), versions=record.versions, environment=environment))
+    assert lines(results) == []
+    as_read: dict[str, Any] = json.loads(json.dumps(changed.to_json()))
+    return as_read
+
+
+Change = Callable[[dict[str, Any]], object]
+FROZEN: dict[str, tuple[Change, str]] = {
+    "price": (
+        lambda plan: plan["accounting"]["prices"].update(usd_per_vcpu_hour=9.0),
+        "matrix.json: accounting: prices.usd_per_vcpu_hour: is 9.0, but its analysis froze 0.1",
+    ),
+    "intensity": (
+        lambda plan: plan["accounting"]["intensity"].update(values=[1.0, 2.0]),
+        "matrix.json: accounting: carbon.sha256: is ",
+    ),
+    "meter": (
+        lambda plan: plan["power"].update(meter="rapl"),
+        'matrix.json: power.meter: is "rapl", but its analysis froze "auto"',
+    ),
+    "block": (lambda plan: plan["runs"][0].update(block=3), "matrix.json: runs[0].block: stored 3, its seed has 0"),
+    "same_as": (lambda plan: plan["runs"][0].update(same_as="feed"), "matrix.json: runs[0].same_as: feed stands for it, but"),
+    "label": (
+        lambda plan: plan["runs"][0].update(label=["x"]),
+        'matrix.json: runs[0]: is no planned run: TypeError: `label` is ["x"]',
+    ),
+    "nan": (lambda plan: plan["analysis"].update(margin=float("nan")), "matrix.json: is damaged: NaN is no JSON value"),
+    "infinity": (lambda plan: plan["analysis"].update(margin="1e999"), "matrix.json: only finite JSON values"),
+}
+
+
+@pytest.mark.parametrize("what", FROZEN)
+def test_what_the_plan_froze_is_held_to_it(results: Path, what: str) -> None:
+    plan = frozen_plan(results)
+    change, named = FROZEN[what]
+    change(plan)
+    (results / "matrix.json").write_text(json.dumps(plan).replace('"1e999"', "1e999"))
+    found = lines(results)
+    assert any(line.startswith(named) for line in found), found
+
+
+def test_a_run_that_was_charged_otherwise_than_planned_is_named(results: Path) -> None:
+    frozen_plan(results)
+    folder = execution(results, "serial")
+    edit(folder / "accounting.json", lambda text: re.sub(r'("usd_per_vcpu_hour": )[0-9.]+', r"\g<1>0.2", text))
+    derive_again(folder)
+    (line,) = lines(results)
+    assert line.endswith("accounting.json: prices.usd_per_vcpu_hour is 0.2, the plan has 0.1")
+
+
+@pytest.mark.parametrize("content", ["[" * 200_000, '{"format_version":1,"runs":' + "[" * 100_000 + "]" * 100_000 + "}"])
+def test_a_plan_that_is_nested_too_deeply_is_named(results: Path, content: str) -> None:
+    (results / "matrix.json").write_text(content)
+    assert lines(results) == ["matrix.json: is damaged: is nested too deeply to be read"]

@@ -12,7 +12,9 @@ from tuneoff.experiment.part import Part, show
 
 NONE = "none"
 Text = Annotated[str, Field(min_length=1)]
-Amount = Annotated[float, Field(ge=0)]
+MOST_G_PER_KWH = 100_000.0  # no grid has a tenth of it; products of greater figures could come out infinite
+Intensity = Annotated[float, Field(ge=0, le=MOST_G_PER_KWH)]
+Amount = Annotated[float, Field(ge=0, le=1e9)]  # so that no product of it comes out infinite
 
 
 def _date(text: str) -> str:
@@ -28,7 +30,7 @@ class CarbonPart(Part):
     """Carbon intensity of the grid: of a zone of the table, a constant, or a series over time."""
 
     zone: Text | None = Field(default=None, description="A country by its ISO 3166-1 code of three letters, or WORLD.")
-    g_per_kwh: Annotated[float, Field(ge=0)] | None = Field(default=None, description="A constant, in gCO2eq/kWh.")
+    g_per_kwh: Intensity | None = Field(default=None, description="A constant, in gCO2eq/kWh.")
     series: Text | None = Field(default=None, description="Path of a CSV file with the columns time,g_per_kwh.")
     source: Text | None = Field(default=None, description="Where a constant or a series comes from.")
     date: Date | None = Field(default=None, description="Of a constant or a series: a year, a month or a day.")

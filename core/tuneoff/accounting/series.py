@@ -5,16 +5,20 @@ from __future__ import annotations
 import csv
 import io
 import math
+import re
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 
 from tuneoff.accounting.model import Intensity
+from tuneoff.accounting.parts import MOST_G_PER_KWH
 from tuneoff.errors import ExperimentError
 
 COLUMNS = ("time", "g_per_kwh")
 MOST_ROWS = 100_000  # it is stored with every run
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_LAST = datetime(2100, 1, 1, tzinfo=UTC)  # a row before it, held as long as the one before, still ends in 64 bits of ns
+_NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?|[+-]?(inf|nan)", re.ASCII)
 
 
 def read_series(path: Path, *, source: str = "", date: str = "") -> Intensity:
@@ -80,17 +84,21 @@ def _nanoseconds(text: str, place: str) -> int:
         rule = "a time must be ISO 8601 with its zone, e.g. 2026-05-01T13:00:00+02:00"
         raise ExperimentError(f"{place}: {rule}, but got {text[:60]!r}") from error
     if moment.utcoffset() is None:
-        way_out = f"write {text}Z if it is UTC, or e.g. {text}+02:00"
+        whole = text if moment.time() != _EPOCH.time() or "T" in text or ":" in text else f"{text}T00:00:00"  # a day alone
+        way_out = f"write {whole}Z if it is UTC, or e.g. {whole}+02:00"
         raise ExperimentError(f"{place}: a time must have its zone, but got {text!r}; {way_out}")
+    if not _EPOCH <= moment < _LAST:
+        raise ExperimentError(f"{place}: a time must lie in the years 1970 to 2099, but got {text!r}; correct it")
     since = moment - _EPOCH
     return (since.days * 86_400 + since.seconds) * 1_000_000_000 + since.microseconds * 1_000
 
 
 def _intensity(text: str, place: str) -> float:
-    try:
-        value = float(text)
-    except ValueError as error:
-        raise ExperimentError(f"{place}: g_per_kwh must be a number, but got {text[:60]!r}") from error
+    if not _NUMBER.fullmatch(text.lower()):  # float() would take 1_000 too
+        raise ExperimentError(f"{place}: g_per_kwh must be a number, but got {text[:60]!r}")
+    value = float(text)
     if not math.isfinite(value) or value < 0:
-        raise ExperimentError(f"{place}: g_per_kwh must be finite and at least 0, but got {text}")
+        raise ExperimentError(f"{place}: g_per_kwh must be finite and at least 0, but got {text[:60]}")
+    if value > MOST_G_PER_KWH:
+        raise ExperimentError(f"{place}: g_per_kwh must be at most {MOST_G_PER_KWH:g}, but got {text[:60]}")
     return value

@@ -37,6 +37,16 @@ def carbon_line(accounting: Accounting) -> str:
     return f"carbon: {intensity_text(accounting.intensity)}{default}"
 
 
+def not_covered_line(accounting: Accounting, now_wall_ns: int) -> str | None:
+    """Return a line where a series does not cover the present, so that runs begun now will have no CO2e; else None."""
+    intensity = accounting.intensity
+    if intensity is None or intensity.mean(now_wall_ns, now_wall_ns) is not None:
+        return None
+    start, end = series_window(intensity)
+    problem = f"the series covers {start} to {end}, but now it is {wall_time(now_wall_ns)}"
+    return f"carbon: {problem}: runs that begin now will have no CO2e; give a series that covers them, or {{g_per_kwh: ...}}"
+
+
 def prices_line(accounting: Accounting) -> str:
     """Return one line for `tuneoff plan`."""
     if accounting.prices is None:

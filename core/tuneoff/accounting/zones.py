@@ -12,6 +12,18 @@ from tuneoff.errors import ExperimentError
 
 TABLE = Path(__file__).parent / "tables" / "intensity.json"
 WORLD = "WORLD"
+_OTHER_NAMES: dict[str, tuple[str, ...]] = {  # whose likeness to a code or a name misleads, e.g. of UK to UKR
+    **dict.fromkeys(("uk", "gb", "great britain", "england", "scotland", "wales"), ("GBR",)),
+    **dict.fromkeys(("us", "america"), ("USA",)),
+    "cn": ("CHN",),
+    "ch": ("CHE",),
+    "fr": ("FRA",),
+    "se": ("SWE",),
+    "at": ("AUT",),
+    "ua": ("UKR",),
+    "deutschland": ("DEU",),
+    **dict.fromkeys(("eu", "europe"), ()),  # the table has countries
+}
 
 
 class Zone(NamedTuple):
@@ -46,8 +58,12 @@ def nearest_zones(text: str) -> list[Zone]:
     zones = _table()["zones"]
     names = {str(entry[0]).casefold(): code for code, entry in zones.items()}
     wanted = text.strip().casefold()
-    codes = [code for code in zones if code.casefold() == wanted]
-    codes += [code for name, code in names.items() if len(wanted) > 2 and name.startswith(wanted)]
+    if wanted in _OTHER_NAMES:
+        return [zone(code) for code in _OTHER_NAMES[wanted]]
+    exact = [code for code in zones if code.casefold() == wanted] + ([names[wanted]] if wanted in names else [])
+    if exact:
+        return [zone(exact[0])]
+    codes = [code for name, code in names.items() if len(wanted) > 2 and name.startswith(wanted)]
     codes += [names[name] for name in difflib.get_close_matches(wanted, names, n=3, cutoff=0.75)]
     codes += difflib.get_close_matches(text.strip().upper(), zones, n=3, cutoff=0.6)
     return [zone(code) for code in dict.fromkeys(codes)][:3]

@@ -73,7 +73,11 @@ def resume_command(argv: Sequence[str], results: Path) -> str:
 
 
 def to_json(plan: Plan, results: Path, ends: Sequence[RunEnd]) -> dict[str, Any]:
-    """Return what each planned run came to, with what tells it from the others, as JSON values."""
+    """Return what each planned run came to, with what tells it from the others, and interference, as JSON values."""
+    from tuneoff.records.store import read_runs
+    from tuneoff.report.interference import SAMPLER, interference, interference_json
+    from tuneoff.report.order import in_file_order
+
     specs, named = {run.run_id: run.spec for run in plan.counted}, names(plan, ends)
     runs = [
         {
@@ -95,7 +99,10 @@ def to_json(plan: Plan, results: Path, ends: Sequence[RunEnd]) -> dict[str, Any]
         }
         for end in ends
     ]
-    return {"results": str(results.resolve()), "plan_id": plan.plan_id, "runs": runs}
+    compared = []
+    if any(spec.experiment.sampler.name == SAMPLER for spec in specs.values()):
+        compared = interference_json(interference(list(read_runs(results)), in_file_order(plan)))
+    return {"results": str(results.resolve()), "plan_id": plan.plan_id, "runs": runs, "interference": compared}
 
 
 def names(plan: Plan, ends: Sequence[RunEnd]) -> dict[str, str]:

@@ -28,7 +28,8 @@ def write(text: str) -> None:
 
 def write_json(value: Any) -> None:
     """Write a JSON value to standard output."""
-    write(json.dumps(value, indent=1, ensure_ascii=False))
+    text = json.dumps(value, indent=1, ensure_ascii=False)
+    write(text.encode("utf-8", "backslashreplace").decode())  # half a character, as only JSON escapes can write it
 
 
 def note(text: str) -> None:
@@ -39,6 +40,13 @@ def note(text: str) -> None:
 def one_line(text: str) -> str:
     """Return `text` with every run of white space as one blank."""
     return " ".join(text.split())
+
+
+def printable(text: str) -> str:
+    """Return `text` with what a terminal would obey, or could not be encoded, as escapes: `\\x1b`, `\\ud800`."""
+    if text.isprintable():
+        return text
+    return "".join(one if one.isprintable() else one.encode("unicode_escape").decode() for one in text)
 
 
 def columns(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import time
 from typing import TYPE_CHECKING
 
 from tuneoff.cli.output import counted, filled_columns, write, write_json
@@ -72,10 +73,12 @@ def _emulated(plan: Plan) -> list[str]:
 
 
 def _accounting(plan: Plan) -> list[str]:
-    """Return what is metered and charged in the runs, one line each."""
+    """Return what is metered and charged in the runs, one line each, and what of it will be lacking."""
     from tuneoff.accounting.text import carbon_line, prices_line
+    from tuneoff.matrix.uncharged import uncharged_lines
 
-    return [plan.power.line, carbon_line(plan.accounting), prices_line(plan.accounting)]
+    lacking = uncharged_lines(plan, time.time_ns())
+    return [plan.power.line, carbon_line(plan.accounting), prices_line(plan.accounting), *lacking]
 
 
 def _summary(plan: Plan) -> str:

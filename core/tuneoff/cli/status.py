@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import argparse
+import shutil
+import sys
 from collections import Counter
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
@@ -79,7 +81,7 @@ def _table(plan: Plan, ends: Sequence[RunEnd]) -> str:
 def _declared(plan: Plan, ends: Sequence[RunEnd]) -> str:
     from tuneoff.cli.matrix import names
     from tuneoff.records.store import read_run
-    from tuneoff.report.declared import HEADER, declared_rows, mismatches
+    from tuneoff.report.declared import HEADER, declared_blocks, declared_rows, mismatches
 
     named = names(plan, ends)
     runs = [(named[end.run_id], read_run(end.folder)) for end in ends if end.folder is not None]
@@ -92,7 +94,11 @@ def _declared(plan: Plan, ends: Sequence[RunEnd]) -> str:
         if lines
         else ["no mismatch"]
     )
-    return "\n".join([filled_columns(HEADER, rows, optional=("runs",)), "", *found])
+    table = filled_columns(HEADER, rows, optional=("runs",)).splitlines()
+    width = shutil.get_terminal_size().columns if sys.stdout.isatty() else None
+    if width is not None and max(map(len, table)) > width:
+        table = declared_blocks(runs, max(width, 40))
+    return "\n".join([*table, "", *found])
 
 
 def _with_declared(known: dict[str, Any], ends: Sequence[RunEnd]) -> dict[str, Any]:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tuneoff.cli.folders import add_results, newest_folder
-from tuneoff.cli.output import counted, one_line, write, write_json
+from tuneoff.cli.output import counted, one_line, printable, write, write_json
 
 if TYPE_CHECKING:
     from tuneoff.verify.results import Verification
@@ -37,7 +37,7 @@ def execute(arguments: argparse.Namespace) -> int:
     if arguments.json:
         write_json(_to_json(found, code))
     else:
-        write("\n".join(_lines(found)))
+        write("\n".join(printable(line) for line in _lines(found)))
     return code
 
 
@@ -73,6 +73,9 @@ def _problem_lines(found: Verification) -> Iterator[str]:
 
 
 def _notes(found: Verification) -> Iterator[str]:
+    from tuneoff.verify.execution import STATED
+    from tuneoff.verify.planned import STATED as STATED_BY_PLAN
+
     yield from (f"note: {note}" for note in found.notes)
     noted: dict[str, list[str]] = {}
     for outcome in found.outcomes:
@@ -85,7 +88,8 @@ def _notes(found: Verification) -> Iterator[str]:
         for text in outcome.stated:
             stated.setdefault(text, []).append(outcome.where)
     if any(outcome.status is not None for outcome in found.outcomes):
-        yield "not recomputable, taken as run.json states it: versions, environment"
+        plan = f"as matrix.json does: {', '.join(STATED_BY_PLAN)}"
+        yield f"not recomputable, taken as run.json states it: {', '.join(STATED)}; {plan}"
     for text, places in stated.items():
         yield f"not recomputable, taken as run.json states it: {one_line(text)}: {_listed(places)}"
     if found.not_begun:
@@ -119,6 +123,7 @@ def _checked(found: Verification) -> dict[str, int]:
 
 def _to_json(found: Verification, code: int) -> dict[str, Any]:
     from tuneoff.verify.execution import STATED
+    from tuneoff.verify.planned import STATED as STATED_BY_PLAN
 
     return {
         "results": str(found.results.resolve()),
@@ -134,6 +139,7 @@ def _to_json(found: Verification, code: int) -> dict[str, Any]:
         ],
         "not_recomputable": {
             "everywhere": list(STATED),
+            "plan": list(STATED_BY_PLAN),
             "executions": {outcome.where: outcome.stated for outcome in found.outcomes if outcome.stated},
         },
         "not_begun": [{"run_id": run.run_id, "name": run.name} for run in found.not_begun],

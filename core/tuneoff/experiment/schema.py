@@ -107,8 +107,8 @@ class WorkersPart(Part):
     """Slots of each run: how many, vCPU of each, memory of each in MB (10^6 bytes)."""
 
     count: Count = _WORKERS.count
-    cpus: Annotated[float, Field(gt=0)] = _WORKERS.cpus
-    memory_mb: Annotated[float, Field(gt=0)] | None = _WORKERS.memory_mb
+    cpus: Annotated[float, Field(gt=0, le=100_000)] = _WORKERS.cpus
+    memory_mb: Annotated[float, Field(gt=0, le=1e9)] | None = _WORKERS.memory_mb
 
 
 class TimeoutsPart(Part):

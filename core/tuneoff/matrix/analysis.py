@@ -18,7 +18,9 @@ EMULATED_RULE = "a run on an emulated platform is shown and labelled; it is in n
 MISSING_RULE = "a run without the metric is counted in the denominator and named; it is never replaced or imputed"
 
 
-_ADDED = ("power", "carbon", "prices")  # that older folders lack
+KIND_RULE = "measured and estimated energies are never ranked together: a pair of different kinds is no comparison"
+_OF_ENERGY = (".energy", ".carbon")  # and all `energy.` and `carbon.`; rent is declared, a tariff is of energy
+_ADDED = ("power", "carbon", "prices", "kind_rule")  # that older folders lack
 
 
 def difference(known: Mapping[str, Any], asked: Mapping[str, Any]) -> str | None:
@@ -36,6 +38,10 @@ def _without(mapping: Mapping[str, Any], keys: Sequence[str]) -> dict[str, Any]:
     return {key: value for key, value in mapping.items() if key not in keys}
 
 
+def _rests_on_energy(metric: str) -> bool:
+    return metric.startswith(("energy.", "carbon.", "cost.")) or metric.endswith(_OF_ENERGY)
+
+
 def freeze(file: MatrixFile, entries: Sequence[Entry], cells: Sequence[Cell]) -> dict[str, Any]:
     """Return the analysis plan as JSON values; `cells` are those that will have a result.
 
@@ -44,7 +50,11 @@ def freeze(file: MatrixFile, entries: Sequence[Entry], cells: Sequence[Cell]) ->
     """
     present = {(cell.variant, cell.entry.label) for cell in cells if not cell.emulated}
     emulated = {cell.entry.label: cell.label for cell in cells if cell.emulated}
-    stated = {"emulated": list(emulated.values()), "emulated_rule": EMULATED_RULE} if emulated else {}  # digests of others stay
+    stated: dict[str, Any] = {}  # only what says something of this plan, so that digests of others stay
+    if emulated:
+        stated |= {"emulated": list(emulated.values()), "emulated_rule": EMULATED_RULE}
+    if _rests_on_energy(file.analysis.primary_metric):
+        stated["kind_rule"] = KIND_RULE
     only_emulated = set(emulated) - {label for _, label in present}
     firsts = [entry.label for entry in entries if entry.replicate == 0]
     comparisons = [

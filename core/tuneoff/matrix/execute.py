@@ -25,6 +25,7 @@ from tuneoff.matrix.folder import ResultsFolder, RunEnd, is_final, run_ends, sta
 from tuneoff.matrix.listener import Listener
 from tuneoff.matrix.plan import Plan, PlannedRun
 from tuneoff.matrix.provenance import Provenance, prepare
+from tuneoff.matrix.uncharged import uncharged_lines
 from tuneoff.power.baseline import baseline_seconds, with_baseline
 from tuneoff.power.plan import PowerPlan, open_power
 from tuneoff.records.derive import KILLED
@@ -75,6 +76,8 @@ def _execute(plan: Plan, results: Path, listener: Listener, power: PowerPlan, *,
         try:
             with _full_disk(results), _interruptible() as interrupt:
                 _run_all(plan, results, listener, interrupt, data, power)
+                if not interrupt.is_set():
+                    folder.finish()
         except BaseException:
             guardian.let_clean()  # a run may not have come to its own clean-up
             raise
@@ -104,6 +107,8 @@ def _run_all(
         if first is None:
             idle = baseline_seconds(power)
             listener.noted(f"{power.line()}{f'; first its idle power is read for {idle:g} s' if idle else ''}")
+            for lacking in uncharged_lines(plan, time.time_ns()):
+                listener.noted(lacking)
             power = with_baseline(power, interrupt)
         state = machine.look()
         first = first or state

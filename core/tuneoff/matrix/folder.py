@@ -97,6 +97,10 @@ class ResultsFolder:
     def _write(self, plan: Plan) -> None:
         write_bytes(self.path / PLAN, (json.dumps(plan.to_json(), indent=1) + "\n").encode())
 
+    def finish(self) -> None:
+        """Note that the command came to its end: nothing of the plan was left out by a kill or an interruption."""
+        os.ftruncate(self.lock, 0)
+
     def close(self) -> None:
         os.close(self.lock)
 
@@ -105,6 +109,14 @@ class ResultsFolder:
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
         self.close()
+
+
+def came_to_end(path: Path) -> bool | None:
+    """Tell whether the last command in a results folder ended by itself; False: killed, interrupted or at work, None: unknown."""
+    try:
+        return not (path / LOCK).read_bytes().strip()
+    except OSError:
+        return None
 
 
 def read_plan(path: Path) -> Plan:

@@ -21,7 +21,7 @@ from tuneoff.matrix import analysis
 from tuneoff.matrix.expand import Cell, entries, expand
 from tuneoff.matrix.skips import SkipCheck
 from tuneoff.matrix.warm_up import warm_ups
-from tuneoff.power.settings import AUTO, PowerSettings
+from tuneoff.power.settings import AUTO, NO_METER, PowerSettings
 
 FORMAT_VERSION = 1
 WARM_UP_BLOCK = -1
@@ -225,7 +225,7 @@ def seconds_at_most(spec: RunSpec) -> float:
 def _check_meters(file: MatrixFile) -> None:
     """Refuse a meter that nobody installed; whether it can be read is found on the host of the run."""
     for key, name in (("meter", file.power.meter), ("second", file.power.second)):
-        if name is not None and name != AUTO:
+        if name is not None and name not in (AUTO, NO_METER):
             try:
                 registry.find("power_meter", name)
             except ExperimentError as error:

@@ -13,6 +13,7 @@ from tuneoff.metrics.energy import RESIDUAL_FLAG, energy_metrics, residual_flags
 from tuneoff.metrics.evidence import NO_EVIDENCE, Evidence
 from tuneoff.metrics.incumbent import quality_metrics
 from tuneoff.metrics.memory import memory_metrics
+from tuneoff.metrics.nodes import node_metrics
 from tuneoff.metrics.overhead import overhead_metrics, stop_metrics
 from tuneoff.metrics.pruning import pruning_metrics
 from tuneoff.metrics.slots import slot_metrics
@@ -39,6 +40,7 @@ MEASURED_FAMILIES: tuple[Measured, ...] = (  # they read samples and prices too
     cost_metrics,
     waste_cost_metrics,
     memory_metrics,
+    node_metrics,
 )
 
 

@@ -6,9 +6,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from tuneoff.metrics.attribution_attempts import LONGEST_GAP_NS
 from tuneoff.metrics.attribution_counters import by_counters
-from tuneoff.metrics.attribution_gpu import with_gpus
+from tuneoff.metrics.attribution_coverage import Domains, still, to_both_ends, unseen
+from tuneoff.metrics.attribution_gpu import trained_on_gpu, with_gpus
 from tuneoff.metrics.attribution_model import SLOTS_ONLY, by_model, by_slot_meters
 from tuneoff.metrics.attribution_pieces import NOTHING, AttemptKey, Attributed, Piece, joules
 from tuneoff.metrics.attribution_uses import Uses, uses_of
@@ -16,7 +16,6 @@ from tuneoff.metrics.evidence import Evidence
 from tuneoff.metrics.spans import NO_END, jct_ns
 from tuneoff.metrics.values import Kind
 from tuneoff.records.model import RunRecord
-from tuneoff.samples.reader import Samples
 from tuneoff.samples.schema import Coefficients
 from tuneoff.samples.series import EnergySeries
 
@@ -71,46 +70,59 @@ def energy_account(run: RunRecord, evidence: Evidence) -> EnergyAccount:
     samples = evidence.samples
     if samples is None:
         return _account(run, uses_of(run, None), reason=NO_SAMPLES)
-    domains = _Domains(samples)
-    model = samples.header.coefficients if not domains.host else None
+    header, domains = samples.header, Domains(samples, is_trained_on_gpu=bool(trained_on_gpu(run)))
+    model = header.coefficients if not domains.host else None
     uses = uses_of(run, samples, is_refined=bool(domains.host), is_extrapolated=model is not None)
-    if domains.slots and all(f"slot-{slot.slot}" in domains.slots for slot in uses.slots):
-        found, used, how = by_slot_meters(uses.slots, domains.slots), list(domains.slots.values()), "each slot by its own meter"
-        model = None
-    elif domains.host:
-        meters = [*domains.host.values(), *(domains.elsewhere.values() if uses.foreign else ())]
-        found, used, how = by_counters(meters, domains.idle_watts, uses), meters, "attributed by CPU time and reserved cores"
-    elif model is not None:
-        found, used, how = by_model(model, uses), [], ""
+    is_by_slots = bool(domains.slots) and all(f"slot-{slot.slot}" in domains.slots for slot in uses.slots)
+    if is_by_slots:
+        model, metered = None, domains.slots
     else:
-        reason = NO_HOST_METER if domains.gpus else "no power meter could be read"
-        reason += f": {samples.header.reason}" if samples.header.reason else ""
+        metered = {**domains.host, **(domains.elsewhere if uses.foreign and domains.host else {})}
+    gpus = domains.gpus_seen(uses.end_ns)
+    seen = {**metered, **gpus}
+    coverages = [series.coverage(0, uses.end_ns, header.longest_gap_ns) for series in seen.values()]
+    if model is not None:
+        looks = EnergySeries(uses.tree.sampled.times, uses.tree.sampled.times)
+        coverages.append(looks.coverage(0, uses.end_ns, uses.tree.sampled.longest_gap_ns))
+    coverage = min(coverages, default=0.0)
+    reason = unseen(seen, domains.silent(is_by_slots=is_by_slots), uses.end_ns, header.longest_gap_ns)
+    if not metered and model is None:
+        reason = NO_HOST_METER if gpus else reason or "no power meter could be read"
+        reason += f": {header.reason}" if header.reason else ""
+    elif not coverage and model is None:
+        reason = NOT_COVERED
+    elif reason is None and domains.host and not is_by_slots:
+        reason = still(domains.host, uses.end_ns)
+    if reason is not None:
         return _account(run, uses, reason=reason)
-    if domains.gpus:
-        found, how = with_gpus(found, run, samples, uses, domains.gpus), f"{how}; accelerators by device time"
-        used = [*used, *domains.gpus.values()]
+    reached = to_both_ends(metered, uses.end_ns)
+    if is_by_slots:
+        found, how = by_slot_meters(uses.slots, reached), "each slot by its own meter"
+    elif model is not None:
+        found, how = by_model(model, uses), ""
+    else:
+        found = by_counters(list(reached.values()), domains.idle_watts, uses)
+        how = "attributed by CPU time and reserved cores"
+    if gpus:
+        found = with_gpus(found, run, samples, uses, to_both_ends(gpus, uses.end_ns))
+        how += "; accelerators by device time"
     if uses.cpu.extrapolated and model is not None:
         how += f"; {uses.cpu.extrapolated} attempts without a last reading continued at their own mean power"
-    looks = [EnergySeries(uses.tree.sampled.times, uses.tree.sampled.times)] if model is not None else []
-    coverages = [series.coverage(0, uses.end_ns, samples.header.longest_gap_ns) for series in used]
-    coverage = min([*coverages, *(series.coverage(0, uses.end_ns, LONGEST_GAP_NS) for series in looks)])
-    if not coverage and model is None:
-        return _account(run, uses, reason=NOT_COVERED)
     is_covered = coverage >= LEAST_COVERAGE
     if not is_covered:
         how += f"; samples cover {coverage:.0%} of the run"
-    is_measured = is_covered and model is None and samples.header.kind == "measured"
+    is_measured = is_covered and model is None and header.kind == "measured"
     return _account(
         run,
         uses,
         found,
         kind="derived" if is_measured else "estimated",
-        source="; ".join(filter(None, (samples.header.source, how))),
+        source="; ".join(filter(None, (header.source, how))),
         n_samples=samples.power_samples if model is None else len(samples.usage),
         model=model,
-        coverage=coverage if used or uses.tree.sampled.times else None,
+        coverage=coverage if seen or uses.tree.sampled.times else None,
         node_kind="measured" if is_measured else "estimated",
-        node_source=samples.header.source if is_covered else f"{samples.header.source}; samples cover {coverage:.0%} of the run",
+        node_source=header.source if is_covered else f"{header.source}; samples cover {coverage:.0%} of the run",
     )
 
 
@@ -135,25 +147,6 @@ def _account(
         trial_core_seconds=uses.trial_core_seconds(),
         **about,
     )
-
-
-class _Domains:
-    """A run's metered domains by what they are; on several hosts a domain is named `host/domain`."""
-
-    def __init__(self, samples: Samples) -> None:
-        header = samples.header
-        power = {name: series for name, series in samples.power.items() if series.times}
-        hosts = {name.partition("/")[0] for name in power if "/" in name}
-        mine = next(iter(hosts)) if len(hosts) == 1 and all("/" in name for name in power) else header.host
-        local = {name.removeprefix(f"{mine}/"): name for name in power if "/" not in name or name.startswith(f"{mine}/")}
-        self.slots = {name: power[full] for name, full in local.items() if name.startswith("slot-")}
-        self.gpus = {name: power[full] for name, full in local.items() if name.startswith("gpu-")}
-        host = {name: full for name, full in local.items() if name not in self.slots and name not in self.gpus}
-        self.host = {name: power[full] for name, full in host.items()}
-        self.elsewhere = {name: series for name, series in power.items() if name not in local.values()}
-        watts = [header.idle_watts.get(full, header.idle_watts.get(name)) for name, full in host.items()]
-        known = [value for value in watts if value is not None]
-        self.idle_watts = sum(known) if len(known) == len(watts) else None
 
 
 def job_pieces(account: EnergyAccount) -> Iterator[Piece]:

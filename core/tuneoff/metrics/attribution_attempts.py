@@ -18,7 +18,7 @@ from tuneoff.records.model import AttemptRecord, RunRecord
 
 Reading = tuple[int, int]  # time in ns since the run's start, CPU time in ns
 Holder = tuple[int, int, AttemptKey]  # from, to, whose CPU time it is
-LONGEST_GAP_NS = 10_000_000_000  # between samples: what lies in a longer gap was not sampled
+LONGEST_GAP_NS = 10_000_000_000  # between looks: what lies in a longer gap was not sampled
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +39,7 @@ class Sampled:
     host: str = ""
     times: Sequence[int] = ()
     readings: Mapping[str, list[Reading]] = field(default_factory=dict)  # by process name
+    longest_gap_ns: int = LONGEST_GAP_NS
 
     def saw(self, start_ns: int, end_ns: int) -> bool:
         """Tell whether the sampler looked often enough in an interval to have seen what was there."""
@@ -46,7 +47,7 @@ class Sampled:
         last = bisect.bisect_left(self.times, end_ns)
         if first < 0 or last == len(self.times):
             return False
-        return all(after - before <= LONGEST_GAP_NS for before, after in itertools.pairwise(self.times[first : last + 1]))
+        return all(after - before <= self.longest_gap_ns for before, after in itertools.pairwise(self.times[first : last + 1]))
 
 
 def attempts_by_process(run: RunRecord) -> dict[str, list[tuple[AttemptKey, AttemptRecord]]]:

@@ -30,7 +30,7 @@ def with_gpus(found: Attributed, run: RunRecord, samples: Samples, uses: Uses, g
     grid = grid_of(uses)
     training = _busy_by_process(run)
     users = {domain: _users(samples, uses, domain) for domain in gpus}
-    trained = {key for key, attempt in _attempts(run) if attempt.device is not None and attempt.device != "cpu"}
+    trained = trained_on_gpu(run)
     node, reasons = list(found.node) if found.node is not None else None, dict(found.reasons)
     attempts: dict[AttemptKey, list[Piece]] = defaultdict(list)
     parts: dict[str, list[Piece]] = defaultdict(list)
@@ -56,6 +56,11 @@ def with_gpus(found: Attributed, run: RunRecord, samples: Samples, uses: Uses, g
     everything = {name: sorted([*found.parts.get(name, ()), *parts.get(name, ())]) for name in {*found.parts, *parts}}
     together = merged(found.attempts, {key: pieces for key, pieces in attempts.items() if key in found.attempts})
     return Attributed(attempts=together, parts=_left(everything, reasons), node=node, reasons=reasons)
+
+
+def trained_on_gpu(run: RunRecord) -> set[AttemptKey]:
+    """Return the attempts that trained on an accelerator."""
+    return {key for key, attempt in _attempts(run) if attempt.device is not None and attempt.device != "cpu"}
 
 
 def _left(parts: Mapping[str, list[Piece]], reasons: Mapping[str, str]) -> dict[str, list[Piece]]:

@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 
-from tuneoff.metrics.attribution_attempts import Reading, Sampled, attempts_by_process
+from tuneoff.metrics.attribution_attempts import LONGEST_GAP_NS, Reading, Sampled, attempts_by_process
 from tuneoff.metrics.attribution_pieces import CpuPiece
 from tuneoff.records.model import AttemptRecord, RunRecord
 from tuneoff.samples.reader import Samples
-from tuneoff.samples.schema import ProcessUsage, UsageSample
+from tuneoff.samples.schema import LATE, ProcessUsage, UsageSample
 
 ProcessKey = tuple[int, int]  # pid, start as the kernel has it
 PARTS = ("coordinator", "services", "test", "suite", "other")
@@ -84,7 +84,9 @@ class _TreeReader:
         self._credit = 0  # CPU time of processes that train and were never seen: part of some parent's children
         self._readings: dict[str, list[Reading]] = {}
         self._members: dict[str, dict[int, _Seen]] = {}  # living processes of each process that trains, itself included
-        self._use = TreeUse(sampled=Sampled(self._host, [sample.t for sample in samples.usage], self._readings))
+        longest_gap_ns = max(LONGEST_GAP_NS, LATE * samples.header.interval_ns)
+        times = [sample.t for sample in samples.usage]
+        self._use = TreeUse(sampled=Sampled(self._host, times, self._readings, longest_gap_ns))
         self._before: UsageSample | None = None
         self._debt = 0  # of `other`: what was negative so far
         self._ever: set[ProcessKey] = set()
@@ -136,13 +138,23 @@ class _TreeReader:
         return replace(self._use, saw_coordinator=bool(self._coordinators & self._ever))
 
     def _enter(self, usage: ProcessUsage, t: int) -> None:
-        one = _Seen(usage)
+        one = self._back(usage)
         self._seen[usage.pid] = one
         self._ever.add(one.key)
-        one.owner = self._owner(one, usage)
+        one.owner = one.owner or self._owner(one, usage)
         if one.owner not in PARTS:
             self._members.setdefault(one.owner, {})[usage.pid] = one
         self._use.owners.setdefault(usage.pid, []).append((t, one.owner))
+
+    def _back(self, usage: ProcessUsage) -> _Seen:
+        """Return a process that is there again, as it could not be read for a moment; else a new one."""
+        new = _Seen(usage)
+        for awaited in self._awaited.values() if new.key in self._ever else ():
+            for one in awaited:
+                if one.key == new.key:
+                    awaited.remove(one)
+                    return one
+        return new
 
     def _owner(self, one: _Seen, usage: ProcessUsage) -> str:
         if one.key in self._trained:

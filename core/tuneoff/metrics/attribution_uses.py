@@ -15,6 +15,7 @@ from tuneoff.samples.reader import Samples
 NO_USE = "no use of processes was sampled"
 NO_COORDINATOR = "no sample saw the coordinator"
 NO_TEST = "the test's CPU time is not known"
+NOT_TESTED = "no model was tested"
 UNREAD = "a process did not say what it had used before its first trial"
 
 
@@ -80,8 +81,8 @@ def uses_of(run: RunRecord, samples: Samples | None, *, is_refined: bool = False
             reasons["overhead"] = UNREAD
         if not tree.saw_coordinator and "coordinator" not in names.values():
             reasons["coordinator"] = NO_COORDINATOR
-        if run.test is not None and not parts["test"]:
-            reasons["test"] = NO_TEST
+        if not parts["test"]:
+            reasons["test"] = NO_TEST if run.test is not None else NOT_TESTED
     else:
         reasons = dict.fromkeys(("overhead", *PARTS), NO_USE)
     for name in reasons:

@@ -57,6 +57,8 @@ def _wasted(run: RunRecord, policy: Policy, rented: Rent, prices: Prices) -> Met
     reason = no_goal(run) if policy == "post_goal" else None
     if reason is not None:
         return _missing(reason)
+    if rented.slot.usd is None:  # nothing wasted at an unknown price is unknown too, not free
+        return _missing(rented.slot.reason)
     total = 0.0
     by_slot: dict[int, int] = {}
     for attempt, (start, end) in wasted_segments(run, policy):

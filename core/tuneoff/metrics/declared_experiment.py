@@ -56,7 +56,8 @@ def _data(run: RunRecord, spec: RunSpec) -> Iterator[DeclaredVariable]:
         agrees=agrees,
         how=how,
     )
-    size, size_after = data.get("size_bytes"), None if is_remote else after.get("data_bytes")
+    size = data.get("size_bytes") if data.get("sha256") else None  # without files it is not told: 0 is only the default
+    size_after = None if is_remote else after.get("data_bytes")
     known = size is not None and size_after is not None
     yield DeclaredVariable(
         symbol="ts",

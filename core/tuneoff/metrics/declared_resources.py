@@ -117,6 +117,8 @@ def _cpus(run: RunRecord, spec: RunSpec, limits: Mapping[str, Any]) -> DeclaredV
             agrees, how = False, f"the quota in force was {quota:g} processors, but {workers.cpus:g} were declared"
         elif not used:
             agrees, how = None, "no trial said how much CPU time it used"
+        elif most > workers.cpus and str(limits.get("cpus")).startswith("none"):  # below 1: threads alone do not keep to it
+            agrees, how = None, f"no trial used more than {workers.cpus:g} processors, but no limit was in force"
     return DeclaredVariable(
         symbol="wcpu", name="vCPU per worker", declared=workers.cpus, found=found, unit="vCPU", agrees=agrees, how=how
     )
@@ -146,8 +148,10 @@ def _memory(run: RunRecord, spec: RunSpec, evidence: Evidence, limits: Mapping[s
         agrees, how = False, f"{declared:g} MB were declared, but no limit was in force: {limit}"
     elif pss is not None and pss > declared:
         agrees, how = False, f"a trial's process used {pss:.0f} MB (PSS), but {declared:g} MB were declared"
-    elif rss is not None and (rss <= declared or pss is not None):
+    elif rss is not None and (rss <= declared or (pss is not None and not str(limit).startswith("watchdog"))):
         agrees = True
+    elif rss is not None and pss is not None:
+        how = f"peak RSS is {rss:.0f} MB, of which pages may be shared; samples saw {pss:.0f} MB (PSS), but may miss a short peak"
     elif rss is not None:
         how = f"peak RSS is {rss:.0f} MB, but RSS counts shared pages, and no sample has the PSS"
     return DeclaredVariable(

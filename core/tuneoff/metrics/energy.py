@@ -6,7 +6,8 @@ import bisect
 import itertools
 from collections.abc import Iterable, Sequence
 
-from tuneoff.metrics.attribution import JOB_PARTS, EnergyAccount, Piece, job_pieces, joules
+from tuneoff.metrics.attribution import JOB_PARTS, LEAST_COVERAGE, EnergyAccount, Piece, job_pieces, joules
+from tuneoff.metrics.attribution_coverage import to_both_ends, unseen
 from tuneoff.metrics.evidence import Evidence
 from tuneoff.metrics.segments import busy_ns
 from tuneoff.metrics.slots import slot_window
@@ -15,6 +16,7 @@ from tuneoff.metrics.values import Kind, MetricValue, known, missing
 from tuneoff.records.model import FlagRecord, RunRecord
 
 JOULES_PER_KWH = 3.6e6
+ROUNDING = 1e-6  # of the job's energy: sums in another order differ by less
 LARGEST_RESIDUAL = 2.0  # % of the node's energy; more is flagged
 RESIDUAL_FLAG = "energy_residual"
 NO_TRIAL = "no trial started"
@@ -30,7 +32,7 @@ def energy_metrics(run: RunRecord, evidence: Evidence, account: EnergyAccount) -
     return {
         **_of_trials(run, account, said),
         **_of_job(run, account, said),
-        **_of_parts(account, said),
+        **_of_parts(run, account, said),
         **_of_node(account, said),
         "energy.idle_share": _idle_share(run, account, said),
         **_of_steps(run, account, said),
@@ -69,7 +71,11 @@ def residual_flags(account: EnergyAccount) -> tuple[FlagRecord, ...]:
     if found is None or found[0] <= 0 or abs(100 * found[1] / found[0]) <= LARGEST_RESIDUAL:
         return ()
     share = 100 * found[1] / found[0]
-    text = f"the energy of the parts differs from the node's by {share:+.1f} % of it (more than {LARGEST_RESIDUAL:g} %)"
+    limit = f"more than {LARGEST_RESIDUAL:g} %"
+    why = "the run's processes used more CPU time than the kernel's ticks count for the host, or slots reserve more cores"
+    text = f"the parts' energy is {-share:.1f} % more than the node's ({limit}): {why}"
+    if share > 0:
+        text = f"{share:.1f} % of the node's energy is in no part ({limit}): nothing was seen at work then"
     return (FlagRecord(name=RESIDUAL_FLAG, text=text),)
 
 
@@ -130,19 +136,25 @@ def _of_job(run: RunRecord, account: EnergyAccount, said: _Said) -> dict[str, Me
     model = account.model
     for name, bound in (("low", model.low if model else None), ("high", model.high if model else None)):
         value = None
-        if bound is not None and account.cpu_seconds is not None and account.core_seconds is not None:
+        if model is not None and bound is not None and account.cpu_seconds is not None and account.core_seconds is not None:
+            modelled = model.joules_per_cpu_second * account.cpu_seconds + model.watts_per_core * account.core_seconds
+            beside = total - modelled  # of accelerators, which have a meter of their own
             value = bound[0] * account.cpu_seconds + bound[1] * account.core_seconds
+            value += beside if beside > ROUNDING * total else 0.0
         why = reason or (NO_MODEL if bound is None else None if value is not None else NO_CPU_TIME)
         values[f"energy.job_{name}"] = said(value, "J", why)
     return values
 
 
-def _of_parts(account: EnergyAccount, said: _Said) -> dict[str, MetricValue]:
+def _of_parts(run: RunRecord, account: EnergyAccount, said: _Said) -> dict[str, MetricValue]:
+    """Return each part by itself. Without a slot window nothing is known to be idle: then all of that is `outside`."""
     values = {}
     for name in (*JOB_PARTS, "suite", "other", "unreserved"):
         pieces = account.parts.get(name)
         reason = account.reasons.get(name, "it is not told apart") if pieces is None else None
         values[f"energy.{name}"] = said(joules(pieces) if pieces is not None else None, "J", reason)
+    if slot_window(run) is None:
+        values["energy.idle"] = said(None, "J", NO_BEST)
     return values
 
 
@@ -241,13 +253,20 @@ def _second_opinion(run: RunRecord, evidence: Evidence) -> MetricValue:
     """Return what a second meter says of the whole node: its domains together, from the run's start to its end."""
     samples, end = evidence.samples, jct_ns(run)
     if samples is None or not samples.second:
-        return missing("J", NO_SECOND, kind="estimated", source="samples")
+        silent = samples.header.second if samples is not None else ""
+        reason = f"the second meter {silent} gave no sample in this run" if silent else NO_SECOND
+        return missing("J", reason, kind="estimated", source="samples")
     source = samples.header.second or "second meter"
     if end is None:
         return missing("J", NO_END, kind="estimated", source=source)
-    coverage = min(series.coverage(0, end, samples.header.longest_gap_ns) for series in samples.second.values())
+    longest_gap_ns = samples.header.second_longest_gap_ns
+    coverage = min(series.coverage(0, end, longest_gap_ns) for series in samples.second.values())
     if not coverage:
         return missing("J", "no sample of the second meter lies in the run", kind="estimated", source=source)
-    total = sum(series.energy(0, end) for series in samples.second.values())
+    unknown = unseen(samples.second, (), end, longest_gap_ns)
+    if unknown is not None:
+        return missing("J", unknown, kind="estimated", source=source)
+    kind: Kind = "measured" if samples.header.second_kind == "measured" and coverage >= LEAST_COVERAGE else "estimated"
+    total = sum(series.energy(0, end) for series in to_both_ends(samples.second, end).values())
     count = sum(len(series.times) for series in samples.second.values())
-    return known(total, "J", kind="estimated", source=source, n_samples=count, coverage=coverage)
+    return known(total, "J", kind=kind, source=source, n_samples=count, coverage=coverage)

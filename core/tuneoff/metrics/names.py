@@ -48,6 +48,7 @@ _NAMES = {
         "step.test step.metric_collection step.undeploy"
     ),
     "memory": "peak_rss peak_pss tree_peak_rss",
+    "nodes": "cpu_seconds peak_memory",
     "suite": "sampler_cpu_share cpu_seconds",
     "test": "NAME",  # a score of the workload
     "stage": "NAME",  # a piece of work that the framework's adapter times

@@ -62,6 +62,18 @@ def rent(run: RunRecord, accounting: Accounting, prices: Prices) -> Rent:
     )
 
 
+def unpriced(workers: Workers, accounting: Accounting, framework: str) -> str:
+    """Return why a run with these workers will have no cost, as far as it is known before it; "" where nothing is lacking."""
+    prices = accounting.prices
+    if prices is None or prices.premises == "own":
+        return ""
+    needs = f"{framework} needs one"
+    needed = [_slot(workers, prices)]
+    needed += [_price(prices, "head_node_usd_per_hour", needs)] if accounting.head_node else []
+    needed += [_price(prices, "database_usd_per_hour", needs)] if accounting.database else []
+    return next((price.reason for price in needed if price.usd is None), "")
+
+
 def framework_name(run: RunRecord) -> str:
     """Return the framework's name, or the adapter's where it has none."""
     name = run.versions.get("framework")
@@ -84,6 +96,8 @@ def _slot(workers: Workers, prices: Prices) -> HourlyPrice:
     note = ""
     if workers.memory_mb is not None:
         gigabytes = workers.memory_mb / 1000
+    elif prices.usd_per_gb_hour == 0:
+        gigabytes = 0.0  # however much it is, it is free
     elif prices.assumed_gb_per_vcpu is not None:
         gigabytes = workers.cpus * prices.assumed_gb_per_vcpu
         note = f"memory assumed: {prices.assumed_gb_per_vcpu:g} GB per vCPU"

@@ -69,10 +69,13 @@ def gaps_ns(run: RunRecord) -> list[int]:
 
 
 def greatest_overlap(run: RunRecord) -> int:
-    """Return how many attempts ran at once at most: it must not exceed `workers.count`."""
-    slots = on_slots(run)
-    moves = [(item.started_ns, 1) for items in slots.values() for item in items]
-    moves += [(item.ended_ns, -1) for items in slots.values() for item in items]
+    """Return how many attempts ran at once at most: it must not exceed `workers.count`.
+
+    An end that others saw a moment late (`uncertainty_ns`) counts from when it may have been: the slot was free by then.
+    """
+    items = [item for slot in on_slots(run).values() for item in slot]
+    moves = [(item.started_ns, 1) for item in items]
+    moves += [(max(item.started_ns, item.ended_ns - item.attempt.uncertainty_ns), -1) for item in items]
     running = most = 0
     for _, move in sorted(moves):
         running += move

@@ -8,7 +8,7 @@ from tuneoff.metrics.values import MetricValue, milliseconds
 from tuneoff.records.model import RunRecord
 
 PARTS = ("deploy", "setup", "trial", "result_collection", "test", "metric_collection", "undeploy")
-NO_BEST = "no trial completed, so no best trial became known"
+NO_BEST = "no best trial became known: no trial completed, or the run ended before"
 NO_END = "un-deploy did not end"
 
 

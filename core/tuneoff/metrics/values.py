@@ -56,7 +56,9 @@ def known(
     n_samples: int | None = None,
     coverage: float | None = None,
 ) -> MetricValue:
-    """Return a value that is there."""
+    """Return a value that is there; one that overflowed (by an absurd price or meter) is missing, and takes no other with it."""
+    if not math.isfinite(value):
+        return missing(unit, f"it came out as {value}: what it is computed from is too large", kind=kind, source=source)
     return MetricValue(value=value, unit=unit, kind=kind, source=source, n_samples=n_samples, coverage=coverage)
 
 

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import os
 import threading
+from collections.abc import Sequence
 from dataclasses import replace
 
 from tuneoff import clock
+from tuneoff.power.choose import Chosen
 from tuneoff.power.collecting import collected
 from tuneoff.power.meter import CollectingMeter, KnownBaseline
 from tuneoff.power.plan import Baseline, PowerPlan
@@ -16,6 +18,7 @@ from tuneoff.samples.schema import PowerSample
 
 SECONDS = 3.0
 STOP_SECONDS = 1.0
+POLL_SECONDS = 0.1
 COLLECT_SECONDS = 60.0  # for a database to answer
 IDLE_LIMIT = 0.05  # of all processors' time; with more of it in use the host was not idle
 
@@ -60,13 +63,31 @@ def _samples(power: PowerPlan, interrupt: threading.Event, seconds: float, probl
         within = 0.0 if interrupt.is_set() else COLLECT_SECONDS
         return list(collected(meter, name, lock, start, within_seconds=within, note=problems.append))
     samples: list[PowerSample] = []
-    interval = power.interval_seconds
+    interval, started_ns = power.interval_seconds, clock.monotonic_ns()
     reader = MeterReader(name, meter, lock, interval_seconds=interval, take=samples.extend, note=problems.append)
     reader.start()
     interrupt.wait(seconds)
+    latest = started_ns + chosen.description.longest_gap_seconds * clock.NANOSECONDS
+    while samples and not _tells(chosen, samples, started_ns) and clock.monotonic_ns() < latest and not problems:
+        if interrupt.wait(POLL_SECONDS):  # of a meter that prints every few seconds, until it has
+            break
     reader.ask_to_stop()
     reader.wait(STOP_SECONDS)
-    return list(samples)
+    return _since(list(samples), started_ns)
+
+
+def _tells(chosen: Chosen, samples: Sequence[PowerSample], started_ns: int) -> bool:
+    """Tell whether the samples have the power of each domain."""
+    return mean_watts(_since(list(samples), started_ns)).keys() >= set(chosen.description.domains)
+
+
+def _since(samples: list[PowerSample], started_ns: int) -> list[PowerSample]:
+    """Leave out what a meter kept from before, when tuneoff was at work; not the last of it: from there the next one counts."""
+    before: dict[str, PowerSample] = {}
+    for sample in samples:
+        if sample.t < started_ns:
+            before[sample.domain] = sample
+    return [*before.values(), *(sample for sample in samples if sample.t >= started_ns)]
 
 
 class _BusyShare:

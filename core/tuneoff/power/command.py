@@ -10,7 +10,7 @@ import shlex
 import signal
 import subprocess
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import IO, Any
 
 from tuneoff import clock
@@ -22,6 +22,8 @@ DOMAIN = "node"
 TIMEOUT_SECONDS = 10.0
 _MOST_KEPT = 100_000  # lines that nobody has read yet: more than a day at one per second
 _STOP_SECONDS = 2.0
+_LONGEST_LINE = 1000  # characters: what prints more without an end of line is no meter
+_MOST_AT_ONCE = 20  # samples that one reading gives: of a program that prints more, lines are taken together
 
 
 class CommandMeter:
@@ -122,13 +124,13 @@ class CommandMeter:
 
     def _read_lines(self, stream: IO[str]) -> None:
         with stream:
-            for line in stream:
+            while line := stream.readline(_LONGEST_LINE):
                 self._lines.add(line)
         self._lines.arrived.set()  # it ended: nobody needs to wait
 
     def _read_errors(self, stream: IO[str]) -> None:
         with stream:
-            for line in stream:
+            while line := stream.readline(_LONGEST_LINE):
                 if line.strip():
                     self._errors.append(line.strip()[:200])
 
@@ -145,6 +147,7 @@ class _Lines:
         self._seconds = -math.inf
         self._offset_ns: int | None = None
         self._t = 0
+        self._taken_ns: int | None = None  # up to when lines were taken
         self._samples: collections.deque[PowerSample] = collections.deque(maxlen=_MOST_KEPT)
 
     @property
@@ -178,8 +181,12 @@ class _Lines:
         self.arrived.set()
 
     def take(self) -> list[PowerSample]:
-        """Return the samples since the last call."""
-        return [self._samples.popleft() for _ in range(len(self._samples))]
+        """Return the samples since the last call, some of them together where they are many."""
+        samples = [self._samples.popleft() for _ in range(len(self._samples))]
+        before = self._taken_ns
+        if samples:
+            self._taken_ns = samples[-1].t
+        return samples if len(samples) <= _MOST_AT_ONCE else list(_together(samples, before))
 
     def take_problem(self) -> str | None:
         """Return what was wrong with a line, once in a program's life."""
@@ -193,6 +200,21 @@ class _Lines:
         if not self._has_told:
             self._has_told = True
             self._problem = problem
+
+
+def _together(samples: Sequence[PowerSample], before_ns: int | None) -> Iterator[PowerSample]:
+    """Yield as few samples as one reading may give, with the same energy."""
+    if before_ns is None:
+        yield samples[0]
+        before_ns, samples = samples[0].t, samples[1:]
+    size = math.ceil(len(samples) / (_MOST_AT_ONCE - 1))
+    for index in range(0, len(samples), size):
+        group = samples[index : index + size]
+        watt_ns, at = 0.0, before_ns
+        for sample in group:
+            watt_ns, at = watt_ns + (sample.watts or 0.0) * (sample.t - at), sample.t
+        yield PowerSample(t=at, domain=DOMAIN, watts=watt_ns / (at - before_ns))
+        before_ns = at
 
 
 def _words(command: object) -> list[str]:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol, runtime_checkable
 
 from tuneoff.errors import TuneoffError
-from tuneoff.samples.schema import Coefficients, MeterKind, PowerSample
+from tuneoff.samples.schema import Coefficients, MeterKind, NodeSample, PowerSample
 
 
 class MeterError(TuneoffError):
@@ -61,6 +61,18 @@ class ObservantMeter(Protocol):
     @property
     def problems(self) -> Sequence[str]:
         """One line each; the sampler notes them."""
+
+
+@runtime_checkable
+class NodeMeter(Protocol):
+    """A `CollectingMeter` that also knows what whole nodes used; asked after `collect`, for the same window."""
+
+    def collect_nodes(self, start_wall_ns: int, end_wall_ns: int) -> Iterable[NodeSample]:
+        """Return the samples of a window, `t` as in `collect`.
+
+        Raises:
+            MeterError: it is not known; the energy is kept.
+        """
 
 
 @runtime_checkable

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-FILE_BYTES = 10_000_000  # about what a run's samples may take
+FILE_BYTES = 10_000_000  # of a run's samples: beyond, the interval is the longest
 STEPS = 8  # the interval doubles each time that so many parts of it are full
 LONGEST_SECONDS = 5.0  # counters wrap, and a gap between samples that is too long is not covered
 _FORGETTING = 0.2  # weight of the last look in the mean cost

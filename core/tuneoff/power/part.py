@@ -8,7 +8,7 @@ from pydantic import Field, model_validator
 
 from tuneoff.experiment.options import Options
 from tuneoff.experiment.part import Part
-from tuneoff.power.settings import PowerSettings
+from tuneoff.power.settings import NO_METER, PowerSettings
 
 _DEFAULTS = PowerSettings()
 Name = Annotated[str, Field(min_length=1)]
@@ -24,6 +24,9 @@ class PowerPart(Part):
 
     @model_validator(mode="after")
     def _two_meters(self) -> PowerPart:
+        if self.second is not None and NO_METER in (self.meter, self.second):
+            given = f"meter {self.meter!r} and second {self.second!r}"
+            raise ValueError(f"`second` stands beside another meter, but got {given}; remove it")
         if self.second == self.meter:
             raise ValueError(f"`second` must be another meter than `meter`, but both are {self.meter!r}; remove `second`")
         return self

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import threading
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -9,9 +10,9 @@ from dataclasses import dataclass, field
 from tuneoff.errors import ExperimentError
 from tuneoff.power.choose import Chosen, choose
 from tuneoff.power.meter import MeterError
-from tuneoff.power.settings import AUTO, PowerSettings
+from tuneoff.power.settings import AUTO, NO_METER, PowerSettings
 
-NO_METER = "none"
+log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,9 +53,13 @@ class PowerPlan:
         return text + (f"; no better one: {self.reason}" if self.reason else "")
 
     def close(self) -> None:
-        """Close the meters, but for one that hangs: closing it might hang too."""
+        """Close the meters, but for one that hangs: closing it might hang too. What goes wrong is one line: the runs are done."""
         if self.chosen is not None and not any(lock.locked() for lock in self.locks):
-            self.chosen.close()
+            try:
+                self.chosen.close()
+            except Exception as error:  # another's code may fail in any way
+                problem = " ".join(f"{type(error).__name__}: {error}".split())
+                log.warning("the power meter %s fails when it is closed: %s; tell its author", self.chosen.name, problem)
 
 
 NO_POWER = PowerPlan()
@@ -66,6 +71,8 @@ def open_power(settings: PowerSettings) -> PowerPlan:
     Raises:
         ExperimentError: a meter that the file names cannot be used.
     """
+    if settings.meter == NO_METER:
+        return PowerPlan(reason="none was asked for", interval_seconds=settings.interval_seconds)
     try:
         chosen = choose(settings.meter, settings.options, second=settings.second or "")
     except MeterError as error:

@@ -36,11 +36,10 @@ class RaplMeter:
         """Return one sample per zone.
 
         Raises:
-            MeterError: a zone vanished, or its counter was reset; said once, and the next call reads the others.
+            MeterError: a zone cannot be read, or its counter was reset; said once, and the next call reads the others.
         """
         problems: list[str] = []
         samples = [sample for counter in self._counters if (sample := counter.sample(problems)) is not None]
-        self._counters = [counter for counter in self._counters if not counter.is_gone]
         if problems:
             raise MeterError("; ".join(problems))
         return samples
@@ -57,16 +56,19 @@ class _Counter:
         self._last_uj = zone.opened_at_uj
         self._last_ns = now_ns
         self._total_uj = 0
-        self.is_gone = False
+        self._is_lost = False
 
     def sample(self, problems: list[str]) -> PowerSample | None:
         try:
             value, now = self._zone.energy_uj(), clock.monotonic_ns()
         except (OSError, ValueError) as error:
-            self.is_gone = True
-            reason = getattr(error, "strerror", None) or str(error)
-            problems.append(f"zone {self._zone.domain} cannot be read any more ({reason}); its energy is unknown from here on")
+            if not self._is_lost:
+                reason = getattr(error, "strerror", None) or str(error)
+                problem = f"zone {self._zone.domain} cannot be read any more ({reason})"
+                problems.append(f"{problem}; it is tried again, and unknown till then")
+            self._is_lost = True
             return None
+        self._is_lost = False
         moved = value - self._last_uj
         if moved < 0 and self._zone.range_uj is not None:
             moved += self._zone.range_uj + 1

@@ -76,7 +76,7 @@ class MeterReader:
         try:
             samples = self._meter.read()
             if samples:
-                self._take(samples)
+                self._take(checked(samples))
             if self._gpus is not None:
                 self.shares = tuple(self._gpus.gpu_shares())
         except MeterError as error:
@@ -88,6 +88,24 @@ class MeterReader:
         self._pace.spent(time.thread_time() - before)
         self.cpu_ns = time.thread_time_ns()
         return wait
+
+
+def checked(samples: Sequence[PowerSample]) -> Sequence[PowerSample]:
+    """Return the samples of a meter as they are.
+
+    Raises:
+        MeterError: one is none: written down, it could not be read again, nor the other lines of its file.
+    """
+    for sample in samples:
+        if not (
+            isinstance(sample, PowerSample)
+            and type(sample.t) is int
+            and isinstance(sample.domain, str)
+            and all(value is None or type(value) in (int, float) for value in (sample.joules, sample.watts))
+        ):
+            problem = f"gave {sample!r:.120}, but must give PowerSample(t=ns, domain=text, joules=number or watts=number)"
+            raise MeterError(f"the power meter {problem}; tell its author")
+    return samples
 
 
 def mean_watts(samples: Sequence[PowerSample]) -> dict[str, float]:

@@ -14,18 +14,20 @@ import msgspec
 
 from tuneoff import clock
 from tuneoff.power.collecting import collected
-from tuneoff.power.meter import CollectingMeter, PowerMeter
+from tuneoff.power.meter import CollectingMeter, MeterDescription, PowerMeter
 from tuneoff.power.pace import Pace
-from tuneoff.power.plan import NO_METER, NO_POWER, PowerPlan
+from tuneoff.power.plan import NO_POWER, PowerPlan
 from tuneoff.power.procfs import HostClock
 from tuneoff.power.reading import MeterReader
+from tuneoff.power.settings import NO_METER
 from tuneoff.power.tree import ProcessTree
-from tuneoff.samples.schema import SCHEMA_VERSION, Header, PowerSample, UsageSample
+from tuneoff.samples.schema import LATE, SCHEMA_VERSION, Header, PowerSample, UsageSample
 from tuneoff.samples.writer import SampleWriter
 
 log = logging.getLogger(__name__)
 
 MOST_SHARE = 0.007  # of one core, for looking at processes
+SLEPT_NS = 100_000_000  # a shorter sleep is a difference between two readings of clocks
 STOP_SECONDS = 1.0
 COLLECT_SECONDS = 60.0  # a database waits for one more scrape, and has time limits of its own
 
@@ -35,7 +37,7 @@ class Sampler:
 
     def __init__(self, folder: Path, execution_id: str, power: PowerPlan = NO_POWER) -> None:
         self._folder, self._execution_id, self._power = folder, execution_id, power
-        self._anchor = clock.anchor()
+        self._anchor, self._slept_ns = clock.anchor(), clock.slept_ns()
         self._ended = threading.Event()
         self._writer: SampleWriter | None = None
         self._thread: threading.Thread | None = None
@@ -44,7 +46,7 @@ class Sampler:
 
     def start(self) -> None:
         """Write the header and begin; called before the first process of the run is started."""
-        self._anchor = clock.anchor()
+        self._anchor, self._slept_ns = clock.anchor(), clock.slept_ns()
         tree = ProcessTree(self._execution_id)
         try:
             self._writer = SampleWriter(self._folder, self._header(tree))
@@ -77,11 +79,23 @@ class Sampler:
             self._thread.join(STOP_SECONDS)
         for reader in self._readers:
             reader.wait(deadline - time.monotonic())
-        for meter, name, lock, take in self._meters():
+        for position, (meter, name, lock, take) in enumerate(self._meters()):
             if isinstance(meter, CollectingMeter):
-                samples = collected(meter, name, lock, self._anchor, within_seconds=collect_seconds, note=writer.note)
+                samples = collected(
+                    meter,
+                    name,
+                    lock,
+                    self._anchor,
+                    within_seconds=collect_seconds,
+                    note=writer.note,
+                    take_node=writer.write if position == 0 else None,  # a second opinion is one on energy alone
+                )
                 take(writer, samples)
         self._note_silent_domains(writer)
+        slept_ns = clock.slept_ns() - self._slept_ns
+        if slept_ns > SLEPT_NS:
+            slept = f"the machine was suspended for {slept_ns / clock.NANOSECONDS:.1f} s in this run"
+            writer.note(f"{slept}: its times leave that out, and its energy is not comparable")
         writer.close()
 
     def __enter__(self) -> Sampler:
@@ -94,6 +108,7 @@ class Sampler:
     def _header(self, tree: ProcessTree) -> Header:
         chosen, baseline, host = self._power.chosen, self._power.baseline, os.uname().nodename
         about = chosen.description if chosen is not None else None
+        second = chosen.second.description if chosen is not None and chosen.second is not None else None
         started_ns = tree.supervisor.stat.started_ns if tree.supervisor is not None else 0
         return Header(
             version=SCHEMA_VERSION,
@@ -109,14 +124,21 @@ class Sampler:
             reason=self._power.reason,
             domains=about.domains if about is not None else (),
             interval_ns=round(self._power.interval_seconds * clock.NANOSECONDS),
-            longest_gap_ns=round((about.longest_gap_seconds if about is not None else 10.0) * clock.NANOSECONDS),
+            longest_gap_ns=self._longest_gap_ns(about),
             cpus=os.cpu_count() or 1,
             supervisor=f"{host}:{os.getpid()}:{started_ns}",
             coefficients=about.coefficients if about is not None else None,
             idle_watts=dict(baseline.idle_watts),
             idle_seconds=baseline.seconds,
-            second=chosen.second_name if chosen is not None and chosen.second is not None else "",
+            second=chosen.second_name if second is not None and chosen is not None else "",
+            second_kind=second.kind if second is not None else "estimated",
+            second_longest_gap_ns=self._longest_gap_ns(second),
         )
+
+    def _longest_gap_ns(self, about: MeterDescription | None) -> int:
+        """Return how far samples of a meter may lie apart: it is not read more often than was asked for, and at times late."""
+        seconds = about.longest_gap_seconds if about is not None else 10.0
+        return round(max(seconds, LATE * self._power.interval_seconds) * clock.NANOSECONDS)
 
     def _meters(self) -> list[tuple[PowerMeter, str, threading.Lock, _Take]]:
         chosen = self._power.chosen

@@ -7,6 +7,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 AUTO = "auto"
+NO_METER = "none"  # nothing is metered: the use of the host and of its processes is sampled alone
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -21,6 +22,8 @@ class PowerSettings:
     @property
     def line(self) -> str:
         """One line for `tuneoff plan`: what is asked for; which meter there is, is found on the host of the run."""
+        if self.meter == NO_METER:
+            return "power: no meter, as asked for"
         meter = "auto, the best that the host has" if self.meter == AUTO else self.meter
         options = ", ".join(f"{name}={value}" for name, value in self.options.items())
         second = f", {self.second} as a second opinion" if self.second else ""

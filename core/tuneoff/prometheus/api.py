@@ -16,15 +16,17 @@ if TYPE_CHECKING:
     from urllib.request import OpenerDirector
 
 MOST_BYTES = 512 * 1024 * 1024  # of one answer
+MOST_TOLD = 600  # characters of what a server says that are repeated
 
 
 class PrometheusApi:
     """Queries of one server. Every failure is a `MeterError` that names the server and the way out."""
 
-    def __init__(self, url: str, *, token: str = "", timeout_seconds: float = 10.0) -> None:
-        """Connect to nothing yet. `timeout_seconds` bounds each query as a whole."""
+    def __init__(self, url: str, *, authorization: str = "", timeout_seconds: float = 10.0) -> None:
+        """Connect to nothing yet. `authorization` is the HTTP header; `timeout_seconds` bounds each query as a whole."""
         self.url = url.rstrip("/")
-        self._token, self._timeout = token, timeout_seconds
+        self.warnings: dict[str, None] = {}  # of the answers so far, in order: a part of the data may be missing
+        self._authorization, self._timeout = authorization, timeout_seconds
         self._opener: OpenerDirector | None = None
 
     def clock_offset(self) -> tuple[float, float]:
@@ -64,8 +66,8 @@ class PrometheusApi:
         from urllib.request import Request
 
         headers = {"Accept": "application/json"}
-        if self._token:
-            headers["Authorization"] = f"Bearer {self._token}"
+        if self._authorization:
+            headers["Authorization"] = self._authorization
         request = Request(f"{self.url}/api/v1/{endpoint}", data=urlencode(parameters).encode(), headers=headers)  # POST
         deadline = time.monotonic() + self._timeout
         try:
@@ -100,7 +102,7 @@ class PrometheusApi:
     def _data(self, content: bytes) -> dict[str, Any]:
         try:
             answer = json.loads(content)
-        except ValueError as error:
+        except (ValueError, RecursionError) as error:
             start = " ".join(content[:60].decode(errors="replace").split())
             raise self._strange(f"the answer is no JSON, but begins with {start!r}") from error
         if not isinstance(answer, dict) or answer.get("status") not in ("success", "error"):
@@ -110,30 +112,44 @@ class PrometheusApi:
         data = answer.get("data")
         if not isinstance(data, dict):
             raise self._strange("the answer has no `data`")
+        warnings = answer.get("warnings")  # not its `infos`: they are advice on the query
+        for text in warnings if isinstance(warnings, list) else ():
+            self.warnings[self._told(str(text))] = None
         return data
 
     def _refused(self, code: int, content: bytes, location: str | None) -> MeterError:
         """Return the error for a refusal, with the server's own words where it has some."""
         try:
-            told = json.loads(content)["error"]
-        except (ValueError, KeyError, TypeError):
+            told = str(json.loads(content)["error"])
+        except (ValueError, KeyError, TypeError, RecursionError):
             told = ""
         if told:
             way_out = "correct the query or the options of `power`"
         elif code in (401, 403):
-            told, way_out = "access is denied", "name the environment variable that holds a valid token in `token_variable`"
+            told, way_out = "access is denied", "see `token_variable`, and `username` with `password_variable`"
         elif location:
             told, way_out = f"it redirects to {location}", "give that address as `url`"
         else:
-            told, way_out = "no reason is given", "check that `url` is the server's root (what comes before /api/v1)"
-        return MeterError(f"Prometheus at {self.url} refused a query (HTTP {code}): {' '.join(str(told).split())}; {way_out}")
+            told = _plain(content) or "no reason is given"
+            way_out = "check that `url` is the server's root (what comes before /api/v1), and whether it is http or https"
+        return MeterError(f"Prometheus at {self.url} refused a query (HTTP {code}): {self._told(told)}; {way_out}")
 
     def _unreachable(self, reason: str) -> MeterError:
         way_out = "start it, correct `url`, or take another meter"
-        return MeterError(f"Prometheus must be reachable at {self.url}, but: {' '.join(reason.split())}; {way_out}")
+        if "CERTIFICATE_VERIFY_FAILED" in reason:
+            way_out = "for an authority of your own export SSL_CERT_FILE=FILE with its certificates"
+        elif "WRONG_VERSION_NUMBER" in reason or "record layer failure" in reason:
+            way_out = "it speaks no https: give `url` with http"
+        return MeterError(f"Prometheus must be reachable at {self.url}, but: {self._told(reason)}; {way_out}")
 
     def _strange(self, what: str) -> MeterError:
-        return MeterError(f"{self.url} must answer as Prometheus does, but {what}; check that `url` is the server's root")
+        problem = self._told(what)
+        return MeterError(f"{self.url} must answer as Prometheus does, but {problem}; check that `url` is the server's root")
+
+    def _told(self, text: str) -> str:
+        """Return a text of others as one line that does not hold the secret, should a server or a proxy repeat it."""
+        secret = self._authorization.partition(" ")[2]
+        return " ".join((text.replace(secret, "***") if secret else text).split())[:MOST_TOLD]
 
     def _open(self) -> OpenerDirector:
         """Return the opener: no proxy for this machine's own addresses, and no redirects, which would carry the token away."""
@@ -147,6 +163,12 @@ class PrometheusApi:
             direct = [ProxyHandler({})] if is_loopback(urlsplit(self.url).hostname or "") else []
             self._opener = build_opener(Refuse, *direct)
         return self._opener
+
+
+def _plain(content: bytes) -> str:
+    """Return the first line of a plain text, "" for a page."""
+    lines = content.decode(errors="replace").strip().splitlines()
+    return lines[0][:200] if lines and not lines[0].lstrip().startswith("<") else ""
 
 
 def is_loopback(host: str) -> bool:

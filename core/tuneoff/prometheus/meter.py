@@ -13,11 +13,12 @@ from tuneoff.clock import NANOSECONDS
 from tuneoff.power.meter import MeterDescription, MeterError
 from tuneoff.prometheus.api import PrometheusApi
 from tuneoff.prometheus.idle import busy_shares, idle_before
+from tuneoff.prometheus.node_use import node_use
 from tuneoff.prometheus.nodes import host_names, of_nodes, selected
 from tuneoff.prometheus.options import parse_options
 from tuneoff.prometheus.series import Points, merged, points, samples, scrape_interval, with_times
 from tuneoff.prometheus.sources import PROBES, QUERY, SOURCES, Reading, Unit, is_modelled, own_reading
-from tuneoff.samples.schema import MeterKind, PowerSample
+from tuneoff.samples.schema import MeterKind, NodeSample, PowerSample
 
 LOOK_BACK_SECONDS = 300.0  # as Prometheus does: what was not scraped for so long is not there
 MOST_OFFSET_SECONDS = 5.0  # between this host's clock and the server's
@@ -40,6 +41,8 @@ class _Domain:
 class PrometheusMeter:
     """A `CollectingMeter`: nothing is read while the run runs. `problems` says what was strange in the last window.
 
+    It is a `NodeMeter` too: what the nodes used is known where node_exporter is scraped.
+
     It is a `KnownBaseline` too where idle power is given, or the server knows it; else it is asked for one like any meter.
     """
 
@@ -53,13 +56,14 @@ class PrometheusMeter:
         """
         self._options = parse_options(options)
         chosen = self._options
-        self._api = PrometheusApi(chosen.url, token=chosen.token, timeout_seconds=chosen.timeout_seconds)
+        self._api = PrometheusApi(chosen.url, authorization=chosen.authorization, timeout_seconds=chosen.timeout_seconds)
         self._readings = (
             *(SOURCES[chosen.source] if chosen.source != QUERY else ()),
             *(own_reading(name, own) for name, own in chosen.domains.items()),
         )
         self._interval: float | None = None
         self.problems: tuple[str, ...] = ()
+        self._nodes: frozenset[str] = frozenset()  # that had energy when last asked
         offset = self._offset()
         now = time.time() + offset
         found = self._fetch(now - LOOK_BACK_SECONDS, now, step=1.0)
@@ -91,6 +95,7 @@ class PrometheusMeter:
         Raises:
             MeterError: the server does not answer or refuses, its clock differs, or it has nothing of that time.
         """
+        self._api.warnings.clear()
         offset = self._offset()
         start, end = start_wall_ns / NANOSECONDS + offset, end_wall_ns / NANOSECONDS + offset
         self._await_scrape(end, offset)
@@ -107,8 +112,30 @@ class PrometheusMeter:
                 f"Prometheus at {self._options.url} has no {self._options.source} samples of the run's {end - start:.0f} s; "
                 "see its page /targets for whether the nodes are scraped"
             )
-        self.problems = tuple(problems)
+        self._nodes = frozenset({domain.name.rpartition("/")[0] for domain in found} - {""})
+        self.problems = (*self._warnings(), *problems)
         return sorted(collected, key=lambda sample: sample.t)
+
+    def collect_nodes(self, start_wall_ns: int, end_wall_ns: int) -> list[NodeSample]:
+        """Return what the nodes that had energy used in a window, in order of time; empty where no node_exporter is scraped.
+
+        Raises:
+            MeterError: the server does not answer or refuses.
+        """
+        offset, margin = self._offset(), max(1.0, 2.5 * self._known_interval)
+        start = start_wall_ns / NANOSECONDS + offset - margin
+        end = min(end_wall_ns / NANOSECONDS + margin, time.time()) + offset
+        step = self._step(start, end)
+
+        def ask(query: str) -> list[list[dict[str, Any]]]:
+            return [self._api.matrix(query, *part, step) for part in _windows(start, end, step)]
+
+        try:
+            found, problems = node_use(ask, self._nodes, self._host_labels, offset)
+        except MeterError as error:
+            raise MeterError(f"what the nodes used is not known: {error}") from error
+        self.problems = (*self._warnings(), *problems)
+        return found
 
     @property
     def _known_interval(self) -> float:
@@ -125,7 +152,7 @@ class PrometheusMeter:
 
     def _fetch(self, start: float, end: float, step: float | None = None) -> list[_Domain]:
         """Return what was scraped in a window of the server's clock, by domain."""
-        step = step or self._options.step_seconds or _step(end - start, self._interval)
+        step = step or self._step(start, end)
         found: dict[str, _Domain] = {}
         for reading in self._readings:
             query = selected(reading, self._options.nodes, self._options.node_label)
@@ -136,6 +163,14 @@ class PrometheusMeter:
                 if name not in found and scraped:
                     found[name] = _Domain(name, reading.unit, scraped, any(is_modelled(part.labels) for part in parts))
         return list(found.values())
+
+    @property
+    def _host_labels(self) -> tuple[str, ...]:
+        """The labels that name a node in node_exporter's own metrics."""
+        return (self._options.node_label,) if self._options.node_label else ("instance",)
+
+    def _step(self, start: float, end: float) -> float:
+        return self._options.step_seconds or _step(end - start, self._interval)
 
     def _by_name(self, reading: Reading, series: Sequence[Points]) -> dict[str, list[Points]]:
         """Return the series by `node/domain`, those of other nodes left out."""
@@ -151,6 +186,12 @@ class PrometheusMeter:
                 problem = f"the query of domain {name!r} must give one series per node, but gives {len(parts)}"
                 raise MeterError(f"meter prometheus: {problem}; sum them: sum by (instance) ({reading.query})")
         return by_name
+
+    def _warnings(self) -> list[str]:
+        """Return what the server has warned of since this was last asked."""
+        texts = [f"Prometheus at {self._options.url} warns that a part may be missing: {text}" for text in self._api.warnings]
+        self._api.warnings.clear()
+        return texts
 
     def _offset(self) -> float:
         """Return the server's clock minus this host's in seconds.
@@ -175,7 +216,7 @@ class PrometheusMeter:
             return chosen.idle_watts or None
         seconds = min(LOOK_BACK_SECONDS, max(chosen.idle_seconds, 3 * self._known_interval))
         taken = [sample for domain in found for sample in samples(domain.name, domain.scraped, domain.unit, offset)[0]]
-        busy = busy_shares(self._api, seconds, (chosen.node_label,) if chosen.node_label else ("instance",))
+        busy = busy_shares(self._api, seconds, self._host_labels)
         return idle_before(taken, round((now - offset) * NANOSECONDS), seconds, busy)
 
     def _kind(self, found: Sequence[_Domain]) -> MeterKind:
@@ -204,6 +245,9 @@ class PrometheusMeter:
         for name, pattern in PROBES.items():
             if name != source and self._api.vector(f'count({{__name__=~"{pattern}"}})'):
                 return f"Prometheus at {url} has no {source} metrics, but has those of {name}; set `source: {name}`"
+        if source == "node_exporter" and self._api.vector("count(node_cpu_seconds_total)"):
+            why = "a virtual machine has none; else let it read /sys/class/powercap, which takes root"
+            return f"Prometheus at {url} has node_exporter metrics, but no node has energy counters (RAPL): {why}"
         wanted = " or ".join(reading.query for reading in self._readings)
         return f"Prometheus at {url} has none of {wanted}; see its page /targets for whether an exporter with them is scraped"
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 from tuneoff.prometheus.sources import Labels, Reading
 
@@ -36,13 +36,18 @@ def of_nodes(labels: Labels, host_labels: Sequence[str], nodes: Sequence[str]) -
     return not nodes or node in nodes or without_port(node) in nodes
 
 
+def node_matcher(nodes: Collection[str], label: str) -> str:
+    """Return the matcher of PromQL for nodes, given with or without the port."""
+    pattern = "|".join(re.escape(node) for node in sorted(nodes))
+    return f"{label}=~`({pattern})(:[0-9]+)?`"
+
+
 def selected(reading: Reading, nodes: Sequence[str], node_label: str) -> str:
     """Return a reading's query, narrowed to the nodes where one label alone can name them."""
     labels = (node_label,) if node_label else reading.host_labels
     if not nodes or reading.is_own or len(labels) != 1:
         return reading.query
-    pattern = "|".join(re.escape(node) for node in nodes)
-    matcher = f"{labels[0]}=~`({pattern})(:[0-9]+)?`"
+    matcher = node_matcher(nodes, labels[0])
     if reading.query.endswith("}"):
         return f"{reading.query[:-1]},{matcher}}}"
     return f"{reading.query}{{{matcher}}}"

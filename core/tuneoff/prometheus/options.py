@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import os
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -12,6 +11,7 @@ from urllib.parse import urlsplit
 
 from tuneoff.power.meter import MeterError
 from tuneoff.power.options import check_names
+from tuneoff.prometheus import credentials
 from tuneoff.prometheus.sources import QUERY, SOURCES, UNITS, OwnQuery
 from tuneoff.samples.schema import MeterKind
 from tuneoff.suggest import unknown_name
@@ -23,7 +23,7 @@ _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PrometheusOptions:
-    """What to ask which server for; the fields are the options of the experiment file, `token` aside."""
+    """What to ask which server for; the fields are the options of the experiment file, `authorization` aside."""
 
     url: str = DEFAULT_URL
     source: str = "node_exporter"  # which exporter's metrics; `query`: only the own ones of `domains`
@@ -36,11 +36,11 @@ class PrometheusOptions:
     idle_seconds: float = 60.0  # before the matrix, whose mean power is idle power if the nodes were idle; 0: it is read anew
     wait_seconds: float = 15.0  # at most, after a run, for the scrape that covers its end
     timeout_seconds: float = 10.0  # of each query
-    token: str = field(default="", repr=False)  # from the environment variable `token_variable`
+    authorization: str = field(default="", repr=False)  # the HTTP header, with a secret from the environment
 
 
 _DEFAULTS = PrometheusOptions()
-_KNOWN = {*PrometheusOptions.__dataclass_fields__, "token_variable"} - {"token"}
+_KNOWN = {*PrometheusOptions.__dataclass_fields__, *credentials.OPTIONS} - {"authorization"}
 
 
 def parse_options(options: Mapping[str, Any]) -> PrometheusOptions:
@@ -71,7 +71,7 @@ def parse_options(options: Mapping[str, Any]) -> PrometheusOptions:
         idle_seconds=_seconds("idle_seconds", options.get("idle_seconds", _DEFAULTS.idle_seconds), least=0.0),
         wait_seconds=_seconds("wait_seconds", options.get("wait_seconds", _DEFAULTS.wait_seconds), least=0.0),
         timeout_seconds=_seconds("timeout_seconds", options.get("timeout_seconds", _DEFAULTS.timeout_seconds), least=0.1),
-        token=_token(options.get("token_variable")),
+        authorization=credentials.authorization(options),
     )
 
 
@@ -81,24 +81,13 @@ def _url(value: Any) -> str:
         usable = parts.scheme in ("http", "https") and bool(parts.hostname) and (parts.port or 1) > 0
     except ValueError:  # a port that is no number, an unclosed bracket
         usable = False
+    if "@" in str(value):  # first: no message may print it
+        way_out = "put it into an environment variable: `password_variable` with `username`, or `token_variable`"
+        raise MeterError(f"meter prometheus: `url` must hold no name and no password; {way_out}")
     if not usable or parts.query or parts.fragment:
-        raise MeterError(f"meter prometheus: `url` must be like {DEFAULT_URL}, but got {value!r}")
-    if parts.username or parts.password:
-        raise MeterError(
-            "meter prometheus: `url` must hold no password; put a token into an environment variable: `token_variable`"
-        )
+        shown = str(value).partition("?")[0]  # what follows may be a secret
+        raise MeterError(f"meter prometheus: `url` must be like {DEFAULT_URL}, without a query, but got {shown!r}")
     return str(value).rstrip("/")
-
-
-def _token(variable: Any) -> str:
-    if variable is None:
-        return ""
-    token = os.environ.get(_text("token_variable", variable), "").strip()
-    if not token:
-        raise MeterError(f"meter prometheus: `token_variable` names {variable!r}, which is not set; export {variable}=TOKEN")
-    if not token.isascii() or any(character.isspace() for character in token):
-        raise MeterError(f"meter prometheus: the token in {variable!r} must be one ASCII word; export it again")
-    return token
 
 
 def _nodes(value: Any) -> tuple[str, ...]:

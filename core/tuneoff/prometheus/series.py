@@ -27,13 +27,15 @@ class Points:
     values: dict[float, float] = field(default_factory=dict)
 
 
-def with_times(query: str) -> str:
+def with_times(query: str, times: str | None = None) -> str:
     """Return a query for values and, as series of their own, for the times at which they were scraped.
+
+    `times`: a query for these, with the same labels, where the first one is no plain selector.
 
     A range query alone gives the last value before each step: it would move energy by up to a scrape interval.
     """
     value = f'label_replace((\n{query}\n), "{_MARK}", "value", "", "")'  # on lines of its own: it may end in a comment
-    time = f'label_replace(timestamp(\n{query}\n), "{_MARK}", "time", "", "")'
+    time = f'label_replace({times or f"timestamp({chr(10)}{query}{chr(10)})"}, "{_MARK}", "time", "", "")'
     return f"{value} or {time}"
 
 

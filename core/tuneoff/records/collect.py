@@ -144,10 +144,11 @@ def collect(events: Iterable[tuple[Process, Event]]) -> Collected:
 
 
 def _add_report(execution: Execution, event: Reported, found: Collected) -> None:
-    if not execution.epochs or execution.epochs[-1].epoch != event.epoch:
+    reported = execution.reported
+    is_second = len(reported) >= len(execution.epochs)  # of its epoch: a line that stands twice
+    if is_second or execution.epochs[-1].epoch != event.epoch:
         found.orphans += 1
         return
-    reported = execution.reported
     while len(reported) < len(execution.epochs) - 1:
         reported.append(NOT_REPORTED)
     reported.append((event.t, event.cpu_ns))

@@ -80,9 +80,13 @@ def _lacking(rows: Iterable[SummaryRow], metric: str, reason: str) -> Iterator[s
 
 
 def _mixed(rows: Sequence[SummaryRow]) -> Iterator[str]:
-    kinds = {frozenset(row.figures[ENERGY].kinds): row_name(row) for row in rows if _has(row, ENERGY)}
-    if len(kinds) > 1:
-        texts = [f"{'/'.join(sorted(kind))} ({name})" for kind, name in kinds.items()]
+    """Say where energies are of different kinds: between rows, and between the seeds of one row, whose median then mixes them."""
+    kinds: dict[str, list[str]] = {}
+    for row in rows:
+        if _has(row, ENERGY):
+            kinds.setdefault(" and ".join(sorted(row.figures[ENERGY].kinds)), []).append(row_name(row))
+    if len({kind for row in rows if _has(row, ENERGY) for kind in row.figures[ENERGY].kinds}) > 1:
+        texts = [f"{kind} ({listed(names)})" for kind, names in kinds.items()]
         yield f"Energies of different kinds are not to be compared or ranked: here they are {listed(texts)}."
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import textwrap
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import zip_longest
 from typing import Any
 
@@ -26,7 +26,21 @@ def declared_rows(runs: Sequence[Named]) -> list[tuple[str, ...]]:
 
     Numbers that were found in several runs are least–greatest; long cells go on in further rows.
     """
-    rows: list[tuple[str, ...]] = []
+    return [line for cells in _cells(runs) for line in _folded(cells)]
+
+
+def declared_blocks(runs: Sequence[Named], width: int) -> list[str]:
+    """Return the same for narrow terminals: per row a line with the variable, and what was declared and found below it."""
+    lines = []
+    for symbol, name, declared, found, unit, agrees, which in _cells(runs):
+        head = f"{symbol}  {name}, {unit}; agrees: {agrees}{f'; {which}' if which != 'all' else ''}"
+        for text, indent in ((head, ""), (f"declared: {declared}", "    "), (f"found: {found}", "    ")):
+            more = indent + "    "
+            lines += textwrap.wrap(text, width, initial_indent=indent, subsequent_indent=more, break_on_hyphens=False)
+    return lines
+
+
+def _cells(runs: Sequence[Named]) -> Iterator[tuple[str, ...]]:
     symbols = dict.fromkeys(variable.symbol for _, run in runs for variable in run.declared)
     for symbol in symbols:
         groups: dict[str, list[tuple[str, DeclaredVariable]]] = {}
@@ -40,8 +54,7 @@ def declared_rows(runs: Sequence[Named]) -> list[tuple[str, ...]]:
             which = "all" if len(groups) == 1 else _names(name for name, _ in members)
             found = _merged([variable.found for _, variable in members])
             cells = (symbol, first.name, text(first.declared), text(found), first.unit, AGREES[first.agrees], which)
-            rows += _folded(cells)
-    return rows
+            yield cells
 
 
 def mismatches(runs: Iterable[Named]) -> list[str]:
@@ -68,7 +81,8 @@ def text(value: Any) -> str:
         if all(item is None or _is_digest(item) for item in value.values()) and "sha256" not in value:
             lost = sum(item is None for item in value.values())
             unreadable = f", {lost} of them unreadable" if lost else ""
-            return f"{len(value)} files ({text(digest(dict(value), _SHOWN + 4))} together{unreadable})"
+            files = "1 file" if len(value) == 1 else f"{len(value)} files"
+            return f"{files} ({text(digest(dict(value), _SHOWN + 4))} together{unreadable})"
         parts = [f"{name} {text(item)}" for name, item in value.items() if item is not None and item not in ({}, [])]
         return ", ".join(parts) or MISSING
     if isinstance(value, tuple):  # least and greatest

@@ -97,9 +97,12 @@ def _evidence(run: RunRecord, folder: Path) -> Evidence:
     samples, accounting = None, NO_ACCOUNTING
     try:
         samples = on_run_clock(read_samples(folder), run)
+    except ResultsError as error:
+        log.warning("trials without energy and CO2e: %s", error)
+    try:
         accounting = read_accounting(folder)
     except ResultsError as error:
-        log.warning("trials without energy or cost: %s", error)
+        log.warning("trials without CO2e and cost: %s", error)
     return Evidence(samples=samples, accounting=accounting)
 
 

@@ -17,6 +17,7 @@ PREFIXES = {  # units to choose from, the largest first, each with how many of i
     "ms": {"s": 1e-3},
 }
 LONGEST = 10_000  # how often the greatest of a column may be the least, until small ones lose digits
+LARGEST = 1e12  # with more digits than this a figure hides the others
 FOLD = 14  # longest line of a name, where it can be broken
 
 
@@ -54,10 +55,12 @@ def seconds(milliseconds: float) -> str:
 
 
 def number(value: float) -> str:
-    """Return about three digits, without an exponent and without false precision."""
+    """Return about three digits, without false precision, and with an exponent only where the figure is absurd."""
     size = abs(value)
     if size == 0:
         return "0"
+    if size >= LARGEST:
+        return f"{value:.3g}"
     digits = 0 if size >= 99.95 else 1 if size >= 9.995 else 2
     return f"{value:.{digits}f}"
 

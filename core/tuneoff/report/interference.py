@@ -17,6 +17,8 @@ from tuneoff.report.summary import Planned, Spread, spread
 
 POOL = "serial"
 SAMPLER = "fixed"
+NO_TIME = "no configuration was busy for a measurable time"
+NO_CPU = "no trial told its CPU time"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,10 +77,34 @@ def interference_lines(results: Sequence[Interference]) -> list[str]:
     return [title, *(f"  {_line(one)}" for one in results)]
 
 
+def interference_json(results: Sequence[Interference]) -> list[dict[str, Any]]:
+    """Return the ratios as JSON values, each with its unit, kind, source, number of pairs, or why there is none."""
+    return [
+        {
+            "label": one.label,
+            "variant": one.variant,
+            "emulated": one.emulated,
+            "unequal": one.unequal,
+            "busy_wall": _ratio(one.wall, one.reason or NO_TIME),
+            "busy_cpu": _ratio(one.cpu, one.reason or NO_CPU),
+        }
+        for one in results
+    ]
+
+
+def _ratio(found: Spread | None, reason: str) -> dict[str, Any]:
+    source = f"events of both, per configuration over {POOL}"
+    about = {"unit": "ratio", "kind": "derived", "source": source, "coverage": None}
+    if found is None:
+        return {"value": None, "low": None, "high": None, "n_samples": 0, "reason_if_null": reason, **about}
+    values = {"value": found.median, "low": found.low, "high": found.high, "n_samples": found.n}
+    return {**values, "reason_if_null": None, **about}
+
+
 def _line(one: Interference) -> str:
     name = one.label + (f" {one.variant}" if one.variant else "")
     if one.wall is None:
-        return f"{name}: {MISSING} ({one.reason})"
+        return f"{name}: {MISSING} ({one.reason or NO_TIME})"
     cpu = f"CPU {_range(one.cpu)}" if one.cpu is not None else f"CPU {MISSING}"
     left_out = f"; {one.unequal} more differ in their metrics" if one.unequal else ""
     return f"{name}: busy wall {_range(one.wall)}, {cpu}, {one.pairs} pair{'' if one.pairs == 1 else 's'}{left_out}"
@@ -123,6 +149,8 @@ def _work(trial: TrialRecord) -> _Work | None:
 
 def _result(group: _Group, pool: _Group | None) -> Interference:
     unknown = Interference(label=group.label, variant=group.variant, emulated=group.emulated)
+    if group.emulated:
+        return replace(unknown, reason="emulated, so in no comparison")
     if pool is None:
         return replace(unknown, reason=f"no run of {POOL} with {SAMPLER} is done")
     pairs = list(_pairs(group, pool))

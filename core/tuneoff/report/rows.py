@@ -9,7 +9,7 @@ from tuneoff.experiment.identity import canonical_json
 from tuneoff.experiment.names import emulated_label
 from tuneoff.metrics.spans import PARTS
 from tuneoff.metrics.waste import POLICIES
-from tuneoff.records.model import RunRecord
+from tuneoff.records.model import RunRecord, TrialRecord
 from tuneoff.report.trial_charges import TrialCharge
 
 Row = dict[str, Any]
@@ -67,7 +67,9 @@ TRIAL_COLUMNS = {
     "energy_joules": NUMBER,
     "energy_kind": TEXT,
     "co2e_g": NUMBER,
+    "co2e_kind": TEXT,
     "cost_usd": NUMBER,
+    "cost_kind": TEXT,
     **{f"waste_{policy}_seconds": NUMBER for policy in POLICIES},
 }
 EPOCH_COLUMNS = {
@@ -102,7 +104,9 @@ STEP_COLUMNS = {
     "energy_joules": NUMBER,
     "energy_kind": TEXT,
     "co2e_g": NUMBER,
+    "co2e_kind": TEXT,
     "cost_usd": NUMBER,
+    "cost_kind": TEXT,
 }
 DECLARED_COLUMNS = {
     **RUN_KEYS,
@@ -142,8 +146,8 @@ def trial_rows(run: RunRecord, charges: Mapping[str, TrialCharge] = NO_CHARGES) 
             "submitted_seconds": _seconds(first.submitted_ns if first is not None else None),
             "started_seconds": _seconds(first.started_ns if first is not None else None),
             "ended_seconds": _seconds(last.ended_ns if last is not None else None),
-            "cpu_seconds": _seconds(last.cpu_ns if last is not None else None),
-            "peak_rss_bytes": last.peak_rss_bytes if last is not None else None,
+            "cpu_seconds": _seconds(_cpu_ns(trial)),
+            "peak_rss_bytes": max((one.peak_rss_bytes for one in trial.attempts if one.peak_rss_bytes is not None), default=None),
             **_charge(charges.get(trial.trial)),
         }
 
@@ -191,15 +195,16 @@ def step_rows(run: RunRecord) -> Iterator[Row]:
     """Yield one row per part of the job completion time: the parts' milliseconds sum to it."""
     keys = _keys(run)
     for part in PARTS:
-        energy = run.metrics.get(f"energy.step.{part}")
         yield {
             **keys,
             "step": part,
             "milliseconds": _value(run, f"time.{part}"),
-            "energy_joules": energy.value if energy is not None else None,
-            "energy_kind": energy.kind if energy is not None and energy.value is not None else None,
+            "energy_joules": _value(run, f"energy.step.{part}"),
+            "energy_kind": _kind(run, f"energy.step.{part}"),
             "co2e_g": _value(run, f"carbon.step.{part}"),
+            "co2e_kind": _kind(run, f"carbon.step.{part}"),
             "cost_usd": _value(run, f"cost.step.{part}"),
+            "cost_kind": _kind(run, f"cost.step.{part}"),
         }
 
 
@@ -257,7 +262,7 @@ def _keys(run: RunRecord) -> Row:
 
 
 def _charge(charge: TrialCharge | None) -> Row:
-    names = ("busy_seconds", "energy_joules", "energy_kind", "co2e_g", "cost_usd")
+    names = ("busy_seconds", "energy_joules", "energy_kind", "co2e_g", "co2e_kind", "cost_usd", "cost_kind")
     return {
         **{name: getattr(charge, name, None) for name in names},
         **{f"waste_{policy}_seconds": charge.wasted_seconds[policy] if charge is not None else None for policy in POLICIES},
@@ -266,6 +271,18 @@ def _charge(charge: TrialCharge | None) -> Row:
 
 def _value(run: RunRecord, name: str) -> float | None:
     return run.metrics[name].value if name in run.metrics else None
+
+
+def _kind(run: RunRecord, name: str) -> str | None:
+    """Return the kind of a value that is there."""
+    return run.metrics[name].kind if _value(run, name) is not None else None
+
+
+def _cpu_ns(trial: TrialRecord) -> int | None:
+    """Return the CPU time of all attempts that started; None where one of them could not say its own."""
+    times = [attempt.cpu_ns for attempt in trial.attempts if attempt.started_ns is not None]
+    known = [time for time in times if time is not None]
+    return sum(known) if known and len(known) == len(times) else None
 
 
 def _count(value: float | None) -> float | None:

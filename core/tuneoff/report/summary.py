@@ -90,7 +90,7 @@ class Figure:
 
 @dataclass(frozen=True, slots=True)
 class Use:
-    """CPU seconds and reserved core seconds of a run that is done: what an energy model weighs."""
+    """CPU seconds and reserved core seconds of a run that is done, per completed trial: what an energy model weighs."""
 
     seed: int
     cpu_seconds: float
@@ -246,12 +246,21 @@ def _figure(done: Sequence[RunRecord], name: str) -> Figure:
 
 
 def _uses(runs: Sequence[Planned], standing: Mapping[str, RunRecord]) -> Iterator[Use]:
+    """Yield the uses of the runs whose energy is by the model alone: with an accelerator's energy they do not tell the order."""
     for run in runs:
         record = standing.get(run.run_id)
-        if record is not None and record.status == "done" and run.skip_reason is None:
-            cpu, cores = (_value(record, f"energy.{name}") for name in ("cpu_seconds", "reserved_core_seconds"))
-            if cpu is not None and cores is not None:
-                yield Use(run.spec.seed, cpu, cores)
+        if record is None or record.status != "done" or run.skip_reason is not None or _trained_on_accelerator(record):
+            continue
+        names = ("energy.cpu_seconds", "energy.reserved_core_seconds", "energy.joules_per_cpu_second")
+        cpu, cores, weight = (_value(record, name) for name in names)
+        completed = sum(trial.state == "completed" for trial in record.trials)
+        if cpu is not None and cores is not None and weight is not None and completed:
+            yield Use(run.spec.seed, cpu / completed, cores / completed)
+
+
+def _trained_on_accelerator(record: RunRecord) -> bool:
+    devices = (attempt.device for trial in record.trials for attempt in trial.attempts)
+    return any(device is not None and not device.startswith("cpu") for device in devices)
 
 
 def _value(record: RunRecord, name: str) -> float | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
@@ -12,7 +13,7 @@ from tuneoff.metrics.evidence import Evidence
 from tuneoff.metrics.incumbent import goal_reached
 from tuneoff.metrics.rent import NANOSECONDS_PER_HOUR, rent
 from tuneoff.metrics.segments import busy_ns
-from tuneoff.metrics.values import Kind
+from tuneoff.metrics.values import Kind, weakest
 from tuneoff.metrics.waste import POLICIES, Policy, wasted_segments
 from tuneoff.records.model import RunRecord, TrialRecord
 
@@ -25,7 +26,9 @@ class TrialCharge:
     energy_joules: float | None
     energy_kind: Kind | None
     co2e_g: float | None
+    co2e_kind: Kind | None
     cost_usd: float | None
+    cost_kind: Kind | None
     wasted_seconds: Mapping[Policy, float | None] = field(default_factory=dict)  # None: no goal, or it was not met
 
 
@@ -38,13 +41,17 @@ def trial_charges(run: RunRecord, evidence: Evidence) -> dict[str, TrialCharge]:
     charges = {}
     for trial in run.trials:
         pieces = _pieces(trial, account)
-        energy = None if pieces is None else sum(piece.joules for piece in pieces)
+        energy = None if pieces is None else _finite(sum(piece.joules for piece in pieces))
+        grams = _finite(_grams(run, pieces, evidence.accounting) if has_carbon and pieces is not None else None)
+        usd = _finite(costs.get(trial.trial) if costs is not None else _tariff(energy, evidence.accounting))
         charges[trial.trial] = TrialCharge(
             busy_seconds=_busy_ns(trial) / 1e9,
             energy_joules=energy,
             energy_kind=None if energy is None else account.kind,
-            co2e_g=_grams(run, pieces, evidence.accounting) if has_carbon and pieces is not None else None,
-            cost_usd=costs.get(trial.trial) if costs is not None else _tariff(energy, evidence.accounting),
+            co2e_g=grams,
+            co2e_kind=None if grams is None else weakest(account.kind, "declared"),
+            cost_usd=usd,
+            cost_kind=None if usd is None else "declared" if costs is not None else weakest(account.kind, "declared"),
             wasted_seconds={
                 policy: None if found is None else found.get(trial.trial, 0) / 1e9 for policy, found in wasted.items()
             },
@@ -65,6 +72,11 @@ def _pieces(trial: TrialRecord, account: EnergyAccount) -> list[Piece] | None:
     return found
 
 
+def _finite(value: float | None) -> float | None:
+    """Return a figure, or None where it overflowed; the run's metrics say why."""
+    return value if value is not None and math.isfinite(value) else None
+
+
 def _busy_ns(trial: TrialRecord) -> int:
     return sum(busy_ns(attempt) for attempt in trial.attempts)
 
@@ -83,7 +95,7 @@ def _costs(run: RunRecord, accounting: Accounting) -> dict[str, float | None] | 
     rented = rent(run, accounting, prices)
     found: dict[str, float | None] = {}
     for trial in run.trials:
-        total: float | None = 0.0
+        total: float | None = None if rented.slot.usd is None else 0.0  # no time at an unknown price is unknown too
         for attempt in trial.attempts:
             usd = rented.of_slot(attempt.slot).usd if attempt.slot is not None else 0.0
             total = None if usd is None or total is None else total + usd * busy_ns(attempt) / NANOSECONDS_PER_HOUR

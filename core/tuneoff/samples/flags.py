@@ -5,6 +5,7 @@ from __future__ import annotations
 from tuneoff.records.model import FlagRecord
 from tuneoff.samples.reader import Samples
 
+MOST_NOTES = 3  # in the text of a flag
 STEAL_LIMIT = 0.02  # of the host's processor time: with more of it, the host itself shares its processors with others
 
 
@@ -14,7 +15,9 @@ def sample_flags(samples: Samples | None) -> tuple[FlagRecord, ...]:
         return ()
     flags = []
     if samples.notes:
-        flags.append(FlagRecord(name="power_problem", text=samples.notes[0], count=len(samples.notes)))
+        more = len(samples.notes) - MOST_NOTES
+        text = "; ".join(samples.notes[:MOST_NOTES]) + (f"; {more} more in power.jsonl" if more > 0 else "")
+        flags.append(FlagRecord(name="power_problem", text=text, count=len(samples.notes)))
     share = steal_share(samples)
     if share is not None and share > STEAL_LIMIT:
         text = (

@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 
 from tuneoff.errors import ResultsError
-from tuneoff.samples.schema import FILE_NAME, SCHEMA_VERSION, Header, Line, PowerSample, UsageSample
+from tuneoff.samples.schema import FILE_NAME, SCHEMA_VERSION, Header, Line, NodeSample, PowerSample, UsageSample
 from tuneoff.samples.series import EnergySeries
 
 _decoder: msgspec.json.Decoder[Line] = msgspec.json.Decoder(Line)
@@ -23,20 +23,24 @@ class Samples:
     header: Header
     power: Mapping[str, EnergySeries] = field(default_factory=dict)  # by domain
     second: Mapping[str, EnergySeries] = field(default_factory=dict)  # of the second meter
+    node_cpu: Mapping[str, EnergySeries] = field(default_factory=dict)  # CPU seconds in place of joules, by node
+    node_memory: Mapping[str, tuple[tuple[int, int], ...]] = field(default_factory=dict)  # (t, bytes in use), by node
     usage: tuple[UsageSample, ...] = ()
     notes: tuple[str, ...] = ()
-    power_samples: int = 0
+    power_samples: int = 0  # of the meter, without the second one's
     torn_lines: int = 0
 
     def shifted(self, by_ns: int) -> Samples:
-        """Return the same samples with `by_ns` added to every time of power and usage."""
+        """Return the same samples with `by_ns` added to every time of a sample."""
         from dataclasses import replace
 
         def moved(series: Mapping[str, EnergySeries]) -> dict[str, EnergySeries]:
             return {name: EnergySeries([t + by_ns for t in one.times], one.joules) for name, one in series.items()}
 
         usage = tuple(msgspec.structs.replace(sample, t=sample.t + by_ns) for sample in self.usage)
-        return replace(self, power=moved(self.power), second=moved(self.second), usage=usage)
+        memory = {node: tuple((t + by_ns, value) for t, value in seen) for node, seen in self.node_memory.items()}
+        power, second, node_cpu = moved(self.power), moved(self.second), moved(self.node_cpu)
+        return replace(self, power=power, second=second, node_cpu=node_cpu, node_memory=memory, usage=usage)
 
 
 def read_samples(path: Path) -> Samples | None:
@@ -95,6 +99,8 @@ class _Collector:
         self._path = path
         self.header: Header | None = None
         self._power: tuple[dict[str, _Domain], dict[str, _Domain]] = ({}, {})  # of the meter, of the second one
+        self._node_cpu: dict[str, _Domain] = {}
+        self._node_memory: dict[str, list[tuple[int, int]]] = {}
         self._usage: list[UsageSample] = []
         self._notes: list[str] = []
         self._count = 0
@@ -106,8 +112,14 @@ class _Collector:
                 raise ResultsError(f"{self._path} {problem}; use the tuneoff that wrote it")
             self.header = line
         elif isinstance(line, PowerSample):
-            self._count += 1
+            self._count += not line.second
             self._power[line.second].setdefault(line.domain, _Domain()).take(line)
+        elif isinstance(line, NodeSample):
+            if line.cpu_seconds is not None:
+                taken = PowerSample(t=line.t, domain=line.node, joules=line.cpu_seconds)
+                self._node_cpu.setdefault(line.node, _Domain()).take(taken)
+            if line.memory_bytes is not None:
+                self._node_memory.setdefault(line.node, []).append((line.t, line.memory_bytes))
         elif isinstance(line, UsageSample):
             if self._usage and line.t <= self._usage[-1].t:
                 self._notes.append("a usage sample is not later than the one before it; it was left out")
@@ -125,11 +137,16 @@ class _Collector:
                         f"{domain.left_out} samples of {name} were left out: their time or counter fell, or was no finite number"
                     )
                     self._notes.append(text)
+        for node, cpu in self._node_cpu.items():
+            if cpu.left_out:
+                self._notes.append(f"{cpu.left_out} samples of the CPU time of {node} were left out: their time or counter fell")
         meter, second = ({name: domain.series() for name, domain in domains.items()} for domains in self._power)
         return Samples(
             header=self.header,
             power=meter,
             second=second,
+            node_cpu={node: cpu.series() for node, cpu in self._node_cpu.items()},
+            node_memory={node: tuple(seen) for node, seen in self._node_memory.items()},
             usage=tuple(self._usage),
             notes=tuple(dict.fromkeys(self._notes)),
             power_samples=self._count,

@@ -11,6 +11,7 @@ import msgspec
 
 FILE_NAME = "power.jsonl"
 SCHEMA_VERSION = 1
+LATE = 3  # intervals between two readings or looks, where the sampler had to wait for its turn
 
 MeterKind = Literal["measured", "estimated"]
 
@@ -57,6 +58,8 @@ class Header(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, tag=
     idle_watts: dict[str, float] = {}  # by domain: the baseline of the matrix, before its first run
     idle_seconds: float = 0.0  # how long the baseline was read
     second: str = ""  # a meter whose samples are a second opinion, marked by its name
+    second_kind: MeterKind = "estimated"
+    second_longest_gap_ns: int = 10_000_000_000
 
 
 class PowerSample(msgspec.Struct, frozen=True, gc=False, kw_only=True, omit_defaults=True, tag="power"):
@@ -70,6 +73,15 @@ class PowerSample(msgspec.Struct, frozen=True, gc=False, kw_only=True, omit_defa
     joules: float | None = None
     watts: float | None = None
     second: bool = False  # of the second meter
+
+
+class NodeSample(msgspec.Struct, frozen=True, gc=False, kw_only=True, omit_defaults=True, tag="node"):
+    """What a whole node used, all programs on it included, as a database has recorded it; each line has one of the two."""
+
+    t: int
+    node: str
+    cpu_seconds: float | None = None  # of all its processors since the first sample; never falls
+    memory_bytes: int | None = None  # in use at that time
 
 
 class ProcessUsage(msgspec.Struct, frozen=True, gc=False, array_like=True):
@@ -114,4 +126,4 @@ class Note(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, tag="n
     text: str
 
 
-Line = Header | PowerSample | UsageSample | Note
+Line = Header | PowerSample | NodeSample | UsageSample | Note

@@ -73,6 +73,17 @@ def children(pid: int) -> list[int]:
     return found
 
 
+def descendants(pid: int) -> list[int]:
+    """Return the children of a process, their children, and so on; one whose own parent has ended is not found."""
+    found: list[int] = []
+    to_visit = [pid]
+    while to_visit:
+        below = [child for child in children(to_visit.pop()) if child not in found]
+        found.extend(below)
+        to_visit.extend(below)
+    return found
+
+
 def rss_bytes(pid: int) -> int:
     """Return resident memory of a process, shared pages included; 0 if it is gone."""
     try:
@@ -105,6 +116,16 @@ def command_line(pid: int) -> str:
 def kill(pid: int, number: int = signal.SIGKILL) -> None:
     with contextlib.suppress(ProcessLookupError, PermissionError):
         os.kill(pid, number)
+
+
+def kill_tree(pid: int) -> None:
+    """SIGKILL a process, then all below it: first the one that would tell the death of another as its own fault."""
+    below = descendants(pid)
+    kill(pid)
+    while below:  # again: one of them may have started another meanwhile
+        for child in below:
+            kill(child)
+        below = [child for parent in below for child in descendants(parent) if child not in below]
 
 
 def reap() -> None:

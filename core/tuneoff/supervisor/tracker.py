@@ -27,6 +27,7 @@ class OpenAttempt:
     over_memory_since_ns: int | None = None  # seen above its limit at every look since
     killed_by_kernel: bool = False  # for memory, in the control group of its slot
     value: float | None = None
+    seen_ns: int | None = None  # when its process was last seen alive
     gone_since_ns: int | None = None
     ended_ns: int | None = None  # by its own word
 

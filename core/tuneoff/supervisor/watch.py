@@ -15,7 +15,7 @@ from tuneoff.supervisor import processes
 from tuneoff.supervisor.exits import ExitClock
 from tuneoff.supervisor.prepare import Execution
 from tuneoff.supervisor.tracker import OpenAttempt, Tracker
-from tuneoff.trial.faults import note_kill, out_of_memory_kills
+from tuneoff.trial.faults import note_kill, out_of_memory_cause, out_of_memory_kills
 
 SETTLE_NS = 300_000_000  # a process that is gone gets so long for its own last lines, and its adapter for what it knows
 
@@ -66,6 +66,12 @@ class TrialWatch:
 
     def _limit(self, attempt: OpenAttempt, now: int) -> None:
         timeouts = self._timeouts
+        # the kernel ends one process of a group, which may be a child of the trial's: without it the trial may go on, or hang.
+        # At the first look it is not known whether that was a child of this trial or of the one before it on the slot.
+        is_first_look, attempt.seen_ns = attempt.seen_ns is None, now
+        if self._has_killed(attempt.slot) and not is_first_look:
+            self._kill(attempt, self._by_the_kernel())
+            return
         if now - attempt.started_ns > timeouts.trial_seconds * clock.NANOSECONDS:
             self._kill(attempt, f"timed out: longer than {timeouts.trial_seconds:g} s")
         elif now - attempt.last_event_ns > timeouts.silence_seconds * clock.NANOSECONDS:
@@ -73,24 +79,25 @@ class TrialWatch:
         elif self._memory is not None and self._exceeds(attempt.pid, self._memory):
             attempt.over_memory_since_ns = attempt.over_memory_since_ns or now
             if attempt.slot >= len(self._cgroups) or now - attempt.over_memory_since_ns > KERNEL_NS:
-                self._kill(attempt, f"out of memory: more than {self._memory / 1e6:g} MB (watchdog)")
+                self._kill(attempt, out_of_memory_cause(self._memory, "watchdog"))
         else:
             attempt.over_memory_since_ns = None
+
+    def _by_the_kernel(self) -> str:
+        return out_of_memory_cause(self._memory, "control group")
 
     def _exceeds(self, pid: int, limit: int) -> bool:
         # shared pages count fully in RSS: a confirmation by PSS, which is slow, keeps a trial from paying for torch's code
         return self._resident(pid, processes.rss_bytes) > limit and self._resident(pid, processes.pss_bytes) > limit
 
     def _resident(self, pid: int, measure: Callable[[int], int]) -> int:
-        return measure(pid) + sum(measure(child) for child in processes.children(pid))
+        return sum(measure(one) for one in (pid, *processes.descendants(pid)))
 
     def _kill(self, attempt: OpenAttempt, cause: str) -> None:
         attempt.killed = True
         note_kill(self._folder, attempt.trial, attempt.attempt, cause)
         self._events.write("trial_killed", trial=attempt.trial, attempt=attempt.attempt, cause=cause, charged="workload")
-        for child in processes.children(attempt.pid):
-            processes.kill(child)
-        processes.kill(attempt.pid)
+        processes.kill_tree(attempt.pid)
 
     def _is_gone(self, attempt: OpenAttempt, now: int) -> None:
         """Note the death, and at once whether the kernel caused it: the next trial on the slot may be its next victim."""
@@ -99,7 +106,7 @@ class TrialWatch:
 
     def _write_end(self, attempt: OpenAttempt, now: int) -> None:
         if attempt.killed_by_kernel and not attempt.killed:
-            cause = f"out of memory: more than {(self._memory or 0) / 1e6:g} MB (control group)"
+            cause = self._by_the_kernel()
             self._events.write("trial_killed", trial=attempt.trial, attempt=attempt.attempt, cause=cause, charged="workload")
         state = "failed"  # without a cause: a kill that was announced, or what the adapter saw, tells it
         if attempt.epochs >= self._epochs:
@@ -107,7 +114,7 @@ class TrialWatch:
         elif attempt.stop_epoch is not None and not attempt.killed:
             state = "pruned"
         since = attempt.gone_since_ns or now
-        uncertainty_ns = max(0, since - attempt.last_event_ns) if since == now else 2 * SETTLE_NS // 3
+        uncertainty_ns = max(0, since - max(attempt.last_event_ns, attempt.seen_ns or 0))
         self._events.write(
             "trial_ended",
             t=since,

@@ -27,6 +27,11 @@ def kill_cause(run_dir: Path | str, trial_id: str, attempt: int) -> str | None:
         return None
 
 
+def out_of_memory_cause(memory_bytes: int | None, by: str) -> str:
+    """Return the cause of a trial that exceeded its memory; `by`: what enforced the limit."""
+    return f"out of memory: more than {(memory_bytes or 0) / 1e6:g} MB ({by})"
+
+
 def out_of_memory_kills(cgroup: Path | str) -> int:
     """Return how many processes the kernel has killed in a memory control group (v1 or v2); 0 where it cannot be read."""
     for name in ("memory.oom_control", "memory.events"):
@@ -39,6 +44,17 @@ def out_of_memory_kills(cgroup: Path | str) -> int:
             if key == "oom_kill":
                 return int(value)
     return 0
+
+
+class KernelKills:
+    """Tells whether the kernel has killed in a memory control group, None for no group, since this was made."""
+
+    def __init__(self, cgroup: str | None) -> None:
+        self._cgroup = cgroup
+        self._before = out_of_memory_kills(cgroup) if cgroup is not None else 0
+
+    def are_new(self) -> bool:
+        return self._cgroup is not None and out_of_memory_kills(self._cgroup) > self._before
 
 
 class Retries:

@@ -18,6 +18,7 @@ from tuneoff.experiment.identity import configuration_digest, is_finite
 from tuneoff.trial.budget import TrialBudget
 from tuneoff.trial.checkpoint import checkpoint_path, write_checkpoint
 from tuneoff.trial.context import TrialContext, load_target
+from tuneoff.trial.faults import KernelKills, out_of_memory_cause
 from tuneoff.trial.locks import Slots
 from tuneoff.trial.usage import CpuClock, peak_rss_bytes, processors_allowed
 from tuneoff.workload import Workload
@@ -171,6 +172,7 @@ class _Attempt:
             cpus_allowed=processors_allowed(),
             **extra,
         )
+        kernel_kills = KernelKills(self.context.limits[slot].memory_cgroup if self.context.limits else None)
         state: State = "failed"
         cause: str | None = None
         charged: str | None = None
@@ -198,6 +200,8 @@ class _Attempt:
             cause, charged = _text(error), "workload"
             raise
         finally:
+            if charged == "workload" and kernel_kills.are_new():  # of its children: what it failed of is what followed
+                cause = out_of_memory_cause(self.context.memory_bytes, "control group")
             self._end(state, cause, charged)
         return TrialOutcome(state=state, epochs=self.epochs, value=self.value, best_epoch=self.best_epoch, cause=cause)
 

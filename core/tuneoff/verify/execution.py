@@ -9,6 +9,9 @@ from typing import Any
 import msgspec
 
 import tuneoff
+from tuneoff.accounting.model import FILE_NAME as ACCOUNTING
+from tuneoff.accounting.model import Accounting
+from tuneoff.accounting.text import to_json
 from tuneoff.errors import ResultsError, TuneoffError
 from tuneoff.events.writer import FOLDER as EVENTS
 from tuneoff.experiment.spec import RunSpec, run_spec_from_json
@@ -18,10 +21,12 @@ from tuneoff.records.model import FORMAT_VERSION, RunRecord, SealedFile
 from tuneoff.records.seal import broken_seals, compare_seals, seals_events_only
 from tuneoff.records.store import FILE_NAME
 from tuneoff.samples.schema import FILE_NAME as SAMPLES
+from tuneoff.trial.checkpoint import FOLDER as CHECKPOINTS
 from tuneoff.verify.clocks import Moments, WatchedLog, clock_faults
-from tuneoff.verify.compare import count_values, is_same_text, record_differences
+from tuneoff.verify.compare import count_values, differences, is_same_text, record_differences, show
 from tuneoff.verify.files import file_faults
 from tuneoff.verify.problem import Outcome
+from tuneoff.verify.readable import TOO_DEEP, load_json, special_files
 from tuneoff.verify.sums import wrong_sums
 
 STATED = ("versions", "environment")
@@ -34,6 +39,7 @@ class Expected:
 
     emulated: bool = False
     analysis_digest: str | None = None
+    accounting: Accounting | None = None
 
 
 class _Given(msgspec.Struct, kw_only=True):
@@ -66,10 +72,16 @@ class _Version(msgspec.Struct):
 def verify_execution(folder: Path, where: str, expected: Expected | None) -> Outcome:
     """Recompute the record of an execution's folder and return all that is not as it must be; `expected`: None without a plan."""
     outcome = Outcome(where=where, run_id=folder.parent.name, execution_id=folder.name)
-    given = _given(folder, outcome)
-    if given is not None:
-        outcome.status = given.status
-        _verify(folder, given, expected, outcome)
+    try:
+        for special in special_files(folder, folder / EVENTS, folder / CHECKPOINTS):
+            outcome.has_special_files = True
+            outcome.add("file", special.name, f"is {special.kind}, and must be a file")
+        given = _given(folder, outcome) if not outcome.has_special_files else None
+        if given is not None:
+            outcome.status = given.status
+            _verify(folder, given, expected, outcome)
+    except RecursionError:
+        outcome.add("schema", "", f"a file {TOO_DEEP}")
     outcome.close()
     return outcome
 
@@ -100,6 +112,7 @@ def _verify(folder: Path, given: _Given, expected: Expected | None, outcome: Out
     _check_times(log, derived, outcome)
     for fault in file_faults(folder, record):
         outcome.add("file", fault.file, fault.text)
+    _check_charge(derived, expected, outcome)
     for wrong in wrong_sums(record.metrics, derived.account):
         outcome.add("sum", f"metrics.{wrong.metric}", wrong.text)
     _check_frozen(given, expected, outcome)
@@ -213,12 +226,15 @@ def _compare(folder: Path, record: RunRecord, given: _Given, outcome: Outcome) -
 
 
 def _check_schema(folder: Path, outcome: Outcome) -> None:
-    """Decode the stored record strictly."""
+    """Decode the stored record strictly, and name keys that it has twice."""
     try:
-        _decoder.decode((folder / FILE_NAME).read_bytes())
+        content = (folder / FILE_NAME).read_bytes()
+        _decoder.decode(content)
+        for name in load_json(content)[1]:
+            outcome.add("schema", FILE_NAME, f"{name!r} stands twice in one object: readers take one or the other")
     except OSError as error:
         outcome.add("file", FILE_NAME, f"cannot be read: {error.strerror}")
-    except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+    except ValueError as error:  # of msgspec too
         outcome.add("schema", FILE_NAME, str(error))
 
 
@@ -237,7 +253,8 @@ def _check_seals(folder: Path, given: _Given, record: RunRecord | None, outcome:
 def _check_times(log: WatchedLog, derived: Derived, outcome: Outcome) -> None:
     record, gaps = derived.record, log.statistics.gaps
     for gap in gaps:
-        text = f"events are missing before line {gap.line}: expected seq {gap.expected}, found {gap.found}"
+        what = "events are missing before" if gap.found > gap.expected else "events stand twice or in another order at"
+        text = f"{what} line {gap.line}: expected seq {gap.expected}, found {gap.found}"
         outcome.add("file", f"{EVENTS}/{gap.file}", text)
     for life in log.lives:
         if life.process.execution_id != outcome.execution_id:
@@ -257,6 +274,17 @@ def _check_times(log: WatchedLog, derived: Derived, outcome: Outcome) -> None:
     for fault in clock_faults(log.lives, SAMPLES, moments):
         name = fault.file if fault.file == SAMPLES else f"{EVENTS}/{fault.file}"
         outcome.add("clock", name, fault.text)
+
+
+def _check_charge(derived: Derived, expected: Expected | None, outcome: Outcome) -> None:
+    """Hold what the run was charged to what its plan says; a run of an older tuneoff has no such file."""
+    if expected is None or expected.accounting is None or not any(one.name == ACCOUNTING for one in derived.record.sealed):
+        return
+    for name in ("intensity", "prices"):
+        own, planned = to_json(getattr(derived.evidence.accounting, name)), to_json(getattr(expected.accounting, name))
+        for difference in differences(own, planned, name):
+            text = f"{difference.path} is {show(difference.stored)}, the plan has {show(difference.recomputed)}"
+            outcome.add("plan", ACCOUNTING, text, difference.stored, difference.recomputed)
 
 
 def _check_frozen(given: _Given, expected: Expected | None, outcome: Outcome) -> None:

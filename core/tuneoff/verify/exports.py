@@ -2,83 +2,172 @@
 
 from __future__ import annotations
 
+import contextlib
 import csv
 import filecmp
 import itertools
 import json
+import logging
 import sys
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 from tuneoff.errors import TuneoffError
-from tuneoff.report.export import export
+from tuneoff.report.export import TABLES, export
 from tuneoff.verify.compare import differences
 from tuneoff.verify.problem import Problem
 
 FOLDER = "export"
 MOST_ROWS = 20  # rows of a table that are named
+AGAIN = "export again"
 _NAMES = ("execution_id", "trial", "attempt", "epoch", "step", "symbol", "name", "metric")  # columns that name a row
 
+Row = dict[str, Any]
 
-def export_problems(results: Path, run_ids: Sequence[str], notes: list[str]) -> Iterator[Problem]:
-    """Yield a problem for each table of `export/` that is not what exporting gives now; `notes`: what was not compared."""
+
+def export_problems(results: Path, run_ids: Sequence[str], defective: Collection[str], notes: list[str]) -> Iterator[Problem]:
+    """Yield a problem for each table of `export/` that is not what exporting gives now.
+
+    `defective`: executions ("run id/execution id") whose records are not right themselves: their rows are left out.
+    `notes`: what was not compared.
+    """
     folder = results / FOLDER
     for format in ("csv", "json"):
-        tables = sorted(folder.glob(f"*.{format}"))
+        names = {f"{table}.{format}" for table in TABLES}
+        tables = sorted(path for path in folder.glob(f"*.{format}") if path.name in names)
         if not tables:
+            continue
+        for name in sorted(names - {path.name for path in tables}):
+            yield Problem(
+                check="file", where=f"{FOLDER}/{name}", what="", text=f"is missing, the other tables are there; {AGAIN}"
+            )
+        if special := next((path.name for path in tables if not path.is_file()), None):
+            yield Problem(check="file", where=f"{FOLDER}/{special}", what="", text=f"is no file; {AGAIN}")
             continue
         with tempfile.TemporaryDirectory(prefix="tuneoff-verify-") as temporary:
             try:
-                made = {path.name: path for path in export(results, Path(temporary), format, run_ids)}
-            except (TuneoffError, OSError) as error:
+                with _quiet():
+                    made = {path.name: path for path in export(results, Path(temporary), format, run_ids)}
+                order = {_key(row): place for place, row in enumerate(_rows(made[f"runs.{format}"]))}
+            except (TuneoffError, OSError, RecursionError) as error:
                 notes.append(f"{FOLDER}/*.{format} could not be compared: {error}")
                 continue
             for table in tables:
-                if table.name in made:
-                    yield from _table_problems(table, made[table.name], format)
+                yield from _table_problems(table, made[table.name], order, defective)
+    if defective and any(folder.iterdir()):
+        notes.append(
+            f"{FOLDER}/: rows of the executions that differ themselves were not compared: {', '.join(sorted(defective))}"
+        )
     if any(folder.glob("*.parquet")):
         notes.append(f"{FOLDER}/*.parquet were not compared: only csv and json are")
 
 
-def _table_problems(stored: Path, recomputed: Path, format: str) -> Iterator[Problem]:
+@contextlib.contextmanager
+def _quiet() -> Iterator[None]:
+    """Keep the export from warning of what verifying has named already."""
+    before = logging.root.manager.disable
+    logging.disable(logging.WARNING)
+    try:
+        yield
+    finally:
+        logging.disable(before)
+
+
+def _table_problems(stored: Path, recomputed: Path, order: dict[str, int], defective: Collection[str]) -> Iterator[Problem]:
     where = f"{FOLDER}/{stored.name}"
     try:
         if filecmp.cmp(stored, recomputed, shallow=False):
             return
-        found = _row_differences(stored, recomputed, format)
+        found = _row_differences(stored, recomputed, order, defective)
         for what, text in itertools.islice(found, MOST_ROWS):
             yield Problem(check="value", where=where, what=what, text=text)
         more = sum(1 for _ in found)
         if more:
-            yield Problem(check="value", where=where, what="", text=f"and {more} further values differ; export again")
-    except (OSError, ValueError, csv.Error) as error:
-        yield Problem(check="file", where=where, what="", text=f"cannot be compared: {error}")
+            yield Problem(check="value", where=where, what="", text=f"and {more} further values differ; {AGAIN}")
+    except (OSError, ValueError, RecursionError, csv.Error) as error:
+        yield Problem(check="file", where=where, what="", text=f"cannot be compared: {error}; {AGAIN}")
 
 
-def _row_differences(stored: Path, recomputed: Path, format: str) -> Iterator[tuple[str, str]]:
-    """Yield (name of the row and column, how it differs), row by row: both tables have a fixed order."""
-    read = _csv_rows if format == "csv" else _json_rows
-    for number, (old, new) in enumerate(itertools.zip_longest(read(stored), read(recomputed)), 1):
-        row = f"row {number} ({_name(old if old is not None else new)})"
-        if old is None:
-            yield row, "is missing"
-        elif new is None:
-            yield row, "is no row of the records"
+def _row_differences(
+    stored: Path, recomputed: Path, order: dict[str, int], defective: Collection[str]
+) -> Iterator[tuple[str, str]]:
+    """Yield (name of the row and column, how it differs), execution by execution: both tables have a fixed order.
+
+    `order`: the place of each execution in the tables of today. An execution that a table lacks is one line: it came later.
+    """
+    groups = [itertools.groupby(enumerate(_rows(path), 2), _execution) for path in (stored, recomputed)]
+    old, new = (next(group, None) for group in groups)
+    while old is not None or new is not None:
+        before, today = (order.get(group[0], -1) if group is not None else len(order) for group in (old, new))
+        if old is not None and new is not None and old[0] == new[0]:
+            if old[0] not in defective:
+                yield from _group_differences([row for _, row in old[1]], list(new[1]))
+            old, new = (next(group, None) for group in groups)
+        elif old is not None and (before <= today or new is None):
+            if old[0] not in defective:
+                yield old[0], f"has rows, but {'they stand elsewhere' if old[0] in order else 'no record'}; {AGAIN}"
+            old = next(groups[0], None)
         else:
-            for difference in differences(old, new):
-                yield f"{row} {difference.path}", difference.text
+            assert new is not None
+            if new[0] not in defective:
+                yield new[0], f"has no rows: the table is older, or they were removed; {AGAIN}"
+            new = next(groups[1], None)
 
 
-def _csv_rows(path: Path) -> Iterator[dict[str, Any]]:
+def _execution(item: tuple[int, Row]) -> str:
+    return _key(item[1])
+
+
+def _key(row: Row) -> str:
+    """Return what tells an execution from all others, as in a path: run id / execution id."""
+    return f"{row.get('run_id')}/{row.get('execution_id')}"
+
+
+def _group_differences(old: list[Row], new: list[tuple[int, Row]]) -> Iterator[tuple[str, str]]:
+    """Compare the rows of one execution, by their names; rows that a table lacks or has besides are named once."""
+    olds, news = _named(old), _named([row for _, row in new])
+    numbers = [number for number, _ in new]
+    for place, (name, row) in enumerate(news.items()):
+        label = f"row {numbers[place] - 1} ({name})"
+        if name not in olds:
+            yield label, "is missing"
+            continue
+        for difference in differences(olds[name], row):
+            yield f"{label} {difference.path}", difference.text
+    for name in olds:
+        if name not in news:
+            yield f"row ({name})", "is no row of the records"
+    if list(olds) != list(news) and set(olds) == set(news):
+        yield "", f"its rows stand in another order; {AGAIN}"
+
+
+def _named(rows: list[Row]) -> dict[str, Row]:
+    """Return rows by what names them; a name that stands twice is numbered."""
+    found: dict[str, Row] = {}
+    for row in rows:
+        base = name = _name(row)
+        for number in itertools.count(2):
+            if name not in found:
+                break
+            name = f"{base}, {number}"
+        found[name] = row
+    return found
+
+
+def _rows(path: Path) -> Iterator[Row]:
+    return _csv_rows(path) if path.suffix == ".csv" else _json_rows(path)
+
+
+def _csv_rows(path: Path) -> Iterator[Row]:
     csv.field_size_limit(sys.maxsize)
     with path.open(newline="", encoding="utf-8") as file:
         for row in csv.DictReader(file):
             yield {str(name): value for name, value in row.items()}
 
 
-def _json_rows(path: Path) -> Iterator[dict[str, Any]]:
+def _json_rows(path: Path) -> Iterator[Row]:
     """Yield the objects of an array that has one per line, as they are exported."""
     with path.open(encoding="utf-8") as file:
         for line in file:
@@ -90,5 +179,5 @@ def _json_rows(path: Path) -> Iterator[dict[str, Any]]:
                 yield row
 
 
-def _name(row: dict[str, Any] | None) -> str:
-    return ", ".join(f"{row[name]}" for name in _NAMES if row and row.get(name) not in (None, ""))
+def _name(row: Row) -> str:
+    return ", ".join(f"{row[name]}" for name in _NAMES if row.get(name) not in (None, ""))

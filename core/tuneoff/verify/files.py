@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 import hashlib
-import json
 from collections.abc import Generator, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from tuneoff.lifecycle.context import SPEC
+from tuneoff.lifecycle.versions import VERSIONS
 from tuneoff.records.model import RunRecord
 from tuneoff.records.seal import TEST
+from tuneoff.samples.reader import power_of
+from tuneoff.samples.schema import FILE_NAME as SAMPLES
 from tuneoff.trial.checkpoint import checkpoint_path
 from tuneoff.verify.compare import differences, show
+from tuneoff.verify.readable import load_json
+
+BEST_CONFIGURATION = "best_configuration.json"
 
 
 class FileFault(NamedTuple):
@@ -25,17 +30,49 @@ class FileFault(NamedTuple):
 def file_faults(folder: Path, record: RunRecord) -> Iterator[FileFault]:
     """Yield what the files beside the events contradict; a file that was never made contradicts nothing."""
     yield from _specification(folder, record)
+    yield from _versions(folder, record)
+    yield from _meter(folder, record)
+    yield from _best_configuration(folder, record)
     yield from _test(folder, record)
     yield from _checkpoint(folder, record)
 
 
 def _specification(folder: Path, record: RunRecord) -> Iterator[FileFault]:
     found = yield from _json(folder, SPEC)
-    if isinstance(found, dict):
+    if not (folder / SPEC).exists():
+        yield FileFault(SPEC, "is missing: every run is given one")
+    elif isinstance(found, dict):
         own = {"execution_id": record.execution_id, "run_id": record.run_id, "run": record.specification}
         for difference in differences(found, own):
             text = f"{difference.path} is {show(difference.stored)}, run.json has {show(difference.recomputed)}"
             yield FileFault(SPEC, text)
+
+
+def _versions(folder: Path, record: RunRecord) -> Iterator[FileFault]:
+    found = yield from _json(folder, VERSIONS)
+    if isinstance(found, dict):
+        for name, value in found.items():
+            for difference in differences(value, record.versions.get(name), name):
+                text = f"{difference.path} is {show(difference.stored)}, run.json has {show(difference.recomputed)}"
+                yield FileFault(VERSIONS, text)
+
+
+def _meter(folder: Path, record: RunRecord) -> Iterator[FileFault]:
+    """Hold what the record's environment says of the meter to the first line of the samples."""
+    if "power" in record.environment:
+        for difference in differences(record.environment["power"], power_of(folder), "environment.power"):
+            text = f"run.json has {difference.path} {show(difference.stored)}, the samples say {show(difference.recomputed)}"
+            yield FileFault(SAMPLES, text)
+
+
+def _best_configuration(folder: Path, record: RunRecord) -> Iterator[FileFault]:
+    """Hold the configuration that was given to the test to that of the best trial."""
+    found = yield from _json(folder, BEST_CONFIGURATION)
+    best = next((trial for trial in record.trials if record.test is not None and trial.trial == record.test.trial), None)
+    if isinstance(found, dict) and best is not None:
+        for difference in differences(found, dict(best.configuration)):
+            text = f"{difference.path} is {show(difference.stored)}, trial {best.trial} has {show(difference.recomputed)}"
+            yield FileFault(BEST_CONFIGURATION, text)
 
 
 def _test(folder: Path, record: RunRecord) -> Iterator[FileFault]:
@@ -74,7 +111,10 @@ def _checkpoint(folder: Path, record: RunRecord) -> Iterator[FileFault]:
 def _json(folder: Path, name: str) -> Generator[FileFault, None, Any]:
     """Return a JSON file's value, None where there is no such file or it cannot be read (which is yielded)."""
     try:
-        return json.loads((folder / name).read_bytes())
+        value, twice = load_json((folder / name).read_bytes())
+        for key in twice:
+            yield FileFault(name, f"{key!r} stands twice in one object: readers take one or the other")
+        return value
     except FileNotFoundError:
         return None
     except OSError as error:

@@ -52,6 +52,8 @@ class Outcome:
     execution_id: str
     status: str | None = None  # None: it has no readable record
     problems: list[Problem] = field(default_factory=list)
+    is_empty: bool = False  # no file of events and no record: nothing was done, or all was removed
+    has_special_files: bool = False  # pipes, devices: nothing of it may be opened
     left_out: int = 0  # problems beyond the first 500, causes before what they change
     notes: list[str] = field(default_factory=list)
     stated: list[str] = field(default_factory=list)

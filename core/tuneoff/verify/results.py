@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import fcntl
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from tuneoff.events.reader import SUFFIX
 from tuneoff.events.writer import FOLDER as EVENTS
-from tuneoff.matrix.folder import LOCK
+from tuneoff.matrix.folder import LOCK, came_to_end
 from tuneoff.records.store import FILE_NAME, RUNS
 from tuneoff.verify.execution import Expected, verify_execution
 from tuneoff.verify.exports import FOLDER as EXPORTS
@@ -29,14 +29,16 @@ class Verification:
     results: Path
     outcomes: list[Outcome] = field(default_factory=list)
     plan_problems: list[Problem] = field(default_factory=list)
+    export_problems: list[Problem] = field(default_factory=list)
     skipped: list[Planned] = field(default_factory=list)
     not_begun: list[Planned] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
 
     @property
     def problems(self) -> list[Problem]:
-        """All problems that were kept: of the plan first, then by execution."""
-        return [*self.plan_problems, *(problem for outcome in self.outcomes for problem in outcome.problems)]
+        """All problems that were kept: of the plan first, then by execution, then of the tables that were made of these."""
+        executions = (problem for outcome in self.outcomes for problem in outcome.problems)
+        return [*self.plan_problems, *executions, *self.export_problems]
 
     @property
     def problem_count(self) -> int:
@@ -68,27 +70,35 @@ def verify(results: Path, progress: Progress | None = None, processes: int | Non
     """
     plan = check_plan(results)
     planned = {run.run_id: run for run in plan.runs}
-    is_running = _is_locked(results)
+    was_running = _is_locked(results)
     found = Verification(results=results, plan_problems=plan.problems)
     tasks = []
+    bare: list[tuple[Path, str]] = []
     for folder in _executions(results, found):
         where = folder.relative_to(results).as_posix()
         if os.path.exists(folder / FILE_NAME):
             run = planned.get(folder.parent.name)
             expected = None
             if plan.is_read:
-                expected = Expected(emulated=run is not None and run.emulated, analysis_digest=plan.analysis_digest)
+                expected = Expected(
+                    emulated=run is not None and run.emulated,
+                    analysis_digest=plan.analysis_digest,
+                    accounting=plan.accounting,
+                )
             tasks.append(Task(folder=folder, where=where, expected=expected))
         else:
-            found.outcomes.append(_without_record(folder, where, is_running))
+            bare.append((folder, where))
+    is_running = was_running or _is_locked(results)  # a command may have begun while the folder was listed
+    has_ended = False if is_running else came_to_end(results)
+    found.outcomes += _without_records(bare, is_running, has_ended)
     found.outcomes += run_all(verify_task, tasks, [_size(task.folder) for task in tasks], progress, processes)
     found.outcomes.sort(key=lambda outcome: outcome.where)
     if plan.is_read:
         found.skipped = [run for run in plan.runs if run.skip_reason is not None]
-        missing, found.not_begun = missing_runs(plan.runs, found.outcomes)
+        missing, found.not_begun = missing_runs(plan.runs, found.outcomes, has_ended)
         found.plan_problems += [*missing, *foreign_runs(plan.runs, found.outcomes)]
     if (results / EXPORTS).is_dir():
-        found.plan_problems += export_problems(results, [run.run_id for run in plan.runs], found.notes)
+        found.export_problems += _exports(found, [run.run_id for run in plan.runs])
     if is_running:
         found.notes.append("a tuneoff command works in this folder now: it is not complete")
     return found
@@ -97,6 +107,15 @@ def verify(results: Path, progress: Progress | None = None, processes: int | Non
 def verify_task(task: Task) -> Outcome:
     """Verify one execution, in whatever process."""
     return verify_execution(task.folder, task.where, task.expected)
+
+
+def _exports(found: Verification, run_ids: list[str]) -> list[Problem]:
+    """Hold the tables to those records in which nothing differs: a table cannot be right that is held to a changed record."""
+    if any(outcome.has_special_files for outcome in found.outcomes):
+        found.notes.append(f"{EXPORTS}/ was not compared: an execution has a file that must not be opened")
+        return []
+    defective = {f"{outcome.run_id}/{outcome.execution_id}" for outcome in found.outcomes if outcome.problems}
+    return list(export_problems(found.results, run_ids, defective, found.notes))
 
 
 def _executions(results: Path, found: Verification) -> Iterator[Path]:
@@ -115,22 +134,37 @@ def _folders(path: Path, results: Path, found: Verification) -> list[Path]:
         return []
 
 
-def _without_record(folder: Path, where: str, is_running: bool) -> Outcome:
-    """Return the outcome of an execution without `run.json`: nothing of it is in any table."""
+def _without_records(bare: Sequence[tuple[Path, str]], is_running: bool, has_ended: bool | None) -> list[Outcome]:
+    """Return the outcomes of executions without `run.json`: nothing of them is in any table.
+
+    A killed command leaves one, which the next command on the folder derives; any other had its record removed.
+    """
+    outcomes = [_without_record(folder, where) for folder, where in bare]
+    cut = [outcome for outcome in outcomes if not outcome.problems and not outcome.is_empty]
+    for outcome in outcomes:
+        if outcome.problems:
+            continue
+        if is_running:
+            outcome.notes.append(f"no {FILE_NAME} yet")
+        elif outcome.is_empty:
+            outcome.notes.append("empty: its command was killed while it was made")
+        elif has_ended is False and len(cut) == 1:
+            text = f"no {FILE_NAME}, as its command was killed: nothing of it was verified; `tuneoff compare --resume` derives it"
+            outcome.notes.append(text)
+        else:
+            text = f"is missing: its command was killed (`tuneoff compare --resume` derives it), or {FILE_NAME} was removed"
+            outcome.add("file", FILE_NAME, text)
+    return outcomes
+
+
+def _without_record(folder: Path, where: str) -> Outcome:
     outcome = Outcome(where=where, run_id=folder.parent.name, execution_id=folder.name)
     try:
         names = os.listdir(folder)
         has_events = EVENTS in names and any(name.endswith(SUFFIX) for name in os.listdir(folder / EVENTS))
+        outcome.is_empty = not has_events
     except OSError as error:
         outcome.add("file", "", f"cannot be read: {error.strerror}")
-        return outcome
-    if is_running:
-        outcome.notes.append(f"no {FILE_NAME} yet")
-    elif not has_events:
-        outcome.notes.append("empty: its command was killed while it was made")
-    else:
-        text = f"is missing: its command was killed (`tuneoff compare --resume` derives it), or {FILE_NAME} was removed"
-        outcome.add("file", FILE_NAME, text)
     return outcome
 
 

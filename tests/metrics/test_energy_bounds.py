@@ -1,0 +1,59 @@
+"""Bounds of a job's energy, alone and beside an accelerator with a meter of its own; idle energy without a window for it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from event_logs import example_b, ns
+from tuneoff.metrics.attribution import EnergyAccount, Piece
+from tuneoff.metrics.energy import energy_metrics
+from tuneoff.metrics.evidence import NO_EVIDENCE
+from tuneoff.metrics.slots import slot_window
+from tuneoff.metrics.spans import NO_BEST
+from tuneoff.metrics.values import MetricValue
+from tuneoff.records.derive import derive
+from tuneoff.records.model import RunRecord
+from tuneoff.samples.schema import Coefficients
+
+MODEL = Coefficients(joules_per_cpu_second=20.0, watts_per_core=5.0, low=(10.0, 2.5), high=(40.0, 10.0), cpu="x", source="x")
+
+
+def metrics(run: RunRecord, *pieces: Piece) -> dict[str, MetricValue]:
+    """Return the energies of a run of 57.5 CPU seconds and 104 reserved core seconds, with these pieces outside of the trials."""
+    parts = {"idle": pieces, "outside": ()} if slot_window(run) is not None else {"idle": (), "outside": pieces}
+    account = EnergyAccount(kind="estimated", source="x", parts=parts, model=MODEL, cpu_seconds=57.5, core_seconds=104.0)
+    return energy_metrics(run, NO_EVIDENCE, account)
+
+
+def example() -> RunRecord:
+    log, spec = example_b()
+    return derive(log.pairs(), spec)
+
+
+def job(*pieces: Piece) -> tuple[float | None, ...]:
+    """Return the energy of a job and its bounds."""
+    found = metrics(example(), *pieces)
+    return tuple(found[f"energy.job{name}"].value for name in ("", "_low", "_high"))
+
+
+def test_without_an_accelerator_the_bounds_are_the_models() -> None:
+    assert job(Piece(0, ns(52), 1670.0)) == (1670.0, 57.5 * 10 + 104 * 2.5, 57.5 * 40 + 104 * 10)
+
+
+def test_an_accelerators_energy_is_in_both_bounds_so_that_the_job_lies_between_them() -> None:
+    energy, low, high = job(Piece(0, ns(52), 1670.0), Piece(0, ns(52), 9000.0))
+    assert energy == 10_670.0
+    assert low == pytest.approx(835 + 9000)
+    assert high == pytest.approx(3340 + 9000)
+
+
+def test_idle_energy_is_null_and_not_0_where_no_best_trial_ends_the_window_of_idle_figures() -> None:
+    whole, pieces = example(), (Piece(ns(5), ns(52), 100.0),)
+    failed = replace(whole, best=None)
+    assert metrics(whole, *pieces)["energy.idle"].value == 100.0
+    found = metrics(failed, *pieces)
+    assert (found["energy.idle"].value, found["energy.idle"].reason_if_null) == (None, NO_BEST)
+    assert found["energy.idle_share"].reason_if_null == found["energy.idle"].reason_if_null
+    assert (found["energy.outside"].value, found["energy.job"].value) == (100.0, 100.0)

@@ -1,0 +1,181 @@
+"""Negative controls: files that must not be opened, are nested too deeply, say a thing twice, or contradict the record."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from results_folders import Results, derive_again, edit, events_of, execution, lines, reseal
+from tuneoff.records.store import read_run
+from tuneoff.report.export import export
+from tuneoff.samples.reader import power_of
+from tuneoff.verify.results import verify
+
+DEEP = "[" * 200_000
+
+
+def _other_lines(folder: Path, change: Callable[[list[str]], list[str]]) -> None:
+    path = events_of(folder, "1")
+    path.write_text("".join(change(path.read_text().splitlines(keepends=True))))
+    reseal(folder)
+
+
+def _best_configuration(folder: Path) -> None:
+    trial = next(trial for trial in read_run(folder).trials if trial.trial == "1")
+    other = dict.fromkeys(trial.configuration, 0.123) | {"x": 0.123}
+    (folder / "best_configuration.json").write_text(json.dumps(other))
+
+
+def _environment(folder: Path, **values: object) -> None:
+    path = folder / "run.json"
+    record = json.loads(path.read_text())
+    record["environment"].update(values)
+    path.write_text(json.dumps(record))
+
+
+def _instead(path: Path, make: Callable[[Path], None]) -> None:
+    path.unlink()
+    make(path)
+
+
+PLANTS: dict[str, tuple[Callable[[Path], object], str]] = {
+    "a pipe among the events": (lambda folder: os.mkfifo(folder / "events" / "x.jsonl"), "events/x.jsonl: is a pipe, and must"),
+    "a pipe as samples": (lambda folder: _instead(folder / "power.jsonl", os.mkfifo), "is a pipe"),
+    "a pipe as the record": (lambda folder: _instead(folder / "run.json", os.mkfifo), "is a pipe"),
+    "a device": (
+        lambda folder: _instead(folder / "power.jsonl", lambda path: path.symlink_to("/dev/zero")),
+        "power.jsonl: is a device, and must be a file",
+    ),
+    "a deep record": (lambda folder: (folder / "run.json").write_text(DEEP), "run.json: is no run record"),
+    "a deep field": (
+        lambda folder: edit(
+            folder / "run.json",
+            lambda text: text.replace('"environment": {', f'"environment": {{"x": {DEEP}{"]" * len(DEEP)}, '),
+        ),
+        "a file is nested too deeply to be read",
+    ),
+    "a deep specification": (
+        lambda folder: (folder / "spec.json").write_text(DEEP),
+        "spec.json: is no JSON: is nested too deeply",
+    ),
+    "a key twice": (
+        lambda folder: edit(folder / "run.json", lambda text: text.replace('"torn_lines": ', '"torn_lines": 7, "torn_lines": ')),
+        "run.json: 'torn_lines' stands twice in one object",
+    ),
+    "no specification": (lambda folder: (folder / "spec.json").unlink(), "spec.json: is missing"),
+    "another best configuration": (_best_configuration, "best_configuration.json: x is 0.123, trial 1 has "),
+    "other versions": (
+        lambda folder: (folder / "versions.json").write_text('{"cluster": "v1.30"}'),
+        'versions.json: cluster is "v1.30", run.json has null',
+    ),
+    "another meter": (
+        lambda folder: _environment(folder, power={"meter": "rapl", "kind": "measured"}),
+        'power.jsonl: run.json has environment.power.meter "rapl", the samples say "replay"',
+    ),
+    "a line twice": (
+        lambda folder: _other_lines(folder, lambda found: [*found[:4], found[3], *found[4:]]),
+        "events stand twice or in another order at line 5: expected seq 4, found 3",
+    ),
+    "lines in another order": (
+        lambda folder: _other_lines(folder, lambda found: [*found[:3], found[4], found[3], *found[5:]]),
+        "events stand twice or in another order at line 5: expected seq 5, found 3",
+    ),
+}
+
+
+@pytest.mark.parametrize("plant", PLANTS)
+def test_a_defect_of_a_file_is_named(results: Path, plant: str) -> None:
+    change, named = PLANTS[plant]
+    change(execution(results, "serial"))
+    found = lines(results)
+    assert any(named in line for line in found), found
+    assert not any("RecursionError" in line for line in found)
+
+
+def test_tables_are_not_made_where_a_file_must_not_be_opened(results: Path) -> None:
+    export(results, results / "export", "csv")
+    folder = execution(results, "serial")
+    (folder / "run.json").unlink()
+    os.mkfifo(folder / "run.json")
+    found = verify(results)
+    assert [problem.what for problem in found.problems] == ["run.json"]
+    assert found.notes == ["export/ was not compared: an execution has a file that must not be opened"]
+
+
+def test_tables_of_a_record_that_is_nested_too_deeply_are_not_compared(results: Path) -> None:
+    export(results, results / "export", "csv")
+    PLANTS["a deep field"][0](execution(results, "serial"))
+    assert "export/*.csv could not be compared" in verify(results).notes[0]
+
+
+def test_the_best_configuration_and_the_meter_of_an_honest_run_agree(results: Path) -> None:
+    folder = execution(results, "serial")
+    record = read_run(folder)
+    best = next(trial for trial in record.trials if trial.trial == "1")
+    (folder / "best_configuration.json").write_text(json.dumps(dict(best.configuration)))
+    assert power_of(folder) is not None
+    _environment(folder, power=power_of(folder))
+    assert lines(results) == []
+
+
+def test_an_emptied_execution_is_named_where_later_runs_have_one(results: Path) -> None:
+    folder = execution(results, "serial")
+    shutil.rmtree(folder)
+    folder.mkdir()
+    found = lines(results)
+    assert found == [
+        f"runs/{folder.parent.name}: planned (serial random seed 0), but it has no execution, "
+        "and later runs of the plan have one: it was removed"
+    ]
+
+
+@pytest.mark.parametrize(("lock", "is_named"), [("", True), (None, True), ("4711\n", False)])
+def test_the_last_run_is_missed_unless_the_command_was_cut(results: Path, lock: str | None, is_named: bool) -> None:
+    """A command that came to its end leaves an empty lock; one that was killed or interrupted between two runs its pid."""
+    shutil.rmtree(execution(results, "optuna").parent)
+    if lock is not None:
+        (results / ".lock").write_text(lock)
+    found = verify(results)
+    assert found.is_verified is not is_named
+    assert [run.name for run in found.not_begun] == ([] if is_named else ["optuna random seed 0"])
+
+
+def test_all_runs_removed_is_named_where_the_command_came_to_its_end(results: Path) -> None:
+    shutil.rmtree(results / "runs")
+    assert verify(results).is_verified  # nothing tells that a run was begun
+    (results / ".lock").write_text("")
+    assert len(lines(results)) == 2
+
+
+def test_one_record_is_lacking_after_a_kill_and_no_more(results: Path, sound: Results) -> None:
+    """A killed command leaves one execution without a record; the next command derives it."""
+    (execution(results, "optuna") / "run.json").unlink()
+    assert len(lines(results)) == 1
+    (results / ".lock").write_text("4711\n")
+    found = verify(results)
+    assert found.is_verified
+    assert "`tuneoff compare --resume` derives it" in next(
+        outcome.notes[0] for outcome in found.outcomes if outcome.status is None
+    )
+    (execution(results, "serial") / "run.json").unlink()
+    assert len(lines(results)) == 2
+
+
+def test_a_sound_copy_that_is_a_link_is_verified(results: Path, tmp_path: Path) -> None:
+    run = execution(results, "serial").parent
+    shutil.move(run, tmp_path / "elsewhere")
+    run.symlink_to(tmp_path / "elsewhere")
+    assert lines(results) == []
+
+
+def test_a_record_that_is_laid_out_otherwise_is_verified(results: Path) -> None:
+    folder = execution(results, "serial")
+    derive_again(folder)
+    path = folder / "run.json"
+    path.write_text(json.dumps(json.loads(path.read_text()), indent=4))
+    assert lines(results) == []
