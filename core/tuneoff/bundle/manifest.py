@@ -39,6 +39,7 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True):
     name: str  # of the experiment; the bundle's top folder
     plan_id: str
     tuneoff: str  # version that made the bundle
+    tuneoff_code: str = ""  # SHA-256 of its sources
     verified: bool  # every number followed from the raw files when it was made
     problems: tuple[str, ...] = ()  # why not, the first ones
     checkpoints: bool = False  # whether the tested checkpoints are in it

@@ -21,7 +21,8 @@ from tuneoff.verify.results import verify
 class Bundle:
     """What a bundle holds: its manifest, the plan, and by run id the execution that stands for each run.
 
-    `problems`: what does not follow from the raw files in it, recomputed now.
+    `problems`: what does not follow from the raw files in it, recomputed now. `seals_hold`: the raw files are those that the
+    records were sealed with.
     """
 
     path: Path
@@ -30,6 +31,7 @@ class Bundle:
     plan: Plan
     records: dict[str, RunRecord]
     problems: tuple[str, ...]
+    seals_hold: bool
 
 
 def open_bundle(path: Path, limit_bytes: int) -> Bundle:
@@ -47,7 +49,7 @@ def open_bundle(path: Path, limit_bytes: int) -> Bundle:
             results = folder / RESULTS
             plan = read_plan(results)
             problems = [
-                problem.line.replace(f"{temporary}/", "")
+                problem
                 for problem in verify(results).problems
                 if manifest.checkpoints or not (problem.what.startswith("checkpoints/") and problem.text.startswith("is missing"))
             ]
@@ -56,4 +58,12 @@ def open_bundle(path: Path, limit_bytes: int) -> Bundle:
         raise type(error)(str(error).replace(f"{temporary}/{RESULTS}", f"{path}: {RESULTS}")) from error
     except OSError as error:
         raise ResultsError(f"{path} cannot be unpacked: {error.strerror}; set TMPDIR to a folder with space") from error
-    return Bundle(path=path, sha256=digest, manifest=manifest, plan=plan, records=records, problems=tuple(problems))
+    return Bundle(
+        path=path,
+        sha256=digest,
+        manifest=manifest,
+        plan=plan,
+        records=records,
+        problems=tuple(problem.line.replace(f"{temporary}/", "") for problem in problems),
+        seals_hold=all(problem.check != "seal" for problem in problems),
+    )

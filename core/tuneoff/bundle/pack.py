@@ -14,6 +14,7 @@ from typing import Any
 import tuneoff
 from tuneoff.bundle import manifest as names
 from tuneoff.bundle.archive import describe, write_archive
+from tuneoff.bundle.code import code_digest
 from tuneoff.bundle.contents import executions, result_files
 from tuneoff.bundle.describe import data_of, environments_of, missing_of, readme, tells_of
 from tuneoff.bundle.lock import lock_of, lock_text
@@ -90,6 +91,7 @@ def pack(
             name=top_folder(plan.name),
             plan_id=plan.plan_id,
             tuneoff=tuneoff.__version__,
+            tuneoff_code=code_digest(),
             verified=not problems,
             problems=tuple(problems[:PROBLEMS]),
             checkpoints=checkpoints,

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
+import tuneoff
 from tuneoff import registry
+from tuneoff.bundle.code import code_digest
 from tuneoff.bundle.opened import Bundle
 from tuneoff.environment import capture
 from tuneoff.errors import TuneoffError
@@ -20,6 +22,7 @@ from tuneoff.records.model import RunRecord
 Level = Literal["identity", "numerics", "machine", "notice"]
 UNKNOWN = "not recorded"
 ABSENT = "not installed"
+OWN = "tuneoff"  # has a row of its own, with the digest of its code
 MODULES = {"scikit-learn": "sklearn"}  # distribution -> module, where they differ
 OWN_RESULT = frozenset({"torch", "numpy", "scipy", "scikit-learn"})  # may change a workload's numbers, if it uses them
 
@@ -62,7 +65,7 @@ def preflight(bundle: Bundle, runs: Sequence[PlannedRun], seed: int | None = Non
     frameworks = {name: run.spec.adapter for run in runs if (name := _framework_package(run))}
     here = capture(frameworks)
     no_data: dict[str, str] = {}
-    rows = [_verified(bundle), _seeds(bundle, runs, seed)]
+    rows = [*_verified(bundle), _seeds(bundle, runs, seed)]
     for workload in _distinct_workloads(runs):
         rows += _workload_rows(workload, [record for record in records if _uses(record, workload)], no_data)
     rows += _packages(records, here, set(frameworks), _preloaded(runs))
@@ -75,11 +78,20 @@ def workload_key(workload: WorkloadSpec) -> str:
     return canonical_json([workload.name, dict(workload.options)])
 
 
-def _verified(bundle: Bundle) -> Row:
-    said = "verified" if bundle.manifest.verified else f"not verified ({(bundle.manifest.problems or ('it says so',))[0]})"
+def _verified(bundle: Bundle) -> Iterator[Row]:
+    """Yield which tuneoff made and reads the bundle, and whether its numbers follow from its raw files.
+
+    Another tuneoff may define a metric otherwise, so its recomputation proves nothing; a broken seal does in any case.
+    """
+    manifest, code = bundle.manifest, code_digest()
+    is_own = manifest.tuneoff_code == code
+    texts = (f"{manifest.tuneoff} ({manifest.tuneoff_code[:12] or UNKNOWN})", f"{tuneoff.__version__} ({code[:12]})")
+    yield Row(name="tuneoff (its code)", level="notice", bundle=texts[0], here=texts[1], is_same=is_own)
+    said = "verified" if manifest.verified else f"not verified ({(manifest.problems or ('it says so',))[0]})"
     now = "verified" if not bundle.problems else f"not verified ({bundle.problems[0]})"
-    is_sound = bundle.manifest.verified and not bundle.problems
-    return Row(name="the bundle's own numbers", level="identity", bundle=said, here=now, is_same=is_sound)
+    level: Level = "identity" if not manifest.verified or is_own or not bundle.seals_hold else "notice"
+    is_sound = manifest.verified and not bundle.problems
+    yield Row(name="verification of the bundle", level=level, bundle=said, here=now, is_same=is_sound)
 
 
 def _seeds(bundle: Bundle, runs: Sequence[PlannedRun], seed: int | None) -> Row:
@@ -147,7 +159,7 @@ def _packages(
     records: Sequence[RunRecord], here: Mapping[str, Any], frameworks: set[str], preloaded: frozenset[str]
 ) -> list[Row]:
     rows = [_row("python", "notice", (record.environment.get("python") for record in records), here.get("python"))]
-    names = dict.fromkeys(name for record in records for name in record.environment.get("versions") or {})
+    names = dict.fromkeys(name for record in records for name in record.environment.get("versions") or {} if name != OWN)
     for name in names:
         level: Level = "notice"
         if name in frameworks:
