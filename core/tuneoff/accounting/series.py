@@ -13,9 +13,11 @@ from pathlib import Path
 from tuneoff.accounting.model import Intensity
 from tuneoff.accounting.parts import MOST_G_PER_KWH
 from tuneoff.errors import ExperimentError
+from tuneoff.files import read_regular, reason_of
 
 COLUMNS = ("time", "g_per_kwh")
 MOST_ROWS = 100_000  # it is stored with every run
+MOST_BYTES = 10_000_000
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _LAST = datetime(2100, 1, 1, tzinfo=UTC)  # a row before it, held as long as the one before, still ends in 64 bits of ns
 _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?|[+-]?(inf|nan)", re.ASCII)
@@ -54,12 +56,13 @@ def read_series(path: Path, *, source: str = "", date: str = "") -> Intensity:
 def _rows(path: Path) -> Iterator[tuple[int, str, str]]:
     """Yield (number of the line, time, value) per row; empty lines are left out."""
     try:
-        text = path.read_bytes().decode("utf-8-sig")
+        text = read_regular(path, MOST_BYTES).decode("utf-8-sig")
     except UnicodeDecodeError as error:
         raise ExperimentError(f"{path}: the file must be UTF-8 text, but byte {error.start} is not; save it as UTF-8") from error
     except (OSError, ValueError) as error:  # ValueError: a path with a NUL byte
-        reason = getattr(error, "strerror", None) or error
-        raise ExperimentError(f"{path}: the file cannot be read: {reason}; check the path and its permissions") from error
+        raise ExperimentError(
+            f"{path}: the file cannot be read: {reason_of(error)}; check the path and its permissions"
+        ) from error
     reader = csv.reader(io.StringIO(text, newline=""))
     try:
         header = [name.strip() for name in next(reader, [])]

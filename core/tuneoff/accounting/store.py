@@ -8,6 +8,7 @@ import msgspec
 
 from tuneoff.accounting.model import FILE_NAME, FORMAT_VERSION, NO_ACCOUNTING, Accounting
 from tuneoff.errors import ResultsError
+from tuneoff.files import read_regular
 
 
 def write_accounting(run_dir: Path, accounting: Accounting) -> Path:
@@ -25,7 +26,7 @@ def read_accounting(run_dir: Path) -> Accounting:
     """
     path = run_dir / FILE_NAME
     try:
-        accounting = msgspec.json.decode(path.read_bytes(), type=Accounting)
+        accounting = msgspec.json.decode(read_regular(path), type=Accounting)
     except FileNotFoundError:
         return NO_ACCOUNTING
     except OSError as error:

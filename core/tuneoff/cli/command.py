@@ -7,6 +7,8 @@ import sys
 from collections.abc import Sequence
 from typing import Any, NoReturn, Protocol
 
+from tuneoff.cli.output import plain_line
+
 BAD_INPUT = 2
 
 
@@ -36,8 +38,7 @@ class OneLineParser(argparse.ArgumentParser):
         super().__init__(allow_abbrev=False, **keywords)
 
     def error(self, message: str) -> NoReturn:
-        text = " ".join(message.split())
-        self.exit(BAD_INPUT, f"tuneoff: {text}; see: {self.prog} --help\n")
+        self.exit(BAD_INPUT, f"{plain_line(f'tuneoff: {message}; see: {self.prog} --help')}\n")
 
 
 def build_parser(commands: Sequence[Command], version: str, description: str, epilog: str) -> argparse.ArgumentParser:

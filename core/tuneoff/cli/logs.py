@@ -8,6 +8,8 @@ import tempfile
 import traceback
 from typing import TextIO
 
+from tuneoff.cli.output import plain_line
+
 
 class _StandardError(logging.StreamHandler[TextIO]):
     """Writes to whatever `sys.stderr` is at the moment: the live display replaces it while it is shown."""
@@ -20,6 +22,13 @@ class _StandardError(logging.StreamHandler[TextIO]):
         return sys.stderr
 
 
+class _OneLine(logging.Formatter):
+    """Each message is one line, whatever text of a user or of a file is in it."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        return plain_line(super().format(record))
+
+
 def set_up(debug: bool) -> None:
     """Send messages of tuneoff to standard error: warnings, or everything with `debug`."""
     logger = logging.getLogger("tuneoff")
@@ -27,7 +36,7 @@ def set_up(debug: bool) -> None:
         if isinstance(handler, _StandardError):
             logger.removeHandler(handler)
     handler = _StandardError()
-    handler.setFormatter(logging.Formatter("%(levelname)s %(name)s: %(message)s" if debug else "tuneoff: %(message)s"))
+    handler.setFormatter(logging.Formatter("%(levelname)s %(name)s: %(message)s") if debug else _OneLine("tuneoff: %(message)s"))
     logger.addHandler(handler)
     logger.setLevel(logging.DEBUG if debug else logging.WARNING)
 

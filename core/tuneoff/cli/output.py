@@ -9,6 +9,8 @@ from typing import Any
 
 from tuneoff.errors import ResultsError
 
+LONGEST_LINE = 1200  # characters: a few lines of a terminal
+
 
 def write(text: str) -> None:
     """Write lines to standard output.
@@ -34,7 +36,16 @@ def write_json(value: Any) -> None:
 
 def note(text: str) -> None:
     """Write one line to standard error."""
-    print(one_line(text), file=sys.stderr, flush=True)
+    print(plain_line(text), file=sys.stderr, flush=True)
+
+
+def plain_line(text: str) -> str:
+    """Return `text` as one line that a terminal only shows, without its middle where it is long: an error ends in its way out."""
+    line = printable(one_line(text))
+    if len(line) <= LONGEST_LINE:
+        return line
+    begin, end = LONGEST_LINE * 2 // 3, LONGEST_LINE // 3
+    return f"{line[:begin]} [... {len(line) - begin - end} characters ...] {line[-end:]}"
 
 
 def one_line(text: str) -> str:
@@ -51,7 +62,7 @@ def printable(text: str) -> str:
 
 def columns(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     """Return an aligned table; the last column is not padded."""
-    lines = [[name.upper() for name in header], *rows]
+    lines = [[name.upper() for name in header], *([printable(cell) for cell in row] for row in rows)]
     widths = [max(len(line[index]) for line in lines) for index in range(len(header))]
     return "\n".join("  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip() for line in lines)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import heapq
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -13,9 +14,11 @@ import msgspec
 from tuneoff.errors import ResultsError
 from tuneoff.events.alignment import Alignment
 from tuneoff.events.schema import SCHEMA_VERSION, AnyEvent, Event, Process
+from tuneoff.files import open_regular
 
 SUFFIX = ".jsonl"
 CHUNK_BYTES = 1 << 20
+LONGEST_LINE = 1 << 26  # bytes
 
 _decoder: msgspec.json.Decoder[Event] = msgspec.json.Decoder(AnyEvent)
 
@@ -167,7 +170,7 @@ def decode_lines(chunk: bytes, name: str, first_line: int) -> list[Event]:
 def _chunks(path: Path, statistics: Statistics) -> Iterator[bytes]:
     """Yield byte strings of whole lines; a last line without its end is torn: left out and counted."""
     try:
-        with path.open("rb", buffering=0) as file:
+        with open_regular(path) as file:
             yield from _whole_lines(file, statistics)
     except OSError as error:
         raise ResultsError(f"the event file {path} cannot be read: {error.strerror}") from error
@@ -179,6 +182,8 @@ def _whole_lines(file: BinaryIO, statistics: Statistics) -> Iterator[bytes]:
         end = data.rfind(b"\n") + 1
         if end == 0:
             rest += data
+            if len(rest) > LONGEST_LINE:
+                raise OSError(errno.EFBIG, f"a line has more than {LONGEST_LINE} bytes")
             continue
         yield rest + data[:end]
         rest = data[end:]

@@ -8,7 +8,9 @@ from typing import Any
 
 from tuneoff.errors import ExperimentError
 from tuneoff.experiment.yaml_reader import read_yaml
+from tuneoff.files import reason_of
 
+MAX_FILES = 100  # that one file includes, those of its includes counted
 NAMED = {"workload": "name", "sampler": "name", "pruner": "name", "power": "meter"}  # the key that a bare name stands for
 
 
@@ -18,14 +20,20 @@ def read_merged(path: Path) -> dict[str, Any]:
     Raises:
         ExperimentError: a file cannot be read or is not a mapping, or files include each other.
     """
-    return _read(path, (), None)
+    return _read(path, (), None, [])
 
 
-def _read(path: Path, above: tuple[Path, ...], includer: Path | None) -> dict[str, Any]:
-    here = path.resolve()
+def _read(path: Path, above: tuple[Path, ...], includer: Path | None, read: list[Path]) -> dict[str, Any]:
+    try:
+        here = path.resolve()
+    except (OSError, ValueError, RuntimeError) as error:  # ValueError: a NUL byte; RuntimeError: links in a circle
+        raise ExperimentError(f"{path}: the file cannot be read: {reason_of(error)}; check the path") from error
     if here in above:
         chain = " -> ".join(item.name for item in (*above, here))
         raise ExperimentError(f"{path}: include: a file may not include itself, but got {chain}; remove one of them")
+    read.append(here)
+    if len(read) > MAX_FILES:
+        raise ExperimentError(f"{path}: include: at most {MAX_FILES} files may be included, one counted each time; include fewer")
     try:
         data = {key: named(value, key) if key in NAMED else value for key, value in read_yaml(path).items()}
     except ExperimentError as error:
@@ -36,7 +44,7 @@ def _read(path: Path, above: tuple[Path, ...], includer: Path | None) -> dict[st
     included = data.pop("include", None)
     merged: dict[str, Any] = {}
     for name in _paths(path, included):
-        merged = _over(merged, _read(path.parent / name, (*above, here), path))
+        merged = _over(merged, _read(path.parent / name, (*above, here), path, read))
     return _over(merged, data)
 
 

@@ -18,6 +18,9 @@ from tuneoff.experiment.schema import AdapterPart, AnalysisPart, ExperimentFile
 from tuneoff.experiment.variants import expand, put, without
 from tuneoff.power.settings import PowerSettings
 
+MAX_RUNS = 10_000
+MAX_LISTED = 200_000  # configurations in the runs of a matrix, together
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Variant:
@@ -64,6 +67,7 @@ def load_matrix(path: Path | str, overrides: Mapping[str, Any] | None = None) ->
         if not overrides:  # an override may leave a list unused
             _check_used(variants)
         first = variants[0].file
+        _check_size(variants)
         accounting = resolve(first.carbon, first.prices)
     except ExperimentError as error:
         raise ExperimentError(f"{path}: {error}") from error
@@ -86,6 +90,22 @@ def _check(values: Mapping[str, Any], content: Mapping[str, Any]) -> Variant:
         return Variant(values=values, file=ExperimentFile.model_validate(content))
     except ValidationError as error:
         raise ExperimentError(one_line(error)) from error
+
+
+def _check_size(variants: tuple[Variant, ...]) -> None:
+    """Refuse a matrix that takes longer to plan than anyone waits; `fixed` runs carry their list, each its own."""
+    each = len(variants[0].file.adapters) * len(variants[0].file.seed_list)
+    if len(variants) * each > MAX_RUNS:
+        raise ExperimentError(
+            f"a matrix may have at most {MAX_RUNS} runs, but variants x adapters x seeds are {len(variants) * each}; "
+            "shorten a list, or split the file"
+        )
+    listed = each * sum(variant.file.listed for variant in variants)
+    if listed > MAX_LISTED:
+        raise ExperimentError(
+            f"configurations: all runs together may list at most {MAX_LISTED}, but they list {listed}; "
+            "ask for fewer configurations, or for fewer runs"
+        )
 
 
 def _check_used(variants: tuple[Variant, ...]) -> None:

@@ -35,6 +35,7 @@ _BOUNDS = {
     "less_than": ("lt", "less than"),
     "less_than_equal": ("le", "at most"),
     "string_too_long": ("max_length", "no longer than"),
+    "too_long": ("max_length", "no longer than"),
 }
 _UNITS = {"_seconds": "seconds, e.g. 3600", "_mb": "megabytes, e.g. 600", "_percent": "a percentage, e.g. 5"}
 _KEYS = {  # of a part, what a bare value most likely means

@@ -205,7 +205,7 @@ class ExperimentFile(Part):
     timeouts: TimeoutsPart = TimeoutsPart()
     failures: FailuresPart = FailuresPart()
     seeds: Seeds = Field(default_factory=lambda: [0])
-    adapters: Annotated[list[AdapterEntry], Field(min_length=1)]
+    adapters: Annotated[list[AdapterEntry], Field(min_length=1, max_length=100)]
     platform: Name | None = None
     warm_up: bool = Field(default=True, description="One discarded run per adapter before the first counted one.")
     power: Power = PowerPart()
@@ -227,6 +227,11 @@ class ExperimentFile(Part):
         if len(set(seeds)) != len(seeds):
             raise ValueError(f"seeds: must differ, but got {seeds}; remove the repeated ones")
         return self
+
+    @property
+    def listed(self) -> int:
+        """How many configurations are given or to be drawn."""
+        return self.configurations.sample if isinstance(self.configurations, DrawPart) else len(self.configurations or ())
 
     @property
     def seed_list(self) -> list[int]:

@@ -14,6 +14,7 @@ from tuneoff.experiment.identity import canonical_json
 from tuneoff.experiment.include import NAMED, named
 
 MAX_VARIANTS = 10_000
+MAX_VALUES = 2_000_000  # of all variants together: each is a copy of the file
 _OWN_AXES = ("adapters", "seeds")  # multiply already
 _NO_AXES = ("name", "matrix", "zip", "include", "warm_up", "power", "carbon", "prices", "analysis")  # belong to the whole file
 
@@ -37,6 +38,10 @@ def expand(content: Mapping[str, Any]) -> list[tuple[dict[str, Any], dict[str, A
     if count > MAX_VARIANTS:
         raise ExperimentError(f"matrix: at most {MAX_VARIANTS} variants may be asked for, but got {count}; shorten a list")
     base = {key: value for key, value in content.items() if key not in ("matrix", "zip")}
+    if count > 1 and count * _size(base) > MAX_VALUES:
+        raise ExperimentError(
+            f"matrix: all variants together may have at most {MAX_VALUES} values, but {count} have more; shorten a list"
+        )
     variants = []
     for steps in product(*(axis.steps for axis in axes)):
         values = {key: value for step in steps for key, value in step.items()}
@@ -45,6 +50,12 @@ def expand(content: Mapping[str, Any]) -> list[tuple[dict[str, Any], dict[str, A
             put(variant, key, copy.deepcopy(value))
         variants.append((values, variant))
     return variants
+
+
+def _size(value: Any) -> int:
+    """Return how many values a value has, itself included."""
+    below = value.values() if isinstance(value, Mapping) else value if isinstance(value, list) else ()
+    return 1 + sum(map(_size, below))
 
 
 def put(content: dict[str, Any], key: str, value: Any) -> None:

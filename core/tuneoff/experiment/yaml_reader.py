@@ -10,9 +10,13 @@ from typing import Any
 import yaml
 
 from tuneoff.errors import ExperimentError
+from tuneoff.files import read_regular, reason_of
 
 MAX_DEPTH = 50  # nesting of any file that people write
 MAX_VALUES = 1_000_000  # aliases multiply
+MAX_MERGED = 100_000  # keys that merge keys (`<<`) bring
+MAX_BYTES = 1_000_000  # of a file: more take longer than anyone waits for a plan
+MAX_DIGITS = 300  # of a whole number: more are no float either
 _TAG = "tag:yaml.org,2002:"
 
 
@@ -37,6 +41,14 @@ class _Loader(yaml.SafeLoader):
             lines[key.value] = line
         return node
 
+    def flatten_mapping(self, node: yaml.MappingNode) -> None:
+        before = len(node.value)
+        super().flatten_mapping(node)
+        self.merged = getattr(self, "merged", 0) + max(0, len(node.value) - before)
+        if self.merged > MAX_MERGED:
+            line = node.start_mark.line + 1
+            raise ExperimentError(f"line {line}: merge keys (`<<`) may bring at most {MAX_MERGED} keys; write fewer of them")
+
 
 def _resolve(tag: str, pattern: str, first: str) -> None:
     _Loader.add_implicit_resolver(_TAG + tag, re.compile(f"^(?:{pattern})$"), [*first] if first else [""])
@@ -54,6 +66,11 @@ _resolve("merge", "<<", "<")
 def _construct_int(loader: _Loader, node: yaml.ScalarNode) -> int:
     text = node.value
     base = {"0o": 8, "0x": 16}.get(text[:2].lower(), 10)  # 010 is ten, as in YAML 1.2
+    if len(text) > MAX_DIGITS:
+        line = node.start_mark.line + 1
+        raise ExperimentError(
+            f"line {line}: a whole number may have at most {MAX_DIGITS} digits, but got {len(text)}; shorten it"
+        )
     return int(text[2:] if base != 10 else text, base)
 
 
@@ -78,14 +95,15 @@ def read_yaml(path: Path, what: str = "an experiment", needs: str = "`workload`,
         ExperimentError: the file cannot be read, is empty, is not YAML, or is no mapping; one line with the path.
     """
     try:
-        text = path.read_bytes().decode("utf-8-sig")
+        text = read_regular(path, MAX_BYTES).decode("utf-8-sig")
     except IsADirectoryError as error:
         raise ExperimentError(f"{path}: {what} is a YAML file, but this is a folder; name a file in it") from error
     except UnicodeDecodeError as error:
         raise ExperimentError(f"{path}: the file must be UTF-8 text, but byte {error.start} is not; save it as UTF-8") from error
     except (OSError, ValueError) as error:  # ValueError: a path with a NUL byte
-        reason = getattr(error, "strerror", None) or error
-        raise ExperimentError(f"{path}: the file cannot be read: {reason}; check the path and its permissions") from error
+        raise ExperimentError(
+            f"{path}: the file cannot be read: {reason_of(error)}; check the path and its permissions"
+        ) from error
     return _parse(text, path, needs)
 
 
@@ -95,7 +113,7 @@ def _parse(text: str, path: Path, needs: str) -> dict[str, Any]:
         _check_values(data)
     except ExperimentError as error:
         raise ExperimentError(f"{path}: {error}") from error
-    except (yaml.YAMLError, ValueError) as error:  # ValueError: an explicit tag with a value that does not fit it
+    except (yaml.YAMLError, ValueError, LookupError, TypeError, AttributeError) as error:  # a tag that its value does not fit
         raise ExperimentError(f"{path}: not YAML: {_yaml_problem(error)}") from error
     except RecursionError as error:
         raise ExperimentError(f"{path}: nested more than {MAX_DEPTH} deep; flatten it") from error

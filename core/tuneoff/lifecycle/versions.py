@@ -8,6 +8,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from tuneoff.files import read_regular_text
+
 VERSIONS = "versions.json"  # in the execution's folder
 
 
@@ -22,7 +24,7 @@ def note_versions(run_dir: Path, values: Mapping[str, Any]) -> None:
 def noted_versions(run_dir: Path) -> dict[str, Any]:
     """Return what was noted; nothing where no adapter noted anything, or somebody else wrote the file."""
     try:
-        noted = json.loads((run_dir / VERSIONS).read_text())
+        noted = json.loads(read_regular_text(run_dir / VERSIONS))
     except (OSError, ValueError):
         return {}
     return noted if isinstance(noted, dict) else {}

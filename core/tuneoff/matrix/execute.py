@@ -18,6 +18,7 @@ from tuneoff.errors import ResultsError, TuneoffError
 from tuneoff.experiment.identity import canonical_json
 from tuneoff.experiment.names import emulated_label, run_name, short_label
 from tuneoff.experiment.spec import RunSpec, run_spec_from_json
+from tuneoff.files import read_regular_text
 from tuneoff.lifecycle.context import SPEC
 from tuneoff.matrix import machine
 from tuneoff.matrix.finish import finish
@@ -149,7 +150,7 @@ def _recover(results: Path) -> None:
         if (folder / RUN_FILE).exists():
             continue
         try:
-            spec = run_spec_from_json(json.loads(spec_file.read_text())["run"])
+            spec = run_spec_from_json(json.loads(read_regular_text(spec_file))["run"])
             finish(folder, spec, KILLED, adapter_class(spec.adapter))
         except (ValueError, KeyError, TypeError, TuneoffError) as error:
             # killed while it was being made, or made by a plugin that is gone: the folder stays as it is

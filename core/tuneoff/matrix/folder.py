@@ -12,6 +12,7 @@ from pathlib import Path
 from types import TracebackType
 
 from tuneoff.errors import ResultsError
+from tuneoff.files import read_regular_text
 from tuneoff.matrix import analysis
 from tuneoff.matrix.plan import Plan
 from tuneoff.records.model import RunRecord
@@ -126,7 +127,7 @@ def read_plan(path: Path) -> Plan:
         ResultsError: there is none, or it has another format version.
     """
     try:
-        data = json.loads((path / PLAN).read_text())
+        data = json.loads(read_regular_text(path / PLAN))
     except OSError as error:
         problem = f"{path} is no results folder: {PLAN} cannot be read ({error.strerror})"
         raise ResultsError(f"{problem}; give a results folder, e.g. one under results/") from error

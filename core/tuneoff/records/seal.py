@@ -10,6 +10,7 @@ from typing import NamedTuple
 from tuneoff.accounting.model import FILE_NAME as ACCOUNTING
 from tuneoff.errors import ResultsError
 from tuneoff.events.writer import FOLDER as EVENTS
+from tuneoff.files import open_regular
 from tuneoff.records.model import SealedFile
 from tuneoff.samples.schema import FILE_NAME as SAMPLES
 
@@ -73,6 +74,6 @@ def seals_events_only(sealed: Sequence[SealedFile]) -> bool:
 
 
 def _sealed(path: Path, name: str) -> SealedFile:
-    with path.open("rb") as file:
+    with open_regular(path) as file:
         digest = hashlib.file_digest(file, "sha256").hexdigest()
     return SealedFile(name=name, size_bytes=path.stat().st_size, sha256=digest)

@@ -12,6 +12,7 @@ from typing import Any
 import msgspec
 
 from tuneoff.errors import ResultsError
+from tuneoff.files import read_regular
 from tuneoff.records.model import FORMAT_VERSION, RunRecord
 
 FILE_NAME = "run.json"
@@ -93,7 +94,7 @@ def read_run(path: Path) -> RunRecord:
     """
     path = path / FILE_NAME if path.is_dir() else path
     try:
-        content = path.read_bytes()
+        content = read_regular(path)
     except OSError as error:
         raise ResultsError(f"{path} cannot be read: {error.strerror}") from error
     try:

@@ -12,6 +12,7 @@ from tuneoff.accounting.model import Prices
 from tuneoff.accounting.store import read_accounting
 from tuneoff.accounting.text import carbon_line, prices_line
 from tuneoff.errors import ResultsError
+from tuneoff.files import open_regular
 from tuneoff.records.model import RunRecord
 from tuneoff.records.store import RUNS
 from tuneoff.samples.schema import FILE_NAME, Header
@@ -44,7 +45,7 @@ def circumstances(results: Path, records: Iterable[RunRecord]) -> Circumstances:
 def _header(path: Path) -> Header | None:
     """Return the first line of a file of samples; None where there is none (the metrics then say why)."""
     try:
-        with path.open("rb") as file:
+        with open_regular(path) as file:
             return msgspec.json.decode(file.readline(), type=Header)
     except (OSError, msgspec.MsgspecError):
         return None

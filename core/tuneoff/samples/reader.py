@@ -10,6 +10,7 @@ from typing import Any
 import msgspec
 
 from tuneoff.errors import ResultsError
+from tuneoff.files import open_regular, read_regular
 from tuneoff.samples.schema import FILE_NAME, SCHEMA_VERSION, Header, Line, NodeSample, PowerSample, UsageSample
 from tuneoff.samples.series import EnergySeries
 
@@ -54,7 +55,7 @@ def read_samples(path: Path) -> Samples | None:
     """
     path = path / FILE_NAME if path.is_dir() else path
     try:
-        content = path.read_bytes()
+        content = read_regular(path)
     except FileNotFoundError:
         return None
     except OSError as error:
@@ -74,7 +75,7 @@ def read_samples(path: Path) -> Samples | None:
 def power_of(path: Path) -> dict[str, Any] | None:
     """Return which meter an execution's samples are of, as JSON values for its environment; None where it has none."""
     try:
-        with (path / FILE_NAME).open("rb") as file:
+        with open_regular(path / FILE_NAME) as file:
             header = _decoder.decode(file.readline())
     except (OSError, msgspec.MsgspecError, UnicodeDecodeError):
         return None

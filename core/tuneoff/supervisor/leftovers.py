@@ -12,6 +12,7 @@ import shutil
 import time
 from pathlib import Path
 
+from tuneoff.files import read_regular_text
 from tuneoff.supervisor.processes import all_pids, end_all, with_mark
 
 RESULTS_MARK = "TUNEOFF_RESULTS"  # environment variable with the results folder, in every process of a run
@@ -39,14 +40,14 @@ def clean_execution(folder: Path) -> list[str]:
 def left_outside(folder: Path) -> list[str]:
     """Return one line on what an execution may have left outside this machine; none where its un-deploy came to its end."""
     with contextlib.suppress(OSError):
-        return [" ".join((folder / OUTSIDE).read_text().split()) or "something outside this machine"]
+        return [" ".join(read_regular_text(folder / OUTSIDE).split()) or "something outside this machine"]
     return []
 
 
 def remembered(folder: Path) -> list[tuple[str, str]]:
     """Return (kind, value) of each line of the execution's list; a torn last line was never made."""
     try:
-        lines = (folder / LEFTOVERS).read_text().splitlines()
+        lines = read_regular_text(folder / LEFTOVERS).splitlines()
     except OSError:
         return []
     found = []

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from tuneoff.errors import TuneoffError
 from tuneoff.experiment.spec import run_spec_from_json
+from tuneoff.files import read_regular_text
 from tuneoff.lifecycle.context import SPEC
 from tuneoff.supervisor.coordinator import Coordinator
 from tuneoff.supervisor.leftovers import OUTSIDE, left_outside
@@ -38,7 +39,7 @@ def undeploy_outside(results: Path, within_seconds: float) -> list[str]:
 
 def _undeploy(folder: Path, results: Path, seconds: float) -> None:
     try:
-        stored = json.loads((folder / SPEC).read_text())
+        stored = json.loads(read_regular_text(folder / SPEC))
         execution = Execution(spec=run_spec_from_json(stored["run"]), execution_id=stored["execution_id"], folder=folder)
     except (OSError, ValueError, KeyError, TypeError, TuneoffError) as error:  # made by another version, or damaged
         log.warning("%s cannot be un-deployed: %s", folder, error)

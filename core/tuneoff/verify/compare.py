@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 import msgspec
 from msgspec import UNSET
 
+from tuneoff.files import open_regular
 from tuneoff.records.model import AttemptRecord, EpochRecord, RunRecord, TrialRecord
 from tuneoff.records.store import encode
 
@@ -52,7 +53,7 @@ def is_same_text(path: Path, record: RunRecord) -> bool:
     Raises:
         OSError: the file cannot be read.
     """
-    with path.open("rb") as file:
+    with open_regular(path) as file:
         return all(file.read(len(piece)) == piece for piece in encode(record)) and not file.read(1)
 
 

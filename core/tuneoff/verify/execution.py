@@ -15,6 +15,7 @@ from tuneoff.accounting.text import to_json
 from tuneoff.errors import ResultsError, TuneoffError
 from tuneoff.events.writer import FOLDER as EVENTS
 from tuneoff.experiment.spec import RunSpec, run_spec_from_json
+from tuneoff.files import read_regular
 from tuneoff.records.derive import KILLED, Verdict
 from tuneoff.records.folder import Derived, derive_log
 from tuneoff.records.model import FORMAT_VERSION, RunRecord, SealedFile
@@ -121,7 +122,7 @@ def _verify(folder: Path, given: _Given, expected: Expected | None, outcome: Out
 def _given(folder: Path, outcome: Outcome) -> _Given | None:
     """Read what the stored record states; None where that cannot be."""
     try:
-        content = (folder / FILE_NAME).read_bytes()
+        content = read_regular(folder / FILE_NAME)
     except OSError as error:
         outcome.add("file", FILE_NAME, f"cannot be read: {error.strerror}")
         return None
@@ -204,7 +205,7 @@ def _compare(folder: Path, record: RunRecord, given: _Given, outcome: Outcome) -
     try:
         if is_same_text(path, record):
             return
-        content = path.read_bytes()
+        content = read_regular(path)
     except OSError as error:
         outcome.add("file", FILE_NAME, f"cannot be read: {error.strerror}")
         return
@@ -228,7 +229,7 @@ def _compare(folder: Path, record: RunRecord, given: _Given, outcome: Outcome) -
 def _check_schema(folder: Path, outcome: Outcome) -> None:
     """Decode the stored record strictly, and name keys that it has twice."""
     try:
-        content = (folder / FILE_NAME).read_bytes()
+        content = read_regular(folder / FILE_NAME)
         _decoder.decode(content)
         for name in load_json(content)[1]:
             outcome.add("schema", FILE_NAME, f"{name!r} stands twice in one object: readers take one or the other")

@@ -7,6 +7,7 @@ from collections.abc import Generator, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from tuneoff.files import open_regular, read_regular
 from tuneoff.lifecycle.context import SPEC
 from tuneoff.lifecycle.versions import VERSIONS
 from tuneoff.records.model import RunRecord
@@ -97,7 +98,7 @@ def _checkpoint(folder: Path, record: RunRecord) -> Iterator[FileFault]:
     path = checkpoint_path(folder, record.test.trial)
     name = path.relative_to(folder).as_posix()
     try:
-        with path.open("rb") as file:
+        with open_regular(path) as file:
             found = hashlib.file_digest(file, "sha256").hexdigest()
     except FileNotFoundError:
         yield FileFault(name, "is missing: the test scored it")
@@ -111,7 +112,7 @@ def _checkpoint(folder: Path, record: RunRecord) -> Iterator[FileFault]:
 def _json(folder: Path, name: str) -> Generator[FileFault, None, Any]:
     """Return a JSON file's value, None where there is no such file or it cannot be read (which is yielded)."""
     try:
-        value, twice = load_json((folder / name).read_bytes())
+        value, twice = load_json(read_regular(folder / name))
         for key in twice:
             yield FileFault(name, f"{key!r} stands twice in one object: readers take one or the other")
         return value

@@ -16,6 +16,7 @@ from tuneoff.errors import ResultsError, TuneoffError
 from tuneoff.experiment.identity import digest
 from tuneoff.experiment.names import run_name
 from tuneoff.experiment.spec import run_spec_from_json
+from tuneoff.files import read_regular
 from tuneoff.matrix.folder import PLAN
 from tuneoff.matrix.plan import FORMAT_VERSION, WARM_UP_BLOCK, Plan, PlannedRun
 from tuneoff.verify.compare import differences, show
@@ -58,7 +59,7 @@ def check_plan(results: Path) -> PlanFindings:
     """
     findings = PlanFindings()
     try:
-        data, twice = load_json((results / PLAN).read_bytes())
+        data, twice = load_json(read_regular(results / PLAN))
     except OSError as error:
         problem = f"{results} is no results folder: {PLAN} cannot be read ({error.strerror})"
         raise ResultsError(f"{problem}; give a results folder, e.g. one under results/") from error
