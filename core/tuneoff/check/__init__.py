@@ -1,0 +1,1 @@
+"""The conformance kit: a handful of real runs of one adapter, and checks that only read what they left."""
