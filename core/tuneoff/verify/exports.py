@@ -51,8 +51,11 @@ def export_problems(results: Path, run_ids: Sequence[str], defective: Collection
                 with _quiet():
                     made = {path.name: path for path in export(results, Path(temporary), format, run_ids)}
                 order = {_key(row): place for place, row in enumerate(_rows(made[f"runs.{format}"]))}
-            except (TuneoffError, OSError, RecursionError) as error:
-                notes.append(f"{FOLDER}/*.{format} could not be compared: {error}")
+            except Exception as error:  # a changed record may break any rule of exporting: it has been named
+                if not defective and not isinstance(error, TuneoffError | OSError):
+                    raise
+                text = str(error) if isinstance(error, TuneoffError | OSError) else f"{type(error).__name__}: {error}"
+                notes.append(f"{FOLDER}/*.{format} could not be compared: {text}")
                 continue
             for table in tables:
                 yield from _table_problems(table, made[table.name], order, defective)
