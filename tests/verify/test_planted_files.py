@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -218,3 +219,32 @@ def test_a_record_that_is_laid_out_otherwise_is_verified(results: Path) -> None:
     path = folder / "run.json"
     path.write_text(json.dumps(json.loads(path.read_text()), indent=4))
     assert lines(results) == []
+
+
+def test_runs_that_cannot_be_listed_are_one_line(results: Path) -> None:
+    export(results, results / "export", "csv")
+    shutil.rmtree(results / "runs")
+    (results / "runs").write_text("")
+    assert lines(results) == ["runs: cannot be read: Not a directory"]
+
+
+def test_tables_that_cannot_be_listed_are_one_line(results: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    export(results, results / "export", "csv")
+    listed = Path.iterdir
+
+    def refuse(path: Path) -> Iterator[Path]:
+        if path.name == "export":
+            raise PermissionError(errno.EACCES, "Permission denied")
+        return listed(path)
+
+    monkeypatch.setattr(Path, "iterdir", refuse)
+    assert lines(results) == ["export: cannot be read: Permission denied"]
+
+
+def test_a_file_that_cannot_be_read_is_one_line(results: Path) -> None:
+    folder = execution(results, "serial")
+    (folder / "events").rename(folder / "moved")
+    (folder / "events").symlink_to(folder / "events")
+    found = lines(results)
+    assert len(found) == len(set(found))
+    assert all("Too many levels of symbolic links" in line for line in found), found

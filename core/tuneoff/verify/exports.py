@@ -34,9 +34,14 @@ def export_problems(results: Path, run_ids: Sequence[str], defective: Collection
     `notes`: what was not compared.
     """
     folder = results / FOLDER
+    try:
+        present = sorted(folder.iterdir())
+    except OSError as error:
+        yield Problem(check="file", where=FOLDER, what="", text=f"cannot be read: {error.strerror}")
+        return
     for format in ("csv", "json"):
         names = {f"{table}.{format}" for table in TABLES}
-        tables = sorted(path for path in folder.glob(f"*.{format}") if path.name in names)
+        tables = [path for path in present if path.name in names]
         if not tables:
             continue
         for name in sorted(names - {path.name for path in tables}):
@@ -59,11 +64,11 @@ def export_problems(results: Path, run_ids: Sequence[str], defective: Collection
                 continue
             for table in tables:
                 yield from _table_problems(table, made[table.name], order, defective)
-    if defective and any(folder.iterdir()):
+    if defective and present:
         notes.append(
             f"{FOLDER}/: rows of the executions that differ themselves were not compared: {', '.join(sorted(defective))}"
         )
-    if any(folder.glob("*.parquet")):
+    if any(path.suffix == ".parquet" for path in present):
         notes.append(f"{FOLDER}/*.parquet were not compared: only csv and json are")
 
 
