@@ -12,9 +12,10 @@ from tuneoff.events.reader import SUFFIX
 from tuneoff.events.writer import FOLDER as EVENTS
 from tuneoff.matrix.folder import LOCK, came_to_end
 from tuneoff.records.store import FILE_NAME, RUNS
-from tuneoff.verify.execution import Expected, verify_execution
+from tuneoff.verify.execution import verify_execution
 from tuneoff.verify.exports import FOLDER as EXPORTS
 from tuneoff.verify.exports import export_problems
+from tuneoff.verify.frozen import Expected
 from tuneoff.verify.planned import Planned, check_plan, foreign_runs, missing_runs
 from tuneoff.verify.pool import run_all
 from tuneoff.verify.problem import Outcome, Problem
