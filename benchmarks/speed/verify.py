@@ -45,6 +45,7 @@ def measure(settings: Settings) -> Iterator[Row]:
         target=SECONDS_TARGET,
         figures={
             "per run ms": 1e3 * estimate(seconds).value / runs,
+            "CPU s": min(probe["cpu_seconds"] for probe in found),
             "processes": found[0]["processes"],
             "events": found[0]["events"],
             "values": found[0]["values"],

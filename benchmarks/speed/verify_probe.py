@@ -26,6 +26,7 @@ def main(folder: Path, runs: int) -> None:
         json.dumps(
             {
                 "seconds": seconds,
+                "cpu_seconds": sum(_cpu_seconds(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)),
                 "peak_bytes": peak_bytes() + processes * helpers,
                 "processes": processes,
                 "events": sum(outcome.events for outcome in found.outcomes),
@@ -33,6 +34,11 @@ def main(folder: Path, runs: int) -> None:
             }
         )
     )
+
+
+def _cpu_seconds(who: int) -> float:
+    usage = resource.getrusage(who)
+    return usage.ru_utime + usage.ru_stime
 
 
 if __name__ == "__main__":

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import itertools
+import os
 import time
 from collections.abc import Iterator, Mapping, Sequence
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -94,7 +96,8 @@ def test_package_and_dram_of_node_exporter_are_counted_and_nothing_twice(server:
     one.close()
 
 
-def test_dies_and_the_zone_label_are_read_too(server: FakePrometheus) -> None:
+def test_dies_and_the_zone_label_are_read_too(server: FakePrometheus, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os, "uname", lambda: SimpleNamespace(nodename="a"))
     server.add("node_rapl_package_1_die_0_joules_total", counter(10), index="0", path=f"{POWERCAP}intel-rapl:1", instance="a:1")
     for zone, folder in (("package-0-die-0", "intel-rapl:0"), ("core", "intel-rapl:0:0"), ("dram", "intel-rapl:0:1")):
         server.add("node_rapl_joules_total", counter(5), index="1", path=POWERCAP + folder, rapl_zone=zone, instance="b:1")
@@ -112,7 +115,10 @@ def test_samples_lie_at_the_scrapes_and_not_at_the_steps(server: FakePrometheus)
     assert round((found[0].t / 1e9 - NOW + 290) / 15, 2).is_integer()
 
 
-def test_nodes_are_kept_apart_and_can_be_chosen_with_or_without_the_port(server: FakePrometheus) -> None:
+def test_nodes_are_kept_apart_and_can_be_chosen_with_or_without_the_port(
+    server: FakePrometheus, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(os, "uname", lambda: SimpleNamespace(nodename="db1"))
     node_exporter(server, "db1:9100", 50)
     node_exporter(server, "db2.example:9100", 20)
     assert collected(meter(server)) == {
@@ -128,7 +134,10 @@ def test_nodes_are_kept_apart_and_can_be_chosen_with_or_without_the_port(server:
     assert "instance=~`(db1)(:[0-9]+)?`" in next(query for query, *_ in server.queries if "rapl" in query and "db1" in query)
 
 
-def test_two_exporters_at_one_address_are_told_apart_by_their_ports(server: FakePrometheus) -> None:
+def test_two_exporters_at_one_address_are_told_apart_by_their_ports(
+    server: FakePrometheus, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(os, "uname", lambda: SimpleNamespace(nodename="localhost:9100"))
     node_exporter(server, "localhost:9100", 50)
     node_exporter(server, "localhost:9101", 20)
     assert collected(meter(server))["localhost:9101/package-0"] == 2000.0
@@ -243,6 +252,23 @@ def test_a_server_without_such_metrics_names_the_source_that_has_some(server: Fa
     assert refusal(server) == (
         f"Prometheus at {server.url} has no node_exporter metrics, but has those of scaphandre; set `source: scaphandre`"
     )
+
+
+def test_this_host_is_found_among_nodes_that_are_named_by_their_addresses(
+    server: FakePrometheus, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for address, watts, name in (("10.0.0.5:9100", 50, "worker-1"), ("10.0.0.6:9100", 20, "worker-2")):
+        node_exporter(server, address, watts)
+        server.add("node_uname_info", counter(0), instance=address, nodename=name)
+    monkeypatch.setattr(os, "uname", lambda: SimpleNamespace(nodename="worker-2"))
+    expected = {"10.0.0.5/package-0": 5000.0, "10.0.0.5/dram-0": 500.0, "worker-2/package-0": 2000.0, "worker-2/dram-0": 200.0}
+    one = meter(server)
+    assert one.description.domains == tuple(sorted(expected))
+    assert collected(one) == expected
+    monkeypatch.setattr(os, "uname", lambda: SimpleNamespace(nodename="laptop"))
+    said = "one of the nodes must be this host, laptop, but they are 10.0.0.5, 10.0.0.6; let `node_label` name hosts, or `nodes`"
+    assert said in refusal(server)
+    assert set(collected(meter(server, nodes="10.0.0.6"))) == {"10.0.0.6/package-0", "10.0.0.6/dram-0"}  # one is this host
 
 
 def test_nodes_without_energy_counters_are_told_from_nodes_that_are_not_scraped(server: FakePrometheus) -> None:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import itertools
+import os
 import threading
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -69,7 +71,8 @@ def energy(found: list[PowerSample], domain: str, start_ns: int, end_ns: int) ->
     return at(end_ns) - at(start_ns)
 
 
-def test_the_energy_of_two_real_nodes_is_what_their_counters_did(tmp_path: Path) -> None:
+def test_the_energy_of_two_real_nodes_is_what_their_counters_did(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os, "uname", lambda: SimpleNamespace(nodename="node-a"))
     a, b = Powercap(tmp_path / "a", ZONES), Powercap(tmp_path / "b", ZONES)
     counters = {a: 262_000.0, b: 5.0}
     with ExitStack() as stack:

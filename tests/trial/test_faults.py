@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from trial_runs import trial_context
-from tuneoff.trial.faults import Retries, kill_cause, note_kill
+from tuneoff.trial.faults import KernelKills, Retries, kill_cause, note_kill
 from tuneoff.trial.limits import SlotLimits
 
 SIGKILL = -9
@@ -80,3 +80,16 @@ def test_both_versions_of_control_groups_are_read(tmp_path: Path) -> None:
     )
     assert not retries.may_retry("t0", 1, SIGKILL, 0)
     assert retries.may_retry("t1", 1, SIGKILL, 1)
+
+
+def test_a_kill_of_a_trial_that_ended_by_itself_is_held_against_no_other(
+    tmp_path: Path, retries: Retries, groups: list[Path]
+) -> None:
+    kills = KernelKills(str(groups[0]))
+    assert not kills.are_new()
+    kill_for_memory(groups[0], 1)  # of a child of the trial, which then failed of that
+    assert kills.are_new()
+    kills.claim(tmp_path, 0)
+    assert retries.may_retry("t1", 1, SIGKILL, 0)
+    kill_for_memory(groups[0], 2)  # negative control: nobody claimed it
+    assert not retries.may_retry("t2", 1, SIGKILL, 0)

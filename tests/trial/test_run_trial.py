@@ -202,4 +202,5 @@ def test_a_trial_that_fails_because_the_kernel_ended_its_child_is_out_of_memory(
         run(trial_context(tmp_path, workload="trial_runs:LosesChild", workload_options=options, **limits), str(len(options)))
     found, own = [(event.cause, event.charged) for event in events_of(tmp_path, schema.TrialEnded)]
     assert found == ("out of memory: more than 500 MB (control group)", "workload")
+    assert (tmp_path / "kills" / "slot-0").read_text() == "3"
     assert own == ("BrokenPipeError: a worker process has died", "workload")  # negative control

@@ -117,6 +117,16 @@ def test_a_run_whose_command_was_killed_is_verified(tmp_path: Path) -> None:
     assert "no analysis_digest" in found.outcomes[0].notes[0]
 
 
+def test_a_killed_run_whose_events_are_done_is_told(tmp_path: Path) -> None:
+    """Its command may have been killed just before it wrote the record; or the record was changed: nothing tells which."""
+    log, spec = example_a()
+    results = Results(tmp_path / "results", [spec])
+    results.add_log(spec, log, KILLED)
+    found = verify(results.path)
+    assert found.is_verified
+    assert found.outcomes[0].notes[0].startswith("its events tell of a run that is done: ")
+
+
 def test_a_torn_last_line_that_the_record_knows_is_no_defect(tmp_path: Path) -> None:
     log, spec = example_b()
     results = Results(tmp_path / "results", [spec])

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -29,6 +30,28 @@ def _best_configuration(folder: Path) -> None:
     trial = next(trial for trial in read_run(folder).trials if trial.trial == "1")
     other = dict.fromkeys(trial.configuration, 0.123) | {"x": 0.123}
     (folder / "best_configuration.json").write_text(json.dumps(other))
+
+
+def _context(folder: Path, **changes: object) -> None:
+    """Write what the trials of example A were given, with changes."""
+    spec = read_run(folder).run_spec()
+    experiment = spec.experiment
+    given: dict[str, object] = {
+        "run_dir": "/somewhere/else",
+        "execution_id": folder.name,
+        "workload": experiment.workload.target,
+        "workload_options": dict(experiment.workload.options),
+        "metric": experiment.objective.metric,
+        "mode": experiment.objective.mode,
+        "epochs": experiment.budget.epochs_per_trial,
+        "trials": experiment.budget.trials,
+        "epochs_total": None,
+        "wall_clock_seconds": None,
+        "slots": experiment.workers.count,
+        "threads": experiment.workers.threads,
+        "seed": spec.seed,
+    }
+    (folder / "trial_context.json").write_text(json.dumps({**given, **changes}))
 
 
 def _environment(folder: Path, **values: object) -> None:
@@ -69,6 +92,11 @@ PLANTS: dict[str, tuple[Callable[[Path], object], str]] = {
     ),
     "no specification": (lambda folder: (folder / "spec.json").unlink(), "spec.json: is missing"),
     "another best configuration": (_best_configuration, "best_configuration.json: x is 0.123, trial 1 has "),
+    "another seed of the trials": (lambda folder: _context(folder, seed=5), "trial_context.json: seed is 5, run.json has 0"),
+    "another goal of the trials": (
+        lambda folder: _context(folder, mode="min"),
+        'trial_context.json: mode is "min", run.json has "max"',
+    ),
     "other versions": (
         lambda folder: (folder / "versions.json").write_text('{"cluster": "v1.30"}'),
         'versions.json: cluster is "v1.30", run.json has null',
@@ -113,11 +141,23 @@ def test_tables_of_a_record_that_is_nested_too_deeply_are_not_compared(results: 
     assert "export/*.csv could not be compared" in verify(results).notes[0]
 
 
-def test_the_best_configuration_and_the_meter_of_an_honest_run_agree(results: Path) -> None:
+def test_tables_of_a_record_that_breaks_the_export_are_not_compared(results: Path) -> None:
+    export(results, results / "export", "csv")
+    path = execution(results, "serial") / "run.json"
+    record = json.loads(path.read_text())
+    record["specification"]["experiment"]["search_space"] = {"a": 1}
+    path.write_text(json.dumps(record))
+    found = verify(results)
+    assert found.problems[0].what == "specification"
+    assert found.notes[0] == "export/*.csv could not be compared: KeyError: 'dimensions'"
+
+
+def test_the_files_of_an_honest_run_agree(results: Path) -> None:
     folder = execution(results, "serial")
     record = read_run(folder)
     best = next(trial for trial in record.trials if trial.trial == "1")
     (folder / "best_configuration.json").write_text(json.dumps(dict(best.configuration)))
+    _context(folder)
     assert power_of(folder) is not None
     _environment(folder, power=power_of(folder))
     assert lines(results) == []
@@ -179,3 +219,32 @@ def test_a_record_that_is_laid_out_otherwise_is_verified(results: Path) -> None:
     path = folder / "run.json"
     path.write_text(json.dumps(json.loads(path.read_text()), indent=4))
     assert lines(results) == []
+
+
+def test_runs_that_cannot_be_listed_are_one_line(results: Path) -> None:
+    export(results, results / "export", "csv")
+    shutil.rmtree(results / "runs")
+    (results / "runs").write_text("")
+    assert lines(results) == ["runs: cannot be read: Not a directory"]
+
+
+def test_tables_that_cannot_be_listed_are_one_line(results: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    export(results, results / "export", "csv")
+    listed = Path.iterdir
+
+    def refuse(path: Path) -> Iterator[Path]:
+        if path.name == "export":
+            raise PermissionError(errno.EACCES, "Permission denied")
+        return listed(path)
+
+    monkeypatch.setattr(Path, "iterdir", refuse)
+    assert lines(results) == ["export: cannot be read: Permission denied"]
+
+
+def test_a_file_that_cannot_be_read_is_one_line(results: Path) -> None:
+    folder = execution(results, "serial")
+    (folder / "events").rename(folder / "moved")
+    (folder / "events").symlink_to(folder / "events")
+    found = lines(results)
+    assert len(found) == len(set(found))
+    assert all("Too many levels of symbolic links" in line for line in found), found

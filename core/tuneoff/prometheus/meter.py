@@ -2,28 +2,29 @@
 
 from __future__ import annotations
 
-import math
+import os
 import time
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
+
+from msgspec.structs import replace as replace_struct
 
 from tuneoff.clock import NANOSECONDS
 from tuneoff.power.meter import MeterDescription, MeterError
 from tuneoff.prometheus.api import PrometheusApi
 from tuneoff.prometheus.idle import busy_shares, idle_before
 from tuneoff.prometheus.node_use import node_use
-from tuneoff.prometheus.nodes import host_names, of_nodes, selected
+from tuneoff.prometheus.nodes import host_names, named_as_this_host, of_nodes, selected
 from tuneoff.prometheus.options import parse_options
 from tuneoff.prometheus.series import Points, merged, points, samples, scrape_interval, with_times
 from tuneoff.prometheus.sources import PROBES, QUERY, SOURCES, Reading, Unit, is_modelled, own_reading
+from tuneoff.prometheus.windows import FINEST_INTERVAL, step_of, windows
 from tuneoff.samples.schema import MeterKind, NodeSample, PowerSample
 
 LOOK_BACK_SECONDS = 300.0  # as Prometheus does: what was not scraped for so long is not there
 MOST_OFFSET_SECONDS = 5.0  # between this host's clock and the server's
-POINTS_PER_QUERY = 10_000  # the server refuses more than 11 000
-FINEST_INTERVAL = 2.0  # between scrapes that the first look, in steps of 1 s, can tell from each other
 UNKNOWN_INTERVAL = 60.0  # Prometheus' default, where fewer than two scrapes were seen
 POLL_SECONDS = 0.5
 
@@ -63,12 +64,17 @@ class PrometheusMeter:
         )
         self._interval: float | None = None
         self.problems: tuple[str, ...] = ()
-        self._nodes: frozenset[str] = frozenset()  # that had energy when last asked
+        self._this_host: tuple[str, str] | None = None  # the server's name of this host among several nodes, and its own
+        self._nodes: frozenset[str] = frozenset()  # that had energy when last asked, as the server names them
         offset = self._offset()
         now = time.time() + offset
         found = self._fetch(now - LOOK_BACK_SECONDS, now, step=1.0)
         if not found:
             raise MeterError(self._nothing())
+        nodes = _nodes_of(found)
+        if len(nodes) > 1:
+            self._name_this_host(nodes)
+            found = [replace(domain, name=self._named(domain.name)) for domain in found]
         self._interval = scrape_interval([[moment for moment, _ in domain.scraped] for domain in found])
         self.description = MeterDescription(
             kind=self._kind(found),
@@ -104,7 +110,7 @@ class PrometheusMeter:
         collected: list[PowerSample] = []
         problems: list[str] = []
         for domain in found:
-            taken, strange = samples(domain.name, domain.scraped, domain.unit, offset)
+            taken, strange = samples(self._named(domain.name), domain.scraped, domain.unit, offset)
             collected.extend(taken)
             problems.extend(strange)
         if not any(start <= moment <= end + margin for domain in found for moment, _ in domain.scraped):
@@ -112,7 +118,7 @@ class PrometheusMeter:
                 f"Prometheus at {self._options.url} has no {self._options.source} samples of the run's {end - start:.0f} s; "
                 "see its page /targets for whether the nodes are scraped"
             )
-        self._nodes = frozenset({domain.name.rpartition("/")[0] for domain in found} - {""})
+        self._nodes = _nodes_of(found)
         self.problems = (*self._warnings(), *problems)
         return sorted(collected, key=lambda sample: sample.t)
 
@@ -128,14 +134,14 @@ class PrometheusMeter:
         step = self._step(start, end)
 
         def ask(query: str) -> list[list[dict[str, Any]]]:
-            return [self._api.matrix(query, *part, step) for part in _windows(start, end, step)]
+            return [self._api.matrix(query, *part, step) for part in windows(start, end, step)]
 
         try:
             found, problems = node_use(ask, self._nodes, self._host_labels, offset)
         except MeterError as error:
             raise MeterError(f"what the nodes used is not known: {error}") from error
         self.problems = (*self._warnings(), *problems)
-        return found
+        return [replace_struct(sample, node=self._named(sample.node)) for sample in found]
 
     @property
     def _known_interval(self) -> float:
@@ -156,7 +162,7 @@ class PrometheusMeter:
         found: dict[str, _Domain] = {}
         for reading in self._readings:
             query = selected(reading, self._options.nodes, self._options.node_label)
-            answers = [self._api.matrix(with_times(query), *window, step) for window in _windows(start, end, step)]
+            answers = [self._api.matrix(with_times(query), *window, step) for window in windows(start, end, step)]
             by_name = self._by_name(reading, points(answers))
             for name, parts in by_name.items():
                 scraped = merged(parts)
@@ -170,7 +176,7 @@ class PrometheusMeter:
         return (self._options.node_label,) if self._options.node_label else ("instance",)
 
     def _step(self, start: float, end: float) -> float:
-        return self._options.step_seconds or _step(end - start, self._interval)
+        return self._options.step_seconds or step_of(end - start, self._interval)
 
     def _by_name(self, reading: Reading, series: Sequence[Points]) -> dict[str, list[Points]]:
         """Return the series by `node/domain`, those of other nodes left out."""
@@ -186,6 +192,24 @@ class PrometheusMeter:
                 problem = f"the query of domain {name!r} must give one series per node, but gives {len(parts)}"
                 raise MeterError(f"meter prometheus: {problem}; sum them: sum by (instance) ({reading.query})")
         return by_name
+
+    def _name_this_host(self, nodes: Collection[str]) -> None:
+        """Find out which of several nodes is this host: its energy is shared by what is used here.
+
+        Raises:
+            MeterError: none is.
+        """
+        host = os.uname().nodename
+        name = named_as_this_host(self._api, nodes, host, self._host_labels)
+        if name is None:
+            rule = f"one of the nodes must be this host, {host}, but they are {', '.join(sorted(nodes))}"
+            raise MeterError(f"meter prometheus: {rule}; let `node_label` name hosts, or `nodes` the one that this host is")
+        self._this_host = name, host
+
+    def _named(self, name: str) -> str:
+        """Return a node, or a `node/domain`, with this host's own name."""
+        node, slash, domain = name.partition("/")
+        return f"{self._this_host[1]}{slash}{domain}" if self._this_host is not None and node == self._this_host[0] else name
 
     def _warnings(self) -> list[str]:
         """Return what the server has warned of since this was last asked."""
@@ -216,7 +240,8 @@ class PrometheusMeter:
             return chosen.idle_watts or None
         seconds = min(LOOK_BACK_SECONDS, max(chosen.idle_seconds, 3 * self._known_interval))
         taken = [sample for domain in found for sample in samples(domain.name, domain.scraped, domain.unit, offset)[0]]
-        busy = busy_shares(self._api, seconds, self._host_labels)
+        shares = busy_shares(self._api, seconds, self._host_labels)
+        busy = {self._named(node): share for node, share in shares.items()}
         return idle_before(taken, round((now - offset) * NANOSECONDS), seconds, busy)
 
     def _kind(self, found: Sequence[_Domain]) -> MeterKind:
@@ -256,16 +281,5 @@ class PrometheusMeter:
         return host_names(series, (self._options.node_label,) if self._options.node_label else reading.host_labels)
 
 
-def _step(seconds: float, interval: float | None) -> float:
-    """Return a step that sees every scrape; `interval`: of the scrapes, as the first look has shown it."""
-    if interval is not None and interval > FINEST_INTERVAL:
-        return min(30.0, interval / 2)
-    return min(1.0, max(0.1, seconds / 2000))
-
-
-def _windows(start: float, end: float, step: float) -> Iterator[tuple[float, float]]:
-    """Yield windows that together have a step at `end` and every `step` before it, down to `start`; as many as one query may."""
-    steps = max(1, math.ceil((end - start) / step))
-    for first in range(0, steps + 1, POINTS_PER_QUERY):
-        last = min(first + POINTS_PER_QUERY - 1, steps)
-        yield end - (steps - first) * step, end - (steps - last) * step
+def _nodes_of(domains: Sequence[_Domain]) -> frozenset[str]:
+    return frozenset({domain.name.rpartition("/")[0] for domain in domains} - {""})

@@ -5,8 +5,12 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Collection, Sequence
+from typing import TYPE_CHECKING
 
 from tuneoff.prometheus.sources import Labels, Reading
+
+if TYPE_CHECKING:
+    from tuneoff.prometheus.api import PrometheusApi
 
 
 def raw_node(labels: Labels, host_labels: Sequence[str]) -> str:
@@ -28,6 +32,19 @@ def host_names(series: Sequence[Labels], host_labels: Sequence[str]) -> list[str
         nodes_of[without_port(node)].add(node)
     names = [node if len(nodes_of[without_port(node)]) > 1 else without_port(node) for node in raw]
     return [name.replace("/", "_") for name in names]
+
+
+def named_as_this_host(api: PrometheusApi, nodes: Collection[str], host: str, host_labels: Sequence[str]) -> str | None:
+    """Return the one of several nodes that is this host: by its name, else by what node_exporter says of it; None: none is.
+
+    Servers mostly name a node by its address.
+    """
+    if host in nodes:
+        return host
+    series = [one["metric"] for one in api.vector("node_uname_info")]
+    names = host_names(series, host_labels)
+    found = {name for name, labels in zip(names, series, strict=True) if labels.get("nodename") == host and name in nodes}
+    return found.pop() if len(found) == 1 else None
 
 
 def of_nodes(labels: Labels, host_labels: Sequence[str], nodes: Sequence[str]) -> bool:

@@ -56,6 +56,20 @@ class KernelKills:
     def are_new(self) -> bool:
         return self._cgroup is not None and out_of_memory_kills(self._cgroup) > self._before
 
+    def claim(self, run_dir: Path | str, slot: int) -> None:
+        """Leave a note that the kills so far were of a trial that ended by itself: no death on the slot is theirs."""
+        if self._cgroup is not None:
+            folder = Path(run_dir) / FOLDER
+            folder.mkdir(exist_ok=True)
+            (folder / f"slot-{slot}").write_text(str(out_of_memory_kills(self._cgroup)))
+
+
+def _claimed(run_dir: Path | str, slot: int) -> int:
+    try:
+        return int((Path(run_dir) / FOLDER / f"slot-{slot}").read_text())
+    except (OSError, ValueError):  # nobody did
+        return 0
+
 
 class Retries:
     """Decides for one run which dead attempts are tried again; knows how many kills for memory each slot has had so far."""
@@ -81,5 +95,6 @@ class Retries:
     def _has_new_kills(self, slot: int) -> bool:
         if slot >= len(self._cgroups):
             return False
-        before, self._seen[slot] = self._seen[slot], out_of_memory_kills(self._cgroups[slot])
+        before = max(self._seen[slot], _claimed(self._run_dir, slot))
+        self._seen[slot] = out_of_memory_kills(self._cgroups[slot])
         return self._seen[slot] > before

@@ -202,6 +202,7 @@ class _Attempt:
         finally:
             if charged == "workload" and kernel_kills.are_new():  # of its children: what it failed of is what followed
                 cause = out_of_memory_cause(self.context.memory_bytes, "control group")
+                kernel_kills.claim(self.context.run_dir, slot)
             self._end(state, cause, charged)
         return TrialOutcome(state=state, epochs=self.epochs, value=self.value, best_epoch=self.best_epoch, cause=cause)
 

@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
 import tuneoff
-from tuneoff.accounting.model import FILE_NAME as ACCOUNTING
-from tuneoff.accounting.model import Accounting
-from tuneoff.accounting.text import to_json
 from tuneoff.errors import ResultsError, TuneoffError
 from tuneoff.events.writer import FOLDER as EVENTS
 from tuneoff.experiment.spec import RunSpec, run_spec_from_json
@@ -24,23 +20,15 @@ from tuneoff.records.store import FILE_NAME
 from tuneoff.samples.schema import FILE_NAME as SAMPLES
 from tuneoff.trial.checkpoint import FOLDER as CHECKPOINTS
 from tuneoff.verify.clocks import Moments, WatchedLog, clock_faults
-from tuneoff.verify.compare import count_values, differences, is_same_text, record_differences, show
+from tuneoff.verify.compare import count_values, is_same_text, record_differences
 from tuneoff.verify.files import file_faults
+from tuneoff.verify.frozen import Expected, check_charge, check_frozen
 from tuneoff.verify.problem import Outcome
 from tuneoff.verify.readable import TOO_DEEP, load_json, special_files
 from tuneoff.verify.sums import wrong_sums
 
 STATED = ("versions", "environment")
 _decoder = msgspec.json.Decoder(RunRecord)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Expected:
-    """What the plan says of a run."""
-
-    emulated: bool = False
-    analysis_digest: str | None = None
-    accounting: Accounting | None = None
 
 
 class _Given(msgspec.Struct, kw_only=True):
@@ -113,10 +101,10 @@ def _verify(folder: Path, given: _Given, expected: Expected | None, outcome: Out
     _check_times(log, derived, outcome)
     for fault in file_faults(folder, record):
         outcome.add("file", fault.file, fault.text)
-    _check_charge(derived, expected, outcome)
+    check_charge(derived, expected, outcome)
     for wrong in wrong_sums(record.metrics, derived.account):
         outcome.add("sum", f"metrics.{wrong.metric}", wrong.text)
-    _check_frozen(given, expected, outcome)
+    check_frozen(given.environment, expected, outcome)
 
 
 def _given(folder: Path, outcome: Outcome) -> _Given | None:
@@ -179,6 +167,10 @@ def _derive(folder: Path, spec: RunSpec, given: _Given, expected: Expected, outc
             given.charged,
         ):
             return log, found
+    elif derived(None).record.status == "done":
+        outcome.notes.append(
+            "its events tell of a run that is done: its command was killed before run.json was written, or it was changed"
+        )
     found = derived(stated)
     outcome.stated.append(f"status: {given.status}, {given.reason} (charged: {given.charged or 'nobody'})")
     _check_verdict(log, given, outcome)
@@ -275,26 +267,3 @@ def _check_times(log: WatchedLog, derived: Derived, outcome: Outcome) -> None:
     for fault in clock_faults(log.lives, SAMPLES, moments):
         name = fault.file if fault.file == SAMPLES else f"{EVENTS}/{fault.file}"
         outcome.add("clock", name, fault.text)
-
-
-def _check_charge(derived: Derived, expected: Expected | None, outcome: Outcome) -> None:
-    """Hold what the run was charged to what its plan says; a run of an older tuneoff has no such file."""
-    if expected is None or expected.accounting is None or not any(one.name == ACCOUNTING for one in derived.record.sealed):
-        return
-    for name in ("intensity", "prices"):
-        own, planned = to_json(getattr(derived.evidence.accounting, name)), to_json(getattr(expected.accounting, name))
-        for difference in differences(own, planned, name):
-            text = f"{difference.path} is {show(difference.stored)}, the plan has {show(difference.recomputed)}"
-            outcome.add("plan", ACCOUNTING, text, difference.stored, difference.recomputed)
-
-
-def _check_frozen(given: _Given, expected: Expected | None, outcome: Outcome) -> None:
-    """Hold the run to the analysis that was frozen before it."""
-    stored = given.environment.get("analysis_digest")
-    if expected is None or expected.analysis_digest is None:
-        return
-    if stored is None:
-        outcome.notes.append("its record has no analysis_digest: it was derived after its command was killed")
-    elif stored != expected.analysis_digest:
-        text = f"stored {str(stored)[:12]}, the plan has {expected.analysis_digest[:12]}"
-        outcome.add("plan", "environment.analysis_digest", text, stored, expected.analysis_digest)

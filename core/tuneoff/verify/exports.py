@@ -12,7 +12,7 @@ import sys
 import tempfile
 from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from tuneoff.errors import TuneoffError
 from tuneoff.report.export import TABLES, export
@@ -34,9 +34,14 @@ def export_problems(results: Path, run_ids: Sequence[str], defective: Collection
     `notes`: what was not compared.
     """
     folder = results / FOLDER
+    try:
+        present = sorted(folder.iterdir())
+    except OSError as error:
+        yield Problem(check="file", where=FOLDER, what="", text=f"cannot be read: {error.strerror}")
+        return
     for format in ("csv", "json"):
         names = {f"{table}.{format}" for table in TABLES}
-        tables = sorted(path for path in folder.glob(f"*.{format}") if path.name in names)
+        tables = [path for path in present if path.name in names]
         if not tables:
             continue
         for name in sorted(names - {path.name for path in tables}):
@@ -50,18 +55,49 @@ def export_problems(results: Path, run_ids: Sequence[str], defective: Collection
             try:
                 with _quiet():
                     made = {path.name: path for path in export(results, Path(temporary), format, run_ids)}
-                order = {_key(row): place for place, row in enumerate(_rows(made[f"runs.{format}"]))}
-            except (TuneoffError, OSError, RecursionError) as error:
-                notes.append(f"{FOLDER}/*.{format} could not be compared: {error}")
+                executions = {_key(row): row for row in _rows(made[f"runs.{format}"])}
+            except Exception as error:  # a changed record may break any rule of exporting: it has been named
+                if not defective and not isinstance(error, TuneoffError | OSError):
+                    raise
+                text = str(error) if isinstance(error, TuneoffError | OSError) else f"{type(error).__name__}: {error}"
+                notes.append(f"{FOLDER}/*.{format} could not be compared: {text}")
                 continue
+            later = _later(folder / f"runs.{format}", executions)
+            if later:
+                notes.append(f"{FOLDER}/*.{format} lack executions that were made later: {len(later)}; {AGAIN}")
+            known = _Known(
+                order={key: place for place, key in enumerate(executions)},
+                left_out={*defective, *later},
+                repeated={key.partition("/")[0] for key in later},
+            )
             for table in tables:
-                yield from _table_problems(table, made[table.name], order, defective)
-    if defective and any(folder.iterdir()):
+                yield from _table_problems(table, made[table.name], known)
+    if defective and present:
         notes.append(
             f"{FOLDER}/: rows of the executions that differ themselves were not compared: {', '.join(sorted(defective))}"
         )
-    if any(folder.glob("*.parquet")):
+    if any(path.suffix == ".parquet" for path in present):
         notes.append(f"{FOLDER}/*.parquet were not compared: only csv and json are")
+
+
+class _Known(NamedTuple):
+    """What tables are held to: the places of all executions, those that are left out, and the runs of later ones."""
+
+    order: dict[str, int]
+    left_out: set[str]
+    repeated: set[str]  # another execution may stand for them since
+
+
+def _later(runs: Path, executions: dict[str, Row]) -> set[str]:
+    """Return the executions that began after all those of a stored table of runs: it was made before them."""
+    try:
+        stored = {_key(row) for row in _rows(runs)}
+    except (OSError, ValueError, RecursionError, csv.Error):  # told where the table is compared
+        return set()
+    starts = [str(row["started_at"] or "") for key, row in executions.items() if key in stored]
+    if not starts:
+        return set()
+    return {key for key, row in executions.items() if key not in stored and str(row["started_at"] or "") > max(starts)}
 
 
 @contextlib.contextmanager
@@ -75,12 +111,12 @@ def _quiet() -> Iterator[None]:
         logging.disable(before)
 
 
-def _table_problems(stored: Path, recomputed: Path, order: dict[str, int], defective: Collection[str]) -> Iterator[Problem]:
+def _table_problems(stored: Path, recomputed: Path, known: _Known) -> Iterator[Problem]:
     where = f"{FOLDER}/{stored.name}"
     try:
         if filecmp.cmp(stored, recomputed, shallow=False):
             return
-        found = _row_differences(stored, recomputed, order, defective)
+        found = _row_differences(stored, recomputed, known)
         for what, text in itertools.islice(found, MOST_ROWS):
             yield Problem(check="value", where=where, what=what, text=text)
         more = sum(1 for _ in found)
@@ -90,29 +126,28 @@ def _table_problems(stored: Path, recomputed: Path, order: dict[str, int], defec
         yield Problem(check="file", where=where, what="", text=f"cannot be compared: {error}; {AGAIN}")
 
 
-def _row_differences(
-    stored: Path, recomputed: Path, order: dict[str, int], defective: Collection[str]
-) -> Iterator[tuple[str, str]]:
+def _row_differences(stored: Path, recomputed: Path, known: _Known) -> Iterator[tuple[str, str]]:
     """Yield (name of the row and column, how it differs), execution by execution: both tables have a fixed order.
 
-    `order`: the place of each execution in the tables of today. An execution that a table lacks is one line: it came later.
+    An execution that a table lacks, or that has no record, is one line.
     """
+    order, left_out = known.order, known.left_out
     groups = [itertools.groupby(enumerate(_rows(path), 2), _execution) for path in (stored, recomputed)]
     old, new = (next(group, None) for group in groups)
     while old is not None or new is not None:
         before, today = (order.get(group[0], -1) if group is not None else len(order) for group in (old, new))
         if old is not None and new is not None and old[0] == new[0]:
-            if old[0] not in defective:
-                yield from _group_differences([row for _, row in old[1]], list(new[1]))
+            if old[0] not in left_out:
+                yield from _group_differences([row for _, row in old[1]], list(new[1]), known.repeated)
             old, new = (next(group, None) for group in groups)
         elif old is not None and (before <= today or new is None):
-            if old[0] not in defective:
+            if old[0] not in left_out:
                 yield old[0], f"has rows, but {'they stand elsewhere' if old[0] in order else 'no record'}; {AGAIN}"
             old = next(groups[0], None)
         else:
             assert new is not None
-            if new[0] not in defective:
-                yield new[0], f"has no rows: the table is older, or they were removed; {AGAIN}"
+            if new[0] not in left_out:
+                yield new[0], f"has no rows: they were removed; {AGAIN}"
             new = next(groups[1], None)
 
 
@@ -125,7 +160,7 @@ def _key(row: Row) -> str:
     return f"{row.get('run_id')}/{row.get('execution_id')}"
 
 
-def _group_differences(old: list[Row], new: list[tuple[int, Row]]) -> Iterator[tuple[str, str]]:
+def _group_differences(old: list[Row], new: list[tuple[int, Row]], repeated: set[str]) -> Iterator[tuple[str, str]]:
     """Compare the rows of one execution, by their names; rows that a table lacks or has besides are named once."""
     olds, news = _named(old), _named([row for _, row in new])
     numbers = [number for number, _ in new]
@@ -135,6 +170,8 @@ def _group_differences(old: list[Row], new: list[tuple[int, Row]]) -> Iterator[t
             yield label, "is missing"
             continue
         for difference in differences(olds[name], row):
+            if difference.path == "is_selected" and row["run_id"] in repeated:
+                continue
             yield f"{label} {difference.path}", difference.text
     for name in olds:
         if name not in news:

@@ -15,6 +15,7 @@ from tuneoff.records.seal import TEST
 from tuneoff.samples.reader import power_of
 from tuneoff.samples.schema import FILE_NAME as SAMPLES
 from tuneoff.trial.checkpoint import checkpoint_path
+from tuneoff.trial.context import FILE_NAME as TRIAL_CONTEXT
 from tuneoff.verify.compare import differences, show
 from tuneoff.verify.readable import load_json
 
@@ -31,6 +32,7 @@ class FileFault(NamedTuple):
 def file_faults(folder: Path, record: RunRecord) -> Iterator[FileFault]:
     """Yield what the files beside the events contradict; a file that was never made contradicts nothing."""
     yield from _specification(folder, record)
+    yield from _given_to_trials(folder, record)
     yield from _versions(folder, record)
     yield from _meter(folder, record)
     yield from _best_configuration(folder, record)
@@ -47,6 +49,32 @@ def _specification(folder: Path, record: RunRecord) -> Iterator[FileFault]:
         for difference in differences(found, own):
             text = f"{difference.path} is {show(difference.stored)}, run.json has {show(difference.recomputed)}"
             yield FileFault(SPEC, text)
+
+
+def _given_to_trials(folder: Path, record: RunRecord) -> Iterator[FileFault]:
+    """Hold what the trials' processes were given to the specification; paths and limits of this machine are their own."""
+    found = yield from _json(folder, TRIAL_CONTEXT)
+    if not isinstance(found, dict):
+        return
+    spec = record.run_spec()
+    experiment = spec.experiment
+    own = {
+        "execution_id": record.execution_id,
+        "workload": experiment.workload.target,
+        "workload_options": dict(experiment.workload.options),
+        "metric": experiment.objective.metric,
+        "mode": experiment.objective.mode,
+        "epochs": experiment.budget.epochs_per_trial,
+        "trials": experiment.budget.trials,
+        "epochs_total": experiment.budget.epochs_total,
+        "wall_clock_seconds": experiment.budget.wall_clock_seconds,
+        "slots": experiment.workers.count,
+        "threads": experiment.workers.threads,
+        "seed": spec.seed,
+    }
+    for difference in differences({name: found.get(name) for name in own}, own):
+        text = f"{difference.path} is {show(difference.stored)}, run.json has {show(difference.recomputed)}"
+        yield FileFault(TRIAL_CONTEXT, text)
 
 
 def _versions(folder: Path, record: RunRecord) -> Iterator[FileFault]:

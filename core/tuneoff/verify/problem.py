@@ -65,7 +65,8 @@ class Outcome:
     def add(self, check: Check, what: str, text: str, stored: Any = UNSET, recomputed: Any = UNSET) -> None:
         """Note a problem of this execution."""
         problem = Problem(check=check, where=self.where, what=what, text=text, stored=stored, recomputed=recomputed)
-        self.problems.append(problem)
+        if check != "file" or problem not in self.problems:  # who derives and who seals may meet the same file
+            self.problems.append(problem)
 
     def close(self) -> None:
         """Put causes before what they change, else in the order found, and keep the first ones."""

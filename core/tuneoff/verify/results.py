@@ -12,9 +12,10 @@ from tuneoff.events.reader import SUFFIX
 from tuneoff.events.writer import FOLDER as EVENTS
 from tuneoff.matrix.folder import LOCK, came_to_end
 from tuneoff.records.store import FILE_NAME, RUNS
-from tuneoff.verify.execution import Expected, verify_execution
+from tuneoff.verify.execution import verify_execution
 from tuneoff.verify.exports import FOLDER as EXPORTS
 from tuneoff.verify.exports import export_problems
+from tuneoff.verify.frozen import Expected
 from tuneoff.verify.planned import Planned, check_plan, foreign_runs, missing_runs
 from tuneoff.verify.pool import run_all
 from tuneoff.verify.problem import Outcome, Problem
@@ -93,11 +94,12 @@ def verify(results: Path, progress: Progress | None = None, processes: int | Non
     found.outcomes += _without_records(bare, is_running, has_ended)
     found.outcomes += run_all(verify_task, tasks, [_size(task.folder) for task in tasks], progress, processes)
     found.outcomes.sort(key=lambda outcome: outcome.where)
-    if plan.is_read:
+    is_listed = not any(problem.where == RUNS for problem in found.plan_problems)
+    if plan.is_read and is_listed:
         found.skipped = [run for run in plan.runs if run.skip_reason is not None]
         missing, found.not_begun = missing_runs(plan.runs, found.outcomes, has_ended)
         found.plan_problems += [*missing, *foreign_runs(plan.runs, found.outcomes)]
-    if (results / EXPORTS).is_dir():
+    if (results / EXPORTS).is_dir() and is_listed:
         found.export_problems += _exports(found, [run.run_id for run in plan.runs])
     if is_running:
         found.notes.append("a tuneoff command works in this folder now: it is not complete")
