@@ -38,7 +38,7 @@ class Pair:
         """Why equal configurations may give other bits; None where nothing explains it."""
         if self.numerics:
             return "; ".join(self.numerics)
-        devices = sorted({device for device in map(device_of, (self.bundle, self.here)) if device and device != "cpu"})
+        devices = sorted({device for run in (self.bundle, self.here) for device in _devices(run)} - {"cpu"})
         return f"trained on {devices[0]}, whose sums have no fixed order" if devices else None
 
     @property
@@ -171,11 +171,6 @@ def checkpoint(pair: Pair, same_configurations: bool) -> Iterator[Column]:
     yield exact("checkpoint", pair.where, equal, different, _follows(pair, same_configurations))
 
 
-def device_of(run: RunRecord) -> str | None:
-    """Return the device that trials of a run trained on."""
-    return next((attempt.device for trial in run.trials for attempt in trial.attempts if attempt.device), None)
-
-
 def common_values(pair: Pair) -> list[tuple[float, float]]:
     """Return (bundle, here) values of the configurations that both completed."""
     found = []
@@ -216,6 +211,10 @@ def _gap(one: EpochRecord, other: EpochRecord, metric: str) -> float:
     if ours is None or theirs is None:
         return 0.0 if ours == theirs else math.inf
     return abs(ours - theirs)
+
+
+def _devices(run: RunRecord) -> Iterator[str]:
+    yield from (attempt.device for trial in run.trials for attempt in trial.attempts if attempt.device)
 
 
 def _selected(run: RunRecord) -> TrialRecord | None:

@@ -16,7 +16,7 @@ from tuneoff.bundle.opened import Bundle
 from tuneoff.bundle.preflight import Preflight, preflight, workload_key
 from tuneoff.bundle.statistical import quality_columns, value_columns
 from tuneoff.bundle.verdict import Answer, Column, of_columns, overall
-from tuneoff.errors import MissingPackageError, TuneoffError
+from tuneoff.errors import MissingPackageError, TuneoffError, UnknownNameError
 from tuneoff.experiment.names import label_texts, run_name
 from tuneoff.matrix.folder import standing
 from tuneoff.matrix.plan import Plan, PlannedRun
@@ -97,7 +97,7 @@ def prepare(
 
     Raises:
         ExperimentError: there is no such run.
-        MissingPackageError: packages are why none of the chosen runs can be run here.
+        MissingPackageError, UnknownNameError: none of the chosen runs can be run, as something is not installed at all.
     """
     chosen = choose(bundle, adapters=adapters, runs=runs, everything=everything)
     check = SkipCheck()
@@ -201,4 +201,4 @@ def _id_here(request: Request, run: PlannedRun) -> str:
 
 def _is_absent(error: TuneoffError) -> bool:
     """Tell whether something is not installed at all, as opposed to of another version or unfit."""
-    return isinstance(error, MissingPackageError) and " is installed" not in str(error)
+    return isinstance(error, UnknownNameError) or (isinstance(error, MissingPackageError) and " is installed" not in str(error))

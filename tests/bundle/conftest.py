@@ -1,0 +1,22 @@
+"""A sound results folder, and its bundle."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from bundles import packed
+from results_folders import Results, write_examples
+
+
+@pytest.fixture
+def results(tmp_path: Path) -> Results:
+    """Return a folder with both worked examples, in which nothing is wrong."""
+    return write_examples(tmp_path / "results")
+
+
+@pytest.fixture
+def bundle(results: Results, tmp_path: Path) -> Path:
+    """Return its bundle."""
+    return packed(results.path, tmp_path / "example.tar.gz").path

@@ -1,0 +1,231 @@
+"""Packing: all that a results folder proves is in, what is missing is said, and what must not be for others is refused."""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import tempfile
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from bundles import LIMIT, packed
+from event_logs import example_a
+from results_folders import Results, edit, execution
+from tuneoff.bundle.archive import unpack
+from tuneoff.bundle.contents import executions
+from tuneoff.bundle.lock import lock_of, lock_text
+from tuneoff.bundle.manifest import Manifest
+from tuneoff.bundle.opened import open_bundle
+from tuneoff.bundle.pack import UnverifiedError
+from tuneoff.errors import ResultsError
+from tuneoff.records.derive import KILLED
+from tuneoff.records.store import read_run, write_run
+
+
+def unpacked(path: Path, folder: Path) -> Manifest:
+    folder.mkdir()
+    return unpack(path, folder, LIMIT)
+
+
+def test_a_bundle_holds_plan_records_raw_files_and_what_describes_them(results: Results, tmp_path: Path) -> None:
+    manifest = packed(results.path, tmp_path / "b.tar.gz").manifest
+    names = [file.path for file in manifest.files]
+    folder = results.folder(results.plan.runs[0].spec).relative_to(results.path)
+    for name in ("run.json", "spec.json", "power.jsonl", "accounting.json"):
+        assert f"results/{folder}/{name}" in names
+    events = sorted(path.name for path in (results.path / folder / "events").iterdir())
+    assert [name for name in names if f"{folder}/events/" in name] == [f"results/{folder}/events/{name}" for name in events]
+    assert {name for name in names if "/" not in name} == {
+        *("README.txt", "lock.json", "lock.txt", "data.json", "environment.json", "experiment.json")
+    }
+    assert "results/matrix.json" in names
+    assert (manifest.verified, manifest.missing, manifest.plan_id) == (True, (), results.plan.plan_id)
+
+
+def test_what_is_in_a_bundle_is_a_results_folder_again(results: Results, tmp_path: Path) -> None:
+    found = open_bundle(packed(results.path, tmp_path / "b.tar.gz").path, LIMIT)
+    assert found.problems == ()
+    assert found.plan == results.plan
+    assert found.records == {run.run_id: read_run(results.folder(run.spec)) for run in results.plan.runs}
+    assert not list(Path(tempfile.gettempdir()).glob("tuneoff-bundle-*"))
+
+
+def test_the_same_folder_gives_the_same_bundle(results: Results, tmp_path: Path) -> None:
+    one, other = (packed(results.path, tmp_path / name) for name in ("one.tar.gz", "other.tar.gz"))
+    assert one.sha256 == other.sha256
+    assert one.path.read_bytes() == other.path.read_bytes()
+
+
+def test_nothing_else_of_the_folder_is_packed(results: Results, tmp_path: Path) -> None:
+    folder = results.folder(results.plan.runs[0].spec)
+    for name in ("log.txt", "framework/tuner.pkl", "leftovers.jsonl"):
+        (folder / name).parent.mkdir(exist_ok=True)
+        (folder / name).write_text("{}")
+    (results.path / "notes.txt").write_text("mine")
+    names = [file.path for file in packed(results.path, tmp_path / "b.tar.gz").manifest.files]
+    assert not [
+        name for name in names if name.endswith(("log.txt", ".pkl", "trial_context.json", "leftovers.jsonl", "notes.txt"))
+    ]
+
+
+def test_a_folder_that_is_not_verified_is_refused_or_says_so(results: Results, tmp_path: Path) -> None:
+    path = results.folder(results.plan.runs[0].spec) / "run.json"
+    edit(path, lambda text: text.replace('"value":176000.0', '"value":175000.0', 1))
+    with pytest.raises(UnverifiedError, match=r"is not verified: .*stored 175000.0, recomputed 176000.0") as caught:
+        packed(results.path, tmp_path / "b.tar.gz")
+    assert caught.value.exit_code == 1
+    assert not (tmp_path / "b.tar.gz").exists()
+    found = packed(results.path, tmp_path / "b.tar.gz", allow_unverified=True)
+    manifest = unpacked(found.path, tmp_path / "u")
+    assert not manifest.verified
+    assert "stored 175000.0" in manifest.problems[0]
+    assert "NOT VERIFIED when it was made" in (tmp_path / "u" / "README.txt").read_text()
+
+
+def test_runs_that_are_not_done_are_packed_with_what_is_missing(results: Results, tmp_path: Path) -> None:
+    spec = results.plan.runs[0].spec
+    results.finish(spec, verdict=KILLED)
+    (results.path / "runs" / spec.run_id / f"{spec.run_id}-killed" / "events").mkdir(parents=True)
+    manifest = unpacked(packed(results.path, tmp_path / "b.tar.gz", allow_unverified=True).path, tmp_path / "u")
+    assert any("is interrupted: " in line for line in manifest.missing)
+    assert f"execution {spec.run_id}-killed has no record: its command was killed before it had one" in manifest.missing
+    assert manifest.missing[0] in (tmp_path / "u" / "README.txt").read_text()
+
+
+def test_a_run_that_was_not_begun_or_skipped_is_named(tmp_path: Path) -> None:
+    log, spec = example_a()
+    skipped = replace(spec, seed=1)
+    planned = replace(spec, seed=2)
+    results = Results(tmp_path / "results", [spec, skipped, planned], skipped=[1])
+    results.add_log(spec, log, KILLED)
+    missing = packed(results.path, tmp_path / "b.tar.gz").manifest.missing
+    assert [line.partition(" is ")[2] for line in missing] == [
+        missing[0].partition(" is ")[2],
+        "skipped: adapter 'x' needs the x package",
+        "not begun",
+    ]
+    assert "is interrupted" in missing[0]
+
+
+def test_the_checkpoint_is_packed_where_it_is_asked_for(results: Results, tmp_path: Path) -> None:
+    folder = execution(results.path, "serial")
+    record = read_run(folder)
+    assert record.test is not None
+    path = folder / "checkpoints" / f"{record.test.trial}.safetensors"
+    path.parent.mkdir()
+    path.write_bytes(b"weights")
+    write_run(folder, replace(record, test=replace(record.test, checkpoint_sha256="a" * 64)))
+    more: dict[str, Any] = {"allow_unverified": True}
+    names = [file.path for file in packed(results.path, tmp_path / "b", checkpoints=True, **more).manifest.files]
+    assert any(name.endswith(path.name) for name in names)
+    names = [file.path for file in packed(results.path, tmp_path / "c", **more).manifest.files]
+    assert not any(name.endswith(path.name) for name in names)
+
+
+@pytest.mark.parametrize("what", ["file", "folder"])
+def test_a_link_is_refused(results: Results, tmp_path: Path, what: str) -> None:
+    events = execution(results.path, "serial") / "events"
+    if what == "file":
+        (tmp_path / "private.jsonl").write_text("")
+        (events / "worker-x.jsonl").symlink_to(tmp_path / "private.jsonl")
+    else:
+        events.rename(tmp_path / "elsewhere")
+        events.symlink_to(tmp_path / "elsewhere")
+    with pytest.raises(ResultsError, match=f"must be a plain {what} to be bundled"):
+        packed(results.path, tmp_path / "b.tar.gz", allow_unverified=True)
+
+
+def test_a_folder_in_use_is_refused(results: Results, tmp_path: Path) -> None:
+    with (results.path / ".lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        with pytest.raises(ResultsError, match="is in use by another tuneoff command"):
+            packed(results.path, tmp_path / "b.tar.gz")
+
+
+def test_a_bundle_above_the_limit_is_refused(results: Results, tmp_path: Path) -> None:
+    with pytest.raises(ResultsError, match="the bundle would hold 0 MB, but the limit is 0 MB; raise --limit-mb"):
+        packed(results.path, tmp_path / "b.tar.gz", limit_bytes=1000)
+
+
+def test_a_folder_that_is_none_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(ResultsError, match=r"is no results folder: matrix.json cannot be read"):
+        packed(tmp_path, tmp_path / "b.tar.gz")
+
+
+@pytest.mark.parametrize(
+    ("text", "line"),
+    [
+        ("hunter2hunter2", "holds the value of the environment variable MY_API_TOKEN; a bundle is for others"),
+        ("https://me:pass-word@example.org/x", "holds an address with a password"),
+    ],
+)
+def test_a_secret_is_refused_and_never_shown(
+    results: Results, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str, line: str
+) -> None:
+    monkeypatch.setenv("MY_API_TOKEN", "hunter2hunter2")
+    plan = results.path / "matrix.json"
+    content = json.loads(plan.read_text())
+    plan.write_text(json.dumps({**content, "content": {"power": {"options": {"header": text}}}}))
+    with pytest.raises(ResultsError, match=line) as caught:
+        packed(results.path, tmp_path / "b.tar.gz")
+    assert "hunter2" not in str(caught.value)
+    assert "pass-word" not in str(caught.value)
+    assert not (tmp_path / "b.tar.gz").exists()
+
+
+def test_the_text_says_what_the_bundle_tells_of_the_machine(results: Results, tmp_path: Path) -> None:
+    folder = execution(results.path, "serial")
+    record = read_run(folder)
+    environment = {
+        **record.environment,
+        "host": "annas-laptop",
+        "workload": {"git": {"url": "https://example.org/anna/work"}},
+        "data": {"name": "d", "sha256": {}, "paths": {"a": "/home/anna/data/a.gz"}},
+    }
+    write_run(folder, replace(record, environment=environment))
+    unpacked(packed(results.path, tmp_path / "b.tar.gz", allow_unverified=True).path, tmp_path / "u")
+    text = (tmp_path / "u" / "README.txt").read_text()
+    for told in ("annas-laptop", "/home/anna/data/a.gz", "https://example.org/anna/work"):
+        assert told in text.partition("What it tells of the machine")[2]
+
+
+def versions(results: Results, **found: str) -> Results:
+    for path in results.path.glob("runs/*/*/run.json"):
+        record = read_run(path)
+        write_run(path.parent, replace(record, environment={**record.environment, "python": "3.11.1", "versions": found}))
+    return results
+
+
+def test_the_lock_has_all_packages_where_they_are_still_installed(results: Results) -> None:
+    found = executions(versions(results, tuneoff="0.1.0", Torch="2.15.0").path)
+    installed = {"tuneoff": "0.1.0", "torch": "2.15.0", "filelock": "3.1"}
+    lock = lock_of(found, installed)
+    assert (lock["recorded"], lock["installed"], lock["reason"]) == (
+        {"Torch": ["2.15.0"], "tuneoff": ["0.1.0"]},
+        dict(sorted(installed.items())),
+        None,
+    )
+    lines = lock_text(lock).splitlines()
+    assert [line for line in lines if not line.startswith("#")] == ["Torch==2.15.0", "filelock==3.1"]
+    assert "# tuneoff==0.1.0 (from its repository)" in lines
+
+
+def test_the_lock_has_the_recorded_ones_alone_where_others_are_installed_now(results: Results) -> None:
+    found = executions(versions(results, torch="2.15.0").path)
+    lock = lock_of(found, {"torch": "2.16.0", "filelock": "3.1"})
+    assert lock["installed"] is None
+    assert lock["reason"] == "the runs had torch 2.15.0, but where the bundle was made 2.16.0 is installed"
+    assert "filelock" not in lock_text(lock)
+
+
+def test_a_package_of_which_runs_had_different_versions_is_not_pinned(results: Results) -> None:
+    versions(results, torch="2.15.0")
+    folder = execution(results.path, "optuna")
+    record = read_run(folder)
+    write_run(folder, replace(record, environment={**record.environment, "versions": {"torch": "2.14.0"}}))
+    lock = lock_of(executions(results.path), {"torch": "2.15.0"})
+    assert lock["recorded"] == {"torch": ["2.14.0", "2.15.0"]}
+    assert "# torch: the runs had different versions: 2.14.0, 2.15.0" in lock_text(lock)
