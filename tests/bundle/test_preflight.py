@@ -222,6 +222,9 @@ def test_a_platform_outside_this_machine_is_left_out_unless_asked_for() -> None:
     near, far = jct(spec(adapter="plain"), 1), jct(spec(platform="cluster"), 1)
     bundle = bundle_of(near, far)
     assert [label for label, _, _ in labels(bundle)] == ["plain"]
+    assert [label for label, _, _ in labels(bundle, everything=True)] == ["plain"]
+    with pytest.raises(ExperimentError, match="has only runs outside one machine"):
+        choose(bundle_of(far))
     assert [label for label, _, _ in labels(bundle, adapters=["rich"])] == ["rich"]
 
 

@@ -45,9 +45,12 @@ def choose(bundle: Bundle, *, adapters: Sequence[str] | None = None, runs: int =
             raise UnknownNameError(
                 f"{bundle.path} has no run of adapter {wrong!r} that is done; it has: {', '.join(sorted(known))}"
             )
-    elif not everything:
-        inside = [run for run in found if run.spec.platform == LOCAL or run.emulated]
-        found = inside or found
+    else:
+        outside = found[0]
+        found = [run for run in found if run.spec.platform == LOCAL or run.emulated]
+        if not found:
+            where = f"{outside.spec.adapter}@{outside.spec.platform}"
+            raise ExperimentError(f"{bundle.path} has only runs outside one machine ({where}); ask for them by --adapter {where}")
     if everything:
         return found
     chosen = set()

@@ -31,7 +31,6 @@ class Pair:
     here: RunRecord
     numerics: tuple[str, ...] = ()
     same_machine: bool = True
-    others: tuple[str, ...] = ()  # every other change
 
     @property
     def bits_excuse(self) -> str | None:

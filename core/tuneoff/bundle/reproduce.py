@@ -15,7 +15,7 @@ from tuneoff.bundle.machine_bound import machine_columns
 from tuneoff.bundle.opened import Bundle
 from tuneoff.bundle.preflight import Preflight, preflight, workload_key
 from tuneoff.bundle.statistical import quality_columns, value_columns
-from tuneoff.bundle.verdict import Answer, Column, of_columns, overall
+from tuneoff.bundle.verdict import UNEXPLAINED, Answer, Column, of_columns, overall
 from tuneoff.errors import MissingPackageError, TuneoffError, UnknownNameError
 from tuneoff.experiment.names import label_texts, run_name
 from tuneoff.matrix.folder import standing
@@ -176,11 +176,15 @@ def _quality(request: Request, cell: str, members: Sequence[tuple[PlannedRun, Ru
 
 
 def _with_others(answer: Answer, why: str, request: Request) -> tuple[Answer, str]:
-    """Add to an unexplained difference what else differs between the bundle and here."""
+    """Add what else differs between the bundle and here: it may explain a difference, and a reader must know it anyway."""
     others = request.preflight.changed("numerics", "notice")
-    if answer is not Answer.DIFFERENT or not others:
-        return answer, why
-    return answer, f"{why.replace('nothing in the table above explains it', 'what else')} differs: {'; '.join(others)}"
+    if answer is Answer.DIFFERENT and others:
+        text = f"what else differs: {'; '.join(others)}"
+        return answer, why.replace(UNEXPLAINED, text) if UNEXPLAINED in why else f"{why}; {text}"
+    if answer is Answer.REPRODUCED and others:
+        names = [row.name for row in request.preflight.rows if row.level in ("numerics", "notice") and row.is_same is False]
+        return answer, f"{why}, though these are others here: {', '.join(names)}"
+    return answer, why
 
 
 def _sampler(run: PlannedRun) -> str:

@@ -7,6 +7,7 @@ from dataclasses import asdict, dataclass
 from enum import StrEnum
 from typing import Any, Literal
 
+UNEXPLAINED = "nothing in the table above explains it"
 ToleranceClass = Literal["exact", "statistical", "machine"]
 
 
@@ -66,7 +67,7 @@ def overall(columns: Sequence[Column], changed: Sequence[str]) -> tuple[Answer, 
     cause = f"changed: {'; '.join(changed)}" if changed else ""
     if answer is Answer.DIFFERENT:
         names = list(dict.fromkeys(column.name for column in deciding if column.answer is Answer.DIFFERENT))
-        return answer, f"{', '.join(names)} differ; {cause or 'nothing in the table above explains it'}"
+        return answer, f"{', '.join(names)} differ; {cause or UNEXPLAINED}"
     if answer is Answer.INCONCLUSIVE:
         open_ones = [column for column in deciding if column.answer is Answer.INCONCLUSIVE]
         why = open_ones[0].why if open_ones else "no column could be compared"

@@ -43,7 +43,7 @@ def execute(arguments: argparse.Namespace) -> int:
     from tuneoff.bundle.opened import open_bundle
     from tuneoff.bundle.reproduce import compare, prepare
 
-    bundle = open_bundle(arguments.bundle, arguments.limit_mb * 1_000_000)
+    bundle = open_bundle(arguments.bundle, _limit(arguments))
     request = prepare(
         bundle, adapters=arguments.adapters, runs=arguments.runs, everything=arguments.everything, seed=arguments.seed
     )
@@ -62,6 +62,10 @@ def execute(arguments: argparse.Namespace) -> int:
     else:
         write("\n".join(_after(found)))
     return code
+
+
+def _limit(arguments: argparse.Namespace) -> int:
+    return int(arguments.limit_mb) * 1_000_000
 
 
 def _run(request: Request, arguments: argparse.Namespace) -> tuple[Path, list[RunEnd]]:
