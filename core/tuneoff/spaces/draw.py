@@ -64,7 +64,7 @@ def _answer(context: RunContext, count: int) -> dict[str, Any]:
 
 
 def _write_draws(adapter: Adapter, path: Path, count: int) -> None:
-    with path.open("w") as file:
+    with path.open("w", buffering=1) as file:  # by lines: what a killed process drew is told
         for configuration in islice(adapter.draw(count), count):
             file.write(json.dumps(dict(configuration)) + "\n")  # NaN and infinities too: they are for the test of the bounds
 

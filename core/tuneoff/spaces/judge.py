@@ -23,11 +23,12 @@ Verdict = Literal["accepted", "rejected", "failed"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Finding:
-    """One reason to reject: which check, of which dimensions (none: of the whole), and in words."""
+    """One reason to reject: which check, of which dimensions (none: of the whole), in words; `p` is None where it is certain."""
 
     kind: CheckKind
     names: tuple[str, ...]
     text: str
+    p: float | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,9 +69,10 @@ def judge(space: SearchSpace, sample: Sample, rate: float = FALSE_DISCOVERY_RATE
             mapping_tested=sample.mapping is not None,
             notes=tuple(notes),
         )
-    columns, outside, beyond = _columns(space, configurations)
+    repeated = _seed_findings(space, sample, notes)
+    findings += repeated
+    columns, outside, beyond = _columns(space, _distinct(configurations) if repeated else configurations)
     findings += beyond
-    findings += _seed_findings(space, sample, notes)
     tests: list[Test] = []
     tested = {name: dimension for name, dimension in space.searched.items() if len(columns[name]) >= FEWEST_DRAWS}
     for name, dimension in space.searched.items():
@@ -140,7 +142,7 @@ def _columns(
         Finding(
             kind="bounds",
             names=(name,),
-            text=f"{count} of {len(configurations)} draws are outside {describe(space.dimensions[name])}: {examples[name]!r}",
+            text=f"{count} of {len(configurations)} values are outside {describe(space.dimensions[name])}: {examples[name]!r}",
         )
         for name, count in outside.items()
     ]
@@ -187,6 +189,11 @@ def _seed_findings(space: SearchSpace, sample: Sample, notes: list[str]) -> list
     return findings
 
 
+def _distinct(configurations: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+    """Return each configuration once: copies are no further evidence on the distribution."""
+    return list({_text(configuration): configuration for configuration in configurations}.values())
+
+
 def _finding(test: Test, space: SearchSpace) -> Finding:
     what = {
         "distribution": "the values do not follow core's distribution",
@@ -194,7 +201,7 @@ def _finding(test: Test, space: SearchSpace) -> Finding:
         "independence": "the two depend on each other",
     }[test.kind]
     of = " and ".join(f"{name} ({describe(space.dimensions[name])})" for name in test.names)
-    return Finding(kind=test.kind, names=test.names, text=f"{of}: {what}: {test.method}, p = {test.p:.2g}")
+    return Finding(kind=test.kind, names=test.names, text=f"{of}: {what}: {test.method}, p = {test.p:.2g}", p=test.p)
 
 
 def _text(configuration: Mapping[str, Any]) -> str:

@@ -90,7 +90,8 @@ def _run(execution: Execution, count: int, folder: Path, seconds: float) -> int 
 def _answer(folder: Path, code: int | None, seconds: float) -> Answer:
     drawn = _draws(folder / DRAWS)
     if code is None:
-        text = f"after {seconds:g} s only {len(drawn)} configurations were drawn; raise --timeout, or lower --draws"
+        counted = "1 configuration" if len(drawn) == 1 else f"{len(drawn)} configurations"
+        text = f"after {seconds:g} s the process that draws had given {counted}; raise --timeout, or lower --draws"
         return Answer(state=FAILED, text=text, configurations=drawn)
     if not (folder / ANSWER).exists():
         text = f"the process that draws ended with exit code {code}: {_last_words(folder / LOG)}"

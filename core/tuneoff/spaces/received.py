@@ -14,7 +14,6 @@ from tuneoff.matrix.execute import execute
 from tuneoff.matrix.folder import RunEnd
 from tuneoff.matrix.listener import Silent
 from tuneoff.matrix.plan import Plan, PlannedRun
-from tuneoff.power.plan import NO_METER
 from tuneoff.power.settings import PowerSettings
 from tuneoff.spaces.process import own_folder
 from tuneoff.spaces.sample import Sample
@@ -23,18 +22,18 @@ from tuneoff.supervisor.leftovers import left_outside
 MOST_TRIALS, SEEDS = 200, 2  # of all seeds together: a run costs a framework's start, and each trial its dispatch
 
 
-def receive(run: PlannedRun, plan: Plan, draws: int, seed: int, why: str) -> Sample:
+def receive(run: PlannedRun, plan: Plan, draws: int, seed: int, why: str, seeds: int = SEEDS) -> Sample:
     """Return what the trials of supervised runs received; `why` the adapter cannot draw. Nothing of the runs is left.
 
     Raises:
         KeyboardInterrupt: a run was interrupted.
     """
-    trials = min(draws, MOST_TRIALS) // SEEDS
-    note = f"configurations that {trials * SEEDS} trials of {SEEDS} real runs received, because the adapter cannot draw"
+    trials = min(draws, MOST_TRIALS) // seeds
+    note = f"configurations that {trials * seeds} trials of {seeds} real runs received, because the adapter cannot draw"
     by_seed: dict[int, list[dict[str, Any]]] = {}
     problems: list[str] = []
     changed = 0
-    for number in range(seed, seed + SEEDS):
+    for number in range(seed, seed + seeds):
         with own_folder() as folder:
             end = _execute(run, plan, trials, number, folder / "results")
             by_seed[number], differing = _read(end)
@@ -53,7 +52,7 @@ def _execute(run: PlannedRun, plan: Plan, trials: int, seed: int, results: Path)
     experiment = run.spec.experiment
     spec = replace(run.spec, seed=seed, experiment=replace(experiment, budget=replace(experiment.budget, trials=trials)))
     only = replace(run, run_id=spec.run_id, spec=spec)
-    alone = replace(plan, runs=(only,), power=PowerSettings(meter=NO_METER), accounting=NO_ACCOUNTING)
+    alone = replace(plan, runs=(only,), power=PowerSettings(meter="none"), accounting=NO_ACCOUNTING)
     (end,) = execute(alone, results, listener=Silent())
     if end.status in ("interrupted", "planned"):
         raise KeyboardInterrupt

@@ -99,7 +99,7 @@ def to_json(outcome: Outcome) -> dict[str, Any]:
 
 
 def _finding(finding: Finding) -> dict[str, Any]:
-    return {"check": finding.kind, "dimensions": list(finding.names), "text": finding.text}
+    return {"check": finding.kind, "dimensions": list(finding.names), "text": finding.text, "p": finding.p}
 
 
 def _test(judgement: Judgement, test: Test) -> dict[str, Any]:

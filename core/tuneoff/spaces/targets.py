@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from typing import Any
 
 from tuneoff import registry
 from tuneoff.experiment.identity import canonical_json
@@ -44,7 +46,7 @@ def targets(plan: Plan, draws: int) -> list[Target]:
         spec = run.spec
         key = canonical_json([spec.adapter, spec.platform, dict(spec.options), _text(spec.experiment.search_space)])
         if key not in found:
-            variant = variant_text(spec.experiment.variant) if several else ""
+            variant = _variant(spec.experiment.variant) if several else ""
             found[key] = _target(run, labels[run.label], variant, draws, check)
     return list(found.values())
 
@@ -79,6 +81,12 @@ def _experiment(spec: RunSpec, space: SearchSpace, draws: int) -> ExperimentSpec
         configurations=(),
         stops={},
     )
+
+
+def _variant(values: Mapping[str, Any]) -> str:
+    """Return the values that set the search space; all, where it is another one because of something else."""
+    of_space = {key: value for key, value in values.items() if key.partition(".")[0] == "search_space"}
+    return variant_text(of_space or values)
 
 
 def _text(space: SearchSpace) -> str:

@@ -1,0 +1,86 @@
+"""A search space with every kind of dimension, and samples of it."""
+
+from __future__ import annotations
+
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+from tuneoff.adapter import Adapter
+from tuneoff.events.writer import EventWriter
+from tuneoff.experiment.sampling import draws
+from tuneoff.experiment.space import Categorical, Constant, Float, IntegerLog, SearchSpace, stepped
+from tuneoff.experiment.spec import Budget, ExperimentSpec, Objective, RunSpec, Strategy, WorkloadSpec
+from tuneoff.lifecycle.context import RunContext
+from tuneoff.spaces.mapping import mapping_problems
+from tuneoff.spaces.probes import with_probes
+from tuneoff.spaces.sample import Sample
+from tuneoff.supervisor.prepare import new_execution, write_inputs
+
+SPACE = SearchSpace(
+    {
+        "share": Float(low=-2.0, high=5.0),
+        "learning_rate": Float(low=1e-5, high=1e-1, log=True),
+        "dropout": stepped(0.0, 0.5, 0.1, integer=False),
+        "epochs": stepped(0, 1000, 1, integer=True),
+        "batch": stepped(16, 256, 16, integer=True),
+        "width": IntegerLog(low=8, high=1024),
+        "activation": Categorical(choices=("relu", "tanh", "gelu")),
+        "layers": Categorical(choices=([64], [64, 32], None, 3)),
+        "size": Categorical(choices=(1, 2, 4, 8, 16), ordered=True),
+        "optimizer": Constant(value="adam"),
+    }
+)
+PROBED = with_probes(SPACE)
+SEEDS = 4
+
+
+def core_sample(count: int, first_seed: int, space: SearchSpace = PROBED) -> Sample:
+    """Return core's own draws, as an adapter without a defect would give them."""
+    seeds = range(first_seed, first_seed + SEEDS)
+    return Sample(by_seed={seed: list(islice(draws(space, seed), count // SEEDS)) for seed in seeds}, mapping={})
+
+
+def adapter_sample(adapter: type[Adapter], count: int, folder: Path) -> Sample:
+    """Return what an adapter draws in this process, the first seed twice."""
+    by_seed: dict[int, Any] = {seed: drawn(adapter, seed, count // SEEDS, folder) for seed in range(SEEDS)}
+    try:
+        problems = mapping_problems(PROBED, adapter(context_of(adapter, 0, count, folder)).framework_space())
+        sample = Sample(by_seed=by_seed, mapping=problems)
+    except NotImplementedError as error:
+        sample = Sample(by_seed=by_seed, mapping_text=str(error))
+    return Sample(
+        by_seed=sample.by_seed,
+        again=drawn(adapter, 0, 50, folder),
+        mapping=sample.mapping,
+        mapping_text=sample.mapping_text,
+    )
+
+
+def drawn(adapter: type[Adapter], seed: int, count: int, folder: Path) -> list[Any]:
+    return list(islice(adapter(context_of(adapter, seed, count, folder)).draw(count), count))
+
+
+def context_of(adapter: type[Adapter], seed: int, count: int, folder: Path) -> RunContext:
+    """Return the context that the process of a draw gives."""
+    spec = RunSpec(
+        experiment=ExperimentSpec(
+            workload=WorkloadSpec(name="null", target="tuneoff_workloads.null:Null"),
+            search_space=PROBED,
+            objective=Objective(metric="validation_loss", mode="min"),
+            sampler=Strategy(name="random"),
+            pruner=Strategy(name="none"),
+            budget=Budget(trials=count, epochs_per_trial=1),
+        ),
+        adapter=adapter.__name__,
+        adapter_target=f"{adapter.__module__}:{adapter.__name__}",
+        seed=seed,
+    )
+    execution = new_execution(spec, folder)
+    return RunContext(
+        spec=spec,
+        run_dir=execution.folder,
+        execution_id=execution.execution_id,
+        trial_context=write_inputs(execution),
+        events=EventWriter(execution.folder, execution.execution_id, "coordinator"),
+    )
