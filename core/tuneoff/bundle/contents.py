@@ -20,7 +20,8 @@ from tuneoff.records.store import FILE_NAME as RECORD
 from tuneoff.records.store import RUNS, read_run
 from tuneoff.trial.checkpoint import checkpoint_path
 
-SINGLE = (RECORD, SPEC, VERSIONS, *BESIDE)  # of an execution, where they are there
+CONTINUES, EARLIER = "continues.json", "earlier"  # of an execution that continues others: what it began with, their raw files
+SINGLE = (RECORD, SPEC, VERSIONS, CONTINUES, *BESIDE)  # of an execution, where they are there
 LEFT_OUT = "log.txt, the framework's own files, exports, locks and notes of processes"
 
 
@@ -65,6 +66,8 @@ def _of_execution(execution: Execution, checkpoints: bool) -> Iterator[Path]:
     for events in (folder / EVENTS, folder / "later" / EVENTS):
         if events.is_dir():
             yield from sorted(events.iterdir())
+    if (folder / EARLIER).is_dir():
+        yield from sorted(path for path in (folder / EARLIER).rglob("*") if not path.is_dir())
     if checkpoints and record is not None and record.test is not None and record.test.checkpoint_sha256 is not None:
         path = checkpoint_path(folder, record.test.trial)
         if path.exists():
