@@ -37,6 +37,8 @@ def read_regular(path: Path, most_bytes: int = MOST_BYTES) -> bytes:
         if os.fstat(file.fileno()).st_size > most_bytes:
             raise _too_large(path, most_bytes)
         content = file.read(most_bytes + 1)  # a file of /proc says that it has no byte
+    if content is None:  # a file of /proc that has nothing yet
+        raise OSError(errno.EAGAIN, "it is no file with an end", str(path))
     if len(content) > most_bytes:
         raise _too_large(path, most_bytes)
     return content

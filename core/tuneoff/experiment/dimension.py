@@ -234,6 +234,10 @@ def stepped(low: float, high: float, step: float, *, integer: bool) -> Stepped:
     if step <= 0:
         raise ExperimentError(f"`step > 0` must hold, but got step={step}")
     count = (high - low) / step
+    if not math.isfinite(count):
+        raise ExperimentError(
+            f"there must be fewer steps from `low` to `high`, but got {low=}, {high=}, {step=}; use larger ones"
+        )
     if abs(count - round(count)) > 1e-9 * max(1.0, abs(count)):
         last = low + math.floor(count) * step
         raise ExperimentError(f"`high` must be `low` plus whole steps, but got {low=}, {high=}, {step=}; use high={last:g}")

@@ -29,9 +29,9 @@ from tuneoff.power.part import PowerPart
 NAME = r"^[A-Za-z0-9][A-Za-z0-9._-]*$"
 _DEFAULTS, _WORKERS = Timeouts(), Workers()
 Name = Annotated[str, Field(min_length=1)]
-Count = Annotated[int, Field(ge=1)]
-Seed = Annotated[int, Field(ge=0)]
-Seconds = Annotated[float, Field(gt=0)]
+Count = Annotated[int, Field(ge=1, le=1_000_000_000)]
+Seed = Annotated[int, Field(ge=0, le=2**63 - 1)]
+Seconds = Annotated[float, Field(gt=0, le=1e9)]  # thirty years
 
 
 def _by_name(value: Any, info: ValidationInfo) -> Any:
@@ -128,7 +128,7 @@ class TimeoutsPart(Part):
 class FailuresPart(Part):
     """How failures of trials are met."""
 
-    retries: Annotated[int, Field(ge=0)] = Field(
+    retries: Annotated[int, Field(ge=0, le=1_000_000_000)] = Field(
         default=0, description="Attempts beyond the first per trial, for faults of infrastructure and framework only."
     )
     max_failed_trials: Count | None = Field(

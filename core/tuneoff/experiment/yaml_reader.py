@@ -15,7 +15,7 @@ from tuneoff.files import read_regular, reason_of
 MAX_DEPTH = 50  # nesting of any file that people write
 MAX_VALUES = 1_000_000  # aliases multiply
 MAX_MERGED = 100_000  # keys that merge keys (`<<`) bring
-MAX_BYTES = 1_000_000  # of a file: more take longer than anyone waits for a plan
+MAX_BYTES = 500_000  # of a file: more take longer to read than anyone waits for a plan
 MAX_DIGITS = 300  # of a whole number: more are no float either
 _TAG = "tag:yaml.org,2002:"
 

@@ -1,0 +1,210 @@
+"""Call the command line where it can do no harm: in a guarded child with a limit of time and memory, its output kept.
+
+`call_forked` is the fast way: a fork of this process, in which `tuneoff` is imported already, calls `main`. `call_real` starts
+the program as a user does. In both the child leads its own session and all that it leaves behind is found and ended.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import resource
+import select
+import signal
+import subprocess
+import sys
+import time
+import traceback
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from fuzz import guard
+from tuneoff.supervisor.processes import become_subreaper, children, command_line, rss_bytes
+
+HERE = Path(__file__).parent
+MOST_SECONDS = 10.0
+MOST_BYTES = 1_000_000_000
+LOOK_SECONDS = 0.02
+LEAVE_SECONDS = 3.0  # how long what the command started may outlive it
+UNCAUGHT = 99  # exit code of a call that let an exception through
+
+Main = Callable[[Sequence[str]], int]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Place:
+    """Where a case lives: `work` is its current folder, with all that it may change; the rest is ours."""
+
+    work: Path
+    temporary: Path
+    home: Path
+    kept: Path
+
+    @classmethod
+    def make(cls, folder: Path) -> Place:
+        place = cls(work=folder / "work", temporary=folder / "tmp", home=folder / "home", kept=folder / "kept")
+        for path in (place.work, place.temporary, place.home, place.kept):
+            path.mkdir(parents=True)
+        return place
+
+    @property
+    def environment(self) -> dict[str, str]:
+        """What differs from this process's environment."""
+        names = ("HOME", "XDG_CACHE_HOME", "XDG_CONFIG_HOME", "TUNEOFF_DATA_DIR", "TUNEOFF_CACHE_DIR")
+        setting = guard.setting(self.kept / "breaches", (self.work, self.temporary, self.home))
+        return {**dict.fromkeys(names, str(self.home)), "TMPDIR": str(self.temporary), guard.VARIABLE: setting}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answer:
+    """What a call came to. `code` is None where it had to be ended; `breaches`: what it did and must not do."""
+
+    argv: tuple[str, ...]
+    code: int | None
+    out: str
+    err: str
+    seconds: float
+    peak_bytes: int
+    breaches: tuple[str, ...] = field(default=())
+    faults: tuple[str, ...] = field(default=())  # tracebacks that `tuneoff` kept
+
+
+def call_forked(
+    main: Main, argv: Sequence[str], place: Place, *, seconds: float = MOST_SECONDS, may_start_processes: bool = False
+) -> Answer:
+    """Call `main` in a fork of this process."""
+
+    def run() -> int:
+        os.environ.update(place.environment)
+        os.environ.pop("KUBECONFIG", None)
+        os.chdir(place.work)
+        guard.install(os.environ[guard.VARIABLE], may_start_processes=may_start_processes)
+        try:
+            return main(list(argv))
+        except SystemExit as end:
+            return end.code if isinstance(end.code, int) else 0
+
+    become_subreaper()
+    pid = os.fork()
+    if pid == 0:
+        _be_child(run, place)
+    return _watched(pid, argv, place, seconds)
+
+
+def call_real(argv: Sequence[str], place: Place, *, seconds: float = MOST_SECONDS) -> Answer:
+    """Start `python -m tuneoff` with these arguments."""
+    environment = {name: value for name, value in os.environ.items() if name != "KUBECONFIG"}
+    environment |= place.environment
+    environment["PYTHONPATH"] = str(HERE / "site")
+    become_subreaper()
+    with open(place.kept / "out", "wb") as out, open(place.kept / "err", "wb") as err:
+        process = subprocess.Popen(
+            [sys.executable, "-m", "tuneoff", *argv],
+            cwd=place.work,
+            env=environment,
+            stdin=subprocess.DEVNULL,
+            stdout=out,
+            stderr=err,
+            start_new_session=True,
+        )
+    answer = _watched(process.pid, argv, place, seconds)
+    process.returncode = answer.code if answer.code is not None else -signal.SIGKILL  # it is reaped already
+    return answer
+
+
+def _be_child(run: Callable[[], int], place: Place) -> None:
+    """Be the child: own session, own output, and no way back into the parent's code."""
+    code = UNCAUGHT
+    try:
+        os.setsid()
+        for descriptor, name in ((1, "out"), (2, "err")):
+            file = os.open(place.kept / name, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
+            os.dup2(file, descriptor)
+        os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
+        resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+        sys.stdin = open(0, closefd=False)  # noqa: SIM115
+        sys.stdout = open(1, "w", encoding="utf-8", closefd=False)  # noqa: SIM115
+        sys.stderr = open(2, "w", encoding="utf-8", closefd=False)  # noqa: SIM115
+        code = run()
+    except BaseException:
+        traceback.print_exc()
+    finally:
+        with contextlib.suppress(BaseException):
+            sys.stdout.flush()
+            sys.stderr.flush()
+        os._exit(code)
+
+
+def _watched(pid: int, argv: Sequence[str], place: Place, seconds: float) -> Answer:
+    """Wait for a child of ours, end it where it takes too much, and say what it came to."""
+    started = time.monotonic()
+    breaches: list[str] = []
+    peak = 0
+    descriptor = os.pidfd_open(pid)
+    try:
+        while not select.select([descriptor], [], [], LOOK_SECONDS)[0]:
+            peak = max(peak, rss_bytes(pid))
+            if time.monotonic() - started > seconds:
+                breaches.append(f"hung: not over after {seconds:g} s")
+            elif peak > MOST_BYTES:
+                breaches.append(f"memory: more than {MOST_BYTES / 1e6:g} MB")
+            if breaches:
+                os.kill(pid, signal.SIGKILL)
+                break
+        _, status, usage = os.wait4(pid, 0)
+    finally:
+        os.close(descriptor)
+    taken = time.monotonic() - started
+    code = os.waitstatus_to_exitcode(status)
+    if code < 0 and not breaches:
+        breaches.append(f"died by signal {-code}")
+    breaches += _leftovers()
+    with contextlib.suppress(FileNotFoundError):
+        breaches += (place.kept / "breaches").read_text(errors="replace").splitlines()
+        (place.kept / "breaches").unlink()
+    faults = []
+    for path in place.temporary.glob("tuneoff-fault-*.txt"):
+        faults.append(path.read_text(errors="replace"))
+        path.unlink()
+    peak = max(peak, usage.ru_maxrss * 1024)
+    return Answer(
+        argv=tuple(argv),
+        code=code if code >= 0 else None,
+        out=(place.kept / "out").read_text(encoding="utf-8", errors="replace"),
+        err=(place.kept / "err").read_text(encoding="utf-8", errors="replace"),
+        seconds=taken,
+        peak_bytes=peak,
+        breaches=tuple(breaches),
+        faults=tuple(faults),
+    )
+
+
+def _leftovers() -> list[str]:
+    """End and name what outlived the call; orphans are our children, for this process adopts them."""
+    deadline = time.monotonic() + LEAVE_SECONDS
+    while time.monotonic() < deadline:
+        _reap()
+        if not children(os.getpid()):
+            return []
+        time.sleep(LOOK_SECONDS)
+    found = []
+    for pid in children(os.getpid()):
+        found.append(f"left a process: {command_line(pid)}")
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGKILL)
+    _reap()
+    return found
+
+
+def _reap() -> None:
+    with contextlib.suppress(ChildProcessError):
+        while os.waitpid(-1, os.WNOHANG)[0]:
+            pass
+
+
+def to_json(answer: Answer) -> str:
+    """Return an answer as one line, for `--only`."""
+    return json.dumps({"argv": answer.argv, "code": answer.code, "seconds": round(answer.seconds, 3)})
