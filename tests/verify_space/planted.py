@@ -245,11 +245,25 @@ class OnlyRuns(SerialAdapter):
 class OnlyRunsStarved(OnlyRuns):
     """The same, and integers never have their greatest value."""
 
-    def _propose(self) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    def _propose(self) -> Iterator[Any]:
         space = self.context.spec.experiment.search_space
         narrow = {name: item for name, item in space.searched.items() if isinstance(item, Stepped)}
-        for trial, configuration in super()._propose():
+        for trial, configuration, *others in super()._propose():
             lowered = {
                 name: item.value_at(min(item.index_of(configuration[name]), item.size - 2)) for name, item in narrow.items()
             }
-            yield trial, {**configuration, **lowered}
+            yield trial, {**configuration, **lowered}, *others
+
+
+class OnlyRunsAnother(OnlyRuns):
+    """The same, and trials get another configuration than was handed over; it comes as often as it should."""
+
+    def setup(self) -> None:
+        super().setup()
+        send = self._pool.send
+
+        def send_another(worker: int, task: tuple[str, Mapping[str, Any], int]) -> None:
+            trial, configuration, attempt = task
+            send(worker, (trial, {**configuration, "x": 1.0 - configuration["x"]}, attempt))
+
+        self._pool.send = send_another  # type: ignore[method-assign, assignment]

@@ -156,13 +156,17 @@ def test_an_interruption_leaves_nothing(tmp_path: Path, temporary: Path, number:
 
 @pytest.mark.slow
 def test_an_adapter_that_cannot_draw_is_judged_by_what_real_runs_received(verify: Verify) -> None:
-    answer = verify("OnlyRuns", "OnlyRunsStarved")
+    answer = verify("OnlyRuns", "OnlyRunsStarved", "OnlyRunsAnother")
     assert answer.code == 1
     note = "configurations that 200 trials of 2 real runs received, because the adapter cannot draw"
     assert f"  note: {note}: it has a sampler only while it runs" in answer.out
     assert "OnlyRuns: accepted: 200 configurations (seeds 0, 1)" in answer.out
     assert "OnlyRunsStarved: REJECTED: 200 configurations (seeds 0, 1)" in answer.out
     assert "distribution: probe_two (int [0, 1] step 1)" in answer.out
+    lines = answer.out.splitlines()
+    other = next(number for number, line in enumerate(lines) if line.startswith("OnlyRunsAnother: REJECTED: "))
+    assert lines[other + 1] == "  received: 200 trials got another configuration than the one that was handed over"
+    assert lines[other + 2].startswith("  note: ")
 
 
 def test_each_search_space_of_a_matrix_is_verified_once(verify: Verify) -> None:

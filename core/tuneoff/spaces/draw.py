@@ -55,11 +55,12 @@ def _answer(context: RunContext, count: int) -> dict[str, Any]:
         state = DRAWN
     except NotImplementedError as error:
         state, text = NOT_OFFERED, _line(error)
-    except ExperimentError as error:  # core's or the adapter's own translation: the framework gave what is not in the space
-        state, text = OUTSIDE, str(error)
     except Exception as error:  # a framework may raise anything
-        traceback.print_exc()
-        text = f"{type(error).__name__}: {_line(error)}"
+        if type(error) is ExperimentError:  # of core's or the adapter's translation: the framework gave what is not in the space
+            state, text = OUTSIDE, _line(error)
+        else:
+            traceback.print_exc()
+            text = f"{type(error).__name__}: {_line(error)}"
     return {"state": state, "text": text, "mapping": None if adapter is None else _mapping(adapter)}
 
 
