@@ -2,6 +2,23 @@
 
 from __future__ import annotations
 
+from tuneoff.check.checks import (
+    best,
+    budget,
+    ending,
+    failures,
+    records,
+    refusal,
+    seeds,
+    space,
+    steps,
+    stops,
+    tested,
+    undeploy,
+    workers,
+)
+from tuneoff.check.model import Check, by_id
+
 IDS: tuple[str, ...] = (
     "steps.order",  # the seven steps are entered once each, in order, by one process, and undeploy is the last
     "steps.succeed",  # no step of an honest run fails (undeploy aside)
@@ -56,6 +73,7 @@ IDS: tuple[str, ...] = (
     "left.shared-memory",  # nothing in /dev/shm
     "left.temporary-files",  # nothing in the temporary folder
     "left.home-files",  # nothing in the home folder
+    "left.outside",  # nothing in a cluster
     "ports.loopback-only",  # nothing listens beyond this machine
     "refusal.undeclared",  # samplers, pruners, platforms and retries that are not declared are refused
     "refusal.adapter-options",  # an option that the adapter does not have is refused
@@ -65,3 +83,7 @@ IDS: tuple[str, ...] = (
     "test.split-unseen",  # no trial reads the test split
     "test.own-checkpoint",  # the test scores the trial's own checkpoint; nothing is trained for it
 )
+
+_FAMILIES = (steps, undeploy, records, budget, space, best, stops, failures, seeds, workers, ending, refusal, tested)
+_BY_ID = by_id([check for family in _FAMILIES for check in family.CHECKS])
+CHECKS: tuple[Check, ...] = tuple(_BY_ID[name] for name in IDS)

@@ -1,4 +1,4 @@
-"""What a run leaves on the machine: processes, listeners, shared memory, files in the home and temporary folders.
+"""What a run leaves on the machine: processes, ports, shared memory, files in the home and temporary folders.
 
 Other programs work on the same machine. So processes count that descend from this one or carry the run's mark; listeners that
 were seen to be the run's, or that such a process holds; shared memory and temporary files that nobody uses, the latter by
@@ -15,8 +15,9 @@ import time
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Literal
 
-from contract.listeners import Listener, all_listeners, listeners_of
+from tuneoff.check.listeners import Listener, all_listeners, listeners_of
 from tuneoff.lifecycle.context import MARK
 from tuneoff.supervisor.leftovers import shared_memory, unmapped
 from tuneoff.supervisor.processes import all_pids, children, command_line, is_alive, with_mark
@@ -24,6 +25,16 @@ from tuneoff.supervisor.processes import all_pids, children, command_line, is_al
 TEMPORARY = ("tuneoff*", "ray*", "pymp-*", "optuna*", "syne*", "st-*", "torch*", "plasma*", "grpc*", "*.sock")
 OWN_FOLDERS = (".ray", "ray_results", "syne-tune", ".optuna")  # of frameworks in the home folder: they are looked into
 SETTLE_SECONDS = 2.0  # the kernel takes a moment, and what others make is taken up by its process
+
+Kind = Literal["process", "port", "shared memory", "home file", "temporary file", "outside"]
+
+
+@dataclass(frozen=True, slots=True)
+class Left:
+    """One thing that a run left."""
+
+    kind: Kind
+    text: str
 
 
 @dataclass(frozen=True)
@@ -50,7 +61,7 @@ class Footprint:
 
 def left_since(
     before: Footprint, execution_id: str, seen: Iterable[Listener] = (), temporary: Sequence[Path] | None = None
-) -> list[str]:
+) -> list[Left]:
     """Return what is new, is of the run, and still there after a moment. `seen`: listeners of the run while it was there."""
     deadline = time.monotonic() + SETTLE_SECONDS
     known = frozenset(seen)
@@ -59,16 +70,17 @@ def left_since(
     return found
 
 
-def _left(before: Footprint, execution_id: str, seen: frozenset[Listener], temporary: Sequence[Path] | None) -> list[str]:
+def _left(before: Footprint, execution_id: str, seen: frozenset[Listener], temporary: Sequence[Path] | None) -> list[Left]:
     now = Footprint.now(temporary)
     processes = {pid for pid in now.processes - before.processes if is_alive(pid)} | set(with_mark(MARK, execution_id))
-    listeners = now.listeners & seen | (listeners_of(processes) - before.listeners)
+    listening = {pid for pid in processes if listeners_of([pid]) - before.listeners}  # its port tells more than its being there
+    listeners = now.listeners & seen | (listeners_of(listening) - before.listeners)
     return [
-        *(f"process {pid}: {command_line(pid)}" for pid in sorted(processes)),
-        *(f"listener {listener.address}:{listener.port}" for listener in sorted(listeners, key=lambda item: item.port)),
-        *(f"shm/{name}" for name in sorted(unmapped(set(now.memory - before.memory)))),
-        *(f"home: {path}" for path in sorted(now.home - before.home)),
-        *(f"temporary: {path}" for path in sorted(unused(now.temporary - before.temporary))),
+        *(Left("process", f"process {pid}: {command_line(pid)}") for pid in sorted(processes - listening)),
+        *(Left("port", f"{item.address}:{item.port}") for item in sorted(listeners, key=lambda item: item.port)),
+        *(Left("shared memory", f"/dev/shm/{name}") for name in sorted(unmapped(set(now.memory - before.memory)))),
+        *(Left("home file", str(path)) for path in sorted(now.home - before.home)),
+        *(Left("temporary file", str(path)) for path in sorted(unused(now.temporary - before.temporary))),
     ]
 
 

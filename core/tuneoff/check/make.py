@@ -1,0 +1,288 @@
+"""Make the evidence: each run in a process of its own, two side by side where their times do not matter."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from dataclasses import dataclass, replace
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+from tuneoff import registry
+from tuneoff.check import specs
+from tuneoff.check.evidence import Answer, Drawn, Evidence, Made, Refusals, Subject
+from tuneoff.check.footprint import Left
+from tuneoff.check.listeners import Listener
+from tuneoff.check.model import Check, Finding, not_applicable, not_tested
+from tuneoff.check.one_run import ANSWER
+from tuneoff.check.plan import DRAWS, MANY, REFUSALS, PlannedRun, planned_runs
+from tuneoff.check.refusals import plain_refusal
+from tuneoff.check.wrapped import wrapped_target
+from tuneoff.errors import ExperimentError, MissingPackageError, UnsupportedError
+from tuneoff.experiment.spec import RunSpec, run_spec_to_json
+from tuneoff.packages import framework_status
+from tuneoff.records.store import read_run
+from tuneoff.spaces.draw import DRAWN, NOT_OFFERED
+from tuneoff.spaces.process import draw_in_process
+from tuneoff.supervisor.coordinator import import_path
+from tuneoff.supervisor.processes import become_subreaper
+
+DRAW_COUNT, DRAW_SECONDS = 1000, 180.0
+RUN_SECONDS = 600.0  # a run that takes longer has lost its own supervisor
+SIDE_BY_SIDE = 2
+LOG = "process.txt"
+
+Tell = Callable[[str], None]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Ended:
+    """What came of one run: what was made, or why not."""
+
+    made: Made | None
+    problem: str = ""
+
+
+def subject_of(name: str, platform: str | None = None, options: Mapping[str, Any] | None = None) -> Subject:
+    """Return the adapter of that name, or at "module:Class", on a platform: given, or as NAME@PLATFORM, else its first one.
+
+    Raises:
+        UnknownNameError, PluginError: see `registry.adapter_class`.
+        MissingPackageError: its framework is missing, or of another version.
+        UnsupportedError: it does not offer the platform, or cannot serve a plain random search there.
+    """
+    name, _, written = name.partition("@")
+    adapter = registry.adapter_class(name)
+    capabilities = adapter.capabilities
+    platform = platform or written or capabilities.platforms[0]
+    target = f"{adapter.__module__}:{adapter.__qualname__}"
+    subject = Subject(name=name, target=target, platform=platform, capabilities=capabilities, options=dict(options or {}))
+    status = framework_status(name, capabilities)
+    if status.state != "ready":
+        raise MissingPackageError(status.text)
+    reason = plain_refusal(run_spec(subject, PlannedRun(name="plain", experiment=specs.drawn(8))), adapter)
+    if reason is not None:
+        raise UnsupportedError(reason)
+    return subject
+
+
+def run_spec(subject: Subject, run: PlannedRun, notes: Path | None = None) -> RunSpec:
+    """Return the specification of a run of this adapter."""
+    experiment = run.experiment
+    if notes is not None:
+        options = {**experiment.workload.options, "notes": str(notes)}
+        experiment = replace(experiment, workload=replace(experiment.workload, options=options))
+    return RunSpec(
+        experiment=experiment,
+        adapter=subject.name,
+        adapter_target=wrapped_target(run.plant, subject.target) if run.plant is not None else subject.target,
+        platform=subject.platform,
+        seed=run.seed,
+        options=dict(subject.options),
+    )
+
+
+def make_evidence(subject: Subject, checks: Sequence[Check], folder: Path, tell: Tell = lambda text: None) -> Evidence:
+    """Make what these checks read, under `folder`, and return it.
+
+    Raises:
+        KeyboardInterrupt: SIGINT, SIGTERM or SIGHUP; every run has been un-deployed and every process has ended then.
+    """
+    names = {name for check in checks for name in check.reads}
+    planned = planned_runs(subject.capabilities)
+    unknown = sorted(names - {*planned, DRAWS, REFUSALS})
+    if unknown:
+        raise ExperimentError(f"checks read what is not made: {', '.join(unknown)}")
+    missing: dict[str, Finding] = {}
+    runs: list[PlannedRun] = []
+    for run in planned.values():
+        reason = run.absence(subject.capabilities)
+        if reason is not None:
+            missing[run.name] = not_applicable(reason)
+        elif run.name in names:
+            runs.append(run)
+    with _Children() as children:
+        refusals = _refusals(subject, folder, children) if REFUSALS in names else None
+        drawn = _drawn(subject, tell) if DRAWS in names else None
+        if drawn is None and DRAWS in names:
+            runs.append(planned[MANY])
+        if isinstance(drawn, Finding):
+            missing[DRAWS] = drawn
+        ended = _make_all(subject, runs, folder, children, tell)
+    made = {name: item.made for name, item in ended.items() if item.made is not None}
+    missing.update({name: not_tested(item.problem) for name, item in ended.items() if item.made is None})
+    if drawn is None and DRAWS in names:
+        drawn = _received(made.get(MANY))
+        if drawn is None:
+            missing[DRAWS] = missing.get(MANY) or not_tested("no configuration was received")
+    return Evidence(
+        subject=subject,
+        runs=made,
+        drawn=drawn if isinstance(drawn, Drawn) else None,
+        refusals=refusals,
+        missing=missing,
+    )
+
+
+def _make_all(subject: Subject, runs: Sequence[PlannedRun], folder: Path, children: _Children, tell: Tell) -> dict[str, _Ended]:
+    found: dict[str, _Ended] = {}
+    beside = [run for run in runs if not run.is_alone]
+    waiting: dict[Future[_Ended], str] = {}
+    with ThreadPoolExecutor(SIDE_BY_SIDE) as pool:
+        for run in beside:
+            waiting[pool.submit(_make, subject, run, folder, children)] = run.name
+        while waiting:
+            for future in wait(list(waiting), return_when=FIRST_COMPLETED)[0]:
+                name = waiting.pop(future)
+                found[name] = future.result()
+                tell(f"{subject.label}: {len(found)} of {len(runs)} runs made; {name}")
+    for run in runs:
+        if run.is_alone:
+            found[run.name] = _make(subject, run, folder, children)
+            tell(f"{subject.label}: {len(found)} of {len(runs)} runs made; {run.name}")
+    children.check()
+    return found
+
+
+def _make(subject: Subject, run: PlannedRun, folder: Path, children: _Children) -> _Ended:
+    place = folder / run.name
+    notes = place / "notes"
+    notes.mkdir(parents=True)
+    spec = run_spec(subject, run, notes)
+    request = {
+        "run": run_spec_to_json(spec),
+        "results": str(place / "results"),
+        "act": run.act,
+        "is_loaded": run.is_loaded,
+        "without_groups": run.without_groups,
+    }
+    answer = children.ask("tuneoff.check.one_run", place, request)
+    if isinstance(answer, str):
+        return _Ended(made=None, problem=f"run {run.name} was not made: {answer}")
+    execution = Path(answer["folder"])
+    made = Made(
+        name=run.name,
+        experiment=spec.experiment,
+        folder=execution,
+        notes_folder=notes,
+        stored=None if answer["problem"] else read_run(execution),
+        problem=answer["problem"],
+        listeners=tuple(Listener(**item) for item in answer["listeners"]),
+        left=tuple(Left(**item) for item in answer["left"]),
+        end_seconds=answer["end_seconds"],
+    )
+    return _Ended(made=made)
+
+
+def _refusals(subject: Subject, folder: Path, children: _Children) -> Refusals | None:
+    place = folder / REFUSALS
+    place.mkdir(parents=True)
+    spec = run_spec(subject, PlannedRun(name=REFUSALS, experiment=specs.drawn(8)))
+    answer = children.ask("tuneoff.check.refusals", place, {"run": run_spec_to_json(spec)})
+    if isinstance(answer, str):
+        return Refusals(
+            answers=[Answer(family="undeclared", request="any", outcome="broken", text=answer)], framework_imported=False
+        )
+    return Refusals(
+        answers=[Answer(**item) for item in answer["answers"]],
+        framework_imported=answer["framework_imported"],
+        left=[Left(**item) for item in answer["left"]],
+    )
+
+
+def _drawn(subject: Subject, tell: Tell) -> Drawn | Finding | None:
+    """Return draws of the adapter's own sampler; None where it cannot draw without running trials."""
+    tell(f"{subject.label}: drawing {DRAW_COUNT} configurations")
+    spec = run_spec(subject, PlannedRun(name=DRAWS, experiment=specs.drawn(DRAW_COUNT)))
+    answer = draw_in_process(spec, DRAW_COUNT, spec.seed, DRAW_SECONDS)
+    if answer.state == NOT_OFFERED:
+        return None
+    if answer.state != DRAWN and not answer.configurations:
+        return not_tested(f"the adapter's `draw` gave nothing: {answer.text}")
+    return Drawn(source="draw", configurations=answer.configurations)
+
+
+def _received(made: Made | None) -> Drawn | None:
+    if made is None or made.stored is None:
+        return None
+    return Drawn(source="runs", configurations=[trial.configuration for trial in made.stored.trials])
+
+
+class _Children:
+    """The processes that make runs. A signal is passed on: each un-deploys its run and ends."""
+
+    def __init__(self) -> None:
+        self._running: set[subprocess.Popen[bytes]] = set()
+        self._lock = threading.Lock()
+        self._told = threading.Event()
+        self._before: list[tuple[int, Any]] = []
+
+    def __enter__(self) -> _Children:
+        become_subreaper()
+        if threading.current_thread() is threading.main_thread():
+            for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+                self._before.append((number, signal.signal(number, self._tell)))
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for number, handler in self._before:
+            signal.signal(number, handler)
+        with self._lock:
+            left = list(self._running)
+        for process in left:  # an error of ours: nothing is left running
+            process.kill()
+            process.wait()
+
+    def check(self) -> None:
+        """Raise KeyboardInterrupt if a signal came."""
+        if self._told.is_set():
+            raise KeyboardInterrupt
+
+    def ask(self, module: str, place: Path, request: Mapping[str, Any]) -> Any:
+        """Run a module on a request in `place` and return its answer; a text says why there is none."""
+        if self._told.is_set():
+            return "interrupted"
+        path = place / "request.json"
+        path.write_text(json.dumps(request))
+        with (place / LOG).open("ab") as log:
+            process = subprocess.Popen(
+                [sys.executable, "-m", module, str(path)],
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                start_new_session=True,  # a terminal's Ctrl-C comes through us, once
+                env={**os.environ, **import_path()},
+            )
+        with self._lock:
+            self._running.add(process)
+        try:
+            code = process.wait(RUN_SECONDS)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+            return f"it took longer than {RUN_SECONDS:g} s"
+        finally:
+            with self._lock:
+                self._running.discard(process)
+        if not (place / ANSWER).exists():
+            return f"its process ended with exit code {code}: {_last_line(place / LOG)}"
+        return json.loads((place / ANSWER).read_text())
+
+    def _tell(self, signum: int, frame: FrameType | None) -> None:
+        self._told.set()
+        for process in list(self._running):
+            with contextlib.suppress(ProcessLookupError):
+                process.send_signal(signal.SIGTERM)
+
+
+def _last_line(path: Path) -> str:
+    lines = path.read_text(errors="replace").strip().splitlines()
+    return lines[-1].strip()[:300] if lines else "it printed nothing"
