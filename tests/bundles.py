@@ -15,6 +15,7 @@ from typing import Any
 import msgspec
 
 from tuneoff.bundle.archive import describe, unpack, write_archive
+from tuneoff.bundle.exact import Pair
 from tuneoff.bundle.manifest import MANIFEST, Manifest
 from tuneoff.bundle.pack import Packed, pack
 from tuneoff.experiment.identity import configuration_digest, derive_seed
@@ -217,3 +218,9 @@ def with_trial(record: RunRecord, number: int, **fields: Any) -> RunRecord:
     trials = list(record.trials)
     trials[number] = replace(trials[number], **fields)
     return replace(record, trials=tuple(trials))
+
+
+def pair_of(here: RunRecord, bundle: RunRecord | None = None, spec: RunSpec | None = None, **more: Any) -> Pair:
+    """Return a record and the bundle's, of one run that is the default one."""
+    own = spec or spec_of()
+    return Pair(where="a run", spec=own, sampler=own.experiment.sampler.name, bundle=bundle or record_of(own), here=here, **more)

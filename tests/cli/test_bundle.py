@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from bundles import by_hand, member, repacked
+from bundles import by_hand, in_records, member, repacked
 from command_line import Call
 from results_folders import Results, edit, write_examples
 
@@ -105,3 +106,33 @@ def test_a_bundle_above_the_limit_is_one_line(call: Call, bundle: Path, monkeypa
     answer = call("reproduce", bundle)
     assert answer.code == 5
     assert "but the limit is 0 MB; raise it by --limit-mb" in answer.line
+
+
+ODD: tuple[Any, ...] = (None, [], "text", 7, {"a": []}, [None])
+
+
+def test_records_of_any_shape_are_read_or_refused_in_one_line(call: Call, bundle: Path, tmp_path: Path) -> None:
+    places = [("environment", name) for name in ("versions", "cpu", "data", "workload", "machine_before", "memory_total_bytes")]
+    places += [("environment", "python"), ("specification", "experiment"), ("specification", "seed")]
+    refused = 0
+    for number, (part, name) in enumerate(places):
+        for kind, odd in enumerate(ODD):
+
+            def plant(record: dict[str, Any], part: str = part, name: str = name, odd: Any = odd) -> None:
+                record[part][name] = odd
+
+            planted = repacked(bundle, tmp_path / f"odd-{number}-{kind}.tar.gz", in_records(plant))
+            answer = call("reproduce", planted, "--plan", "--adapter", "serial")
+            assert answer.code in (0, 5), (part, name, odd, answer.err)
+            refused += answer.code == 5 and bool(answer.line)
+    assert refused > len(places)  # the most odd values are noticed
+
+
+def test_names_cannot_steer_a_terminal(call: Call, bundle: Path, tmp_path: Path) -> None:
+    planted = repacked(
+        bundle, tmp_path / "odd.tar.gz", in_records(lambda record: record["environment"].update(python="3\x1b[2J"))
+    )
+    answer = call("reproduce", planted, "--plan", "--adapter", "serial")
+    assert answer.code == 0
+    assert "3\\x1b[2J" in answer.out
+    assert "\x1b" not in answer.out

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from tuneoff.bundle.archive import unpack
 from tuneoff.bundle.manifest import RESULTS, Manifest
-from tuneoff.errors import ResultsError
+from tuneoff.errors import ResultsError, TuneoffError
 from tuneoff.matrix.folder import read_plan, standing
 from tuneoff.matrix.plan import Plan
 from tuneoff.records.model import RunRecord
@@ -53,9 +53,10 @@ def open_bundle(path: Path, limit_bytes: int) -> Bundle:
                 for problem in verify(results).problems
                 if manifest.checkpoints or not (problem.what.startswith("checkpoints/") and problem.text.startswith("is missing"))
             ]
-            records = standing(list(read_runs(results)))
+            records = standing([_checked(record) for record in read_runs(results)])
     except ResultsError as error:
-        raise type(error)(str(error).replace(f"{temporary}/{RESULTS}", f"{path}: {RESULTS}")) from error
+        text = str(error).replace(f"{temporary}/{RESULTS}", RESULTS)
+        raise type(error)(text if str(path) in text else f"{path}: {text}") from error
     except OSError as error:
         raise ResultsError(f"{path} cannot be unpacked: {error.strerror}; set TMPDIR to a folder with space") from error
     return Bundle(
@@ -67,3 +68,31 @@ def open_bundle(path: Path, limit_bytes: int) -> Bundle:
         problems=tuple(problem.line.replace(f"{temporary}/", "") for problem in problems),
         seals_hold=all(problem.check != "seal" for problem in problems),
     )
+
+
+def _checked(record: RunRecord) -> RunRecord:
+    """Return a record whose environment and specification can be read: what run.json alone states, nothing else checks.
+
+    Raises:
+        ResultsError: it was damaged or made up.
+    """
+    environment = record.environment
+    parts = [environment.get(name) for name in ("versions", "cpu", "data", "workload", "machine_before")]
+    data = environment.get("data")
+    digests = data.get("sha256") if isinstance(data, dict) else None
+    cpu = environment.get("cpu")
+    sets = cpu.get("instruction_sets") if isinstance(cpu, dict) else None
+    memory = environment.get("memory_total_bytes")
+    sound = (
+        all(part is None or isinstance(part, dict) for part in parts)
+        and (digests is None or (isinstance(digests, dict) and all(isinstance(value, str) for value in digests.values())))
+        and (sets is None or (isinstance(sets, list) and all(isinstance(item, str) for item in sets)))
+        and (memory is None or (isinstance(memory, int | float) and not isinstance(memory, bool)))
+    )
+    try:
+        record.run_spec()
+    except (KeyError, TypeError, ValueError, AttributeError, TuneoffError):
+        sound = False
+    if not sound:
+        raise ResultsError(f"{RESULTS}: the record of {record.execution_id[:60]!r} is damaged; get the bundle again")
+    return record

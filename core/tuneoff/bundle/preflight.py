@@ -66,8 +66,9 @@ def preflight(bundle: Bundle, runs: Sequence[PlannedRun], seed: int | None = Non
     here = capture(frameworks)
     no_data: dict[str, str] = {}
     rows = [*_verified(bundle), _seeds(bundle, runs, seed)]
-    for workload in _distinct_workloads(runs):
-        rows += _workload_rows(workload, [record for record in records if _uses(record, workload)], no_data)
+    for key, workload in _distinct_workloads(runs).items():
+        own = [bundle.records[run.run_id] for run in runs if workload_key(run.spec.experiment.workload) == key]
+        rows += _workload_rows(workload, own, no_data)
     rows += _packages(records, here, set(frameworks), _preloaded(runs))
     rows += _machine(records, here)
     return Preflight(rows=tuple(rows), no_data=no_data)
@@ -256,7 +257,7 @@ def _installed_now(name: str) -> str:
 
 def _preloaded(runs: Sequence[PlannedRun]) -> frozenset[str]:
     found: set[str] = set()
-    for workload in _distinct_workloads(runs):
+    for workload in _distinct_workloads(runs).values():
         try:
             found |= {name.partition(".")[0] for name in registry.workload_class(workload.name).preload}
         except TuneoffError:
@@ -264,9 +265,5 @@ def _preloaded(runs: Sequence[PlannedRun]) -> frozenset[str]:
     return frozenset(found)
 
 
-def _distinct_workloads(runs: Sequence[PlannedRun]) -> list[WorkloadSpec]:
-    return list({workload_key(run.spec.experiment.workload): run.spec.experiment.workload for run in runs}.values())
-
-
-def _uses(record: RunRecord, workload: WorkloadSpec) -> bool:
-    return workload_key(record.run_spec().experiment.workload) == workload_key(workload)
+def _distinct_workloads(runs: Sequence[PlannedRun]) -> dict[str, WorkloadSpec]:
+    return {workload_key(run.spec.experiment.workload): run.spec.experiment.workload for run in runs}

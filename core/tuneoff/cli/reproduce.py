@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from tuneoff.cli.bundle import add_limit
 from tuneoff.cli.folders import new_folder
-from tuneoff.cli.output import columns, counted, note, one_line, write, write_json
+from tuneoff.cli.output import columns, counted, note, one_line, plain_line, write, write_json
 
 if TYPE_CHECKING:
     from tuneoff.bundle.reproduce import Reproduction, Request
@@ -104,7 +104,7 @@ def _after(found: Reproduction) -> Iterator[str]:
         yield str(found.results.resolve())
     if found.machine is not None:
         yield f"times, energy, cost, memory: {found.machine.value} (a band, not an equality; not in the answer below)"
-    yield one_line(f"{found.answer.value}: {_what(found)}; {found.why}")
+    yield plain_line(f"{found.answer.value}: {_what(found)}; {found.why}")
 
 
 def _rows(chosen: list[Column]) -> Iterator[tuple[str, str, str, str]]:

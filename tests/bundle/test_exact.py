@@ -1,0 +1,159 @@
+"""The exact columns: for each an honest pair, and a planted difference that it must see."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Any
+
+import msgspec
+import pytest
+
+from bundles import CONFIGURATIONS, VALUES, metric, pair_of, record_of, spec_of, trial_of, with_trial
+from tuneoff.bundle.exact import exact_columns
+from tuneoff.bundle.verdict import Answer, Column, overall
+from tuneoff.experiment.spec import Budget, Strategy, Workers
+from tuneoff.records.model import RunRecord
+
+SPEC = spec_of()
+CPU = "CPU is A here, B in the bundle"
+
+
+def answers(columns: Sequence[Column]) -> dict[str, str]:
+    return {column.name: column.answer.value for column in columns}
+
+
+EXACT = ("status", "configurations", "trial states", "validation metrics", "best configuration", "test scores", "checkpoint")
+
+
+def test_the_same_run_is_reproduced_in_every_exact_column() -> None:
+    columns = list(exact_columns(pair_of(record_of(SPEC))))
+    assert answers(columns) == dict.fromkeys(EXACT, "REPRODUCED")
+    assert {column.decides for column in columns} == {True}
+
+
+def test_the_order_of_trials_and_times_change_nothing_exact() -> None:
+    turned = record_of(SPEC, configurations=CONFIGURATIONS[::-1], values=VALUES[::-1], metrics={"time.jct": metric(9e9)})
+    assert set(answers(list(exact_columns(pair_of(turned)))).values()) == {"REPRODUCED"}
+
+
+def changed_scores(record: RunRecord) -> RunRecord:
+    assert record.test is not None
+    return replace(record, test=replace(record.test, scores={"test_accuracy": 0.8899999}))
+
+
+def changed_checkpoint(record: RunRecord) -> RunRecord:
+    assert record.test is not None
+    return replace(record, test=replace(record.test, checkpoint_sha256="0" * 64))
+
+
+def changed_bit(record: RunRecord) -> RunRecord:
+    """One value of one epoch, of a trial that is not the best, by one bit."""
+    trial = trial_of(SPEC, 0, CONFIGURATIONS[0], [0.5 + 2**-53, 0.6])
+    return with_trial(record, 0, attempts=trial.attempts)
+
+
+def other_best(record: RunRecord) -> RunRecord:
+    assert record.best is not None
+    return replace(record, best=replace(record.best, trial="t00000"))
+
+
+PLANTED: dict[str, tuple[Callable[[RunRecord], RunRecord], str]] = {
+    "configurations": (
+        lambda record: with_trial(record, 2, digest="0" * 16),
+        "2 of 3 are the same, 3 were trained here",
+    ),
+    "trial states": (
+        lambda record: with_trial(record, 2, state="failed", cause="x", value=None, value_epoch=None),
+        "1 of 3 ended otherwise (t00002 completed in the bundle, t00002 failed here)",
+    ),
+    "validation metrics": (
+        changed_bit,
+        "1 of 3 configurations have other metrics, validation_accuracy by up to 1.11e-16",
+    ),
+    "best configuration": (other_best, "0.6 here, 0.9 in the bundle"),
+    "test scores": (changed_scores, "test_accuracy 0.8899999 here, 0.89 in the bundle"),
+    "checkpoint": (changed_checkpoint, "SHA-256 000000000000 here, "),
+    "status": (lambda record: replace(record, status="failed", reason="boom", charged="framework"), "failed here: boom"),
+}
+
+
+@pytest.mark.parametrize("column", PLANTED)
+def test_a_planted_difference_is_found_in_its_exact_column(column: str) -> None:
+    plant, why = PLANTED[column]
+    columns = list(exact_columns(pair_of(plant(record_of(SPEC)))))
+    found = answers(columns)
+    assert [name for name, answer in found.items() if answer != "REPRODUCED"] == [column]
+    assert found[column] == "DIFFERENT"
+    assert why in next(item.why for item in columns if item.name == column)
+    assert overall(columns, [])[0] is Answer.DIFFERENT
+
+
+def test_every_exact_column_has_its_planted_difference() -> None:
+    assert set(PLANTED) == set(EXACT)
+
+
+@pytest.mark.parametrize("column", ["validation metrics", "best configuration", "test scores", "checkpoint"])
+@pytest.mark.parametrize("by", ["processor", "accelerator"])
+def test_bits_need_not_be_equal_on_another_processor_or_an_accelerator(column: str, by: str) -> None:
+    here = PLANTED[column][0](record_of(SPEC))
+    numerics: tuple[str, ...] = (CPU,)
+    if by == "accelerator":
+        trial = here.trials[1]
+        here = with_trial(here, 1, attempts=(msgspec.structs.replace(trial.attempts[0], device="cuda:H"),))
+        numerics = ()
+    columns = list(exact_columns(pair_of(here, numerics=numerics)))
+    found = next(item for item in columns if item.name == column)
+    assert (found.answer, found.decides) == (Answer.INCONCLUSIVE, False)
+    assert ("need not be equal: " + (CPU if by == "processor" else "trained on cuda:H")) in found.why
+
+
+def test_the_processor_excuses_no_other_configurations() -> None:
+    here = PLANTED["configurations"][0](record_of(SPEC))
+    assert answers(list(exact_columns(pair_of(here, numerics=(CPU,)))))["configurations"] == "DIFFERENT"
+
+
+SEEDS: list[tuple[dict[str, Any], str | None]] = [
+    ({}, None),
+    ({"sampler": Strategy(name="fixed"), "workers": Workers(count=4)}, None),
+    ({"sampler": Strategy(name="grid"), "workers": Workers(count=4)}, None),
+    ({"workers": Workers(count=2)}, "with 2 workers their timing decides"),
+    ({"sampler": Strategy(name="tpe")}, None),
+    ({"sampler": Strategy(name="tpe"), "pruner": Strategy(name="asha")}, "sampler and pruner follow values"),
+    ({"budget": Budget(trials=3, epochs_per_trial=2, wall_clock_seconds=1.0)}, "the budget is a time"),
+]
+
+
+@pytest.mark.parametrize(("fields", "excuse"), SEEDS)
+def test_a_seed_must_give_the_same_configurations_unless_timing_decides(fields: dict[str, Any], excuse: str | None) -> None:
+    spec = spec_of(**fields)
+    here = PLANTED["configurations"][0](record_of(spec))
+    columns = list(exact_columns(pair_of(here, spec=spec)))
+    found = columns[1]
+    assert found.name == "configurations"
+    assert (found.answer, found.decides) == ((Answer.DIFFERENT, True) if excuse is None else (Answer.INCONCLUSIVE, False))
+    assert excuse is None or excuse in found.why
+    # what was trained in both is the same work, whoever asked for it
+    assert answers(columns)["validation metrics"] == "REPRODUCED"
+
+
+def test_a_sampler_with_a_model_follows_values_that_another_processor_changes() -> None:
+    spec = spec_of(sampler=Strategy(name="tpe"))
+    here = PLANTED["configurations"][0](record_of(spec))
+    found = list(exact_columns(pair_of(here, spec=spec, numerics=(CPU,))))[1]
+    assert (found.answer, found.decides) == (Answer.INCONCLUSIVE, False)
+
+
+@pytest.mark.parametrize(
+    ("charged", "answer"), [("infrastructure", "INCONCLUSIVE"), ("user", "INCONCLUSIVE"), (None, "DIFFERENT")]
+)
+def test_a_run_that_fails_here_is_different_unless_the_machine_is_charged(charged: Any, answer: str) -> None:
+    columns = list(exact_columns(pair_of(replace(record_of(SPEC), status="failed", reason="x", charged=charged))))
+    assert [(column.name, column.answer.value, column.decides) for column in columns] == [("status", answer, True)]
+
+
+def test_nothing_in_common_is_inconclusive_and_nothing_equal_is_claimed() -> None:
+    here = record_of(SPEC, configurations=[{"x": 0.7}, {"x": 0.8}, {"x": 0.9}])
+    found = answers(list(exact_columns(pair_of(here))))
+    assert (found["configurations"], found["validation metrics"]) == ("DIFFERENT", "INCONCLUSIVE")
+    assert "trial states" not in found
