@@ -85,7 +85,7 @@ def _before(request: Request) -> Iterator[str]:
     yield ""
     for run in request.chosen:
         reason = request.not_here.get(run.run_id)
-        yield one_line(
+        yield plain_line(
             f"{'to run' if reason is None else 'not run'}: {request.names[run.run_id]}{f': {reason}' if reason else ''}"
         )
     if request.bundle.manifest.missing:
