@@ -1,4 +1,4 @@
-"""`python -m tuneoff.check.refusals REQUEST.json`: ask an adapter for what it must refuse, in a process that imports nothing else.
+"""`python -m tuneoff.check.refusals REQUEST.json`: ask an adapter for what it must refuse, in a fresh process.
 
 The request is a run that it can serve. Each question changes one thing. Beside it `answer.json` is written.
 """

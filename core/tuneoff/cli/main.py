@@ -14,6 +14,7 @@ import tuneoff
 from tuneoff.cli import (
     adapters,
     bundle,
+    check,
     compare,
     doctor,
     export,
@@ -43,6 +44,7 @@ COMMANDS: tuple[Command, ...] = (
     status,
     verify,
     verify_space,
+    check,
     export,
     bundle,
     reproduce,

@@ -61,7 +61,7 @@ def overridden_plan(
     if sampler is not None:
         overrides["sampler"] = sampler
     plan = make_plan(load_matrix(path, overrides))
-    _share_folder()
+    share_folder()
     return plan
 
 
@@ -114,7 +114,7 @@ def _entries(path: Path, names: Sequence[str]) -> list[Any]:
     return chosen
 
 
-def _share_folder() -> None:
+def share_folder() -> None:
     """Let the processes of the runs import from the current folder too, where a plugin was found there (see registry)."""
     folder = os.getcwd()
     known = os.environ.get("PYTHONPATH", "").split(os.pathsep)

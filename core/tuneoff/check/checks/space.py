@@ -93,7 +93,7 @@ def _starved(evidence: Evidence) -> Finding:
             least = min(least, p)
             if p < ALARM:
                 problems.append(
-                    f"{name}: {end!r} came {count} times in {len(values)}, where {share * len(values):.0f} are expected (p = {p:.1g})"
+                    f"{name}: {end!r} came {count} times in {len(values)}, not about {share * len(values):.0f} (p = {p:.1g})"
                 )
     assert evidence.drawn is not None
     text = f"{len(evidence.drawn.configurations)} configurations of {evidence.drawn.source}, least p = {least:.2g}"

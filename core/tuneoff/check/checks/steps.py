@@ -54,7 +54,7 @@ def _inside_problems(made: Made) -> Iterator[str]:
             if begun is not None and begun + uncertain < setup.started_ns:
                 yield f"{made.name}: trial {trial.trial} was begun {_ms(setup.started_ns - begun)} before setup"
             if attempt.ended_ns is not None and attempt.ended_ns - uncertain - attempt.uncertainty_ns > trials.ended_ns:
-                yield f"{made.name}: trial {trial.trial} ended {_ms(attempt.ended_ns - trials.ended_ns)} after run_trials returned"
+                yield f"{made.name}: trial {trial.trial} ended {_ms(attempt.ended_ns - trials.ended_ns)} after the step"
     unassigned = partition_ns(record)["unassigned"]
     if unassigned:
         yield f"{made.name}: {_ms(unassigned)} of the job completion time are in no part"

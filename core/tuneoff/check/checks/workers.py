@@ -25,7 +25,7 @@ def _overlaps(made: Made) -> Iterator[str]:
     count = made.experiment.workers.count
     waited = [trial.trial for trial in made.record.trials if any(attempt.waited_ns for attempt in trial.attempts)]
     if waited:
-        yield f"{made.name}: {len(waited)} trials waited for a slot, first {waited[0]}: more than {count} were handed over at once"
+        yield f"{made.name}: {len(waited)} trials waited for a slot, first {waited[0]}: more than {count} ran at once"
     slots = {attempt.slot for trial in made.record.trials for attempt in trial.attempts if attempt.slot is not None}
     if any(slot >= count for slot in slots):
         yield f"{made.name}: slots {sorted(slots)} were used, but there are {count}"
@@ -161,7 +161,7 @@ CHECKS = (
     Check(
         id="limits.time",
         reason="a trial that hangs may not hang the run",
-        way_out="let the supervisor kill it and take its death as an answer; where it cannot see the process, keep the limits yourself",
+        way_out="let the supervisor kill it and take its death as an answer; keep limits yourself where it sees no process",
         reads=("faulty",),
         judge=_time,
     ),

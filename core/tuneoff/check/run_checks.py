@@ -1,0 +1,49 @@
+"""Check adapters: make the runs, judge them, report."""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+from tuneoff.check.evidence import Subject
+from tuneoff.check.make import make_evidence
+from tuneoff.check.model import Check, judge_all
+from tuneoff.check.report import Report, report_of
+from tuneoff.errors import ResultsError
+
+
+def check_adapter(
+    subject: Subject, checks: Sequence[Check], keep: Path | None = None, tell: Callable[[str], None] = lambda text: None
+) -> Report:
+    """Make the runs that these checks read, and return what they say. `keep`: a folder for the runs, else they are removed.
+
+    Raises:
+        ResultsError: the folder has files already, or cannot be made.
+    """
+    started = time.monotonic()
+    with _folder(keep) as folder:
+        evidence = make_evidence(subject, checks, folder, tell)
+        results = judge_all(checks, evidence)
+    return report_of(evidence, results, time.monotonic() - started)
+
+
+@contextmanager
+def _folder(keep: Path | None) -> Iterator[Path]:
+    if keep is None:
+        folder = Path(tempfile.mkdtemp(prefix="tuneoff-check-"))
+        try:
+            yield folder
+        finally:
+            shutil.rmtree(folder, ignore_errors=True)
+        return
+    try:
+        keep.mkdir(parents=True, exist_ok=True)
+        if any(keep.iterdir()):
+            raise ResultsError(f"{keep} must be a new or empty folder, but has files; choose another --keep")
+    except OSError as error:
+        raise ResultsError(f"{keep} cannot be made: {error.strerror}; choose another --keep") from error
+    yield keep.absolute()

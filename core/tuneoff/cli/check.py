@@ -1,0 +1,106 @@
+"""`tuneoff check`: whether an adapter keeps the contract that a comparison rests on, by real runs of it."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from tuneoff.cli.output import columns, note, one_line, write, write_json
+
+if TYPE_CHECKING:
+    from tuneoff.check.model import Check
+    from tuneoff.check.report import Report
+
+NAME = "check"
+HELP = "test whether adapters keep their contract: a handful of small real runs, and checks that read what they left"
+EXAMPLE = "tuneoff check serial"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("adapters", metavar="NAME", nargs="*", help="adapters: by name, NAME@PLATFORM, or module:Class")
+    parser.add_argument("--only", metavar="ID", nargs="+", action="extend", help="only these checks or families, e.g. best")
+    parser.add_argument("--platform", metavar="NAME", help="where each adapter puts its framework; default: its first platform")
+    parser.add_argument(
+        "--option", dest="options", metavar="NAME=VALUE", action="append", default=[], help="an option of the adapters (JSON)"
+    )
+    parser.add_argument("--keep", metavar="DIR", type=Path, help="keep the runs in this new folder; default: they are removed")
+    parser.add_argument("--list", action="store_true", help="list the checks with their reasons and ways out, and run nothing")
+    form = parser.add_mutually_exclusive_group()
+    form.add_argument("--json", action="store_true", help="write JSON: every check with its verdict")
+    form.add_argument("--markdown", action="store_true", help="write tables for a page of documentation")
+
+
+def execute(arguments: argparse.Namespace) -> int:
+    from tuneoff.check.checks import CHECKS
+    from tuneoff.check.model import chosen
+    from tuneoff.errors import ExperimentError
+
+    checks = chosen(CHECKS, arguments.only or ())
+    if arguments.list:
+        return _list(checks, arguments.json)
+    if not arguments.adapters:
+        raise ExperimentError("at least one adapter must be named, but got none; see: tuneoff adapters")
+    reports = _reports(arguments, checks)
+    code = max(report.exit_code for report in reports)
+    if arguments.json:
+        from tuneoff.check.report import to_json
+
+        write_json({"exit_code": code, "adapters": [to_json(report) for report in reports]})
+    elif arguments.markdown:
+        from tuneoff.check.report import markdown
+
+        write("\n".join(markdown(reports)))
+    else:
+        write("\n\n".join(_text(report) for report in reports))
+    return code
+
+
+def _reports(arguments: argparse.Namespace, checks: Sequence[Check]) -> list[Report]:
+    from tuneoff.check.make import subject_of
+    from tuneoff.check.run_checks import check_adapter
+    from tuneoff.cli.selection import share_folder
+
+    options = _options(arguments.options)
+    subjects = [subject_of(name, arguments.platform, options) for name in dict.fromkeys(arguments.adapters)]
+    share_folder()
+    tell = note if sys.stderr.isatty() else lambda text: None
+    reports = []
+    for subject in subjects:
+        keep = arguments.keep / subject.label.replace("/", "-") if arguments.keep is not None else None
+        reports.append(check_adapter(subject, checks, keep, tell))
+    return reports
+
+
+def _options(texts: Sequence[str]) -> dict[str, Any]:
+    import json
+
+    from tuneoff.errors import ExperimentError
+
+    options: dict[str, Any] = {}
+    for text in texts:
+        name, sign, value = text.partition("=")
+        if not (name and sign):
+            raise ExperimentError(f"--option must be NAME=VALUE, but got {text!r}")
+        try:
+            options[name] = json.loads(value)
+        except ValueError:
+            options[name] = value
+    return options
+
+
+def _text(report: Report) -> str:
+    from tuneoff.check.report import HEADER, answer, rows
+
+    table = [(name, verdict, one_line(text)) for name, verdict, text in rows(report)]
+    return f"{columns(HEADER, table)}\n{answer(report)}"
+
+
+def _list(checks: Sequence[Check], as_json: bool) -> int:
+    if as_json:
+        write_json([{"id": check.id, "reason": check.reason, "way_out": check.way_out} for check in checks])
+    else:
+        write(columns(("check", "why", "way out"), [(check.id, check.reason, check.way_out) for check in checks]))
+    return 0
