@@ -19,8 +19,8 @@ from typing import Any
 from tuneoff import registry
 from tuneoff.check import specs
 from tuneoff.check.evidence import Answer, Drawn, Evidence, Made, Refusals, Subject
+from tuneoff.check.finished import finished
 from tuneoff.check.footprint import Left
-from tuneoff.check.listeners import Listener
 from tuneoff.check.model import Check, Finding, not_applicable, not_tested
 from tuneoff.check.one_run import ANSWER
 from tuneoff.check.plan import DRAWS, MANY, REFUSALS, PlannedRun, planned_runs
@@ -29,16 +29,17 @@ from tuneoff.check.wrapped import wrapped_target
 from tuneoff.errors import ExperimentError, MissingPackageError, UnsupportedError
 from tuneoff.experiment.spec import RunSpec, run_spec_to_json
 from tuneoff.packages import framework_status
-from tuneoff.records.store import read_run
 from tuneoff.spaces.draw import DRAWN, NOT_OFFERED
 from tuneoff.spaces.process import draw_in_process
 from tuneoff.supervisor.coordinator import import_path
 from tuneoff.supervisor.processes import become_subreaper
+from tuneoff.trial.context import load_target
 
 DRAW_COUNT, DRAW_SECONDS = 1000, 180.0
 RUN_SECONDS = 600.0  # a run that takes longer has lost its own supervisor
 SIDE_BY_SIDE = 2
 LOG = "process.txt"
+_FINISHING = threading.Lock()
 
 Tell = Callable[[str], None]
 
@@ -167,19 +168,8 @@ def _make(subject: Subject, run: PlannedRun, folder: Path, children: _Children) 
     answer = children.ask("tuneoff.check.one_run", place, request)
     if isinstance(answer, str):
         return _Ended(made=None, problem=f"run {run.name} was not made: {answer}")
-    execution = Path(answer["folder"])
-    made = Made(
-        name=run.name,
-        experiment=spec.experiment,
-        folder=execution,
-        notes_folder=notes,
-        stored=None if answer["problem"] else read_run(execution),
-        problem=answer["problem"],
-        listeners=tuple(Listener(**item) for item in answer["listeners"]),
-        left=tuple(Left(**item) for item in answer["left"]),
-        end_seconds=answer["end_seconds"],
-    )
-    return _Ended(made=made)
+    with _FINISHING:
+        return _Ended(made=finished(run.name, spec, notes, answer, load_target(subject.target)))
 
 
 def _refusals(subject: Subject, folder: Path, children: _Children) -> Refusals | None:

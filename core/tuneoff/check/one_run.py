@@ -1,6 +1,7 @@
 """`python -m tuneoff.check.one_run REQUEST.json`: the process that makes one run and looks at it from outside.
 
 Beside the request it writes `answer.json`: the folder of the execution, what listened, what was left, how long it took to end.
+The record is derived by who asked: what that imports would cost every run some tenths of a second.
 """
 
 from __future__ import annotations
@@ -20,18 +21,15 @@ from typing import Any
 
 from tuneoff.check.footprint import Footprint, Left, left_since
 from tuneoff.check.listeners import Listener, listeners_of
-from tuneoff.errors import TuneoffError
 from tuneoff.events.reader import EventLog
 from tuneoff.experiment.spec import run_spec_from_json
 from tuneoff.lifecycle.context import MARK
-from tuneoff.matrix.finish import finish
 from tuneoff.matrix.listener import LiveRun, Silent
 from tuneoff.supervisor import controllers
 from tuneoff.supervisor.guardian import Guardian
 from tuneoff.supervisor.leftovers import left_outside, remembered
 from tuneoff.supervisor.processes import all_pids, become_subreaper
 from tuneoff.supervisor.run import supervise
-from tuneoff.trial.context import load_target
 from tuneoff.trial.limits import die_with_parent
 
 ANSWER = "answer.json"
@@ -85,16 +83,10 @@ def main(path: Path) -> None:
     if request["without_groups"]:
         controllers.ROOT = Path("/nonexistent")
     become_subreaper()
-    interrupt, was_told = threading.Event(), threading.Event()
-
-    def tell(*_: object) -> None:
-        was_told.set()
-        interrupt.set()
-
+    interrupt = threading.Event()
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-        signal.signal(number, tell)
+        signal.signal(number, lambda signum, frame: interrupt.set())
     watcher = Watcher(folder=results / "runs" / run.run_id, act=request["act"], interrupt=interrupt)
-    adapter = load_target(run.adapter_target)
     guardian = Guardian(results)
     before = Footprint.now()
     with _load(os.cpu_count() or 1 if request["is_loaded"] else 0):
@@ -104,42 +96,18 @@ def main(path: Path) -> None:
     left = left_since(before, execution.execution_id, watcher.listeners)
     left += [Left("temporary file", f"{kind} {value}") for kind, value in remembered(execution.folder) if os.path.exists(value)]
     left += [Left("outside", text) for text in left_outside(execution.folder)]
-    problem = ""
-    try:
-        record = finish(execution.folder, run, ended.verdict, adapter, {"limits": dict(ended.limits)})
-        left += _flagged([flag.text for flag in record.flags if flag.name == "left_behind"], watcher.listeners)
-    except (TuneoffError, ValueError) as error:
-        problem = " ".join(f"{type(error).__name__}: {error}".split())
     guardian.dismiss()
     answer: dict[str, Any] = {
         "folder": str(execution.folder),
-        "problem": problem,
-        "listeners": [asdict(listener) for listener in watcher.listeners],
+        "verdict": None if ended.verdict is None else asdict(ended.verdict),
+        "limits": dict(ended.limits),
+        "listeners": [{**asdict(listener), "pid": pid} for listener, pid in watcher.listeners.items()],
         "left": [asdict(item) for item in left],
         "end_seconds": end_seconds,
-        "was_interrupted": was_told.is_set(),
     }
     partial = path.with_name(f".{ANSWER}")
     partial.write_text(json.dumps(answer))
     partial.rename(path.with_name(ANSWER))
-
-
-def _flagged(texts: list[str], listeners: dict[Listener, int]) -> list[Left]:
-    """Return what the supervisor had to end or to remove itself; a process that listened is a port that was left."""
-    found: list[Left] = []
-    for text in texts:
-        kind, _, rest = text.partition(" ")
-        if kind == "process":
-            pid = int(rest.partition(":")[0])
-            ports = [f"{item.address}:{item.port}" for item, holder in listeners.items() if holder == pid]
-            found.append(Left("port", f"{', '.join(ports)} of {text}") if ports else Left("process", text))
-        elif text.startswith("shared memory"):
-            found.append(Left("shared memory", text))
-        elif kind in ("folder", "cgroup"):
-            found.append(Left("temporary file", text))
-        else:
-            found.append(Left("outside", text))
-    return found
 
 
 @contextlib.contextmanager

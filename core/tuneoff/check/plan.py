@@ -8,10 +8,11 @@ from typing import Literal
 
 from tuneoff.capabilities import Capabilities, Support
 from tuneoff.check import specs
+from tuneoff.check.probe import Act
 from tuneoff.check.wrapped import Plant
 from tuneoff.experiment.spec import Budget, ExperimentSpec, Workers
 
-Act = Literal["interrupt", "kill-coordinator"]  # what is done to a run from outside
+Outside = Literal["interrupt", "kill-coordinator"]  # what is done to a run from outside
 DRAWS, REFUSALS = "draws", "refusals"  # evidence that is no run
 MANY = "random-many"  # in the place of draws, where an adapter cannot draw without running trials
 REPETITIONS = 6  # of one seed; the second half under load
@@ -26,7 +27,7 @@ class PlannedRun:
     experiment: ExperimentSpec
     seed: int = SEED
     plant: Plant | None = None
-    act: Act | None = None
+    act: Outside | None = None
     is_loaded: bool = False  # beside processes that keep every processor busy
     without_groups: bool = False  # as on a machine where no control group can be made
     is_alone: bool = False  # no other run beside it: its times matter
@@ -92,7 +93,7 @@ def needed(runs: Iterable[PlannedRun], names: Iterable[str]) -> list[PlannedRun]
     return [run for run in runs if run.name in wanted]
 
 
-_ODD: list[tuple[float, specs.Act]] = [
+_ODD: list[tuple[float, Act]] = [
     (0.3, "sound"),
     (0.9, "nan"),
     (0.7, "sound"),

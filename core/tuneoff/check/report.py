@@ -8,11 +8,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from tuneoff.check.evidence import Evidence, Subject
-from tuneoff.check.model import Result
+from tuneoff.check.model import Result, Verdict
 from tuneoff.packages import installed_version
 
 CONFORMS, FAILS = 0, 1
-ORDER = ("passed", "failed", "not tested", "not applicable")
+ORDER: tuple[Verdict, ...] = ("passed", "failed", "not tested", "not applicable")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,7 +29,7 @@ class Report:
         return CONFORMS if all(result.finding.is_good for result in self.results) else FAILS
 
     @property
-    def counts(self) -> dict[str, int]:
+    def counts(self) -> dict[Verdict, int]:
         """How many checks came to each verdict."""
         found = Counter(result.finding.verdict for result in self.results)
         return {verdict: found[verdict] for verdict in ORDER}

@@ -35,9 +35,9 @@ def _announced(evidence: Evidence) -> Finding:
 
 def _announcement_problems(made: Made) -> Iterator[str]:
     counts = Counter((event.trial, event.attempt) for event in made.of(schema.TrialSubmitted))
-    for (trial, attempt), count in counts.items():
+    for (name, number), count in counts.items():
         if count > 1:
-            yield f"{made.name}: attempt {attempt} of trial {trial} was submitted {count} times"
+            yield f"{made.name}: attempt {number} of trial {name} was submitted {count} times"
     for trial in made.record.trials:
         for begun in trial.attempts:
             if begun.started_ns is not None and (trial.trial, begun.attempt) not in counts:
@@ -53,9 +53,9 @@ def _ended(evidence: Evidence) -> Finding:
 
 def _ending_problems(made: Made) -> Iterator[str]:
     own = Counter((event.trial, event.attempt) for event in made.of(schema.TrialEnded) if event.by == "trial")
-    for (trial, attempt), count in own.items():
+    for (name, number), count in own.items():
         if count > 1:
-            yield f"{made.name}: attempt {attempt} of trial {trial} ended {count} times"
+            yield f"{made.name}: attempt {number} of trial {name} ended {count} times"
     for trial in made.record.trials:
         if not trial.attempts or trial.attempts[-1].started_ns is None:
             yield f"{made.name}: trial {trial.trial} was submitted, but never started ({trial.state}: {trial.cause})"

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from tuneoff.check.evidence import Evidence, Made
+from tuneoff.check.footprint import Kind
 from tuneoff.check.model import Check, Finding, judged
 from tuneoff.lifecycle.run import INTERRUPTED_SECONDS
 
@@ -18,7 +19,7 @@ def _after_failure(evidence: Evidence) -> Finding:
     return judged(problem for name in FAILED for problem in _problems(evidence.runs[name], usual))
 
 
-def _problems(made: Made, usual: set[str]) -> Iterator[str]:
+def _problems(made: Made, usual: set[Kind]) -> Iterator[str]:
     step = made.record.step("undeploy")
     if step is None or step.ended_ns is None:
         yield f"{made.name}: undeploy did not come to its end"
