@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
-from tuneoff.capabilities import Capabilities
+from tuneoff.capabilities import Capabilities, Support
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -40,6 +40,10 @@ class Adapter(ABC):
     """Names of adapter options that do not define the run (an address, how long it is waited for): with other values it is the
     same run, by its id and in every table."""
 
+    fault_tools: ClassVar[str | None] = None
+    """`module:NAME` of a `tuneoff.faultmatrix.tools.FaultTools`, for `tuneoff faults`: a plain program of the framework, and its
+    parts that can break."""
+
     undeploy_seconds: float = 60.0
     """How long `undeploy` may take until its process is killed; core sets it before the call: less after an interruption."""
 
@@ -58,6 +62,16 @@ class Adapter(ABC):
         if spec.options:
             return f"adapter {spec.adapter!r} has no options, but got {', '.join(sorted(spec.options))}; remove them"
         return sampler_refusal(spec, cls.capabilities)
+
+    @classmethod
+    def refuse_continue(cls, spec: RunSpec) -> str | None:
+        """Return why an interrupted run of this kind cannot go on with its finished trials, or None. Imports nothing.
+
+        This default goes by the capability `resume`; an override names samplers whose state cannot be told.
+        """
+        if cls.capabilities.resume is Support.YES:
+            return None
+        return f"continuing inside a run is {cls.capabilities.resume.value}"
 
     @classmethod
     def strategies(cls, spec: RunSpec) -> dict[str, str]:

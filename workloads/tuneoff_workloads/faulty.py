@@ -1,4 +1,4 @@
-"""The workload `faulty`: the surrogate with planted faults, decided by the configuration's hash.
+"""The workload `faulty`: the surrogate with planted faults, decided by the configuration's hash, or by a list of configurations.
 
 So every framework meets the same faulty trials, in whatever order it runs them, and a retry fails again.
 """
@@ -11,25 +11,45 @@ import os
 import signal
 import time
 from collections.abc import Mapping, Sequence
-from typing import Any, ClassVar, Literal
+from pathlib import Path
+from typing import Any, ClassVar, Literal, get_args
 
 from tuneoff.errors import ExperimentError
 from tuneoff.experiment.identity import canonical_json, is_finite
 from tuneoff.workload import Configuration, TrialSeeds
+from tuneoff_workloads import striking
 from tuneoff_workloads.surrogate import Surrogate
 
-Kind = Literal["raise", "nan", "inf", "no_report", "hang", "exit_code", "sigkill", "out_of_memory"]
-KINDS: tuple[Kind, ...] = ("raise", "nan", "inf", "no_report", "hang", "exit_code", "sigkill", "out_of_memory")
+Kind = Literal[
+    "raise",
+    "nan",
+    "inf",
+    "no_report",
+    "hang",
+    "exit_code",
+    "sigkill",
+    "out_of_memory",
+    "wrong_metric",
+    "duplicate_report",
+    "late_report",
+    "disk_full",
+    "outside",
+]
+ALL_KINDS: tuple[Kind, ...] = get_args(Kind)
+KINDS: tuple[Kind, ...] = ALL_KINDS[:8]  # unless `kinds` says otherwise: faults of the trial's own process
 EXIT_CODE = 3
 _DEFAULTS: dict[str, Any] = {
     "kinds": KINDS,
     "rate": 0.3,  # fraction of the configurations that are faulty
+    "configurations": None,  # those that are faulty, in place of `rate`
     "at_epoch": 1,
+    "once": None,  # a path: the fault strikes only while there is no such file, and makes it
+    "epoch_seconds": 0.0,
     "allocate_mb": 2000,  # 10^6 bytes, of out_of_memory
-    "hold_seconds": 10.0,  # how long out_of_memory keeps them, where no limit meets it
+    "hold_seconds": 10.0,  # how long out_of_memory keeps them, where no limit meets it, and outside waits
+    "fill_folder": None,  # of disk_full: a folder on a small disk
     "noise": 0.0,
 }
-_CHUNK_BYTES = 16_000_000
 
 
 class PlantedFaultError(RuntimeError):
@@ -43,10 +63,13 @@ def fault_of(configuration: Configuration, options: Mapping[str, Any] | None = N
         ExperimentError: an option is wrong.
     """
     settings = _checked(options or {})
+    kinds: Sequence[Kind] = settings["kinds"]
+    if settings["configurations"] is not None:
+        is_listed = any(canonical_json(dict(configuration)) == canonical_json(item) for item in settings["configurations"])
+        return kinds[0] if is_listed else None
     content = hashlib.sha256(b"fault" + canonical_json(dict(configuration)).encode()).digest()
     if int.from_bytes(content[:8], "big") / 2**64 >= settings["rate"]:
         return None
-    kinds: Sequence[Kind] = settings["kinds"]
     return kinds[int.from_bytes(content[8:16], "big") % len(kinds)]
 
 
@@ -68,9 +91,13 @@ def example_of(kind: Kind | None, options: Mapping[str, Any] | None = None, skip
 class Faulty(Surrogate):
     """The surrogate's learning curve until the fault.
 
-    Options: `kinds` (list), `rate` (fraction of faulty configurations), `at_epoch`, `allocate_mb` and `hold_seconds`
-    (out_of_memory), and the surrogate's `noise`. `raise`, `hang`, `exit_code` (3), `sigkill` and `out_of_memory` happen while
-    that epoch trains; from that epoch on `nan` and `inf` are what each metric becomes, and `no_report` leaves all metrics out.
+    Options: `kinds` (list), `rate` (fraction of faulty configurations) or `configurations` (the faulty ones: of the first kind),
+    `at_epoch`, `once` (a path: the fault strikes only while there is no such file, and makes it), `epoch_seconds`,
+    `allocate_mb` and `hold_seconds` (out_of_memory, outside), `fill_folder` (disk_full), and the surrogate's `noise`.
+
+    `raise`, `hang`, `exit_code` (3), `sigkill`, `out_of_memory`, `disk_full` and `outside` happen while that epoch trains; from
+    that epoch on `nan` and `inf` are what each metric becomes, `no_report` leaves all metrics out, and `wrong_metric` gives them
+    other names; `duplicate_report` reports that epoch twice, and `late_report` reports it after the next one.
     """
 
     name: ClassVar[str] = "faulty"
@@ -84,9 +111,14 @@ class Faulty(Surrogate):
     def load(self, configuration: Configuration, seeds: TrialSeeds) -> None:
         super().load(configuration, seeds)
         self._fault = fault_of(configuration, self.options)
+        self._held: tuple[int, Mapping[str, float]] | None = None
+        if self._fault in ("duplicate_report", "late_report"):
+            striking.wrap_report(self.deliveries)
 
     def train_epoch(self, epoch: int) -> Mapping[str, float]:
-        if epoch == self._settings["at_epoch"]:
+        if self._settings["epoch_seconds"]:
+            time.sleep(self._settings["epoch_seconds"])
+        if self._fault is not None and epoch == self._settings["at_epoch"] and self._is_first():
             self._strike(epoch)
         return super().train_epoch(epoch)
 
@@ -96,9 +128,30 @@ class Faulty(Surrogate):
             return metrics
         if self._fault == "no_report":
             return {}
+        if self._fault == "wrong_metric":
+            return {f"wrong_{name}": value for name, value in metrics.items()}
         if self._fault in ("nan", "inf"):
             return dict.fromkeys(metrics, math.nan if self._fault == "nan" else math.inf)
         return metrics
+
+    def deliveries(self, epoch: int, metrics: Mapping[str, float]) -> list[tuple[int, Mapping[str, float]]]:
+        """Return what is reported when an epoch has ended, in order: each item is an epoch and its metrics."""
+        if self._fault == "late_report" and epoch == self._settings["at_epoch"]:
+            self._held = (epoch, metrics)
+            return []
+        late, self._held = self._held, None
+        times = 2 if self._fault == "duplicate_report" and epoch == self._settings["at_epoch"] else 1
+        return [(epoch, metrics)] * times + ([late] if late is not None else [])
+
+    def _is_first(self) -> bool:
+        path = self._settings["once"]
+        if path is None:
+            return True
+        try:
+            Path(path).touch(exist_ok=False)
+        except FileExistsError:
+            return False
+        return True
 
     def _strike(self, epoch: int) -> None:
         if self._fault == "raise":
@@ -111,17 +164,11 @@ class Faulty(Surrogate):
         if self._fault == "sigkill":
             os.kill(os.getpid(), signal.SIGKILL)
         if self._fault == "out_of_memory":
-            _exhaust_memory(self._settings["allocate_mb"], self._settings["hold_seconds"])
-
-
-def _exhaust_memory(allocate_mb: float, hold_seconds: float) -> None:
-    """Allocate and touch memory; if nothing stops that, keep it for a while and then raise MemoryError."""
-    remaining, chunks = int(allocate_mb * 1e6), []
-    while remaining > 0:
-        chunks.append(b"\x01" * min(remaining, _CHUNK_BYTES))
-        remaining -= _CHUNK_BYTES
-    time.sleep(hold_seconds)
-    raise MemoryError(f"allocated {allocate_mb:g} MB in {len(chunks)} pieces without meeting a limit")
+            striking.exhaust_memory(self._settings["allocate_mb"], self._settings["hold_seconds"])
+        if self._fault == "disk_full":
+            striking.fill_disk(self._settings["fill_folder"])
+        if self._fault == "outside":
+            striking.wait_for(self._settings["once"], self._settings["hold_seconds"])
 
 
 def _checked(options: Mapping[str, Any]) -> dict[str, Any]:
@@ -130,14 +177,20 @@ def _checked(options: Mapping[str, Any]) -> dict[str, Any]:
         raise ExperimentError(f"faulty has no option {unknown[0]!r}; its options: {', '.join(_DEFAULTS)}")
     settings = {**_DEFAULTS, **options}
     kinds = settings["kinds"]
-    if isinstance(kinds, str) or not isinstance(kinds, Sequence) or not kinds or any(kind not in KINDS for kind in kinds):
-        raise ExperimentError(f"faulty: `kinds` must be a list of some of {', '.join(KINDS)}, but got {kinds!r}")
+    if isinstance(kinds, str) or not isinstance(kinds, Sequence) or not kinds or any(kind not in ALL_KINDS for kind in kinds):
+        raise ExperimentError(f"faulty: `kinds` must be a list of some of {', '.join(ALL_KINDS)}, but got {kinds!r}")
     if not is_finite(settings["rate"]) or not 0 <= settings["rate"] <= 1:
         raise ExperimentError(f"faulty: `rate` must be a number from 0 to 1, but got {settings['rate']!r}")
     epoch = settings["at_epoch"]
     if not isinstance(epoch, int) or isinstance(epoch, bool) or epoch < 1:
         raise ExperimentError(f"faulty: `at_epoch` must be an integer of at least 1, but got {epoch!r}")
-    for name in ("allocate_mb", "hold_seconds"):
+    for name in ("allocate_mb", "hold_seconds", "epoch_seconds"):
         if not is_finite(settings[name]) or settings[name] < 0:
             raise ExperimentError(f"faulty: `{name}` must be a number of at least 0, but got {settings[name]!r}")
+    for name in ("once", "fill_folder"):
+        if settings[name] is not None and not isinstance(settings[name], str):
+            raise ExperimentError(f"faulty: `{name}` must be a path, but got {settings[name]!r}")
+    listed = settings["configurations"]
+    if listed is not None and not (isinstance(listed, list | tuple) and all(isinstance(item, Mapping) for item in listed)):
+        raise ExperimentError(f"faulty: `configurations` must be a list of configurations, but got {listed!r}")
     return settings

@@ -1,0 +1,31 @@
+"""A plain program without a framework, as Python's documentation of process pools has it. For `tuneoff faults`."""
+
+from __future__ import annotations
+
+import sys
+from concurrent.futures import ProcessPoolExecutor
+
+from tuneoff.faultmatrix.plain import PlainTask
+from tuneoff.faultmatrix.seen import Claim
+
+
+def objective(folder: str, index: int) -> float | None:
+    """Return the last value that the training reports."""
+    task, value = PlainTask.read(folder), None
+    for _, metrics in task.train(index):
+        value = metrics[task.metric]
+    return value
+
+
+def main(folder: str) -> None:
+    task = PlainTask.read(folder)
+    count = len(task.configurations)
+    with ProcessPoolExecutor(task.workers) as pool:
+        values = list(pool.map(objective, [folder] * count, range(count)))
+    choose = max if task.mode == "max" else min
+    best = choose((value, index) for index, value in enumerate(values) if value is not None)
+    task.answer((Claim(index=index, state="completed", value=value) for index, value in enumerate(values)), (best[1], best[0]))
+
+
+if __name__ == "__main__":
+    main(sys.argv[1])

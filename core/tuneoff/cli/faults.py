@@ -1,0 +1,120 @@
+"""`tuneoff faults`: what becomes of a run under each fault, by the framework's own defaults and through its adapter."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from tuneoff.cli.command import script_name
+from tuneoff.cli.output import note, write, write_json
+from tuneoff.cli.selection import add_file, check_something_runs, overridden_plan
+
+if TYPE_CHECKING:
+    from tuneoff.faultmatrix.faults import Fault
+    from tuneoff.matrix.plan import Plan
+
+NAME = "faults"
+HELP = "break runs in many ways, by each framework's own defaults and through its adapter, and say what becomes of them"
+EXAMPLE = "tuneoff faults benchmarks/faults.yaml --adapter serial --fault raise hang"
+UNSAFE = 1
+AT_ONCE = 2
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    add_file(parser)
+    parser.add_argument(
+        "--adapter",
+        dest="adapters",
+        metavar="NAME",
+        nargs="+",
+        action="extend",
+        help="only these adapters of the file, or others (module:Class, NAME@PLATFORM); default: all of the file",
+    )
+    parser.add_argument(
+        "--fault", dest="faults", metavar="NAME", nargs="+", action="extend", help="only these faults; default: all of them"
+    )
+    parser.add_argument(
+        "--by", choices=("defaults", "adapter"), help="only by the framework's own defaults, or only through the adapter"
+    )
+    parser.add_argument("--at-once", metavar="N", type=int, default=AT_ONCE, help=f"runs at the same time; default: {AT_ONCE}")
+    parser.add_argument("--keep", metavar="DIR", type=Path, help="keep the files of all runs in this folder")
+    form = parser.add_mutually_exclusive_group()
+    form.add_argument("--json", action="store_true", help="write JSON: each run with its outcome, reason and times")
+    form.add_argument("--markdown", action="store_true", help="write a page in Markdown, as docs/faults.md is one")
+
+
+def execute(arguments: argparse.Namespace) -> int:
+    from tuneoff.faultmatrix.cell import SETTINGS
+    from tuneoff.faultmatrix.matrix import check_file, run_matrix
+    from tuneoff.faultmatrix.table import bad_ones, markdown, terminal, to_json
+
+    faults = _chosen(arguments.faults)
+    if arguments.at_once < 1:
+        from tuneoff.errors import ExperimentError
+
+        raise ExperimentError(f"--at-once must be at least 1, but got {arguments.at_once}")
+    plan = overridden_plan(arguments.file, adapters=arguments.adapters)
+    check_file(plan)
+    check_something_runs(plan)
+    settings = SETTINGS if arguments.by is None else tuple(setting for setting in SETTINGS if setting == arguments.by)
+    results = run_matrix(plan, faults, settings, arguments.at_once, note if sys.stderr.isatty() else _nothing, arguments.keep)
+    code = UNSAFE if bad_ones(results) else 0
+    if arguments.json:
+        write_json({"about": _about(plan), "runs": [to_json(result) for result in results], "exit_code": code})
+    elif arguments.markdown:
+        write(markdown(results, _about(plan), [script_name(), *arguments.argv]))
+    else:
+        write(terminal(results))
+    return code
+
+
+def _chosen(names: Sequence[str] | None) -> list[Fault]:
+    """Return the faults of these names, all of them without any."""
+    from tuneoff.errors import UnknownNameError
+    from tuneoff.faultmatrix.faults import FAULTS
+
+    known = {fault.name: fault for fault in FAULTS}
+    wanted = [name for text in names or [] for name in text.split(",")]
+    for name in wanted:
+        if name not in known:
+            raise UnknownNameError(f"no fault named {name!r}; known: {', '.join(known)}")
+    return [fault for fault in FAULTS if not wanted or fault.name in wanted]
+
+
+def _about(plan: Plan) -> dict[str, str]:
+    """Return what the results depend on: the date, versions, the machine."""
+    import platform
+
+    import tuneoff
+    from tuneoff.environment import capture
+    from tuneoff.packages import installed_version
+    from tuneoff.registry import adapter_class
+
+    machine = capture()
+    found = {
+        "date": datetime.now(UTC).date().isoformat(),
+        "tuneoff": tuneoff.__version__,
+        "Python": platform.python_version(),
+        "machine": _machine(machine),
+    }
+    for run in plan.counted:
+        capabilities = adapter_class(run.spec.adapter).capabilities
+        if capabilities.package:
+            found[capabilities.package] = installed_version(capabilities.package) or "not installed"
+    return found
+
+
+def _machine(environment: dict[str, object]) -> str:
+    cpu = environment.get("cpu")
+    model = cpu.get("model") if isinstance(cpu, dict) else None
+    import os
+
+    return f"{len(os.sched_getaffinity(0))} processors" + (f", {model}" if model else "")
+
+
+def _nothing(text: str) -> None:
+    """Say nothing: standard error is no terminal."""

@@ -1,0 +1,114 @@
+"""A cell through the adapter: `tuneoff compare` on a file of this one run, in a process of its own; a killed one is resumed."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from tuneoff.capabilities import Support
+from tuneoff.errors import ResultsError
+from tuneoff.experiment.identity import canonical_json
+from tuneoff.faultmatrix.cell import DISK_MEGABYTES, Cell, Place, break_part, end, workload_options
+from tuneoff.faultmatrix.child import Ended, kill, python, run_child
+from tuneoff.faultmatrix.seen import Claim, Seen, State
+from tuneoff.matrix.plan import seconds_at_most
+from tuneoff.records.model import RunRecord, TrialRecord
+from tuneoff.records.store import read_runs, selected
+from tuneoff.registry import adapter_class
+
+FILE, RESULTS = "cell.yaml", "results"
+NOTICES = ("best_differs", "best_value_differs", "unknown_best", "missing_configurations", "foreign_configurations")
+OVER_LIMIT = 2.0  # times the memory limit that a trial allocates
+_MORE_SECONDS = 30.0  # for the command itself
+
+
+def run_by_adapter(cell: Cell, place: Place, content: Mapping[str, Any]) -> Seen:
+    """Run the command with the fault, resume it after it was killed, and return what its record says.
+
+    Raises:
+        LookupError: the part that is to be taken away is not there.
+    """
+    _write_file(cell, place, content)
+    command = python("-m", "tuneoff", "compare", FILE, "--output", RESULTS, "--json")
+    is_wrapped = cell.fault.kind == "disk_full" and place.has_disk
+    if is_wrapped:
+        disk = [str(place.folder), str(place.kept), str(DISK_MEGABYTES)]
+        command = python("-m", "tuneoff.faultmatrix.small_disk", *disk, *command)
+    limit = seconds_at_most(cell.spec) + _MORE_SECONDS
+    try:
+        ended = run_child(command, place.folder, cell.name, limit, lambda pid: _look(cell, place, pid), wrapped=is_wrapped)
+        seconds = ended.seconds
+        if cell.fault.strike == "driver" and ended.code is not None:
+            end(cell, wait_seconds=10.0)  # what is left of a killed command ends by itself
+            ended = run_child([*command, "--resume"], place.folder, cell.name, limit)
+            seconds += ended.seconds
+    finally:
+        end(cell)
+    return _seen(cell, ended, (place.kept if is_wrapped else place.folder) / RESULTS, seconds)
+
+
+def _write_file(cell: Cell, place: Place, content: Mapping[str, Any]) -> None:
+    """Write the file of this one run: the user's, with the fault, one adapter, and nothing measured but time."""
+    failures = dict(content.get("failures") or {})
+    if adapter_class(cell.spec.adapter).capabilities.retry is not Support.YES:
+        failures["retries"] = 0
+    memory_mb = cell.spec.experiment.workers.memory_mb or 0.0
+    options = workload_options(cell, place, OVER_LIMIT * memory_mb)
+    cell_content = {
+        **content,
+        "workload": {"name": cell.spec.experiment.workload.name, "options": options},
+        "adapters": [dict(cell.entry)],
+        "failures": failures,
+        "seeds": [cell.spec.seed],
+        "warm_up": False,
+        "power": "none",
+        "carbon": "none",
+        "prices": "none",
+    }
+    (place.folder / FILE).write_text(json.dumps(cell_content))
+
+
+def _look(cell: Cell, place: Place, pid: int) -> None:
+    if cell.fault.strike is None or not place.is_due():
+        return
+    if cell.fault.strike == "driver":
+        kill(pid)
+    else:
+        break_part(cell, place)
+    place.go_on()
+
+
+def _seen(cell: Cell, ended: Ended, results: Path, seconds: float) -> Seen:
+    if ended.code is None:
+        return Seen(ended=False, words=f"the command itself: {ended.words}", seconds=seconds)
+    try:
+        records = selected(list(read_runs(results)))
+    except ResultsError as error:
+        return Seen(failure=f"exit code {ended.code}: {error}", seconds=seconds)
+    if len(records) != 1:
+        return Seen(failure=f"exit code {ended.code}: {ended.words}", seconds=seconds)
+    return seen_of_record(cell, records[0], seconds)
+
+
+def seen_of_record(cell: Cell, record: RunRecord, seconds: float) -> Seen:
+    """Return what a record says, by the index of the configurations."""
+    if record.status == "timeout":
+        return Seen(ended=False, words=str(record.reason), seconds=seconds)
+    if record.status != "done":
+        return Seen(failure=f"{record.status}, charged to {record.charged}: {record.reason}", seconds=seconds)
+    indices = {canonical_json(dict(item)): index for index, item in enumerate(cell.spec.experiment.configurations)}
+    claims = tuple(_claim(trial, indices[canonical_json(dict(trial.configuration))]) for trial in record.trials)
+    by_trial = {trial.trial: claim.index for trial, claim in zip(record.trials, claims, strict=True)}
+    best = None
+    if record.best is not None and record.best.trial is not None:
+        best = (by_trial.get(record.best.trial, -1), record.best.framework_value)
+    notices = tuple(flag.name for flag in record.flags if flag.name in NOTICES)
+    return Seen(claims=claims, best=best, notices=notices, seconds=seconds)
+
+
+def _claim(trial: TrialRecord, index: int) -> Claim:
+    state: State = "completed" if trial.state == "completed" else "failed"
+    text = f"{trial.state}: {trial.cause}" if trial.cause else trial.state
+    return Claim(index=index, state=state, value=trial.value, text=text)

@@ -1,0 +1,116 @@
+"""A cell by the framework's own defaults: its plain program, without adapter, lifecycle and supervisor."""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+from tuneoff.faultmatrix.cell import (
+    DISK_MEGABYTES,
+    PROGRAM_MEGABYTES,
+    Cell,
+    Place,
+    break_part,
+    end,
+    workload_options,
+)
+from tuneoff.faultmatrix.child import Ended, kill, python, run_child
+from tuneoff.faultmatrix.memory import entering, memory_group
+from tuneoff.faultmatrix.plain import PlainTask, read_answer
+from tuneoff.faultmatrix.seen import Seen
+from tuneoff.supervisor.prepare import MEGABYTE
+
+UNLIMITED = "no control group can be made here, so nothing limits memory and the trial gives up by itself: "
+
+
+def run_by_defaults(cell: Cell, place: Place) -> Seen:
+    """Run the plain program with the fault, once more after it was killed, and return what was seen.
+
+    Raises:
+        LookupError: the part that is to be taken away is not there.
+    """
+    limit = cell.spec.experiment.timeouts.trials_seconds
+    try:
+        with _memory(cell) as (group, allocate_mb):
+            ended = _run(cell, place, group, allocate_mb, limit, is_again=False)
+            seconds = ended.seconds
+            if cell.fault.strike == "driver" and ended.code is not None:
+                ended = _run(cell, place, group, allocate_mb, limit, is_again=True)
+                seconds += ended.seconds
+            end(cell)
+    finally:
+        end(cell)
+    seen = _seen(ended, place.kept if _is_on_disk(cell, place) else place.folder, seconds)
+    if cell.fault.kind == "out_of_memory" and group is None and seen.failure:
+        return Seen(failure=UNLIMITED + seen.failure, seconds=seconds)
+    return seen
+
+
+def _run(cell: Cell, place: Place, group: Path | None, allocate_mb: float, limit: float, *, is_again: bool) -> Ended:
+    experiment = cell.spec.experiment
+    assert cell.tools is not None
+    PlainTask(
+        folder=str(place.folder),
+        configurations=experiment.configurations,
+        workload=experiment.workload.target,
+        options=workload_options(cell, place, allocate_mb, hold_seconds=0.0 if cell.fault.kind == "out_of_memory" else 20.0),
+        metric=experiment.objective.metric,
+        mode=experiment.objective.mode,
+        epochs=experiment.budget.epochs_per_trial,
+        workers=experiment.workers.count,
+        is_again=is_again,
+        parent=_own_pid(),
+    ).write()
+    command = python("-m", cell.tools.plain, str(place.folder))
+    if group is not None:
+        command = entering(group, command)
+    is_wrapped = _is_on_disk(cell, place)
+    if is_wrapped:
+        disk = [str(place.folder), str(place.kept), str(DISK_MEGABYTES)]
+        command = python("-m", "tuneoff.faultmatrix.small_disk", *disk, *command)
+    return run_child(command, place.folder, cell.name, limit, lambda pid: _look(cell, place, pid), wrapped=is_wrapped)
+
+
+def _look(cell: Cell, place: Place, pid: int) -> None:
+    if cell.fault.strike is None or not place.is_due():
+        return
+    if cell.fault.strike == "driver":
+        kill(pid)
+    else:
+        break_part(cell, place)
+    place.go_on()
+
+
+def _seen(ended: Ended, folder: Path, seconds: float) -> Seen:
+    if ended.code is None:
+        return Seen(ended=False, words=ended.words, seconds=seconds)
+    answer = read_answer(folder)
+    if ended.code != 0 or answer is None:
+        how = f"killed by signal {-ended.code}" if ended.code < 0 else f"exit code {ended.code}"
+        return Seen(failure=f"{how}: {ended.words}" if ended.words else how, seconds=seconds)
+    return Seen(claims=answer[0], best=answer[1], seconds=seconds)
+
+
+@contextlib.contextmanager
+def _memory(cell: Cell) -> Iterator[tuple[Path | None, float]]:
+    """Give the control group, where one is needed and can be made, and how much the trial allocates."""
+    workers = cell.spec.experiment.workers
+    each = workers.memory_mb or 0.0
+    if cell.fault.kind != "out_of_memory":
+        yield None, each
+        return
+    limit_mb = PROGRAM_MEGABYTES + each * workers.count
+    with memory_group(f"tuneoff-{cell.name}", int(limit_mb * MEGABYTE)) as group:
+        yield group, each if group is None else 2 * limit_mb
+
+
+def _is_on_disk(cell: Cell, place: Place) -> bool:
+    return cell.fault.kind == "disk_full" and place.has_disk and sys.platform == "linux"
+
+
+def _own_pid() -> int:
+    import os
+
+    return os.getpid()

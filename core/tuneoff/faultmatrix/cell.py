@@ -1,0 +1,117 @@
+"""One cell of the matrix: an adapter, a setting and a fault; where its files lie, and what its workload is given."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal
+
+from tuneoff.experiment.spec import RunSpec
+from tuneoff.faultmatrix.child import end_cell, kill_parts
+from tuneoff.faultmatrix.faults import Fault
+from tuneoff.faultmatrix.tools import FaultTools
+
+Setting = Literal["defaults", "adapter"]
+SETTINGS: tuple[Setting, ...] = ("defaults", "adapter")
+STRUCK = ".struck"  # as the workload has it
+AT_EPOCH = 2
+HOLD_SECONDS = 20.0  # how long a trial waits to be struck
+DISK_MEGABYTES = 96
+PROGRAM_MEGABYTES = 1500  # of a plain program and its framework, beside its trials
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cell:
+    """What is to be run; `spec` is the file's run of this adapter, `entry` its entry in the file."""
+
+    number: int
+    label: str
+    setting: Setting
+    fault: Fault
+    spec: RunSpec
+    entry: Mapping[str, Any]
+    tools: FaultTools | None
+    faulty: int  # index of the configuration that meets the fault
+
+    @property
+    def name(self) -> str:
+        """A name in the world: of a group, of a mark."""
+        return f"faults-{os.getpid()}-{self.number}"
+
+
+@dataclass(slots=True, kw_only=True)
+class Place:
+    """Where a cell runs: its folder, and what can be made on this machine."""
+
+    folder: Path
+    kept: Path  # where the files of a small disk are kept
+    has_disk: bool
+    _struck: bool = field(default=False)
+
+    @property
+    def once(self) -> Path:
+        """The file that the workload makes when the fault strikes."""
+        return self.folder / "once"
+
+    def is_due(self) -> bool:
+        """Tell, once, that the trial waits to be struck."""
+        if self._struck or not self.once.exists():
+            return False
+        self._struck = True
+        return True
+
+    def go_on(self) -> None:
+        """Tell the trial that it was struck."""
+        self.once.with_name(f"{self.once.name}{STRUCK}").touch()
+
+
+def workload_options(cell: Cell, place: Place, allocate_mb: float, hold_seconds: float = HOLD_SECONDS) -> dict[str, Any]:
+    """Return the options of the workload: the file's, and the fault on its one configuration."""
+    experiment, fault = cell.spec.experiment, cell.fault
+    options = {"at_epoch": AT_EPOCH, **experiment.workload.options}
+    if fault.kind is None:
+        return {**options, "configurations": []}
+    options.update(kinds=[fault.kind], configurations=[dict(experiment.configurations[cell.faulty])])
+    if fault.once:
+        options["once"] = str(place.once)
+    if fault.kind == "disk_full" and place.has_disk:
+        options["fill_folder"] = str(place.folder)
+    return {**options, "allocate_mb": allocate_mb, "hold_seconds": hold_seconds}
+
+
+def break_part(cell: Cell, place: Place) -> None:
+    """Take away the part of the framework that the fault strikes.
+
+    Raises:
+        LookupError: it is not there.
+    """
+    part = cell.tools.part(cell.fault.name) if cell.tools is not None else None
+    assert part is not None
+    if part.process and kill_parts(cell.name, part.process) == 0:
+        raise LookupError(f"no process of this run has {part.process!r} in its command line")
+    for name in filter(None, (part.file, part.lock)):
+        found = [path for path in place.folder.rglob(name) if path.is_file()]
+        if not found:
+            raise LookupError(f"no file of this run is named {name!r}")
+        for path in found:
+            if part.file:
+                path.unlink()
+            else:
+                _lock(path)
+
+
+def end(cell: Cell, wait_seconds: float = 0.0) -> None:
+    """End every process of the cell."""
+    end_cell(cell.name, wait_seconds)
+
+
+def _lock(path: Path) -> None:
+    """Leave the lock as Optuna's default one is held: a link beside the file. Whoever has it now gives it back within moments."""
+    while True:
+        try:
+            os.symlink(path, f"{path}.lock")
+        except FileExistsError:
+            continue
+        return

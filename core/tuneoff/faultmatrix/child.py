@@ -1,0 +1,144 @@
+"""A program under a limit of time, in a session of its own, that may be struck meanwhile; nothing of it is left afterwards."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from tuneoff.lifecycle.context import MARK
+from tuneoff.supervisor.coordinator import import_path
+from tuneoff.supervisor.processes import end_all, in_session, kill, with_mark
+from tuneoff.trial.limits import thread_environment
+
+CELL = "TUNEOFF_FAULTS_CELL"  # environment variable with the cell's name, in every process of it
+OUTPUT = "output.txt"
+_LOOK_SECONDS = 0.02
+_WORDS = 300  # characters of a last line
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ended:
+    """How a program ended: its exit code (negative: a signal), or None where it had to be killed at the limit."""
+
+    code: int | None
+    seconds: float
+    words: str  # the last line of its output
+
+
+def run_child(
+    command: Sequence[str],
+    folder: Path,
+    cell: str,
+    seconds: float,
+    look: Callable[[int], None] = lambda pid: None,
+    environment: Mapping[str, str] | None = None,
+    *,
+    wrapped: bool = False,
+) -> Ended:
+    """Run a program in `folder` until its end or its limit; `look(pid)` is called again and again meanwhile.
+
+    `wrapped`: the command is one that prepares something for the program and cleans up after it, so at the limit only what is
+    below it is killed, and it gets a moment to end by itself.
+    """
+    everything = {
+        **{name: value for name, value in os.environ.items() if name != MARK},
+        **thread_environment(1),
+        CELL: cell,
+        "TMPDIR": str(temporary_folder(folder)),
+        "HOME": str(folder),
+        "PYTHONUNBUFFERED": "1",
+        "PYTHONHASHSEED": "0",
+        **import_path(),
+        **(environment or {}),
+    }
+    started = time.monotonic()
+    with (folder / OUTPUT).open("ab") as output:
+        process = subprocess.Popen(
+            command,
+            cwd=folder,
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
+            env=everything,
+        )
+    code: int | None = None
+    try:
+        while (code := process.poll()) is None and time.monotonic() - started < seconds:
+            look(process.pid)
+            time.sleep(_LOOK_SECONDS)
+        took = time.monotonic() - started
+        if code is None and wrapped:
+            end_all(lambda: [pid for pid in of_cell(cell) if pid != process.pid])
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                process.wait(10.0)
+    finally:
+        if process.poll() is None:
+            kill(process.pid)
+        process.wait()
+    return Ended(code=code, seconds=took, words=last_words(folder / OUTPUT))
+
+
+def end_cell(cell: str, wait_seconds: float = 0.0) -> None:
+    """End every process of a cell, after `wait_seconds` in which they may end by themselves."""
+    deadline = time.monotonic() + wait_seconds
+    while of_cell(cell) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    end_all(lambda: of_cell(cell))
+
+
+def of_cell(cell: str) -> list[int]:
+    """Return the processes of a cell, and those of its sessions."""
+    marked = with_mark(CELL, cell)
+    sessions = {session for pid in marked if (session := _session(pid)) not in (0, os.getsid(0))}
+    return sorted({*marked, *(pid for session in sessions for pid in in_session(session))})
+
+
+def temporary_folder(folder: Path) -> Path:
+    """Return the folder for temporary files of a cell, made."""
+    path = folder / "t"
+    path.mkdir(exist_ok=True)
+    return path
+
+
+def kill_parts(cell: str, words: str) -> int:
+    """SIGKILL the processes of a cell whose command line has these words; return how many there were."""
+    found = [pid for pid in of_cell(cell) if words in _command(pid)]
+    for pid in found:
+        kill(pid, signal.SIGKILL)
+    return len(found)
+
+
+def python(*arguments: str) -> list[str]:
+    """Return the command for a Python program."""
+    return [sys.executable, *arguments]
+
+
+def last_words(path: Path) -> str:
+    """Return the last line that a program wrote and that says something."""
+    try:
+        lines = [line.strip() for line in path.read_text(errors="replace").splitlines()]
+    except OSError:
+        return ""
+    said = [line for line in lines if any(character.isalpha() for character in line)]
+    return said[-1][:_WORDS] if said else ""
+
+
+def _session(pid: int) -> int:
+    with contextlib.suppress(OSError):
+        return os.getsid(pid)
+    return 0
+
+
+def _command(pid: int) -> str:
+    try:
+        return Path(f"/proc/{pid}/cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace")
+    except OSError:
+        return ""

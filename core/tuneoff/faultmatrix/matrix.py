@@ -1,0 +1,195 @@
+"""All cells of a file: every adapter under every fault, by both settings."""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from tuneoff.errors import ExperimentError
+from tuneoff.faultmatrix.by_adapter import run_by_adapter
+from tuneoff.faultmatrix.by_defaults import run_by_defaults
+from tuneoff.faultmatrix.cell import Cell, Place, Setting
+from tuneoff.faultmatrix.classify import Class, Outcome, classify
+from tuneoff.faultmatrix.faults import NO_FAULT, Fault
+from tuneoff.faultmatrix.small_disk import can_mount
+from tuneoff.faultmatrix.tools import FaultTools
+from tuneoff.faultmatrix.truth import Truth, best_of, clean_values
+from tuneoff.matrix.plan import Plan
+from tuneoff.registry import adapter_class
+from tuneoff.trial.context import load_target
+
+RIGHT = (Class.RECOVERED, Class.LOST)  # classes of a run whose answer can be used
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Result:
+    """What became of a cell; `outcome` is None where it was not run, and `skipped` says why."""
+
+    cell: Cell
+    outcome: Outcome | None = None
+    skipped: str = ""
+    seconds: float | None = None
+    wasted_seconds: float | None = None
+
+
+def run_matrix(
+    plan: Plan,
+    faults: Sequence[Fault],
+    settings: Sequence[Setting],
+    at_once: int,
+    tell: Callable[[str], None],
+    keep: Path | None = None,
+) -> list[Result]:
+    """Run all cells, at most `at_once` at the same time; where a setting has faults, its control runs too.
+
+    The files of the cells are removed, unless `keep` is a folder for them.
+
+    Raises:
+        ExperimentError: the file is none for faults.
+    """
+    check_file(plan)
+    values = clean_values(plan.counted[0].spec.experiment, _clean_options(plan))
+    faulty = best_of(dict(enumerate(values)), plan.counted[0].spec.experiment.objective)
+    assert faulty is not None
+    cells = _cells(plan, [NO_FAULT, *(fault for fault in faults if fault is not NO_FAULT)], settings, faulty)
+    root = Path(tempfile.mkdtemp(prefix="tf"))  # short: Ray's sockets
+    try:
+        with ThreadPoolExecutor(at_once) as pool:
+            runner = _Runner(plan, values, root, tell, len(cells))
+            results = list(pool.map(runner.run, cells))
+        if keep is not None:
+            shutil.copytree(root, keep, symlinks=True, dirs_exist_ok=True, ignore=shutil.ignore_patterns("t", "kept"))
+    finally:
+        shutil.rmtree(root, ignore_errors=True)
+    return _with_waste(results)
+
+
+def check_file(plan: Plan) -> None:
+    """Refuse a file that has no list of configurations, or another workload than the one with faults."""
+    experiment = plan.counted[0].spec.experiment
+    if experiment.workload.name != "faulty":
+        raise ExperimentError(
+            f"{plan.path}: `workload.name` must be faulty, but got {experiment.workload.name!r}; see benchmarks/faults.yaml"
+        )
+    if experiment.sampler.name != "fixed" or len(experiment.configurations) < 3:
+        raise ExperimentError(
+            f"{plan.path}: `sampler: fixed` with at least three configurations is needed, but got sampler "
+            f"{experiment.sampler.name!r} with {len(experiment.configurations)}; see benchmarks/faults.yaml"
+        )
+    if experiment.budget.epochs_per_trial != 3:
+        raise ExperimentError(f"{plan.path}: `budget.epochs_per_trial` must be 3, but got {experiment.budget.epochs_per_trial}")
+
+
+def _clean_options(plan: Plan) -> dict[str, Any]:
+    return {**plan.counted[0].spec.experiment.workload.options, "configurations": [], "epoch_seconds": 0.0}
+
+
+def _cells(plan: Plan, faults: Sequence[Fault], settings: Sequence[Setting], faulty: int) -> list[Cell]:
+    entries = {(entry["name"], entry.get("platform")): entry for entry in plan.content["adapters"] if isinstance(entry, dict)}
+    cells: list[Cell] = []
+    for fault in faults:
+        for setting in settings:
+            for run in plan.counted:
+                spec = run.spec
+                entry = entries.get((spec.adapter, spec.platform)) or entries.get((spec.adapter, None))
+                cells.append(
+                    Cell(
+                        number=len(cells),
+                        label=run.label,
+                        setting=setting,
+                        fault=fault,
+                        spec=spec,
+                        entry=entry or {"name": spec.adapter, "platform": spec.platform},
+                        tools=fault_tools(spec.adapter),
+                        faulty=faulty,
+                    )
+                )
+    return cells
+
+
+def fault_tools(adapter: str) -> FaultTools | None:
+    """Return what the adapter's author gives for this command, or None."""
+    target = adapter_class(adapter).fault_tools
+    if target is None:
+        return None
+    tools = load_target(target)
+    return tools if isinstance(tools, FaultTools) else None
+
+
+class _Runner:
+    """Runs cells from several threads."""
+
+    def __init__(
+        self, plan: Plan, values: tuple[tuple[float, ...], ...], root: Path, tell: Callable[[str], None], count: int
+    ) -> None:
+        self._plan, self._values, self._root, self._tell, self._count = plan, values, root, tell, count
+        self._done, self._lock = 0, threading.Lock()
+        probe = root / "p"
+        probe.mkdir()
+        self._has_disk = can_mount(probe)
+        shutil.rmtree(probe, ignore_errors=True)
+
+    def run(self, cell: Cell) -> Result:
+        skipped = _skipped(self._plan, cell)
+        result = Result(cell=cell, skipped=skipped) if skipped else self._measured(cell)
+        with self._lock:
+            self._done += 1
+            if not skipped:
+                assert result.outcome is not None
+                self._tell(
+                    f"{self._done}/{self._count} {cell.setting}: {cell.label}, {cell.fault.name}: {result.outcome.kind.value}"
+                )
+        return result
+
+    def _measured(self, cell: Cell) -> Result:
+        folder, kept = self._root / str(cell.number), self._root / f"k{cell.number}"
+        folder.mkdir()
+        place = Place(folder=folder, kept=kept, has_disk=self._has_disk)
+        experiment = cell.spec.experiment
+        truth = Truth(values=self._values, objective=experiment.objective, faulty=cell.faulty, is_sound=cell.fault.is_sound)
+        try:
+            by_defaults = cell.setting == "defaults"
+            seen = run_by_defaults(cell, place) if by_defaults else run_by_adapter(cell, place, self._content())
+        except LookupError as error:
+            return Result(cell=cell, skipped=f"could not be struck: {error}")
+        return Result(cell=cell, outcome=classify(truth, seen), seconds=seen.seconds)
+
+    def _content(self) -> Mapping[str, Any]:
+        return {key: value for key, value in self._plan.content.items() if key not in ("matrix", "zip")}
+
+
+def _skipped(plan: Plan, cell: Cell) -> str:
+    """Return why a cell cannot be run, or ""."""
+    planned = next(run for run in plan.counted if run.spec is cell.spec)
+    reason = planned.skip_reason or ""
+    if reason and "failures.retries" not in reason:  # without retries it runs
+        return reason
+    if cell.spec.platform not in ("local", "emulated"):
+        return f"platform {cell.spec.platform!r} is not on this machine"
+    if cell.fault.strike == "part" and (cell.tools is None or cell.tools.part(cell.fault.name) is None):
+        return "the framework has no such part"
+    if cell.setting == "defaults" and cell.tools is None:
+        return "its author gives no plain program (`fault_tools`)"
+    return ""
+
+
+def _with_waste(results: Sequence[Result]) -> list[Result]:
+    """Return the results with the time that the fault cost: beyond the control's, or all of it where no answer came."""
+    controls = {(result.cell.label, result.cell.setting): result.seconds for result in results if result.cell.fault is NO_FAULT}
+    found = []
+    for result in results:
+        wasted = None
+        if result.outcome is not None and result.seconds is not None:
+            control = controls.get((result.cell.label, result.cell.setting))
+            if result.outcome.kind not in RIGHT:
+                wasted = result.seconds
+            elif control is not None:
+                wasted = max(0.0, result.seconds - control)
+        found.append(replace(result, wasted_seconds=wasted))
+    return found
