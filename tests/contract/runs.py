@@ -1,4 +1,4 @@
-"""The handful of real runs that the contract tests of an adapter read. Each is made once per adapter."""
+"""Single supervised runs on synthetic workloads, looked at from outside while they last; whole adapters: `tuneoff check`."""
 
 from __future__ import annotations
 
@@ -12,8 +12,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from contract.footprint import Footprint, left_since
-from contract.listeners import Listener, listeners_of
+from tuneoff.check.footprint import Footprint, left_since
+from tuneoff.check.listeners import Listener, listeners_of
+from tuneoff.check.one_run import processes_of
 from tuneoff.events import schema
 from tuneoff.events.reader import EventLog
 from tuneoff.experiment.sampling import sample_distinct
@@ -123,32 +124,7 @@ def make(
     watcher = Watcher(act=act, folder=results / "runs" / run.run_id)
     ended = supervise(run, results, watcher, interrupt or threading.Event())
     execution = ended.execution
-    left = left_since(before, execution.execution_id, watcher.listeners)
+    left = [f"{item.kind} {item.text}" for item in left_since(before, execution.execution_id, watcher.listeners)]
     left += [f"{kind} {path}" for kind, path in remembered(execution.folder) if os.path.exists(path)]
     record = finish(execution.folder, run, ended.verdict, cls, {"limits": dict(ended.limits)})
     return Made(record=record, folder=execution.folder, listeners=frozenset(watcher.listeners), left=tuple(left))
-
-
-def kill_one_trial(live: LiveRun, folder: Path) -> bool:
-    """SIGKILL the process of the first trial that is seen running; tell whether that was done."""
-    for events in folder.glob("*/events"):
-        running: dict[str, int] = {}
-        for process, event in EventLog(events):
-            if isinstance(event, schema.Epoch):
-                running[event.trial] = process.pid
-            elif isinstance(event, schema.TrialEnded):
-                running.pop(event.trial, None)
-        for pid in running.values():
-            os.kill(pid, signal.SIGKILL)
-            return True
-    return False
-
-
-def processes_of(run_id: str) -> list[int]:
-    """Return the processes of any execution of a run."""
-    found = []
-    for pid in all_pids():
-        with contextlib.suppress(OSError):
-            if f"{MARK}={run_id}-".encode() in Path(f"/proc/{pid}/environ").read_bytes():
-                found.append(pid)
-    return found

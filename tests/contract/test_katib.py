@@ -1,13 +1,7 @@
 import pytest
 
-from contract.adapter_contract import AdapterContract
+from tuneoff.check.contract import adapter_contract
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
 
-
-class TestEmulatedKatib(AdapterContract):
-    adapter = "katib"
-    platform = "emulated"
-    has_retries = False
-    memory_limiters = ("container",)
-    expects_listeners = True  # the emulated API server
+Test = adapter_contract("katib", "emulated")

@@ -1,9 +1,7 @@
 import pytest
 
-from contract.adapter_contract import AdapterContract
+from tuneoff.check.contract import adapter_contract
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
 
-
-class TestOptuna(AdapterContract):
-    adapter = "optuna"
+Test = adapter_contract("optuna")

@@ -1,10 +1,7 @@
 import pytest
 
-from contract.adapter_contract import AdapterContract
+from tuneoff.check.contract import adapter_contract
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
 
-
-class TestSyneTune(AdapterContract):
-    adapter = "syne-tune"
-    late_epochs = 1  # between the tuner's decision and its SIGKILL
+Test = adapter_contract("syne-tune")

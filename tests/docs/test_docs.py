@@ -13,10 +13,11 @@ import msgspec
 import pytest
 import yaml
 
-from contract.adapter_contract import AdapterContract
 from event_logs import example_a, example_b
 from tuneoff.adapter import Adapter
 from tuneoff.capabilities import Capabilities, Support
+from tuneoff.check.checks import CHECKS
+from tuneoff.check.contract import AdapterContract
 from tuneoff.cli.main import COMMANDS, EXIT_CODES
 from tuneoff.events import schema
 from tuneoff.experiment.build import build_experiments
@@ -175,6 +176,7 @@ FACTS = [
     ),
     quoted("adapters.md", "the retry helper", (signature("Retries", Retries), signature("may_retry", Retries.may_retry))),
     Facts("adapters.md", "settings of the contract tests", tuple(f"`{name}" for name in AdapterContract.__annotations__)),
+    quoted("conformance.md", "checks", (check.id for check in CHECKS)),
     quoted("katib.md", "options", (option.name for option in fields(KatibOptions))),
     Facts("katib.md", "defaults", tuple(f"| `{name}` | {value} |" for name, value in katib_defaults())),
     quoted("katib.md", "samplers and pruners", (*katib.CAPABILITIES.samplers, *katib.CAPABILITIES.pruners)),

@@ -2,7 +2,7 @@
 
 Other programs work on the same machine. So processes count that descend from this one or carry the run's mark; listeners that
 were seen to be the run's, or that such a process holds; shared memory and temporary files that nobody uses, the latter by
-the names that frameworks give them.
+the names that frameworks give them: a conformance run has a temporary folder of its own, in which everything counts.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from tuneoff.lifecycle.context import MARK
 from tuneoff.supervisor.leftovers import shared_memory, unmapped
 from tuneoff.supervisor.processes import all_pids, children, command_line, is_alive, with_mark
 
-TEMPORARY = ("tuneoff*", "ray*", "pymp-*", "optuna*", "syne*", "st-*", "torch*", "plasma*", "grpc*", "*.sock")
+TEMPORARY = ("ray*", "pymp-*", "optuna*", "syne*", "st-*", "torch*", "plasma*", "grpc*", "*.sock")
 OWN_FOLDERS = (".ray", "ray_results", "syne-tune", ".optuna")  # of frameworks in the home folder: they are looked into
 SETTLE_SECONDS = 2.0  # the kernel takes a moment, and what others make is taken up by its process
 

@@ -32,7 +32,6 @@ from tuneoff.packages import framework_status
 from tuneoff.spaces.draw import DRAWN, NOT_OFFERED
 from tuneoff.spaces.process import draw_in_process
 from tuneoff.supervisor.coordinator import import_path
-from tuneoff.supervisor.processes import become_subreaper
 from tuneoff.trial.context import load_target
 
 DRAW_COUNT, DRAW_SECONDS = 1000, 180.0
@@ -216,7 +215,6 @@ class _Children:
         self._before: list[tuple[int, Any]] = []
 
     def __enter__(self) -> _Children:
-        become_subreaper()
         if threading.current_thread() is threading.main_thread():
             for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
                 self._before.append((number, signal.signal(number, self._tell)))

@@ -9,9 +9,11 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 from collections.abc import Iterator
@@ -19,7 +21,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-from tuneoff.check.footprint import Footprint, Left, left_since
+from tuneoff.check.footprint import Footprint, Left, left_since, unused
 from tuneoff.check.listeners import Listener, listeners_of
 from tuneoff.events.reader import EventLog
 from tuneoff.experiment.spec import run_spec_from_json
@@ -87,6 +89,7 @@ def main(path: Path) -> None:
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, lambda signum, frame: interrupt.set())
     watcher = Watcher(folder=results / "runs" / run.run_id, act=request["act"], interrupt=interrupt)
+    temporary = _own_temporary_folder()
     guardian = Guardian(results)
     before = Footprint.now()
     with _load(os.cpu_count() or 1 if request["is_loaded"] else 0):
@@ -95,6 +98,8 @@ def main(path: Path) -> None:
     execution = ended.execution
     left = left_since(before, execution.execution_id, watcher.listeners)
     left += [Left("temporary file", f"{kind} {value}") for kind, value in remembered(execution.folder) if os.path.exists(value)]
+    left += [Left("temporary file", str(path)) for path in sorted(unused(temporary.iterdir()))]
+    shutil.rmtree(temporary, ignore_errors=True)
     left += [Left("outside", text) for text in left_outside(execution.folder)]
     guardian.dismiss()
     answer: dict[str, Any] = {
@@ -108,6 +113,14 @@ def main(path: Path) -> None:
     partial = path.with_name(f".{ANSWER}")
     partial.write_text(json.dumps(answer))
     partial.rename(path.with_name(ANSWER))
+
+
+def _own_temporary_folder() -> Path:
+    """Make the run's temporary folder in one where nobody else makes files; its path is short (sockets: 107 bytes)."""
+    folder = Path(tempfile.mkdtemp(prefix="tk"))
+    os.environ["TMPDIR"] = str(folder)
+    tempfile.tempdir = None  # asked for anew
+    return folder
 
 
 @contextlib.contextmanager

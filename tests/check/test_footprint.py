@@ -1,4 +1,4 @@
-"""The probes of the contract tests see what is planted, and leave alone what others use."""
+"""The probes of the conformance runs see what is planted, and leave alone what others use."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from pathlib import Path
 
 import pytest
 
-from contract import footprint
-from contract.footprint import Footprint, left_since
-from contract.listeners import Listener, all_listeners, listeners_of
-from contract.runs import processes_of
+from tuneoff.check import footprint
+from tuneoff.check.footprint import Footprint, Left, left_since
+from tuneoff.check.listeners import Listener, all_listeners, listeners_of
+from tuneoff.check.one_run import processes_of
 from tuneoff.lifecycle.context import MARK
 
 RUN = "r0123456789"
@@ -62,7 +62,7 @@ def start() -> Iterator[Start]:
         process.communicate()
 
 
-def left(before: Footprint, temporary: Path, seen: tuple[Listener, ...] = ()) -> list[str]:
+def left(before: Footprint, temporary: Path, seen: tuple[Listener, ...] = ()) -> list[Left]:
     return left_since(before, f"{RUN}-abcdef", seen, [temporary])
 
 
@@ -97,11 +97,19 @@ def test_nothing_planted_is_nothing_left(temporary: Path) -> None:
 def test_a_process_that_was_left_is_found_with_its_listener(temporary: Path, start: Start) -> None:
     before = Footprint.now([temporary])
     process = start(LISTEN, "127.0.0.1", str(int(socket.AF_INET)))
-    kinds = [line.partition(" ")[0] for line in left(before, temporary)]
-    assert kinds == ["process", "listener"]
+    (found,) = left(before, temporary)  # its port tells more than its being there
+    assert found.kind == "port"
     process.kill()
     process.wait()
     assert left(before, temporary) == []
+
+
+def test_a_process_that_was_left_is_found(temporary: Path, start: Start) -> None:
+    before = Footprint.now([temporary])
+    process = start(WAIT)
+    (found,) = left(before, temporary)
+    assert found.kind == "process"
+    assert f"process {process.pid}:" in found.text
 
 
 def test_a_port_of_the_run_that_still_listens_is_found_whoever_holds_it(temporary: Path) -> None:
@@ -110,7 +118,7 @@ def test_a_port_of_the_run_that_still_listens_is_found_whoever_holds_it(temporar
         port = server.getsockname()[1]
         (listener,) = [item for item in all_listeners() if item.port == port and item.address == "127.0.0.1"]
         assert left(before, temporary) == []  # another program's
-        assert left(before, temporary, (listener,)) == [f"listener 127.0.0.1:{port}"]
+        assert left(before, temporary, (listener,)) == [Left("port", f"127.0.0.1:{port}")]
     assert left(before, temporary, (listener,)) == []
 
 
@@ -119,7 +127,7 @@ def test_shared_memory_that_was_left_is_found(temporary: Path) -> None:
     memory = shared_memory.SharedMemory(create=True, size=4096)
     memory.close()
     try:
-        assert f"shm/{memory.name.lstrip('/')}" in left(before, temporary)
+        assert Left("shared memory", f"/dev/shm/{memory.name.lstrip('/')}") in left(before, temporary)
     finally:
         memory.unlink()
 
@@ -129,20 +137,20 @@ def test_a_file_that_was_left_in_the_home_folder_is_found(temporary: Path, name:
     (Path.home() / ".ray").mkdir()
     before = Footprint.now([temporary])
     (Path.home() / name).touch()
-    assert left(before, temporary) == [f"home: {Path.home() / name}"]
+    assert left(before, temporary) == [Left("home file", str(Path.home() / name))]
 
 
-@pytest.mark.parametrize("name", ["ray", "ray_spill_1", "pymp-abc", "tuneoff-12345678", "torch_4711"])
+@pytest.mark.parametrize("name", ["ray", "ray_spill_1", "pymp-abc", "torch_4711"])
 def test_a_temporary_folder_that_was_left_is_found(temporary: Path, name: str) -> None:
     (temporary / "ray_of_before").mkdir()
     before = Footprint.now([temporary])
     (temporary / name).mkdir()
     (temporary / "somebody_else_s").mkdir()
-    assert left(before, temporary) == [f"temporary: {temporary / name}"]
+    assert left(before, temporary) == [Left("temporary file", str(temporary / name))]
 
 
 def test_a_temporary_folder_that_a_living_process_uses_is_no_leftover(temporary: Path, start: Start) -> None:
-    folder = temporary / "tuneoff-12345678"
+    folder = temporary / "ray_session"
     folder.mkdir()
     process = start(WAIT, TMPDIR=str(folder))
     assert footprint.unused([folder]) == set()

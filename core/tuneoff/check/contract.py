@@ -1,0 +1,53 @@
+"""The conformance kit as a test class for pytest, which nothing else here imports.
+
+In the tests of a package, one line::
+
+    TestMyFramework = adapter_contract("my-framework")
+
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, ClassVar
+
+import pytest
+
+from tuneoff.check.checks import CHECKS
+from tuneoff.check.evidence import Evidence
+from tuneoff.check.make import make_evidence, subject_of
+from tuneoff.check.model import Check, chosen
+
+
+class AdapterContract:
+    """Every check is a test; the runs that they read are made once. Inherit it, or use `adapter_contract`."""
+
+    adapter: ClassVar[str]  # its entry point's name, or "module:Class"
+    platform: ClassVar[str | None] = None  # None: the adapter's first one
+    options: ClassVar[Mapping[str, Any]] = {}  # of the adapter
+    only: ClassVar[tuple[str, ...]] = ()  # ids or families; (): all. Only what these read is run
+
+    @pytest.fixture(scope="class")
+    @classmethod
+    def evidence(cls, tmp_path_factory: pytest.TempPathFactory) -> Evidence:
+        """Make the runs."""
+        subject = subject_of(cls.adapter, cls.platform, cls.options)
+        return make_evidence(subject, chosen(CHECKS, cls.only), tmp_path_factory.mktemp("check"))
+
+    @pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.id)
+    def test_adapter_conforms(self, check: Check, request: pytest.FixtureRequest) -> None:
+        """The adapter keeps one rule of the contract."""
+        if check not in chosen(CHECKS, self.only):
+            pytest.skip("not among `only`")
+        finding = check.finding(request.getfixturevalue("evidence"))
+        if finding.verdict == "not applicable":
+            pytest.skip(finding.text)
+        assert finding.verdict == "passed", f"{check.id} {finding.verdict}: {finding.text}. Way out: {check.way_out}"
+
+
+def adapter_contract(
+    adapter: str, platform: str | None = None, *, options: Mapping[str, Any] | None = None, only: tuple[str, ...] = ()
+) -> type[AdapterContract]:
+    """Return a test class for an adapter; assign it to a name that begins with `Test`."""
+    values = {"adapter": adapter, "platform": platform, "options": dict(options or {}), "only": only}
+    return type("TestAdapter", (AdapterContract,), values)
