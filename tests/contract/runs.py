@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
-import signal
 import threading
 import time
 from collections.abc import Callable, Mapping
@@ -30,13 +28,11 @@ from tuneoff.experiment.spec import (
     Workers,
     WorkloadSpec,
 )
-from tuneoff.lifecycle.context import MARK
 from tuneoff.matrix.finish import finish
 from tuneoff.matrix.listener import LiveRun, Silent
 from tuneoff.records.model import RunRecord
 from tuneoff.registry import adapter_class, workload_class
 from tuneoff.supervisor.leftovers import remembered
-from tuneoff.supervisor.processes import all_pids
 from tuneoff.supervisor.run import supervise
 
 LOOK_SECONDS = 0.3
