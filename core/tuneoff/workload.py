@@ -116,6 +116,10 @@ class Workload(ABC):
     def load_state_dict(self, tensors: Mapping[str, StateTensor], texts: Mapping[str, str]) -> None:  # noqa: B027
         """Restore what `state_dict` returned."""
 
+    def quality_margin(self) -> float | None:
+        """Return the smallest difference of the selected model's test score that matters, for controls; None: it has none."""
+        return None
+
     def device(self) -> str:
         """Return the device that this instance trains on: "cpu" or "cuda:<name>"."""
         return "cpu"

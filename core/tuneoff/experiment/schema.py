@@ -165,11 +165,14 @@ class StopPart(Part):
 
 
 class AnalysisPart(Part):
-    """What is frozen before the first run: the metric that decides, the smallest difference that matters, confidence."""
+    """What is frozen before the first run: the metric that decides, the smallest differences that matter, confidence."""
 
     primary_metric: Annotated[Name, AfterValidator(_known_metric)] = "time.jct"
     margin_percent: Annotated[float, Field(ge=0)] = 5.0
     confidence: Annotated[float, Field(gt=0, lt=1)] = 0.95
+    quality_margin: Annotated[float, Field(gt=0)] | None = Field(
+        default=None, description="Of the selected model's test score, for `tuneoff controls`; null: the workload's own."
+    )
 
 
 Workload = Annotated[WorkloadPart, BeforeValidator(_by_name, json_schema_input_type=str | WorkloadPart)]

@@ -55,6 +55,8 @@ def freeze(file: MatrixFile, entries: Sequence[Entry], cells: Sequence[Cell]) ->
         stated |= {"emulated": list(emulated.values()), "emulated_rule": EMULATED_RULE}
     if _rests_on_energy(file.analysis.primary_metric):
         stated["kind_rule"] = KIND_RULE
+    if file.analysis.quality_margin is not None:
+        stated["quality_margin"] = file.analysis.quality_margin
     only_emulated = set(emulated) - {label for _, label in present}
     firsts = [entry.label for entry in entries if entry.replicate == 0]
     comparisons = [

@@ -86,6 +86,9 @@ class MnistMlp(Workload):
     def load_state_dict(self, tensors: Mapping[str, StateTensor], texts: Mapping[str, str]) -> None:
         self._loaded().load_state_dict(tensors, texts)
 
+    def quality_margin(self) -> float | None:
+        return self._options.dataset.quality_margin
+
     def device(self) -> str:
         if self._options.device == "cpu":
             return "cpu"

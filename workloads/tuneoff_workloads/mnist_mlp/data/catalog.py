@@ -53,6 +53,7 @@ class Dataset:
     files: dict[Role, DataFile]
     torchvision_class: str | None  # what can download it; None: nothing has to
     folders: tuple[str, ...] = ()  # sub-folders of TUNEOFF_DATA_DIR that may hold it
+    quality_margin: float | None = None  # smallest difference of test accuracy that matters; None: nobody has settled one
 
     @property
     def train_size(self) -> int:
@@ -84,6 +85,7 @@ DIGITS = Dataset(
     classes=DIGIT_CLASSES,
     validation_size=297,
     torchvision_class=None,
+    quality_margin=0.01,
     # The content of scikit-learn's digits.csv.gz after our fixed test split, written as IDX files.
     files=_four_files(
         1497,
@@ -102,6 +104,7 @@ MNIST = Dataset(
     classes=DIGIT_CLASSES,
     validation_size=5000,
     torchvision_class="MNIST",
+    quality_margin=0.003,
     folders=("mnist", "MNIST/raw"),
     files=_four_files(
         60000,

@@ -1,0 +1,69 @@
+"""All controls of a results folder."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from tuneoff.controls.cells import settings
+from tuneoff.controls.effects import Effect, effects
+from tuneoff.controls.same_algorithm import Pair, pairs_of, warnings
+from tuneoff.controls.same_configuration import Equality, SameConfiguration, same_configurations
+from tuneoff.controls.statistics import need_scipy
+from tuneoff.errors import MissingPackageError
+from tuneoff.experiment.schema import AnalysisPart
+from tuneoff.records.model import RunRecord
+from tuneoff.report.summary import Planned
+
+_DEFAULTS = AnalysisPart()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Controls:
+    """What the controls of a matrix say. `lacking`: why the statistical ones could not be made, where a package is missing."""
+
+    same_configurations: tuple[SameConfiguration, ...] = ()
+    pairs: tuple[Pair, ...] = ()
+    effects: tuple[Effect, ...] = ()
+    confidence: float = _DEFAULTS.confidence
+    lacking: str | None = None
+
+    @property
+    def alpha(self) -> float:
+        return 1 - self.confidence
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether the matrix has nothing that a control could compare."""
+        return not (self.same_configurations or self.pairs or self.effects or self.lacking)
+
+    @property
+    def contradicts(self) -> bool:
+        """Whether a control says that the adapters were not treated equally: unequal bits, or quality outside its margin."""
+        different = any(one.answer is Equality.DIFFERENT for one in self.same_configurations)
+        return different or bool(warnings(self.pairs))
+
+
+def controls(records: Sequence[RunRecord], planned: Sequence[Planned], analysis: Mapping[str, Any]) -> Controls:
+    """Return the controls of a matrix; `analysis` is what its plan froze.
+
+    Where scipy is missing, what needs it is left out and `lacking` says so.
+    """
+    confidence = analysis.get("confidence", _DEFAULTS.confidence)
+    primary = analysis.get("primary_metric", _DEFAULTS.primary_metric)
+    found = settings(records, planned)
+    same = tuple(same_configurations(found))
+    compared = any(len(setting.compared) > 1 or setting.sampler not in ("fixed", "random") for setting in found)
+    if not compared:
+        return Controls(same_configurations=same, confidence=confidence)
+    try:
+        need_scipy("the comparison of scores and quality")
+    except MissingPackageError as error:
+        return Controls(same_configurations=same, confidence=confidence, lacking=str(error))
+    return Controls(
+        same_configurations=same,
+        pairs=tuple(pairs_of(found, analysis, 1 - confidence)),
+        effects=tuple(effects(found, primary, confidence)),
+        confidence=confidence,
+    )
