@@ -1,0 +1,56 @@
+"""Classes of determinism, and the test behind the third."""
+
+from __future__ import annotations
+
+import random
+from dataclasses import replace
+
+import pytest
+from scipy.stats import kstwobign
+
+from check.evidences import record, trial
+from tuneoff.check import specs
+from tuneoff.check.determinism import classify, two_sample_p
+from tuneoff.experiment.sampling import draws
+from tuneoff.records.model import RunRecord
+
+SPEC = specs.drawn(8)
+
+
+def run(levels: list[float]) -> RunRecord:
+    return record(specs.listed([(level, "sound") for level in levels]), [trial(n, level) for n, level in enumerate(levels)])
+
+
+def drawn(seed: int, widths: tuple[int, ...] = ()) -> RunRecord:
+    trials = []
+    for number, configuration in zip(range(40), draws(SPEC.search_space, seed), strict=False):
+        if widths:
+            configuration["width"] = widths[number % len(widths)]
+        trials.append(replace(trial(number, 0.5), configuration=configuration, digest=f"{seed}-{number}"))
+    return record(SPEC, trials)
+
+
+def test_equal_runs_are_bit_equal() -> None:
+    assert classify([run([0.1, 0.2])] * 6).name == "D0"
+
+
+def test_the_same_configurations_in_another_order_are_told_apart() -> None:
+    assert classify([run([0.1, 0.2]), run([0.2, 0.1])] * 3).name == "D1"
+
+
+def test_other_configurations_of_the_same_distribution() -> None:
+    assert classify([drawn(seed) for seed in range(6)]).name == "D2"
+
+
+def test_a_distribution_that_depends_on_the_load_is_no_class() -> None:
+    assert classify([drawn(seed, (4, 5) if seed >= 3 else ()) for seed in range(6)]).name == "none"
+
+
+def test_the_p_value_is_that_of_the_asymptotic_distribution() -> None:
+    generator = random.Random(1)
+    one, other = [generator.random() for _ in range(300)], [generator.random() ** 1.2 for _ in range(200)]
+    distance = max(abs(sum(x <= v for x in one) / 300 - sum(x <= v for x in other) / 200) for v in one + other)
+    size = (300 * 200 / 500) ** 0.5
+    assert two_sample_p(one, other) == pytest.approx(kstwobign.sf((size + 0.12 + 0.11 / size) * distance), rel=1e-6)
+    assert two_sample_p(one, one) == 1.0
+    assert two_sample_p([], one) == 1.0

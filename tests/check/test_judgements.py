@@ -1,0 +1,395 @@
+"""Checks on records made by hand: each sees what is wrong, and only that."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from scipy.stats import binom
+
+from check.evidences import attempt, evidence, finding, made, trial
+from tuneoff.check import specs
+from tuneoff.check.checks.space import _at_most
+from tuneoff.check.evidence import Answer, Drawn, Evidence, Made, Refusals
+from tuneoff.check.footprint import Left
+from tuneoff.check.listeners import Listener
+from tuneoff.events import schema
+from tuneoff.experiment.sampling import draws
+from tuneoff.records.model import FlagRecord, RefusalRecord, StepRecord
+
+LEVELS = (0.4, 0.9, 0.2, 0.6)
+BEST, WORST = "t00001", "t00002"
+
+
+def both(**changes: Any) -> Evidence:
+    """Two honest runs: the same trials, the best one under max and the best one under min named."""
+    trials = changes.pop("trials", [trial(number, value) for number, value in enumerate(LEVELS)])
+    best_max, best_min = changes.pop("best", (BEST, WORST))
+    return evidence(made("fixed-max", trials, best_max, **changes), made("fixed-min", trials, best_min, mode="min", **changes))
+
+
+BEST_CHECKS = ("best.among-trials", "best.is-best", "best.direction", "best.value")
+
+
+@pytest.mark.parametrize(
+    ("best", "wrong"),
+    [
+        ((BEST, WORST), None),
+        (("t00003", WORST), "best.is-best"),
+        ((BEST, "t00003"), "best.is-best"),
+        ((WORST, BEST), "best.direction"),
+        ((BEST, BEST), "best.direction"),
+        (("t00009", WORST), "best.among-trials"),
+        ((None, WORST), "best.among-trials"),
+    ],
+)
+def test_a_wrong_best_trial_fails_in_one_check(best: tuple[str | None, str], wrong: str | None) -> None:
+    given = both(best=best)
+    assert [name for name in BEST_CHECKS if finding(name, given).verdict != "passed"] == ([wrong] if wrong else [])
+
+
+def test_the_value_of_the_last_epoch_is_not_that_of_the_best() -> None:
+    given = both(record_fields={"value": 0.89})
+    assert finding("best.value", given).verdict == "failed"
+    assert finding("best.is-best", both()).verdict == "passed"
+
+
+@pytest.mark.parametrize(
+    ("named", "wrong"), [("t00000", None), ("t00002", None), ("t00001", "best.ties"), ("t00003", "best.nan")]
+)
+def test_ties_and_nan_are_told_apart(named: str, wrong: str | None) -> None:
+    trials = [trial(0, 0.7), trial(1, 0.3), trial(2, 0.7, act="calm"), trial(3, None, "failed", level=0.9, act="nan")]
+    given = evidence(made("odd-values", trials, named))
+    found = [name for name in ("best.ties", "best.nan") if finding(name, given).verdict != "passed"]
+    assert found == ([wrong] if wrong else [])
+
+
+def test_a_pruned_trial_is_no_best_one() -> None:
+    trials = [trial(0, 0.4), trial(1, 0.9, "pruned")]
+    assert finding("best.completed-only", evidence(made("scripted", trials, "t00001"))).verdict == "failed"
+    assert finding("best.completed-only", evidence(made("scripted", trials, "t00000"))).verdict == "passed"
+
+
+def ended(name: str, state: Any = "completed", seq: int = 0) -> schema.TrialEnded:
+    return schema.TrialEnded(seq=seq, t=seq, trial=name, state=state, epochs=3)
+
+
+def begun(name: str, number: int = 1, seq: int = 0, **fields: Any) -> schema.TrialStarted:
+    values = {"slot": 0, "configuration": {"level": 0.5}, "digest": "d", "seed": 1, "threads": 1, **fields}
+    return schema.TrialStarted(seq=seq, t=seq, trial=name, attempt=number, **values)
+
+
+def test_a_completed_trial_that_is_begun_again_takes_the_incumbent_back() -> None:
+    again = [begun("t0"), ended("t0", seq=1), begun("t0", 2, seq=2)]
+    assert finding("incumbent.monotone", evidence(made("fixed-max", events=again))).verdict == "failed"
+    retried = [begun("t0"), ended("t0", "failed", seq=1), begun("t0", 2, seq=2)]
+    assert finding("incumbent.monotone", evidence(made("fixed-max", events=retried))).verdict == "passed"
+
+
+@pytest.mark.parametrize(
+    ("trials", "refused", "verdict"), [(4, 0, "passed"), (3, 0, "failed"), (4, 1, "failed"), (3, 1, "passed")]
+)
+def test_the_budget_counts_what_was_asked_for(trials: int, refused: int, verdict: str) -> None:
+    refusals = tuple(RefusalRecord(trial=f"x{n}", reason="trials", refused_ns=1) for n in range(refused))
+    given = made(
+        "fixed-max",
+        [trial(n, 0.5, level=n / 10) for n in range(trials)],
+        spec=specs.listed(specs.sound(4)),
+        record_fields={"refusals": refusals},
+    )
+    assert finding("budget.trials", evidence(given)).verdict == verdict
+
+
+def test_an_epoch_too_many_is_seen() -> None:
+    long = trial(0, 0.5, attempts=(attempt(1, epochs=4),))
+    assert finding("budget.epochs", evidence(made("fixed-max", [long]))).verdict == "failed"
+
+
+def test_a_configuration_that_changed_on_its_way_is_seen() -> None:
+    def events(received: dict[str, Any]) -> list[schema.Event]:
+        return [
+            schema.TrialSubmitted(seq=0, t=0, trial="t0", configuration={"level": 1}),
+            begun("t0", configuration=received),
+        ]
+
+    assert finding("configurations.received", evidence(made("fixed-max", events=events({"level": 1})))).verdict == "passed"
+    for changed in ({"level": 1.0}, {"level": 2}, {}):
+        given = evidence(made("fixed-max", events=events(changed)))
+        assert finding("configurations.received", given).verdict == "failed", changed
+
+
+def test_given_configurations_are_counted_with_repetitions() -> None:
+    spec = specs.listed(specs.sound(2))
+    one, two = spec.configurations
+    submissions = {"passed": [one, two], "failed": [one, one]}
+    for verdict, configurations in submissions.items():
+        events = [
+            schema.TrialSubmitted(seq=n, t=n, trial=f"t{n}", configuration=dict(item)) for n, item in enumerate(configurations)
+        ]
+        assert finding("configurations.listed", evidence(made("fixed-max", spec=spec, events=events))).verdict == verdict
+
+
+SPACE_CHECKS = ("space.inside", "space.bounds-reached", "space.ends-not-starved")
+
+
+def space_evidence(change: Callable[[dict[str, Any], int], None]) -> Evidence:
+    spec = specs.drawn(8)
+    configurations = []
+    for number, configuration in zip(range(1000), draws(spec.search_space, 3), strict=False):
+        change(configuration, number)
+        configurations.append(configuration)
+    run = made("random-1-workers-1", spec=spec)
+    return replace(evidence(run), drawn=Drawn(source="draw", configurations=configurations))
+
+
+def outside(configuration: dict[str, Any], number: int) -> None:
+    configuration["depth"] += 3 * (number == 500)
+
+
+def never_the_upper(configuration: dict[str, Any], number: int) -> None:
+    configuration["depth"] = min(configuration["depth"], 2)
+
+
+def half_at_the_ends(configuration: dict[str, Any], number: int) -> None:
+    configuration["depth"] = (1, 2, 2, 3)[number % 4]
+
+
+@pytest.mark.parametrize(
+    ("change", "wrong"),
+    [
+        (lambda configuration, number: None, []),
+        (outside, ["space.inside"]),
+        (lambda configuration, number: configuration.update(depth=float(configuration["depth"])), ["space.inside"]),
+        (lambda configuration, number: configuration.update(more=1), ["space.inside"]),
+        (never_the_upper, ["space.bounds-reached"]),
+        (half_at_the_ends, ["space.ends-not-starved"]),
+    ],
+)
+def test_a_wrong_space_fails_in_one_check(change: Callable[[dict[str, Any], int], None], wrong: list[str]) -> None:
+    given = space_evidence(change)
+    found = [name for name in SPACE_CHECKS if finding(name, given).verdict != "passed"]
+    if wrong == ["space.inside"] and found != wrong:  # other types are other values, to all three
+        assert "space.inside" in found
+    else:
+        assert found == wrong
+
+
+@pytest.mark.parametrize(("count", "draws", "share"), [(0, 10, 0.3), (250, 1000, 1 / 3), (1000, 1000, 0.5)])
+def test_the_binomial_tail_is_exact(count: int, draws: int, share: float) -> None:
+    assert _at_most(count, draws, share) == pytest.approx(binom.cdf(count, draws, share), rel=1e-9)
+
+
+def test_stops_are_compared_trial_by_trial() -> None:
+    spec = specs.scripted()
+    stopped = list(spec.stops.values())
+
+    def scripted(first: int, state: Any = "pruned", other: Any = "completed") -> Made:
+        trials = []
+        for number, configuration in enumerate(spec.configurations):
+            item = trial(number, 0.5, level=configuration["level"])
+            last = spec.stops.get(item.digest)
+            if last is not None:
+                epochs = first if last == stopped[0] else last
+                item = replace(item, state=state, attempts=(attempt(1, state, epochs=epochs),))
+            elif number == 0:
+                item = replace(item, state=other)
+            trials.append(item)
+        return made("scripted", trials, spec=spec)
+
+    names = ("stops.obeyed", "stops.only-scripted")
+    for run, wrong in (
+        (scripted(stopped[0]), []),
+        (scripted(stopped[0] + 1), ["stops.obeyed"]),
+        (scripted(6, "completed"), ["stops.obeyed"]),
+        (scripted(stopped[0], other="pruned"), ["stops.only-scripted"]),
+    ):
+        assert [name for name in names if finding(name, evidence(run)).verdict != "passed"] == wrong
+
+
+def faulty(**changes: Any) -> Evidence:
+    """The faulty run as it has to be; `changes`: trials by their act, None to leave one out."""
+    words = {"raise": "planted fault", "nan": "must be a finite number", "inf": "must be a finite number"}
+    trials: dict[str, Any] = {
+        act: trial(
+            number,
+            None,
+            "failed",
+            level=number,
+            act=act,
+            cause=words.get(act, "must be a finite number"),
+            charged="infrastructure" if act == "kill" else "workload",
+        )
+        for number, act in enumerate(("raise", "nan", "inf", "no-report", "exit", "kill"))
+    }
+    trials["sound"] = trial(9, 0.5)
+    trials.update({name.replace("_", "-"): value for name, value in changes.items()})
+    return evidence(made("faulty", [item for item in trials.values() if item is not None], "t00009"))
+
+
+def test_each_failed_trial_is_expected_with_its_cause_and_charge() -> None:
+    assert finding("failures.recorded", faulty()).verdict == "passed"
+    wrong: list[dict[str, Any]] = [
+        {"raise": None},
+        {"raise": trial(20, 0.5, act="raise")},
+        {"nan": trial(20, None, "failed", level=1, act="nan", cause="something else", charged="workload")},
+        {"kill": trial(20, None, "failed", level=1, act="kill", cause="killed", charged="workload")},
+    ]
+    for change in wrong:
+        assert finding("failures.recorded", faulty(**change)).verdict == "failed", change
+    assert finding("failures.others-intact", faulty()).verdict == "passed"
+    assert finding("failures.others-intact", faulty(sound=trial(9, None, "failed"))).verdict == "failed"
+
+
+RETRY_CHECKS = ("retries.infrastructure", "retries.at-most", "retries.workload-never")
+
+
+def retried(once: list[str], each_time: int = 2, raised: int = 1, retries: int = 1) -> Evidence:
+    def attempts(states: list[str]) -> Any:
+        charged = [None if state == "completed" else "infrastructure" for state in states]
+        return tuple(attempt(n, state, charged=by) for n, (state, by) in enumerate(zip(states, charged, strict=True), 1))
+
+    last: Any = once[-1]
+    trials = [
+        trial(0, 0.4 if last == "completed" else None, last, act="kill-once", level=0.7, attempts=attempts(once)),
+        trial(1, None, "failed", act="kill", level=0.8, attempts=attempts(["superseded"] * (each_time - 1) + ["failed"])),
+        trial(2, None, "failed", act="raise", level=0.9, attempts=attempts(["superseded"] * (raised - 1) + ["failed"])),
+    ]
+    return evidence(made("retried", trials, spec=specs.retried(retries)))
+
+
+@pytest.mark.parametrize(
+    ("given", "wrong"),
+    [
+        (retried(["superseded", "completed"]), []),
+        (retried(["failed"]), ["retries.infrastructure"]),
+        (retried(["superseded", "completed"], each_time=3), ["retries.at-most"]),
+        (retried(["superseded", "completed"], each_time=1), ["retries.at-most"]),
+        (retried(["superseded", "completed"], raised=2), ["retries.workload-never"]),
+        (retried(["failed"], each_time=1, retries=0), []),
+    ],
+)
+def test_retries_are_counted_for_each_kind_of_failure(given: Evidence, wrong: list[str]) -> None:
+    assert [name for name in RETRY_CHECKS if not finding(name, given).is_good] == wrong
+
+
+def test_too_many_trials_at_once_and_idle_workers_are_told_apart() -> None:
+    def run(*spans: tuple[int, int], waited_ns: int = 0) -> Made:
+        trials = []
+        for number, (start, end) in enumerate(spans):
+            begun = attempt(1, slot=number % 2, started_ns=start, ended_ns=end, waited_ns=waited_ns, epochs=0)
+            trials.append(trial(number, 0.5, level=number, attempts=(begun,)))
+        return made("scripted", trials)
+
+    names = ("workers.at-most", "workers.all-used")
+    for spans, waited, wrong in (
+        (((0, 10), (0, 10), (10, 20)), 0, []),
+        (((0, 10), (0, 10)), 5, ["workers.at-most"]),
+        (((0, 10), (10, 20)), 0, ["workers.all-used"]),
+    ):
+        given = evidence(run(*spans, waited_ns=waited))
+        assert [name for name in names if finding(name, given).verdict != "passed"] == wrong
+
+
+def test_threads_are_counted_in_every_way() -> None:
+    trials = [trial(0, 0.5)]
+    load = {"what": "load", "t": 1, "threads_told": 1, "variables": {"OMP_NUM_THREADS": "1"}}
+    train = {"what": "train", "t": 2, "busy_threads": 1}
+    assert finding("threads.per-trial", evidence(made("fixed-max", trials, notes=[load, train]))).verdict == "passed"
+    assert finding("threads.per-trial", evidence(made("fixed-max", trials))).verdict == "not applicable"
+    for wrong in (
+        [load, {**train, "busy_threads": 2}],
+        [{**load, "threads_told": 2}],
+        [{**load, "variables": {"OMP_NUM_THREADS": "2"}}],
+        [{**load, "variables": {"OMP_NUM_THREADS": None}}],
+    ):
+        assert finding("threads.per-trial", evidence(made("fixed-max", trials, notes=wrong))).verdict == "failed", wrong
+    told = trial(0, 0.5, attempts=(attempt(1, threads=2),))
+    assert finding("threads.per-trial", evidence(made("fixed-max", [told]))).verdict == "failed"
+
+
+def test_what_is_left_fails_in_the_check_of_its_kind() -> None:
+    kinds = {
+        "left.processes": "process",
+        "left.ports": "port",
+        "left.shared-memory": "shared memory",
+        "left.temporary-files": "temporary file",
+        "left.home-files": "home file",
+        "left.outside": "outside",
+    }
+    for kind in kinds.values():
+        given = evidence(made("fixed-max", left=(Left(kind, "x"),)))  # type: ignore[arg-type]
+        assert [kinds[name] for name in kinds if finding(name, given).verdict != "passed"] == [kind]
+
+
+def test_a_port_that_others_can_reach_is_seen() -> None:
+    for address, verdict in (("127.0.0.1", "passed"), ("0.0.0.0", "failed")):
+        given = evidence(made("fixed-max", listeners=(Listener("1", address, 80),)))
+        assert finding("ports.loopback-only", given).verdict == verdict
+
+
+def steps(error_in: str = "", error: str | None = None, undeploy_seconds: float = 0.1) -> tuple[StepRecord, ...]:
+    records = []
+    for number, name in enumerate(schema.STEPS):
+        started = number * 10**9
+        ended = started + int(undeploy_seconds * 1e9) if name == "undeploy" else started + 1
+        records.append(StepRecord(step=name, started_ns=started, ended_ns=ended, error=error if name == error_in else None))
+    return tuple(records)
+
+
+def test_undeploy_is_judged_after_each_failure_less_what_every_run_leaves() -> None:
+    names = [f"failed-{step}" for step in ("deploy", "setup", "trial", "collect", "test", "metrics", "undeploy")]
+
+    def given(left: tuple[Left, ...] = (), usual: tuple[Left, ...] = (), **last: Any) -> Evidence:
+        fields: dict[str, Any] = {"record_fields": {"steps": steps(**last)}, "left": left}
+        runs = [
+            made(name, **fields) if name == "failed-setup" else made(name, record_fields={"steps": steps()}) for name in names
+        ]
+        return evidence(made("fixed-max", left=usual), *runs)
+
+    process = (Left("process", "x"),)
+    for evidence_given, verdict in (
+        (given(), "passed"),
+        (given(left=process), "failed"),
+        (given(left=process, usual=process), "passed"),
+        (given(error_in="undeploy", error="x"), "failed"),
+        (given(error_in="undeploy", error="PlantedFailure: planted in step undeploy"), "passed"),
+    ):
+        assert finding("undeploy.after-failure", evidence_given).verdict == verdict
+
+
+def test_a_slow_undeploy_is_seen_by_its_own_limit() -> None:
+    for seconds, verdict in ((0.1, "passed"), (20.0, "failed")):
+        quick, slow = {"steps": steps()}, {"steps": steps(undeploy_seconds=seconds)}
+        given = evidence(made("fixed-max", record_fields=quick), made("interrupted", record_fields=slow))
+        assert finding("undeploy.in-time", given).verdict == verdict
+
+
+def test_flags_of_damaged_event_files_are_failures() -> None:
+    flags = (FlagRecord(name="missing_lines", text="lines are missing"),)
+    assert finding("records.no-gaps", evidence(made("fixed-max", record_fields={"flags": flags}))).verdict == "failed"
+    assert finding("records.no-gaps", evidence(made("fixed-max", record_fields={"torn_lines": 1}))).verdict == "failed"
+    assert finding("records.no-gaps", evidence(made("fixed-max"))).verdict == "passed"
+
+
+def test_what_must_be_refused_is_refused_in_one_line() -> None:
+    def given(outcome: str, text: str) -> Evidence:
+        asked = Answer(family="adapter-options", request="option", outcome=outcome, text=text)
+        return evidence(refusals=Refusals(answers=[asked], framework_imported=False))
+
+    for outcome, text, verdict in (
+        ("refused", "no such option", "passed"),
+        ("refused", "no\nsuch option", "failed"),
+        ("accepted", "", "failed"),
+        ("broken", "KeyError", "failed"),
+    ):
+        assert finding("refusal.adapter-options", given(outcome, text)).verdict == verdict
+    imported = Refusals(answers=[], framework_imported=True)
+    assert finding("refusal.starts-nothing", evidence(refusals=imported)).verdict == "failed"
+
+
+def test_a_test_split_that_trials_read_is_seen() -> None:
+    for t, verdict in ((5, "failed"), (50, "passed")):
+        given = evidence(made("fixed-max", events=[ended("t0", seq=10)], notes=[{"what": "test", "t": t}]))
+        assert finding("test.split-unseen", given).verdict == verdict

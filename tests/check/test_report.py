@@ -1,0 +1,53 @@
+"""What is said of an adapter: for people, for programs, and for a page."""
+
+from __future__ import annotations
+
+import pytest
+
+from check.evidences import SUBJECT
+from tuneoff.check.model import Check, Finding, Result, failed, not_applicable, not_tested, passed
+from tuneoff.check.report import Report, answer, markdown, rows, to_json
+
+
+def check(number: int) -> Check:
+    return Check(id=f"family.rule-{number}", reason="a | b", way_out="do this", reads=("one",), judge=lambda _: passed())
+
+
+def report(*findings: Finding) -> Report:
+    results = [Result(check=check(number), finding=item) for number, item in enumerate(findings)]
+    return Report(subject=SUBJECT, results=results, runs=2, seconds=3.04)
+
+
+@pytest.mark.parametrize(
+    ("findings", "code"),
+    [
+        ((passed(), not_applicable("not offered")), 0),
+        ((passed(), failed("wrong")), 1),
+        ((passed(), not_tested("unknown")), 1),
+    ],
+)
+def test_only_passes_and_what_does_not_apply_conform(findings: tuple[Finding, ...], code: int) -> None:
+    made = report(*findings)
+    assert made.exit_code == code
+    assert to_json(made)["conforms"] == (code == 0)
+    assert ("DOES NOT CONFORM" in answer(made)) == (code == 1)
+
+
+def test_a_failure_stands_with_its_way_out() -> None:
+    assert list(rows(report(passed("seen"), failed("two trials too many")))) == [
+        ("family.rule-0", "passed", "seen"),
+        ("family.rule-1", "FAILED", "two trials too many; do this"),
+    ]
+
+
+def test_the_last_line_counts_every_verdict() -> None:
+    line = answer(report(passed(), passed(), not_applicable("no"), failed("x")))
+    assert line == "plain: DOES NOT CONFORM: 2 passed, 1 failed, 1 not applicable; 2 runs, 3 s (no framework)"
+
+
+def test_a_page_has_every_check_and_every_text() -> None:
+    lines = list(markdown([report(passed(), failed("x | y")), report(passed("seen"), passed())]))
+    assert "| plain | no framework | **NO** | 1 | 1 | 0 | 0 | 2 | 3 |" in lines
+    assert r"| `family.rule-1` | a \| b | **NO** | yes |" in lines
+    assert r"- `family.rule-1`: failed: x \| y" in lines
+    assert "- `family.rule-0`: passed: seen" in lines
