@@ -34,9 +34,10 @@ class SerialAdapter(Adapter):
             "none": Offer(implementation="none"),
             "scripted": Offer(implementation="tuneoff_adapters.serial.work"),
         },
-        resume=Support.NOT_BY_TUNEOFF,
+        resume=Support.YES,
         retry=Support.YES,
     )
+    fault_tools: ClassVar[str | None] = "tuneoff_adapters.serial_breaking:TOOLS"
 
     def draw(self, count: int) -> Iterator[Mapping[str, object]]:
         return (configuration for _, configuration in itertools.islice(self._propose(), count))
@@ -65,6 +66,9 @@ class SerialAdapter(Adapter):
         self._retries = Retries(context.trial_context, context.spec.experiment.failures.retries)
         self._proposals = self._propose()
         self._best: tuple[float, str, Mapping[str, Any]] | None = None
+        best = context.history.best(context.spec.experiment.objective.mode)
+        if best is not None and best.value is not None:
+            self._best = (best.value, best.trial_id, best.configuration)
 
     def run_trials(self) -> None:
         running = {index: task for index in self._pool.alive() if (task := self._dispatch(index))}
@@ -93,11 +97,15 @@ class SerialAdapter(Adapter):
             pool.close()
 
     def _propose(self) -> Iterator[tuple[str, Mapping[str, Any]]]:
+        """Yield trials in the order of the sampler; of a continued run those that are not finished."""
         spec = self.context.spec
+        finished = {trial.trial_id for trial in self.context.finished}
         listed = listed_configurations(spec)
         configurations = iter(listed) if listed is not None else draws(spec.experiment.search_space, spec.sampler_seed)
-        numbered = enumerate(itertools.islice(configurations, spec.experiment.budget.trials))
-        return ((f"t{number:05d}", configuration) for number, configuration in numbered)
+        for number, configuration in enumerate(itertools.islice(configurations, spec.experiment.budget.trials)):
+            trial_id = f"t{number:05d}"
+            if trial_id not in finished:
+                yield trial_id, configuration
 
     def _dispatch(self, worker: int, again: _Task | None = None) -> _Task | None:
         """Send the worker its next task and return it, or None: nothing is left to do, or the budget is used up."""
@@ -109,7 +117,7 @@ class SerialAdapter(Adapter):
             proposal = next(self._proposals, None)
             if proposal is None:
                 return None
-            task = (*proposal, 1)
+            task = (*proposal, self.context.trial_context.first_attempts.get(proposal[0], 1))
         trial_id, configuration, attempt = task
         self.context.submitted(trial_id, configuration, attempt=attempt)
         self._pool.send(worker, task)

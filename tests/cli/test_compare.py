@@ -32,7 +32,9 @@ def outcome(monkeypatch: pytest.MonkeyPatch, fakes: None) -> Outcome:
     """Return a function that says what the runs of the next matrix come to."""
 
     def say(*statuses: str) -> None:
-        def execute(plan: Plan, results: Path, *, listener: Listener, resume: bool = False) -> list[RunEnd]:
+        def execute(
+            plan: Plan, results: Path, *, listener: Listener, resume: bool = False, continues: bool = False
+        ) -> list[RunEnd]:
             (results / "runs").mkdir(parents=True, exist_ok=True)
             (results / PLAN).write_text(json.dumps(plan.to_json()))
             ends = []

@@ -13,12 +13,13 @@ from tuneoff.trial.locks import Tickets
 from tuneoff.trial.pool import Death, Message, WorkerPool
 from tuneoff_adapters.optuna.offers import CAPABILITIES
 from tuneoff_adapters.optuna.plan import Broken, Finished, Order, study_plan
-from tuneoff_adapters.optuna_samplers import flag_unused_model
+from tuneoff_adapters.optuna_samplers import flag_unused_model, refuse_untold
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from tuneoff.experiment.framework_space import FrameworkSpace
+    from tuneoff.experiment.spec import RunSpec
     from tuneoff_adapters.optuna.mending import Mender
 
 _PRELOAD = {  # what Optuna would import at the first use of a sampler, inside an ask
@@ -33,6 +34,11 @@ class OptunaAdapter(Adapter):
     """Optuna by ask and tell in `workers.count` long-lived processes over one journal file."""
 
     capabilities: ClassVar[Capabilities] = CAPABILITIES
+    fault_tools: ClassVar[str | None] = "tuneoff_adapters.optuna.breaking:TOOLS"
+
+    @classmethod
+    def refuse_continue(cls, spec: RunSpec) -> str | None:
+        return refuse_untold(spec) or super().refuse_continue(spec)
 
     def draw(self, count: int) -> Iterator[Mapping[str, object]]:
         import_framework(self.context.spec.adapter, self.capabilities)
@@ -49,7 +55,7 @@ class OptunaAdapter(Adapter):
         """Start the workers, which have Optuna and what the sampler needs imported: at the return each could take a trial."""
         import_framework(self.context.spec.adapter, self.capabilities)
         experiment = self.context.spec.experiment
-        self._plan = study_plan(self.context.spec, self.context.work_dir)
+        self._plan = study_plan(self.context.spec, self.context.work_dir, self.context.history)
         self._pool = WorkerPool(
             self.context.trial_context,
             experiment.workers.count,
@@ -66,7 +72,7 @@ class OptunaAdapter(Adapter):
 
         quieten()
         flag_unused_model(self.context)
-        self._study = create_study(self._plan)
+        self._study = create_study(self._plan, self.context.history)
         self._asks = Tickets(self._plan.asks, self._plan.trials)
         self._mender: Mender = Mender(self.context, self._plan, self._study)
         self._busy: set[int] = set()

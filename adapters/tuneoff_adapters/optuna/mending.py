@@ -12,8 +12,7 @@ from tuneoff.lifecycle.context import RunContext
 from tuneoff.trial.faults import Retries
 from tuneoff.trial.pool import Death
 from tuneoff_adapters.optuna.note import Note, NoteFile, Stage
-from tuneoff_adapters.optuna.plan import StudyPlan, trial_name
-from tuneoff_adapters.optuna.study import RETRY_ATTEMPT, RETRY_OF
+from tuneoff_adapters.optuna.plan import RETRY_ATTEMPT, RETRY_OF, StudyPlan, trial_name
 
 _ENQUEUED = "fixed_params"  # where Optuna keeps the parameters of an enqueued trial (system attribute)
 
@@ -61,7 +60,7 @@ class Mender:
                 note.stage = Stage.RUNNING
             else:
                 note.stage = Stage.ASKING
-                note.submitted -= note.attempt == 1
+                note.submitted -= self._context.trial_context.is_first(trial_name(note.trial), note.attempt)
             self._notes[death.worker].write(note)  # a worker that takes this place goes on from it
         return note
 
@@ -85,7 +84,7 @@ class Mender:
             if _ENQUEUED in trial.system_attrs:
                 self._study.enqueue_trial(trial.system_attrs[_ENQUEUED], user_attrs=trial.user_attrs)
         waiting = self._study.get_trials(deepcopy=False, states=(TrialState.WAITING,))
-        return self._plan.trials - self._submitted() + sum(_is_retry(trial) for trial in waiting)
+        return self._plan.trials - self._submitted() + sum(self._is_retry(trial) for trial in waiting)
 
     def _submitted(self) -> int:
         return sum(note.read().submitted for note in self._notes)
@@ -96,13 +95,16 @@ class Mender:
         self.fruitless_deaths = self.fruitless_deaths * (submitted == self._submitted_before) + is_fruitless
         self._submitted_before = submitted
 
+    def _is_retry(self, trial: FrozenTrial) -> bool:
+        """Tell whether an enqueued trial needs an ask beyond the tickets: what an earlier execution began has a ticket."""
+        attributes = trial.user_attrs
+        if RETRY_OF not in attributes:
+            return False
+        return not self._context.trial_context.is_first(trial_name(attributes[RETRY_OF]), attributes[RETRY_ATTEMPT])
+
     def _tell(self, note: Note) -> None:
         if note.stage is Stage.COMPLETED:
             self._study.tell(note.number, note.value, skip_if_finished=True)
         else:
             state = TrialState.PRUNED if note.stage is Stage.PRUNED else TrialState.FAIL
             self._study.tell(note.number, state=state, skip_if_finished=True)
-
-
-def _is_retry(trial: FrozenTrial) -> bool:
-    return RETRY_OF in trial.user_attrs

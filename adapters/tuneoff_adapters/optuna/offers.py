@@ -75,10 +75,12 @@ CAPABILITIES = Capabilities(
         ),
         "scripted": Offer(implementation="tuneoff_adapters.optuna.pruners.ScriptedPruner"),
     },
-    resume=Support.NOT_BY_TUNEOFF,
+    resume=Support.YES,
     retry=Support.YES,
     notes=(
         "workers are long-lived processes over one JournalStorage file with a flock lock; no server, no port",
+        "a continued run is a new study to which the finished trials are added; not with sampler cmaes, whose state lies in the "
+        "attributes of the trials that it drew",
         "the study's value of a trial is its best epoch's, so that Optuna's best trial is tuneoff's",
     ),
 )

@@ -5,11 +5,16 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from tuneoff.experiment.identity import derive_seed
 from tuneoff.experiment.spec import RunSpec, Strategy
 from tuneoff.experiment.translation import ListTranslation, Translation, translation_of
+from tuneoff.resume.history import History
 from tuneoff.workload import Mode
+
+NO_HISTORY = History()
+RETRY_OF, RETRY_ATTEMPT = "tuneoff_trial", "tuneoff_attempt"  # user attributes, of retries and of what was begun before only
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -21,13 +26,15 @@ class StudyPlan:
     mode: Mode
     metric: str
     epochs: int
-    trials: int
+    trials: int  # to be asked for: of a continued run those that are not finished
     translation: Translation
     listed: bool  # the configurations are given (fixed, grid): enqueued, never sampled
     sampler: Strategy
     pruner: Strategy
     stops: Mapping[str, int]  # configuration digest -> last epoch, for `scripted`
     seed: int
+    continued: tuple[int, int] = (0, 0)  # how many executions were before, and how many trials they began
+    first_number: int = 0  # what to add to Optuna's number of a new trial to have tuneoff's: 0, or a trial's event was lost
 
     @property
     def journal(self) -> str:
@@ -43,8 +50,17 @@ class StudyPlan:
         return f"{self.folder}/worker-{worker}"
 
     def sampler_seed(self, worker: int, generation: int) -> int:
-        """Return the seed of a worker's own sampler; a worker started again draws other configurations than before."""
+        """Return the seed of a worker's own sampler; a worker started again draws other configurations than before.
+
+        So does every worker of a continued run.
+        """
+        if self.continued != (0, 0):
+            return derive_seed("optuna", self.seed, worker, generation, "continued", *self.continued)
         return derive_seed("optuna", self.seed, worker, generation)
+
+    def trial_id(self, number: int, attributes: Mapping[str, Any]) -> str:
+        """Return tuneoff's name of Optuna's trial, by its user attributes."""
+        return trial_name(attributes.get(RETRY_OF, number + self.first_number))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,8 +85,8 @@ class Broken:
     text: str
 
 
-def study_plan(spec: RunSpec, folder: Path) -> StudyPlan:
-    """Return the plan of a run whose framework files lie in `folder`."""
+def study_plan(spec: RunSpec, folder: Path, history: History = NO_HISTORY) -> StudyPlan:
+    """Return the plan of a run whose framework files lie in `folder`, and which continues with `history`."""
     experiment = spec.experiment
     translation = translation_of(spec)
     return StudyPlan(
@@ -79,13 +95,15 @@ def study_plan(spec: RunSpec, folder: Path) -> StudyPlan:
         mode=experiment.objective.mode,
         metric=experiment.objective.metric,
         epochs=experiment.budget.epochs_per_trial,
-        trials=experiment.budget.trials,
+        trials=experiment.budget.trials - len(history.finished),
         translation=translation,
         listed=isinstance(translation, ListTranslation),
         sampler=experiment.sampler,
         pruner=experiment.pruner,
         stops=dict(experiment.stops) if experiment.pruner.name == "scripted" else {},
         seed=spec.sampler_seed,
+        continued=(len(history.executions), history.count),
+        first_number=history.next_number - history.count,
     )
 
 

@@ -6,8 +6,7 @@ from optuna.study import Study
 from optuna.trial import TrialState
 
 from tuneoff.adapter import Best
-from tuneoff_adapters.optuna.plan import StudyPlan, trial_name
-from tuneoff_adapters.optuna.study import RETRY_OF
+from tuneoff_adapters.optuna.plan import StudyPlan
 
 
 def best_of(study: Study, plan: StudyPlan) -> Best | None:
@@ -16,7 +15,7 @@ def best_of(study: Study, plan: StudyPlan) -> Best | None:
         return None
     best = study.best_trial
     return Best(
-        trial_id=trial_name(best.user_attrs.get(RETRY_OF, best.number)),
+        trial_id=plan.trial_id(best.number, best.user_attrs),
         configuration=plan.translation.decode(best.params),
         value=best.value,
     )

@@ -13,19 +13,22 @@ from optuna.storages import JournalStorage
 from optuna.storages.journal import JournalFileBackend
 from optuna.study import Study, StudyDirection
 
-from tuneoff.experiment.translation import LIST_INDEX
+from tuneoff.experiment.translation import LIST_INDEX, ListTranslation
+from tuneoff.resume.history import History, not_begun
 from tuneoff_adapters.optuna.journal_lock import FlockJournalLock
-from tuneoff_adapters.optuna.plan import StudyPlan
+from tuneoff_adapters.optuna.plan import NO_HISTORY, StudyPlan
+from tuneoff_adapters.optuna.telling import tell
 
-RETRY_OF, RETRY_ATTEMPT = "tuneoff_trial", "tuneoff_attempt"  # user attributes, of retries only
 
-
-def create_study(plan: StudyPlan) -> Study:
-    """Create the study and enqueue the listed configurations."""
+def create_study(plan: StudyPlan, history: History = NO_HISTORY) -> Study:
+    """Create the study, tell it what a continued run did before, and enqueue the listed configurations."""
     direction = StudyDirection.MAXIMIZE if plan.mode == "max" else StudyDirection.MINIMIZE
     study = optuna.create_study(study_name=plan.study_name, storage=_storage(plan), direction=direction)
-    if plan.listed:
-        for index in range(plan.trials):
+    if history:
+        tell(study, plan, history)
+    if isinstance(plan.translation, ListTranslation):
+        left = not_begun(plan.translation.configurations, history)
+        for index in left[: plan.trials - len(history.unfinished)]:
             study.enqueue_trial({LIST_INDEX: index})
     return study
 

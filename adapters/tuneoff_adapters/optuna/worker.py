@@ -16,10 +16,10 @@ from tuneoff.trial.pool import Worker
 from tuneoff.trial.run_trial import Decision, TrialOutcome, run_trial, trial_process
 from tuneoff_adapters.optuna.distributions import chosen, distributions
 from tuneoff_adapters.optuna.note import NoteFile, Stage
-from tuneoff_adapters.optuna.plan import Broken, Finished, Order, StudyPlan, trial_name
+from tuneoff_adapters.optuna.plan import RETRY_ATTEMPT, RETRY_OF, Broken, Finished, Order, StudyPlan, trial_name
 from tuneoff_adapters.optuna.pruners import make_pruner
 from tuneoff_adapters.optuna.samplers import make_sampler
-from tuneoff_adapters.optuna.study import RETRY_ATTEMPT, RETRY_OF, open_study, quieten
+from tuneoff_adapters.optuna.study import open_study, quieten
 
 log = logging.getLogger(__name__)
 
@@ -87,9 +87,9 @@ class _Asker:
         asked = clock.monotonic_ns()
         number, attributes, note = trial.number, trial.user_attrs, self._note
         # The note comes before the event: a trial that nobody counted would make the budget overrun. (Mender: the reverse.)
-        note.number, note.trial = number, attributes.get(RETRY_OF, number)
+        note.number, note.trial = number, attributes.get(RETRY_OF, number + self._plan.first_number)
         note.attempt = attributes.get(RETRY_ATTEMPT, 1)
-        note.submitted += note.attempt == 1
+        note.submitted += self._context.is_first(trial_name(note.trial), note.attempt)
         self._write_note(Stage.SUBMITTING)
         trial_id = trial_name(note.trial)
         self._events.submitted(trial_id, configuration, str(number), note.attempt)

@@ -10,15 +10,16 @@ from tuneoff.adapter import Adapter, Best
 from tuneoff.capabilities import Capabilities
 from tuneoff.experiment.translation import translation_of
 from tuneoff.packages import import_framework
-from tuneoff_adapters.optuna_samplers import flag_unused_model
+from tuneoff_adapters.optuna_samplers import flag_unused_model, refuse_untold
 from tuneoff_adapters.ray_tune.environment import prepare_environment
 from tuneoff_adapters.ray_tune.offers import CAPABILITIES
 from tuneoff_adapters.ray_tune.session import start_ray, stop_ray
 from tuneoff_adapters.ray_tune.signals import DeferredTermination
-from tuneoff_adapters.ray_tune.submission import EPOCH, OBJECTIVE, TASK, Submissions
+from tuneoff_adapters.ray_tune.submission import EPOCH, OBJECTIVE, REDRAWN, TASK, Submissions
 
 if TYPE_CHECKING:
     from tuneoff.experiment.framework_space import FrameworkSpace
+    from tuneoff.experiment.spec import RunSpec
 
 EXPERIMENT = "tune"  # the folder of Tune's own files
 
@@ -27,6 +28,13 @@ class RayTuneAdapter(Adapter):
     """Drives Ray Tune through its Tuner: one driver (the coordinator), trials in reused actors."""
 
     capabilities: ClassVar[Capabilities] = CAPABILITIES
+    fault_tools: ClassVar[str | None] = "tuneoff_adapters.ray_tune.breaking:TOOLS"
+
+    @classmethod
+    def refuse_continue(cls, spec: RunSpec) -> str | None:
+        if spec.experiment.sampler.name == "sobol":
+            return "OptunaSearch cannot be told how many points of the sequence are used up, so it would repeat them"
+        return refuse_untold(spec) or super().refuse_continue(spec)
 
     def draw(self, count: int) -> Iterator[Mapping[str, object]]:
         prepare_environment()
@@ -62,6 +70,8 @@ class RayTuneAdapter(Adapter):
         self._submissions = Submissions(self.context, translation)
         self._termination = DeferredTermination()
         listed = experiment.sampler.name in ("grid", "fixed")  # the grid over the list's index is itself the budget
+        left = self.context.trial_context.trials
+        samples = experiment.budget.trials if experiment.sampler.name in REDRAWN else left
         self._tuner = tune.Tuner(
             tune.with_resources(train, {"cpu": 1}),
             param_space=param_space(translation, self._submissions.keys),
@@ -70,7 +80,7 @@ class RayTuneAdapter(Adapter):
                 mode=experiment.objective.mode,
                 search_alg=make_search(spec, self._submissions),
                 scheduler=make_scheduler(experiment, self._submissions),
-                num_samples=1 if listed else experiment.budget.trials,
+                num_samples=1 if listed else max(1, samples),
                 reuse_actors=True,
                 trial_dirname_creator=_folder_of,
             ),
@@ -84,8 +94,9 @@ class RayTuneAdapter(Adapter):
         )
 
     def run_trials(self) -> None:
-        with self._termination.in_force():
-            self._tuner.fit()
+        if self.context.trial_context.trials > 0:  # else earlier executions have finished them all
+            with self._termination.in_force():
+                self._tuner.fit()
 
     def collect_results(self) -> Best | None:
         """Return Ray's best over all epochs of the trials that ran them all: without that filter it would name failed ones."""
@@ -95,14 +106,17 @@ class RayTuneAdapter(Adapter):
         ended = [submission.ray_trial for submission in self._submissions.all()]
         complete = [trial for trial in ended if trial.status == trial.TERMINATED and self._epochs(trial) >= self._planned]
         if not complete:
-            return None
+            return self._best_before
         folder = self.context.work_dir / EXPERIMENT
         analysis = ExperimentAnalysis(str(folder), trials=complete, default_metric=OBJECTIVE, default_mode=objective.mode)
         best = analysis.get_best_trial(scope="all")
         if best is None:
-            return None
+            return self._best_before
         task = best.config[TASK]
         value = best.metric_analysis[OBJECTIVE][objective.mode]
+        before = self._best_before
+        if before is not None and not objective.is_better(value, than=before.value):
+            return before  # of the trials of earlier executions Ray keeps no results
         return Best(trial_id=task["trial"], configuration=task["configuration"], value=value)
 
     def undeploy(self) -> None:
@@ -112,6 +126,11 @@ class RayTuneAdapter(Adapter):
         module = import_framework(self.context.spec.adapter, self.capabilities)
         importlib.import_module("tuneoff_adapters.ray_tune.searchers")  # Tune too
         return module
+
+    @property
+    def _best_before(self) -> Best | None:
+        trial = self.context.history.best(self.context.spec.experiment.objective.mode)
+        return Best(trial_id=trial.trial_id, configuration=trial.configuration, value=trial.value) if trial else None
 
     @property
     def _planned(self) -> int:

@@ -69,12 +69,14 @@ CAPABILITIES = Capabilities(
         ),
         "scripted": Offer(implementation="tuneoff_adapters.ray_tune.schedulers.ScriptedScheduler, a FIFOScheduler"),
     },
-    resume=Support.NOT_BY_TUNEOFF,
+    resume=Support.YES,
     retry=Support.YES,
     long_lived_workers=True,
     notes=(
         "one Ray instance per run, on loopback, with a random token; platform ray-cluster: not by tuneoff yet",
         "reuse_actors=True: trials follow each other in one process; Ray's default is a new process for each",
+        "a continued run is a new Tuner: random search and lists are drawn again and what is finished is passed over; "
+        "OptunaSearch and the schedulers are told it; not with samplers cmaes and sobol",
         "one CPU token per slot, whatever workers.cpus says: the threads of a trial are set by core",
         "a searcher learns a trial's best epoch, where Ray would tell it the last one",
     ),

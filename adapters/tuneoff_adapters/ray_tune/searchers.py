@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from ray import tune
@@ -11,10 +11,12 @@ from ray.tune.search import ConcurrencyLimiter, SearchGenerator
 from ray.tune.search.basic_variant import BasicVariantGenerator
 
 from tuneoff import clock
+from tuneoff.experiment.identity import derive_seed
 from tuneoff.experiment.spec import RunSpec
 from tuneoff.experiment.translation import ListTranslation, NativeFloat, NativeIndex, Translation
 from tuneoff_adapters.ray_tune.failures import retried_trial_class
-from tuneoff_adapters.ray_tune.submission import OBJECTIVE, Submissions
+from tuneoff_adapters.ray_tune.submission import OBJECTIVE, REDRAWN, Submissions
+from tuneoff_adapters.ray_tune.telling import points_to_begin_with, tell_searcher
 
 
 class Announcer:
@@ -32,6 +34,9 @@ class Announcer:
             return None
         asked_ns = clock.monotonic_ns()
         trial = ask()
+        while trial is not None and self._submissions.is_finished_next():  # drawn again to pass over it
+            search.on_trial_complete(trial.trial_id)
+            trial = ask()
         if trial is not None:
             if self._trial_class is not None:
                 trial.__class__ = self._trial_class  # of the same layout: only the answer to "may it be tried again?" differs
@@ -40,7 +45,8 @@ class Announcer:
 
 
 class AnnouncedVariants(BasicVariantGenerator):  # type: ignore[misc]
-    """Ray's own random and grid search. Its state is not saved: resume is not offered."""
+    """Ray's own random and grid search. Its state is not saved: a continued run draws all again, and passes over what is
+    finished."""
 
     def __init__(self, submissions: Submissions, seed: int, max_concurrent: int) -> None:
         super().__init__(max_concurrent=max_concurrent, random_state=seed)
@@ -63,6 +69,11 @@ class AnnouncedSearch(SearchGenerator):  # type: ignore[misc]
 
     def next_trial(self) -> Any:
         return self.announcer.next_trial(self, super().next_trial)
+
+    def set_search_properties(self, metric: str | None, mode: str | None, config: dict[str, Any], **spec: Any) -> bool:
+        done: bool = super().set_search_properties(metric, mode, config, **spec)
+        tell_searcher(self.searcher.searcher, self.submissions)
+        return done
 
     def on_trial_complete(self, trial_id: str, result: dict[str, Any] | None = None, error: bool = False) -> None:
         best = self.submissions[trial_id].best
@@ -99,14 +110,21 @@ def _domain(native: Any) -> Any:
 def make_search(spec: RunSpec, submissions: Submissions) -> Any:
     """Return the search algorithm. At most `workers.count` trials are submitted and not ended: none waits in Ray."""
     count, seed = spec.experiment.workers.count, spec.sampler_seed
-    if spec.experiment.sampler.name in ("random", "default", "grid", "fixed"):
+    if spec.experiment.sampler.name in REDRAWN:
         return AnnouncedVariants(submissions, seed, count)
-    searcher = optuna_search(spec.experiment.sampler.name, dict(spec.experiment.sampler.options), seed)
+    history = submissions.context.history
+    if history:
+        seed = derive_seed("ray", seed, len(history.executions), history.count)
+    points = points_to_begin_with(submissions)
+    searcher = optuna_search(spec.experiment.sampler.name, dict(spec.experiment.sampler.options), seed, points)
     return AnnouncedSearch(submissions, ConcurrencyLimiter(searcher, max_concurrent=count))
 
 
-def optuna_search(name: str, options: dict[str, Any], seed: int) -> Any:
-    """Return Ray's OptunaSearch with a seeded sampler of Optuna; metric and mode come from the TuneConfig."""
+def optuna_search(name: str, options: dict[str, Any], seed: int, points: Sequence[Mapping[str, Any]] = ()) -> Any:
+    """Return Ray's OptunaSearch with a seeded sampler of Optuna; metric and mode come from the TuneConfig.
+
+    `points` are suggested first, in this order.
+    """
     import optuna
     from ray.tune.search.optuna import OptunaSearch
 
@@ -123,4 +141,5 @@ def optuna_search(name: str, options: dict[str, Any], seed: int) -> Any:
         # scrambled, as in the Optuna adapter: else every seed gives the same sequence
         "sobol": {"warn_independent_sampling": False, "qmc_type": "sobol", "scramble": True},
     }
-    return OptunaSearch(sampler=samplers[name](seed=seed, **{**settings.get(name, {}), **options}))
+    sampler = samplers[name](seed=seed, **{**settings.get(name, {}), **options})
+    return OptunaSearch(sampler=sampler, points_to_evaluate=[dict(point) for point in points] or None)

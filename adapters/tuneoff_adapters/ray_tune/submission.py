@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import itertools
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,10 +11,12 @@ from tuneoff import clock
 from tuneoff.experiment.identity import configuration_digest
 from tuneoff.experiment.translation import Translation
 from tuneoff.lifecycle.context import RunContext
+from tuneoff.resume.history import History
 from tuneoff.trial.budget import TrialBudget
 from tuneoff.trial.faults import Retries
 
 TASK = "__tuneoff__"  # the key of the trainable's config that holds what `train` needs
+REDRAWN = ("random", "default", "grid", "fixed")  # samplers whose draws depend on the seed alone, not on results
 OBJECTIVE, EPOCH = "objective", "epoch"  # what a trial reports; fixed, so that no metric's name meets one of Ray's
 
 
@@ -34,13 +37,20 @@ class Submission:
 
 
 class Submissions:
-    """The trials of a run by Ray's id, numbered in the order in which the searcher gave them."""
+    """The trials of a run by Ray's id, numbered in the order in which the searcher gave them.
+
+    In a continued run a searcher that draws all again gives the same ones in the same order; another one is told what is
+    finished, and begins with what was not.
+    """
 
     def __init__(self, context: RunContext, translation: Translation) -> None:
         self.context = context
         self._translation = translation
         self.keys = {f"p{number}": name for number, name in enumerate(translation.native)}  # Ray splits names at "/"
         self._by_ray_id: dict[str, Submission] = {}
+        self._finished = {trial.trial_id for trial in context.finished}
+        self._names = self._numbered(context.history, context.spec.experiment.sampler.name in REDRAWN)
+        self._next: str | None = None
         self.budget = TrialBudget(context.trial_context)
         self.retries = Retries(context.trial_context, context.spec.experiment.failures.retries)
 
@@ -53,14 +63,28 @@ class Submissions:
     def all(self) -> list[Submission]:
         return list(self._by_ray_id.values())
 
+    def is_finished_next(self) -> bool:
+        """Tell whether the trial that is to be submitted now was finished by an earlier execution: it is passed over."""
+        name = next(self._names)
+        self._next = None if name in self._finished else name
+        return self._next is None
+
+    @staticmethod
+    def _numbered(history: History, is_redrawn: bool) -> Iterator[str]:
+        start = 0
+        if not is_redrawn:
+            yield from (trial.trial_id for trial in history.unfinished)
+            start = history.next_number
+        yield from (f"t{number:05d}" for number in itertools.count(start))
+
     def submit(self, ray_trial: Any, asked_ns: int) -> Submission:
         """Number a new trial of Ray's, put its task into its config, and announce it; `asked_ns`: when the searcher was asked."""
-        trial_id = f"t{len(self._by_ray_id):05d}"
+        trial_id, self._next = self._next or next(self._names), None
         configuration = self.decode(ray_trial.config)
         task = {
             "context": str(self.context.trial_context.path),
             "trial": trial_id,
-            "attempt": 1,
+            "attempt": self.context.trial_context.first_attempts.get(trial_id, 1),
             "configuration": configuration,
         }
         ray_trial.config[TASK] = task
@@ -68,7 +92,7 @@ class Submissions:
         submission = Submission(trial_id=trial_id, digest=configuration_digest(configuration), task=task, ray_trial=ray_trial)
         self._by_ray_id[ray_trial.trial_id] = submission
         asked = clock.monotonic_ns() - asked_ns
-        self.context.submitted(trial_id, configuration, framework_id=ray_trial.trial_id)
+        self.context.submitted(trial_id, configuration, framework_id=ray_trial.trial_id, attempt=submission.attempt)
         self.context.events.write("stage", name="ask", duration_ns=asked, trial=trial_id)
         return submission
 
@@ -84,6 +108,11 @@ class Submissions:
     def decode(self, config: Mapping[str, Any]) -> dict[str, Any]:
         """Return core's configuration for the values that Ray chose."""
         return self._translation.decode({name: config[key] for key, name in self.keys.items()})
+
+    def encode(self, configuration: Mapping[str, Any]) -> dict[str, Any]:
+        """Return Ray's values for a configuration of core."""
+        native = self._translation.encode(configuration)
+        return {key: native[name] for key, name in self.keys.items()}
 
     def note(self, submission: Submission, value: float) -> None:
         """Keep the best value that a trial reported."""

@@ -28,6 +28,7 @@ class SyneTuneAdapter(Adapter):
     """Drives Syne Tune through its Tuner and local backend: one tuner (the coordinator), one process per trial."""
 
     capabilities: ClassVar[Capabilities] = offers.CAPABILITIES
+    fault_tools: ClassVar[str | None] = "tuneoff_adapters.syne_tune.breaking:TOOLS"
 
     @classmethod
     def refuse(cls, spec: RunSpec) -> str | None:
@@ -70,12 +71,14 @@ class SyneTuneAdapter(Adapter):
         scheduler = BudgetedScheduler(
             context,
             self._dispatch,
-            make_scheduler(spec, translation),
+            make_scheduler(spec, translation, context.history),
             translation,
         )
         self._tuner = make_tuner(self._backend, scheduler, spec.experiment.workers, offers.poll_seconds(spec))
 
     def run_trials(self) -> None:
+        if self.context.trial_context.trials <= 0:  # earlier executions have finished them all
+            return
         try:
             self._tuner.run()
         except Exception as error:
@@ -88,12 +91,17 @@ class SyneTuneAdapter(Adapter):
         """Return Syne Tune's best over all epochs of the trials that ran them all: by itself it would name failed ones too."""
         is_min = self.context.spec.experiment.objective.mode == "min"
         best: tuple[float, int] | None = None
+        before = self.context.history.best(self.context.spec.experiment.objective.mode)
         for number, statistics in self._tuner.tuning_status.trial_metric_statistics.items():
             value = (statistics.min_metrics if is_min else statistics.max_metrics).get(OBJECTIVE)
             if number not in self._dispatch.completed or value is None:
                 continue
             if best is None or (value < best[0] if is_min else value > best[0]):
                 best = (value, number)
+        objective = self.context.spec.experiment.objective
+        if before is not None and (best is None or not objective.is_better(best[0], than=before.value)):
+            # a new tuner knows nothing of the trials of another one
+            return Best(trial_id=before.trial_id, configuration=before.configuration, value=before.value)
         if best is None:
             return None
         task = self._dispatch.tasks[best[1]]

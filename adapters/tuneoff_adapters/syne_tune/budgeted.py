@@ -12,7 +12,9 @@ from tuneoff.experiment.identity import configuration_digest
 from tuneoff.experiment.translation import ListTranslation, Translation
 from tuneoff.lifecycle.context import RunContext
 from tuneoff_adapters.syne_tune.dispatch import Dispatch, Task
+from tuneoff_adapters.syne_tune.offers import DRAWN_AT_RANDOM
 from tuneoff_adapters.syne_tune.reporter import OBJECTIVE, TIME_ATTRIBUTE
+from tuneoff_adapters.syne_tune.telling import Past
 
 
 class BudgetedScheduler(TrialScheduler):  # type: ignore[misc]
@@ -21,19 +23,27 @@ class BudgetedScheduler(TrialScheduler):  # type: ignore[misc]
     - ends the tuning by suggesting nothing after the budget of proposals (Syne Tune's stop criteria all overshoot);
     - suggests a failed trial again where it may be retried, not counted as a proposal;
     - stops the listed configurations at their epoch (`pruner: scripted`);
-    - never stops a trial after its last epoch: it ends by itself, and is complete.
+    - never stops a trial after its last epoch: it ends by itself, and is complete;
+    - in a continued run tells `inner` what is finished: a sampler that draws at random has all drawn again, and what is
+      finished is passed over; another one gets all at once, and was given what is to be begun again as its first points.
     """
 
     def __init__(self, context: RunContext, dispatch: Dispatch, inner: Any, translation: Translation) -> None:
         super().__init__(random_seed=context.spec.sampler_seed)
         experiment = context.spec.experiment
         self._context, self._dispatch, self._inner, self._translation = context, dispatch, inner, translation
+        self._past = Past(inner, context.history, translation)
+        self._is_redrawn = experiment.sampler.name in DRAWN_AT_RANDOM
+        self._first_attempts = context.trial_context.first_attempts
         listed = len(translation.configurations) if isinstance(translation, ListTranslation) else experiment.budget.trials
         self._trials = min(listed, experiment.budget.trials)
         self._stops = experiment.stops if experiment.pruner.name == "scripted" else {}
         self._epochs = experiment.budget.epochs_per_trial
         self._mode = experiment.objective.mode
         self._proposed = 0
+        if not self._is_redrawn:
+            self._trials -= len(context.finished)
+            self._past.tell_all()
 
     def suggest(self) -> Any:
         """Return the next suggestion, or None: there is none now, and none later unless a running trial fails."""
@@ -84,21 +94,37 @@ class BudgetedScheduler(TrialScheduler):  # type: ignore[misc]
             "metric_mode": self.metric_mode(),
         }
 
+    def _name(self) -> str:
+        """Return the name of the next proposal: its place in the sequence, or what was not ended before, then new numbers."""
+        history = self._context.history
+        if self._is_redrawn or not history:
+            return f"t{self._proposed:05d}"
+        if self._proposed < len(history.unfinished):
+            return history.unfinished[self._proposed].trial_id
+        return f"t{history.next_number + self._proposed - len(history.unfinished):05d}"
+
     def _propose(self) -> Task | None:
         if self._proposed >= self._trials:
             return None
         started_ns = clock.monotonic_ns()
         suggestion = self._inner.suggest()
+        while suggestion is not None and self._is_redrawn and self._past.tell(self._name()):
+            self._proposed += 1
+            suggestion = self._inner.suggest() if self._proposed < self._trials else None
+        if suggestion is None and self._proposed >= self._trials:
+            return None
         if suggestion is None:
             self._context.flag("sampler_exhausted", f"Syne Tune proposed {self._proposed} of {self._trials} configurations")
             self._trials = self._proposed
             return None
         configuration = self._translation.decode(suggestion.config)
+        trial_id = self._name()
         task = Task(
-            trial_id=f"t{self._proposed:05d}",
+            trial_id=trial_id,
             configuration=configuration,
             digest=configuration_digest(configuration),
             native=suggestion.config,
+            attempt=self._first_attempts.get(trial_id, 1),
         )
         self._proposed += 1
         self._context.events.write("stage", name="ask", duration_ns=clock.monotonic_ns() - started_ns, trial=task.trial_id)

@@ -14,16 +14,16 @@ POLL_SECONDS = 0.05  # Syne Tune's default is 5 s: no trial of shorter epochs wo
 POLL_OPTION = "poll_seconds"
 
 _BASELINES = "syne_tune.optimizer.baselines"
-_DRAWN_AT_RANDOM = ("random", "default", "grid", "fixed")  # a list is Syne Tune's random search, given points to evaluate
+DRAWN_AT_RANDOM = ("random", "default", "grid", "fixed")  # a list is Syne Tune's random search, given points to evaluate
 CLASSES = {
-    **dict.fromkeys(_DRAWN_AT_RANDOM, "RandomSearch"),
+    **dict.fromkeys(DRAWN_AT_RANDOM, "RandomSearch"),
     "tpe": "TPE",
     "bore": "BORE",
     "rea": "REA",
     "cqr": "CQR",
     "gp": "BOTorch",
 }
-HALVING_CLASSES = {**dict.fromkeys(_DRAWN_AT_RANDOM, "ASHA"), "tpe": "BOHB", "bore": "ASHABORE", "cqr": "ASHACQR"}
+HALVING_CLASSES = {**dict.fromkeys(DRAWN_AT_RANDOM, "ASHA"), "tpe": "BOHB", "bore": "ASHABORE", "cqr": "ASHACQR"}
 HALVING_PRUNERS = ("asha", "hyperband")
 
 _COUNT = Option(type="integer", least=1)
@@ -100,7 +100,7 @@ CAPABILITIES = Capabilities(
         ),
         "scripted": Offer(implementation="tuneoff_adapters.syne_tune.budgeted.BudgetedScheduler, a TrialScheduler"),
     },
-    resume=Support.NOT_BY_TUNEOFF,
+    resume=Support.YES,
     retry=Support.YES,
     long_lived_workers=False,
     notes=(
@@ -109,7 +109,8 @@ CAPABILITIES = Capabilities(
         "its report, and is then ended by SIGKILL",
         "samplers draw from numpy's global generator, so it is seeded too: random_seed alone repeats nothing",
         "a retry is a new trial for Syne Tune, with the same configuration",
-        "Tuner.load repeats trial numbers and loses running trials, so an interrupted run is started anew",
+        "Tuner.load repeats trial numbers and loses running trials, so a continued run is a new tuner whose scheduler is told "
+        "what is finished; random search and lists are drawn again, and what is finished is passed over",
     ),
 )
 
@@ -117,7 +118,7 @@ CAPABILITIES = Capabilities(
 def refusal(spec: RunSpec) -> str | None:
     """Return why a combination or an option cannot be served, or None."""
     sampler, pruner = spec.experiment.sampler, spec.experiment.pruner
-    if pruner.name == "median" and sampler.name not in _DRAWN_AT_RANDOM:
+    if pruner.name == "median" and sampler.name not in DRAWN_AT_RANDOM:
         return (
             f"Syne Tune's MedianStoppingRule tells a searcher of no completed trial, so it cannot wrap sampler {sampler.name!r}; "
             "use random, or another pruner"
@@ -127,7 +128,7 @@ def refusal(spec: RunSpec) -> str | None:
             f"Syne Tune has no asynchronous halving with sampler {sampler.name!r}; it has it with: random, tpe, bore, cqr; "
             "use one of these, or another pruner"
         )
-    if sampler.name not in _DRAWN_AT_RANDOM and not spec.experiment.search_space.searched:
+    if sampler.name not in DRAWN_AT_RANDOM and not spec.experiment.search_space.searched:
         return f"sampler {sampler.name!r} needs a dimension with more than one value, but the search space has none; use random"
     return sampler_refusal(spec, CAPABILITIES) or _too_few_points(spec) or _bad_adapter_option(spec)
 

@@ -25,7 +25,7 @@ FAILED, INTERRUPTED = 1, 130
 def run_plan(plan: Plan, arguments: argparse.Namespace) -> int:
     """Execute a plan with progress on standard error, print its table and the path, and return the exit code.
 
-    Reads `output`, `resume`, `json`, `metrics_port`, `metrics_address` and `argv` of the arguments.
+    Reads `output`, `resume`, `continues`, `json`, `metrics_port`, `metrics_address` and `argv` of the arguments.
 
     Raises:
         TuneoffError: bad data, an unusable results folder or port, a plan of which nothing would run.
@@ -35,10 +35,11 @@ def run_plan(plan: Plan, arguments: argparse.Namespace) -> int:
     from tuneoff.report.progress import progress
 
     check_something_runs(plan)
-    results = arguments.output or (folder_to_resume(plan) if arguments.resume else new_folder(plan))
+    resume = arguments.resume or arguments.continues
+    results = arguments.output or (folder_to_resume(plan) if resume else new_folder(plan))
     skipped = [position for position, run in enumerate(plan.runs, 1) if run.skip_reason is not None]
     with progress(sys.stderr, skipped) as shown, metrics_of(plan, arguments, shown) as listener:
-        ends = execute(plan, results, listener=listener, resume=arguments.resume)
+        ends = execute(plan, results, listener=listener, resume=resume, continues=arguments.continues)
     code = exit_code(ends)
     named = names(plan, ends)
     for end in ends:
@@ -48,7 +49,7 @@ def run_plan(plan: Plan, arguments: argparse.Namespace) -> int:
     if code == INTERRUPTED:
         note(f"tuneoff: interrupted; to go on: {resume_command(arguments.argv, results)}")
     if arguments.json:
-        write_json({**to_json(plan, results, ends), "exit_code": code})
+        write_json({**to_json(plan, results, ends), "controls": controls_json(plan, results), "exit_code": code})
     else:
         write(f"\n{table(plan, results)}\n{results.resolve()}")
     return code
@@ -105,6 +106,16 @@ def to_json(plan: Plan, results: Path, ends: Sequence[RunEnd]) -> dict[str, Any]
     return {"results": str(results.resolve()), "plan_id": plan.plan_id, "runs": runs, "interference": compared}
 
 
+def controls_json(plan: Plan, results: Path) -> dict[str, Any]:
+    """Return the controls of a results folder as JSON values."""
+    from tuneoff.controls.all import controls
+    from tuneoff.controls.values import to_json
+    from tuneoff.records.store import read_runs
+    from tuneoff.report.order import in_file_order
+
+    return to_json(controls(list(read_runs(results)), in_file_order(plan), plan.analysis))
+
+
 def names(plan: Plan, ends: Sequence[RunEnd]) -> dict[str, str]:
     """Return the name of each run by its id, as the progress has it."""
     from tuneoff.experiment.names import emulated_label, label_texts, run_name
@@ -122,6 +133,8 @@ def reason(end: RunEnd) -> str:
 
 def table(plan: Plan, results: Path) -> str:
     """Return both tables of a results folder: they fit the terminal, and have all columns where there is none."""
+    from tuneoff.controls.all import controls
+    from tuneoff.controls.text import headlines
     from tuneoff.records.store import read_runs
     from tuneoff.report.circumstances import circumstances
     from tuneoff.report.costs import render_costs
@@ -135,4 +148,5 @@ def table(plan: Plan, results: Path) -> str:
     rows = summary_rows(records, planned)
     costs = render_costs(rows, width, circumstances(results, records))
     between = interference_lines(interference(records, planned))
-    return "\n".join(filter(None, (render(rows, width), costs, "".join(f"{line}\n" for line in between))))
+    below = [*headlines(controls(records, planned, plan.analysis)), *between]
+    return "\n".join(filter(None, (render(rows, width), costs, "".join(f"{line}\n" for line in below))))

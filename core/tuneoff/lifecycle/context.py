@@ -15,6 +15,7 @@ from tuneoff.events.schema import EMULATED_FLAG
 from tuneoff.events.writer import EventWriter
 from tuneoff.experiment.spec import RunSpec
 from tuneoff.lifecycle.versions import note_versions
+from tuneoff.resume.history import FinishedTrial, History, read_history
 from tuneoff.supervisor.leftovers import LEFTOVERS, OUTSIDE
 from tuneoff.trial.context import TrialContext
 
@@ -40,6 +41,20 @@ class RunContext:
         path = self.run_dir / "framework"
         path.mkdir(exist_ok=True)
         return path
+
+    @property
+    def history(self) -> History:
+        """What earlier executions of this run did, read from its file; empty unless the run is continued.
+
+        Only an adapter whose capabilities say `resume` is ever given one: it tells its framework the finished trials, begins
+        the unfinished ones again first, each as its next attempt, and numbers new ones from `history.next_number`.
+        """
+        return read_history(self.run_dir)
+
+    @property
+    def finished(self) -> tuple[FinishedTrial, ...]:
+        """The trials that are not to be run, in the order of their submission."""
+        return self.history.finished
 
     def submitted(
         self, trial_id: str, configuration: Mapping[str, object], framework_id: str | None = None, attempt: int = 1

@@ -9,7 +9,7 @@ import logging
 import signal
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from types import FrameType
 
@@ -17,7 +17,7 @@ from tuneoff.accounting.charge import of_run
 from tuneoff.errors import ResultsError, TuneoffError
 from tuneoff.experiment.identity import canonical_json
 from tuneoff.experiment.names import emulated_label, run_name, short_label
-from tuneoff.experiment.spec import RunSpec, run_spec_from_json
+from tuneoff.experiment.spec import RunSpec, checked_run_spec
 from tuneoff.files import read_regular_text
 from tuneoff.lifecycle.context import SPEC
 from tuneoff.matrix import machine
@@ -34,6 +34,7 @@ from tuneoff.records.model import RunRecord
 from tuneoff.records.store import FILE_NAME as RUN_FILE
 from tuneoff.records.store import read_runs
 from tuneoff.registry import adapter_class
+from tuneoff.resume.choose import to_continue
 from tuneoff.supervisor.guardian import Guardian
 from tuneoff.supervisor.leftovers import clean_results
 from tuneoff.supervisor.outside import undeploy_outside
@@ -45,8 +46,10 @@ log = logging.getLogger(__name__)
 UNDEPLOY_SECONDS = 20.0  # for what earlier commands left outside this machine
 
 
-def execute(plan: Plan, results: Path, *, listener: Listener, resume: bool = False) -> list[RunEnd]:
+def execute(plan: Plan, results: Path, *, listener: Listener, resume: bool = False, continues: bool = False) -> list[RunEnd]:
     """Run every run of `plan` that has no final result in `results`, and return what each planned run came to.
+
+    `continues`: a run that was interrupted keeps its finished trials, where it has any; else it is repeated whole.
 
     SIGINT and SIGTERM un-deploy the current run within 15 s, mark it interrupted, and end the matrix; `resume` goes on.
 
@@ -54,16 +57,17 @@ def execute(plan: Plan, results: Path, *, listener: Listener, resume: bool = Fal
         ResultsError: the folder cannot be used.
         ExperimentError: the power meter that the file names cannot be used; before any run starts.
         DataError: a workload's data is not there; before any run starts.
+        UnsupportedError: an interrupted run's adapter cannot continue it; before any run starts.
     """
     results = results.absolute()  # trial processes may run in another folder
     power = open_power(plan.power)
     try:
-        return _execute(plan, results, listener, power, resume=resume)
+        return _execute(plan, results, listener, power, resume=resume, continues=continues)
     finally:
         power.close()
 
 
-def _execute(plan: Plan, results: Path, listener: Listener, power: PowerPlan, *, resume: bool) -> list[RunEnd]:
+def _execute(plan: Plan, results: Path, listener: Listener, power: PowerPlan, *, resume: bool, continues: bool) -> list[RunEnd]:
     with ResultsFolder(results, plan, resume=resume) as folder:
         killed = clean_results(results)
         if killed:
@@ -71,12 +75,13 @@ def _execute(plan: Plan, results: Path, listener: Listener, power: PowerPlan, *,
         for left in undeploy_outside(results, UNDEPLOY_SECONDS):
             log.warning("an earlier command left, and it cannot be removed now: %s", left)
         _recover(results)
+        interrupted = to_continue(plan, results) if continues else {}
         data = _prepare_data(plan)
         become_subreaper()
         guardian = Guardian(results, folder.lock)
         try:
             with _full_disk(results), _interruptible() as interrupt:
-                _run_all(plan, results, listener, interrupt, data, power)
+                _run_all(plan, results, listener, interrupt, data, power, interrupted)
                 if not interrupt.is_set():
                     folder.finish()
         except BaseException:
@@ -87,7 +92,13 @@ def _execute(plan: Plan, results: Path, listener: Listener, power: PowerPlan, *,
 
 
 def _run_all(
-    plan: Plan, results: Path, listener: Listener, interrupt: threading.Event, data: dict[str, Provenance], power: PowerPlan
+    plan: Plan,
+    results: Path,
+    listener: Listener,
+    interrupt: threading.Event,
+    data: dict[str, Provenance],
+    power: PowerPlan,
+    interrupted: Mapping[str, Path],
 ) -> None:
     known = standing(list(read_runs(results)))
     final = {run_id for run_id, record in known.items() if is_final(record)}
@@ -115,7 +126,7 @@ def _run_all(
         first = first or state
         listener.run_started(position, len(plan.runs), _label(run), run.run_id)
         started = time.monotonic()
-        record = _run(run, results, listener, interrupt, state, first, plan, data, power)
+        record = _run(run, results, listener, interrupt, state, first, plan, data, power, interrupted.get(run.run_id))
         seconds = time.monotonic() - started
         listener.run_ended(position, len(plan.runs), _label(run, record.emulated), record.status, record.reason, seconds)
 
@@ -130,10 +141,12 @@ def _run(
     plan: Plan,
     data: dict[str, Provenance],
     power: PowerPlan,
+    continues: Path | None,
 ) -> RunRecord:
     adapter = adapter_class(run.spec.adapter)
     accounting = of_run(plan.accounting, adapter.capabilities)
-    ended = supervise(run.spec, results, listener, interrupt, machine.notes(state, first), accounting, power)
+    notes = machine.notes(state, first)
+    ended = supervise(run.spec, results, listener, interrupt, notes, accounting, power, continues)
     environment = {
         "limits": dict(ended.limits),
         "machine_before": state.to_json(),
@@ -150,7 +163,7 @@ def _recover(results: Path) -> None:
         if (folder / RUN_FILE).exists():
             continue
         try:
-            spec = run_spec_from_json(json.loads(read_regular_text(spec_file))["run"])
+            spec = checked_run_spec(json.loads(read_regular_text(spec_file))["run"])
             finish(folder, spec, KILLED, adapter_class(spec.adapter))
         except (ValueError, KeyError, TypeError, TuneoffError) as error:
             # killed while it was being made, or made by a plugin that is gone: the folder stays as it is

@@ -12,11 +12,13 @@ from tuneoff.capabilities import Capabilities
 from tuneoff.environment import capture
 from tuneoff.experiment.spec import RunSpec
 from tuneoff.lifecycle.versions import noted_versions
+from tuneoff.matrix.folder import is_final
 from tuneoff.packages import installed_version
 from tuneoff.records.derive import Verdict
 from tuneoff.records.folder import derive_folder
 from tuneoff.records.model import RunRecord
 from tuneoff.records.store import write_run
+from tuneoff.resume.adopt import kept_checkpoints
 from tuneoff.samples.reader import power_of
 from tuneoff.trial.checkpoint import FOLDER as CHECKPOINTS
 from tuneoff.trial.limits import thread_environment
@@ -69,10 +71,12 @@ def _environment(environment: Mapping[str, Any], spec: RunSpec, capabilities: Ca
 
 
 def _keep_best_checkpoint(folder: Path, record: RunRecord) -> None:
-    best = record.best.trial if record.best is not None else None
+    kept = {f"{record.best.trial}.safetensors"} if record.best is not None else set()
+    if not is_final(record):
+        kept |= kept_checkpoints(record)
     with contextlib.suppress(FileNotFoundError):
         for path in (folder / CHECKPOINTS).iterdir():
-            if path.name != f"{best}.safetensors":
+            if path.name not in kept:
                 path.unlink()
     with contextlib.suppress(OSError):
         for path in (folder / "slots").iterdir():

@@ -16,6 +16,7 @@ from tuneoff.metrics.memory import memory_metrics
 from tuneoff.metrics.nodes import node_metrics
 from tuneoff.metrics.overhead import overhead_metrics, stop_metrics
 from tuneoff.metrics.pruning import pruning_metrics
+from tuneoff.metrics.resumed import without_times
 from tuneoff.metrics.slots import slot_metrics
 from tuneoff.metrics.spans import span_metrics
 from tuneoff.metrics.values import MetricValue
@@ -63,4 +64,4 @@ def _compute(run: RunRecord, evidence: Evidence, account: EnergyAccount) -> dict
     values = {name: value for family in FAMILIES for name, value in family(run).items()}
     for measured in MEASURED_FAMILIES:
         values.update(measured(run, evidence, account))
-    return values
+    return values if run.continues is None else without_times(values)

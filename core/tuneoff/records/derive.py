@@ -25,6 +25,7 @@ from tuneoff.records.model import (
 from tuneoff.records.promises import FOREIGN, promise_flags
 from tuneoff.records.timeline import Timeline
 from tuneoff.records.trials import process_name, trial_records
+from tuneoff.resume.join import continues_record, joined_trials, resume_flags
 
 VALUE_TOLERANCE = 1e-6  # relative: a framework may keep its values in single precision
 
@@ -48,8 +49,9 @@ def derive(
     verdict: Verdict | None = None,
     versions: Mapping[str, Any] | None = None,
     environment: Mapping[str, Any] | None = None,
+    earlier: Sequence[RunRecord] = (),
 ) -> RunRecord:
-    """Return the record of one execution, without metrics and seals.
+    """Return the record of one execution, without metrics and seals; `earlier`: executions that it continues, each by itself.
 
     One pass; the order of processes does not matter, each process's own events come in their order. Without a `verdict`
     the status follows from the events: done, failed (a step failed, no trial completed, no test) or interrupted.
@@ -59,6 +61,10 @@ def derive(
     widened = _widen(found, timeline)
     flags = _flags(found, timeline, widened)
     trials = trial_records(found, timeline, spec.experiment, _run_stop(found, timeline, verdict))
+    continues = continues_record(earlier, trials, timeline.clock()) if earlier else None
+    if continues is not None:
+        flags += resume_flags(continues, earlier, trials)
+        trials = joined_trials(earlier, trials, timeline.clock())
     best = _best(found, timeline, trials, spec.experiment.objective)
     test = _test(found, timeline)
     steps = _steps(found, timeline)
@@ -89,6 +95,7 @@ def derive(
         coordinators=tuple(sorted(process_name(process) for process in found.processes if process.role == "coordinator")),
         clock_uncertainty_ns=timeline.alignment.uncertainty_ns,
         events=found.events,
+        continues=continues,
     )
 
 

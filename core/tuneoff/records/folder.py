@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import gc
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -17,9 +17,13 @@ from tuneoff.metrics.all import with_metrics
 from tuneoff.metrics.attribution import EnergyAccount, energy_account
 from tuneoff.metrics.declared import with_declared
 from tuneoff.metrics.evidence import Evidence, on_run_clock
+from tuneoff.metrics.resumed import joined_account
 from tuneoff.records.derive import Verdict, derive
 from tuneoff.records.model import FlagRecord, RunRecord
 from tuneoff.records.seal import seal
+from tuneoff.resume.history import read_history
+from tuneoff.resume.join import own_trials
+from tuneoff.resume.segments import Segment, digest_of, read_segments
 from tuneoff.samples.flags import sample_flags
 from tuneoff.samples.reader import read_samples
 
@@ -31,6 +35,7 @@ class Derived:
     record: RunRecord
     evidence: Evidence
     account: EnergyAccount
+    earlier: tuple[RunRecord, ...] = ()  # of the executions that it continues, each by itself
 
 
 def derive_folder(
@@ -65,7 +70,9 @@ def derive_log(
 ) -> Derived:
     """Do as `derive_folder` with the execution's event log, and return what the metrics rest on too."""
     with _paused_garbage_collector():
-        record = derive(log, spec, verdict=verdict, versions=versions, environment=environment)
+        segments = read_segments(run_dir, spec, read_history(run_dir).executions)
+        earlier = tuple(segment.record for segment in segments)
+        record = derive(log, spec, verdict=verdict, versions=versions, environment=environment, earlier=earlier)
         flags = list(record.flags)
         if log.statistics.gaps:
             first = log.statistics.gaps[0]
@@ -82,9 +89,21 @@ def derive_log(
         samples = on_run_clock(read_samples(run_dir), record)
         record = replace(record, flags=(*record.flags, *sample_flags(samples)))
         evidence = Evidence(samples=samples, accounting=read_accounting(run_dir))
-        account = energy_account(record, evidence)
+        if record.continues is not None:
+            record = replace(record, continues=replace(record.continues, digest=digest_of(record.sealed)))
+        account = _account(record, evidence, segments)
         record = with_declared(with_metrics(record, evidence, account), evidence)
-        return Derived(record=record, evidence=evidence, account=account)
+        return Derived(record=record, evidence=evidence, account=account, earlier=earlier)
+
+
+def _account(record: RunRecord, evidence: Evidence, segments: Sequence[Segment]) -> EnergyAccount:
+    """Return who used the energy: each execution is attributed by itself, from its own samples."""
+    if not segments:
+        return energy_account(record, evidence)
+    earlier = [segment.record for segment in segments]
+    alone = replace(record, trials=own_trials(record.trials, earlier))
+    accounts = [energy_account(segment.record, segment.evidence) for segment in segments]
+    return joined_account(alone, energy_account(alone, evidence), list(zip(earlier, accounts, strict=True)))
 
 
 @contextlib.contextmanager

@@ -12,6 +12,7 @@ from typing import Any, Literal
 
 import msgspec
 
+from tuneoff.errors import ExperimentError, ResultsError
 from tuneoff.events.schema import STEPS, Charged, Step
 from tuneoff.experiment.spec import RunSpec, run_spec_from_json
 from tuneoff.metrics.values import MetricValue
@@ -222,6 +223,17 @@ class SealedFile:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ContinuesRecord:
+    """What a run was continued from: earlier executions of it that were interrupted, and what of them was taken over."""
+
+    executions: tuple[str, ...]  # execution ids, the earliest first
+    digest: str  # SHA-256 over the names and digests of their files, which lie under `earlier/`
+    finished: tuple[str, ...]  # trials that were taken over as they ended
+    begun_again: tuple[str, ...]  # trials that had not ended: their next attempt ran in this execution
+    away_ns: int  # between an execution's last event and the next one's first, all of them together
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class RunRecord:
     """One execution of a run: what it was, in which environment, and all that happened in it."""
 
@@ -249,6 +261,7 @@ class RunRecord:
     events: int = 0
     torn_lines: int = 0
     sealed: tuple[SealedFile, ...] = ()
+    continues: ContinuesRecord | None = None  # None: it ran in one go; absent in older records
     metrics: Mapping[str, MetricValue] = field(default_factory=dict)
     format_version: int = FORMAT_VERSION
 
@@ -264,8 +277,15 @@ class RunRecord:
             raise ValueError(f"steps must be of {STEPS}, but got {[step.step for step in self.steps]}")
 
     def run_spec(self) -> RunSpec:
-        """Return the run's specification."""
-        return run_spec_from_json(self.specification)
+        """Return the run's specification.
+
+        Raises:
+            ResultsError: it is none.
+        """
+        try:
+            return run_spec_from_json(self.specification)
+        except ExperimentError as error:
+            raise ResultsError(f"{self.execution_id}: the record is damaged: {error}; derive it again from its events") from error
 
     def step(self, name: Step) -> StepRecord | None:
         """Return a step, or None if it was not entered."""

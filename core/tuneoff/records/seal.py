@@ -12,10 +12,12 @@ from tuneoff.errors import ResultsError
 from tuneoff.events.writer import FOLDER as EVENTS
 from tuneoff.files import open_regular
 from tuneoff.records.model import SealedFile
+from tuneoff.resume.history import EARLIER
+from tuneoff.resume.history import FILE_NAME as CONTINUES
 from tuneoff.samples.schema import FILE_NAME as SAMPLES
 
 TEST = "test.json"  # what the test's own process wrote
-BESIDE = (ACCOUNTING, SAMPLES, TEST)  # sealed beside the event files, where they are there
+BESIDE = (ACCOUNTING, SAMPLES, TEST, CONTINUES)  # sealed beside the event files, where they are there
 
 
 class BrokenSeal(NamedTuple):
@@ -29,7 +31,8 @@ class BrokenSeal(NamedTuple):
 
 
 def seal(run_dir: Path) -> tuple[SealedFile, ...]:
-    """Return the digests of an execution's raw files, by their path in its folder: all in `events/`, and those of `BESIDE`.
+    """Return the digests of an execution's raw files, by their path in its folder: all in `events/` and
+    `earlier/`, and those of `BESIDE`.
 
     Raises:
         ResultsError: a file cannot be read.
@@ -37,6 +40,7 @@ def seal(run_dir: Path) -> tuple[SealedFile, ...]:
     try:
         paths = sorted(path for path in (run_dir / EVENTS).iterdir() if path.is_file())
         paths += [path for path in (run_dir / name for name in BESIDE) if path.is_file()]
+        paths += sorted(path for path in (run_dir / EARLIER).rglob("*") if path.is_file())
         return tuple(_sealed(path, path.relative_to(run_dir).as_posix()) for path in paths)
     except OSError as error:
         raise ResultsError(f"{error.filename or run_dir} cannot be sealed: {error.strerror}") from error

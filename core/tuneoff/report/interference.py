@@ -119,7 +119,7 @@ def _groups(records: Sequence[RunRecord], planned: Sequence[Planned]) -> dict[tu
     groups: dict[tuple[str, str], _Group] = {}
     for run in _in_order(selected(list(records)), planned):
         spec = run.run_spec()
-        if spec.experiment.sampler.name != SAMPLER or spec.warm_up or run.status != "done":
+        if spec.experiment.sampler.name != SAMPLER or spec.warm_up or run.status != "done" or run.continues is not None:
             continue
         label = labels.get(run.run_id, spec.adapter)
         shown = emulated_label(label, spec) if run.emulated else label

@@ -10,6 +10,7 @@ from typing import Protocol
 
 from tuneoff.experiment.names import emulated_label, label_texts, variant_text
 from tuneoff.experiment.spec import RunSpec
+from tuneoff.metrics.resumed import RESUMED
 from tuneoff.metrics.spans import PARTS
 from tuneoff.metrics.values import Kind
 from tuneoff.records.model import RunRecord, RunStatus
@@ -233,10 +234,14 @@ def _row(runs: Sequence[Planned], standing: Mapping[str, RunRecord], label: str,
 
 
 def _figure(done: Sequence[RunRecord], name: str) -> Figure:
+    """Return a figure of energy, cost or waste over the runs that ran in one go: what two executions used is none to compare."""
+    resumed = sum(record.continues is not None for record in done)
+    done = [record for record in done if record.continues is None]
     found = [record.metrics[name] for record in done if name in record.metrics]
     there = [value for value in found if value.value is not None]
     reasons = Counter(value.reason_if_null for value in found if value.reason_if_null is not None)
     reasons.update({ABSENT: len(done) - len(found)} if len(found) < len(done) else {})
+    reasons.update({RESUMED: resumed} if resumed else {})
     return Figure(
         spread=spread(value.value for value in there),
         unit=next((value.unit for value in found), ""),
@@ -249,7 +254,9 @@ def _uses(runs: Sequence[Planned], standing: Mapping[str, RunRecord]) -> Iterato
     """Yield the uses of the runs whose energy is by the model alone: with an accelerator's energy they do not tell the order."""
     for run in runs:
         record = standing.get(run.run_id)
-        if record is None or record.status != "done" or run.skip_reason is not None or _trained_on_accelerator(record):
+        if record is None or record.status != "done" or record.continues is not None or run.skip_reason is not None:
+            continue
+        if _trained_on_accelerator(record):
             continue
         names = ("energy.cpu_seconds", "energy.reserved_core_seconds", "energy.joules_per_cpu_second")
         cpu, cores, weight = (_value(record, name) for name in names)

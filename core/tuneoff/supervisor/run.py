@@ -25,10 +25,12 @@ from tuneoff.matrix.listener import Listener
 from tuneoff.power.plan import NO_POWER, PowerPlan
 from tuneoff.power.sampler import COLLECT_SECONDS, Sampler
 from tuneoff.records.derive import Verdict
+from tuneoff.resume.adopt import adopt
+from tuneoff.resume.history import History
 from tuneoff.supervisor.coordinator import LOG, Coordinator
 from tuneoff.supervisor.leftovers import clean_execution, shared_memory, unmapped
 from tuneoff.supervisor.limits import limit_workers
-from tuneoff.supervisor.prepare import Execution, new_execution, write_inputs
+from tuneoff.supervisor.prepare import NO_HISTORY, Execution, new_execution, write_inputs
 from tuneoff.supervisor.processes import command_line, reap
 from tuneoff.supervisor.tracker import Tracker
 from tuneoff.supervisor.watch import TrialWatch
@@ -74,24 +76,30 @@ def supervise(
     notes: Sequence[tuple[str, str]] = (),
     accounting: Accounting = NO_ACCOUNTING,
     power: PowerPlan = NO_POWER,
+    continues: Path | None = None,
 ) -> Supervised:
     """Run one execution of `spec` under `results` and return how it ended; nothing of it is left afterwards.
 
     `interrupt` may be set at any time (by a signal handler): the run un-deploys and ends as `interrupted`. `notes` are
     flags (name, text) for the record; `accounting` is what the run is charged, stored in its folder at once. `power`
-    says how it is sampled, from before its first process to after its last one.
+    says how it is sampled, from before its first process to after its last one. `continues`: the folder of an interrupted
+    execution, whose finished trials are taken over.
+
+    Raises:
+        ResultsError: that execution's files are not as they were sealed.
     """
     execution = new_execution(spec, results / "runs")
+    history = adopt(continues, execution.folder) if continues is not None else NO_HISTORY
     write_accounting(execution.folder, accounting)
     temporary = _temporary_folder(execution)
     workers = limit_workers(execution)
-    context = write_inputs(execution, workers.slots)
+    context = write_inputs(execution, workers.slots, history)
     events = EventWriter(execution.folder, execution.execution_id, "supervisor")
     for name, text in (*notes, *workers.flags):
         events.flag(name, text)
     memory_before = shared_memory()
     with Sampler(execution.folder, execution.execution_id, power) as sampler:
-        supervision = _Supervision(execution, results, temporary, listener, interrupt, events, context)
+        supervision = _Supervision(execution, results, temporary, listener, interrupt, events, context, history)
         try:
             verdict = supervision.run()
         finally:  # first everything is ended and removed, then it is written down: the disk may be full
@@ -118,11 +126,13 @@ class _Supervision:
         interrupt: threading.Event,
         events: EventWriter,
         context: TrialContext,
+        history: History,
     ) -> None:
         self._execution, self._results, self._temporary = execution, results, temporary
         self._listener, self._interrupt, self._events = listener, interrupt, events
         self._tail = Tail(execution.folder / EVENTS)
         self._tracker = Tracker(experiment=execution.spec.experiment, run_id=execution.spec.run_id)
+        self._tracker.begin_with(history)
         self._watch = TrialWatch(execution, events, context.memory_bytes, context.memory_cgroups)
         self._stop = _AT_ITS_OWN_END
         self._problems: list[str] = []

@@ -28,7 +28,7 @@ class TrialContext:
     metric: str
     mode: Mode
     epochs: int
-    trials: int  # budget tickets
+    trials: int  # budget tickets; of a continued run what its earlier executions left, here and in the next two
     epochs_total: int | None = None
     wall_clock_seconds: float | None = None
     slots: int = 1
@@ -37,6 +37,7 @@ class TrialContext:
     memory_bytes: int | None = None
     limits: tuple[SlotLimits, ...] = ()  # one per slot; empty: somebody else limits trials, or nobody
     events_to_stdout: bool = False  # a pod writes its events to standard output
+    first_attempts: Mapping[str, int] = field(default_factory=dict)  # of trials that are begun again: the first one here
 
     @property
     def path(self) -> Path:
@@ -58,6 +59,10 @@ class TrialContext:
         slots = [{**limits, "processors": tuple(limits["processors"])} for limits in data["limits"]]
         data["limits"] = tuple(SlotLimits(**limits) for limits in slots)
         return cls(**data)
+
+    def is_first(self, trial_id: str, attempt: int) -> bool:
+        """Tell whether an attempt is the trial's first in this execution: that one takes the ticket."""
+        return attempt == self.first_attempts.get(trial_id, 1)
 
     def seeds(self, configuration: Mapping[str, Any]) -> TrialSeeds:
         """Return the seeds of a configuration: equal in every framework, order and attempt."""

@@ -119,7 +119,7 @@ def run_trial(
     slot, waited_ns = process.slots.take(preferred=process.preferred_slot)
     try:
         process.enter(slot)
-        if attempt == 1:
+        if context.is_first(trial_id, attempt):
             is_over_time = process.budget.is_over_time()  # before this trial's own ticket, which may be the first
             reason = "trials" if process.budget.tickets.take() is None else None
             if is_over_time:

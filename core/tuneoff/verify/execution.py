@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -10,21 +11,24 @@ import msgspec
 import tuneoff
 from tuneoff.errors import ResultsError, TuneoffError
 from tuneoff.events.writer import FOLDER as EVENTS
-from tuneoff.experiment.spec import RunSpec, run_spec_from_json
+from tuneoff.experiment.spec import RunSpec, checked_run_spec
 from tuneoff.files import read_regular
 from tuneoff.records.derive import KILLED, Verdict
 from tuneoff.records.folder import Derived, derive_log
 from tuneoff.records.model import FORMAT_VERSION, RunRecord, SealedFile
 from tuneoff.records.seal import broken_seals, compare_seals, seals_events_only
 from tuneoff.records.store import FILE_NAME
+from tuneoff.resume.history import EARLIER, History
+from tuneoff.resume.join import history_of
 from tuneoff.samples.schema import FILE_NAME as SAMPLES
 from tuneoff.trial.checkpoint import FOLDER as CHECKPOINTS
 from tuneoff.verify.clocks import Moments, WatchedLog, clock_faults
 from tuneoff.verify.compare import count_values, is_same_text, record_differences
-from tuneoff.verify.files import file_faults
+from tuneoff.verify.files import FileFault, file_faults
 from tuneoff.verify.frozen import Expected, check_charge, check_frozen
 from tuneoff.verify.problem import Outcome
 from tuneoff.verify.readable import TOO_DEEP, load_json, special_files
+from tuneoff.verify.resumed import earlier_faults, history_faults
 from tuneoff.verify.sums import wrong_sums
 
 STATED = ("versions", "environment")
@@ -62,7 +66,7 @@ def verify_execution(folder: Path, where: str, expected: Expected | None) -> Out
     """Recompute the record of an execution's folder and return all that is not as it must be; `expected`: None without a plan."""
     outcome = Outcome(where=where, run_id=folder.parent.name, execution_id=folder.name)
     try:
-        for special in special_files(folder, folder / EVENTS, folder / CHECKPOINTS):
+        for special in special_files(folder, folder / EVENTS, folder / CHECKPOINTS, *_earlier(folder)):
             outcome.has_special_files = True
             outcome.add("file", special.name, f"is {special.kind}, and must be a file")
         given = _given(folder, outcome) if not outcome.has_special_files else None
@@ -73,6 +77,10 @@ def verify_execution(folder: Path, where: str, expected: Expected | None) -> Out
         outcome.add("schema", "", f"a file {TOO_DEEP}")
     outcome.close()
     return outcome
+
+
+def _earlier(folder: Path) -> list[Path]:
+    return [path for pattern in ("*", f"*/{EVENTS}") for path in sorted((folder / EARLIER).glob(pattern)) if path.is_dir()]
 
 
 def _verify(folder: Path, given: _Given, expected: Expected | None, outcome: Outcome) -> None:
@@ -99,12 +107,20 @@ def _verify(folder: Path, given: _Given, expected: Expected | None, outcome: Out
     _compare(folder, record, given, outcome)
     _check_seals(folder, given, record, outcome)
     _check_times(log, derived, outcome)
-    for fault in file_faults(folder, record):
+    for fault in _file_faults(folder, derived, outcome.notes):
         outcome.add("file", fault.file, fault.text)
     check_charge(derived, expected, outcome)
     for wrong in wrong_sums(record.metrics, derived.account):
         outcome.add("sum", f"metrics.{wrong.metric}", wrong.text)
     check_frozen(given.environment, expected, outcome)
+
+
+def _file_faults(folder: Path, derived: Derived, notes: list[str]) -> Iterator[FileFault]:
+    history = history_of(derived.earlier) if derived.earlier else History()
+    yield from file_faults(folder, derived.record, history)
+    if history:
+        yield from history_faults(folder, history)
+        yield from earlier_faults(folder, derived.earlier, notes)
 
 
 def _given(folder: Path, outcome: Outcome) -> _Given | None:
@@ -129,10 +145,10 @@ def _given(folder: Path, outcome: Outcome) -> _Given | None:
 def _specification(given: _Given, outcome: Outcome) -> RunSpec | None:
     """Return the stored specification, held to the run's identity; None where it is none."""
     try:
-        spec = run_spec_from_json(given.specification)
+        spec = checked_run_spec(given.specification)
         run_id = spec.run_id
-    except (KeyError, TypeError, ValueError, AttributeError, TuneoffError) as error:
-        outcome.add("schema", "specification", f"is no specification of a run: {type(error).__name__}: {error}")
+    except TuneoffError as error:
+        outcome.add("schema", "specification", f"is no specification of a run: {error}")
         return None
     if run_id != given.run_id:
         outcome.add("plan", "run_id", f"stored {given.run_id}, its specification has {run_id}", given.run_id, run_id)

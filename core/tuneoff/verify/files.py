@@ -12,6 +12,8 @@ from tuneoff.lifecycle.context import SPEC
 from tuneoff.lifecycle.versions import VERSIONS
 from tuneoff.records.model import RunRecord
 from tuneoff.records.seal import TEST
+from tuneoff.resume.budget import budget_left
+from tuneoff.resume.history import History
 from tuneoff.samples.reader import power_of
 from tuneoff.samples.schema import FILE_NAME as SAMPLES
 from tuneoff.trial.checkpoint import checkpoint_path
@@ -29,10 +31,13 @@ class FileFault(NamedTuple):
     text: str
 
 
-def file_faults(folder: Path, record: RunRecord) -> Iterator[FileFault]:
-    """Yield what the files beside the events contradict; a file that was never made contradicts nothing."""
+def file_faults(folder: Path, record: RunRecord, history: History) -> Iterator[FileFault]:
+    """Yield what the files beside the events contradict; a file that was never made contradicts nothing.
+
+    `history`: what earlier executions of the run did, as their events have it.
+    """
     yield from _specification(folder, record)
-    yield from _given_to_trials(folder, record)
+    yield from _given_to_trials(folder, record, history)
     yield from _versions(folder, record)
     yield from _meter(folder, record)
     yield from _best_configuration(folder, record)
@@ -51,13 +56,14 @@ def _specification(folder: Path, record: RunRecord) -> Iterator[FileFault]:
             yield FileFault(SPEC, text)
 
 
-def _given_to_trials(folder: Path, record: RunRecord) -> Iterator[FileFault]:
+def _given_to_trials(folder: Path, record: RunRecord, history: History) -> Iterator[FileFault]:
     """Hold what the trials' processes were given to the specification; paths and limits of this machine are their own."""
     found = yield from _json(folder, TRIAL_CONTEXT)
     if not isinstance(found, dict):
         return
     spec = record.run_spec()
     experiment = spec.experiment
+    left = budget_left(experiment.budget, history)
     own = {
         "execution_id": record.execution_id,
         "workload": experiment.workload.target,
@@ -65,12 +71,13 @@ def _given_to_trials(folder: Path, record: RunRecord) -> Iterator[FileFault]:
         "metric": experiment.objective.metric,
         "mode": experiment.objective.mode,
         "epochs": experiment.budget.epochs_per_trial,
-        "trials": experiment.budget.trials,
-        "epochs_total": experiment.budget.epochs_total,
-        "wall_clock_seconds": experiment.budget.wall_clock_seconds,
+        "trials": left.trials,
+        "epochs_total": left.epochs_total,
+        "wall_clock_seconds": left.wall_clock_seconds,
         "slots": experiment.workers.count,
         "threads": experiment.workers.threads,
         "seed": spec.seed,
+        **({"first_attempts": history.first_attempts()} if history else {}),
     }
     for difference in differences({name: found.get(name) for name in own}, own):
         text = f"{difference.path} is {show(difference.stored)}, run.json has {show(difference.recomputed)}"
