@@ -27,7 +27,7 @@ def both(**changes: Any) -> Evidence:
     """Two honest runs: the same trials, the best one under max and the best one under min named."""
     trials = changes.pop("trials", [trial(number, value) for number, value in enumerate(LEVELS)])
     best_max, best_min = changes.pop("best", (BEST, WORST))
-    return evidence(made("fixed-max", trials, best_max, **changes), made("fixed-min", trials, best_min, mode="min", **changes))
+    return evidence(made("honest-max", trials, best_max, **changes), made("honest-min", trials, best_min, mode="min", **changes))
 
 
 BEST_CHECKS = ("best.among-trials", "best.is-best", "best.direction", "best.value")
@@ -83,9 +83,9 @@ def begun(name: str, number: int = 1, seq: int = 0, **fields: Any) -> schema.Tri
 
 def test_a_completed_trial_that_is_begun_again_takes_the_incumbent_back() -> None:
     again = [begun("t0"), ended("t0", seq=1), begun("t0", 2, seq=2)]
-    assert finding("incumbent.monotone", evidence(made("fixed-max", events=again))).verdict == "failed"
+    assert finding("incumbent.monotone", evidence(made("honest-max", events=again))).verdict == "failed"
     retried = [begun("t0"), ended("t0", "failed", seq=1), begun("t0", 2, seq=2)]
-    assert finding("incumbent.monotone", evidence(made("fixed-max", events=retried))).verdict == "passed"
+    assert finding("incumbent.monotone", evidence(made("honest-max", events=retried))).verdict == "passed"
 
 
 @pytest.mark.parametrize(
@@ -94,7 +94,7 @@ def test_a_completed_trial_that_is_begun_again_takes_the_incumbent_back() -> Non
 def test_the_budget_counts_what_was_asked_for(trials: int, refused: int, verdict: str) -> None:
     refusals = tuple(RefusalRecord(trial=f"x{n}", reason="trials", refused_ns=1) for n in range(refused))
     given = made(
-        "fixed-max",
+        "honest-max",
         [trial(n, 0.5, level=n / 10) for n in range(trials)],
         spec=specs.listed(specs.sound(4)),
         record_fields={"refusals": refusals},
@@ -104,7 +104,7 @@ def test_the_budget_counts_what_was_asked_for(trials: int, refused: int, verdict
 
 def test_an_epoch_too_many_is_seen() -> None:
     long = trial(0, 0.5, attempts=(attempt(1, epochs=4),))
-    assert finding("budget.epochs", evidence(made("fixed-max", [long]))).verdict == "failed"
+    assert finding("budget.epochs", evidence(made("honest-max", [long]))).verdict == "failed"
 
 
 def test_a_configuration_that_changed_on_its_way_is_seen() -> None:
@@ -114,9 +114,9 @@ def test_a_configuration_that_changed_on_its_way_is_seen() -> None:
             begun("t0", configuration=received),
         ]
 
-    assert finding("configurations.received", evidence(made("fixed-max", events=events({"level": 1})))).verdict == "passed"
+    assert finding("configurations.received", evidence(made("honest-max", events=events({"level": 1})))).verdict == "passed"
     for changed in ({"level": 1.0}, {"level": 2}, {}):
-        given = evidence(made("fixed-max", events=events(changed)))
+        given = evidence(made("honest-max", events=events(changed)))
         assert finding("configurations.received", given).verdict == "failed", changed
 
 
@@ -128,7 +128,7 @@ def test_given_configurations_are_counted_with_repetitions() -> None:
         events = [
             schema.TrialSubmitted(seq=n, t=n, trial=f"t{n}", configuration=dict(item)) for n, item in enumerate(configurations)
         ]
-        assert finding("configurations.listed", evidence(made("fixed-max", spec=spec, events=events))).verdict == verdict
+        assert finding("configurations.listed", evidence(made("honest-max", spec=spec, events=events))).verdict == verdict
 
 
 SPACE_CHECKS = ("space.inside", "space.bounds-reached", "space.ends-not-starved")
@@ -275,12 +275,12 @@ def test_retries_are_counted_for_each_kind_of_failure(given: Evidence, wrong: li
 
 
 def test_too_many_trials_at_once_and_idle_workers_are_told_apart() -> None:
-    def run(*spans: tuple[int, int], waited_ns: int = 0) -> Made:
+    def run(name: str, *spans: tuple[int, int], waited_ns: int = 0) -> Made:
         trials = []
         for number, (start, end) in enumerate(spans):
             begun = attempt(1, slot=number % 2, started_ns=start, ended_ns=end, waited_ns=waited_ns, epochs=0)
             trials.append(trial(number, 0.5, level=number, attempts=(begun,)))
-        return made("scripted", trials)
+        return made(name, trials)
 
     names = ("workers.at-most", "workers.all-used")
     for spans, waited, wrong in (
@@ -288,7 +288,7 @@ def test_too_many_trials_at_once_and_idle_workers_are_told_apart() -> None:
         (((0, 10), (0, 10)), 5, ["workers.at-most"]),
         (((0, 10), (10, 20)), 0, ["workers.all-used"]),
     ):
-        given = evidence(run(*spans, waited_ns=waited))
+        given = evidence(*(run(name, *spans, waited_ns=waited) for name in ("honest-max", "coordinator-killed")))
         assert [name for name in names if finding(name, given).verdict != "passed"] == wrong
 
 
@@ -296,17 +296,17 @@ def test_threads_are_counted_in_every_way() -> None:
     trials = [trial(0, 0.5)]
     load = {"what": "load", "t": 1, "threads_told": 1, "variables": {"OMP_NUM_THREADS": "1"}}
     train = {"what": "train", "t": 2, "busy_threads": 1}
-    assert finding("threads.per-trial", evidence(made("fixed-max", trials, notes=[load, train]))).verdict == "passed"
-    assert finding("threads.per-trial", evidence(made("fixed-max", trials))).verdict == "not applicable"
+    assert finding("threads.per-trial", evidence(made("honest-max", trials, notes=[load, train]))).verdict == "passed"
+    assert finding("threads.per-trial", evidence(made("honest-max", trials))).verdict == "not applicable"
     for wrong in (
         [load, {**train, "busy_threads": 2}],
         [{**load, "threads_told": 2}],
         [{**load, "variables": {"OMP_NUM_THREADS": "2"}}],
         [{**load, "variables": {"OMP_NUM_THREADS": None}}],
     ):
-        assert finding("threads.per-trial", evidence(made("fixed-max", trials, notes=wrong))).verdict == "failed", wrong
+        assert finding("threads.per-trial", evidence(made("honest-max", trials, notes=wrong))).verdict == "failed", wrong
     told = trial(0, 0.5, attempts=(attempt(1, threads=2),))
-    assert finding("threads.per-trial", evidence(made("fixed-max", [told]))).verdict == "failed"
+    assert finding("threads.per-trial", evidence(made("honest-max", [told]))).verdict == "failed"
 
 
 def test_what_is_left_fails_in_the_check_of_its_kind() -> None:
@@ -319,13 +319,13 @@ def test_what_is_left_fails_in_the_check_of_its_kind() -> None:
         "left.outside": "outside",
     }
     for kind in kinds.values():
-        given = evidence(made("fixed-max", left=(Left(kind, "x"),)))  # type: ignore[arg-type]
+        given = evidence(made("honest-max", left=(Left(kind, "x"),)))  # type: ignore[arg-type]
         assert [kinds[name] for name in kinds if finding(name, given).verdict != "passed"] == [kind]
 
 
 def test_a_port_that_others_can_reach_is_seen() -> None:
     for address, verdict in (("127.0.0.1", "passed"), ("0.0.0.0", "failed")):
-        given = evidence(made("fixed-max", listeners=(Listener("1", address, 80),)))
+        given = evidence(made("honest-max", listeners=(Listener("1", address, 80),)))
         assert finding("ports.loopback-only", given).verdict == verdict
 
 
@@ -346,7 +346,7 @@ def test_undeploy_is_judged_after_each_failure_less_what_every_run_leaves() -> N
         runs = [
             made(name, **fields) if name == "failed-setup" else made(name, record_fields={"steps": steps()}) for name in names
         ]
-        return evidence(made("fixed-max", left=usual), *runs)
+        return evidence(made("honest-max", left=usual), *runs)
 
     process = (Left("process", "x"),)
     for evidence_given, verdict in (
@@ -362,15 +362,15 @@ def test_undeploy_is_judged_after_each_failure_less_what_every_run_leaves() -> N
 def test_a_slow_undeploy_is_seen_by_its_own_limit() -> None:
     for seconds, verdict in ((0.1, "passed"), (20.0, "failed")):
         quick, slow = {"steps": steps()}, {"steps": steps(undeploy_seconds=seconds)}
-        given = evidence(made("fixed-max", record_fields=quick), made("interrupted", record_fields=slow))
+        given = evidence(made("honest-max", record_fields=quick), made("interrupted", record_fields=slow))
         assert finding("undeploy.in-time", given).verdict == verdict
 
 
 def test_flags_of_damaged_event_files_are_failures() -> None:
     flags = (FlagRecord(name="missing_lines", text="lines are missing"),)
-    assert finding("records.no-gaps", evidence(made("fixed-max", record_fields={"flags": flags}))).verdict == "failed"
-    assert finding("records.no-gaps", evidence(made("fixed-max", record_fields={"torn_lines": 1}))).verdict == "failed"
-    assert finding("records.no-gaps", evidence(made("fixed-max"))).verdict == "passed"
+    assert finding("records.no-gaps", evidence(made("honest-max", record_fields={"flags": flags}))).verdict == "failed"
+    assert finding("records.no-gaps", evidence(made("honest-max", record_fields={"torn_lines": 1}))).verdict == "failed"
+    assert finding("records.no-gaps", evidence(made("honest-max"))).verdict == "passed"
 
 
 def test_what_must_be_refused_is_refused_in_one_line() -> None:
@@ -391,5 +391,5 @@ def test_what_must_be_refused_is_refused_in_one_line() -> None:
 
 def test_a_test_split_that_trials_read_is_seen() -> None:
     for t, verdict in ((5, "failed"), (50, "passed")):
-        given = evidence(made("fixed-max", events=[ended("t0", seq=10)], notes=[{"what": "test", "t": t}]))
+        given = evidence(made("honest-max", events=[ended("t0", seq=10)], notes=[{"what": "test", "t": t}]))
         assert finding("test.split-unseen", given).verdict == verdict

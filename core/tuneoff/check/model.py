@@ -73,6 +73,7 @@ class Check:
     way_out: str  # one line: what the author of an adapter can do
     reads: tuple[str, ...]  # names of runs, or of other evidence (see tuneoff.check.plan)
     judge: Callable[[Evidence], Finding] = field(repr=False)
+    needs_all: bool = True  # False: it judges those of the runs that an adapter can make
 
     def __post_init__(self) -> None:
         family, dot, rule = self.id.partition(".")
@@ -81,10 +82,13 @@ class Check:
 
     def finding(self, evidence: Evidence) -> Finding:
         """Return what the check says; evidence that is missing is told, never passed over."""
-        for name in self.reads:
-            absent = evidence.absent(name)
-            if absent is not None:
-                return absent
+        absent = [evidence.absent(name) for name in self.reads]
+        gone = [finding for finding in absent if finding is not None]
+        broken = [finding for finding in gone if not finding.is_good]
+        if broken:
+            return broken[0]
+        if gone and (self.needs_all or len(gone) == len(absent)):
+            return gone[0]
         try:
             return self.judge(evidence)
         except Exception as error:  # a record that no check foresaw: what it breaks is told, and is no pass

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from tuneoff.capabilities import Capabilities, Support
+from tuneoff.capabilities import Capabilities, Offer, Support
 from tuneoff.check import specs
 from tuneoff.check.probe import Act
 from tuneoff.check.wrapped import Plant
@@ -56,23 +55,25 @@ def repetitions(workers: int) -> tuple[str, ...]:
 def planned_runs(capabilities: Capabilities) -> dict[str, PlannedRun]:
     """Return all runs by name, the longest first; each check names those that it reads."""
     retries = int(capabilities.retry is Support.YES)
-    few = specs.listed(specs.sound(3), state=True)
+    has_fixed = capabilities.samplers.get("fixed", Offer(support=Support.NOT_BY_TUNEOFF)).support is Support.YES
+    honest = specs.listed(specs.sound(8)) if has_fixed else specs.drawn(8)
+    few, long = specs.drawn(3, state=True), specs.drawn(16, options={"epoch_seconds": 0.5})
     random = specs.drawn(8)
     alone = replace(random, workers=Workers(count=1))
     runs = [
         PlannedRun(name="faulty", experiment=specs.faulty()),
         PlannedRun(name="without-groups", experiment=specs.out_of_memory(), without_groups=True),
         PlannedRun(name="scripted", experiment=specs.scripted()),
-        PlannedRun(name="failed-trial", experiment=specs.long(), plant="trial"),
-        PlannedRun(name="coordinator-killed", experiment=specs.long(), act="kill-coordinator"),
+        PlannedRun(name="failed-trial", experiment=long, plant="trial"),
+        PlannedRun(name="coordinator-killed", experiment=long, act="kill-coordinator"),
         *(
             PlannedRun(name=name, experiment=experiment, is_loaded=number >= REPETITIONS // 2)
             for experiment in (random, alone)
             for number, name in enumerate(repetitions(experiment.workers.count))
         ),
         PlannedRun(name="other-seed", experiment=alone, seed=OTHER_SEED),
-        PlannedRun(name="fixed-max", experiment=_computing(specs.listed(specs.sound(8), state=True))),
-        PlannedRun(name="fixed-min", experiment=specs.listed(specs.sound(8), mode="min")),
+        PlannedRun(name="honest-max", experiment=_computing(honest)),
+        PlannedRun(name="honest-min", experiment=replace(honest, objective=replace(honest.objective, mode="min"))),
         PlannedRun(name="odd-values", experiment=specs.listed(_ODD, options={"noise": 0.0})),
         PlannedRun(name="retried", experiment=specs.retried(retries)),
         *(
@@ -81,16 +82,10 @@ def planned_runs(capabilities: Capabilities) -> dict[str, PlannedRun]:
         ),
         PlannedRun(name="undeployed-twice", experiment=few, plant="twice"),
         PlannedRun(name=MANY, experiment=replace(specs.drawn(150), budget=Budget(trials=150, epochs_per_trial=1))),
-        PlannedRun(name="interrupted", experiment=specs.long(), act="interrupt", is_alone=True),
+        PlannedRun(name="interrupted", experiment=long, act="interrupt", is_alone=True),
         PlannedRun(name="wall-clock", experiment=specs.wall_clock(), is_alone=True),
     ]
     return {run.name: run for run in runs}
-
-
-def needed(runs: Iterable[PlannedRun], names: Iterable[str]) -> list[PlannedRun]:
-    """Return the runs of these names, in their order; that in the place of draws is made only when it is known to be needed."""
-    wanted = set(names)
-    return [run for run in runs if run.name in wanted]
 
 
 _ODD: list[tuple[float, Act]] = [
@@ -104,5 +99,6 @@ _ODD: list[tuple[float, Act]] = [
 
 
 def _computing(spec: ExperimentSpec) -> ExperimentSpec:
-    """Let each epoch compute for a moment, so that its threads are seen."""
-    return replace(spec, workload=replace(spec.workload, options={**spec.workload.options, "compute_seconds": 0.03}))
+    """Let each epoch compute for a moment, so that its threads are seen, and leave checkpoints."""
+    options = {**spec.workload.options, "compute_seconds": 0.03}
+    return replace(spec, workload=replace(specs.with_state(spec.workload), options=options))

@@ -19,7 +19,6 @@ from tuneoff.experiment.spec import (
     Workers,
     WorkloadSpec,
 )
-from tuneoff.workload import Mode
 
 EPOCHS = 3
 LEVELS = (0.4, 0.9, 0.2, 0.6, 0.1, 0.8, 0.5, 0.3)  # neither the best nor the worst is the first or the last
@@ -52,19 +51,16 @@ RANDOM = SearchSpace(
 )
 
 
-def listed(
-    configurations: Sequence[tuple[float, Act]], *, mode: Mode = "max", state: bool = False, **changes: Any
-) -> ExperimentSpec:
+def listed(configurations: Sequence[tuple[float, Act]], **changes: Any) -> ExperimentSpec:
     """Return an experiment whose configurations (level, act) are given."""
     given = tuple({"level": level, "act": act} for level, act in configurations)
     return experiment(
-        Probe if state else ProbeWithoutState,
+        ProbeWithoutState,
         **{
             "search_space": LISTED,
             "sampler": Strategy(name="fixed"),
             "configurations": given,
             "budget": Budget(trials=len(given), epochs_per_trial=EPOCHS),
-            "objective": Objective(metric=METRIC, mode=mode),
             **changes,
         },
     )
@@ -75,12 +71,16 @@ def sound(count: int) -> list[tuple[float, Act]]:
     return [(LEVELS[index % len(LEVELS)] + index // len(LEVELS) / 1000, "sound") for index in range(count)]
 
 
-def drawn(trials: int, workers: int = 2, **changes: Any) -> ExperimentSpec:
+def drawn(trials: int, *, state: bool = False, **changes: Any) -> ExperimentSpec:
     """Return an experiment with random search."""
-    return experiment(
-        ProbeWithoutState,
-        **{"budget": Budget(trials=trials, epochs_per_trial=2), "workers": Workers(count=workers), **changes},
-    )
+    budget = Budget(trials=trials, epochs_per_trial=EPOCHS)
+    return experiment(Probe if state else ProbeWithoutState, **{"budget": budget, **changes})
+
+
+def with_state(workload: WorkloadSpec) -> WorkloadSpec:
+    """Return the probe that leaves checkpoints."""
+    target = f"{Probe.__module__}:{Probe.__qualname__}"
+    return replace(workload, name=target, target=target)
 
 
 def experiment(workload: type[Probe], *, options: dict[str, Any] | None = None, **changes: Any) -> ExperimentSpec:
@@ -141,11 +141,6 @@ def wall_clock() -> ExperimentSpec:
     """More trials than the seconds suffice for."""
     budget = Budget(trials=60, epochs_per_trial=EPOCHS, wall_clock_seconds=WALL_CLOCK_SECONDS)
     return drawn(60, options={"epoch_seconds": 0.3}, budget=budget)
-
-
-def long() -> ExperimentSpec:
-    """Trials that take a while, to be interrupted."""
-    return listed(sound(16), options={"epoch_seconds": 0.3})
 
 
 def _limits(**changes: float) -> Timeouts:

@@ -9,7 +9,7 @@ from tuneoff.check.model import Check, Finding, judged
 from tuneoff.check.specs import WALL_CLOCK_SECONDS
 from tuneoff.events import schema
 
-READ = ("fixed-max", "fixed-min", "random-1-workers-1", "random-2-workers-1")
+READ = ("honest-max", "honest-min", "random-1-workers-1", "random-2-workers-1")
 LATE_SECONDS = 15.0  # the end of the trials that were running, and of their processes
 
 

@@ -34,7 +34,7 @@ def _differ(evidence: Evidence) -> Finding:
 
 
 def _trial_values(evidence: Evidence) -> Finding:
-    return judged(_value_problems(evidence, [*ALONE, *TOGETHER]) + _value_problems(evidence, ["fixed-max", "fixed-min"]))
+    return judged(_value_problems(evidence, [*ALONE, *TOGETHER]) + _value_problems(evidence, ["honest-max", "honest-min"]))
 
 
 def _value_problems(evidence: Evidence, names: Sequence[str]) -> list[str]:

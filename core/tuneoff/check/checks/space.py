@@ -8,20 +8,22 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from tuneoff.check.evidence import Evidence, Made
-from tuneoff.check.model import Check, Finding, judged, passed
+from tuneoff.check.model import Check, Finding, judged, not_applicable, passed
 from tuneoff.check.plan import DRAWS, repetitions
 from tuneoff.events import schema
 from tuneoff.experiment.dimension import typed
 from tuneoff.experiment.identity import canonical_json, configuration_digest
 from tuneoff.experiment.space import Dimension, IntegerLog, SearchSpace, points
 
-FIXED = ("fixed-max", "fixed-min")
+FIXED = ("honest-max", "honest-min")
 RANDOM = (repetitions(1)[0], repetitions(2)[0], "other-seed")
 NARROW = 10  # values: both ends of such a dimension are drawn, and how often, can be told
 ALARM = 1e-6  # probability under core's distribution below which an end is starved
 
 
 def _listed(evidence: Evidence) -> Finding:
+    if evidence.runs[FIXED[0]].experiment.sampler.name != "fixed":
+        return not_applicable("sampler 'fixed' is not offered")
     return judged(problem for made in evidence.some(*FIXED) for problem in _listed_problems(made))
 
 

@@ -9,7 +9,7 @@ from tuneoff.check.model import Check, Finding, judged, not_applicable
 from tuneoff.events import schema
 from tuneoff.metrics.spans import partition_ns
 
-HONEST = ("fixed-max", "random-2-workers-1")
+HONEST = ("honest-max", "random-2-workers-1")
 
 
 def _order(evidence: Evidence) -> Finding:
@@ -96,6 +96,7 @@ CHECKS = (
         way_out="submit nothing before setup, and return from run_trials when the last trial has ended",
         reads=(*HONEST, "scripted"),
         judge=_inside,
+        needs_all=False,
     ),
     Check(
         id="steps.failure-surfaces",

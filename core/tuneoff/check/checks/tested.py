@@ -7,13 +7,13 @@ from tuneoff.check.model import Check, Finding, judged, not_applicable, not_test
 from tuneoff.events import schema
 from tuneoff.trial.checkpoint import checkpoint_path, read_checkpoint
 
-RUN = "fixed-max"
-READ = (RUN, "fixed-min", "scripted")
+RUN = "honest-max"
+READ = (RUN, "honest-min", "scripted")
 
 
 def _best_tested(evidence: Evidence) -> Finding:
     problems = []
-    for made in evidence.some(RUN, "fixed-min"):
+    for made in evidence.some(RUN, "honest-min"):
         best, tested = made.record.best, made.of(schema.Tested)
         if len(tested) != 1:
             problems.append(f"{made.name}: {len(tested)} tests were recorded, not 1")
@@ -65,7 +65,7 @@ CHECKS = (
         id="test.best-tested",
         reason="the headline is the test score of what the framework chose",
         way_out="inherit Adapter.test",
-        reads=(RUN, "fixed-min"),
+        reads=(RUN, "honest-min"),
         judge=_best_tested,
     ),
     Check(
@@ -74,6 +74,7 @@ CHECKS = (
         way_out="let trials train and validate only; run_trial does",
         reads=READ,
         judge=_unseen,
+        needs_all=False,
     ),
     Check(
         id="test.own-checkpoint",

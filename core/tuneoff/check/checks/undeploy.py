@@ -10,7 +10,7 @@ from tuneoff.check.model import Check, Finding, judged
 from tuneoff.lifecycle.run import INTERRUPTED_SECONDS
 
 FAILED = tuple(f"failed-{step}" for step in ("deploy", "setup", "trial", "collect", "test", "metrics", "undeploy"))
-BASE = "fixed-max"
+BASE = "honest-max"
 SLACK_SECONDS = 1.0
 
 

@@ -11,8 +11,8 @@ from tuneoff.check.model import Check, Finding, judged, not_applicable
 from tuneoff.check.specs import SILENCE_SECONDS, TRIAL_SECONDS
 from tuneoff.trial.limits import NOT_JOINED, NOT_PINNED
 
-READ = ("fixed-max", "scripted", "random-1-workers-1", "random-2-workers-1")
-WORKING = "coordinator-killed"
+READ = ("honest-max", "scripted", "random-1-workers-1", "random-2-workers-1")
+WORKING = "coordinator-killed"  # its trials take a while
 LATE_SECONDS = 6.0  # from a limit of time to the end of the trial
 LIMITERS = {"cgroup": "control group", "watchdog": "watchdog"}  # by the words of the record: those of a trial's cause
 
@@ -32,7 +32,7 @@ def _overlaps(made: Made) -> Iterator[str]:
 
 
 def _all_used(evidence: Evidence) -> Finding:
-    made = evidence.runs["scripted"]
+    made = evidence.runs[WORKING]
     most, count = _most_at_once(made), made.experiment.workers.count
     return judged([f"at most {most} of {count} workers had a trial at once, though there was work"] if most < count else [])
 
@@ -51,7 +51,7 @@ def _most_at_once(made: Made) -> int:
 
 
 def _threads(evidence: Evidence) -> Finding:
-    made = evidence.runs["fixed-max"]
+    made = evidence.runs["honest-max"]
     planned = made.experiment.workers.threads
     problems = [
         f"trial {trial.trial} was told {attempt.threads} threads, but {planned} are planned"
@@ -120,7 +120,7 @@ def _memory_problems(made: Made, limiter: str) -> Iterator[str]:
 
 
 def _processors(evidence: Evidence) -> Finding:
-    return judged(problem for made in evidence.some("fixed-max", "scripted") for problem in _processor_problems(made))
+    return judged(problem for made in evidence.some("honest-max", "scripted") for problem in _processor_problems(made))
 
 
 def _processor_problems(made: Made) -> Iterator[str]:
@@ -143,19 +143,20 @@ CHECKS = (
         way_out="hand over at most workers.count trials that have not ended",
         reads=READ,
         judge=_at_most,
+        needs_all=False,
     ),
     Check(
         id="workers.all-used",
         reason="a worker that stands idle is the framework's loss, if it is not the adapter's",
         way_out="tell the framework its parallelism: workers.count",
-        reads=("scripted",),
+        reads=(WORKING,),
         judge=_all_used,
     ),
     Check(
         id="threads.per-trial",
         reason="equal compute per trial is what makes their times comparable",
         way_out="leave the thread variables and the trial context as core set them, and start no computing thread of your own",
-        reads=("fixed-max",),
+        reads=("honest-max",),
         judge=_threads,
     ),
     Check(
@@ -176,7 +177,8 @@ CHECKS = (
         id="limits.processors",
         reason="what limits a trial has to be in the record",
         way_out="run each trial by run_trial, in a process that may change its own affinity",
-        reads=("fixed-max", "scripted"),
+        reads=("honest-max", "scripted"),
         judge=_processors,
+        needs_all=False,
     ),
 )
