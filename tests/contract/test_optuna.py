@@ -1,7 +1,8 @@
 import pytest
 
+from contract.few_runs import FEW_RUNS
 from tuneoff.check.contract import adapter_contract
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
 
-Test = adapter_contract("optuna")
+Test = adapter_contract("optuna", only=FEW_RUNS)

@@ -4,6 +4,7 @@ In the tests of a package, one line::
 
     TestMyFramework = adapter_contract("my-framework")
 
+Only the runs are made that the selected tests read: `pytest -k best` makes few.
 """
 
 from __future__ import annotations
@@ -29,10 +30,13 @@ class AdapterContract:
 
     @pytest.fixture(scope="class")
     @classmethod
-    def evidence(cls, tmp_path_factory: pytest.TempPathFactory) -> Evidence:
-        """Make the runs."""
+    def evidence(cls, request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Evidence:
+        """Make the runs that the selected tests read."""
         subject = subject_of(cls.adapter, cls.platform, cls.options)
-        return make_evidence(subject, chosen(CHECKS, cls.only), tmp_path_factory.mktemp("check"))
+        tests = [item for item in request.session.items if isinstance(item, pytest.Function) and item.cls is request.cls]
+        selected = {item.callspec.params.get("check") for item in tests if hasattr(item, "callspec")}
+        checks = [check for check in chosen(CHECKS, cls.only) if check in selected]
+        return make_evidence(subject, checks, tmp_path_factory.mktemp("check"))
 
     @pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.id)
     def test_adapter_conforms(self, check: Check, request: pytest.FixtureRequest) -> None:
