@@ -76,7 +76,7 @@ def test_the_installed_package_passes_its_own_test_and_takes_part_in_a_matrix(ca
 
     # of the contract the checks that need two runs; all of it takes a minute
     some = ["-k", "not conforms or configurations or refusal or budget.epochs"]
-    command = [python, "-m", "pytest", "-q", "-p", "no:cacheprovider", package, *some]
+    command = [python, "-m", "pytest", "-q", "-p", "no:cacheprovider", str(package), *some]
     own = subprocess.run(command, capture_output=True, text=True)
     assert own.returncode == 0, own.stdout + own.stderr
     assert "passed" in own.stdout
