@@ -23,8 +23,9 @@ def main(folder: str) -> None:
     with ProcessPoolExecutor(task.workers) as pool:
         values = list(pool.map(objective, [folder] * count, range(count)))
     choose = max if task.mode == "max" else min
-    best = choose((value, index) for index, value in enumerate(values) if value is not None)
-    task.answer((Claim(index=index, state="completed", value=value) for index, value in enumerate(values)), (best[1], best[0]))
+    best = choose(range(count), key=lambda index: values[index])  # type: ignore[arg-type,return-value] # fails where one is None
+    claims = (Claim(index=index, state="completed", value=value) for index, value in enumerate(values))
+    task.answer(claims, (best, values[best]))
 
 
 if __name__ == "__main__":

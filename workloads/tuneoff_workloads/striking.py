@@ -72,7 +72,7 @@ def wrap_report(deliveries: Deliveries) -> None:
     frame = inspect.currentframe()
     while frame is not None:
         attempt = frame.f_locals.get("self")
-        if hasattr(attempt, "report") and hasattr(attempt, "trial_id"):
+        if attempt is not None and hasattr(attempt, "report") and hasattr(attempt, "trial_id"):
             attempt.report = _wrapped(attempt.report, deliveries)
             return
         frame = frame.f_back

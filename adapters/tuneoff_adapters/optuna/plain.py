@@ -8,6 +8,7 @@ import sys
 import optuna
 from optuna.storages import JournalStorage
 from optuna.storages.journal import JournalFileBackend
+from optuna.study import StudyDirection
 from optuna.trial import TrialState
 
 from tuneoff.faultmatrix.plain import PlainTask
@@ -29,7 +30,7 @@ def work(task: PlainTask, trials: int) -> None:
         for epoch, metrics in task.train(index):
             value = metrics[task.metric]
             trial.report(value, epoch)
-        return value  # type: ignore[return-value]
+        return value
 
     optuna.load_study(study_name=STUDY, storage=storage(task)).optimize(objective, n_trials=trials)  # type: ignore[arg-type]
 
@@ -39,7 +40,7 @@ def main(folder: str, trials: int | None) -> None:
     if trials is not None:
         work(task, trials)
         return
-    direction = "maximize" if task.mode == "max" else "minimize"
+    direction = StudyDirection.MAXIMIZE if task.mode == "max" else StudyDirection.MINIMIZE
     study = optuna.create_study(study_name=STUDY, storage=storage(task), direction=direction, load_if_exists=True)
     if not study.trials:
         for index in range(len(task.configurations)):
@@ -63,7 +64,8 @@ def main(folder: str, trials: int | None) -> None:
     task.answer(claims, (best.params["index"], best.value))
     failed = [code for code in codes if code]
     if failed:
-        sys.exit(f"{len(failed)} of {len(codes)} processes ended with exit code {failed[0]}: they ran no more trials")
+        waiting = sum(trial.state is TrialState.WAITING for trial in trials_seen)
+        sys.exit(f"{len(failed)} of {len(codes)} processes ended with exit code {failed[0]}; trials that nobody began: {waiting}")
 
 
 if __name__ == "__main__":

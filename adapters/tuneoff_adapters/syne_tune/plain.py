@@ -31,10 +31,10 @@ def main(folder: str) -> None:
             do_minimize=task.mode == "min",
             points_to_evaluate=[{"index": index} for index in indices],
         )
-        tuner = Tuner(
+        tuner = Tuner(  # it stops once *more* trials have finished than its criterion says, and draws the same ones again
             trial_backend=LocalBackend(entry_point=str(Path(__file__).with_name("plain_trial.py"))),
             scheduler=scheduler,
-            stop_criterion=StoppingCriterion(max_num_trials_finished=len(indices)),
+            stop_criterion=StoppingCriterion(max_num_trials_finished=len(indices) - 1),
             n_workers=task.workers,
             tuner_name=NAME,
             suffix_tuner_name=False,

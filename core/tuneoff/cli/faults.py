@@ -21,7 +21,7 @@ NAME = "faults"
 HELP = "break runs in many ways, by each framework's own defaults and through its adapter, and say what becomes of them"
 EXAMPLE = "tuneoff faults benchmarks/faults.yaml --adapter serial --fault raise hang"
 UNSAFE = 1
-AT_ONCE = 2
+AT_ONCE = 3
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -11,12 +11,13 @@ from tuneoff.capabilities import Support
 from tuneoff.errors import ResultsError
 from tuneoff.experiment.identity import canonical_json
 from tuneoff.faultmatrix.cell import DISK_MEGABYTES, Cell, Place, break_part, end, workload_options
-from tuneoff.faultmatrix.child import Ended, kill, python, run_child
+from tuneoff.faultmatrix.child import Ended, python, run_child
 from tuneoff.faultmatrix.seen import Claim, Seen, State
 from tuneoff.matrix.plan import seconds_at_most
 from tuneoff.records.model import RunRecord, TrialRecord
 from tuneoff.records.store import read_runs, selected
 from tuneoff.registry import adapter_class
+from tuneoff.supervisor.processes import kill
 
 FILE, RESULTS = "cell.yaml", "results"
 NOTICES = ("best_differs", "best_value_differs", "unknown_best", "missing_configurations", "foreign_configurations")
@@ -85,8 +86,8 @@ def _seen(cell: Cell, ended: Ended, results: Path, seconds: float) -> Seen:
         return Seen(ended=False, words=f"the command itself: {ended.words}", seconds=seconds)
     try:
         records = selected(list(read_runs(results)))
-    except ResultsError as error:
-        return Seen(failure=f"exit code {ended.code}: {error}", seconds=seconds)
+    except ResultsError:
+        records = []
     if len(records) != 1:
         return Seen(failure=f"exit code {ended.code}: {ended.words}", seconds=seconds)
     return seen_of_record(cell, records[0], seconds)

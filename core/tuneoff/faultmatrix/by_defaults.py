@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 from tuneoff.faultmatrix.cell import (
     DISK_MEGABYTES,
+    HOLD_SECONDS,
     PROGRAM_MEGABYTES,
     Cell,
     Place,
@@ -16,11 +18,12 @@ from tuneoff.faultmatrix.cell import (
     end,
     workload_options,
 )
-from tuneoff.faultmatrix.child import Ended, kill, python, run_child
+from tuneoff.faultmatrix.child import Ended, python, run_child
 from tuneoff.faultmatrix.memory import entering, memory_group
 from tuneoff.faultmatrix.plain import PlainTask, read_answer
 from tuneoff.faultmatrix.seen import Seen
 from tuneoff.supervisor.prepare import MEGABYTE
+from tuneoff.supervisor.processes import kill
 
 UNLIMITED = "no control group can be made here, so nothing limits memory and the trial gives up by itself: "
 
@@ -55,13 +58,15 @@ def _run(cell: Cell, place: Place, group: Path | None, allocate_mb: float, limit
         folder=str(place.folder),
         configurations=experiment.configurations,
         workload=experiment.workload.target,
-        options=workload_options(cell, place, allocate_mb, hold_seconds=0.0 if cell.fault.kind == "out_of_memory" else 20.0),
+        options=workload_options(
+            cell, place, allocate_mb, hold_seconds=0.0 if cell.fault.kind == "out_of_memory" else HOLD_SECONDS
+        ),
         metric=experiment.objective.metric,
         mode=experiment.objective.mode,
         epochs=experiment.budget.epochs_per_trial,
         workers=experiment.workers.count,
         is_again=is_again,
-        parent=_own_pid(),
+        parent=os.getpid(),
     ).write()
     command = python("-m", cell.tools.plain, str(place.folder))
     if group is not None:
@@ -108,9 +113,3 @@ def _memory(cell: Cell) -> Iterator[tuple[Path | None, float]]:
 
 def _is_on_disk(cell: Cell, place: Place) -> bool:
     return cell.fault.kind == "disk_full" and place.has_disk and sys.platform == "linux"
-
-
-def _own_pid() -> int:
-    import os
-
-    return os.getpid()

@@ -16,7 +16,6 @@ from tuneoff.faultmatrix.tools import FaultTools
 Setting = Literal["defaults", "adapter"]
 SETTINGS: tuple[Setting, ...] = ("defaults", "adapter")
 STRUCK = ".struck"  # as the workload has it
-AT_EPOCH = 2
 HOLD_SECONDS = 20.0  # how long a trial waits to be struck
 DISK_MEGABYTES = 96
 PROGRAM_MEGABYTES = 1500  # of a plain program and its framework, beside its trials
@@ -70,7 +69,7 @@ class Place:
 def workload_options(cell: Cell, place: Place, allocate_mb: float, hold_seconds: float = HOLD_SECONDS) -> dict[str, Any]:
     """Return the options of the workload: the file's, and the fault on its one configuration."""
     experiment, fault = cell.spec.experiment, cell.fault
-    options = {"at_epoch": AT_EPOCH, **experiment.workload.options}
+    options = {**experiment.workload.options, "at_epoch": fault.at_epoch}
     if fault.kind is None:
         return {**options, "configurations": []}
     options.update(kinds=[fault.kind], configurations=[dict(experiment.configurations[cell.faulty])])

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 
@@ -42,7 +41,7 @@ def classify(truth: Truth, seen: Seen) -> Outcome:
     - recovered: every configuration has its right result, and the best one is named.
     """
     if not seen.ended:
-        return Outcome(kind=Class.HUNG, reason=seen.words or "it says nothing")
+        return Outcome(kind=Class.HUNG, reason=f"its last line: {seen.words}" if seen.words else "it says nothing")
     if seen.failure is not None:
         return Outcome(kind=Class.ABORTED, reason=seen.failure)
     wrong = untruth(truth, seen)
@@ -50,13 +49,15 @@ def classify(truth: Truth, seen: Seen) -> Outcome:
         return Outcome(kind=Class.WRONG, reason=wrong)
     if wrong is not None:
         return Outcome(kind=Class.LOST, reason=f"it says so itself ({', '.join(seen.notices)}): {wrong}")
-    skipped = [claim.index for claim in seen.claims if claim.state == "unfinished" and claim.index != truth.faulty]
+    without = {
+        index: claims for index, claims in _by_index(seen).items() if not any(_has_result(truth, claim) for claim in claims)
+    }
+    skipped = [index for index, claims in without.items() if index != truth.faulty and claims[-1].state == "unfinished"]
     if skipped:
         reason = f"it ended as if all were well, but did not run configuration{_plural(skipped)} {_listed(skipped)}"
         return Outcome(kind=Class.ABORTED, reason=reason)
-    lost = [claim for claim in seen.claims if claim.state != "completed" or not _is_finite(claim.value)]
-    if lost:
-        return Outcome(kind=Class.LOST, reason=_loss(truth, lost))
+    if without:
+        return Outcome(kind=Class.LOST, reason=_loss(truth, without))
     return Outcome(kind=Class.RECOVERED, reason="every configuration has its right result")
 
 
@@ -66,9 +67,6 @@ def untruth(truth: Truth, seen: Seen) -> str | None:
     if missing:
         return f"it ended well, but says nothing of configuration{_plural(missing)} {_listed(missing)}"
     completed = [claim for claim in seen.claims if claim.state == "completed"]
-    repeated = [index for index, count in Counter(claim.index for claim in completed).items() if count > 1]
-    if repeated:
-        return f"configuration {repeated[0]} is counted {Counter(claim.index for claim in completed)[repeated[0]]} times"
     for claim in completed:
         problem = _false_value(truth, claim)
         if problem is not None:
@@ -110,11 +108,25 @@ def _false_best(truth: Truth, seen: Seen, completed: Mapping[int, float | None])
     return None
 
 
-def _loss(truth: Truth, lost: list[Claim]) -> str:
+def _loss(truth: Truth, without: Mapping[int, Sequence[Claim]]) -> str:
     """Say what was lost, and what the run says of it."""
-    first = next((claim for claim in lost if claim.index == truth.faulty), lost[0])
-    what = "1 trial" if len(lost) == 1 else f"{len(lost)} trials"
-    return f"{what}: {first.text or first.state}"
+    claim = without.get(truth.faulty, next(iter(without.values())))[-1]
+    what = "1 trial" if len(without) == 1 else f"{len(without)} trials"
+    text = claim.text or claim.state
+    if claim.state == "completed":
+        text += f", with {claim.value}" + (" of an epoch before the fault" if _is_finite(claim.value) else "")
+    return f"{what}: {text}"
+
+
+def _by_index(seen: Seen) -> dict[int, list[Claim]]:
+    found: dict[int, list[Claim]] = {}
+    for claim in seen.claims:
+        found.setdefault(claim.index, []).append(claim)
+    return dict(sorted(found.items()))
+
+
+def _has_result(truth: Truth, claim: Claim) -> bool:
+    return claim.state == "completed" and _is_finite(claim.value) and truth.result(claim.index) is not None
 
 
 def _is_finite(value: float | None) -> bool:

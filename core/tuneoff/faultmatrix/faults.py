@@ -10,12 +10,13 @@ Strike = Literal["driver", "part"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fault:
-    """One thing that goes wrong in the trial of one configuration, the best one, while its second epoch trains."""
+    """One thing that goes wrong in the trial of one configuration, the best one, at an epoch of it."""
 
     name: str
     text: str
     kind: str | None  # of the workload `faulty`; None: nothing goes wrong
     once: bool = False  # a second try of the trial goes well
+    at_epoch: int = 2
     is_sound: bool = False  # the configuration has a right result, once it is trained to its end
     strike: Strike | None = None  # what is broken from outside, while the trial waits
 
@@ -23,8 +24,8 @@ class Fault:
 NO_FAULT = Fault(name="none", text="nothing goes wrong: the control", kind=None, is_sound=True)
 
 
-def _of_trial(name: str, text: str, *, once: bool = False, is_sound: bool = False) -> Fault:
-    return Fault(name=name, text=text, kind=name, once=once, is_sound=is_sound)
+def _of_trial(name: str, text: str, *, at_epoch: int = 2, once: bool = False, is_sound: bool = False) -> Fault:
+    return Fault(name=name, text=text, kind=name, at_epoch=at_epoch, once=once, is_sound=is_sound)
 
 
 def _from_outside(name: str, text: str, strike: Strike = "part") -> Fault:
@@ -36,8 +37,8 @@ FAULTS: tuple[Fault, ...] = (
     _of_trial("raise", "the training raises an exception"),
     _of_trial("nan", "all metrics are NaN from the second epoch on"),
     _of_trial("inf", "all metrics are infinite from the second epoch on"),
-    _of_trial("no_report", "nothing is reported from the second epoch on"),
-    _of_trial("wrong_metric", "the metric has another name from the second epoch on"),
+    _of_trial("no_report", "the training ends well, and nothing is ever reported", at_epoch=1),
+    _of_trial("wrong_metric", "the metric is reported under another name", at_epoch=1),
     _of_trial("hang", "the training never ends"),
     _of_trial("exit_code", "the trial's process ends itself with exit code 3"),
     _of_trial("sigkill", "the trial's process is killed by SIGKILL, once", once=True, is_sound=True),

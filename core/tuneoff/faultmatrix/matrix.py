@@ -55,7 +55,7 @@ def run_matrix(
     """
     check_file(plan)
     values = clean_values(plan.counted[0].spec.experiment, _clean_options(plan))
-    faulty = best_of(dict(enumerate(values)), plan.counted[0].spec.experiment.objective)
+    faulty = best_of({index: of[-1] for index, of in enumerate(values)}, plan.counted[0].spec.experiment.objective)
     assert faulty is not None
     cells = _cells(plan, [NO_FAULT, *(fault for fault in faults if fault is not NO_FAULT)], settings, faulty)
     root = Path(tempfile.mkdtemp(prefix="tf"))  # short: Ray's sockets

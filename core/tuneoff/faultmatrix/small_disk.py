@@ -37,7 +37,7 @@ def main(folder: Path, kept: Path, megabytes: int, command: list[str]) -> int:
 def _mount(folder: Path, megabytes: int) -> bool:
     libc = ctypes.CDLL(None)
     options = f"size={megabytes}m".encode()
-    return (
+    return bool(
         libc.unshare(_NEW_MOUNTS) == 0
         and libc.mount(b"none", b"/", None, _PRIVATE | _ALL, None) == 0
         and libc.mount(b"tmpfs", os.fsencode(folder), b"tmpfs", 0, options) == 0
