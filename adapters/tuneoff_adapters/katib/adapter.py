@@ -35,6 +35,7 @@ class KatibAdapter(Adapter):
     """Drives Katib through its SDK: one Experiment in a namespace of its own, one pod per trial."""
 
     capabilities: ClassVar[Capabilities] = offers.CAPABILITIES
+    fault_tools: ClassVar[str | None] = "tuneoff_adapters.katib.breaking:TOOLS"
     local_options: ClassVar[frozenset[str]] = LOCAL_OPTIONS
 
     def __init__(self, context: RunContext) -> None:
