@@ -14,6 +14,22 @@ from tuneoff.records.store import read_runs
 from tuneoff.verify.results import verify
 
 ENDED = ("completed", "pruned")
+WRONG_FLAGS = (  # the others speak of the machine
+    "attempt_repeated",
+    "best_differs",
+    "best_value_differs",
+    "configuration_changed",
+    "configuration_changed_by_resume",
+    "finished_trial_repeated",
+    "foreign_configurations",
+    "foreign_events",
+    "left_behind",
+    "missing_configurations",
+    "missing_lines",
+    "orphan_events",
+    "over_budget",
+    "unknown_best",
+)
 
 
 @dataclass
@@ -134,8 +150,7 @@ def _incumbent(last: RunRecord, reference: RunRecord) -> str:
 
 def _other(results: Path, last: RunRecord) -> list[str]:
     found = [f"the run is {last.status}: {last.reason}"] if last.status != "done" else []
-    allowed = {"busy_machine", "resumed", "best_tied"}
-    found += [f"{flag.name}: {flag.text}" for flag in last.flags if flag.name not in allowed]
+    found += [f"{flag.name}: {flag.text}" for flag in last.flags if flag.name in WRONG_FLAGS]
     if last.continues is not None and not any(flag.name == "resumed" for flag in last.flags):
         found.append("it is not flagged as resumed")
     return [*found, *(problem.line for problem in verify(results, processes=1).problems)]

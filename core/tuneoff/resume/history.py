@@ -99,7 +99,7 @@ def history_from_json(data: Mapping[str, Any]) -> History:
     """
     executions = tuple(EarlierExecution(**one) for one in data["executions"])
     for one in executions:
-        if Path(one.execution_id).name != one.execution_id:
+        if "/" in one.execution_id or one.execution_id in ("", ".", ".."):
             raise ValueError(f"an execution id must be a folder's name, but got {one.execution_id!r}")
     finished = [
         FinishedTrial(**{**trial, "values": tuple((int(epoch), value) for epoch, value in trial["values"])})

@@ -1,0 +1,111 @@
+"""One run out of two executions."""
+
+from __future__ import annotations
+
+from event_logs import BOOT, Log, make_spec
+from tuneoff.experiment.spec import RunSpec
+from tuneoff.metrics.all import compute_metrics
+from tuneoff.metrics.resumed import RESUMED
+from tuneoff.records.derive import KILLED, derive
+from tuneoff.records.model import RunRecord
+from tuneoff.resume.join import CHANGED_FLAG, REPEATED_FLAG, RESUMED_FLAG, history_of
+
+SPEC = make_spec(trials=4, epochs=2)
+
+
+def killed(spec: RunSpec = SPEC) -> RunRecord:
+    """Two trials end, one by its own fault, one is lost in its second epoch, one was submitted only."""
+    log = Log("run1-one")
+    log.step("deploy", 0, 1)
+    log.step("setup", 1, 2)
+    log.step("trial", 2, None)
+    worker = log.process("worker", 1)
+    for number, at in enumerate((2.0, 4.0, 6.0, 6.5)):
+        log.submit(f"t0000{number}", at, x=number / 10)
+    worker.start("t00000", 2, slot=0, x=0.0)
+    worker.epoch("t00000", 1, 3, 0.8, reported=3)
+    worker.epoch("t00000", 2, 4, 0.7, reported=4)
+    worker.end("t00000", 4, "completed", 2)
+    worker.start("t00001", 4, slot=0, x=0.1)
+    worker.end("t00001", 5, "failed", 0, cause="ValueError", charged="workload")
+    worker.start("t00002", 6, slot=0, x=0.2)
+    worker.epoch("t00002", 1, 7, 0.9, reported=7)
+    return derive(log.pairs(), spec, verdict=KILLED)
+
+
+def continuing(spec: RunSpec = SPEC, *, repeats: str | None = None, x: float = 0.2, boot: str = BOOT) -> RunRecord:
+    """Begin the lost trial again, and the one that never started, 100 s later."""
+    log = Log("run1-two")
+    log.writers.clear()
+    log.coordinator = log.process("coordinator", 99.0, boot=boot, clock_shift=0.0 if boot == BOOT else -90.0)
+    log.step("deploy", 100, 101)
+    log.step("setup", 101, 102)
+    log.step("trial", 102, 106)
+    worker = log.process("worker", 101, boot=boot, clock_shift=0.0 if boot == BOOT else -90.0)
+    again = (("t00002", x, 102.0), ("t00003", 0.3, 104.0))
+    for trial, value, at in again:
+        log.submit(trial, at, attempt=2, x=value)
+        worker.start(trial, at, slot=0, attempt=2, x=value)
+        worker.epoch(trial, 1, at + 1, 0.1, reported=at + 1, attempt=2)
+        worker.epoch(trial, 2, at + 2, 0.95, reported=at + 2, attempt=2)
+        worker.end(trial, at + 2, "completed", 2, attempt=2)
+    if repeats is not None:
+        worker.start(repeats, 106, slot=0, x=0.0)
+        worker.end(repeats, 106, "failed", 0, cause="again", charged="workload")
+    return derive(log.pairs(), spec, earlier=[killed(spec)])
+
+
+def test_what_ended_by_itself_is_finished_and_the_rest_is_begun_again() -> None:
+    history = history_of([killed()])
+    assert [(trial.trial_id, trial.state, trial.value) for trial in history.finished] == [
+        ("t00000", "completed", 0.8),
+        ("t00001", "failed", None),
+    ]
+    assert history.finished[0].values == ((1, 0.8), (2, 0.7))
+    assert [(trial.trial_id, trial.attempt) for trial in history.unfinished] == [("t00002", 2), ("t00003", 2)]
+    assert history.epochs == 3, "that of the lost attempt was trained too"
+    assert history.seconds == 5.0, "from the first start to the last sign of life"
+    assert [one.execution_id for one in history.executions] == ["run1-one"]
+
+
+def test_the_joined_run_has_every_trial_with_all_its_attempts() -> None:
+    record = continuing()
+    assert [(trial.trial, trial.state) for trial in record.trials] == [
+        ("t00000", "completed"),
+        ("t00001", "failed"),
+        ("t00002", "completed"),
+        ("t00003", "completed"),
+    ]
+    lost = record.trials[2]
+    assert [(one.attempt, one.state, len(one.epochs)) for one in lost.attempts] == [(1, "superseded", 1), (2, "completed", 2)]
+    assert lost.value == 0.95, "the value of the attempt whose checkpoint there is"
+    assert lost.attempts[0].started_ns == -94 * 10**9, "on the scale of the last execution"
+    assert record.continues is not None
+    assert record.continues.finished == ("t00000", "t00001")
+    assert record.continues.begun_again == ("t00002", "t00003")
+    assert record.continues.away_ns == 93 * 10**9
+    assert [flag.name for flag in record.flags] == [RESUMED_FLAG]
+
+
+def test_after_a_reboot_the_wall_clock_joins_them() -> None:
+    record = continuing(boot="boot-2")
+    assert record.trials[2].attempts[0].started_ns == -94 * 10**9
+
+
+def test_a_finished_trial_that_is_trained_again_is_flagged() -> None:
+    assert REPEATED_FLAG in [flag.name for flag in continuing(repeats="t00000").flags]
+
+
+def test_another_configuration_under_the_same_name_is_flagged() -> None:
+    assert CHANGED_FLAG in [flag.name for flag in continuing(x=0.9).flags]
+
+
+def test_lost_work_is_strict_waste_and_times_of_the_whole_have_no_value() -> None:
+    metrics = compute_metrics(continuing())
+    assert metrics["waste.strict.time"].value == 2000.0, "1 s of the lost attempt, and 1 s of the trial that failed"
+    assert metrics["trials.used"].value == 4
+    assert metrics["trials.of_budget"].value == 100
+    assert metrics["epochs.trained"].value == 7
+    for name in ("time.jct", "slots.idle", "energy.job", "trials.per_second"):
+        assert metrics[name].value is None, name
+    assert metrics["time.jct"].reason_if_null in (RESUMED, "un-deploy did not end")
