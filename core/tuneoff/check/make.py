@@ -101,6 +101,7 @@ def make_evidence(subject: Subject, checks: Sequence[Check], folder: Path, tell:
     unknown = sorted(names - {*planned, DRAWS, REFUSALS})
     if unknown:
         raise ExperimentError(f"checks read what is not made: {', '.join(unknown)}")
+    names |= {run.continues for run in planned.values() if run.name in names and run.continues}
     missing: dict[str, Finding] = {}
     runs: list[PlannedRun] = []
     for run in planned.values():
@@ -146,20 +147,27 @@ def _make_all(subject: Subject, runs: Sequence[PlannedRun], folder: Path, childr
                 tell(f"{subject.label}: {len(found)} of {len(runs)} runs made; {name}")
     for run in runs:
         if run.is_alone:
-            found[run.name] = _make(subject, run, folder, children)
+            earlier = found.get(run.continues)
+            if run.continues and (earlier is None or earlier.made is None or earlier.made.stored is None):
+                found[run.name] = _Ended(made=None, problem=f"there is no run {run.continues} to go on with")
+                continue
+            found[run.name] = _make(subject, run, folder, children, earlier.made if earlier is not None else None)
             tell(f"{subject.label}: {len(found)} of {len(runs)} runs made; {run.name}")
     children.check()
     return found
 
 
-def _make(subject: Subject, run: PlannedRun, folder: Path, children: _Children) -> _Ended:
+def _make(subject: Subject, run: PlannedRun, folder: Path, children: _Children, earlier: Made | None = None) -> _Ended:
+    """Make one run. `earlier`: an execution of the same run that is gone on with, so it has the same folders."""
     place = folder / run.name
-    notes = place / "notes"
-    notes.mkdir(parents=True)
+    notes = earlier.notes_folder if earlier is not None else place / "notes"
+    notes.mkdir(parents=True, exist_ok=earlier is not None)
+    place.mkdir(exist_ok=True)
     spec = run_spec(subject, run, notes)
     request = {
         "run": run_spec_to_json(spec),
-        "results": str(place / "results"),
+        "results": str(notes.parent / "results"),
+        "continues": str(earlier.folder) if earlier is not None else None,
         "act": run.act,
         "is_loaded": run.is_loaded,
         "without_groups": run.without_groups,

@@ -93,7 +93,8 @@ def main(path: Path) -> None:
     guardian = Guardian(results)
     before = Footprint.now()
     with _load(os.cpu_count() or 1 if request["is_loaded"] else 0):
-        ended = supervise(run, results, watcher, interrupt)
+        earlier = request["continues"]
+        ended = supervise(run, results, watcher, interrupt, continues=Path(earlier) if earlier else None)
     end_seconds = time.monotonic() - watcher.acted if watcher.acted is not None else None
     execution = ended.execution
     left = left_since(before, execution.execution_id, watcher.listeners)

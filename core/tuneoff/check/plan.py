@@ -30,6 +30,7 @@ class PlannedRun:
     is_loaded: bool = False  # beside processes that keep every processor busy
     without_groups: bool = False  # as on a machine where no control group can be made
     is_alone: bool = False  # no other run beside it: its times matter
+    continues: str = ""  # the run that is gone on with: the same one, interrupted
 
     def absence(self, capabilities: Capabilities) -> str | None:
         """Return why an adapter with these capabilities cannot make the run, or None."""
@@ -42,6 +43,8 @@ class PlannedRun:
             if offer is None or offer.support is not Support.YES:
                 by = offer.support.value if offer is not None else "not listed"
                 return f"{kind} {name!r} is not offered ({by})"
+        if self.continues and capabilities.resume is not Support.YES:
+            return f"continuing inside a run is {capabilities.resume.value}"
         if self.without_groups and capabilities.memory_limiter:
             return f"memory is limited by: {capabilities.memory_limiter}"
         return None
@@ -58,6 +61,7 @@ def planned_runs(capabilities: Capabilities) -> dict[str, PlannedRun]:
     has_fixed = capabilities.samplers.get("fixed", Offer(support=Support.NOT_BY_TUNEOFF)).support is Support.YES
     honest = specs.listed(specs.sound(8)) if has_fixed else specs.drawn(8)
     few, long = specs.drawn(3, state=True), specs.drawn(16, options={"epoch_seconds": 0.5})
+    interrupted = _with_options(honest, epoch_seconds=0.3)
     random = specs.drawn(8)
     alone = replace(random, workers=Workers(count=1))
     runs = [
@@ -82,7 +86,8 @@ def planned_runs(capabilities: Capabilities) -> dict[str, PlannedRun]:
         ),
         PlannedRun(name="undeployed-twice", experiment=few, plant="twice"),
         PlannedRun(name=MANY, experiment=replace(specs.drawn(150), budget=Budget(trials=150, epochs_per_trial=1))),
-        PlannedRun(name="interrupted", experiment=long, act="interrupt", is_alone=True),
+        PlannedRun(name="interrupted", experiment=interrupted, act="interrupt", is_alone=True),
+        PlannedRun(name="continued", experiment=interrupted, continues="interrupted", is_alone=True),
         PlannedRun(name="wall-clock", experiment=specs.wall_clock(), is_alone=True),
     ]
     return {run.name: run for run in runs}
@@ -100,5 +105,8 @@ _ODD: list[tuple[float, Act]] = [
 
 def _computing(spec: ExperimentSpec) -> ExperimentSpec:
     """Let each epoch compute for a moment, so that its threads are seen, and leave checkpoints."""
-    options = {**spec.workload.options, "compute_seconds": 0.03}
-    return replace(spec, workload=replace(specs.with_state(spec.workload), options=options))
+    return _with_options(replace(spec, workload=specs.with_state(spec.workload)), compute_seconds=0.03)
+
+
+def _with_options(spec: ExperimentSpec, **options: float) -> ExperimentSpec:
+    return replace(spec, workload=replace(spec.workload, options={**spec.workload.options, **options}))

@@ -42,9 +42,19 @@ def main(path: Path) -> None:
 
 def ask(spec: RunSpec, adapter: type[Adapter]) -> Iterator[Answer]:
     """Yield the answer to each request that must be refused."""
+    if adapter.capabilities.resume is not Support.YES:
+        yield Answer(family="resume", request="to go on inside a run", **_continue(spec, adapter))
     for family, request, changed in _requests(spec, adapter.capabilities):
         outcome, text = _ask(changed, adapter, plan=family == _UNDECLARED)
         yield Answer(family=family, request=request, outcome=outcome, text=text)
+
+
+def _continue(spec: RunSpec, adapter: type[Adapter]) -> dict[str, str]:
+    try:
+        reason = adapter.refuse_continue(spec)
+    except Exception as error:  # an adapter's code may raise anything
+        return {"outcome": BROKEN, "text": f"{type(error).__name__}: {error}"}
+    return {"outcome": ACCEPTED} if reason is None else {"outcome": REFUSED, "text": reason}
 
 
 def plain_refusal(spec: RunSpec, adapter: type[Adapter]) -> str | None:

@@ -56,6 +56,7 @@ IDS: tuple[str, ...] = (
     "retries.at-most",  # never more often than failures.retries
     "retries.workload-never",  # what the workload raises is not tried again
     "resume.as-declared",  # what is declared as not offered is refused
+    "resume.keeps-trials",  # a continued run keeps what had ended, trains nothing again, and keeps its budget
     "seeds.repeat",  # one worker, one seed: the same configurations; the class of determinism is established and told
     "seeds.differ",  # another seed gives other configurations
     "seeds.trial-values",  # the same configuration and seed give the same values in every run
