@@ -28,13 +28,14 @@ from tuneoff.supervisor.processes import kill
 UNLIMITED = "no control group can be made here, so nothing limits memory and the trial gives up by itself: "
 
 
-def run_by_defaults(cell: Cell, place: Place) -> Seen:
+def run_by_defaults(cell: Cell, place: Place, limit: float) -> Seen:
     """Run the plain program with the fault, once more after it was killed, and return what was seen.
+
+    Each start of it has `limit` seconds.
 
     Raises:
         LookupError: the part that is to be taken away is not there.
     """
-    limit = cell.spec.experiment.timeouts.trials_seconds
     try:
         with _memory(cell) as (group, allocate_mb):
             ended = _run(cell, place, group, allocate_mb, limit, is_again=False)

@@ -24,6 +24,7 @@ from tuneoff.matrix.plan import Plan
 from tuneoff.registry import adapter_class
 from tuneoff.trial.context import load_target
 
+MORE_SECONDS = 40.0  # Optuna's journal lock is taken from a dead holder after 30 s
 RIGHT = (Class.RECOVERED, Class.LOST)  # classes of a run whose answer can be used
 
 
@@ -62,7 +63,9 @@ def run_matrix(
     try:
         with ThreadPoolExecutor(at_once) as pool:
             runner = _Runner(plan, values, root, tell, len(cells))
-            results = list(pool.map(runner.run, cells))
+            results = list(pool.map(runner.run, [cell for cell in cells if cell.fault is NO_FAULT]))
+            runner.take_controls(results)
+            results += pool.map(runner.run, [cell for cell in cells if cell.fault is not NO_FAULT])
         if keep is not None:
             shutil.copytree(root, keep, symlinks=True, dirs_exist_ok=True, ignore=shutil.ignore_patterns("t", "kept"))
     finally:
@@ -130,10 +133,17 @@ class _Runner:
     ) -> None:
         self._plan, self._values, self._root, self._tell, self._count = plan, values, root, tell, count
         self._done, self._lock = 0, threading.Lock()
+        self._controls: dict[str, float] = {}
         probe = root / "p"
         probe.mkdir()
         self._has_disk = can_mount(probe)
         shutil.rmtree(probe, ignore_errors=True)
+
+    def take_controls(self, results: Sequence[Result]) -> None:
+        """Learn from the controls how long a plain program takes without a fault: that bounds those with one."""
+        for result in results:
+            if result.cell.setting == "defaults" and result.seconds is not None:
+                self._controls[result.cell.label] = result.seconds
 
     def run(self, cell: Cell) -> Result:
         skipped = _skipped(self._plan, cell)
@@ -155,10 +165,18 @@ class _Runner:
         truth = Truth(values=self._values, objective=experiment.objective, faulty=cell.faulty, is_sound=cell.fault.is_sound)
         try:
             by_defaults = cell.setting == "defaults"
-            seen = run_by_defaults(cell, place) if by_defaults else run_by_adapter(cell, place, self._content())
+            seen = (
+                run_by_defaults(cell, place, self._limit(cell)) if by_defaults else run_by_adapter(cell, place, self._content())
+            )
         except LookupError as error:
             return Result(cell=cell, skipped=f"could not be struck: {error}")
         return Result(cell=cell, outcome=classify(truth, seen), seconds=seen.seconds)
+
+    def _limit(self, cell: Cell) -> float:
+        """Return the seconds of a plain program: twice those of its control and some more, never more than the file's limit."""
+        longest = cell.spec.experiment.timeouts.trials_seconds
+        control = self._controls.get(cell.label)
+        return longest if control is None else min(longest, 2 * control + MORE_SECONDS)
 
     def _content(self) -> Mapping[str, Any]:
         return {key: value for key, value in self._plan.content.items() if key not in ("matrix", "zip")}

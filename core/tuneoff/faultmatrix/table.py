@@ -9,8 +9,8 @@ from typing import Any
 from tuneoff.cli.output import columns, one_line
 from tuneoff.faultmatrix.cell import SETTINGS, Setting
 from tuneoff.faultmatrix.classify import Class
-from tuneoff.faultmatrix.faults import FAULTS
-from tuneoff.faultmatrix.matrix import Result
+from tuneoff.faultmatrix.faults import FAULTS, NO_FAULT
+from tuneoff.faultmatrix.matrix import MORE_SECONDS, Result
 
 TITLES: Mapping[Setting, str] = {
     "defaults": "The framework's own defaults",
@@ -52,7 +52,11 @@ def terminal(results: Sequence[Result]) -> str:
 
 
 def verdict(results: Sequence[Result]) -> str:
-    """Return one line: whether anything hung or was wrong under the adapters' settings."""
+    """Return one line: whether anything hung or was wrong under the adapters' settings; first, whether the controls went well."""
+    failed = failed_controls(results)
+    if failed:
+        named = ", ".join(f"{result.cell.label} by {result.cell.setting}" for result in failed)
+        return f"NO VERDICT: without a fault it did not go well: {named}; free the machine, or raise timeouts.trials_seconds"
     bad = bad_ones(results)
     ran = [result for result in results if result.outcome is not None]
     if bad:
@@ -69,6 +73,12 @@ def bad_ones(results: Sequence[Result]) -> list[Result]:
         for result in results
         if result.cell.setting == "adapter" and result.outcome is not None and result.outcome.kind in BAD
     ]
+
+
+def failed_controls(results: Sequence[Result]) -> list[Result]:
+    """Return the runs without a fault that did not come to their right result: nothing can be said of the others then."""
+    controls = [result for result in results if result.cell.fault is NO_FAULT and result.outcome is not None]
+    return [result for result in controls if result.outcome is not None and result.outcome.kind is not Class.RECOVERED]
 
 
 def to_json(result: Result) -> dict[str, Any]:
@@ -101,8 +111,9 @@ def markdown(results: Sequence[Result], about: Mapping[str, str], command: Seque
         f"Each run has the same {len(experiment.configurations)} configurations of the workload `faulty` (three epochs each, "
         f"{experiment.workers.count} workers). The fault strikes one of them while its second epoch trains: number {faulty}, "
         "counted from 0, which is the best one. What is right is computed without any framework. All runs are real, each in a "
-        f"process of its own with a limit: a plain program has {experiment.timeouts.trials_seconds:g} s from its start, a run "
-        f"through an adapter the file's `timeouts` ({experiment.timeouts.trials_seconds:g} s for its trial step).",
+        f"process of its own with a limit: a plain program has twice the time of its control (the run without a fault) and "
+        f"{MORE_SECONDS:g} s more, at most {experiment.timeouts.trials_seconds:g} s; a run through an adapter has the file's "
+        "`timeouts`.",
         "",
         "| outcome | meaning |",
         "|---|---|",
