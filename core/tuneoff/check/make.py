@@ -5,11 +5,13 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -172,7 +174,8 @@ def _make(subject: Subject, run: PlannedRun, folder: Path, children: _Children, 
         "is_loaded": run.is_loaded,
         "without_groups": run.without_groups,
     }
-    answer = children.ask("tuneoff.check.one_run", place, request)
+    with _temporary_folder() as temporary:
+        answer = children.ask("tuneoff.check.one_run", place, {**request, "temporary": temporary})
     if isinstance(answer, str):
         return _Ended(made=None, problem=f"run {run.name} was not made: {answer}")
     with _FINISHING:
@@ -211,6 +214,16 @@ def _received(made: Made | None) -> Drawn | None:
     if made is None or made.stored is None:
         return None
     return Drawn(source="runs", configurations=[trial.configuration for trial in made.stored.trials])
+
+
+@contextlib.contextmanager
+def _temporary_folder() -> Iterator[str]:
+    """Give a run's temporary folder a place where nobody else makes files; its path is short (sockets: 107 bytes)."""
+    folder = tempfile.mkdtemp(prefix="tk")
+    try:
+        yield folder
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 class _Children:

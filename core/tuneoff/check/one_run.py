@@ -9,7 +9,6 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-import shutil
 import signal
 import subprocess
 import sys
@@ -89,7 +88,9 @@ def main(path: Path) -> None:
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, lambda signum, frame: interrupt.set())
     watcher = Watcher(folder=results / "runs" / run.run_id, act=request["act"], interrupt=interrupt)
-    temporary = _own_temporary_folder()
+    temporary = Path(request["temporary"])
+    os.environ["TMPDIR"] = str(temporary)
+    tempfile.tempdir = None  # asked for anew
     guardian = Guardian(results)
     before = Footprint.now()
     with _load(os.cpu_count() or 1 if request["is_loaded"] else 0):
@@ -100,7 +101,6 @@ def main(path: Path) -> None:
     left = left_since(before, execution.execution_id, watcher.listeners)
     left += [Left("temporary file", f"{kind} {value}") for kind, value in remembered(execution.folder) if os.path.exists(value)]
     left += [Left("temporary file", str(path)) for path in sorted(unused(temporary.iterdir()))]
-    shutil.rmtree(temporary, ignore_errors=True)
     left += [Left("outside", text) for text in left_outside(execution.folder)]
     guardian.dismiss()
     answer: dict[str, Any] = {
@@ -114,14 +114,6 @@ def main(path: Path) -> None:
     partial = path.with_name(f".{ANSWER}")
     partial.write_text(json.dumps(answer))
     partial.rename(path.with_name(ANSWER))
-
-
-def _own_temporary_folder() -> Path:
-    """Make the run's temporary folder in one where nobody else makes files; its path is short (sockets: 107 bytes)."""
-    folder = Path(tempfile.mkdtemp(prefix="tk"))
-    os.environ["TMPDIR"] = str(folder)
-    tempfile.tempdir = None  # asked for anew
-    return folder
 
 
 @contextlib.contextmanager
