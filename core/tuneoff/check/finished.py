@@ -18,6 +18,7 @@ from tuneoff.experiment.spec import RunSpec
 from tuneoff.matrix.finish import finish
 from tuneoff.records.derive import Verdict
 from tuneoff.records.model import RunRecord
+from tuneoff.records.store import read_run
 
 
 def finished(name: str, spec: RunSpec, notes: Path, answer: Mapping[str, Any], adapter: type[Adapter]) -> Made:
@@ -27,7 +28,8 @@ def finished(name: str, spec: RunSpec, notes: Path, answer: Mapping[str, Any], a
     record: RunRecord | None = None
     problem = ""
     try:
-        record = finish(folder, spec, verdict, adapter, {"limits": answer["limits"]})
+        finish(folder, spec, verdict, adapter, {"limits": answer["limits"]})
+        record = read_run(folder)  # as everybody else will read it
     except (TuneoffError, ValueError) as error:
         problem = " ".join(f"{type(error).__name__}: {error}".split())
     holders = {Listener(item["inode"], item["address"], item["port"]): item["pid"] for item in answer["listeners"]}
