@@ -43,8 +43,9 @@ def classify(records: Sequence[RunRecord]) -> Determinism:
 
 
 def _everything(record: RunRecord) -> str:
-    trials = [(trial.trial, trial.state, *_content(trial)) for trial in record.trials]
-    best = record.best.trial if record.best is not None else None
+    trials = [(trial.state, *_content(trial)) for trial in record.trials]  # by their order: a framework may name them at random
+    named = record.best.trial if record.best is not None else None
+    best = next((number for number, trial in enumerate(record.trials) if trial.trial == named), None)
     return canonical_json([trials, best, dict(record.test.scores) if record.test is not None else None])
 
 

@@ -172,6 +172,7 @@ CHECKS = (
         way_out="run trials in processes that run_trial can put into a control group, or declare your own memory_limiter",
         reads=("faulty", "without-groups"),
         judge=_memory,
+        needs_all=False,
     ),
     Check(
         id="limits.processors",
