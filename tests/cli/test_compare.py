@@ -33,7 +33,13 @@ def outcome(monkeypatch: pytest.MonkeyPatch, fakes: None) -> Outcome:
 
     def say(*statuses: str) -> None:
         def execute(
-            plan: Plan, results: Path, *, listener: Listener, resume: bool = False, continues: bool = False
+            plan: Plan,
+            results: Path,
+            *,
+            listener: Listener,
+            resume: bool = False,
+            continues: bool = False,
+            retry_flagged: bool = False,
         ) -> list[RunEnd]:
             (results / "runs").mkdir(parents=True, exist_ok=True)
             (results / PLAN).write_text(json.dumps(plan.to_json()))

@@ -48,7 +48,7 @@ def test_metrics_are_served_while_the_matrix_runs(
 ) -> None:
     pages: list[str] = []
 
-    def execute(plan: Plan, results: Path, *, listener: Listener, resume: bool = False, continues: bool = False) -> list[RunEnd]:
+    def execute(plan: Plan, results: Path, *, listener: Listener, **options: bool) -> list[RunEnd]:
         listener.run_started(1, 1, "plain", plan.runs[0].run_id)
         address = re.search(r"live metrics: (\S+)", capsys.readouterr().err)
         assert address is not None

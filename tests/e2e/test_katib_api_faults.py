@@ -23,6 +23,7 @@ from katib.faulty_proxy import FaultyProxy
 from tuneoff.experiment.space import SearchSpace, stepped
 from tuneoff.experiment.spec import Budget, RunSpec, Strategy, WorkloadSpec
 from tuneoff.matrix.listener import LiveRun
+from tuneoff.matrix.machine import FLAGS
 from tuneoff.supervisor.leftovers import OUTSIDE
 from tuneoff.supervisor.outside import undeploy_outside
 from tuneoff.supervisor.prepare import Execution
@@ -88,7 +89,7 @@ def test_a_run_outlives_a_server_that_is_away_answers_errors_hangs_and_cuts_conn
     assert (faults.left, len(faults.began)) == ([], 5)
     assert (made.record.status, made.record.reason) == ("done", None)
     assert [trial.state for trial in made.record.trials] == ["completed"] * TRIALS
-    assert [flag for flag in made.record.flags if flag.name not in ("busy_machine", "emulated_platform")] == []
+    assert [flag for flag in made.record.flags if flag.name not in {*FLAGS, "emulated_platform"}] == []
 
 
 def test_no_event_is_lost_or_doubled_over_faults(rough: tuple[Made, Faults]) -> None:

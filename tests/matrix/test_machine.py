@@ -1,4 +1,4 @@
-"""The look at the machine before a run."""
+"""The look at the machine before a run: each reading from a tree of our own, each flag planted."""
 
 from __future__ import annotations
 
@@ -6,38 +6,222 @@ import os
 import subprocess
 import sys
 from dataclasses import replace
+from pathlib import Path
+from typing import Any
 
 import pytest
 
-from tuneoff.matrix import machine
-from tuneoff.matrix.machine import MachineState, look, notes
+from tuneoff.matrix import machine, readings
+from tuneoff.matrix.machine import FLAGS, PASSING, Guard, MachineState, from_json, look, notes, reference
+from tuneoff.supervisor.leftovers import RESULTS_MARK
 
-QUIET = MachineState(load_1min=0.0, cpu_pressure_percent=0.0, sentinel_ns=20_000_000)
-
-
-@pytest.mark.parametrize(
-    ("now", "names"),
-    [
-        (QUIET, []),
-        (replace(QUIET, cpu_pressure_percent=None), []),
-        (replace(QUIET, cpu_pressure_percent=40.0), ["busy_machine"]),
-        (replace(QUIET, sentinel_ns=30_000_000), ["machine_drift"]),
-        (replace(QUIET, sentinel_ns=15_000_000), ["machine_drift"]),
-    ],
+QUIET = MachineState(
+    load_1min=0.0,
+    cpu_pressure_percent=0.0,
+    sentinel_ns=20_000_000,
+    steal_percent=0.0,
+    memory_available_bytes=8_000_000_000,
+    memory_total_bytes=16_000_000_000,
+    disk_free_bytes=50_000_000_000,
+    temporary_free_bytes=50_000_000_000,
+    throttle_count=7,
+    clock_source="tsc",
+    governor="performance",
+    frequency_limit=1.0,
 )
-def test_load_and_drift_are_flagged(now: MachineState, names: list[str]) -> None:
-    assert [name for name, _ in notes(now, QUIET)] == names
+UNREADABLE = MachineState(load_1min=0.0, cpu_pressure_percent=None, sentinel_ns=20_000_000)
+PLANTED: list[tuple[dict[str, Any], str]] = [
+    ({"cpu_pressure_percent": 40.0}, "busy_machine"),
+    ({"sentinel_ns": 30_000_000}, "machine_drift"),
+    ({"sentinel_ns": 15_000_000}, "machine_drift"),
+    ({"governor": "powersave"}, "machine_changed"),
+    ({"clock_source": "kvm-clock"}, "machine_changed"),
+    ({"survivors": ("17: python -m tuneoff.trial",)}, "earlier_survivor"),
+    ({"other_runs": 3}, "other_run"),
+    ({"steal_percent": 5.0}, "steal_before"),
+    ({"memory_available_bytes": 900_000_000}, "low_memory"),
+    ({"disk_free_bytes": 1_000}, "low_disk"),
+    ({"temporary_free_bytes": 1_000}, "low_disk"),
+    ({"throttle_count": 9}, "cpu_throttled"),
+    ({"frequency_limit": 0.5}, "frequency_limited"),
+]
 
 
-@pytest.mark.skipif(machine._cpu_waiting_ns() is None, reason="the kernel has no pressure information")
-def test_other_programs_on_every_core_show_as_pressure() -> None:
+def names(found: list[tuple[str, str]]) -> list[str]:
+    return [name for name, _ in found]
+
+
+@pytest.mark.parametrize("state", [QUIET, UNREADABLE])
+def test_a_quiet_machine_and_one_that_tells_nothing_have_no_flag(state: MachineState) -> None:
+    assert notes(state, state, state) == []
+
+
+@pytest.mark.parametrize(("change", "name"), PLANTED)
+def test_each_defect_of_the_machine_has_its_flag_and_no_other(change: dict[str, Any], name: str) -> None:
+    ((found, text),) = notes(replace(QUIET, **change), QUIET, QUIET)
+    assert found == name
+    assert len(text) > 20
+
+
+def test_a_slow_clock_source_is_flagged_though_it_was_there_from_the_begin() -> None:
+    hpet = replace(QUIET, clock_source="hpet")
+    assert names(notes(hpet, hpet)) == ["slow_clock_source"]
+
+
+def test_memory_is_held_to_what_the_workers_may_use() -> None:
+    assert names(notes(QUIET, QUIET, memory_needed=9_000_000_000)) == ["low_memory"]
+    small = replace(QUIET, memory_available_bytes=500_000_000, memory_total_bytes=2_000_000_000)  # a quarter is free
+    assert notes(small, small) == []
+
+
+def test_every_flag_is_known_by_name() -> None:
+    assert {name for _, name in PLANTED} | {"slow_clock_source"} == FLAGS
+    assert {"slow_clock_source", "frequency_limited"} == FLAGS - PASSING  # a repetition would find the same
+
+
+def test_throttling_is_counted_from_the_look_before() -> None:
+    hot = replace(QUIET, throttle_count=100)
+    assert notes(hot, QUIET) == []  # of a time that nobody looked at
+    assert names(notes(hot, QUIET, QUIET)) == ["cpu_throttled"]
+    assert notes(hot, QUIET, hot) == []
+
+
+# --- what later looks are held to ---
+
+
+def test_the_reference_is_the_first_quiet_look_of_the_folder() -> None:
+    busy, later = replace(QUIET, cpu_pressure_percent=50.0), replace(QUIET, sentinel_ns=1)
+    assert reference([None, {}, busy.to_json(), QUIET.to_json(), later.to_json()]) == QUIET
+    assert reference([busy.to_json()]) == busy
+    assert reference([None, {"sentinel_ns": 0}, "odd"]) is None
+
+
+def test_a_state_is_read_back_and_what_an_older_record_lacks_is_none() -> None:
+    state = replace(QUIET, survivors=("1: x",))
+    assert from_json(state.to_json()) == state
+    older = from_json({"load_1min": 1.0, "cpu_pressure_percent": 2.0, "sentinel_ns": 3})
+    assert older is not None
+    assert (older.sentinel_ns, older.clock_source, older.survivors) == (3, None, ())
+
+
+def test_the_guard_holds_a_resumed_matrix_to_its_first_look(tmp_path: Path) -> None:
+    fast = replace(look(tmp_path), sentinel_ns=1)
+    _, found = Guard(tmp_path, fast).look()
+    assert "machine_drift" in names(found)
+    _, found = Guard(tmp_path).look()
+    assert "machine_drift" not in names(found)
+
+
+# --- readings ---
+
+
+@pytest.fixture
+def trees(tmp_path: Path) -> tuple[Path, Path]:
+    """Return a /proc and a /sys of our own: two processors, 8 of 16 GB free, throttled nine times."""
+    proc, sys_ = tmp_path / "proc", tmp_path / "sys"
+    cpus = sys_ / readings.CPUS
+    for path, text in {
+        proc / "pressure/cpu": "some avg10=1.00 avg60=0.50 avg300=0.10 total=2500\nfull avg10=0 avg60=0 avg300=0 total=0\n",
+        proc / "stat": "cpu  100 1 50 800 5 0 4 40 0 0\ncpu0 50 0 25 400 2 0 2 20 0 0\n",
+        proc / "meminfo": "MemTotal:       16000000 kB\nMemFree: 1 kB\nMemAvailable:    8000000 kB\n",
+        sys_ / readings.CLOCK_SOURCE: "hpet\n",
+        cpus / "cpu0/thermal_throttle/core_throttle_count": "2\n",
+        cpus / "cpu0/thermal_throttle/package_throttle_count": "3\n",
+        cpus / "cpu1/thermal_throttle/core_throttle_count": "4\n",
+        cpus / "cpu0/cpufreq/scaling_governor": "powersave\n",
+        cpus / "cpu1/cpufreq/scaling_governor": "performance\n",
+        cpus / "cpu0/cpufreq/scaling_max_freq": "2000000\n",
+        cpus / "cpu0/cpufreq/cpuinfo_max_freq": "4000000\n",
+        cpus / "cpu1/cpufreq/scaling_max_freq": "4000000\n",
+        cpus / "cpu1/cpufreq/cpuinfo_max_freq": "4000000\n",
+        cpus / "cpufreq/unrelated": "1\n",
+    }.items():
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+    return proc, sys_
+
+
+def add_process(proc: Path, pid: int, **environment: str) -> None:
+    (proc / str(pid)).mkdir()
+    (proc / str(pid) / "environ").write_text("\0".join(f"{name}={value}" for name, value in environment.items()) + "\0")
+
+
+def test_each_reading_is_what_the_tree_says(trees: tuple[Path, Path]) -> None:
+    proc, sys_ = trees
+    assert readings.cpu_waiting_ns(proc) == 2_500_000
+    assert readings.cpu_times(proc) == readings.CpuTimes(total=1000, steal=40)
+    assert readings.memory(proc) == (8_192_000_000, 16_384_000_000)
+    assert readings.throttle_count(sys_) == 9
+    assert readings.clock_source(sys_) == "hpet"
+    assert readings.governor(sys_) == "performance,powersave"
+    assert readings.frequency_limit(sys_) == 0.5
+
+
+def test_what_is_not_there_or_damaged_is_none(tmp_path: Path) -> None:
+    bare = tmp_path / "bare"
+    for reading in (readings.cpu_waiting_ns, readings.cpu_times, readings.throttle_count, readings.clock_source):
+        assert reading(bare) is None
+    assert readings.memory(bare) == (None, None)
+    assert (readings.governor(bare), readings.frequency_limit(bare), readings.free_bytes(bare)) == (None, None, None)
+    assert readings.marked_processes("X", bare) == {}
+    (bare / "pressure").mkdir(parents=True)
+    (bare / "pressure/cpu").write_text("some total=\n")
+    (bare / "stat").write_text("intr 5\n")
+    (bare / "meminfo").write_text("MemTotal: much\n")
+    assert (readings.cpu_waiting_ns(bare), readings.cpu_times(bare), readings.memory(bare)) == (None, None, (None, None))
+
+
+def test_a_look_puts_the_readings_together(trees: tuple[Path, Path], tmp_path: Path) -> None:
+    proc, sys_ = trees
+    add_process(proc, 17, **{RESULTS_MARK: str(tmp_path.resolve()), "A": "b"})
+    add_process(proc, 18, **{RESULTS_MARK: "/elsewhere"})
+    add_process(proc, 19, PATH="/bin")
+    state = look(tmp_path, proc, sys_)
+    assert (state.cpu_pressure_percent, state.steal_percent) == (0.0, None)  # counters that stand still
+    assert (state.throttle_count, state.clock_source, state.frequency_limit) == (9, "hpet", 0.5)
+    assert [line.partition(":")[0] for line in state.survivors] == ["17"]
+    assert state.other_runs == 1
+    assert (state.disk_free_bytes or 0) > 0
+    found = set(names(notes(state, state)))
+    assert found == {"earlier_survivor", "other_run", "slow_clock_source", "frequency_limited"}
+
+
+def test_what_runs_in_the_same_run_as_this_process_is_no_other_run(tmp_path: Path) -> None:
+    add_process(tmp_path, 17, **{RESULTS_MARK: "/mine"})
+    assert readings.marked_processes(RESULTS_MARK, tmp_path, {RESULTS_MARK: "/mine"}) == {}
+    assert readings.marked_processes(RESULTS_MARK, tmp_path, {}) == {17: "/mine"}
+
+
+def test_steal_is_a_share_of_all_processors_time() -> None:
+    before, now = readings.CpuTimes(total=1000, steal=10), readings.CpuTimes(total=1100, steal=15)
+    assert machine._steal(before, now) == 5.0
+    assert machine._steal(None, now) is None
+
+
+def test_a_real_survivor_of_a_run_is_seen(tmp_path: Path) -> None:
+    environment = {**os.environ, RESULTS_MARK: str(tmp_path.resolve())}
+    loop = "import time; print('up', flush=True); time.sleep(60)"
+    survivor = subprocess.Popen([sys.executable, "-c", loop], env=environment, stdout=subprocess.PIPE)
+    try:
+        assert survivor.stdout is not None
+        survivor.stdout.readline()
+        state = look(tmp_path)
+        assert [line.partition(":")[0] for line in state.survivors] == [str(survivor.pid)]
+        assert "earlier_survivor" in names(notes(state, state))
+    finally:
+        survivor.kill()
+        survivor.communicate()
+
+
+@pytest.mark.skipif(readings.cpu_waiting_ns() is None, reason="the kernel has no pressure information")
+def test_other_programs_on_every_core_show_as_pressure(tmp_path: Path) -> None:
     loop = "print('up', flush=True)\nwhile True: pass"
     others = [subprocess.Popen([sys.executable, "-c", loop], stdout=subprocess.PIPE) for _ in range((os.cpu_count() or 1) + 1)]
     try:
         for other in others:
             assert other.stdout is not None
             other.stdout.readline()
-        pressure = look().cpu_pressure_percent
+        pressure = look(tmp_path).cpu_pressure_percent
         assert pressure is not None
         assert pressure > machine.PRESSURE_LIMIT
     finally:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 
 from tuneoff.cli.folders import add_output
-from tuneoff.cli.matrix import run_plan
+from tuneoff.cli.matrix import FLAGGED, run_plan
 from tuneoff.cli.metrics_port import add_metrics_port
 from tuneoff.cli.selection import add_file, add_overrides, overridden_plan
 
@@ -17,6 +17,12 @@ EXAMPLE = "tuneoff compare benchmarks/digits.yaml --adapter serial optuna --seed
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_file(parser)
     add_output(parser)
+    parser.add_argument(
+        "--retry",
+        choices=[FLAGGED],
+        help="resume, and repeat whole blocks (all runs of a seed) that hold a run which the machine guard flagged; decided "
+        "blind to results, and the earlier executions are kept and counted",
+    )
     add_overrides(parser)
     add_metrics_port(parser)
     parser.add_argument("--json", action="store_true", help="write what each run came to as JSON, instead of the table")

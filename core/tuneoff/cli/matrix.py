@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from tuneoff.matrix.plan import Plan
 
 FAILED, INTERRUPTED = 1, 130
+FLAGGED = "flagged"  # of --retry
 
 
 def run_plan(plan: Plan, arguments: argparse.Namespace) -> int:
@@ -35,11 +36,14 @@ def run_plan(plan: Plan, arguments: argparse.Namespace) -> int:
     from tuneoff.report.progress import progress
 
     check_something_runs(plan)
-    resume = arguments.resume or arguments.continues
+    retry_flagged = getattr(arguments, "retry", None) == FLAGGED
+    resume = arguments.resume or arguments.continues or retry_flagged
     results = arguments.output or (folder_to_resume(plan) if resume else new_folder(plan))
     skipped = [position for position, run in enumerate(plan.runs, 1) if run.skip_reason is not None]
     with progress(sys.stderr, skipped) as shown, metrics_of(plan, arguments, shown) as listener:
-        ends = execute(plan, results, listener=listener, resume=resume, continues=arguments.continues)
+        ends = execute(
+            plan, results, listener=listener, resume=resume, continues=arguments.continues, retry_flagged=retry_flagged
+        )
     code = exit_code(ends)
     named = names(plan, ends)
     for end in ends:
@@ -49,7 +53,7 @@ def run_plan(plan: Plan, arguments: argparse.Namespace) -> int:
     if code == INTERRUPTED:
         note(f"tuneoff: interrupted; to go on: {resume_command(arguments.argv, results)}")
     if arguments.json:
-        write_json({**to_json(plan, results, ends), "controls": controls_json(plan, results), "exit_code": code})
+        write_json({**to_json(plan, results, ends), **compared_json(plan, results), "exit_code": code})
     else:
         write(f"\n{table(plan, results)}\n{results.resolve()}")
     return code
@@ -106,14 +110,17 @@ def to_json(plan: Plan, results: Path, ends: Sequence[RunEnd]) -> dict[str, Any]
     return {"results": str(results.resolve()), "plan_id": plan.plan_id, "runs": runs, "interference": compared}
 
 
-def controls_json(plan: Plan, results: Path) -> dict[str, Any]:
-    """Return the controls of a results folder as JSON values."""
+def compared_json(plan: Plan, results: Path) -> dict[str, Any]:
+    """Return the controls of a results folder, and which blocks were repeated, as JSON values."""
     from tuneoff.controls.all import controls
     from tuneoff.controls.values import to_json
+    from tuneoff.matrix.repeat import repeat_json, repeated
     from tuneoff.records.store import read_runs
     from tuneoff.report.order import in_file_order
 
-    return to_json(controls(list(read_runs(results)), in_file_order(plan), plan.analysis))
+    records = list(read_runs(results))
+    found = controls(records, in_file_order(plan), plan.analysis)
+    return {"controls": to_json(found), "repeats": repeat_json(repeated(plan, records))}
 
 
 def names(plan: Plan, ends: Sequence[RunEnd]) -> dict[str, str]:
@@ -135,6 +142,7 @@ def table(plan: Plan, results: Path) -> str:
     """Return both tables of a results folder: they fit the terminal, and have all columns where there is none."""
     from tuneoff.controls.all import controls
     from tuneoff.controls.text import headlines
+    from tuneoff.matrix.repeat import repeat_lines, repeated
     from tuneoff.records.store import read_runs
     from tuneoff.report.circumstances import circumstances
     from tuneoff.report.costs import render_costs
@@ -148,5 +156,5 @@ def table(plan: Plan, results: Path) -> str:
     rows = summary_rows(records, planned)
     costs = render_costs(rows, width, circumstances(results, records))
     between = interference_lines(interference(records, planned))
-    below = [*headlines(controls(records, planned, plan.analysis)), *between]
+    below = [*repeat_lines(repeated(plan, records)), *headlines(controls(records, planned, plan.analysis)), *between]
     return "\n".join(filter(None, (render(rows, width), costs, "".join(f"{line}\n" for line in below))))

@@ -9,9 +9,10 @@ import logging
 import signal
 import threading
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from types import FrameType
+from typing import Any
 
 from tuneoff.accounting.charge import of_run
 from tuneoff.errors import ResultsError, TuneoffError
@@ -26,13 +27,14 @@ from tuneoff.matrix.folder import ResultsFolder, RunEnd, is_final, run_ends, sta
 from tuneoff.matrix.listener import Listener
 from tuneoff.matrix.plan import Plan, PlannedRun
 from tuneoff.matrix.provenance import Provenance, prepare
+from tuneoff.matrix.repeat import to_repeat
 from tuneoff.matrix.uncharged import uncharged_lines
 from tuneoff.power.baseline import baseline_seconds, with_baseline
 from tuneoff.power.plan import PowerPlan, open_power
 from tuneoff.records.derive import KILLED
 from tuneoff.records.model import RunRecord
 from tuneoff.records.store import FILE_NAME as RUN_FILE
-from tuneoff.records.store import read_runs
+from tuneoff.records.store import REPEAT, read_runs
 from tuneoff.registry import adapter_class
 from tuneoff.resume.choose import to_continue
 from tuneoff.supervisor.guardian import Guardian
@@ -46,10 +48,19 @@ log = logging.getLogger(__name__)
 UNDEPLOY_SECONDS = 20.0  # for what earlier commands left outside this machine
 
 
-def execute(plan: Plan, results: Path, *, listener: Listener, resume: bool = False, continues: bool = False) -> list[RunEnd]:
+def execute(
+    plan: Plan,
+    results: Path,
+    *,
+    listener: Listener,
+    resume: bool = False,
+    continues: bool = False,
+    retry_flagged: bool = False,
+) -> list[RunEnd]:
     """Run every run of `plan` that has no final result in `results`, and return what each planned run came to.
 
     `continues`: a run that was interrupted keeps its finished trials, where it has any; else it is repeated whole.
+    `retry_flagged`: blocks that hold a run which the machine guard flagged are repeated whole, and both are kept.
 
     SIGINT and SIGTERM un-deploy the current run within 15 s, mark it interrupted, and end the matrix; `resume` goes on.
 
@@ -62,12 +73,21 @@ def execute(plan: Plan, results: Path, *, listener: Listener, resume: bool = Fal
     results = results.absolute()  # trial processes may run in another folder
     power = open_power(plan.power)
     try:
-        return _execute(plan, results, listener, power, resume=resume, continues=continues)
+        return _execute(plan, results, listener, power, resume=resume, continues=continues, retry_flagged=retry_flagged)
     finally:
         power.close()
 
 
-def _execute(plan: Plan, results: Path, listener: Listener, power: PowerPlan, *, resume: bool, continues: bool) -> list[RunEnd]:
+def _execute(
+    plan: Plan,
+    results: Path,
+    listener: Listener,
+    power: PowerPlan,
+    *,
+    resume: bool,
+    continues: bool,
+    retry_flagged: bool,
+) -> list[RunEnd]:
     with ResultsFolder(results, plan, resume=resume) as folder:
         killed = clean_results(results)
         if killed:
@@ -81,7 +101,7 @@ def _execute(plan: Plan, results: Path, listener: Listener, power: PowerPlan, *,
         guardian = Guardian(results, folder.lock)
         try:
             with _full_disk(results), _interruptible() as interrupt:
-                _run_all(plan, results, listener, interrupt, data, power, interrupted)
+                _run_all(plan, results, listener, interrupt, data, power, interrupted, retry_flagged)
                 if not interrupt.is_set():
                     folder.finish()
         except BaseException:
@@ -99,11 +119,19 @@ def _run_all(
     data: dict[str, Provenance],
     power: PowerPlan,
     interrupted: Mapping[str, Path],
+    retry_flagged: bool,
 ) -> None:
-    known = standing(list(read_runs(results)))
-    final = {run_id for run_id, record in known.items() if is_final(record)}
+    records = list(read_runs(results))
+    known = standing(records)
+    repeats = to_repeat(plan, records, flagged=retry_flagged)
+    final = {run_id for run_id, record in known.items() if is_final(record)} - set(repeats)
     needed = {run.spec.adapter_target for run in plan.counted if run.skip_reason is None and run.run_id not in final}
-    first: machine.MachineState | None = None
+    if repeats:
+        final -= {run.run_id for run in plan.runs if run.spec.warm_up}  # a repeated block finds warm caches, as the first did
+        for block in {repeat.block: repeat for repeat in repeats.values()}.values():
+            listener.noted(f"repetition {block.number} of the whole block of {block.text}")
+    guard = machine.Guard(results, machine.reference(_looks(records)))
+    is_first = True
     for position, run in enumerate(plan.runs, 1):
         if interrupt.is_set():
             return
@@ -116,17 +144,21 @@ def _run_all(
             continue
         if run.spec.warm_up and run.spec.adapter_target not in needed:
             continue
-        if first is None:
+        if is_first:
+            is_first = False
             idle = baseline_seconds(power)
             listener.noted(f"{power.line()}{f'; first its idle power is read for {idle:g} s' if idle else ''}")
             for lacking in uncharged_lines(plan, time.time_ns()):
                 listener.noted(lacking)
             power = with_baseline(power, interrupt)
-        state = machine.look()
-        first = first or state
+        workers = run.spec.experiment.workers
+        state, notes = guard.look(round(workers.count * (workers.memory_mb or 0) * 1e6))
         listener.run_started(position, len(plan.runs), _label(run), run.run_id)
         started = time.monotonic()
-        record = _run(run, results, listener, interrupt, state, first, plan, data, power, interrupted.get(run.run_id))
+        repeat = repeats.get(run.run_id)
+        before = {"machine_before": state.to_json(), **({REPEAT: repeat.to_json()} if repeat is not None else {})}
+        continued = interrupted.get(run.run_id) if repeat is None else None
+        record = _run(run, results, listener, interrupt, before, notes, plan, data, power, continued)
         seconds = time.monotonic() - started
         listener.run_ended(position, len(plan.runs), _label(run, record.emulated), record.status, record.reason, seconds)
 
@@ -136,8 +168,8 @@ def _run(
     results: Path,
     listener: Listener,
     interrupt: threading.Event,
-    state: machine.MachineState,
-    first: machine.MachineState,
+    before: Mapping[str, Any],
+    notes: Sequence[tuple[str, str]],
     plan: Plan,
     data: dict[str, Provenance],
     power: PowerPlan,
@@ -145,15 +177,19 @@ def _run(
 ) -> RunRecord:
     adapter = adapter_class(run.spec.adapter)
     accounting = of_run(plan.accounting, adapter.capabilities)
-    notes = machine.notes(state, first)
     ended = supervise(run.spec, results, listener, interrupt, notes, accounting, power, continues)
     environment = {
         "limits": dict(ended.limits),
-        "machine_before": state.to_json(),
+        **before,
         "analysis_digest": plan.analysis_digest,
         **data[_data_key(run.spec)].environment(),
     }
     return finish(ended.execution.folder, run.spec, ended.verdict, adapter, environment)
+
+
+def _looks(records: Sequence[RunRecord]) -> list[Any]:
+    """Return the machine's states before the executions of a results folder, in the order of time."""
+    return [record.environment.get("machine_before") for record in sorted(records, key=lambda record: record.started_at or "~")]
 
 
 def _recover(results: Path) -> None:

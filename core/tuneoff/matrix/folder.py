@@ -16,6 +16,7 @@ from tuneoff.files import read_regular_text
 from tuneoff.matrix import analysis
 from tuneoff.matrix.plan import Plan
 from tuneoff.records.model import RunRecord
+from tuneoff.records.store import is_final as is_final
 from tuneoff.records.store import read_runs, write_bytes
 from tuneoff.supervisor.processes import is_alive
 
@@ -167,10 +168,3 @@ def standing(records: Sequence[RunRecord]) -> dict[str, RunRecord]:
     from tuneoff.records.store import selected
 
     return {record.run_id: record for record in selected(list(records))}
-
-
-def is_final(record: RunRecord) -> bool:
-    """Tell whether `--resume` leaves a run alone: done, or failed for reasons that a repetition would meet again."""
-    if record.status == "done":
-        return True
-    return record.status in ("failed", "timeout") and record.charged not in ("infrastructure", "user", None)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import fields
 from pathlib import Path
 from typing import Any
@@ -17,6 +17,7 @@ from tuneoff.records.model import FORMAT_VERSION, RunRecord
 
 FILE_NAME = "run.json"
 RUNS = "runs"
+REPEAT = "repeat"  # in a record's environment: which repetition of its block it belongs to, and why the block is repeated
 
 _encoder = msgspec.json.Encoder()
 _decoder = msgspec.json.Decoder(RunRecord)
@@ -136,8 +137,25 @@ def read_runs(results: Path) -> Iterator[RunRecord]:
         yield read_run(path)
 
 
+def is_final(record: RunRecord) -> bool:
+    """Tell whether `--resume` leaves a run alone: done, or failed for reasons that a repetition would meet again."""
+    if record.status == "done":
+        return True
+    return record.status in ("failed", "timeout") and record.charged not in ("infrastructure", "user", None)
+
+
+def repeat_number(record: RunRecord) -> int:
+    """Return which repetition of its block an execution is; 0: the first execution, or a run that was resumed."""
+    repeat = record.environment.get(REPEAT)
+    number = repeat.get("number") if isinstance(repeat, Mapping) else None
+    return number if isinstance(number, int) else 0
+
+
 def selected(records: list[RunRecord]) -> list[RunRecord]:
-    """Return one execution per run: the latest that is done, else the latest; in the order of their first appearance."""
+    """Return one execution per run: the latest that is done, else the latest; in the order of their first appearance.
+
+    Where its block was repeated, the repetition that came to an end stands, whatever it came to: it was decided blind.
+    """
     best: dict[str, RunRecord] = {}
     for record in records:
         known = best.get(record.run_id)
@@ -158,5 +176,7 @@ def run_json_schema() -> dict[str, Any]:
     }
 
 
-def _rank(record: RunRecord) -> tuple[bool, str, str]:
-    return record.status == "done", record.started_at or "", record.execution_id
+def _rank(record: RunRecord) -> tuple[bool, int, str, str]:
+    number = repeat_number(record)
+    stands = record.status == "done" or (number > 0 and is_final(record))
+    return stands, number if stands else 0, record.started_at or "", record.execution_id

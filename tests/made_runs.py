@@ -1,0 +1,89 @@
+"""Runs made by hand, for controls: trials with given values per epoch, without processes or clocks."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from event_logs import make_spec
+from tuneoff.experiment.identity import configuration_digest
+from tuneoff.experiment.spec import RunSpec, run_spec_to_json
+from tuneoff.metrics.values import known
+from tuneoff.records.model import AttemptRecord, EpochRecord, FlagRecord, RunRecord, TrialRecord
+
+METRIC = "validation_accuracy"
+Curve = Sequence[Mapping[str, float | None]]  # metrics by epoch
+
+
+@dataclass(frozen=True)
+class Planned:
+    """What a control needs of a plan's run."""
+
+    run_id: str
+    spec: RunSpec
+    label: str
+    skip_reason: str | None = None
+    same_as: str | None = None
+    emulated: bool = False
+
+
+def made_spec(adapter: str = "serial", *, sampler: str = "random", replicate: int = 0, listed: int = 0, **more: Any) -> RunSpec:
+    """Return a specification; `listed`: how many configurations `sampler: fixed` has."""
+    spec = make_spec(adapter=adapter, sampler=sampler, **more)
+    configurations = tuple({"x": place / 10} for place in range(listed))
+    return replace(spec, replicate=replicate, experiment=replace(spec.experiment, configurations=configurations))
+
+
+def made_run(
+    spec: RunSpec,
+    curves: Sequence[Curve],
+    quality: float | None = None,
+    *,
+    metrics: Mapping[str, float] | None = None,
+    flags: Sequence[str] = (),
+    execution: str = "1",
+    **changes: Any,
+) -> RunRecord:
+    """Return a run that is done, whose trial number i has the configuration x = i / 10 and these metrics by epoch."""
+    measured = {**({"quality.test": quality} if quality is not None else {}), **(metrics or {})}
+    record = RunRecord(
+        run_id=spec.run_id,
+        execution_id=f"{spec.run_id}-{execution}",
+        specification=run_spec_to_json(spec),
+        status="done",
+        started_at=f"2026-01-01T00:00:0{execution}Z",
+        trials=tuple(_trial(place, curve) for place, curve in enumerate(curves)),
+        flags=tuple(FlagRecord(name=name, text="planted") for name in flags),
+        metrics={name: known(value, "ms" if name.startswith("time.") else METRIC) for name, value in measured.items()},
+    )
+    return replace(record, **changes)
+
+
+def planned(runs: Sequence[RunRecord]) -> list[Planned]:
+    """Return the plan of exactly these runs, in their order."""
+    found = []
+    for run in runs:
+        spec = run.run_spec()
+        label = spec.adapter + (f"#{spec.replicate + 1}" if spec.replicate else "")
+        found.append(Planned(run.run_id, spec, label, emulated=run.emulated))
+    return found
+
+
+def _trial(place: int, curve: Curve) -> TrialRecord:
+    values = [metrics[METRIC] for metrics in curve if metrics.get(METRIC) is not None]
+    epochs = tuple(
+        EpochRecord(epoch=number, ended_ns=number, train_ns=0, validate_ns=0, metrics=dict(metrics))
+        for number, metrics in enumerate(curve, 1)
+    )
+    attempt = AttemptRecord(attempt=1, state="completed", slot=0, started_ns=0, ended_ns=len(curve), epochs=epochs)
+    configuration = {"x": place / 10}
+    return TrialRecord(
+        trial=f"t{place}",
+        configuration=configuration,
+        digest=configuration_digest(configuration),
+        state="completed",
+        value=max(values) if values else None,  # type: ignore[type-var]
+        value_epoch=1 if values else None,
+        attempts=(attempt,),
+    )

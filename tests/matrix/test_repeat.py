@@ -1,0 +1,167 @@
+"""Blocks that are repeated for reasons of the machine: which, why, which execution stands, and what is counted."""
+
+from __future__ import annotations
+
+import inspect
+import json
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from made_runs import made_run, made_spec
+from tuneoff.cli.main import main
+from tuneoff.matrix import machine
+from tuneoff.matrix.plan import Plan, PlannedRun
+from tuneoff.matrix.repeat import flagged_blocks, repeat_lines, repeated, to_repeat
+from tuneoff.records.model import RunRecord
+from tuneoff.records.store import read_runs, selected
+
+ADAPTERS, SEEDS = ("serial", "optuna"), (0, 1, 2)
+SPECS = {(adapter, seed): made_spec(adapter, seed=seed) for seed in SEEDS for adapter in ADAPTERS}
+
+
+@pytest.fixture
+def plan() -> Plan:
+    return made_plan()
+
+
+def made_plan(skipped: Sequence[tuple[str, int]] = ()) -> Plan:
+    runs = [
+        PlannedRun(
+            run_id=spec.run_id,
+            spec=spec,
+            label=adapter,
+            block=seed,
+            skip_reason="why not" if (adapter, seed) in skipped else None,
+        )
+        for (adapter, seed), spec in SPECS.items()
+    ]
+    return Plan(name="x", path="x.yaml", runs=tuple(runs))
+
+
+def execution(adapter: str, seed: int, number: int = 0, flags: Sequence[str] = (), **changes: Any) -> RunRecord:
+    repeat = {"repeat": {"number": number, "because": {"busy_machine": 1}}} if number else {}
+    changes = {"environment": repeat, **changes}
+    return made_run(SPECS[adapter, seed], [], flags=flags, execution=str(number + 1), **changes)
+
+
+def all_done() -> list[RunRecord]:
+    return [execution(adapter, seed) for adapter, seed in SPECS]
+
+
+def flagged(records: list[RunRecord], adapter: str, seed: int, *names: str) -> list[RunRecord]:
+    marked = execution(adapter, seed, flags=names)
+    return [marked if record.run_id == marked.run_id else record for record in records]
+
+
+def cells(plan: Plan, run_ids: Sequence[str]) -> set[tuple[str, int]]:
+    return {(run.spec.adapter, run.spec.seed) for run in plan.runs if run.run_id in run_ids}
+
+
+def test_a_flagged_run_repeats_all_runs_of_its_seed(plan: Plan) -> None:
+    found = to_repeat(plan, flagged(all_done(), "optuna", 1, "busy_machine"), flagged=True)
+    assert cells(plan, list(found)) == {("serial", 1), ("optuna", 1)}
+    (repeat,) = {id(one): one for one in found.values()}.values()
+    assert (repeat.number, repeat.seed, repeat.because) == (1, 1, {"busy_machine": 1})
+
+
+@pytest.mark.parametrize("name", ["best_differs", "steal", "slow_clock_source", "frequency_limited", "left_behind"])
+def test_flags_of_results_and_of_the_machine_as_it_is_repeat_nothing(plan: Plan, name: str) -> None:
+    assert to_repeat(plan, flagged(all_done(), "optuna", 1, name), flagged=True) == {}
+
+
+def test_nothing_is_repeated_unless_it_is_asked_for(plan: Plan) -> None:
+    assert to_repeat(plan, flagged(all_done(), "optuna", 1, "busy_machine"), flagged=False) == {}
+
+
+def test_the_decision_sees_names_of_flags_and_no_result(plan: Plan) -> None:
+    assert list(inspect.signature(flagged_blocks).parameters) == ["plan", "flags", "numbers"]
+    good = flagged(all_done(), "serial", 0, "machine_drift")
+    bad = [replace(record, status="failed", reason="boom", charged="framework", metrics={}, trials=()) for record in good]
+    assert set(to_repeat(plan, good, flagged=True)) == set(to_repeat(plan, bad, flagged=True))
+
+
+def test_skipped_runs_are_not_repeated() -> None:
+    plan = made_plan(skipped=[("optuna", 1)])
+    found = to_repeat(plan, flagged(all_done(), "serial", 1, "other_run"), flagged=True)
+    assert cells(plan, list(found)) == {("serial", 1)}
+
+
+def test_a_repetition_that_is_flagged_again_is_repeated_again(plan: Plan) -> None:
+    records = [*all_done(), execution("serial", 1, 1, flags=["busy_machine"]), execution("optuna", 1, 1)]
+    assert {repeat.number for repeat in to_repeat(plan, records, flagged=True).values()} == {2}
+    records += [execution("serial", 1, 2), execution("optuna", 1, 2)]
+    assert to_repeat(plan, records, flagged=True) == {}
+
+
+def test_a_plain_resume_completes_a_repetition_that_was_cut(plan: Plan) -> None:
+    first = flagged(all_done(), "optuna", 1, "busy_machine")
+    cut = execution("optuna", 1, 1, status="interrupted", reason="interrupted by the user", charged="user")
+    for records in ([*first, execution("serial", 1, 1)], [*first, execution("serial", 1, 1), cut]):
+        found = to_repeat(plan, records, flagged=False)
+        assert cells(plan, list(found)) == {("optuna", 1)}
+        assert {repeat.number for repeat in found.values()} == {1}
+        assert "not complete" in "\n".join(repeat_lines(repeated(plan, records)))
+
+
+def test_a_repetition_stands_whatever_it_came_to() -> None:
+    first = execution("serial", 1)
+    failed = execution("serial", 1, 1, status="failed", reason="boom", charged="framework")
+    cut = execution("serial", 1, 1, status="interrupted", reason="cut", charged="user")
+    for order in ([first, failed], [failed, first]):
+        assert [record.status for record in selected(order)] == ["failed"]
+    assert [record.status for record in selected([first, cut])] == ["done"]
+    assert [record.execution_id for record in selected([execution("serial", 1, 2), execution("serial", 1, 1), first])] == [
+        execution("serial", 1, 2).execution_id
+    ]
+
+
+def test_without_repetitions_the_latest_that_is_done_stands() -> None:
+    done, later = execution("serial", 1), execution("serial", 1, status="interrupted", reason="cut", started_at="2027")
+    assert [record.status for record in selected([done, replace(later, execution_id="z")])] == ["done"]
+
+
+def test_what_was_repeated_is_counted_below_the_table(plan: Plan) -> None:
+    assert repeat_lines(repeated(plan, all_done())) == []
+    records = flagged(all_done(), "serial", 2, "low_disk")
+    assert repeat_lines(repeated(plan, records)) == [
+        "1 of 3 blocks holds a run that the machine guard flagged; to repeat them whole: --resume --retry flagged"
+    ]
+    records += [execution("serial", 2, 1), execution("optuna", 2, 1)]
+    assert repeat_lines(repeated(plan, records)) == [
+        "Repeated whole for reasons of the machine, decided blind to results: 1 of 3 blocks; "
+        "2 earlier executions are kept and count nowhere.",
+        "  repetition 1 of seed 2: busy_machine in 1 run",
+    ]
+
+
+@pytest.mark.slow
+def test_the_command_repeats_whole_blocks_and_keeps_the_old_ones(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    quiet = machine.MachineState(load_1min=0.0, cpu_pressure_percent=0.0, sentinel_ns=20_000_000)
+    states = [quiet, quiet, quiet, replace(quiet, cpu_pressure_percent=90.0), quiet]  # a warm-up, then two blocks of two
+    monkeypatch.setattr(machine, "look", lambda results: states.pop(0))
+    file = tmp_path / "x.yaml"
+    keys = {"workload": "null", "adapters": ["serial", "serial"], "budget": {"trials": 2}, "seeds": [0, 1], "power": "none"}
+    file.write_text(json.dumps(keys))
+    results = tmp_path / "results"
+    assert main(["compare", str(file), "--output", str(results)]) == 0
+    before = {record.execution_id for record in read_runs(results)}
+    assert "1 of 2 blocks holds a run that the machine guard flagged" in capsys.readouterr().out
+    states += [quiet] * 3
+    assert main(["compare", str(file), "--output", str(results), "--retry", "flagged", "--json"]) == 0
+    told = json.loads(capsys.readouterr().out)["repeats"]
+    assert (told["blocks"], told["set_aside"], told["flagged_seeds"], told["unfinished_seeds"]) == (2, 2, [], [])
+    assert told["repeated"] == [{"seed": 1, "number": 1, "because": {"busy_machine": 1}}]
+    records = [record for record in read_runs(results) if not record.run_spec().warm_up]
+    assert before <= {record.execution_id for record in read_runs(results)}
+    again = [record for record in records if record.environment.get("repeat")]
+    assert sorted((record.run_spec().seed, record.run_spec().replicate) for record in again) == [(1, 0), (1, 1)]
+    assert {record.execution_id for record in again} <= {record.execution_id for record in selected(records)}
+    assert len(records) == 6
+    assert states == []
+    assert main(["verify", str(results)]) == 0
