@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -20,7 +21,7 @@ def learning_curves(record: RunRecord) -> dict[str, list[dict[str, float | None]
     return {trial.digest: [epoch.metrics for epoch in trial.attempts[-1].epochs] for trial in record.trials}
 
 
-def test_equal_configurations_give_equal_bits_in_every_adapter(tmp_path: Path) -> None:
+def test_equal_configurations_give_equal_bits_in_every_adapter(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["compare", str(MATRIX), "--seeds", "0", "--output", str(tmp_path / "results")]) == 0
     records = [record for record in read_runs(tmp_path / "results") if not record.run_spec().warm_up]
     curves = {record.run_spec().adapter: learning_curves(record) for record in records}
@@ -28,6 +29,11 @@ def test_equal_configurations_give_equal_bits_in_every_adapter(tmp_path: Path) -
     assert len(curves["serial"]) == 20
     for adapter, found in curves.items():
         assert found == curves["serial"], f"{adapter} differs from serial"
+    capsys.readouterr()
+    assert main(["controls", str(tmp_path / "results"), "--json"]) == 0
+    (control,) = json.loads(capsys.readouterr().out)["same_configurations"]
+    assert (control["answer"], control["differences"]) == ("EQUAL", [])
+    assert [(one["unequal"], one["configurations"], one["lacking"]) for one in control["adapters"]] == [(0, 20, 0)] * 5
 
 
 def test_another_seed_gives_other_figures_for_the_same_configurations(tmp_path: Path) -> None:

@@ -14,6 +14,7 @@ from tuneoff.errors import MissingPackageError
 from tuneoff.packages import install_command, missing_modules
 
 EXACT_UP_TO = 1000  # scores on a side; beyond, the distribution of KS is taken as asymptotic
+LEAST_WITHOUT_SPREAD = 5  # pairs; scores are counts of images, so a few differences are equal by chance
 MOST_SPREAD = 1e4  # margins; beyond, no number of seeds that anyone would run is enough
 POWER = 0.9  # with which as many seeds as `seeds_needed` says show equivalence where there is no difference at all
 
@@ -54,7 +55,7 @@ class Equivalence:
 
     interval: Interval
     margin: float
-    p: float  # the greater of the two one-sided ones: equivalent where it is below alpha
+    p: float | None  # the greater of the two one-sided ones: equivalent where it is below alpha; None: without a spread
     verdict: Verdict
     seeds_needed: int | None  # about, by this spread, to show equivalence of what is equal; None: the spread is 0
 
@@ -106,7 +107,8 @@ def interval(differences: Sequence[float], confidence: float) -> Interval:
 def equivalence(differences: Sequence[float], margin: float, alpha: float) -> Equivalence:
     """Test whether paired differences are, in the mean, within ±margin.
 
-    Without any spread a t-test has nothing to go by: zero in every pair is equivalent, any other constant is not shown.
+    Without any spread there is no t-test: the same difference in `LEAST_WITHOUT_SPREAD` pairs or more is judged by where it
+    lies, in fewer nothing is shown.
 
     Raises:
         ValueError: alpha is not below 0.5, so the interval would be empty.
@@ -117,9 +119,10 @@ def equivalence(differences: Sequence[float], margin: float, alpha: float) -> Eq
         raise ValueError(f"`0 < alpha < 0.5` must hold, but got {alpha}")
     found = interval(differences, 1 - 2 * alpha)
     if found.deviation == 0:
-        same = found.mean == 0
-        verdict = Verdict.EQUIVALENT if same else Verdict.NOT_SHOWN
-        return Equivalence(interval=found, margin=margin, p=0.0 if same else 1.0, verdict=verdict, seeds_needed=None)
+        verdict = Verdict.EQUIVALENT if abs(found.mean) < margin else Verdict.DIFFERENT
+        if found.n < LEAST_WITHOUT_SPREAD or abs(found.mean) == margin:
+            verdict = Verdict.NOT_SHOWN
+        return Equivalence(interval=found, margin=margin, p=None, verdict=verdict, seeds_needed=None)
     from scipy import stats
 
     error = found.deviation / math.sqrt(found.n)

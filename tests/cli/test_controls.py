@@ -1,0 +1,112 @@
+"""`tuneoff controls` on stored runs: its answers, its exit codes, its JSON, and the end of `compare`."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from command_line import Call
+from made_runs import METRIC, Curve, made_run, made_spec
+from tuneoff.controls import all as all_controls
+from tuneoff.errors import MissingPackageError
+from tuneoff.experiment.spec import RunSpec
+from tuneoff.matrix.folder import PLAN
+from tuneoff.matrix.plan import Plan, PlannedRun
+from tuneoff.records.model import RunRecord
+from tuneoff.records.store import write_run
+
+CURVES: list[Curve] = [[{METRIC: 0.5}], [{METRIC: 0.75}]]
+
+
+def stored(folder: Path, runs: Sequence[tuple[RunSpec, list[Curve], float]]) -> Path:
+    """Write a results folder with these runs and their plan."""
+    planned = []
+    for spec, curves, quality in runs:
+        record = made_run(spec, curves, quality)
+        planned.append(PlannedRun(run_id=spec.run_id, spec=spec, label=spec.adapter, block=spec.seed))
+        path = folder / "runs" / record.run_id / record.execution_id
+        path.mkdir(parents=True)
+        write_run(path, record)
+    plan = Plan(name="x", path="x.yaml", runs=tuple(planned), analysis={"confidence": 0.95, "quality_margin": 0.01})
+    (folder / PLAN).write_text(json.dumps(plan.to_json()))
+    return folder
+
+
+def fixed(folder: Path, *, last: float) -> Path:
+    specs = [made_spec(adapter, sampler="fixed", listed=2) for adapter in ("serial", "optuna")]
+    return stored(folder, [(specs[0], CURVES, 0.9), (specs[1], [CURVES[0], [{METRIC: last}]], 0.9)])
+
+
+def test_equal_runs_end_with_0(call: Call, tmp_path: Path) -> None:
+    answer = call("controls", fixed(tmp_path / "r", last=0.75))
+    assert (answer.code, answer.err) == (0, "")
+    assert answer.out.startswith("Same configurations (sampler fixed): EQUAL: all values of 2 adapters are equal bit for bit.\n")
+    assert "Interference (sampler fixed)" in answer.out
+    assert answer.out.rstrip().endswith(str(tmp_path / "r"))
+
+
+def test_one_planted_value_ends_with_1_and_is_named(call: Call, tmp_path: Path) -> None:
+    results = fixed(tmp_path / "r", last=0.7500000000000001)
+    answer = call("controls", results)
+    assert answer.code == 1
+    assert f"epoch 1, {METRIC}: 0.75 (serial), 0.7500000000000001 (optuna)" in answer.out
+    answer = call("controls", results, "--json")
+    found = json.loads(answer.out)
+    assert (answer.code, found["exit_code"], found["contradicts"]) == (1, 1, True)
+    (difference,) = found["same_configurations"][0]["differences"]
+    assert difference["values"] == [
+        {"value": "0.75", "adapters": ["serial"]},
+        {"value": "0.7500000000000001", "adapters": ["optuna"]},
+    ]
+
+
+@pytest.mark.parametrize(("shift", "code"), [(0.0, 0), (0.05, 1)])
+def test_quality_outside_the_margin_ends_with_1(call: Call, tmp_path: Path, shift: float, code: int) -> None:
+    pytest.importorskip("scipy")
+    runs = []
+    for seed in range(8):
+        for adapter, more in (("serial", 0.0), ("optuna", shift)):
+            runs.append((made_spec(adapter, seed=seed), CURVES, 0.9 + more + 0.001 * (seed * adapter.count("a") % 4)))
+    answer = call("controls", stored(tmp_path / "r", runs))
+    assert answer.code == code
+    assert ("WARNING: serial and optuna" in answer.out) == bool(code)
+
+
+def test_without_scipy_it_ends_with_3_and_says_what_to_install(
+    call: Call, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def need(what: str) -> None:
+        raise MissingPackageError(f"{what} needs scipy for its tests; run: pip install 'tuneoff[stats]'")
+
+    monkeypatch.setattr(all_controls, "need_scipy", need)
+    runs = [(made_spec(adapter, seed=seed), CURVES, 0.9) for adapter in ("serial", "optuna") for seed in (0, 1)]
+    answer = call("controls", stored(tmp_path / "r", runs))
+    assert answer.code == 3
+    assert "pip install 'tuneoff[stats]'" in answer.out
+
+
+def test_a_folder_with_nothing_to_compare_says_so(call: Call, tmp_path: Path) -> None:
+    answer = call("controls", stored(tmp_path / "r", [(made_spec("serial"), CURVES, 0.9)]))
+    assert answer.code == 0
+    assert answer.out.startswith("nothing to compare")
+
+
+def test_a_folder_without_a_plan_is_one_line(call: Call, tmp_path: Path) -> None:
+    answer = call("controls", tmp_path)
+    assert answer.code == 5
+    assert "is no results folder" in answer.line
+
+
+def test_the_records_are_those_that_stand(call: Call, tmp_path: Path) -> None:
+    results = fixed(tmp_path / "r", last=0.7500000000000001)
+    spec = made_spec("optuna", sampler="fixed", listed=2)
+    again: RunRecord = made_run(spec, CURVES, 0.9, execution="2")
+    again = replace(again, environment={"repeat": {"number": 1, "because": {}}})
+    path = results / "runs" / again.run_id / again.execution_id
+    path.mkdir()
+    write_run(path, again)
+    assert call("controls", results).code == 0

@@ -1,0 +1,151 @@
+"""The statistics of the controls: worked examples, agreement with scipy, and what they answer to data of a known kind."""
+
+from __future__ import annotations
+
+import math
+import random
+from collections import Counter
+
+import pytest
+
+from tuneoff.controls.statistics import (
+    Verdict,
+    equivalence,
+    holm,
+    interval,
+    kolmogorov_smirnov,
+    seeds_needed,
+)
+
+stats = pytest.importorskip("scipy.stats")
+ALPHA = 0.05
+SAMPLE = [0.011, -0.004, 0.002, 0.007, -0.009, 0.003, 0.0, 0.005]
+
+
+def draws(generator: random.Random, n: int, mean: float = 0.0, deviation: float = 1.0) -> list[float]:
+    return [generator.gauss(mean, deviation) for _ in range(n)]
+
+
+def test_kolmogorov_smirnov_of_a_worked_example() -> None:
+    found = kolmogorov_smirnov([1, 2, 3, 4], [3.5, 5, 6, 7])
+    assert found.distance == 0.75  # below 3.5 lie three of four, and none of the others
+    assert found.p == pytest.approx(2 * 8 / math.comb(8, 4))  # 8 of the 70 orders reach so far up, as many down
+    assert (found.n, found.m) == (4, 4)
+
+
+def test_kolmogorov_smirnov_agrees_with_scipy() -> None:
+    generator = random.Random(1)
+    one, other = draws(generator, 40), draws(generator, 55, 0.5)
+    found, expected = kolmogorov_smirnov(one, other), stats.ks_2samp(one, other)
+    assert [found.distance, found.p] == pytest.approx([expected.statistic, expected.pvalue])
+
+
+def test_holm_of_a_worked_example() -> None:
+    assert holm([0.01, 0.04, 0.03, 0.005]) == pytest.approx([0.03, 0.06, 0.06, 0.02])
+    assert holm([0.9, 0.8]) == [1.0, 1.0]
+    assert holm([]) == []
+
+
+def test_an_interval_is_that_of_scipy() -> None:
+    found = interval(SAMPLE, 0.9)
+    expected = stats.ttest_1samp(SAMPLE, 0).confidence_interval(0.9)
+    assert [found.low, found.high] == pytest.approx([expected.low, expected.high])
+    assert found.mean == pytest.approx(sum(SAMPLE) / 8)
+
+
+def test_equivalence_is_two_one_sided_tests_of_scipy() -> None:
+    found = equivalence(SAMPLE, 0.01, ALPHA)
+    above = stats.ttest_1samp(SAMPLE, -0.01, alternative="greater").pvalue
+    below = stats.ttest_1samp(SAMPLE, 0.01, alternative="less").pvalue
+    assert found.p == pytest.approx(max(above, below))
+    assert found.verdict is Verdict.EQUIVALENT
+
+
+@pytest.mark.parametrize("mean", [-0.02, -0.01, -0.004, 0.0, 0.006, 0.01, 0.03])
+def test_the_verdict_is_where_the_interval_lies(mean: float) -> None:
+    found = equivalence([value + mean for value in SAMPLE], 0.01, ALPHA)
+    low, high = found.interval.low, found.interval.high
+    inside, outside = low > -0.01 and high < 0.01, low > 0.01 or high < -0.01
+    expected = Verdict.EQUIVALENT if inside else Verdict.DIFFERENT if outside else Verdict.NOT_SHOWN
+    assert found.verdict is expected
+    assert (found.p < ALPHA) == inside
+
+
+def test_not_shown_is_not_different() -> None:
+    wide = equivalence([0.05, -0.05, 0.02], 0.01, ALPHA)
+    assert wide.verdict is Verdict.NOT_SHOWN
+    assert wide.seeds_needed is not None
+    assert wide.seeds_needed > 3
+
+
+@pytest.mark.parametrize(
+    ("difference", "times", "verdict"),
+    [
+        (0.0, 5, Verdict.EQUIVALENT),
+        (0.0, 4, Verdict.NOT_SHOWN),
+        (0.5, 5, Verdict.DIFFERENT),
+        (-0.5, 4, Verdict.NOT_SHOWN),
+        (0.01, 9, Verdict.NOT_SHOWN),
+    ],
+)
+def test_without_spread_only_several_pairs_show_something(difference: float, times: int, verdict: Verdict) -> None:
+    found = equivalence([difference] * times, 0.01, ALPHA)
+    assert (found.verdict, found.p, found.seeds_needed) == (verdict, None, None)
+
+
+def test_what_cannot_be_judged_is_refused() -> None:
+    with pytest.raises(ValueError, match="at least 2"):
+        interval([0.1], 0.9)
+    with pytest.raises(ValueError, match=r"alpha < 0\.5"):
+        equivalence(SAMPLE, 0.01, 0.5)
+
+
+def test_an_absurd_margin_needs_a_finite_number_of_seeds() -> None:
+    assert 2 <= seeds_needed(0.01, 1e9, ALPHA) < seeds_needed(0.01, 1e-300, ALPHA)
+
+
+# --- data of a known kind; the bounds are five standard errors of the stated rate ---
+
+
+def bound(rate: float, times: int) -> float:
+    return rate + 5 * math.sqrt(rate * (1 - rate) / times)
+
+
+def test_a_difference_as_large_as_the_margin_is_seldom_called_equivalent_and_seldom_different() -> None:
+    generator, times = random.Random(2), 1000
+    found = Counter(equivalence(draws(generator, 10, 1.0), 1.0, ALPHA).verdict for _ in range(times))
+    assert found[Verdict.EQUIVALENT] / times <= bound(ALPHA, times)
+    assert found[Verdict.DIFFERENT] / times <= bound(ALPHA, times)
+    assert found[Verdict.NOT_SHOWN] / times > 0.8
+
+
+def test_equal_quality_is_never_warned_of() -> None:
+    generator = random.Random(3)
+    found = [equivalence(draws(generator, 5), 1.0, ALPHA).verdict for _ in range(1000)]
+    assert found.count(Verdict.DIFFERENT) <= 1
+
+
+def test_as_many_seeds_as_are_said_to_be_needed_show_equivalence() -> None:
+    generator, times = random.Random(4), 400
+    n = seeds_needed(1.0, 0.8, ALPHA)
+    shown = sum(equivalence(draws(generator, n), 0.8, ALPHA).verdict is Verdict.EQUIVALENT for _ in range(times))
+    assert shown / times == pytest.approx(0.9, abs=0.08)
+
+
+def test_intervals_cover_the_true_mean_as_often_as_they_say() -> None:
+    generator, times = random.Random(5), 1000
+    found = [interval(draws(generator, 8, 3.0), 0.9) for _ in range(times)]
+    assert sum(one.low <= 3.0 <= one.high for one in found) / times == pytest.approx(0.9, abs=0.05)
+
+
+def test_scores_of_one_distribution_seldom_differ_even_with_ties() -> None:
+    generator, times = random.Random(6), 300
+    samples = [[[round(value, 1) for value in draws(generator, 40)] for _ in range(2)] for _ in range(times)]
+    false = sum(kolmogorov_smirnov(*sample).p < ALPHA for sample in samples)
+    assert false / times <= bound(ALPHA, times)
+
+
+def test_planted_differences_are_found() -> None:
+    generator = random.Random(7)
+    assert equivalence(draws(generator, 10, 3.0), 1.0, ALPHA).verdict is Verdict.DIFFERENT
+    assert kolmogorov_smirnov(draws(generator, 100), draws(generator, 100, 1.0)).p < 1e-4

@@ -1,0 +1,138 @@
+"""The same-configuration control: equal to the last bit, and whatever is not is named."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Sequence
+
+import pytest
+
+from made_runs import METRIC, Curve, made_run, made_spec, planned
+from tuneoff.controls.all import controls
+from tuneoff.controls.same_configuration import Equality, SameConfiguration
+from tuneoff.controls.text import headlines, lines
+from tuneoff.controls.values import to_json
+from tuneoff.experiment.identity import configuration_digest
+from tuneoff.records.model import RunRecord
+
+CURVES: list[Curve] = [[{METRIC: 0.5, "loss": 1.25}, {METRIC: 0.75, "loss": 0.5}], [{METRIC: 0.1, "loss": 2.0}] * 2]
+NAN: list[Curve] = [[{METRIC: None}]]
+
+
+def run(adapter: str, curves: Sequence[Curve] = CURVES, *, replicate: int = 0, seed: int = 0, **changes: object) -> RunRecord:
+    spec = made_spec(adapter, sampler="fixed", listed=len(CURVES), replicate=replicate, seed=seed)
+    return made_run(spec, curves, **changes)  # type: ignore[arg-type]
+
+
+def control(*runs: RunRecord) -> SameConfiguration:
+    (found,) = controls(runs, planned(runs), {}).same_configurations
+    return found
+
+
+def changed(trial: int, epoch: int, metric: str, value: float | None) -> list[Curve]:
+    """Return the curves with one value replaced."""
+    curves = [[dict(metrics) for metrics in curve] for curve in CURVES]
+    curves[trial][epoch - 1][metric] = value
+    return [list(curve) for curve in curves]
+
+
+def test_equal_bits_in_every_adapter_are_equal() -> None:
+    found = control(run("optuna"), run("serial"), run("ray-tune"))
+    assert (found.answer, found.reference, found.differences) == (Equality.EQUAL, "serial", ())
+    assert [(one.label, one.configurations, one.epochs, one.values, one.unequal) for one in found.adapters] == [
+        ("optuna", 2, 4, 8, 0),
+        ("serial", 2, 4, 8, 0),
+        ("ray-tune", 2, 4, 8, 0),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("value", "shown"),
+    [
+        (math.nextafter(0.5, 1), "0.5000000000000001"),
+        (None, "not finite"),
+    ],
+)
+def test_one_other_value_is_found_and_named(value: float | None, shown: str) -> None:
+    runs = [run("serial"), run("optuna"), run("ray-tune", changed(0, 2, "loss", value))]
+    found = control(*runs)
+    assert found.answer is Equality.DIFFERENT
+    assert [one.unequal for one in found.adapters] == [0, 0, 1]
+    (difference,) = found.differences
+    assert (difference.seed, difference.epoch, difference.metric) == (0, 2, "loss")
+    assert difference.configuration == configuration_digest({"x": 0.0})
+    assert difference.values == {"0.5": ("serial", "optuna"), shown: ("ray-tune",)}
+    text = "\n".join(headlines(controls(runs, planned(runs), {})))
+    place = f"differs: seed 0, configuration {difference.configuration}, epoch 2, loss"
+    assert f"{place}: 0.5 (serial, optuna), {shown} (ray-tune)" in text
+    assert controls(runs, planned(runs), {}).contradicts
+
+
+def test_zeros_of_other_signs_differ_in_their_bits() -> None:
+    zeros = [run("serial", changed(0, 1, METRIC, 0.0)), run("optuna", changed(0, 1, METRIC, -0.0))]
+    assert control(*zeros).answer is Equality.DIFFERENT
+
+
+def test_a_metric_that_only_one_adapter_has_differs() -> None:
+    found = control(run("serial"), run("optuna", changed(1, 1, "another", 1.0)))
+    assert [one.values for one in found.differences] == [{"absent": ("serial",), "1.0": ("optuna",)}]
+
+
+def test_an_emulated_adapter_is_compared_and_shown_but_decides_nothing() -> None:
+    runs = [run("serial"), run("optuna"), run("katib", changed(0, 1, "loss", 9.0), emulated=True)]
+    found = control(*runs)
+    assert found.answer is Equality.EQUAL
+    assert [(one.emulated, one.unequal) for one in found.adapters] == [(False, 0), (False, 0), (True, 1)]
+    assert len(found.differences) == 1
+    assert "katib@local (emulated)" in "\n".join(lines(controls(runs, planned(runs), {})))
+    assert not controls(runs, planned(runs), {}).contradicts
+
+
+def test_an_emulated_adapter_is_no_reference() -> None:
+    found = control(run("katib", emulated=True), run("optuna"), run("ray-tune"))
+    assert (found.reference, found.answer) == ("optuna", Equality.EQUAL)
+
+
+def test_configurations_that_an_adapter_lacks_make_it_incomplete() -> None:
+    found = control(run("serial"), run("optuna", CURVES[:1]))
+    assert found.answer is Equality.INCOMPLETE
+    assert [one.lacking for one in found.adapters] == [0, 1]
+
+
+def test_a_run_that_is_not_done_makes_it_incomplete_and_is_named() -> None:
+    runs = [run("serial"), run("optuna"), run("ray-tune", status="failed", reason="boom")]
+    assert control(*runs).answer is Equality.INCOMPLETE
+    assert "seed 0 failed" in "\n".join(lines(controls(runs, planned(runs), {})))
+
+
+def test_without_anything_in_common_there_is_no_answer() -> None:
+    assert control(run("serial"), run("optuna", [])).answer is Equality.NOTHING
+    assert controls([run("serial")], planned([run("serial")]), {}).same_configurations == ()
+
+
+def test_equal_seeds_are_compared_and_a_repetition_of_an_entry_too() -> None:
+    other = changed(0, 1, "loss", 7.0)  # another split of the data: other values for another seed are right
+    runs = [run("serial"), run("serial", replicate=1), run("serial", other, seed=1), run("serial", other, seed=1, replicate=1)]
+    found = control(*runs)
+    assert [(one.label, one.configurations) for one in found.adapters] == [("serial", 4), ("serial#2", 4)]
+    assert found.answer is Equality.EQUAL
+
+
+def test_values_that_are_not_finite_are_compared_by_what_they_were() -> None:
+    assert control(run("serial", NAN), run("optuna", NAN)).differences == ()
+
+
+def test_the_order_of_trials_and_records_changes_nothing() -> None:
+    reordered = run("optuna")
+    reordered = made_run(reordered.run_spec(), CURVES, trials=reordered.trials[::-1])
+    runs = [run("serial"), reordered]
+    assert control(*runs).answer is control(*runs[::-1]).answer is Equality.EQUAL
+
+
+def test_the_json_has_every_difference() -> None:
+    runs = [run("serial"), run("optuna", [[{METRIC: 0.0, "loss": 0.0}] * 2] * 2)]
+    (found,) = to_json(controls(runs, planned(runs), {}))["same_configurations"]
+    assert (found["answer"], len(found["differences"])) == ("DIFFERENT", 8)
+    assert json.dumps(found, allow_nan=False)
+    assert "and 5 more" in "\n".join(headlines(controls(runs, planned(runs), {})))
