@@ -1,0 +1,168 @@
+"""The parts between a run and its judgement: what is planted, what is left, what can be made, what is asked."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from check.evidences import SUBJECT
+from fake_plugins import Plain, Rich
+from tuneoff.adapter import Adapter
+from tuneoff.capabilities import Capabilities, Offer, Support
+from tuneoff.check import specs
+from tuneoff.check.finished import flagged_left
+from tuneoff.check.footprint import Left
+from tuneoff.check.listeners import Listener
+from tuneoff.check.make import run_spec
+from tuneoff.check.plan import PlannedRun, planned_runs, repetitions
+from tuneoff.check.probe import CURVE, METRIC, NOTES, Probe, ProbeError
+from tuneoff.check.refusals import ACCEPTED, REFUSED, ask
+from tuneoff.check.wrapped import PlantedFailure, wrapped_target
+from tuneoff.errors import PluginError
+from tuneoff.trial.context import load_target
+from tuneoff.workload import TrialSeeds
+
+SEEDS = TrialSeeds(split=1, trial=2)
+
+
+class Counting(Plain):
+    calls = 0
+
+    def undeploy(self) -> None:
+        type(self).calls += 1
+
+    def collect_results(self) -> None:
+        type(self).calls += 10
+
+
+def wrapped(plant: Any) -> Adapter:
+    adapter: Adapter = load_target(wrapped_target(plant, f"{__name__}:Counting"))(None)
+    type(adapter).calls = 0  # type: ignore[attr-defined]
+    return adapter
+
+
+def test_a_failure_is_planted_after_the_steps_own_work() -> None:
+    adapter = wrapped("collect")
+    with pytest.raises(PlantedFailure, match="planted in step collect"):
+        adapter.collect_results()
+    adapter.undeploy()
+    assert type(adapter).calls == 11  # type: ignore[attr-defined]
+
+
+def test_undeploy_is_called_twice() -> None:
+    adapter = wrapped("twice")
+    adapter.undeploy()
+    assert type(adapter).calls == 2  # type: ignore[attr-defined]
+
+
+def test_what_is_no_plant_is_no_adapter() -> None:
+    for target in ("tuneoff.check.wrapped:nothing|a:B", "tuneoff.check.wrapped:Wrapped"):
+        with pytest.raises(PluginError):
+            load_target(target)
+
+
+def test_what_the_supervisor_ended_is_sorted_by_its_kind() -> None:
+    texts = ["process 7: python x", "process 8: python y", "shared memory /dev/shm/z", "folder /tmp/a", "a namespace; run: rm"]
+    found = flagged_left(texts, {Listener("1", "127.0.0.1", 80): 8})
+    assert [item.kind for item in found] == ["process", "port", "shared memory", "temporary file", "outside"]
+    assert found[1] == Left("port", "127.0.0.1:80 of process 8: python y")
+
+
+def test_runs_are_made_of_what_an_adapter_offers() -> None:
+    runs = planned_runs(Plain.capabilities)
+    absent = {name for name, run in runs.items() if run.absence(Plain.capabilities) is not None}
+    assert absent == {"continued"}
+    bare = Capabilities(framework="none", samplers={"random": Offer()}, pruners={"none": Offer()})
+    bare_runs = planned_runs(bare)
+    absent = {name for name, run in bare_runs.items() if run.absence(bare) is not None}
+    assert absent == {"faulty", "without-groups", "scripted", "odd-values", "retried", "continued"}
+    assert bare_runs["honest-max"].experiment.sampler.name == "random"
+    assert runs["honest-max"].experiment.sampler.name == "fixed"
+    assert runs["retried"].experiment.failures.retries == 1
+    limited = replace(Plain.capabilities, memory_limiter="container")
+    assert "container" in (runs["without-groups"].absence(limited) or "")
+
+
+def test_half_of_the_repetitions_are_made_under_load() -> None:
+    runs = planned_runs(Plain.capabilities)
+    for workers in (1, 2):
+        loaded = [runs[name].is_loaded for name in repetitions(workers)]
+        assert loaded == [False] * 3 + [True] * 3
+        assert {runs[name].experiment.workers.count for name in repetitions(workers)} == {workers}
+
+
+def asked(adapter: type[Adapter]) -> dict[str, str]:
+    spec = run_spec(replace(SUBJECT, capabilities=adapter.capabilities), PlannedRun(name="plain", experiment=specs.drawn(8)))
+    return {answer.request: answer.outcome for answer in ask(spec, adapter)}
+
+
+def test_each_thing_that_is_not_offered_is_asked_for() -> None:
+    answers = asked(Plain)
+    assert set(answers.values()) == {REFUSED}
+    for request in ("sampler 'tpe'", "sampler 'gp'", "pruner 'asha'", "pruner 'median'", "to go on inside a run"):
+        assert request in answers
+    assert "sampler 'random'" not in answers
+    assert "`failures.retries` of 1" not in answers
+    assert asked(Rich)["`failures.retries` of 1"] == REFUSED
+
+
+def test_an_adapter_that_takes_everything_is_seen() -> None:
+    class Greedy(Plain):
+        capabilities = replace(Plain.capabilities, resume=Support.NOT_BY_TUNEOFF)
+
+        @classmethod
+        def refuse(cls, spec: Any) -> str | None:
+            return None
+
+        @classmethod
+        def refuse_continue(cls, spec: Any) -> str | None:
+            return None
+
+    answers = asked(Greedy)
+    assert answers["option 'conformance_unknown'"] == ACCEPTED
+    assert answers["sampler 'random' with conformance_unknown=1"] == ACCEPTED
+    assert answers["to go on inside a run"] == ACCEPTED
+
+
+def trained(configuration: dict[str, Any], epochs: int = 3, **options: Any) -> list[float]:
+    probe = Probe(options)
+    probe.limit_threads(1)
+    probe.load(configuration, SEEDS)
+    values = []
+    for epoch in range(1, epochs + 1):
+        probe.train_epoch(epoch)
+        values.append(probe.validate()[METRIC])
+    return values
+
+
+def test_the_best_epoch_of_the_probe_is_neither_its_first_nor_its_last() -> None:
+    values = trained({"level": 0.5})
+    assert values.index(max(values)) == 1
+    assert values.index(min(values)) == 0
+    assert trained({"level": 0.5}) == values
+    assert trained({"level": 0.5}, noise=0.0) == [pytest.approx(0.5 + change) for change in CURVE]
+    assert trained({"x": 1}) != trained({"x": 2})
+
+
+def test_the_probe_fails_as_it_is_told() -> None:
+    with pytest.raises(ProbeError):
+        trained({"level": 0.5, "act": "raise"})
+    assert trained({"level": 0.5, "act": "calm"}, noise=0.0) == trained({"level": 0.5}, noise=0.0)
+
+
+def test_the_probe_notes_what_is_done_with_it_and_keeps_its_state(tmp_path: Path) -> None:
+    trained({"level": 0.5}, notes=str(tmp_path), compute_seconds=0.01)
+    text = (tmp_path / NOTES).read_text()
+    assert text.count('"what": "train"') == 3
+    assert '"busy_threads": 1' in text
+    probe, other = Probe({}), Probe({})
+    probe.load({"level": 0.5}, SEEDS)
+    probe.train_epoch(1)
+    probe.train_epoch(2)
+    tensors, texts = probe.state_dict()
+    other.load({"level": 0.5}, SEEDS)
+    other.load_state_dict(tensors, texts)
+    assert other.test().values == probe.test().values
