@@ -138,8 +138,8 @@ class RayTuneAdapter(Adapter):
 
     @staticmethod
     def _epochs(trial: Any) -> int:
-        epochs: int = trial.last_result.get(EPOCH, 0)
-        return epochs
+        """Return the last epoch that a trial reported; its last report need not be of that one."""
+        return int(trial.metric_analysis.get(EPOCH, {}).get("max", 0))
 
 
 def _folder_of(trial: Any) -> str:

@@ -11,6 +11,10 @@ SETTINGS: Mapping[str, tuple[str, str]] = {
     "RAY_AUTH_MODE": ("token", "else Ray writes a token into the home folder"),
     "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": ("0", "single-machine mode: every port listens on loopback only"),
     "RAY_USAGE_STATS_ENABLED": ("0", "sends nothing to anyone"),
+    "RAY_gcs_rpc_server_reconnect_timeout_s": (
+        "10",
+        "a run ends 10 s after its head was lost, which nobody starts again; Ray waits 60 s",
+    ),
     "RAY_CHDIR_TO_TRIAL_DIR": ("0", "a trial keeps the run's working directory, as in every other framework"),
     "RAY_worker_niceness": ("0", "Ray runs workers at niceness 15, so any other load would slow Ray alone"),
     "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": ("0", "trials see the same devices as in every other framework"),
