@@ -103,7 +103,8 @@ def _step(events: EventWriter, step: Step) -> Iterator[None]:
     except Exception as error:  # an adapter may fail in any way: the step failed, with its text
         log.exception("step %s failed", step)
         lines = str(error).strip().splitlines() or [""]
-        text = lines[0] if isinstance(error, TuneoffError) else f"{type(error).__name__}: {lines[0]}"
+        line = lines[-1] if lines[0].startswith("Traceback ") else lines[0]  # Ray's errors hold a whole traceback
+        text = line if isinstance(error, TuneoffError) else f"{type(error).__name__}: {line}"
         events.write("step_ended", step=step, error=text, charged=_charge(step, error))
         raise StepError(f"step {step} failed: {text}") from error
     events.write("step_ended", step=step)
