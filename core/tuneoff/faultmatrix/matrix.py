@@ -20,7 +20,7 @@ from tuneoff.faultmatrix.faults import NO_FAULT, Fault
 from tuneoff.faultmatrix.small_disk import can_mount
 from tuneoff.faultmatrix.tools import FaultTools
 from tuneoff.faultmatrix.truth import Truth, best_of, clean_values
-from tuneoff.matrix.plan import Plan
+from tuneoff.matrix.plan import Plan, PlannedRun
 from tuneoff.registry import adapter_class
 from tuneoff.trial.context import load_target
 
@@ -185,8 +185,7 @@ class _Runner:
 def _skipped(plan: Plan, cell: Cell) -> str:
     """Return why a cell cannot be run, or ""."""
     planned = next(run for run in plan.counted if run.spec is cell.spec)
-    reason = planned.skip_reason or ""
-    if reason and "failures.retries" not in reason:  # without retries it runs
+    if reason := skip_reason(planned):
         return reason
     if cell.spec.platform not in ("local", "emulated"):
         return f"platform {cell.spec.platform!r} is not on this machine"
@@ -195,6 +194,12 @@ def _skipped(plan: Plan, cell: Cell) -> str:
     if cell.setting == "defaults" and cell.tools is None:
         return "its author gives no plain program (`fault_tools`)"
     return ""
+
+
+def skip_reason(run: PlannedRun) -> str:
+    """Return why an adapter cannot run the file's experiment, or "". One that repeats no trials runs it without retries."""
+    reason = run.skip_reason or ""
+    return "" if "failures.retries" in reason else reason
 
 
 def _with_waste(results: Sequence[Result]) -> list[Result]:
