@@ -176,6 +176,13 @@ def test_a_wrong_space_fails_in_one_check(change: Callable[[dict[str, Any], int]
         assert found == wrong
 
 
+def test_a_draw_that_ends_outside_the_space_is_seen() -> None:
+    given = space_evidence(lambda configuration, number: None)
+    assert given.drawn is not None
+    given = replace(given, drawn=replace(given.drawn, problem="4 is none of the 3 points"))
+    assert finding("space.inside", given).verdict == "failed"
+
+
 @pytest.mark.parametrize(("count", "draws", "share"), [(0, 10, 0.3), (250, 1000, 1 / 3), (1000, 1000, 0.5)])
 def test_the_binomial_tail_is_exact(count: int, draws: int, share: float) -> None:
     assert _at_most(count, draws, share) == pytest.approx(binom.cdf(count, draws, share), rel=1e-9)

@@ -94,6 +94,7 @@ class Drawn:
 
     source: str  # "draw": of its own method; "runs": of trials
     configurations: Sequence[Mapping[str, Any]]
+    problem: str = ""  # why there are no more: the framework gave what is not in the space, or failed
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

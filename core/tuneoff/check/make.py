@@ -3,43 +3,34 @@
 from __future__ import annotations
 
 import contextlib
-import json
-import os
 import shutil
-import signal
-import subprocess
-import sys
 import tempfile
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, replace
 from pathlib import Path
-from types import FrameType
 from typing import Any
 
 from tuneoff import registry
 from tuneoff.check import specs
+from tuneoff.check.children import Children
 from tuneoff.check.evidence import Answer, Drawn, Evidence, Made, Refusals, Subject
 from tuneoff.check.finished import finished
 from tuneoff.check.footprint import Left
 from tuneoff.check.model import Check, Finding, not_applicable, not_tested
-from tuneoff.check.one_run import ANSWER
 from tuneoff.check.plan import DRAWS, MANY, REFUSALS, PlannedRun, planned_runs
 from tuneoff.check.refusals import plain_refusal
 from tuneoff.check.wrapped import wrapped_target
 from tuneoff.errors import ExperimentError, MissingPackageError, UnsupportedError
 from tuneoff.experiment.spec import RunSpec, run_spec_to_json
 from tuneoff.packages import framework_status
-from tuneoff.spaces.draw import DRAWN, NOT_OFFERED
+from tuneoff.spaces.draw import DRAWN, FAILED, NOT_OFFERED
 from tuneoff.spaces.process import draw_in_process
-from tuneoff.supervisor.coordinator import import_path
 from tuneoff.trial.context import load_target
 
 DRAW_COUNT, DRAW_SECONDS = 1000, 180.0
-RUN_SECONDS = 600.0  # a run that takes longer has lost its own supervisor
 SIDE_BY_SIDE = 2
-LOG = "process.txt"
 _FINISHING = threading.Lock()
 
 Tell = Callable[[str], None]
@@ -112,7 +103,7 @@ def make_evidence(subject: Subject, checks: Sequence[Check], folder: Path, tell:
             missing[run.name] = not_applicable(reason)
         elif run.name in names:
             runs.append(run)
-    with _Children() as children:
+    with Children() as children:
         refusals = _refusals(subject, folder, children) if REFUSALS in names else None
         drawn = _drawn(subject, tell) if DRAWS in names else None
         if drawn is None and DRAWS in names:
@@ -135,7 +126,7 @@ def make_evidence(subject: Subject, checks: Sequence[Check], folder: Path, tell:
     )
 
 
-def _make_all(subject: Subject, runs: Sequence[PlannedRun], folder: Path, children: _Children, tell: Tell) -> dict[str, _Ended]:
+def _make_all(subject: Subject, runs: Sequence[PlannedRun], folder: Path, children: Children, tell: Tell) -> dict[str, _Ended]:
     found: dict[str, _Ended] = {}
     beside = [run for run in runs if not run.is_alone]
     waiting: dict[Future[_Ended], str] = {}
@@ -159,7 +150,7 @@ def _make_all(subject: Subject, runs: Sequence[PlannedRun], folder: Path, childr
     return found
 
 
-def _make(subject: Subject, run: PlannedRun, folder: Path, children: _Children, earlier: Made | None = None) -> _Ended:
+def _make(subject: Subject, run: PlannedRun, folder: Path, children: Children, earlier: Made | None = None) -> _Ended:
     """Make one run. `earlier`: an execution of the same run that is gone on with, so it has the same folders."""
     place = folder / run.name
     notes = earlier.notes_folder if earlier is not None else place / "notes"
@@ -182,7 +173,7 @@ def _make(subject: Subject, run: PlannedRun, folder: Path, children: _Children, 
         return _Ended(made=finished(run.name, spec, notes, answer, load_target(subject.target)))
 
 
-def _refusals(subject: Subject, folder: Path, children: _Children) -> Refusals | None:
+def _refusals(subject: Subject, folder: Path, children: Children) -> Refusals | None:
     place = folder / REFUSALS
     place.mkdir(parents=True)
     spec = run_spec(subject, PlannedRun(name=REFUSALS, experiment=specs.drawn(8)))
@@ -205,9 +196,10 @@ def _drawn(subject: Subject, tell: Tell) -> Drawn | Finding | None:
     answer = draw_in_process(spec, DRAW_COUNT, spec.seed, DRAW_SECONDS)
     if answer.state == NOT_OFFERED:
         return None
-    if answer.state != DRAWN and not answer.configurations:
+    if answer.state == FAILED and not answer.configurations:
         return not_tested(f"the adapter's `draw` gave nothing: {answer.text}")
-    return Drawn(source="draw", configurations=answer.configurations)
+    problem = "" if answer.state == DRAWN else answer.text
+    return Drawn(source="draw", configurations=answer.configurations, problem=problem)
 
 
 def _received(made: Made | None) -> Drawn | None:
@@ -224,74 +216,3 @@ def _temporary_folder() -> Iterator[str]:
         yield folder
     finally:
         shutil.rmtree(folder, ignore_errors=True)
-
-
-class _Children:
-    """The processes that make runs. A signal is passed on: each un-deploys its run and ends."""
-
-    def __init__(self) -> None:
-        self._running: set[subprocess.Popen[bytes]] = set()
-        self._lock = threading.Lock()
-        self._told = threading.Event()
-        self._before: list[tuple[int, Any]] = []
-
-    def __enter__(self) -> _Children:
-        if threading.current_thread() is threading.main_thread():
-            for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-                self._before.append((number, signal.signal(number, self._tell)))
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        for number, handler in self._before:
-            signal.signal(number, handler)
-        with self._lock:
-            left = list(self._running)
-        for process in left:  # an error of ours: nothing is left running
-            process.kill()
-            process.wait()
-
-    def check(self) -> None:
-        """Raise KeyboardInterrupt if a signal came."""
-        if self._told.is_set():
-            raise KeyboardInterrupt
-
-    def ask(self, module: str, place: Path, request: Mapping[str, Any]) -> Any:
-        """Run a module on a request in `place` and return its answer; a text says why there is none."""
-        if self._told.is_set():
-            return "interrupted"
-        path = place / "request.json"
-        path.write_text(json.dumps(request))
-        with (place / LOG).open("ab") as log:
-            process = subprocess.Popen(
-                [sys.executable, "-m", module, str(path)],
-                stdin=subprocess.DEVNULL,
-                stdout=log,
-                stderr=log,
-                start_new_session=True,  # a terminal's Ctrl-C comes through us, once
-                env={**os.environ, **import_path()},
-            )
-        with self._lock:
-            self._running.add(process)
-        try:
-            code = process.wait(RUN_SECONDS)
-        except subprocess.TimeoutExpired:
-            process.kill()
-            process.wait()
-            return f"it took longer than {RUN_SECONDS:g} s"
-        finally:
-            with self._lock:
-                self._running.discard(process)
-        if not (place / ANSWER).exists():
-            return f"its process ended with exit code {code}: {_last_line(place / LOG)}"
-        return json.loads((place / ANSWER).read_text())
-
-    def _tell(self, signum: int, frame: FrameType | None) -> None:
-        self._told.set()
-        for process in list(self._running):
-            with contextlib.suppress(ProcessLookupError):
-                process.send_signal(signal.SIGTERM)
-
-
-def _last_line(path: Path) -> str:
-    lines = path.read_text(errors="replace").strip().splitlines()
-    return lines[-1].strip()[:300] if lines else "it printed nothing"

@@ -55,9 +55,10 @@ def _inside(evidence: Evidence) -> Finding:
     space = evidence.runs[RANDOM[0]].experiment.search_space
     found = [("draw", configuration) for configuration in (evidence.drawn.configurations if evidence.drawn else ())]
     found += [(made.name, trial.configuration) for made in evidence.some(*RANDOM) for trial in made.record.trials]
-    return judged(
-        (f"{source}: {problem}" for source, one in found for problem in _outside(space, one)), f"{len(found)} configurations"
-    )
+    problems = [f"{source}: {problem}" for source, one in found for problem in _outside(space, one)]
+    if evidence.drawn is not None and evidence.drawn.problem:
+        problems.append(f"{evidence.drawn.source}: {evidence.drawn.problem}")
+    return judged(problems, f"{len(found)} configurations")
 
 
 def _outside(space: SearchSpace, configuration: Mapping[str, Any]) -> Iterator[str]:
