@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import random
 from collections import Counter
+from itertools import combinations
 
 import pytest
 
@@ -68,6 +69,7 @@ def test_the_verdict_is_where_the_interval_lies(mean: float) -> None:
     inside, outside = low > -0.01 and high < 0.01, low > 0.01 or high < -0.01
     expected = Verdict.EQUIVALENT if inside else Verdict.DIFFERENT if outside else Verdict.NOT_SHOWN
     assert found.verdict is expected
+    assert found.p is not None
     assert (found.p < ALPHA) == inside
 
 
@@ -143,6 +145,15 @@ def test_scores_of_one_distribution_seldom_differ_even_with_ties() -> None:
     samples = [[[round(value, 1) for value in draws(generator, 40)] for _ in range(2)] for _ in range(times)]
     false = sum(kolmogorov_smirnov(*sample).p < ALPHA for sample in samples)
     assert false / times <= bound(ALPHA, times)
+
+
+def test_a_whole_family_of_equal_adapters_is_seldom_told_apart() -> None:
+    generator, times = random.Random(8), 200
+    alarms = 0
+    for _ in range(times):
+        adapters = [draws(generator, 30) for _ in range(4)]
+        alarms += min(holm([kolmogorov_smirnov(*pair).p for pair in combinations(adapters, 2)])) < ALPHA
+    assert alarms / times <= bound(ALPHA, times)
 
 
 def test_planted_differences_are_found() -> None:

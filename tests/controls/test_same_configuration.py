@@ -14,7 +14,7 @@ from tuneoff.controls.same_configuration import Equality, SameConfiguration
 from tuneoff.controls.text import headlines, lines
 from tuneoff.controls.values import to_json
 from tuneoff.experiment.identity import configuration_digest
-from tuneoff.records.model import RunRecord
+from tuneoff.records.model import RunRecord, TestRecord
 
 CURVES: list[Curve] = [[{METRIC: 0.5, "loss": 1.25}, {METRIC: 0.75, "loss": 0.5}], [{METRIC: 0.1, "loss": 2.0}] * 2]
 NAN: list[Curve] = [[{METRIC: None}]]
@@ -121,6 +121,15 @@ def test_equal_seeds_are_compared_and_a_repetition_of_an_entry_too() -> None:
 
 def test_values_that_are_not_finite_are_compared_by_what_they_were() -> None:
     assert control(run("serial", NAN), run("optuna", NAN)).differences == ()
+
+
+def test_whether_the_same_model_was_tested_is_told_and_decides_nothing() -> None:
+    tests = [TestRecord(trial="t0", scores={}, tested_ns=1, checkpoint_sha256=digest) for digest in ("aa", "aa", "bb")]
+    runs = [run(name, test=test) for name, test in zip(("serial", "optuna", "ray-tune"), tests, strict=True)]
+    found = control(*runs)
+    assert [one.same_model for one in found.adapters] == [None, True, False]
+    assert found.answer is Equality.EQUAL
+    assert control(run("serial"), run("optuna")).adapters[1].same_model is None
 
 
 def test_the_order_of_trials_and_records_changes_nothing() -> None:

@@ -14,10 +14,11 @@ from typing import Literal
 
 from tuneoff.bundle.exact import Pair
 from tuneoff.bundle.verdict import Answer, Column
+from tuneoff.matrix.machine import PASSING
 from tuneoff.metrics.values import MetricValue
 from tuneoff.records.model import RunRecord
 
-BUSY_FLAGS = ("busy_machine", "machine_drift", "steal", "too_few_processors")
+BUSY_FLAGS = (*sorted(PASSING), "steal", "too_few_processors")
 
 
 @dataclass(frozen=True, slots=True)

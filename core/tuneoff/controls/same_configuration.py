@@ -51,6 +51,7 @@ class Compared:
     unequal: int
     lacking: int  # planned configurations of which no epoch could be compared
     not_done: Mapping[int, str]  # seed -> status of a run that is not done
+    same_model: bool | None = None  # the tested checkpoints are the reference's, byte by byte; None: nothing to compare
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -114,7 +115,19 @@ def _compared(cell: Cell, reference: Cell | None, values: Mapping[str, Mapping[P
         unequal=sum(own.get(place, ABSENT) != others.get(place, ABSENT) for place in places),
         lacking=len(planned - configurations),
         not_done=dict(cell.not_done),
+        same_model=_same_model(cell, reference) if reference not in (None, cell) else None,
     )
+
+
+def _same_model(cell: Cell, reference: Cell | None) -> bool | None:
+    """Compare the checkpoints that were tested: no part of the answer, since tied models may be chosen between."""
+    pairs = [(_checkpoint(run), _checkpoint(reference.runs.get(seed))) for seed, run in cell.runs.items()] if reference else []
+    known = [ours == theirs for ours, theirs in pairs if ours is not None and theirs is not None]
+    return all(known) if known else None
+
+
+def _checkpoint(run: RunRecord | None) -> str | None:
+    return run.test.checkpoint_sha256 if run is not None and run.test is not None else None
 
 
 def _differences(values: Mapping[str, Mapping[Place, str]]) -> Iterator[Difference]:

@@ -88,6 +88,8 @@ def _compared(item: Compared, reference: str | None) -> str:
         text = f"{what}: {item.unequal} differ"
     else:
         text = f"{what}: all equal"
+    if item.same_model is not None:
+        text += "; the tested model has the same bytes" if item.same_model else "; another model was tested"
     if item.lacking:
         text += f"; {item.lacking} planned configurations not compared"
     if item.not_done:
