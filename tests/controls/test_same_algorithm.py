@@ -173,6 +173,11 @@ def test_a_confidence_that_no_interval_can_have_is_a_reason() -> None:
     assert "must be above 0.5" in (pair.no_quality or "")
 
 
+@pytest.mark.parametrize("damaged", [{"confidence": "high", "primary_metric": 7}, {"confidence": 5, "quality_margin": "wide"}])
+def test_a_damaged_analysis_is_judged_by_the_defaults(damaged: dict[str, object]) -> None:
+    assert judged(runs("serial", seeds=[0]), frozen=damaged).confidence == 0.95
+
+
 def test_without_scipy_one_line_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     def need(what: str) -> None:
         raise MissingPackageError(f"{what} needs scipy for its tests; run: pip install 'tuneoff[stats]'")

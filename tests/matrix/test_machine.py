@@ -93,7 +93,8 @@ def test_the_reference_is_the_first_quiet_look_of_the_folder() -> None:
     busy, later = replace(QUIET, cpu_pressure_percent=50.0), replace(QUIET, sentinel_ns=1)
     assert reference([None, {}, busy.to_json(), QUIET.to_json(), later.to_json()]) == QUIET
     assert reference([busy.to_json()]) == busy
-    assert reference([None, {"sentinel_ns": 0}, "odd"]) is None
+    odd = [None, "odd", {"sentinel_ns": 0}, {"sentinel_ns": "fast"}, {**QUIET.to_json(), "cpu_pressure_percent": "much"}]
+    assert reference(odd) is None
 
 
 def test_a_state_is_read_back_and_what_an_older_record_lacks_is_none() -> None:

@@ -50,8 +50,7 @@ def controls(records: Sequence[RunRecord], planned: Sequence[Planned], analysis:
 
     Where scipy is missing, what needs it is left out and `lacking` says so.
     """
-    confidence = analysis.get("confidence", _DEFAULTS.confidence)
-    primary = analysis.get("primary_metric", _DEFAULTS.primary_metric)
+    confidence, primary = _frozen(analysis)
     found = settings(records, planned)
     same = tuple(same_configurations(found))
     compared = any(len(setting.compared) > 1 or setting.sampler not in ("fixed", "random") for setting in found)
@@ -66,4 +65,14 @@ def controls(records: Sequence[RunRecord], planned: Sequence[Planned], analysis:
         pairs=tuple(pairs_of(found, analysis, 1 - confidence)),
         effects=tuple(effects(found, primary, confidence)),
         confidence=confidence,
+    )
+
+
+def _frozen(analysis: Mapping[str, Any]) -> tuple[float, str]:
+    """Return confidence and primary metric of a plan; the defaults where somebody damaged them."""
+    confidence, primary = analysis.get("confidence"), analysis.get("primary_metric")
+    is_share = isinstance(confidence, int | float) and 0 < confidence < 1
+    return (
+        float(confidence) if is_share and confidence is not None else _DEFAULTS.confidence,
+        primary if isinstance(primary, str) else _DEFAULTS.primary_metric,
     )

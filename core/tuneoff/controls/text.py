@@ -172,7 +172,7 @@ def _quality(pair: Pair) -> str:
 
 
 def _interval(found: Interval) -> str:
-    return f"{found.mean:+.4f} [{found.low:+.4f}, {found.high:+.4f}]"
+    return f"{found.mean:+.4f} [{found.low:+.4f}, {found.high:+.4f}]".replace("-", "−")
 
 
 def _effects(found: Controls) -> Iterator[Section]:

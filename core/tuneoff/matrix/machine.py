@@ -6,9 +6,11 @@ import hashlib
 import os
 import tempfile
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
+
+import msgspec
 
 from tuneoff import clock
 from tuneoff.matrix import readings
@@ -51,7 +53,7 @@ class MachineState:
 
     load_1min: float
     cpu_pressure_percent: float | None
-    sentinel_ns: int
+    sentinel_ns: Annotated[int, msgspec.Meta(gt=0)]
     steal_percent: float | None = None
     memory_available_bytes: int | None = None
     memory_total_bytes: int | None = None
@@ -171,13 +173,10 @@ def from_json(stored: Any) -> MachineState | None:
     """Return a stored state, or None where it is none; what an older record lacks is None."""
     if not isinstance(stored, Mapping):
         return None
-    names = {field.name for field in fields(MachineState)}
-    values = {name: value for name, value in stored.items() if name in names}
-    sentinel = values.get("sentinel_ns")
-    if not isinstance(sentinel, int) or sentinel <= 0:
+    try:
+        return msgspec.convert({"load_1min": 0.0, "cpu_pressure_percent": None, **stored}, MachineState)
+    except msgspec.ValidationError:
         return None
-    survivors = tuple(map(str, values.pop("survivors", ())))
-    return MachineState(**{"load_1min": 0.0, "cpu_pressure_percent": None, **values}, survivors=survivors)
 
 
 def _change(what: str, now: str | None, first: str | None) -> str | None:
