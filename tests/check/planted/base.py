@@ -1,0 +1,74 @@
+"""What the planted adapters have in common: `serial`, with something done first in each of its workers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, ClassVar
+
+from tuneoff.trial.context import TrialContext, load_target
+from tuneoff.trial.pool import Message, Worker, WorkerPool
+from tuneoff.trial.run_trial import Report, TrialOutcome, run_trial
+from tuneoff.workload import Configuration
+from tuneoff_adapters import serial
+from tuneoff_adapters.serial import SerialAdapter
+
+Task = tuple[str, Mapping[str, Any], int]  # trial id, configuration, attempt
+
+
+class Altered(SerialAdapter):
+    """`serial` whose workers are prepared, and run each trial by `run`; there may be more or fewer than were asked for."""
+
+    more_workers: ClassVar[int] = 0
+
+    @classmethod
+    def prepare(cls, worker: Worker) -> None:
+        """Change what this worker's process has."""
+
+    @classmethod
+    def run(
+        cls, context: TrialContext, trial_id: str, configuration: Configuration, report: Report, *, attempt: int
+    ) -> TrialOutcome:
+        """Run one trial."""
+        return run_trial(context, trial_id, configuration, report, attempt=attempt)
+
+    def deploy(self) -> None:
+        context, experiment = self.context, self.context.spec.experiment
+        planted = next(cls for cls in type(self).__mro__ if cls.__module__.startswith(__package__ or "check"))
+        self._pool = WorkerPool(
+            context.trial_context,
+            experiment.workers.count + self.more_workers,
+            f"{__name__}:work",
+            (f"{planted.__module__}:{planted.__qualname__}", dict(experiment.stops)),
+            load_target(experiment.workload.target).preload,
+        )
+        self._pool.start()
+
+
+class Repeating(SerialAdapter):
+    """`serial` that tries some trials again though their process lives."""
+
+    def is_repeated(self, task: Task, outcome: TrialOutcome) -> bool:
+        raise NotImplementedError
+
+    def setup(self) -> None:
+        super().setup()
+        self._repeated: list[Task] = []
+
+    def _note(self, task: Task, message: Message) -> None:
+        super()._note(task, message)
+        if self.is_repeated(task, message.content):
+            trial_id, configuration, attempt = task
+            self._repeated.append((trial_id, configuration, attempt + 1))
+
+    def _dispatch(self, worker: int, again: Task | None = None) -> Task | None:
+        if again is None and self._repeated:
+            again = self._repeated.pop()
+        return super()._dispatch(worker, again)
+
+
+def work(worker: Worker, target: str, stops: Mapping[str, int]) -> None:
+    """Run in a worker process."""
+    planted: type[Altered] = load_target(target)
+    planted.prepare(worker)
+    serial.run_trial = planted.run  # type: ignore[attr-defined, assignment]
+    serial.work(worker, stops)

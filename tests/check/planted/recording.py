@@ -1,0 +1,61 @@
+"""Defects in what is written down of trials."""
+
+from __future__ import annotations
+
+import json
+import os
+
+from check.planted.base import Altered, Task
+from tuneoff.events.writer import FOLDER
+from tuneoff.trial.context import TrialContext
+from tuneoff.trial.pool import Death
+from tuneoff.trial.run_trial import Report, TrialOutcome, run_trial, trial_process
+from tuneoff.workload import Configuration
+from tuneoff_adapters.serial import SerialAdapter
+
+
+class OwnEvents(SerialAdapter):
+    """Writes an event that no schema knows when a trial is tried again."""
+
+    def _bury(self, death: Death, task: Task) -> Task | None:
+        again = super()._bury(death, task)
+        if again is not None:
+            self.context.events.write("trial_retried", trial=again[0])
+        return again
+
+
+class DropsEvents(SerialAdapter):
+    """Loses one line of each worker's events."""
+
+    def undeploy(self) -> None:
+        super().undeploy()
+        for file in (self.context.run_dir / FOLDER).glob("worker-*.jsonl"):
+            lines = file.read_bytes().splitlines(keepends=True)
+            lost = next((line for line in lines if line.endswith(b"\n") and json.loads(line)["type"] == "reported"), None)
+            whole = file.with_suffix(".part")
+            whole.write_bytes(b"".join(line for line in lines if line is not lost))
+            os.replace(whole, file)
+
+
+class AnnouncesTwice(SerialAdapter):
+    """Announces what its sampler drew, and announces it when it hands it over."""
+
+    def _dispatch(self, worker: int, again: Task | None = None) -> Task | None:
+        task = super()._dispatch(worker, again)
+        if task is not None and self.context.spec.experiment.sampler.name == "random":
+            self.context.submitted(task[0], task[1], attempt=task[2])
+        return task
+
+
+class EndsTwice(Altered):
+    """Writes the end of trials that has been written."""
+
+    @classmethod
+    def run(
+        cls, context: TrialContext, trial_id: str, configuration: Configuration, report: Report, *, attempt: int
+    ) -> TrialOutcome:
+        events = trial_process(context).events
+        outcome = run_trial(context, trial_id, configuration, report, attempt=attempt)
+        if outcome.state == "completed":
+            events.write("trial_ended", trial=trial_id, attempt=attempt, state=outcome.state, epochs=outcome.epochs)
+        return outcome
