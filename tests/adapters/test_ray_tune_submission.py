@@ -66,7 +66,7 @@ def test_no_further_trial_is_asked_for_when_the_epochs_are_used_up(tmp_path: Pat
 
 
 def test_no_further_trial_is_asked_for_after_the_deadline(tmp_path: Path) -> None:
-    context, submissions = make(tmp_path, budget=Budget(trials=3, epochs_per_trial=2, wall_clock_seconds=0.0))
+    context, submissions = make(tmp_path, budget=Budget(trials=3, epochs_per_trial=2, wall_clock_seconds=1e-9))
     assert not submissions.budget.is_used_up()  # counted from the first ticket
     Tickets(f"{context.run_dir}/tickets", 3).take()
     assert submissions.budget.is_used_up()
