@@ -13,12 +13,13 @@ from typing import Any
 from tuneoff.faultmatrix.plain import PlainTask
 from tuneoff.faultmatrix.seen import Claim, State
 
-NAME, NAMESPACE = "faults", "default"
+NAME, NAMESPACE = "faults", "faults"
+LABELS = {"katib.kubeflow.org/metrics-collector-injection": "enabled"}
 IMAGE = "tuneoff.local/emulated:1"
 
 
-def objective(parameters: dict[str, Any]) -> None:
-    """Train; Katib packs this function's source into the pod's command, and reads its lines of `name=value`."""
+def objective(parameters: dict[str, str]) -> None:
+    """Train; Katib packs the source of this function alone into the pod's command, and reads its lines of `name=value`."""
     from tuneoff.faultmatrix.plain import PlainTask
 
     for _, metrics in PlainTask.read(parameters["folder"]).train(int(parameters["index"])):
@@ -43,11 +44,12 @@ def main(folder: str) -> None:
 
     client = katib.KatibClient(config_file=serve(task), namespace=NAMESPACE)
     if not task.is_again:
+        client.core_api.create_namespace({"metadata": {"name": NAMESPACE, "labels": LABELS}})
         client.tune(
             name=NAME,
             objective=objective,
             parameters={
-                "index": katib.search.categorical([str(index) for index in range(len(task.configurations))]),
+                "index": katib.search.int(min=0, max=len(task.configurations) - 1),
                 "folder": folder,
             },
             base_image=IMAGE,

@@ -21,6 +21,7 @@ from tuneoff.supervisor.processes import kill
 
 FILE, RESULTS = "cell.yaml", "results"
 NOTICES = ("best_differs", "best_value_differs", "unknown_best", "missing_configurations", "foreign_configurations")
+RETRIES = 1  # of a trial, unless the file says otherwise; none where the adapter repeats no trials
 OVER_LIMIT = 2.0  # times the memory limit that a trial allocates
 _MORE_SECONDS = 30.0  # for the command itself
 
@@ -52,7 +53,7 @@ def run_by_adapter(cell: Cell, place: Place, content: Mapping[str, Any]) -> Seen
 
 def _write_file(cell: Cell, place: Place, content: Mapping[str, Any]) -> None:
     """Write the file of this one run: the user's, with the fault, one adapter, and nothing measured but time."""
-    failures = dict(content.get("failures") or {})
+    failures = {"retries": RETRIES, **(content.get("failures") or {})}
     if adapter_class(cell.spec.adapter).capabilities.retry is not Support.YES:
         failures["retries"] = 0
     memory_mb = cell.spec.experiment.workers.memory_mb or 0.0

@@ -63,6 +63,8 @@ def verdict(results: Sequence[Result]) -> str:
         named = ", ".join(f"{result.cell.label} under {result.cell.fault.name}" for result in bad)
         return f"NOT SAFE: through its adapter, hung or silently wrong: {named}"
     through = sum(result.cell.setting == "adapter" for result in ran)
+    if not through:
+        return "NO VERDICT: nothing was run through an adapter"
     return f"SAFE: of {through} runs through adapters none hung and none was silently wrong"
 
 
