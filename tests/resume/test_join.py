@@ -2,57 +2,22 @@
 
 from __future__ import annotations
 
-from event_logs import BOOT, Log, make_spec
-from tuneoff.experiment.spec import RunSpec
+from typing import Any
+
+from resume_logs import SPEC, continuing_log, killed_log
 from tuneoff.metrics.all import compute_metrics
 from tuneoff.metrics.resumed import RESUMED
 from tuneoff.records.derive import KILLED, derive
 from tuneoff.records.model import RunRecord
 from tuneoff.resume.join import CHANGED_FLAG, REPEATED_FLAG, RESUMED_FLAG, history_of
 
-SPEC = make_spec(trials=4, epochs=2)
+
+def killed() -> RunRecord:
+    return derive(killed_log().pairs(), SPEC, verdict=KILLED)
 
 
-def killed(spec: RunSpec = SPEC) -> RunRecord:
-    """Two trials end, one by its own fault, one is lost in its second epoch, one was submitted only."""
-    log = Log("run1-one")
-    log.step("deploy", 0, 1)
-    log.step("setup", 1, 2)
-    log.step("trial", 2, None)
-    worker = log.process("worker", 1)
-    for number, at in enumerate((2.0, 4.0, 6.0, 6.5)):
-        log.submit(f"t0000{number}", at, x=number / 10)
-    worker.start("t00000", 2, slot=0, x=0.0)
-    worker.epoch("t00000", 1, 3, 0.8, reported=3)
-    worker.epoch("t00000", 2, 4, 0.7, reported=4)
-    worker.end("t00000", 4, "completed", 2)
-    worker.start("t00001", 4, slot=0, x=0.1)
-    worker.end("t00001", 5, "failed", 0, cause="ValueError", charged="workload")
-    worker.start("t00002", 6, slot=0, x=0.2)
-    worker.epoch("t00002", 1, 7, 0.9, reported=7)
-    return derive(log.pairs(), spec, verdict=KILLED)
-
-
-def continuing(spec: RunSpec = SPEC, *, repeats: str | None = None, x: float = 0.2, boot: str = BOOT) -> RunRecord:
-    """Begin the lost trial again, and the one that never started, 100 s later."""
-    log = Log("run1-two")
-    log.writers.clear()
-    log.coordinator = log.process("coordinator", 99.0, boot=boot, clock_shift=0.0 if boot == BOOT else -90.0)
-    log.step("deploy", 100, 101)
-    log.step("setup", 101, 102)
-    log.step("trial", 102, 106)
-    worker = log.process("worker", 101, boot=boot, clock_shift=0.0 if boot == BOOT else -90.0)
-    again = (("t00002", x, 102.0), ("t00003", 0.3, 104.0))
-    for trial, value, at in again:
-        log.submit(trial, at, attempt=2, x=value)
-        worker.start(trial, at, slot=0, attempt=2, x=value)
-        worker.epoch(trial, 1, at + 1, 0.1, reported=at + 1, attempt=2)
-        worker.epoch(trial, 2, at + 2, 0.95, reported=at + 2, attempt=2)
-        worker.end(trial, at + 2, "completed", 2, attempt=2)
-    if repeats is not None:
-        worker.start(repeats, 106, slot=0, x=0.0)
-        worker.end(repeats, 106, "failed", 0, cause="again", charged="workload")
-    return derive(log.pairs(), spec, earlier=[killed(spec)])
+def continuing(**changes: Any) -> RunRecord:
+    return derive(continuing_log(**changes).pairs(), SPEC, earlier=[killed()])
 
 
 def test_what_ended_by_itself_is_finished_and_the_rest_is_begun_again() -> None:
