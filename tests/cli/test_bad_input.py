@@ -300,3 +300,20 @@ def test_every_exit_code_of_an_error_is_documented() -> None:
     kinds = [kind for kind in vars(errors).values() if isinstance(kind, type) and issubclass(kind, errors.TuneoffError)]
     codes = {kind.exit_code for kind in kinds}
     assert codes <= set(EXIT_CODES)
+
+
+@pytest.mark.parametrize("text", ["9" * 5000, "\x1b[31m", "a\nb", "\x00", "\udcff"])
+def test_an_argument_is_shown_in_short_and_without_what_a_terminal_would_obey(call: Call, text: str) -> None:
+    for arguments in (["plan", "x", "--trials", text], ["status", text], ["plan", text]):
+        answer = call(*arguments)
+        assert answer.code in (2, 5)
+        assert len(answer.line) <= 1300
+        assert answer.line.isprintable()
+
+
+def test_a_long_value_of_a_file_keeps_the_way_out(call: Call, file: File, fakes: None) -> None:
+    answer = call("plan", file(seeds=[*range(5000), 0]))
+    assert answer.code == 2
+    assert answer.line.startswith(f"tuneoff: {Path.cwd() / 'experiment.yaml'}: ")
+    assert " characters ...] " in answer.line
+    assert answer.line.endswith("remove the repeated ones")

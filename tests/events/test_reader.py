@@ -8,7 +8,7 @@ import pytest
 
 from event_logs import Log, example_b, ns
 from tuneoff.errors import ResultsError
-from tuneoff.events import schema
+from tuneoff.events import reader, schema
 from tuneoff.events.alignment import Alignment
 from tuneoff.events.reader import EventLog
 from tuneoff.events.writer import EventWriter
@@ -145,3 +145,11 @@ def _example(kind: object) -> object:
     if isinstance(kind, msgspec.inspect.DictType):
         return {}
     return 1 if isinstance(kind, msgspec.inspect.IntType) else "text"
+
+
+def test_a_line_without_an_end_is_refused_before_it_fills_the_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(reader, "LONGEST_LINE", 3_000_000)
+    with (tmp_path / "x.jsonl").open("wb") as file:
+        file.truncate(10**12)
+    with pytest.raises(ResultsError, match="cannot be read: a line has more than 3000000 bytes"):
+        list(EventLog(tmp_path))

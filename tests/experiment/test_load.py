@@ -272,3 +272,32 @@ def test_the_json_schema_says_when_failed_trials_end_a_run() -> None:
 
 def test_the_schema_of_every_key_is_json(tmp_path: Path) -> None:
     assert yaml.safe_load(json.dumps(json_schema()))["additionalProperties"] is False
+
+
+@pytest.mark.parametrize(
+    ("content", "problem"),
+    [
+        (
+            {"seeds": {"count": 10_000}, "adapters": ["plain", "other"]},
+            "at most 10000 runs, but variants x adapters x seeds are 20000",
+        ),
+        ({"matrix": {"budget.trials": [*range(1, 5000)]}, "seeds": [0, 1, 2]}, "at most 10000 runs"),
+        (
+            {"sampler": "fixed", "configurations": {"sample": 100_000}, "seeds": [0, 1, 2]},
+            "may list at most 200000, but they list 300000",
+        ),
+        ({"adapters": ["plain"] * 101}, "adapters: must be no longer than 100"),
+        ({"budget": {"trials": 10**10}}, "budget.trials: must be at most 1e+09"),
+        ({"seeds": [2**63]}, "seeds.0: must be at most 9.22337e+18"),
+        ({"timeouts": {"trial_seconds": 1e300}}, "timeouts.trial_seconds: must be at most 1e+09, but got 1e+300"),
+    ],
+)
+def test_more_than_can_be_planned_is_refused(load: Load, content: dict[str, Any], problem: str) -> None:
+    with pytest.raises(ExperimentError) as caught:
+        load({**LEAST, **content})
+    assert problem in str(caught.value)
+
+
+def test_steps_without_number_are_refused(load: Load) -> None:
+    with pytest.raises(ExperimentError, match="there must be fewer steps from `low` to `high`"):
+        load(_space(type="float", low=0, high=1e308, step=1e-300))

@@ -92,3 +92,9 @@ def test_impossible_axes_are_one_line(content: dict[str, Any], problem: str) -> 
     with pytest.raises(ExperimentError) as caught:
         expand(content)
     assert problem in str(caught.value)
+
+
+def test_variants_of_a_long_file_are_bounded_together() -> None:
+    content = {"configurations": [{"x": number} for number in range(1000)], "matrix": {"budget.trials": list(range(1, 2000))}}
+    with pytest.raises(ExperimentError, match="all variants together may have at most 2000000 values"):
+        expand(content)

@@ -75,6 +75,10 @@ def test_anchors_and_merge_keys_work(tmp_path: Path) -> None:
         ("a: !!python/object/apply:os.system [echo]\n", "not YAML: line 1"),
         ("a: !!timestamp 2020-01-01\n", "put it in quotes"),
         ("a: !!float x\n", "not YAML"),
+        ("a: !!bool maybe\n", "not YAML"),
+        ('a: !!int ""\n', "not YAML"),
+        ("a: 0x" + "f" * 5000, "line 1: a whole number may have at most 300 digits, but got 5002"),
+        ("a: " + "1" * 600_000, "it has more than 500000 bytes"),
         ("a: &a [*a]\n", "nested at most 50 deep"),
         ("a: " + "[" * 2000 + "]" * 2000, "nested more than 50 deep"),
         ("a: *unknown\n", "not YAML"),
@@ -97,6 +101,19 @@ def test_aliases_that_multiply_are_refused(tmp_path: Path) -> None:
     lines += [f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 10)}]" for n in range(1, 9)]
     with pytest.raises(ExperimentError, match="at most 1000000 values"):
         _read(tmp_path, "\n".join(lines))
+
+
+def test_merge_keys_that_multiply_are_refused(tmp_path: Path) -> None:
+    lines = ["a0: &a0 {x: 1, y: 2}"]
+    lines += [f"a{n}: &a{n} {{<<: [*a{n - 1}, *a{n - 1}]}}" for n in range(1, 40)]
+    with pytest.raises(ExperimentError, match=r"merge keys \(`<<`\) may bring at most 100000 keys"):
+        _read(tmp_path, "\n".join(lines))
+
+
+def test_a_pipe_is_not_waited_for(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe.yaml")
+    with pytest.raises(ExperimentError, match=r"pipe.yaml: the file cannot be read: it is a pipe, a socket or a device"):
+        read_yaml(tmp_path / "pipe.yaml")
 
 
 def test_a_folder_a_missing_and_an_unreadable_file_are_told_apart(tmp_path: Path) -> None:

@@ -86,7 +86,7 @@ def documents(chance: random.Random) -> str:
 
 def includes(chance: random.Random) -> str:
     """Files that include themselves, each other, nothing, or what is no file of the kind."""
-    names = (
+    names: tuple[str, ...] = (
         "experiment.yaml",
         "./experiment.yaml",
         "other.yaml",

@@ -16,6 +16,7 @@ VARIABLE = "TUNEOFF_FUZZ_GUARD"  # what a guarded process inherits: file of brea
 WRITING = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND
 ALWAYS = ("/dev/null", "/dev/tty", "/dev/shm", "/proc/self", "/sys/fs/cgroup")
 NETWORK = ("socket.getaddrinfo", "socket.gethostbyname", "socket.gethostbyaddr", "socket.sendto", "socket.sendmsg")
+AF_UNIX = 1
 STARTS = ("subprocess.Popen", "os.exec", "os.posix_spawn", "os.system", "os.fork", "os.forkpty")
 CHANGES: dict[str, tuple[int, ...]] = {  # the places of the paths among an event's arguments
     "os.mkdir": (0,),
@@ -72,6 +73,8 @@ def _checker(allowed: list[str], since: int, may_start_processes: bool) -> Calla
         if event == "socket.connect":
             address = arguments[1]
             return f"connects to {address!r}" if isinstance(address, tuple) else None
+        if event in ("socket.sendto", "socket.sendmsg") and arguments[0].family == AF_UNIX:
+            return None
         if event in NETWORK:
             return f"{event} {arguments[-1]!r}"
         if event in STARTS and not may_start_processes:

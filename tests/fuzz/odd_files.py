@@ -8,7 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 OddFile = Callable[[Path, random.Random], None]  # makes it at a path that is free
-HUGE_BYTES = 3_000_000_000
+HUGE_BYTES = 1_300_000_000  # more than a case may have of memory
 
 
 def folder(path: Path, chance: random.Random) -> None:

@@ -12,6 +12,7 @@ from tuneoff.cli.main import EXIT_CODES
 NEVER = {70, 130, 141}  # a fault of tuneoff; nobody interrupted it; nobody closed its output
 LONGEST_LINE = 1500  # characters of a line on standard error
 IN_JSON = ("plan", "status", "verify")  # compare and run end before their first run here, without a word
+SHOWING = ("compare", "run", "doctor")  # write progress and checks beside errors
 READ_ONLY = ("plan", "schema")  # they run nothing, so no run can fail: never 1
 
 
@@ -39,10 +40,13 @@ def _errors(answer: Answer) -> Iterator[str]:
         return
     if answer.code is None:
         return
-    if answer.code >= 2 and len(lines) != 1 and answer.argv[:1] != ("doctor",):  # its checks are its answer
+    has_progress = answer.argv[0] in SHOWING if answer.argv else False
+    if answer.code >= 2 and len(lines) != 1 and not has_progress:
         yield f"{len(lines)} lines on standard error for one error: {answer.err[:300]!r}"
+    if answer.code >= 2 and has_progress and not _last(answer).startswith("tuneoff: "):
+        yield f"exit code {answer.code} without its reason: {_last(answer)!r}"
     for line in lines:
-        if not line.startswith("tuneoff: "):
+        if not (line.startswith("tuneoff: ") or has_progress):
             yield f"a line on standard error that is not tuneoff's: {line[:200]!r}"
         if len(line) > LONGEST_LINE:
             yield f"a line of {len(line)} characters on standard error: {line[:120]!r}"

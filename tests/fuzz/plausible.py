@@ -114,7 +114,7 @@ def _fixed(tree: dict[str, Any], chance: random.Random) -> None:
 
 
 def _axes(tree: dict[str, Any], chance: random.Random) -> None:
-    lists = {
+    lists: dict[str, list[Any]] = {
         "budget.epochs_per_trial": [1, 2, 3],
         "sampler": ["random", "default", "tpe"],
         "workers.count": [1, 10**9],
@@ -122,7 +122,9 @@ def _axes(tree: dict[str, Any], chance: random.Random) -> None:
         "workload.name": ["null", "sleep"],
         "objective.threshold": [-1e308, 0, 1e308],
     }
-    chosen = {name: values for name, values in lists.items() if chance.random() < 0.4} or {"budget.trials": [1, 2]}
+    chosen: dict[str, list[Any]] = {name: values for name, values in lists.items() if chance.random() < 0.4} or {
+        "budget.trials": [1, 2]
+    }
     if chance.random() < 0.6:
         tree["matrix"] = chosen
     else:

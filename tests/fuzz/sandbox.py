@@ -54,7 +54,9 @@ class Place:
         """What differs from this process's environment."""
         names = ("HOME", "XDG_CACHE_HOME", "XDG_CONFIG_HOME", "TUNEOFF_DATA_DIR", "TUNEOFF_CACHE_DIR")
         setting = guard.setting(self.kept / "breaches", (self.work, self.temporary, self.home))
-        return {**dict.fromkeys(names, str(self.home)), "TMPDIR": str(self.temporary), guard.VARIABLE: setting}
+        search = os.pathsep.join(filter(None, (str(HERE / "site"), os.environ.get("PYTHONPATH"))))
+        guarded = {guard.VARIABLE: setting, "PYTHONPATH": search}  # Python processes that it starts are guarded too
+        return {**dict.fromkeys(names, str(self.home)), "TMPDIR": str(self.temporary), **guarded}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -97,7 +99,6 @@ def call_real(argv: Sequence[str], place: Place, *, seconds: float = MOST_SECOND
     """Start `python -m tuneoff` with these arguments."""
     environment = {name: value for name, value in os.environ.items() if name != "KUBECONFIG"}
     environment |= place.environment
-    environment["PYTHONPATH"] = str(HERE / "site")
     become_subreaper()
     with open(place.kept / "out", "wb") as out, open(place.kept / "err", "wb") as err:
         process = subprocess.Popen(
@@ -143,11 +144,13 @@ def _watched(pid: int, argv: Sequence[str], place: Place, seconds: float) -> Ans
     started = time.monotonic()
     breaches: list[str] = []
     peak = 0
+    waited = 0.0
     descriptor = os.pidfd_open(pid)
     try:
         while not select.select([descriptor], [], [], LOOK_SECONDS)[0]:
             peak = max(peak, rss_bytes(pid))
-            if time.monotonic() - started > seconds:
+            waited = _waited_seconds(pid)
+            if time.monotonic() - started - waited > seconds:
                 breaches.append(f"hung: not over after {seconds:g} s")
             elif peak > MOST_BYTES:
                 breaches.append(f"memory: more than {MOST_BYTES / 1e6:g} MB")
@@ -157,7 +160,7 @@ def _watched(pid: int, argv: Sequence[str], place: Place, seconds: float) -> Ans
         _, status, usage = os.wait4(pid, 0)
     finally:
         os.close(descriptor)
-    taken = time.monotonic() - started
+    taken = time.monotonic() - started - waited
     code = os.waitstatus_to_exitcode(status)
     if code < 0 and not breaches:
         breaches.append(f"died by signal {-code}")
@@ -180,6 +183,15 @@ def _watched(pid: int, argv: Sequence[str], place: Place, seconds: float) -> Ans
         breaches=tuple(breaches),
         faults=tuple(faults),
     )
+
+
+def _waited_seconds(pid: int) -> float:
+    """Return how long a process waited for a processor: a busy machine is no hang."""
+    try:
+        with open(f"/proc/{pid}/schedstat") as file:
+            return int(file.read().split()[1]) / 1e9
+    except (OSError, ValueError, IndexError):
+        return 0.0
 
 
 def _leftovers() -> list[str]:

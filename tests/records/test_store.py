@@ -157,3 +157,38 @@ def test_the_latest_done_execution_stands_for_its_run(record: RunRecord) -> None
 def test_a_missing_results_folder_is_one_line(tmp_path: Path) -> None:
     with pytest.raises(ResultsError, match="does not exist"):
         list(read_runs(tmp_path / "nothing"))
+
+
+@pytest.mark.parametrize(
+    ("path", "value"),
+    [
+        (("seed",), "0"),
+        (("warm_up",), 1),
+        (("experiment", "search_space", "dimensions"), {"a": 1}),
+        (("experiment", "search_space", "dimensions", 0, "name"), 5),
+        (("experiment", "search_space", "dimensions", 0, "low"), "a"),
+        (("experiment", "budget", "trials"), None),
+        (("experiment", "workers", "cpus"), [1]),
+        (("experiment", "objective", "mode"), "up"),
+        (("experiment", "workload", "target"), 2.147),
+        (("experiment", "configurations"), [1]),
+        (("experiment",), None),
+    ],
+)
+def test_a_specification_of_other_types_is_one_line(record: RunRecord, tmp_path: Path, path: tuple[Any, ...], value: Any) -> None:
+    data = json.loads(write_run(tmp_path, record).read_text())
+    here = data["specification"]
+    for key in path[:-1]:
+        here = here[key]
+    here[path[-1]] = value
+    (tmp_path / FILE_NAME).write_text(json.dumps(data))
+    with pytest.raises(ResultsError, match="is corrupt: a run's specification is damaged: "):
+        read_run(tmp_path)
+
+
+def test_a_record_in_the_folder_of_another_execution_is_one_line(record: RunRecord, tmp_path: Path) -> None:
+    folder = tmp_path / "runs" / record.run_id / f"{record.execution_id}x"
+    folder.mkdir(parents=True)
+    write_run(folder, record)
+    with pytest.raises(ResultsError, match="which is another place; move its folder there, or remove it"):
+        list(read_runs(tmp_path))

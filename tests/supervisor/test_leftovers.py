@@ -9,7 +9,10 @@ import time
 from multiprocessing import shared_memory as shared_memory_module
 from pathlib import Path
 
+import pytest
+
 from tuneoff.lifecycle.context import remember
+from tuneoff.supervisor import leftovers
 from tuneoff.supervisor.guardian import Guardian
 from tuneoff.supervisor.leftovers import (
     RESULTS_MARK,
@@ -115,3 +118,40 @@ def test_shared_memory_that_a_living_process_uses_is_no_leftover() -> None:
         used.close()
         used.unlink()
         forgotten.unlink()
+
+
+@pytest.mark.parametrize(
+    "line", ["5", "[]", "{}", '{"kind": 5, "value": 5}', '{"kind": "folder", "value": ""}', '{"kind": "folder"}', "\x00"]
+)
+def test_a_damaged_line_of_the_list_is_passed_over(tmp_path: Path, line: str) -> None:
+    execution, temporary = unfinished_execution(tmp_path / "results")
+    with (execution / "leftovers.jsonl").open("a") as file:
+        file.write(f"{line}\n")
+    assert remembered(execution) == [("folder", str(temporary))]
+
+
+def test_the_list_of_a_folder_from_elsewhere_removes_nothing_but_temporary_folders(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(leftovers, "TEMPORARY", ())
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "tmp"))
+    execution = tmp_path / "results" / "runs" / "r" / "e"
+    execution.mkdir(parents=True)
+    mine, empty = tmp_path / "mine", tmp_path / "empty"
+    theirs = tmp_path / "tmp" / "theirs"
+    own = tmp_path / "elsewhere" / "tuneoff-0123abcd"
+    for folder in (mine, empty, theirs, own):
+        folder.mkdir(parents=True)
+    (tmp_path / "tmp" / "link").symlink_to(mine)
+    for kind, path in (
+        ("folder", mine),
+        ("folder", tmp_path / "tmp" / ".." / "mine"),
+        ("folder", tmp_path / "tmp" / "link"),
+        ("folder", tmp_path / "tmp"),
+        ("cgroup", empty),
+        ("folder", theirs),
+        ("folder", own),
+    ):
+        remember(execution, kind, str(path))
+    clean_results(tmp_path / "results")
+    assert [path.exists() for path in (mine, empty, tmp_path / "tmp", theirs, own)] == [True, True, True, False, False]

@@ -149,7 +149,8 @@ def test_tables_of_a_record_that_breaks_the_export_are_not_compared(results: Pat
     path.write_text(json.dumps(record))
     found = verify(results)
     assert found.problems[0].what == "specification"
-    assert found.notes[0] == "export/*.csv could not be compared: KeyError: 'dimensions'"
+    assert found.notes[0].startswith("export/*.csv could not be compared: ")
+    assert "run.json is corrupt: a run's specification is damaged: KeyError: 'dimensions'" in found.notes[0]
 
 
 def test_the_files_of_an_honest_run_agree(results: Path) -> None:
@@ -248,3 +249,23 @@ def test_a_file_that_cannot_be_read_is_one_line(results: Path) -> None:
     found = lines(results)
     assert len(found) == len(set(found))
     assert all("Too many levels of symbolic links" in line for line in found), found
+
+
+def test_a_file_in_the_place_of_an_execution_is_named(results: Path) -> None:
+    folder = execution(results, "serial")
+    shutil.copytree(folder, folder.with_name("copy"))
+    shutil.rmtree(folder)
+    folder.write_text("{}")
+    assert f"{folder.relative_to(results)}: is no folder, as all are here" in lines(results)
+
+
+def test_a_pipe_in_the_place_of_the_lock_is_not_waited_for(results: Path) -> None:
+    os.mkfifo(results / ".lock")
+    assert lines(results) == []
+
+
+def test_a_table_that_is_far_too_large_is_named_unread(results: Path) -> None:
+    export(results, results / "export", "csv")
+    with (results / "export" / "steps.csv").open("ab") as file:
+        file.truncate(10**12)
+    assert [line for line in lines(results) if "export/steps.csv: has 1000000000000 bytes, but the table of today has" in line]

@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any, ClassVar
 
+import msgspec
+
 from tuneoff.errors import ExperimentError
 from tuneoff.experiment.identity import canonical_json
 
@@ -273,6 +275,17 @@ def dimension_from_json(data: Mapping[str, Any]) -> Dimension:
         values["choices"] = tuple(values["choices"])
     dimension: Dimension = _TYPES[data["type"]](**values)
     return dimension
+
+
+def check_dimension(data: Mapping[str, Any]) -> None:
+    """Check the types in a dimension's JSON form.
+
+    Raises:
+        msgspec.ValidationError: one is another.
+    """
+    if not isinstance(data["name"], str):
+        raise msgspec.ValidationError(f"a dimension's name must be text, but got {data['name']!r}")
+    msgspec.convert({name: value for name, value in data.items() if name not in ("type", "name")}, _TYPES[data["type"]])
 
 
 def _is_number(value: Any) -> bool:

@@ -12,7 +12,7 @@ from pathlib import Path
 from types import TracebackType
 
 from tuneoff.errors import ResultsError
-from tuneoff.files import read_regular_text
+from tuneoff.files import read_regular, read_regular_text
 from tuneoff.matrix import analysis
 from tuneoff.matrix.plan import Plan
 from tuneoff.records.model import RunRecord
@@ -116,7 +116,7 @@ class ResultsFolder:
 def came_to_end(path: Path) -> bool | None:
     """Tell whether the last command in a results folder ended by itself; False: killed, interrupted or at work, None: unknown."""
     try:
-        return not (path / LOCK).read_bytes().strip()
+        return not read_regular(path / LOCK, 1000).strip()
     except OSError:
         return None
 
@@ -132,7 +132,7 @@ def read_plan(path: Path) -> Plan:
     except OSError as error:
         problem = f"{path} is no results folder: {PLAN} cannot be read ({error.strerror})"
         raise ResultsError(f"{problem}; give a results folder, e.g. one under results/") from error
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise ResultsError(f"{path / PLAN} is damaged: {error}; begin a new folder") from error
     return Plan.from_json(data)
 

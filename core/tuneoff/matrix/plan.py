@@ -16,7 +16,7 @@ from tuneoff.accounting.text import to_json
 from tuneoff.errors import ExperimentError, ResultsError
 from tuneoff.experiment.identity import digest
 from tuneoff.experiment.load import MatrixFile
-from tuneoff.experiment.spec import RunSpec, Strategy, run_spec_from_json, run_spec_to_json
+from tuneoff.experiment.spec import RunSpec, Strategy, checked_run_spec, run_spec_to_json
 from tuneoff.matrix import analysis
 from tuneoff.matrix.expand import Cell, entries, expand
 from tuneoff.matrix.skips import SkipCheck
@@ -141,9 +141,10 @@ class Plan:
             raise ResultsError(f"{rule}; use the tuneoff that wrote it, or a new folder")
         try:
             runs = tuple(
-                PlannedRun(**{**run, "spec": run_spec_from_json(run["spec"])})  # a key of another version is a TypeError
+                PlannedRun(**{**run, "spec": checked_run_spec(run["spec"])})  # a key of another version is a TypeError
                 for run in data["runs"]
             )
+            msgspec.convert(data, _Fields)
             plan = cls(
                 name=data["name"],
                 path=data["path"],
@@ -153,12 +154,42 @@ class Plan:
                 power=PowerSettings(**data.get("power", {})),  # absent in older folders, as is `accounting`
                 accounting=msgspec.convert(data.get("accounting", {}), Accounting),
             )
-        except (KeyError, TypeError, ValueError, AttributeError, ExperimentError, msgspec.MsgspecError) as error:
+        except (
+            LookupError,
+            TypeError,
+            ValueError,
+            AttributeError,
+            RecursionError,
+            ExperimentError,
+            msgspec.MsgspecError,
+        ) as error:
             raise ResultsError(f"a plan is damaged: {type(error).__name__}: {error}; begin a new folder") from error
         for run in plan.runs:
             if run.run_id != run.spec.run_id:
                 raise ResultsError(f"run {run.run_id} of the plan was changed or made by another tuneoff; begin a new folder")
         return plan
+
+
+class _RunFields(msgspec.Struct):
+    """The types of a planned run's own fields."""
+
+    run_id: str
+    label: str
+    block: int
+    skip_reason: str | None = None
+    same_as: str | None = None
+    emulated: bool = False
+
+
+class _Fields(msgspec.Struct, kw_only=True):
+    """The types of a plan's own fields."""
+
+    name: str
+    path: str
+    analysis: dict[str, Any]
+    content: dict[str, Any]
+    runs: list[_RunFields]
+    power: PowerSettings = PowerSettings()
 
 
 def make_plan(file: MatrixFile) -> Plan:

@@ -11,7 +11,8 @@ from typing import Any
 
 import msgspec
 
-from tuneoff.errors import ResultsError
+from tuneoff.errors import ExperimentError, ResultsError
+from tuneoff.experiment.spec import checked_run_spec
 from tuneoff.files import read_regular
 from tuneoff.records.model import FORMAT_VERSION, RunRecord
 
@@ -100,7 +101,7 @@ def read_run(path: Path) -> RunRecord:
         raise ResultsError(f"{path} cannot be read: {error.strerror}") from error
     try:
         version = msgspec.json.decode(content, type=_Header).format_version
-    except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
         raise ResultsError(f"{path} is no run record: {error}; derive it again from its events or remove it") from error
     if version != FORMAT_VERSION:
         raise ResultsError(
@@ -108,9 +109,11 @@ def read_run(path: Path) -> RunRecord:
             "use the tuneoff that wrote it, or a new --output folder"
         )
     try:
-        return _decoder.decode(content)
-    except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+        record = _decoder.decode(content)
+        checked_run_spec(record.specification)
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError, ExperimentError) as error:
         raise ResultsError(f"{path} is corrupt: {error}; derive it again from its events or remove it") from error
+    return record
 
 
 def run_paths(results: Path) -> Iterator[Path]:
@@ -134,7 +137,11 @@ def read_runs(results: Path) -> Iterator[RunRecord]:
         ResultsError: see read_run and run_paths.
     """
     for path in run_paths(results):
-        yield read_run(path)
+        record = read_run(path)
+        place = f"{record.run_id}/{record.execution_id}"
+        if path.parts[-3:-1] != (record.run_id, record.execution_id):
+            raise ResultsError(f"{path} is the record of {place}, which is another place; move its folder there, or remove it")
+        yield record
 
 
 def is_final(record: RunRecord) -> bool:

@@ -8,8 +8,11 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import re
 import shutil
+import tempfile
 import time
+from collections.abc import Iterable
 from pathlib import Path
 
 from tuneoff.files import read_regular_text
@@ -17,6 +20,10 @@ from tuneoff.supervisor.processes import all_pids, end_all, with_mark
 
 RESULTS_MARK = "TUNEOFF_RESULTS"  # environment variable with the results folder, in every process of a run
 LEFTOVERS = "leftovers.jsonl"
+MOST_BYTES = 1_000_000  # of that list
+OWN_NAME = r"tuneoff-[0-9a-f]{8}"  # of a run's temporary folder
+TEMPORARY = ("/tmp", "/var/tmp", "/dev/shm")
+CGROUPS = "/sys/fs/cgroup"
 OUTSIDE = "outside.txt"  # in an execution's folder while something of it may be outside this machine; its text is for the user
 
 
@@ -25,21 +32,35 @@ def clean_execution(folder: Path) -> list[str]:
 
     What it has left outside this machine is among that: only its adapter's un-deploy can remove it.
     """
-    problems = left_outside(folder)
-    for kind, value in remembered(folder):
+    return [*left_outside(folder), *_removed(remembered(folder))]
+
+
+def _removed(found: Iterable[tuple[str, str]]) -> list[str]:
+    """Remove what an execution remembered and return what is still there."""
+    problems = []
+    for kind, value in found:
         path = Path(value)
         if kind == "folder":
             shutil.rmtree(path, ignore_errors=True)
         elif kind == "cgroup":
             _remove_cgroup(path)
-        if path.exists():
+        if os.path.lexists(path):
             problems.append(f"{kind} {path}")
     return problems
 
 
+def _is_temporary(kind: str, value: str) -> bool:
+    """Tell whether a path of a list that anyone may have written is a run's own: nothing else is ever removed by it."""
+    path = os.path.realpath(value)
+    if kind == "cgroup":
+        return path.startswith(f"{CGROUPS}/")
+    below = any(path.startswith(f"{os.path.realpath(root)}/") for root in (tempfile.gettempdir(), *TEMPORARY))
+    return os.path.isabs(value) and (below or re.fullmatch(OWN_NAME, os.path.basename(path)) is not None)
+
+
 def left_outside(folder: Path) -> list[str]:
     """Return one line on what an execution may have left outside this machine; none where its un-deploy came to its end."""
-    with contextlib.suppress(OSError):
+    with contextlib.suppress(OSError, UnicodeDecodeError):
         return [" ".join(read_regular_text(folder / OUTSIDE).split()) or "something outside this machine"]
     return []
 
@@ -47,14 +68,16 @@ def left_outside(folder: Path) -> list[str]:
 def remembered(folder: Path) -> list[tuple[str, str]]:
     """Return (kind, value) of each line of the execution's list; a torn last line was never made."""
     try:
-        lines = read_regular_text(folder / LEFTOVERS).splitlines()
-    except OSError:
+        lines = read_regular_text(folder / LEFTOVERS, MOST_BYTES).splitlines()
+    except (OSError, UnicodeDecodeError):
         return []
     found = []
     for line in lines:
-        with contextlib.suppress(ValueError, KeyError):
+        with contextlib.suppress(ValueError, KeyError, TypeError, RecursionError):
             entry = json.loads(line)
-            found.append((entry["kind"], entry["value"]))
+            kind, value = entry["kind"], entry["value"]
+            if isinstance(kind, str) and isinstance(value, str) and value and "\0" not in value:
+                found.append((kind, value))
     return found
 
 
@@ -63,8 +86,8 @@ def clean_results(results: Path) -> list[int]:
     mark = str(results.resolve())
     killed = end_all(lambda: with_mark(RESULTS_MARK, mark))
     for list_file in results.glob(f"runs/*/*/{LEFTOVERS}"):
-        if not (list_file.parent / "run.json").exists():
-            clean_execution(list_file.parent)
+        if not os.path.lexists(list_file.parent / "run.json"):
+            _removed(entry for entry in remembered(list_file.parent) if _is_temporary(*entry))
     return killed
 
 

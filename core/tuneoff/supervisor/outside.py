@@ -9,7 +9,7 @@ import time
 from pathlib import Path
 
 from tuneoff.errors import TuneoffError
-from tuneoff.experiment.spec import run_spec_from_json
+from tuneoff.experiment.spec import checked_run_spec
 from tuneoff.files import read_regular_text
 from tuneoff.lifecycle.context import SPEC
 from tuneoff.supervisor.coordinator import Coordinator
@@ -40,7 +40,7 @@ def undeploy_outside(results: Path, within_seconds: float) -> list[str]:
 def _undeploy(folder: Path, results: Path, seconds: float) -> None:
     try:
         stored = json.loads(read_regular_text(folder / SPEC))
-        execution = Execution(spec=run_spec_from_json(stored["run"]), execution_id=stored["execution_id"], folder=folder)
+        execution = Execution(spec=checked_run_spec(stored["run"]), execution_id=stored["execution_id"], folder=folder)
     except (OSError, ValueError, KeyError, TypeError, TuneoffError) as error:  # made by another version, or damaged
         log.warning("%s cannot be un-deployed: %s", folder, error)
         return

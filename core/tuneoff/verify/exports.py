@@ -20,6 +20,7 @@ from tuneoff.verify.compare import differences
 from tuneoff.verify.problem import Problem
 
 FOLDER = "export"
+MOST_TIMES_LARGER, MOST_BYTES_LARGER = 10, 10_000_000
 MOST_ROWS = 20  # rows of a table that are named
 AGAIN = "export again"
 _NAMES = ("execution_id", "trial", "attempt", "epoch", "step", "symbol", "name", "metric")  # columns that name a row
@@ -115,6 +116,11 @@ def _table_problems(stored: Path, recomputed: Path, known: _Known) -> Iterator[P
     where = f"{FOLDER}/{stored.name}"
     try:
         if filecmp.cmp(stored, recomputed, shallow=False):
+            return
+        sizes = [path.stat().st_size for path in (stored, recomputed)]
+        if sizes[0] > MOST_TIMES_LARGER * sizes[1] + MOST_BYTES_LARGER:  # no row of it is worth the time
+            text = f"has {sizes[0]} bytes, but the table of today has {sizes[1]}; {AGAIN}"
+            yield Problem(check="file", where=where, what="", text=text)
             return
         found = _row_differences(stored, recomputed, known)
         for what, text in itertools.islice(found, MOST_ROWS):

@@ -15,7 +15,7 @@ from tuneoff.accounting.text import frozen
 from tuneoff.errors import ResultsError, TuneoffError
 from tuneoff.experiment.identity import digest
 from tuneoff.experiment.names import run_name
-from tuneoff.experiment.spec import run_spec_from_json
+from tuneoff.experiment.spec import checked_run_spec
 from tuneoff.files import read_regular
 from tuneoff.matrix.folder import PLAN
 from tuneoff.matrix.plan import FORMAT_VERSION, WARM_UP_BLOCK, Plan, PlannedRun
@@ -86,7 +86,7 @@ def _check_runs(data: Mapping[str, Any], findings: PlanFindings) -> None:
     findings.is_read = True
     for place, entry in enumerate(entries):
         try:
-            spec = run_spec_from_json(entry["spec"])
+            spec = checked_run_spec(entry["spec"])
             stored, recomputed = str(entry["run_id"]), spec.run_id
             name = run_name(str(entry["label"]), spec)
             _check_types(entry)

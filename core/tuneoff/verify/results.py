@@ -128,8 +128,14 @@ def _executions(results: Path, found: Verification) -> Iterator[Path]:
 
 
 def _folders(path: Path, results: Path, found: Verification) -> list[Path]:
+    """Return the folders in a folder; whatever else is there stands in an execution's place, or is nobody's."""
     try:
-        return sorted(entry for entry in path.iterdir() if entry.is_dir())
+        entries = sorted(path.iterdir())
+        for entry in entries:
+            if not entry.is_dir():
+                where = entry.relative_to(results).as_posix()
+                found.plan_problems.append(Problem(check="file", where=where, what="", text="is no folder, as all are here"))
+        return [entry for entry in entries if entry.is_dir()]
     except OSError as error:
         text = f"cannot be read: {error.strerror}"
         found.plan_problems.append(Problem(check="file", where=path.relative_to(results).as_posix(), what="", text=text))
@@ -173,7 +179,7 @@ def _without_record(folder: Path, where: str) -> Outcome:
 def _is_locked(results: Path) -> bool:
     """Tell whether a command holds the folder."""
     try:
-        descriptor = os.open(results / LOCK, os.O_RDONLY | os.O_CLOEXEC)
+        descriptor = os.open(results / LOCK, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
     except OSError:
         return False
     try:

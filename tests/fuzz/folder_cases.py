@@ -1,0 +1,101 @@
+"""Damage a copy of a real results folder, ask every reader of it, and hold `verify` to what was damaged."""
+
+from __future__ import annotations
+
+import importlib
+import json
+import random
+from collections.abc import Sequence
+from typing import Any, NoReturn
+
+from fuzz import oracle
+from fuzz.damage import damage
+from fuzz.engine import Report, Task, in_place
+from fuzz.sandbox import Answer, Main, Place, call_forked, call_real
+from fuzz.sources import FILE, RESULTS, copy_source
+from fuzz.touched import touched
+
+UNDAMAGED_SHARE = 0.04  # of the cases: these must be VERIFIED
+REAL_SHARE = 0.02  # of the cases resume the matrix as a user does
+RESUME_SECONDS = 120.0
+STATUS = (
+    ["status", RESULTS],
+    ["status", RESULTS, "--json"],
+    ["status", RESULTS, "--declared"],
+    ["status", RESULTS, "--declared", "--json"],
+)
+VERIFY = ["verify", RESULTS]
+EXPORT = (
+    ["export", RESULTS, "--format", "csv"],
+    ["export", RESULTS, "--format", "json", "--output", "tables"],
+    ["export", RESULTS, "--format", "parquet", "--output", "tables"],
+)
+RESUME = ["compare", FILE, "--output", RESULTS, "--resume"]
+
+
+def run_case(task: Task) -> Report:
+    """Damage a folder, ask all readers, and at last resume the matrix on it."""
+    return in_place(task, lambda place, chance: ask_all(task, place, chance))
+
+
+def ask_all(task: Task, place: Place, chance: random.Random, main: Main | None = None) -> Report:
+    """Do the case; `main`: another command line than tuneoff's, to test the oracle itself."""
+    assert task.sources is not None
+    source = chance.choice(sorted(path for path in task.sources.iterdir() if path.is_dir()))
+    copy_source(source, place.work, place.temporary)
+    results = place.work / RESULTS
+    done = [] if chance.random() < UNDAMAGED_SHARE else damage(results, chance)
+    what = touched(source / RESULTS, results)
+    kinds = tuple(text.partition(" ")[0].rstrip(":") for text in done) or ("nothing",)
+    report = Report(index=task.index, what=f"{source.name}: {'; '.join(done) or 'nothing'}", kinds=(f"of {source.name}", *kinds))
+    for argv in (*chance.sample(STATUS, 2), VERIFY, [*VERIFY, "--json"], *chance.sample(EXPORT, 1)):
+        answer = call_forked(main or _main, argv, place, may_start_processes=True)
+        report.add(_command(argv), answer, [*oracle.problems(answer), *_verdict(answer, done, what, report)])
+    if chance.random() < REAL_SHARE and main is None:
+        answer = call_real(RESUME, place, seconds=RESUME_SECONDS)
+        report.add("compare (real)", answer, oracle.problems(answer))
+    else:
+        answer = call_forked(main or _main, RESUME, place, may_start_processes=True)
+        report.add("compare", answer, oracle.problems(answer))
+    return report
+
+
+def _verdict(answer: Answer, done: Sequence[str], what: Sequence[str], report: Report) -> list[str]:
+    """Hold the word of `verify` to what was damaged."""
+    if answer.argv[0] != "verify" or answer.code not in (0, 1):
+        return []
+    says = _says_verified(answer)
+    if says != (answer.code == 0):
+        return [f"exit code {answer.code}, but its word is {'VERIFIED' if says else 'NOT VERIFIED'}"]
+    if not done and not says:
+        return ["an undamaged folder is not VERIFIED"]
+    if what and says:
+        return [f"VERIFIED, but changed were: {', '.join(what[:5])}"]
+    if "--json" not in answer.argv:
+        report.notes.append(f"{'touched' if what else 'not touched'}, {'VERIFIED' if says else 'NOT VERIFIED'}")
+    return []
+
+
+def _says_verified(answer: Answer) -> bool:
+    if "--json" in answer.argv:
+        try:
+            return bool(json.loads(answer.out)["verified"])
+        except (ValueError, KeyError, TypeError):
+            return False
+    return any(line.startswith("VERIFIED") for line in answer.out.splitlines())
+
+
+def _main(argv: Sequence[str]) -> int:
+    """Call the command line; a run that would start ends it, with success."""
+    main = importlib.import_module("tuneoff.cli.main").main
+    execute = importlib.import_module("tuneoff.matrix.execute")
+
+    def would_run(*_: Any, **__: Any) -> NoReturn:
+        raise SystemExit(0)
+
+    setattr(execute, "supervise", would_run)  # noqa: B010
+    return int(main(argv))
+
+
+def _command(argv: Sequence[str]) -> str:
+    return " ".join([argv[0], *(word for word in argv[2:] if word not in ("--output", "tables", "--format"))])

@@ -1,0 +1,48 @@
+"""Only regular files of a size are read: whatever else is refused at once, with its reason."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from tuneoff.files import open_regular, read_regular, reason_of
+
+
+def test_a_pipe_that_nobody_writes_to_is_refused_and_not_waited_for(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(OSError, match="not a regular file"):
+        open_regular(tmp_path / "pipe")
+
+
+@pytest.mark.parametrize("device", ["/dev/zero", "/dev/null"])
+def test_a_device_is_refused_by_its_link_too(tmp_path: Path, device: str) -> None:
+    (tmp_path / "link").symlink_to(device)
+    with pytest.raises(OSError, match="not a regular file"):
+        read_regular(tmp_path / "link")
+
+
+def test_a_folder_is_told_apart(tmp_path: Path) -> None:
+    with pytest.raises(IsADirectoryError):
+        read_regular(tmp_path)
+
+
+def test_a_file_that_is_too_large_is_refused_unread(tmp_path: Path) -> None:
+    path = tmp_path / "huge"
+    with path.open("wb") as file:
+        file.truncate(10**12)
+    with pytest.raises(OSError, match="it has more than 1000 bytes"):
+        read_regular(path, 1000)
+
+
+def test_a_file_that_says_it_has_no_byte_is_bounded_too() -> None:
+    with pytest.raises(OSError, match="it has more than 10 bytes"):
+        read_regular(Path("/proc/self/status"), 10)
+
+
+def test_links_in_a_circle_have_a_reason(tmp_path: Path) -> None:
+    (tmp_path / "circle").symlink_to("circle")
+    with pytest.raises(OSError) as caught:
+        read_regular(tmp_path / "circle")
+    assert reason_of(caught.value) == reason_of(RuntimeError("Symlink loop")) == "Too many levels of symbolic links"
