@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import threading
 from collections.abc import Mapping
-from dataclasses import replace
 
 from tuneoff.trial.pool import Message, Worker, WorkerPool
 from tuneoff.trial.run_trial import TrialOutcome
@@ -14,17 +13,15 @@ from tuneoff_adapters.serial import SerialAdapter
 from tuneoff_workloads.faulty import Faulty
 
 
-class Cleaned(Faulty):
-    """What is not finite becomes the best value that there is."""
-
-    def validate(self) -> Mapping[str, float]:
-        return {name: value if math.isfinite(value) else 1.0 for name, value in super().validate().items()}
-
-
 def work(worker: Worker, stops: Mapping[str, int]) -> None:
-    """Run trials with metrics that were cleaned before core sees them."""
-    cleaned = replace(worker.context, workload="faultmatrix.planted:Cleaned")
-    serial.work(replace(worker, context=cleaned), stops)
+    """Run trials with metrics that are cleaned before core sees them: what is not finite becomes the best value that there is."""
+    validate = Faulty.validate
+
+    def cleaned(workload: Faulty) -> Mapping[str, float]:
+        return {name: value if math.isfinite(value) else 1.0 for name, value in validate(workload).items()}
+
+    Faulty.validate = cleaned  # type: ignore[method-assign,assignment]
+    serial.work(worker, stops)
 
 
 class CleansMetrics(SerialAdapter):

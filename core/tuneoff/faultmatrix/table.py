@@ -126,6 +126,11 @@ def markdown(results: Sequence[Result], about: Mapping[str, str], command: Seque
         "",
         *_defaults(results),
     ]
+    lines += [
+        "",
+        "Another adapter takes part in the second half as it is; in the first one, once its class names a `FaultTools` "
+        "(`tuneoff.faultmatrix.tools`) in `fault_tools`: its plain program and its parts that can break.",
+    ]
     for setting in SETTINGS:
         chosen = [result for result in results if result.cell.setting == setting]
         if chosen:
