@@ -51,7 +51,8 @@ def run_plan(plan: Plan, arguments: argparse.Namespace) -> int:
             log = f"; see {end.folder / 'log.txt'}" if end.folder is not None else ""
             note(f"tuneoff: run {end.run_id} ({named[end.run_id]}) {end.status}: {reason(end)}{log}")
     if code == INTERRUPTED:
-        note(f"tuneoff: interrupted; to go on: {resume_command(arguments.argv, results)}")
+        how = "add --continue to keep an interrupted run's finished trials" if not arguments.continues else "as before"
+        note(f"tuneoff: interrupted; to go on ({how}): {resume_command(arguments.argv, results)}")
     if arguments.json:
         write_json({**to_json(plan, results, ends), **compared_json(plan, results), "exit_code": code})
     else:

@@ -153,6 +153,8 @@ def _run_all(
             power = with_baseline(power, interrupt)
         workers = run.spec.experiment.workers
         state, notes = guard.look(round(workers.count * (workers.memory_mb or 0) * 1e6))
+        if run.run_id in interrupted:
+            listener.noted(f"{_label(run)} goes on with the finished trials of {interrupted[run.run_id].name}")
         listener.run_started(position, len(plan.runs), _label(run), run.run_id)
         started = time.monotonic()
         repeat = repeats.get(run.run_id)
