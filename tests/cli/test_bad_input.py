@@ -290,8 +290,9 @@ def test_a_folder_without_results_is_one_line(call: Call, command: str, tmp_path
     assert "there is no results folder under" in answer.line
 
 
-def test_nothing_to_resume_is_one_line(call: Call, file: File, fakes: None) -> None:
-    answer = call("compare", file(), "--resume")
+@pytest.mark.parametrize("option", ["--resume", "--continue"])
+def test_nothing_to_resume_is_one_line(call: Call, file: File, fakes: None, option: str) -> None:
+    answer = call("compare", file(), option)
     assert answer.code == 5
     assert "name it by --output, or leave out --resume" in answer.line
 
