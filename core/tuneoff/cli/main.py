@@ -59,7 +59,7 @@ Compare hyperparameter-optimization frameworks: each is driven through one lifec
 results in one schema."""
 EXIT_CODES = {
     0: "every planned run is done, or was skipped for a stated reason",
-    1: "a run failed or timed out; or `controls`, `faults`, `verify`, `verify-space`, `check`, `bundle`, `reproduce` find a fault",
+    1: "a run failed or timed out; or `controls`, `faults`, `verify`, `verify-space`, `check`, `bundle` or `reproduce` objects",
     2: "bad input: arguments, experiment file, names, values",
     3: "a package is missing, or its version does not fit",
     4: "data are missing or corrupted",
