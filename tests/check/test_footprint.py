@@ -6,14 +6,14 @@ import os
 import socket
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from multiprocessing import shared_memory
 from pathlib import Path
 
 import pytest
 
 from tuneoff.check import footprint
-from tuneoff.check.footprint import Footprint, Left, left_since
+from tuneoff.check.footprint import Footprint, Left, Seen, left_since
 from tuneoff.check.listeners import Listener, all_listeners, listeners_of
 from tuneoff.check.one_run import processes_of
 from tuneoff.lifecycle.context import MARK
@@ -62,7 +62,8 @@ def start() -> Iterator[Start]:
         process.communicate()
 
 
-def left(before: Footprint, temporary: Path, seen: tuple[Listener, ...] = ()) -> list[Left]:
+def left(before: Footprint, temporary: Path, listeners: tuple[Listener, ...] = (), pids: Iterable[int] = ()) -> list[Left]:
+    seen = Seen(pids=set(pids), listeners=dict.fromkeys(listeners, 0))
     return left_since(before, f"{RUN}-abcdef", seen, [temporary])
 
 
@@ -122,35 +123,46 @@ def test_a_port_of_the_run_that_still_listens_is_found_whoever_holds_it(temporar
     assert left(before, temporary, (listener,)) == []
 
 
-def test_shared_memory_that_was_left_is_found(temporary: Path) -> None:
+def test_shared_memory_that_was_left_is_found_if_it_was_the_run_s(temporary: Path) -> None:
     before = Footprint.now([temporary])
     memory = shared_memory.SharedMemory(create=True, size=4096)
+    seen = Seen()
+    seen.look([os.getpid()])
     memory.close()
     try:
-        assert Left("shared memory", f"/dev/shm/{memory.name.lstrip('/')}") in left(before, temporary)
+        found = left_since(before, "e", seen, [temporary])
+        assert Left("shared memory", f"/dev/shm/{memory.name.lstrip('/')}") in found
+        assert left(before, temporary) == []  # nobody saw the run use it
     finally:
         memory.unlink()
 
 
-@pytest.mark.parametrize("name", ["ray_results", ".ray/auth_token", "something"])
-def test_a_file_that_was_left_in_the_home_folder_is_found(temporary: Path, name: str) -> None:
-    (Path.home() / ".ray").mkdir()
+@pytest.mark.parametrize("name", ["session_{run}-abcdef", "psm_{pid}"])
+def test_a_temporary_file_that_is_named_after_the_run_is_found(temporary: Path, name: str) -> None:
     before = Footprint.now([temporary])
-    (Path.home() / name).touch()
-    assert left(before, temporary) == [Left("home file", str(Path.home() / name))]
+    path = temporary / name.format(run=RUN, pid=4711)
+    path.touch()
+    (temporary / "somebody_else_s").touch()
+    assert left(before, temporary, pids={4711}) == [Left("temporary file", str(path))]
 
 
-@pytest.mark.parametrize("name", ["ray", "ray_spill_1", "pymp-abc", "torch_4711"])
-def test_a_temporary_folder_that_was_left_is_found(temporary: Path, name: str) -> None:
-    (temporary / "ray_of_before").mkdir()
-    before = Footprint.now([temporary])
-    (temporary / name).mkdir()
-    (temporary / "somebody_else_s").mkdir()
-    assert left(before, temporary) == [Left("temporary file", str(temporary / name))]
+def test_a_temporary_file_that_the_run_was_seen_to_use_is_found(
+    temporary: Path, start: Start, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(footprint, "shared_folders", lambda: {temporary})
+    before, path, seen = Footprint.now([temporary]), temporary / "scratch", Seen()
+    process = start(f"file = open({str(path)!r}, 'w'); {WAIT}")
+    seen.look([process.pid])
+    assert seen.has(path, "e")
+    assert not [item for item in left_since(before, "e", seen, [temporary]) if item.kind == "temporary file"]  # in use
+    process.kill()
+    process.wait()
+    assert left_since(before, "e", seen, [temporary]) == [Left("temporary file", str(path))]
+    assert left_since(before, "e", Seen(), [temporary]) == []  # another program's
 
 
 def test_a_temporary_folder_that_a_living_process_uses_is_no_leftover(temporary: Path, start: Start) -> None:
-    folder = temporary / "ray_session"
+    folder = temporary / "session"
     folder.mkdir()
     process = start(WAIT, TMPDIR=str(folder))
     assert footprint.unused([folder]) == set()

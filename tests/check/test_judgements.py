@@ -17,7 +17,7 @@ from tuneoff.check.footprint import Left
 from tuneoff.check.listeners import Listener
 from tuneoff.events import schema
 from tuneoff.experiment.sampling import draws
-from tuneoff.records.model import FlagRecord, RefusalRecord, StepRecord
+from tuneoff.records.model import FlagRecord, RefusalRecord
 
 LEVELS = (0.4, 0.9, 0.2, 0.6)
 BEST, WORST = "t00001", "t00002"
@@ -272,7 +272,7 @@ def retried(once: list[str], each_time: int = 2, raised: int = 1, retries: int =
         (retried(["superseded", "completed"]), []),
         (retried(["failed"]), ["retries.infrastructure"]),
         (retried(["superseded", "completed"], each_time=3), ["retries.at-most"]),
-        (retried(["superseded", "completed"], each_time=1), ["retries.at-most"]),
+        (retried(["superseded", "completed"], each_time=1), []),
         (retried(["superseded", "completed"], raised=2), ["retries.workload-never"]),
         (retried(["failed"], each_time=1, retries=0), []),
     ],
@@ -336,41 +336,58 @@ def test_a_port_that_others_can_reach_is_seen() -> None:
         assert finding("ports.loopback-only", given).verdict == verdict
 
 
-def steps(error_in: str = "", error: str | None = None, undeploy_seconds: float = 0.1) -> tuple[StepRecord, ...]:
-    records = []
-    for number, name in enumerate(schema.STEPS):
-        started = number * 10**9
-        ended = started + int(undeploy_seconds * 1e9) if name == "undeploy" else started + 1
-        records.append(StepRecord(step=name, started_ns=started, ended_ns=ended, error=error if name == error_in else None))
-    return tuple(records)
+def undeploys(*calls: tuple[float, str | None] | None, began: float = 2.0) -> list[schema.Event]:
+    """Return the events of calls of undeploy: how long each took and how it failed; None: it never ended."""
+    events: list[schema.Event] = [schema.RunStopped(seq=0, t=10**9, cause="by the user", charged="user", cancels=True)]
+    at = int(began * 1e9)
+    for call in calls:
+        events.append(schema.StepStarted(seq=0, t=at, step="undeploy"))
+        if call is not None:
+            at += int(call[0] * 1e9)
+            events.append(schema.StepEnded(seq=0, t=at, step="undeploy", error=call[1]))
+    return events
+
+
+GOOD = (0.1, None)
+PLANTED = (0.1, "PlantedFailure: planted in step undeploy")
 
 
 def test_undeploy_is_judged_after_each_failure_less_what_every_run_leaves() -> None:
     names = [f"failed-{step}" for step in ("deploy", "setup", "trial", "collect", "test", "metrics", "undeploy")]
-
-    def given(left: tuple[Left, ...] = (), usual: tuple[Left, ...] = (), **last: Any) -> Evidence:
-        fields: dict[str, Any] = {"record_fields": {"steps": steps(**last)}, "left": left}
-        runs = [
-            made(name, **fields) if name == "failed-setup" else made(name, record_fields={"steps": steps()}) for name in names
-        ]
-        return evidence(made("honest-max", left=usual), *runs)
-
     process = (Left("process", "x"),)
+
+    def given(*calls: tuple[float, str | None] | None, left: tuple[Left, ...] = (), usual: tuple[Left, ...] = ()) -> Evidence:
+        sound = [made(name, events=undeploys(GOOD)) for name in names if name != "failed-setup"]
+        return evidence(made("honest-max", left=usual), made("failed-setup", events=undeploys(*calls), left=left), *sound)
+
     for evidence_given, verdict in (
-        (given(), "passed"),
-        (given(left=process), "failed"),
-        (given(left=process, usual=process), "passed"),
-        (given(error_in="undeploy", error="x"), "failed"),
-        (given(error_in="undeploy", error="PlantedFailure: planted in step undeploy"), "passed"),
+        (given(GOOD), "passed"),
+        (given(GOOD, left=process), "failed"),
+        (given(GOOD, left=process, usual=process), "passed"),
+        (given((0.1, "KeyError: x"), GOOD), "failed"),  # that a fresh process succeeded is no excuse
+        (given(PLANTED, PLANTED), "passed"),
+        (given(None), "failed"),
     ):
         assert finding("undeploy.after-failure", evidence_given).verdict == verdict
 
 
+def test_a_second_call_that_fails_is_seen_though_a_third_one_succeeds() -> None:
+    for calls, verdict in (((GOOD,), "passed"), (((0.1, "FileNotFoundError: x"), GOOD), "failed"), ((None,), "failed")):
+        assert finding("undeploy.twice", evidence(made("undeployed-twice", events=undeploys(*calls)))).verdict == verdict
+
+
 def test_a_slow_undeploy_is_seen_by_its_own_limit() -> None:
-    for seconds, verdict in ((0.1, "passed"), (20.0, "failed")):
-        quick, slow = {"steps": steps()}, {"steps": steps(undeploy_seconds=seconds)}
-        given = evidence(made("honest-max", record_fields=quick), made("interrupted", record_fields=slow))
-        assert finding("undeploy.in-time", given).verdict == verdict
+    for calls, verdict in (((GOOD,), "passed"), (((20.0, None),), "failed"), ((None, GOOD), "failed")):
+        sound = made("honest-max", events=undeploys(GOOD))
+        given = evidence(sound, made("interrupted", events=undeploys(*calls)))
+        assert finding("undeploy.in-time", given).verdict == verdict, calls
+
+
+def test_an_interruption_is_in_time_where_undeploy_begins_soon() -> None:
+    for began, seconds, verdict in ((2.0, 3.0, "passed"), (8.0, 9.0, "failed"), (2.0, 16.0, "failed"), (2.0, None, "not tested")):
+        fields = {"record_fields": {"status": "interrupted", "reason": "by the user"}, "end_seconds": seconds}
+        given = evidence(made("interrupted", events=undeploys(GOOD, began=began), **fields))
+        assert finding("interruption.in-time", given).verdict == verdict
 
 
 def test_flags_of_damaged_event_files_are_failures() -> None:

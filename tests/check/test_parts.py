@@ -17,6 +17,7 @@ from tuneoff.check.finished import flagged_left
 from tuneoff.check.footprint import Left
 from tuneoff.check.listeners import Listener
 from tuneoff.check.make import run_spec
+from tuneoff.check.own_folders import own_folders
 from tuneoff.check.plan import PlannedRun, planned_runs, repetitions
 from tuneoff.check.probe import CURVE, METRIC, NOTES, Probe, ProbeError
 from tuneoff.check.refusals import ACCEPTED, REFUSED, ask
@@ -65,9 +66,9 @@ def test_what_is_no_plant_is_no_adapter() -> None:
 
 
 def test_what_the_supervisor_ended_is_sorted_by_its_kind() -> None:
-    texts = ["process 7: python x", "process 8: python y", "shared memory /dev/shm/z", "folder /tmp/a", "a namespace; run: rm"]
+    texts = ["process 7: python x", "process 8: python y", "shared memory /dev/shm/z", "folder /tmp/a", "un-deploy did not end"]
     found = flagged_left(texts, {Listener("1", "127.0.0.1", 80): 8})
-    assert [item.kind for item in found] == ["process", "port", "shared memory", "temporary file", "outside"]
+    assert [item.kind for item in found] == ["process", "port", "temporary file"]  # the others are seen elsewhere
     assert found[1] == Left("port", "127.0.0.1:80 of process 8: python y")
 
 
@@ -166,3 +167,21 @@ def test_the_probe_notes_what_is_done_with_it_and_keeps_its_state(tmp_path: Path
     other.load({"level": 0.5}, SEEDS)
     other.load_state_dict(tensors, texts)
     assert other.test().values == probe.test().values
+
+
+def test_what_a_run_makes_in_its_own_folders_is_known_to_be_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "letters").mkdir()
+    (tmp_path / ".ray").mkdir()
+    (tmp_path / ".ray" / "token").touch()
+    monkeypatch.setenv("HOME", str(tmp_path))
+    with own_folders() as own:
+        assert own.left() == []
+        assert (Path(own.home) / "letters").samefile(tmp_path / "letters")
+        assert len(own.temporary) < 20  # sockets lie below it
+        (Path(own.temporary) / "forgotten").touch()
+        for name in ("new", ".ray/session", "letters/read"):
+            (Path(own.home) / name).touch()
+        texts = [item.text for item in own.left()]
+        assert texts == [f"{own.temporary}/forgotten", "~/.ray/session", "~/new"]
+    assert not Path(own.home).exists()
+    assert {path.name for path in tmp_path.rglob("*")} == {"letters", "read", ".ray", "token"}

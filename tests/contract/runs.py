@@ -10,8 +10,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from tuneoff.check.footprint import Footprint, left_since
-from tuneoff.check.listeners import Listener, listeners_of
+from tuneoff.check.footprint import Footprint, Seen, left_since
+from tuneoff.check.listeners import Listener
 from tuneoff.check.one_run import processes_of
 from tuneoff.events import schema
 from tuneoff.events.reader import EventLog
@@ -63,14 +63,14 @@ class Made:
 class Watcher(Silent):
     """A listener that looks at the run from outside, and may act once."""
 
-    listeners: set[Listener] = field(default_factory=set)
+    seen: Seen = field(default_factory=Seen)
     looked: float = 0.0
     act: Callable[[LiveRun, Path], bool] | None = None
     folder: Path | None = None
 
     def run_progress(self, live: LiveRun) -> None:
         if time.monotonic() - self.looked > LOOK_SECONDS:
-            self.listeners |= listeners_of(processes_of(live.run_id))
+            self.seen.look(processes_of(live.run_id))
             self.looked = time.monotonic()
         if self.act is not None and self.folder is not None and self.act(live, self.folder):
             self.act = None
@@ -120,7 +120,7 @@ def make(
     watcher = Watcher(act=act, folder=results / "runs" / run.run_id)
     ended = supervise(run, results, watcher, interrupt or threading.Event())
     execution = ended.execution
-    left = [f"{item.kind} {item.text}" for item in left_since(before, execution.execution_id, watcher.listeners)]
+    left = [f"{item.kind} {item.text}" for item in left_since(before, execution.execution_id, watcher.seen)]
     left += [f"{kind} {path}" for kind, path in remembered(execution.folder) if os.path.exists(path)]
     record = finish(execution.folder, run, ended.verdict, cls, {"limits": dict(ended.limits)})
-    return Made(record=record, folder=execution.folder, listeners=frozenset(watcher.listeners), left=tuple(left))
+    return Made(record=record, folder=execution.folder, listeners=frozenset(watcher.seen.listeners), left=tuple(left))

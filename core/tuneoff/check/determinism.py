@@ -28,8 +28,8 @@ def classify(records: Sequence[RunRecord]) -> Determinism:
     """Return the class of repetitions of one seed; the second half was made under load.
 
     D0: the same trials with the same configurations in the same order, the same values in every epoch, the same best trial and
-    scores. D1: the same configurations with the same values, in any order. D2: other configurations, of which no difference in
-    distribution was found between the halves; that is weak evidence, since few trials show little.
+    scores. D1: the same configurations, in any order (their values are the matter of seeds.trial-values). D2: other ones, of
+    which no difference in distribution was found between the halves; that is weak evidence, since few trials show little.
     """
     if len({_everything(record) for record in records}) == 1:
         return Determinism(name="D0", text="D0 (bit-equal)")
@@ -50,7 +50,7 @@ def _everything(record: RunRecord) -> str:
 
 
 def _contents(record: RunRecord) -> str:
-    return canonical_json(sorted(_content(trial) for trial in record.trials))
+    return canonical_json(sorted(trial.digest for trial in record.trials))
 
 
 def _content(trial: Any) -> tuple[str, Any]:

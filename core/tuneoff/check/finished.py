@@ -55,7 +55,8 @@ def _flags(folder: Path) -> list[str]:
 def flagged_left(texts: Sequence[str], holders: Mapping[Listener, int]) -> list[Left]:
     """Return what the supervisor had to end or to remove itself; a process that listened is a port that was left.
 
-    `holders`: the listeners of the run with the process that held each.
+    `holders`: the listeners of the run with the process that held each. Shared memory and what is outside this machine are
+    looked for by whoever made the run, and an `undeploy` that did not end is seen in the events.
     """
     found: list[Left] = []
     for text in texts:
@@ -64,10 +65,6 @@ def flagged_left(texts: Sequence[str], holders: Mapping[Listener, int]) -> list[
             pid = int(rest.partition(":")[0])
             ports = [f"{item.address}:{item.port}" for item, holder in holders.items() if holder == pid]
             found.append(Left("port", f"{', '.join(ports)} of {text}") if ports else Left("process", text))
-        elif text.startswith("shared memory"):
-            found.append(Left("shared memory", text))
         elif kind in ("folder", "cgroup"):
             found.append(Left("temporary file", text))
-        else:
-            found.append(Left("outside", text))
     return found

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import contextlib
-import shutil
-import tempfile
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +16,7 @@ from tuneoff.check.evidence import Answer, Drawn, Evidence, Made, Refusals, Subj
 from tuneoff.check.finished import finished
 from tuneoff.check.footprint import Left
 from tuneoff.check.model import Check, Finding, not_applicable, not_tested
+from tuneoff.check.own_folders import own_folders
 from tuneoff.check.plan import DRAWS, MANY, REFUSALS, PlannedRun, planned_runs
 from tuneoff.check.refusals import plain_refusal
 from tuneoff.check.wrapped import wrapped_target
@@ -105,6 +103,8 @@ def make_evidence(subject: Subject, checks: Sequence[Check], folder: Path, tell:
             runs.append(run)
     with Children() as children:
         refusals = _refusals(subject, folder, children) if REFUSALS in names else None
+        if isinstance(refusals, Finding):
+            missing[REFUSALS] = refusals
         drawn = _drawn(subject, tell) if DRAWS in names else None
         if drawn is None and DRAWS in names:
             runs.append(planned[MANY])
@@ -113,6 +113,9 @@ def make_evidence(subject: Subject, checks: Sequence[Check], folder: Path, tell:
         ended = _make_all(subject, runs, folder, children, tell)
     made = {name: item.made for name, item in ended.items() if item.made is not None}
     missing.update({name: not_tested(item.problem) for name, item in ended.items() if item.made is None})
+    missing.update(
+        {name: without for name, item in made.items() if (without := _without_trials(planned[name], item)) is not None}
+    )
     if drawn is None and DRAWS in names:
         drawn = _received(made.get(MANY))
         if drawn is None:
@@ -121,7 +124,7 @@ def make_evidence(subject: Subject, checks: Sequence[Check], folder: Path, tell:
         subject=subject,
         runs=made,
         drawn=drawn if isinstance(drawn, Drawn) else None,
-        refusals=refusals,
+        refusals=refusals if isinstance(refusals, Refusals) else None,
         missing=missing,
     )
 
@@ -165,23 +168,21 @@ def _make(subject: Subject, run: PlannedRun, folder: Path, children: Children, e
         "is_loaded": run.is_loaded,
         "without_groups": run.without_groups,
     }
-    with _temporary_folder() as temporary:
-        answer = children.ask("tuneoff.check.one_run", place, {**request, "temporary": temporary})
+    with own_folders() as own:
+        answer = children.ask("tuneoff.check.one_run", place, {**request, "folders": asdict(own)})
     if isinstance(answer, str):
         return _Ended(made=None, problem=f"run {run.name} was not made: {answer}")
     with _FINISHING:
         return _Ended(made=finished(run.name, spec, notes, answer, load_target(subject.target)))
 
 
-def _refusals(subject: Subject, folder: Path, children: Children) -> Refusals | None:
+def _refusals(subject: Subject, folder: Path, children: Children) -> Refusals | Finding:
     place = folder / REFUSALS
     place.mkdir(parents=True)
     spec = run_spec(subject, PlannedRun(name=REFUSALS, experiment=specs.drawn(8)))
     answer = children.ask("tuneoff.check.refusals", place, {"run": run_spec_to_json(spec)})
     if isinstance(answer, str):
-        return Refusals(
-            answers=[Answer(family="undeclared", request="any", outcome="broken", text=answer)], framework_imported=False
-        )
+        return not_tested(f"nothing could be asked: {answer}")
     return Refusals(
         answers=[Answer(**item) for item in answer["answers"]],
         framework_imported=answer["framework_imported"],
@@ -202,17 +203,15 @@ def _drawn(subject: Subject, tell: Tell) -> Drawn | Finding | None:
     return Drawn(source="draw", configurations=answer.configurations, problem=problem)
 
 
+def _without_trials(run: PlannedRun, made: Made) -> Finding | None:
+    """Return that a run into which no failure was planted came to no trial: what it cannot show is no pass."""
+    record = made.stored
+    if record is None or run.plant is not None or any(trial.used_ticket for trial in record.trials):
+        return None
+    return not_tested(f"run {run.name} came to no trial; it is {record.status}: {record.reason}")
+
+
 def _received(made: Made | None) -> Drawn | None:
     if made is None or made.stored is None:
         return None
     return Drawn(source="runs", configurations=[trial.configuration for trial in made.stored.trials])
-
-
-@contextlib.contextmanager
-def _temporary_folder() -> Iterator[str]:
-    """Give a run's temporary folder a place where nobody else makes files; its path is short (sockets: 107 bytes)."""
-    folder = tempfile.mkdtemp(prefix="tk")
-    try:
-        yield folder
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)

@@ -12,7 +12,6 @@ import os
 import signal
 import subprocess
 import sys
-import tempfile
 import threading
 import time
 from collections.abc import Iterator
@@ -20,8 +19,8 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-from tuneoff.check.footprint import Footprint, Left, left_since, unused
-from tuneoff.check.listeners import Listener, listeners_of
+from tuneoff.check.footprint import Footprint, Left, Seen, left_since
+from tuneoff.check.own_folders import OwnFolders
 from tuneoff.events.reader import EventLog
 from tuneoff.experiment.spec import run_spec_from_json
 from tuneoff.lifecycle.context import MARK
@@ -45,14 +44,13 @@ class Watcher(Silent):
     folder: Path  # of the run's executions
     act: str | None
     interrupt: threading.Event
-    listeners: dict[Listener, int] = field(default_factory=dict)  # with the process that held it
+    seen: Seen = field(default_factory=Seen)
     looked: float = 0.0
     acted: float | None = None
 
     def run_progress(self, live: LiveRun) -> None:
         if time.monotonic() - self.looked > LOOK_SECONDS:
-            for pid in processes_of(live.run_id):
-                self.listeners.update(dict.fromkeys(listeners_of([pid]), pid))
+            self.seen.look(processes_of(live.run_id))
             self.looked = time.monotonic()
         if self.act is not None and self.acted is None and live.completed >= 1:
             self._do(self.act)
@@ -88,9 +86,8 @@ def main(path: Path) -> None:
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, lambda signum, frame: interrupt.set())
     watcher = Watcher(folder=results / "runs" / run.run_id, act=request["act"], interrupt=interrupt)
-    temporary = Path(request["temporary"])
-    os.environ["TMPDIR"] = str(temporary)
-    tempfile.tempdir = None  # asked for anew
+    own = OwnFolders(**request["folders"])
+    own.enter()
     guardian = Guardian(results)
     before = Footprint.now()
     with _load(os.cpu_count() or 1 if request["is_loaded"] else 0):
@@ -98,16 +95,16 @@ def main(path: Path) -> None:
         ended = supervise(run, results, watcher, interrupt, continues=Path(earlier) if earlier else None)
     end_seconds = time.monotonic() - watcher.acted if watcher.acted is not None else None
     execution = ended.execution
-    left = left_since(before, execution.execution_id, watcher.listeners)
+    left = left_since(before, execution.execution_id, watcher.seen)
     left += [Left("temporary file", f"{kind} {value}") for kind, value in remembered(execution.folder) if os.path.exists(value)]
-    left += [Left("temporary file", str(path)) for path in sorted(unused(temporary.iterdir()))]
+    left += own.left()
     left += [Left("outside", text) for text in left_outside(execution.folder)]
     guardian.dismiss()
     answer: dict[str, Any] = {
         "folder": str(execution.folder),
         "verdict": None if ended.verdict is None else asdict(ended.verdict),
         "limits": dict(ended.limits),
-        "listeners": [{**asdict(listener), "pid": pid} for listener, pid in watcher.listeners.items()],
+        "listeners": [{**asdict(listener), "pid": pid} for listener, pid in watcher.seen.listeners.items()],
         "left": [asdict(item) for item in left],
         "end_seconds": end_seconds,
     }

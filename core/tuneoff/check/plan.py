@@ -98,8 +98,8 @@ _ODD: list[tuple[float, Act]] = [
     (0.9, "nan"),
     (0.7, "sound"),
     (0.1, "inf"),
-    (0.7, "calm"),
     (0.2, "sound"),
+    (0.7, "calm"),
 ]
 
 

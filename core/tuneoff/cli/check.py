@@ -60,6 +60,7 @@ def execute(arguments: argparse.Namespace) -> int:
 
 def _reports(arguments: argparse.Namespace, checks: Sequence[Check]) -> list[Report]:
     from tuneoff.check.make import subject_of
+    from tuneoff.check.report import answer
     from tuneoff.check.run_checks import check_adapter
     from tuneoff.cli.selection import share_folder
 
@@ -71,6 +72,8 @@ def _reports(arguments: argparse.Namespace, checks: Sequence[Check]) -> list[Rep
     for subject in subjects:
         keep = arguments.keep / subject.label.replace("/", "-") if arguments.keep is not None else None
         reports.append(check_adapter(subject, checks, keep, tell))
+        if len(subjects) > 1:
+            note(answer(reports[-1]))  # the others may take long
     return reports
 
 

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from tuneoff.check.evidence import Evidence
+from tuneoff.check.evidence import Evidence, Made
 from tuneoff.check.footprint import Kind
 from tuneoff.check.model import Check, Finding, judged, not_tested
+from tuneoff.events import schema
 
 RUN = "interrupted"
 SECONDS = 15.0
+LEAVE_SECONDS = 5.0  # from Ctrl-C to the beginning of undeploy; at 7 s the coordinator is killed
 READ = ("honest-max", "random-2-workers-1", "scripted", "faulty", "retried", "interrupted")
 
 
@@ -18,9 +20,25 @@ def _in_time(evidence: Evidence) -> Finding:
     if made.end_seconds is None:
         return not_tested("no trial completed before the run ended, so it was not interrupted")
     problems = [] if made.record.status == "interrupted" else [f"the run is {made.record.status}: {made.record.reason}"]
+    asked = min((event.t for event in made.of(schema.RunStopped)), default=None)
+    began = [event.t for event in made.of(schema.StepStarted) if event.step == "undeploy"]
+    if asked is None or not began:
+        problems.append("undeploy was not called")
+    elif len(made.record.coordinators) > 1 and not _was_entered(made):
+        problems.append("the coordinator did not leave its step when it was asked to, and was killed")
+    elif (min(began) - asked) / 1e9 > LEAVE_SECONDS:
+        problems.append(f"undeploy began {(min(began) - asked) / 1e9:.1f} s after Ctrl-C, more than {LEAVE_SECONDS:g} s")
     if made.end_seconds > SECONDS:
         problems.append(f"it took {made.end_seconds:.1f} s, more than {SECONDS:g} s")
     return judged(problems, f"{made.end_seconds:.1f} s")
+
+
+def _was_entered(made: Made) -> bool:
+    """Tell whether the first coordinator called undeploy itself: that it was killed in it is the matter of undeploy.in-time."""
+    first = next(process for process, event in made.events if isinstance(event, schema.StepStarted))
+    return any(
+        process is first and isinstance(event, schema.StepStarted) and event.step == "undeploy" for process, event in made.events
+    )
 
 
 def _keeps(evidence: Evidence) -> Finding:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from tuneoff.check.evidence import Evidence, Made
-from tuneoff.check.model import Check, Finding, judged, not_applicable
+from tuneoff.check.model import Check, Finding, judged, not_tested
 from tuneoff.events import schema
 from tuneoff.metrics.spans import partition_ns
 
@@ -66,11 +66,10 @@ def _ms(nanoseconds: int) -> str:
 
 def _surfaces(evidence: Evidence) -> Finding:
     made = evidence.runs["failed-trial"]
-    if not made.was_planted:
-        return not_applicable("run_trials ended before a failure could be planted in it")
     step = made.record.step("trial")
-    error = step.error if step is not None else "it was not entered"
-    if error is None:
+    if step is None or not made.was_planted:
+        return not_tested("run_trials was not entered, or ended before a failure could be planted in it")
+    if step.error is None:
         return judged(["run_trials returned as if nothing had happened, though a failure was raised inside it"])
     return judged([] if made.record.status == "failed" else [f"run_trials failed, but the run is {made.record.status}"])
 

@@ -6,12 +6,14 @@ from collections.abc import Iterator
 
 from tuneoff.check.evidence import Evidence, Made
 from tuneoff.check.footprint import Kind
-from tuneoff.check.model import Check, Finding, judged
+from tuneoff.check.model import Check, Finding, judged, not_tested
+from tuneoff.events import schema
 from tuneoff.lifecycle.run import INTERRUPTED_SECONDS
 
 FAILED = tuple(f"failed-{step}" for step in ("deploy", "setup", "trial", "collect", "test", "metrics", "undeploy"))
 BASE = "honest-max"
 SLACK_SECONDS = 1.0
+PLANTED = "planted in step undeploy"  # of the wrapper, not of the adapter
 
 
 def _after_failure(evidence: Evidence) -> Finding:
@@ -20,48 +22,56 @@ def _after_failure(evidence: Evidence) -> Finding:
 
 
 def _problems(made: Made, usual: set[Kind]) -> Iterator[str]:
-    step = made.record.step("undeploy")
-    if step is None or step.ended_ns is None:
+    if not _ended(made):
         yield f"{made.name}: undeploy did not come to its end"
-    elif step.error is not None and "planted in step undeploy" not in step.error:
-        yield f"{made.name}: undeploy failed: {step.error}"
+    yield from _errors(made)
     yield from (f"{made.name}: left a {left.kind}: {left.text}" for left in made.left if left.kind not in usual)
 
 
+def _ended(made: Made) -> list[schema.StepEnded]:
+    """Return the ends of all calls of undeploy: after one that failed or was killed a fresh process calls it again."""
+    return [event for event in made.of(schema.StepEnded) if event.step == "undeploy"]
+
+
+def _errors(made: Made) -> Iterator[str]:
+    for event in _ended(made):
+        if event.error is not None and PLANTED not in event.error:
+            yield f"{made.name}: undeploy failed: {event.error}"
+
+
 def _twice(evidence: Evidence) -> Finding:
-    step = evidence.record("undeployed-twice").step("undeploy")
-    error = step.error if step is not None else "it was never called"
-    return judged([f"called a second time, undeploy failed: {error}"] if error else [])
+    made = evidence.runs["undeployed-twice"]
+    never = [] if _ended(made) else ["called a second time, undeploy did not come to its end"]
+    return judged([*never, *_errors(made)])
 
 
 def _fresh(evidence: Evidence) -> Finding:
     made = evidence.runs["coordinator-killed"]
-    record = made.record
-    step = record.step("undeploy")
-    if step is None:
-        return judged(["nobody called undeploy after the coordinator had been killed"])
-    if step.error is not None or step.ended_ns is None:
-        return judged([f"in a fresh process undeploy failed: {step.error or 'it did not come to its end'}"])
+    if made.end_seconds is None:
+        return not_tested("no trial completed before the run ended, so its coordinator was not killed")
     usual = {left.kind for left in evidence.runs[BASE].left}
-    return judged(
-        f"after undeploy in a fresh process a {left.kind} is left: {left.text}" for left in made.left if left.kind not in usual
-    )
+    return judged(_problems(made, usual))
 
 
 def _in_time(evidence: Evidence) -> Finding:
-    problems = []
-    for name in (BASE, "interrupted"):
-        made = evidence.runs[name]
-        limit = made.experiment.timeouts.undeploy_seconds
-        step = made.record.step("undeploy")
-        if step is None or step.ended_ns is None or "undeploy took longer" in (made.record.reason or ""):
-            problems.append(f"{name}: undeploy did not end within {limit:g} s")
-            continue
-        limit = min(limit, INTERRUPTED_SECONDS) if name == "interrupted" else limit
-        seconds = (step.ended_ns - step.started_ns) / 1e9
-        if seconds > limit + SLACK_SECONDS:
-            problems.append(f"{name}: undeploy took {seconds:.1f} s, more than {limit:g} s")
-    return judged(problems)
+    return judged(problem for name in (BASE, "interrupted") for problem in _time_problems(evidence.runs[name]))
+
+
+def _time_problems(made: Made) -> Iterator[str]:
+    """Yield each call of undeploy that was killed, or took too long."""
+    limit = made.experiment.timeouts.undeploy_seconds
+    if made.name == "interrupted":
+        limit = min(limit, INTERRUPTED_SECONDS)
+    began: dict[int, int] = {}  # by the process that called it
+    for process, event in made.events:
+        if isinstance(event, schema.StepStarted) and event.step == "undeploy":
+            began[id(process)] = event.t
+        elif isinstance(event, schema.StepEnded) and event.step == "undeploy" and id(process) in began:
+            seconds = (event.t - began.pop(id(process))) / 1e9
+            if seconds > limit + SLACK_SECONDS:
+                yield f"{made.name}: undeploy took {seconds:.1f} s, more than {limit:g} s"
+    if began:
+        yield f"{made.name}: undeploy did not end within {limit:g} s, and was killed"
 
 
 CHECKS = (
