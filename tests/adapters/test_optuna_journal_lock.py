@@ -17,6 +17,7 @@ import pytest
 from optuna.storages import JournalStorage
 from optuna.storages.journal import JournalFileBackend
 
+from tuneoff.errors import InfrastructureError
 from tuneoff_adapters.optuna.journal_lock import FlockJournalLock
 from tuneoff_adapters.optuna.study import quieten
 
@@ -131,3 +132,14 @@ def test_a_study_goes_on_after_a_torn_line_which_optuna_alone_does_not(tmp_path:
         else:
             with pytest.raises(Exception):  # noqa: B017  whatever Optuna raises: the appended operation is lost
                 optuna.load_study(study_name="s", storage=other).ask()
+
+
+def test_a_journal_that_was_removed_is_refused_and_the_lock_is_free(journal: str) -> None:
+    lock = FlockJournalLock(journal)
+    other = FlockJournalLock(journal)
+    os.unlink(journal)
+    for _ in range(2):
+        with pytest.raises(InfrastructureError, match=r"must stay until the run's end, but .*journal\.log was removed"):
+            lock.acquire()
+    with pytest.raises(InfrastructureError):
+        other.acquire()  # not blocked by the first one

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 from tuneoff.adapter import Adapter, Best
 from tuneoff.capabilities import Capabilities
-from tuneoff.errors import StepError
+from tuneoff.errors import InfrastructureError, StepError
 from tuneoff.packages import import_framework
 from tuneoff.trial.context import load_target
 from tuneoff.trial.locks import Tickets
@@ -109,7 +109,8 @@ class OptunaAdapter(Adapter):
     def _note(self, message: Message) -> None:
         answer: Finished | Broken = message.content
         if isinstance(answer, Broken):
-            raise StepError(f"Optuna must answer every call, but {answer.text}; see the run's log")
+            problem = f"Optuna must answer every call, but {answer.text}; see the run's log"
+            raise InfrastructureError(problem) if answer.is_infrastructure else StepError(problem)
         self._busy.discard(message.worker)
         self._budget_over |= answer.budget_over
 

@@ -10,6 +10,8 @@ import os
 
 from optuna.storages.journal._file import BaseJournalFileLock  # exported by no public module
 
+from tuneoff.errors import InfrastructureError
+
 _CHUNK_BYTES = 4096
 
 
@@ -17,14 +19,24 @@ class FlockJournalLock(BaseJournalFileLock):
     """An exclusive lock on the journal file itself. Not for network file systems.
 
     A holder that is killed in the middle of a line leaves it torn, and what is appended to it makes the journal
-    unreadable; so whoever takes the lock removes a torn line first.
+    unreadable; so whoever takes the lock removes a torn line first. A journal that was removed is found too: Optuna would
+    begin another one, and read it from where the first one ended.
     """
 
     def __init__(self, journal: str) -> None:
+        self._journal = journal
         self._fd = os.open(journal, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
 
     def acquire(self) -> bool:
+        """Take the lock.
+
+        Raises:
+            InfrastructureError: the journal was removed.
+        """
         fcntl.flock(self._fd, fcntl.LOCK_EX)
+        if os.fstat(self._fd).st_nlink == 0:
+            self.release()
+            raise InfrastructureError(f"Optuna's journal must stay until the run's end, but {self._journal} was removed")
         self._remove_torn_line()
         return True
 

@@ -83,6 +83,7 @@ class Broken:
     """Worker to coordinator: Optuna (or its storage) raised."""
 
     text: str
+    is_infrastructure: bool = False  # the machine is to blame, not Optuna
 
 
 def study_plan(spec: RunSpec, folder: Path, history: History = NO_HISTORY) -> StudyPlan:

@@ -10,7 +10,7 @@ from optuna.exceptions import TrialPruned
 from optuna.trial import Trial
 
 from tuneoff import clock
-from tuneoff.errors import TrialFailedError
+from tuneoff.errors import InfrastructureError, TrialFailedError
 from tuneoff.trial.locks import Tickets
 from tuneoff.trial.pool import Worker
 from tuneoff.trial.run_trial import Decision, TrialOutcome, run_trial, trial_process
@@ -36,7 +36,8 @@ def work(worker: Worker, plan: StudyPlan) -> None:
         except Exception as error:  # whatever Optuna or its storage raises ends the run, with its text
             log.exception("worker %d of Optuna broke", worker.index)
             text = " ".join(f"{type(error).__name__}: {error}".split())
-            answer = Broken(text=f"worker {worker.index} met {text}")
+            is_infrastructure = isinstance(error, InfrastructureError)
+            answer = Broken(text=f"worker {worker.index} met {text}", is_infrastructure=is_infrastructure)
         worker.pipe.send(answer)
 
 
