@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 from collections.abc import Mapping
 from pathlib import Path
@@ -40,11 +41,12 @@ def run_by_adapter(cell: Cell, place: Place, content: Mapping[str, Any]) -> Seen
         command = python("-m", "tuneoff.faultmatrix.small_disk", *disk, *command)
     limit = seconds_at_most(cell.spec) + _MORE_SECONDS
     try:
-        ended = run_child(command, place.folder, cell.name, limit, lambda pid: _look(cell, place, pid), wrapped=is_wrapped)
+        look = functools.partial(_look, cell, place)
+        ended = run_child(command, place.folder, cell.name, limit, look, place.stopping, wrapped=is_wrapped)
         seconds = ended.seconds
         if cell.fault.strike == "driver" and ended.code is not None:
             end(cell, wait_seconds=10.0)  # what is left of a killed command ends by itself
-            ended = run_child([*command, "--resume"], place.folder, cell.name, limit)
+            ended = run_child([*command, "--resume"], place.folder, cell.name, limit, stopping=place.stopping)
             seconds += ended.seconds
     finally:
         end(cell)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import os
 import sys
 from collections.abc import Iterator
@@ -76,7 +77,8 @@ def _run(cell: Cell, place: Place, group: Path | None, allocate_mb: float, limit
     if is_wrapped:
         disk = [str(place.folder), str(place.kept), str(DISK_MEGABYTES)]
         command = python("-m", "tuneoff.faultmatrix.small_disk", *disk, *command)
-    return run_child(command, place.folder, cell.name, limit, lambda pid: _look(cell, place, pid), wrapped=is_wrapped)
+    look = functools.partial(_look, cell, place)
+    return run_child(command, place.folder, cell.name, limit, look, place.stopping, wrapped=is_wrapped)
 
 
 def _look(cell: Cell, place: Place, pid: int) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import threading
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -47,6 +48,7 @@ class Place:
     folder: Path
     kept: Path  # where the files of a small disk are kept
     has_disk: bool
+    stopping: threading.Event  # the whole command ends
     _struck: bool = field(default=False)
 
     @property

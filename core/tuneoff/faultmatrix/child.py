@@ -7,8 +7,9 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -38,11 +39,11 @@ def run_child(
     cell: str,
     seconds: float,
     look: Callable[[int], None] = lambda pid: None,
-    environment: Mapping[str, str] | None = None,
+    stopping: threading.Event | None = None,
     *,
     wrapped: bool = False,
 ) -> Ended:
-    """Run a program in `folder` until its end or its limit; `look(pid)` is called again and again meanwhile.
+    """Run a program in `folder` until its end, its limit, or until `stopping` is set; `look(pid)` is called meanwhile.
 
     `wrapped`: the command is one that prepares something for the program and cleans up after it, so at the limit only what is
     below it is killed, and it gets a moment to end by itself.
@@ -56,7 +57,6 @@ def run_child(
         "PYTHONUNBUFFERED": "1",
         "PYTHONHASHSEED": "0",
         **import_path(),
-        **(environment or {}),
     }
     started = time.monotonic()
     with (folder / OUTPUT).open("ab") as output:
@@ -72,6 +72,8 @@ def run_child(
     code: int | None = None
     try:
         while (code := process.poll()) is None and time.monotonic() - started < seconds:
+            if stopping is not None and stopping.is_set():
+                break
             look(process.pid)
             time.sleep(_LOOK_SECONDS)
         took = time.monotonic() - started

@@ -61,11 +61,16 @@ def run_matrix(
     cells = _cells(plan, [NO_FAULT, *(fault for fault in faults if fault is not NO_FAULT)], settings, faulty)
     root = Path(tempfile.mkdtemp(prefix="tf"))  # short: Ray's sockets
     try:
+        runner = _Runner(plan, values, root, tell, len(cells))
         with ThreadPoolExecutor(at_once) as pool:
-            runner = _Runner(plan, values, root, tell, len(cells))
-            results = list(pool.map(runner.run, [cell for cell in cells if cell.fault is NO_FAULT]))
-            runner.take_controls(results)
-            results += pool.map(runner.run, [cell for cell in cells if cell.fault is not NO_FAULT])
+            try:
+                results = list(pool.map(runner.run, [cell for cell in cells if cell.fault is NO_FAULT]))
+                runner.take_controls(results)
+                results += pool.map(runner.run, [cell for cell in cells if cell.fault is not NO_FAULT])
+            except BaseException:  # Ctrl-C: no further cell begins, and those that run are ended
+                runner.stopping.set()
+                pool.shutdown(cancel_futures=True)
+                raise
         if keep is not None:
             shutil.copytree(root, keep, symlinks=True, dirs_exist_ok=True, ignore=shutil.ignore_patterns("t", "kept"))
     finally:
@@ -133,6 +138,7 @@ class _Runner:
     ) -> None:
         self._plan, self._values, self._root, self._tell, self._count = plan, values, root, tell, count
         self._done, self._lock = 0, threading.Lock()
+        self.stopping = threading.Event()
         self._controls: dict[str, float] = {}
         probe = root / "p"
         probe.mkdir()
@@ -160,7 +166,7 @@ class _Runner:
     def _measured(self, cell: Cell) -> Result:
         folder, kept = self._root / str(cell.number), self._root / f"k{cell.number}"
         folder.mkdir()
-        place = Place(folder=folder, kept=kept, has_disk=self._has_disk)
+        place = Place(folder=folder, kept=kept, has_disk=self._has_disk, stopping=self.stopping)
         experiment = cell.spec.experiment
         truth = Truth(values=self._values, objective=experiment.objective, faulty=cell.faulty, is_sound=cell.fault.is_sound)
         try:
