@@ -32,6 +32,7 @@ CHANGES: dict[str, tuple[int, ...]] = {  # the places of the paths among an even
     "shutil.move": (0, 1),
     "shutil.copyfile": (1,),
 }
+WITHOUT_DESCRIPTOR = ("os.truncate", "shutil.move", "shutil.copyfile")
 
 
 class Refused(PermissionError):
@@ -66,8 +67,9 @@ def _checker(allowed: list[str], since: int, may_start_processes: bool) -> Calla
             return f"writes {path!r}" if flags & WRITING and not _is_inside(path, allowed) else None
         if event in CHANGES:
             outside = [arguments[place] for place in CHANGES[event] if not _is_inside(arguments[place], allowed)]
-            is_relative = any(isinstance(value, int) and value >= 0 for value in arguments[1:])  # to a folder's descriptor
-            return f"{event} {outside[0]!r}" if outside and not is_relative else None
+            if not outside or (event not in WITHOUT_DESCRIPTOR and _is_below(outside[0], arguments[-1])):
+                return None
+            return f"{event} {outside[0]!r}"
         if event in ("os.kill", "os.killpg"):
             return None if arguments[1] == 0 or _is_young(arguments[0], since) else f"{event} {arguments[0]}: a stranger"
         if event == "socket.connect":
@@ -92,6 +94,11 @@ def _is_inside(path: Any, allowed: list[str]) -> bool:
     except (OSError, ValueError, TypeError):
         return True  # no path that can be opened
     return any(real == folder or real.startswith(f"{folder}/") for folder in (*allowed, *ALWAYS))
+
+
+def _is_below(path: Any, descriptor: Any) -> bool:
+    """Tell whether a path is relative to a folder's descriptor: whoever opened that folder was checked then."""
+    return isinstance(descriptor, int) and descriptor >= 0 and not os.path.isabs(os.fsdecode(path))
 
 
 def _is_young(pid: int, since: int) -> bool:

@@ -7,7 +7,6 @@ the program as a user does. In both the child leads its own session and all that
 from __future__ import annotations
 
 import contextlib
-import json
 import os
 import resource
 import select
@@ -89,10 +88,11 @@ def call_forked(
             return end.code if isinstance(end.code, int) else 0
 
     become_subreaper()
+    others = set(children(os.getpid()))
     pid = os.fork()
     if pid == 0:
         _be_child(run, place)
-    return _watched(pid, argv, place, seconds)
+    return _watched(pid, argv, place, seconds, others)
 
 
 def call_real(argv: Sequence[str], place: Place, *, seconds: float = MOST_SECONDS) -> Answer:
@@ -100,6 +100,7 @@ def call_real(argv: Sequence[str], place: Place, *, seconds: float = MOST_SECOND
     environment = {name: value for name, value in os.environ.items() if name != "KUBECONFIG"}
     environment |= place.environment
     become_subreaper()
+    others = set(children(os.getpid()))
     with open(place.kept / "out", "wb") as out, open(place.kept / "err", "wb") as err:
         process = subprocess.Popen(
             [sys.executable, "-m", "tuneoff", *argv],
@@ -110,7 +111,7 @@ def call_real(argv: Sequence[str], place: Place, *, seconds: float = MOST_SECOND
             stderr=err,
             start_new_session=True,
         )
-    answer = _watched(process.pid, argv, place, seconds)
+    answer = _watched(process.pid, argv, place, seconds, others)
     process.returncode = answer.code if answer.code is not None else -signal.SIGKILL  # it is reaped already
     return answer
 
@@ -139,8 +140,8 @@ def _be_child(run: Callable[[], int], place: Place) -> None:
         os._exit(code)
 
 
-def _watched(pid: int, argv: Sequence[str], place: Place, seconds: float) -> Answer:
-    """Wait for a child of ours, end it where it takes too much, and say what it came to."""
+def _watched(pid: int, argv: Sequence[str], place: Place, seconds: float, others: set[int]) -> Answer:
+    """Wait for a child of ours, end it where it takes too much, and say what it came to; `others` are children from before it."""
     started = time.monotonic()
     breaches: list[str] = []
     peak = 0
@@ -164,7 +165,7 @@ def _watched(pid: int, argv: Sequence[str], place: Place, seconds: float) -> Ans
     code = os.waitstatus_to_exitcode(status)
     if code < 0 and not breaches:
         breaches.append(f"died by signal {-code}")
-    breaches += _leftovers()
+    breaches += _leftovers(others)
     with contextlib.suppress(FileNotFoundError):
         breaches += (place.kept / "breaches").read_text(errors="replace").splitlines()
         (place.kept / "breaches").unlink()
@@ -194,29 +195,27 @@ def _waited_seconds(pid: int) -> float:
         return 0.0
 
 
-def _leftovers() -> list[str]:
+def _leftovers(others: set[int]) -> list[str]:
     """End and name what outlived the call; orphans are our children, for this process adopts them."""
     deadline = time.monotonic() + LEAVE_SECONDS
     while time.monotonic() < deadline:
-        _reap()
-        if not children(os.getpid()):
+        if not _orphans(others):
             return []
         time.sleep(LOOK_SECONDS)
     found = []
-    for pid in children(os.getpid()):
+    for pid in _orphans(others):
         found.append(f"left a process: {command_line(pid)}")
         with contextlib.suppress(ProcessLookupError):
             os.kill(pid, signal.SIGKILL)
-    _reap()
+            os.waitpid(pid, 0)
     return found
 
 
-def _reap() -> None:
-    with contextlib.suppress(ChildProcessError):
-        while os.waitpid(-1, os.WNOHANG)[0]:
-            pass
-
-
-def to_json(answer: Answer) -> str:
-    """Return an answer as one line, for `--only`."""
-    return json.dumps({"argv": answer.argv, "code": answer.code, "seconds": round(answer.seconds, 3)})
+def _orphans(others: set[int]) -> list[int]:
+    """Return our living children that were not there before; those that ended are collected."""
+    living = []
+    for pid in set(children(os.getpid())) - others:
+        with contextlib.suppress(ChildProcessError):
+            if os.waitpid(pid, os.WNOHANG)[0] == 0:
+                living.append(pid)
+    return living

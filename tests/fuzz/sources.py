@@ -57,10 +57,11 @@ SLOW = {
 
 
 def make_sources(folder: Path, *, small: bool = False) -> list[Path]:
-    """Return the sources in `folder`, made where it has none; `small`: those that take a second."""
-    makers: dict[str, Callable[[Path], None]] = {"examples": _examples, "done": _done}
+    """Return the sources in `folder`, made where it lacks them; `small`: the one that needs no run."""
+    makers: dict[str, Callable[[Path], None]] = {"examples": _examples}
     if not small:
         makers |= {
+            "done": _done,
             "pruned": _pruned,
             "failed": _failed,
             "interrupted": _interrupted,

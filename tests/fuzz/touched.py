@@ -17,7 +17,7 @@ from typing import Any
 RAW = ("power.jsonl", "accounting.json", "test.json")
 STATED_IN_RECORD = ("versions", "environment")
 STATED_IN_PLAN = ("name", "path", "content")
-STATED_IN_RUNS = ("label", "block", "skip_reason", "same_as", "emulated")
+STATED_IN_RUNS = ("label",)
 NOT_IN_RUN_ID = (  # labels, places and limits of a run, not what it does
     "spec.adapter_target",
     "spec.local_options",
