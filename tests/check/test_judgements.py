@@ -385,7 +385,7 @@ def test_a_slow_undeploy_is_seen_by_its_own_limit() -> None:
 
 def test_an_interruption_is_in_time_where_undeploy_begins_soon() -> None:
     for began, seconds, verdict in ((2.0, 3.0, "passed"), (8.0, 9.0, "failed"), (2.0, 16.0, "failed"), (2.0, None, "not tested")):
-        fields = {"record_fields": {"status": "interrupted", "reason": "by the user"}, "end_seconds": seconds}
+        fields: dict[str, Any] = {"record_fields": {"status": "interrupted", "reason": "by the user"}, "end_seconds": seconds}
         given = evidence(made("interrupted", events=undeploys(GOOD, began=began), **fields))
         assert finding("interruption.in-time", given).verdict == verdict
 
