@@ -28,8 +28,7 @@ def evidence_of(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPat
     def evidence(control: Control) -> Evidence:
         if control.adapter not in made:
             wait(made.values())
-            made[control.adapter] = Future()
-            made[control.adapter].set_result(make_some(control, _place(folder, control)))
+            made[control.adapter] = pool.submit(make_some, control, _place(folder, control))
         return made[control.adapter].result()
 
     with planted_surroundings(folder / "home"), ThreadPoolExecutor(AT_ONCE) as pool:

@@ -123,8 +123,11 @@ class ForgetsOnInterruption(SerialAdapter):
     """Removes what an interrupted run has written."""
 
     def undeploy(self) -> None:
+        is_interrupted = self.undeploy_seconds < self.context.spec.experiment.timeouts.undeploy_seconds
+        if is_interrupted and hasattr(self, "_pool"):
+            self._pool.close(grace_seconds=0)  # before the next trial completes
         super().undeploy()
-        if self.undeploy_seconds < self.context.spec.experiment.timeouts.undeploy_seconds:
+        if is_interrupted:
             for file in (self.context.run_dir / FOLDER).glob("worker-*.jsonl"):
                 file.unlink()
 
