@@ -101,6 +101,7 @@ def parser(description: str | None, count: int) -> argparse.ArgumentParser:
     made.add_argument("--seed", type=int, default=0, help="seed of all cases (default: 0)")
     made.add_argument("--first", type=int, default=0, help="number of the first case (default: 0)")
     made.add_argument("--only", type=int, metavar="N", help="this case alone; its files are kept")
+    made.add_argument("--seconds", type=float, metavar="S", help="stop after so many seconds (default: when all are done)")
     made.add_argument("--workers", type=int, default=os.cpu_count() or 1, help="processes (default: one per CPU)")
     made.add_argument("--keep", type=Path, metavar="DIR", help="where files of failed cases go (default: a new folder)")
     return made
@@ -130,6 +131,10 @@ def run_all(run: Run, options: argparse.Namespace, again: str, sources: Path | N
                 print(f"case {report.index}: {report.what}\n  {report.answers}\n  its files: {keep / f'case-{report.index}'}")
             if sys.stderr.isatty() and totals.cases % 50 == 0:
                 print(f"{totals.cases} of {count}", end="\r", file=sys.stderr, flush=True)
+            if options.seconds is not None and time.monotonic() - started > options.seconds:
+                print(f"stopped after {totals.cases} of {count} cases: {options.seconds:g} s are over", flush=True)
+                executor.shutdown(cancel_futures=True)
+                break
     print("\n".join(totals.lines()))
     print(f"  seed {options.seed}, cases {first} to {first + count - 1}, {time.monotonic() - started:.0f} s")
     if not any(keep.iterdir()):
