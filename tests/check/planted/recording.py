@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
 
 from check.planted.base import Altered, Task
 from tuneoff.events.writer import FOLDER
@@ -29,12 +32,24 @@ class DropsEvents(SerialAdapter):
 
     def undeploy(self) -> None:
         super().undeploy()
-        for file in (self.context.run_dir / FOLDER).glob("worker-*.jsonl"):
-            lines = file.read_bytes().splitlines(keepends=True)
-            lost = next((line for line in lines if line.endswith(b"\n") and json.loads(line)["type"] == "reported"), None)
-            whole = file.with_suffix(".part")
-            whole.write_bytes(b"".join(line for line in lines if line is not lost))
-            os.replace(whole, file)
+        for file in worker_files(self.context.run_dir):
+            events = whole_events(file)
+            lost = next((event["seq"] for event in events if event["type"] == "reported"), None)
+            rewrite(file, [event for event in events if event["seq"] != lost])
+
+
+def worker_files(run_dir: Path) -> list[Path]:
+    return sorted((run_dir / FOLDER).glob("worker-*.jsonl"))
+
+
+def whole_events(file: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in file.read_bytes().splitlines(keepends=True) if line.endswith(b"\n")]
+
+
+def rewrite(file: Path, events: Iterable[Mapping[str, Any]]) -> None:
+    part = file.with_suffix(".part")
+    part.write_text("".join(f"{json.dumps(event)}\n" for event in events))
+    os.replace(part, file)
 
 
 class AnnouncesTwice(SerialAdapter):

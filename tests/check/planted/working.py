@@ -10,7 +10,7 @@ import time
 from dataclasses import replace
 
 from check.planted.base import Altered, Task
-from tuneoff.events.writer import FOLDER
+from check.planted.recording import rewrite, whole_events, worker_files
 from tuneoff.trial.context import TrialContext
 from tuneoff.trial.limits import SlotLimits
 from tuneoff.trial.pool import Death, Worker
@@ -120,16 +120,17 @@ class IgnoresInterruption(SerialAdapter):
 
 
 class ForgetsOnInterruption(SerialAdapter):
-    """Removes what an interrupted run has written."""
+    """Removes what an interrupted run has written of trials that had completed."""
 
     def undeploy(self) -> None:
         is_interrupted = self.undeploy_seconds < self.context.spec.experiment.timeouts.undeploy_seconds
         if is_interrupted and hasattr(self, "_pool"):
             self._pool.close(grace_seconds=0)  # before the next trial completes
+            for file in worker_files(self.context.run_dir):
+                events = whole_events(file)
+                completed = {event["trial"] for event in events if event["type"] == "trial_ended"}
+                rewrite(file, [event for event in events if event.get("trial") not in completed])
         super().undeploy()
-        if is_interrupted:
-            for file in (self.context.run_dir / FOLDER).glob("worker-*.jsonl"):
-                file.unlink()
 
 
 class PrunesOnInterruption(SerialAdapter):
