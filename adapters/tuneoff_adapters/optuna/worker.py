@@ -35,10 +35,21 @@ def work(worker: Worker, plan: StudyPlan) -> None:
             answer = asker.obey(order)
         except Exception as error:  # whatever Optuna or its storage raises ends the run, with its text
             log.exception("worker %d of Optuna broke", worker.index)
-            text = " ".join(f"{type(error).__name__}: {error}".split())
-            is_infrastructure = isinstance(error, InfrastructureError)
+            cause = _cause(error)
+            text = " ".join(f"{type(cause).__name__}: {cause}".split())
+            is_infrastructure = isinstance(cause, InfrastructureError)
             answer = Broken(text=f"worker {worker.index} met {text}", is_infrastructure=is_infrastructure)
         worker.pipe.send(answer)
+
+
+def _cause(error: BaseException) -> BaseException:
+    """Return the fault of the infrastructure that an error came of, else the error: Optuna's own handling may fail of one."""
+    found: BaseException | None = error
+    while found is not None:
+        if isinstance(found, InfrastructureError):
+            return found
+        found = found.__cause__ or found.__context__
+    return error
 
 
 class _Asker:

@@ -218,7 +218,7 @@ def _with_waste(results: Sequence[Result]) -> list[Result]:
             control = controls.get((result.cell.label, result.cell.setting))
             if result.outcome.kind not in RIGHT:
                 wasted = result.seconds
-            elif control is not None:
-                wasted = max(0.0, result.seconds - control)
+            elif control is not None and result.seconds >= control:  # else the machine was busier then: no figure
+                wasted = result.seconds - control
         found.append(replace(result, wasted_seconds=wasted))
     return found

@@ -31,7 +31,7 @@ def cell_text(result: Result) -> str:
     """Return the class with the wasted seconds, or why the cell was not run."""
     if result.outcome is None:
         return "–" if "no such part" in result.skipped else "not run"
-    wasted = "" if result.wasted_seconds is None else f" ({result.wasted_seconds:.1f} s)"
+    wasted = " (no figure)" if result.wasted_seconds is None else f" ({result.wasted_seconds:.1f} s)"
     return f"{result.outcome.kind.value}{wasted}"
 
 
@@ -122,7 +122,7 @@ def markdown(results: Sequence[Result], about: Mapping[str, str], command: Seque
         *(f"| {kind.value} | {text} |" for kind, text in CLASSES.items()),
         "",
         "In parentheses the wasted seconds: how much longer it took than the same run without a fault; all of its time where no "
-        "answer came of it that can be used. – : the framework has no such part.",
+        "answer came of it that can be used. No figure: the control took longer, on a busier machine. – : the framework has no such part.",
         "",
         *_defaults(results),
     ]
