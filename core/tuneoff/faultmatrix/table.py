@@ -122,7 +122,8 @@ def markdown(results: Sequence[Result], about: Mapping[str, str], command: Seque
         *(f"| {kind.value} | {text} |" for kind, text in CLASSES.items()),
         "",
         "In parentheses the wasted seconds: how much longer it took than the same run without a fault; all of its time where no "
-        "answer came of it that can be used. No figure: the control took longer, on a busier machine. – : the framework has no such part.",
+        "answer came of it that can be used. No figure: the control took longer, on a busier machine. "
+        "– : the framework has no such part.",
         "",
         *_defaults(results),
     ]
