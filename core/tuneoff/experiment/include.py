@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from tuneoff.errors import ExperimentError
 from tuneoff.experiment.yaml_reader import read_yaml
+from tuneoff.power.paths import placed, within
 
 NAMED = {"workload": "name", "sampler": "name", "pruner": "name", "power": "meter"}  # the key that a bare name stands for
 
@@ -18,10 +20,11 @@ def read_merged(path: Path) -> dict[str, Any]:
     Raises:
         ExperimentError: a file cannot be read or is not a mapping, or files include each other.
     """
-    return _read(path, (), None)
+    return _read(path, (), None, path.parent)
 
 
-def _read(path: Path, above: tuple[Path, ...], includer: Path | None) -> dict[str, Any]:
+def _read(path: Path, above: tuple[Path, ...], includer: Path | None, top: Path) -> dict[str, Any]:
+    """Return the content of a file; `top`: the folder of the file that includes it, or that includes that one."""
     here = path.resolve()
     if here in above:
         chain = " -> ".join(item.name for item in (*above, here))
@@ -32,21 +35,29 @@ def _read(path: Path, above: tuple[Path, ...], includer: Path | None) -> dict[st
         if includer is None:
             raise
         raise ExperimentError(f"{includer}: include: {error}") from error
-    _place_paths(data, path.parent)
+    _place_paths(data, path.parent, top)
     included = data.pop("include", None)
     merged: dict[str, Any] = {}
     for name in _paths(path, included):
-        merged = _over(merged, _read(path.parent / name, (*above, here), path))
+        merged = _over(merged, _read(path.parent / name, (*above, here), path, top))
     return _over(merged, data)
 
 
-def _place_paths(data: dict[str, Any], folder: Path) -> None:
-    """Turn the paths that a file gives, relative to itself, into paths from here."""
+def _place_paths(data: dict[str, Any], folder: Path, top: Path) -> None:
+    """Turn the paths that a file gives, relative to itself, into paths from here; those of a meter into paths from `top`.
+
+    A meter's are stored with the plan, which must be the same wherever it is made.
+    """
     prices, carbon = data.get("prices"), data.get("carbon")
     if isinstance(prices, str) and prices and prices != "none":
         data["prices"] = str(folder / prices)
     if isinstance(carbon, dict) and isinstance(carbon.get("series"), str) and carbon["series"]:
         data["carbon"] = {**carbon, "series": str(folder / carbon["series"])}
+    power = data.get("power")
+    if isinstance(power, dict) and isinstance(power.get("options"), dict) and folder != top:
+        meter = power.get("meter")
+        place = within(os.path.relpath(folder, top))
+        data["power"] = {**power, "options": placed(meter if isinstance(meter, str) else None, power["options"], place)}
 
 
 def _over(base: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:

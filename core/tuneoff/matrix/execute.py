@@ -26,8 +26,9 @@ from tuneoff.matrix.listener import Listener
 from tuneoff.matrix.plan import Plan, PlannedRun
 from tuneoff.matrix.provenance import Provenance, prepare
 from tuneoff.matrix.uncharged import uncharged_lines
-from tuneoff.power.baseline import baseline_seconds, with_baseline
-from tuneoff.power.plan import PowerPlan, open_power
+from tuneoff.power.baseline import baseline_seconds
+from tuneoff.power.plan import PowerPlan
+from tuneoff.power.ready import HostPower
 from tuneoff.records.derive import KILLED
 from tuneoff.records.model import RunRecord
 from tuneoff.records.store import FILE_NAME as RUN_FILE
@@ -51,18 +52,18 @@ def execute(plan: Plan, results: Path, *, listener: Listener, resume: bool = Fal
 
     Raises:
         ResultsError: the folder cannot be used.
-        ExperimentError: the power meter that the file names cannot be used; before any run starts.
+        ExperimentError: a power meter that the file names cannot be used; before any run starts.
         DataError: a workload's data is not there; before any run starts.
     """
     results = results.absolute()  # trial processes may run in another folder
-    power = open_power(plan.power)
+    meters = HostPower(plan.power)
     try:
-        return _execute(plan, results, listener, power, resume=resume)
+        return _execute(plan, results, listener, meters, resume=resume)
     finally:
-        power.close()
+        meters.close()
 
 
-def _execute(plan: Plan, results: Path, listener: Listener, power: PowerPlan, *, resume: bool) -> list[RunEnd]:
+def _execute(plan: Plan, results: Path, listener: Listener, meters: HostPower, *, resume: bool) -> list[RunEnd]:
     with ResultsFolder(results, plan, resume=resume) as folder:
         killed = clean_results(results)
         if killed:
@@ -75,7 +76,7 @@ def _execute(plan: Plan, results: Path, listener: Listener, power: PowerPlan, *,
         guardian = Guardian(results, folder.lock)
         try:
             with _full_disk(results), _interruptible() as interrupt:
-                _run_all(plan, results, listener, interrupt, data, power)
+                _run_all(plan, results, listener, interrupt, data, meters)
                 if not interrupt.is_set():
                     folder.finish()
         except BaseException:
@@ -86,12 +87,13 @@ def _execute(plan: Plan, results: Path, listener: Listener, power: PowerPlan, *,
 
 
 def _run_all(
-    plan: Plan, results: Path, listener: Listener, interrupt: threading.Event, data: dict[str, Provenance], power: PowerPlan
+    plan: Plan, results: Path, listener: Listener, interrupt: threading.Event, data: dict[str, Provenance], meters: HostPower
 ) -> None:
     known = standing(list(read_runs(results)))
     final = {run_id for run_id, record in known.items() if is_final(record)}
     needed = {run.spec.adapter_target for run in plan.counted if run.skip_reason is None and run.run_id not in final}
     first: machine.MachineState | None = None
+    power = meters.plan
     for position, run in enumerate(plan.runs, 1):
         if interrupt.is_set():
             return
@@ -109,7 +111,7 @@ def _run_all(
             listener.noted(f"{power.line()}{f'; first its idle power is read for {idle:g} s' if idle else ''}")
             for lacking in uncharged_lines(plan, time.time_ns()):
                 listener.noted(lacking)
-            power = with_baseline(power, interrupt)
+            power = meters.prepare(interrupt, listener.noted)
         state = machine.look()
         first = first or state
         listener.run_started(position, len(plan.runs), _label(run), run.run_id)
