@@ -125,6 +125,7 @@ def table(plan: Plan, results: Path) -> str:
     from tuneoff.records.store import read_runs
     from tuneoff.report.circumstances import circumstances
     from tuneoff.report.costs import render_costs
+    from tuneoff.report.figures import wrapped
     from tuneoff.report.interference import interference, interference_lines
     from tuneoff.report.order import in_file_order
     from tuneoff.report.summary import summary_rows
@@ -134,5 +135,5 @@ def table(plan: Plan, results: Path) -> str:
     records, planned = list(read_runs(results)), in_file_order(plan)
     rows = summary_rows(records, planned)
     costs = render_costs(rows, width, circumstances(results, records))
-    between = interference_lines(interference(records, planned))
+    between = wrapped(interference_lines(interference(records, planned)), width)
     return "\n".join(filter(None, (render(rows, width), costs, "".join(f"{line}\n" for line in between))))
