@@ -117,7 +117,7 @@ def test_the_default_interval_is_a_fifth_of_a_second() -> None:
 def test_a_second_opinion_and_problems_of_the_baseline_are_told() -> None:
     power = plan_of(Counter(), second=Counter())
     assert power.line() == "power: test (measured: a test's counter), with other as a second opinion"
-    assert replace(power, baseline=Baseline(busy="not idle")).problems == ("not idle",)
+    assert replace(power, baseline=Baseline(problems=("not idle",))).problems == ("not idle",)
 
 
 def test_all_meters_are_closed() -> None:

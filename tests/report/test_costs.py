@@ -292,14 +292,17 @@ def test_circumstances_are_read_once_from_the_runs_own_files(tmp_path: Path) -> 
         spec = write_example(folder, "B")
         record = derive([], spec)
         records.append(type(record)(run_id="r", execution_id=f"e{each}", specification=record.specification, status="done"))
-        about = {"detail": "2 J per CPU second", "idle_problem": "the idle power is too high"}
+        about = {"detail": "2 J per CPU second", "idle_problem": "the idle power is wrong"}
         write_samples(folder, [header("model", "estimated", source="a table", reason="no RAPL", second="codecarbon", **about)])
         prices = Prices(name="cheap", source="me", date="2025-01-01", billing_minimum_seconds=60, billing_granularity_seconds=1)
         intensity = Intensity(kind="zone", values=(100.0,), zone="ESP", source="somebody", date="2024")
         write_accounting(folder, Accounting(intensity=intensity, prices=prices))
     found = circumstances(tmp_path, records)
     assert found.meters[0] == "Meter: model (estimated): a table; 2 J per CPU second; no RAPL."
-    assert found.meters[1] == "The idle power is too high; what rests on it is estimated (~)."
+    assert (
+        found.meters[1]
+        == "The idle power is wrong: it is too high, what is attributed to trials too low, and what rests on it estimated (~)."
+    )
     assert "codecarbon" in found.meters[2]
     assert len(found.accounting) == 2
     assert all(part in found.accounting[0] for part in ("100 gCO2eq/kWh", "ESP", "somebody", "2024"))

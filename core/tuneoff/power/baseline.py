@@ -48,8 +48,7 @@ def with_baseline(power: PowerPlan, interrupt: threading.Event, seconds: float |
     elapsed, share = (clock.monotonic_ns() - started_ns) / clock.NANOSECONDS, host.end()
     busy = ""
     if share is not None and share > IDLE_LIMIT:
-        busy = f"the idle power was read while {100 * share:.0f} % of the processors' time was in use: it is too high, and what "
-        busy += "is attributed to trials too low"
+        busy = f"the idle power was read while {100 * share:.0f} % of the processors' time was in use"
     idle = {domain: watts for domain, watts in mean_watts(samples).items() if not _is_slot(domain)}
     broken = "" if interrupt.is_set() else _broken(chosen, idle, elapsed, problems)
     baseline = Baseline(
@@ -94,7 +93,7 @@ def _samples(power: PowerPlan, interrupt: threading.Event, seconds: float, probl
     reader.start()
     interrupt.wait(seconds)
     latest = started_ns + chosen.description.longest_gap_seconds * clock.NANOSECONDS
-    while samples and not _tells(chosen, samples, started_ns) and clock.monotonic_ns() < latest and not problems:
+    while reader.has_answered and not _tells(chosen, samples, started_ns) and clock.monotonic_ns() < latest and not problems:
         if interrupt.wait(POLL_SECONDS):  # of a meter that prints every few seconds, until it has
             break
     reader.ask_to_stop()

@@ -22,9 +22,14 @@ class Baseline:
 
     idle_watts: Mapping[str, float] = field(default_factory=dict)
     seconds: float = 0.0  # how long it was read
-    busy: str = ""  # one line, where the host was not idle: then the figures are too high
+    busy: str = ""  # one line, where the host was not idle
     broken: str = ""  # one line, where the meter did not give what is needed: it is not to be used
     problems: tuple[str, ...] = ()  # one line each on what else was strange
+
+    @property
+    def busy_line(self) -> str:
+        """What it means that the host was not idle; "" where it was."""
+        return f"{self.busy}: it is too high, and what is attributed to trials too low" if self.busy else ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,7 +47,7 @@ class PowerPlan:
     @property
     def problems(self) -> tuple[str, ...]:
         """One line each on what a reader of any run's energy must know."""
-        found = (*self.baseline.problems, self.baseline.broken, self.baseline.busy)
+        found = (*self.baseline.problems, self.baseline.broken, self.baseline.busy_line)
         return tuple(dict.fromkeys(problem for problem in found if problem))
 
     def line(self) -> str:

@@ -47,7 +47,7 @@ class HostPower:
             self.plan = open_power(self._settings, broken)
             tell(self.plan.line())
         if self.plan.baseline.busy:
-            tell(f"power: {self.plan.baseline.busy}")
+            tell(f"power: {self.plan.baseline.busy_line}")
         return self.plan
 
     def close(self) -> None:
