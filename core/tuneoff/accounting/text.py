@@ -56,7 +56,9 @@ def prices_line(accounting: Accounting) -> str:
 
 def to_json(value: Accounting | Intensity | Prices | None) -> Any:
     """Return a structure as JSON values."""
-    return msgspec.json.decode(msgspec.json.encode(value))
+    # msgspec leaves out what *is* a default; what was pickled is only equal to it, so it is read back first
+    own = msgspec.json.decode(msgspec.json.encode(value), type=type(value))
+    return msgspec.json.decode(msgspec.json.encode(own))
 
 
 def frozen(accounting: Accounting) -> dict[str, Any]:
