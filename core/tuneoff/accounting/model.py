@@ -3,15 +3,28 @@
 from __future__ import annotations
 
 import bisect
-from typing import Literal
+from collections.abc import Callable
+from typing import Literal, Self, TypeVar
 
 import msgspec
 
 FILE_NAME = "accounting.json"
 FORMAT_VERSION = 1
+T = TypeVar("T")
 
 
-class Intensity(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+class Frozen(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """Is pickled as JSON. msgspec leaves out what *is* a default; what pickle restores would only be equal to it, and written."""
+
+    def __reduce__(self) -> tuple[Callable[[type[Self], bytes], Self], tuple[type[Self], bytes]]:
+        return _read_back, (type(self), msgspec.json.encode(self))
+
+
+def _read_back(kind: type[T], text: bytes) -> T:
+    return msgspec.json.decode(text, type=kind)
+
+
+class Intensity(Frozen, frozen=True, kw_only=True, omit_defaults=True):
     """Carbon intensity of the grid in gCO2eq/kWh: a right-continuous step function of wall-clock time.
 
     `constant` and `zone` have one value for ever (`values[0]`); a `series` holds `values[i]` from `times[i]` (wall-clock ns,
@@ -47,7 +60,7 @@ class Intensity(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
         return self.times[bisect.bisect_right(self.times, start_wall_ns) : bisect.bisect_left(self.times, end_wall_ns)]
 
 
-class Prices(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+class Prices(Frozen, frozen=True, kw_only=True, omit_defaults=True):
     """Prices in USD; None: the price file does not say, so what needs it is null with that reason, never 0."""
 
     name: str
@@ -65,7 +78,7 @@ class Prices(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     billing_minimum_seconds: float = 0.0
 
 
-class Accounting(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+class Accounting(Frozen, frozen=True, kw_only=True, omit_defaults=True):
     """What a matrix's runs are charged; where something is None its reason says why."""
 
     intensity: Intensity | None = None

@@ -56,9 +56,7 @@ def prices_line(accounting: Accounting) -> str:
 
 def to_json(value: Accounting | Intensity | Prices | None) -> Any:
     """Return a structure as JSON values."""
-    # msgspec leaves out what *is* a default; what was pickled is only equal to it, so it is read back first
-    own = msgspec.json.decode(msgspec.json.encode(value), type=type(value))
-    return msgspec.json.decode(msgspec.json.encode(own))
+    return msgspec.json.decode(msgspec.json.encode(value))
 
 
 def frozen(accounting: Accounting) -> dict[str, Any]:
