@@ -47,7 +47,7 @@ def with_baseline(power: PowerPlan, interrupt: threading.Event, seconds: float |
     samples = _samples(power, interrupt, baseline_seconds(power) if seconds is None else seconds, problems)
     elapsed, share = (clock.monotonic_ns() - started_ns) / clock.NANOSECONDS, host.end()
     busy = ""
-    if share is not None and share > IDLE_LIMIT:
+    if share is not None and share > IDLE_LIMIT and not interrupt.is_set():  # of an instant nothing can be told
         busy = f"the idle power was read while {100 * share:.0f} % of the processors' time was in use"
     idle = {domain: watts for domain, watts in mean_watts(samples).items() if not _is_slot(domain)}
     broken = "" if interrupt.is_set() else _broken(chosen, idle, elapsed, problems)
@@ -132,4 +132,4 @@ class _BusyShare:
             return None
         busy_ns, elapsed_ns = self._host.read().busy_ns - self._busy_ns, clock.monotonic_ns() - self._started_ns
         self._host.close()
-        return busy_ns / (elapsed_ns * (os.cpu_count() or 1))
+        return min(1.0, busy_ns / (elapsed_ns * (os.cpu_count() or 1)))  # ticks may be told late
