@@ -129,12 +129,12 @@ def looks_at(process: tuple[int, int], samples: Samples) -> list[tuple[int, int]
 
 
 def used_at(readings: list[tuple[int, int]], t: int) -> float:
-    """Return the CPU time at a moment: even between two looks, however late the second was."""
+    """Return the CPU time at a moment: even between two looks, however late the second was, and going on after the last."""
     before = [reading for reading in readings if reading[0] <= t]
     after = [reading for reading in readings if reading[0] > t]
-    if not before or not after:
-        return float((before or after)[-1 if before else 0][1])
-    (t0, used0), (t1, used1) = before[-1], after[0]
+    if not before or (not after and len(before) == 1):
+        return float((before or after)[0][1])
+    (t0, used0), (t1, used1) = (before[-1], after[0]) if after else before[-2:]
     return used0 + (used1 - used0) * (t - t0) / (t1 - t0)
 
 
