@@ -119,9 +119,11 @@ def test_the_samples_alone_tell_what_a_process_used_within_3_points(adapter: str
 
 
 def looks_at(process: tuple[int, int], samples: Samples) -> list[tuple[int, int]]:
-    """Return what a process had used at each look since it was seen first; one that is left out has used nothing since."""
+    """Return what a process had used at each look while it was there; one that is left out has used nothing since."""
     readings: list[tuple[int, int]] = []
     for sample in samples.usage:
+        if process in sample.gone:
+            break
         seen = [usage.cpu_ns for usage in sample.processes if (usage.pid, usage.started_ns) == process]
         if seen or readings:
             readings.append((sample.t, seen[0] if seen else readings[-1][1]))
