@@ -76,7 +76,8 @@ _EXCLUDED: dict[str, str] = {
     ),
     "a share or a part: it falls where another part grows; the whole is compared": (
         "slots.overhead_share slots.idle_share slots.idle slots.busy[N] slots.overhead[N] slots.idle[N] energy.overhead "
-        "energy.idle energy.outside energy.coordinator energy.services energy.test energy.step.deploy energy.step.setup "
+        "energy.idle energy.outside energy.window.busy energy.window.overhead energy.window.idle "
+        "energy.coordinator energy.services energy.test energy.step.deploy energy.step.setup "
         "energy.step.trial energy.step.result_collection energy.step.test energy.step.metric_collection energy.step.undeploy "
         "carbon.step.deploy carbon.step.setup carbon.step.trial carbon.step.result_collection carbon.step.test "
         "carbon.step.metric_collection carbon.step.undeploy cost.step.deploy cost.step.setup cost.step.trial "

@@ -93,6 +93,30 @@ def test_a_path_belongs_to_the_file_that_gives_it(tmp_path: Path, monkeypatch: p
     assert file.power.meter == "constant"
 
 
+def test_paths_of_a_meter_begin_at_the_file_that_writes_them(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def file(where: str, **parts: Any) -> None:
+        path = tmp_path / where
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(json.dumps(parts))
+
+    file("here/plain.yaml", **LEAST, power={"meter": "replay", "options": {"path": "a.csv"}})
+    file("base/whole.yaml", **LEAST, power={"meter": "replay", "options": {"path": "a.csv"}})
+    file("base/command.yaml", **LEAST, power={"meter": "command", "options": {"command": "./meter.sh 5"}})
+    file("base/options.yaml", **LEAST, power={"options": {"path": "a.csv", "rapl": {"root": "b"}}})
+    for name in ("whole", "command", "options"):
+        file(f"here/{name}.yaml", include=f"../base/{name}.yaml", power={"interval_seconds": 1})
+    monkeypatch.chdir(tmp_path)
+    found = {name: load_matrix(f"here/{name}.yaml").power for name in ("plain", "whole", "command", "options")}
+    assert (found["plain"].options, found["plain"].placed_options) == ({"path": "a.csv"}, {"path": "here/a.csv"})
+    assert found["whole"].placed_options == {"path": "here/../base/a.csv"}
+    assert found["command"].placed_options == {"command": "here/../base/meter.sh 5"}
+    assert found["options"].options == {"path": "../base/a.csv", "rapl": {"root": "../base/b"}}
+    monkeypatch.chdir(tmp_path / "here")
+    near = load_matrix("whole.yaml").power
+    assert near.placed_options == {"path": "../base/a.csv"}
+    assert near.to_json() == found["whole"].to_json(), "a plan is the same wherever it is made"
+
+
 def test_they_are_not_in_the_identity_of_a_run_but_frozen(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     fake_plugins.register(monkeypatch)
     space = {"rate": {"type": "float", "low": 0.1, "high": 1.0}}
@@ -124,7 +148,7 @@ def test_they_are_not_in_the_identity_of_a_run_but_frozen(tmp_path: Path, monkey
 @pytest.mark.parametrize(
     ("power", "message"),
     [
-        ("rapel", "power.meter: no power meter named 'rapel'; did you mean 'rapl'?; known: codecarbon, "),
+        ("rapel", "power.meter: no power meter named 'rapel'; did you mean 'rapl'?; known: auto, codecarbon, "),
         ({"second": "code"}, "power.second: no power meter named 'code'"),
     ],
 )

@@ -76,22 +76,26 @@ def test_each_native_kind_has_its_distribution() -> None:
     }
 
 
+@pytest.mark.slow
 def test_every_draw_lies_in_the_space(drawn: list[dict[str, Any]]) -> None:
     for configuration in drawn:
         SPACE.check(configuration)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["integer", "float_step", "unordered", "ordered"])
 def test_every_point_is_equally_likely_the_end_points_too(drawn: list[dict[str, Any]], name: str) -> None:
     assert uniformity(column(drawn, name), points(SPACE.dimensions[name])) > LEAST_P
 
 
+@pytest.mark.slow
 def test_log_integers_have_the_probabilities_that_core_defines(drawn: list[dict[str, Any]]) -> None:
     dimension = SPACE.dimensions["log_integer"]
     assert isinstance(dimension, IntegerLog)
     assert uniformity(column(drawn, "log_integer"), range(1, 9), dimension.probability) > LEAST_P
 
 
+@pytest.mark.slow
 def test_floats_are_uniform_and_log_uniform_over_the_whole_range(drawn: list[dict[str, Any]]) -> None:
     linear = column(drawn, "linear")
     assert stats.kstest(linear, stats.uniform(-1.0, 4.0).cdf).pvalue > LEAST_P
@@ -100,6 +104,7 @@ def test_floats_are_uniform_and_log_uniform_over_the_whole_range(drawn: list[dic
     assert max(linear) > 2.99
 
 
+@pytest.mark.slow
 def test_a_skewed_draw_would_be_caught(drawn: list[dict[str, Any]]) -> None:
     generator = random.Random(0)
     rounded = [round(generator.random() * 3) for _ in range(DRAWS)]  # the usual mistake: end points with half the weight

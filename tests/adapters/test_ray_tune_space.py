@@ -83,27 +83,32 @@ def uniformity(values: Sequence[Any], choices: Iterable[Any], probability: Calla
     return float(stats.chisquare([counts[canonical_json(choice)] for choice in choices], expected).pvalue)
 
 
+@pytest.mark.slow
 def test_every_draw_lies_in_the_space(drawn: list[dict[str, Any]]) -> None:
     for configuration in drawn:
         SPACE.check(configuration)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["integer", "float_step", "unordered", "ordered", "grid_search"])
 def test_every_point_is_equally_likely_the_end_points_too(drawn: list[dict[str, Any]], name: str) -> None:
     assert uniformity(column(drawn, name), points(SPACE.dimensions[name])) > LEAST_P
 
 
+@pytest.mark.slow
 def test_log_integers_have_the_probabilities_that_core_defines(drawn: list[dict[str, Any]]) -> None:
     dimension = SPACE.dimensions["log_integer"]
     assert isinstance(dimension, IntegerLog)
     assert uniformity(column(drawn, "log_integer"), range(1, 9), dimension.probability) > LEAST_P
 
 
+@pytest.mark.slow
 def test_floats_are_uniform_and_log_uniform(drawn: list[dict[str, Any]]) -> None:
     assert stats.kstest(column(drawn, "linear"), stats.uniform(-1.0, 4.0).cdf).pvalue > LEAST_P
     assert stats.kstest(column(drawn, "log/rate"), stats.loguniform(1e-5, 1e-1).cdf).pvalue > LEAST_P
 
 
+@pytest.mark.slow
 def test_a_skewed_draw_would_be_caught(drawn: list[dict[str, Any]]) -> None:
     from ray import tune
 

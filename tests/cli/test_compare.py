@@ -178,6 +178,14 @@ def test_status_shows_what_was_declared_beside_what_was_found(call: Call, file: 
     assert "declared" not in json.loads(call("status", "results/x", "--json").out)["runs"][0]
 
 
+def test_status_shows_the_tables_of_a_folder_again(call: Call, file: File, outcome: Outcome) -> None:
+    outcome("done")
+    ended = call("compare", file(), "--output", "results/x")
+    again = call("status", "results/x", "--tables")
+    assert (again.code, again.out) == (0, ended.out.lstrip("\n"))
+    assert "trials" in again.out
+
+
 def test_export_writes_tables(call: Call, file: File, outcome: Outcome) -> None:
     outcome("done")
     call("compare", file(), "--output", "results/x")

@@ -187,3 +187,16 @@ def test_a_results_folder_that_cannot_be_written_fails(monkeypatch: pytest.Monke
     monkeypatch.setattr(os, "access", lambda path, mode: False)
     check = checks.results_folder(tmp_path / "results")
     assert (check.level, check.exit_code) == ("fail", 5)
+
+
+def test_what_the_runs_of_a_file_will_not_have_is_said(call: Call, file: File, healthy: None, tmp_path: Path) -> None:
+    prices = {"name": "p", "source": "me", "date": "2026", "usd_per_vcpu_hour": 1, "usd_per_gb_hour": 1}
+    (tmp_path / "prices.yaml").write_text(json.dumps(prices))
+    (tmp_path / "recording.csv").write_text("seconds,domain,watts\n0,wall,40\n9,wall,40\n")
+    meter = {"meter": "tuneoff.power.replay:ReplayMeter", "options": {"path": "recording.csv"}}
+    code, found = _checks(call, file(adapters=["plain"], prices="prices.yaml", power=meter))
+    assert code == 0
+    assert [found[f"foreseen null {number}"].level for number in (1, 2)] == ["warn", "warn"]
+    assert "has no idle power of wall" in found["foreseen null 1"].text
+    assert "prices: plain will have no cost: a slot's memory is not known" in found["foreseen null 2"].text
+    assert not any(name.startswith("foreseen") for name in _checks(call, file(adapters=["plain"]))[1])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import sys
 from pathlib import Path
 
@@ -11,8 +12,18 @@ import pytest
 
 import fake_plugins
 from command_line import Call, File
+from tuneoff import registry
 from tuneoff.cli.run import first_run
 from tuneoff.cli.selection import overridden_plan
+
+METERS = {
+    "rapl": "tuneoff.power.rapl:RaplMeter",
+    "nvml": "tuneoff.power.nvml:NvmlMeter",
+    "model": "tuneoff.power.model:ModelMeter",
+    "command": "tuneoff.power.command:CommandMeter",
+    "replay": "tuneoff.power.replay:ReplayMeter",
+    "codecarbon": "tuneoff.power.codecarbon:CodecarbonMeter",
+}
 
 
 def test_every_run_has_its_line(call: Call, file: File, fakes: None) -> None:
@@ -27,14 +38,60 @@ def test_every_run_has_its_line(call: Call, file: File, fakes: None) -> None:
     assert sum("skipped: same as sampler 'random': run " in line for line in lines) == 2
     assert sum("skipped: adapter 'missing' needs the nowhere-tune package" in line for line in lines) == 4
     assert lines[-1].startswith("2 runs, 1 warm-up, 6 skipped; at most 10 trials and 90 epochs, and ")
-    assert lines[-1].endswith(f" (only if every timeout strikes); plan {plan['plan_id']}")
+    digests = f"plan {plan['plan_id']}, analysis {plan['analysis_digest'][:16]}"
+    assert lines[-1].endswith(f" (only if every timeout strikes); {digests}")
     assert list(path.parent.iterdir()) == [path]
 
 
 def test_a_plan_of_no_runs_has_no_budget(call: Call, file: File, fakes: None) -> None:
     path = file(adapters=["missing"])
     plan_id = json.loads(call("plan", path, "--json").out)["plan_id"]
-    assert call("plan", path).out.splitlines()[-1] == f"0 runs, 1 skipped; plan {plan_id}"
+    assert call("plan", path).out.splitlines()[-1].startswith(f"0 runs, 1 skipped; plan {plan_id}, analysis ")
+
+
+def test_plans_that_differ_in_what_is_charged_alone_are_told_apart(call: Call, file: File, fakes: None) -> None:
+    """Their runs, and so their plan ids, are the same."""
+    last = [call("plan", file(**parts)).out.splitlines()[-1] for parts in ({}, {"power": "none"}, {"prices": "none"})]
+    assert len(set(last)) == 3
+    assert len({line.partition(", analysis ")[0] for line in last}) == 1
+
+
+@pytest.mark.parametrize(
+    ("power", "problem"),
+    [
+        ("rappl", "known: auto, .*none.*rapl, replay; or give it as module:Class"),
+        ({"meter": "rapl", "options": {"roo": "x"}}, "power.options: meter rapl has no option 'roo'; did you mean 'root'"),
+        ({"options": {"raple": {}}}, "power.options: meter auto has no option 'raple'; did you mean 'rapl'"),
+        ({"options": {"model": {"cpu": "Xeon"}}}, "power.options: meter model: no CPU 'Xeon' in the table"),
+        ({"meter": "command", "options": {}}, "power.options: meter command needs `command`"),
+        ({"meter": "replay", "options": {"path": "no.csv"}}, "power.meter 'replay' cannot be used: .*no.csv cannot be read"),
+    ],
+)
+def test_a_meter_or_an_option_that_does_not_fit_is_refused_without_opening_one(
+    call: Call, file: File, monkeypatch: pytest.MonkeyPatch, fakes: None, power: object, problem: str
+) -> None:
+    meters = [fake_plugins.plugin(name, target) for name, target in METERS.items()]
+    monkeypatch.setattr(registry, "scan", lambda kind, known=registry.scan: meters if kind == "power_meter" else known(kind))
+    for command in ("plan", "compare"):
+        answer = call(command, file(power=power))
+        assert answer.code == 2
+        assert re.search(problem, answer.line)
+    known = call("plan", file(power={"meter": "rapl", "second": "codecarbn"})).line.partition("known: ")[2]
+    assert "auto" not in known, "no second opinion"
+
+
+def test_a_recording_without_idle_power_is_said_before_the_first_run(call: Call, file: File, fakes: None, tmp_path: Path) -> None:
+    recording = tmp_path / "there" / "recording.csv"
+    recording.parent.mkdir()
+    recording.write_text("seconds,domain,watts\n0,wall,40\n9,wall,40\n")
+    path = file(power={"meter": "tuneoff.power.replay:ReplayMeter", "options": {"path": str(recording)}})
+    line = "no idle power of wall, so no run will have energy of trials or job; say it in the recording: `# idle wall: WATTS`"
+    assert line in call("plan", path).out
+    recording.write_text(f"# idle wall: 30\n{recording.read_text()}")
+    assert "idle power" not in call("plan", path).out, "the control"
+    slots = recording.read_text().replace("wall", "slot-0").removeprefix("# idle slot-0: 30\n")
+    recording.write_text(slots)
+    assert "idle power" not in call("plan", path).out, "slots need none"
 
 
 def test_a_plan_names_variants_as_the_tables_do(call: Call, file: File, fakes: None) -> None:
@@ -53,7 +110,7 @@ def test_a_plan_says_what_is_metered_and_charged(call: Call, file: File, fakes: 
     meter = {"meter": "one:Meter", "options": {"watts": 3}, "interval_seconds": 1, "second": "other:Meter"}
     path = file(power=meter, carbon={"g_per_kwh": 250, "source": "ours", "date": "2026"}, prices="none")
     assert call("plan", path).out.splitlines()[-4:-1] == [
-        "power: meter one:Meter (watts=3), read every 1 s, other:Meter as a second opinion",
+        "power: meter one:Meter (watts: 3), read every 1 s, other:Meter as a second opinion",
         "carbon: 250 gCO2eq/kWh, 2026 (ours)",
         "prices: none (the experiment file says `prices: none`)",
     ]

@@ -119,9 +119,11 @@ def test_the_samples_alone_tell_what_a_process_used_within_3_points(adapter: str
 
 
 def looks_at(process: tuple[int, int], samples: Samples) -> list[tuple[int, int]]:
-    """Return what a process had used at each look since it was seen first; one that is left out has used nothing since."""
+    """Return what a process had used at each look while it was there; one that is left out has used nothing since."""
     readings: list[tuple[int, int]] = []
     for sample in samples.usage:
+        if process in sample.gone:
+            break
         seen = [usage.cpu_ns for usage in sample.processes if (usage.pid, usage.started_ns) == process]
         if seen or readings:
             readings.append((sample.t, seen[0] if seen else readings[-1][1]))
@@ -129,12 +131,12 @@ def looks_at(process: tuple[int, int], samples: Samples) -> list[tuple[int, int]
 
 
 def used_at(readings: list[tuple[int, int]], t: int) -> float:
-    """Return the CPU time at a moment: even between two looks, however late the second was."""
+    """Return the CPU time at a moment: even between two looks, however late the second was, and going on after the last."""
     before = [reading for reading in readings if reading[0] <= t]
     after = [reading for reading in readings if reading[0] > t]
-    if not before or not after:
-        return float((before or after)[-1 if before else 0][1])
-    (t0, used0), (t1, used1) = before[-1], after[0]
+    if not before or (not after and len(before) == 1):
+        return float((before or after)[0][1])
+    (t0, used0), (t1, used1) = (before[-1], after[0]) if after else before[-2:]
     return used0 + (used1 - used0) * (t - t0) / (t1 - t0)
 
 

@@ -153,6 +153,7 @@ def test_a_trial_over_a_limit_is_killed_by_its_pod(make: Callable[..., Run], tim
     assert (record.state, record.cause, record.charged) == ("timed_out", cause, "workload")
 
 
+@pytest.mark.slow
 def test_a_log_that_does_not_come_through_is_not_taken_for_silence(make: Callable[..., Run]) -> None:
     run = make(timeouts=Timeouts(trial_seconds=100, silence_seconds=0.3))
     run.begins(FIRST)

@@ -41,3 +41,15 @@ def test_an_earlier_start_that_is_told_later_takes_the_slot_that_is_free_for_lon
     assert slots.take("a", 0) == 0
     slots.free("a", 40)
     assert slots.take("d", 51) == 1
+
+
+def test_there_is_no_room_before_a_later_pod_that_was_heard_of_first() -> None:
+    slots = PodSlots(2)
+    slots.take("p", 0)
+    slots.take("q", 0)
+    slots.free("p", 10)
+    assert slots.take("later", 14) == 0
+    assert not slots.has_room(12), "slot 0 would be shared, and of slot 1 the end is not told yet"
+    slots.free("q", 11)
+    assert slots.has_room(12)
+    assert slots.take("earlier", 12) == 1

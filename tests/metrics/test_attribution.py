@@ -66,6 +66,38 @@ def test_counters_are_measured_as_a_node_and_derived_as_trials() -> None:
     assert values["energy.trial"].coverage == 1.0
 
 
+BUSY = "the idle power was read while 72 % of the processors' time was in use"
+
+
+def test_what_rests_on_an_idle_power_that_is_known_to_be_wrong_is_an_estimate_and_says_why() -> None:
+    values = figures(with_header(sampled(one_trial()), idle_problem=BUSY))
+    honest = figures(sampled(one_trial()))
+    split = [name for name, value in honest.items() if value.kind == "derived" and name.startswith("energy.")]
+    for name in ("energy.trial", "energy.job", "energy.window.idle", "energy.residual", "energy.step.trial", "energy.idle_share"):
+        assert name in split
+        assert (values[name].kind, values[name].value) == ("estimated", honest[name].value), name
+        assert BUSY in values[name].source
+        assert BUSY not in honest[name].source
+    assert values["carbon.job"].kind == values["waste.default.energy"].kind == "estimated"
+    assert (values["energy.node"].kind, values["energy.cpu_seconds"].kind) == ("measured", "derived"), "they do not rest on it"
+
+
+def test_the_energies_of_the_slot_window_give_wr() -> None:
+    for meter in ("counter", "model"):
+        values = figures(sampled(one_trial(), meter))
+        busy, overhead, idle = (values[f"energy.window.{name}"].value or 0.0 for name in ("busy", "overhead", "idle"))
+        assert busy > 0
+        assert 100 * idle / (busy + overhead + idle) == values["energy.idle_share"].value
+        assert idle == pytest.approx(values["energy.idle"].value)
+
+
+def test_without_a_slot_window_its_energies_are_null_with_the_reason_of_wr() -> None:
+    values = figures(None)
+    for name in ("busy", "overhead", "idle"):
+        found = values[f"energy.window.{name}"]
+        assert (found.value, found.reason_if_null) == (None, values["energy.idle_share"].reason_if_null)
+
+
 def test_samples_of_less_than_95_percent_of_the_run_give_estimates() -> None:
     samples = sampled(one_trial())
     for last, kind in ((19.2, "measured"), (18.5, "estimated")):
@@ -198,6 +230,15 @@ def test_the_second_meter_is_an_opinion_and_enters_no_energy() -> None:
     opinion = values["energy.second_opinion"]
     assert (opinion.value, opinion.kind, opinion.source, opinion.coverage) == (2000.0, "estimated", "codecarbon", 1.0)
     assert values["energy.node"] == figures(samples)["energy.node"]
+
+
+def test_a_second_meter_that_broke_says_why() -> None:
+    samples = replace(with_header(sampled(one_trial()), second="plug"), second_notes=("the plug was pulled", "later"))
+    reason = figures(samples)["energy.second_opinion"].reason_if_null
+    assert reason == "the second meter plug gave no sample in this run: the plug was pulled"
+    early = replace(samples, second={"wall": EnergySeries([ns(-1), ns(1)], [0.0, 50.0])})
+    reason = figures(with_header(early, second_longest_gap_ns=ns(2)))["energy.second_opinion"].reason_if_null
+    assert reason == "wall was sampled only up to 1.0 s of the run's 20.0 s: the plug was pulled"
 
 
 def test_without_use_samples_the_model_knows_trials_and_slots_alone() -> None:

@@ -66,9 +66,13 @@ def test_a_meter_that_prints_rarely_is_waited_for_and_one_that_has_stopped_is_no
 ) -> None:
     rare = Program(every_seconds=0.5)
     assert taken(plan_of(rare), 0.01).baseline.idle_watts == {"node": pytest.approx(30.0, abs=3.0)}
+    silent = Program(every_seconds=0.5)
+    silent.read()
+    assert taken(plan_of(silent), 0.01).baseline.idle_watts == {"node": pytest.approx(30.0, abs=3.0)}
     stopped = Program(every_seconds=3600.0)
     stopped.description = replace(stopped.description, longest_gap_seconds=0.3)
-    assert taken(plan_of(stopped), 0.01).baseline.idle_watts == {}
+    baseline = taken(plan_of(stopped), 0.01).baseline
+    assert (baseline.idle_watts, baseline.broken) == ({}, "while the idle power was read: it gave no power of node within 0 s")
 
 
 def test_a_slot_s_own_energy_has_no_idle_power() -> None:
@@ -78,12 +82,16 @@ def test_a_slot_s_own_energy_has_no_idle_power() -> None:
 def test_a_meter_that_fails_meanwhile_is_noted_for_every_run() -> None:
     power = taken(plan_of(Counter(problems=[MeterError("no package-0")])))
     assert power.problems == ("while the idle power was read: no package-0",)
+    assert (power.baseline.broken, taken(plan_of(Counter())).baseline.broken) == (power.problems[0], "")
 
 
 def test_a_host_that_is_not_idle_is_noted(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(baseline, "IDLE_LIMIT", -1.0)
-    (problem,) = taken(plan_of(Counter())).problems
+    power = taken(plan_of(Counter()))
+    (problem,) = power.problems
     assert problem.startswith("the idle power was read while ")
+    assert problem == f"{power.baseline.busy}: it is too high, and what is attributed to trials too low"
+    assert power.baseline.broken == ""
 
 
 def test_a_meter_that_hangs_delays_the_matrix_by_a_second_at_most(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -92,6 +100,7 @@ def test_a_meter_that_hangs_delays_the_matrix_by_a_second_at_most(monkeypatch: p
     power = taken(plan_of(meter), 0.01)
     assert power.baseline.idle_watts == {}
     assert "did not answer in time" in power.problems[0]
+    assert "did not answer in time" in power.baseline.broken
     power.close()
     assert meter.closed == 0  # to close it might hang too
     meter.released.set()
@@ -100,7 +109,8 @@ def test_a_meter_that_hangs_delays_the_matrix_by_a_second_at_most(monkeypatch: p
 def test_an_interruption_ends_the_reading() -> None:
     interrupt = threading.Event()
     interrupt.set()
-    assert with_baseline(plan_of(Counter()), interrupt, 3600.0).baseline.seconds < 60
+    baseline = with_baseline(plan_of(Counter()), interrupt, 3600.0).baseline
+    assert (baseline.seconds < 60, baseline.broken) == (True, "")
 
 
 class Model(Counter):
@@ -123,6 +133,12 @@ def test_a_database_is_asked_for_a_time_that_has_some_of_its_samples() -> None:
     power = plan_of(Database())
     assert (baseline_seconds(power), baseline_seconds(plan_of(Counter()))) == (10.0, 3.0)
     assert taken(power).baseline.idle_watts == {"package-0": pytest.approx(40.0)}
+
+
+def test_a_database_that_knows_nothing_of_that_time_is_not_to_be_used(monkeypatch: pytest.MonkeyPatch) -> None:
+    meter = Database()
+    meter.problem = "the server does not answer"
+    assert taken(plan_of(meter)).baseline.broken == "while the idle power was read: the server does not answer"
 
 
 def test_an_interruption_is_not_held_up_by_a_database() -> None:

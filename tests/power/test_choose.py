@@ -17,8 +17,8 @@ from power.powercap import set_energy, two_sockets, write_zone
 from power.third_party import Plug
 from tuneoff import registry
 from tuneoff.power import choose as choosing
-from tuneoff.power.choose import choose
-from tuneoff.power.meter import MeterError
+from tuneoff.power.choose import SecondError, check_options, choose
+from tuneoff.power.meter import MeterError, OptionError
 
 BROKEN = {
     "raising": ("power.third_party:Raising", "fails when it is opened: RuntimeError: first line second line"),
@@ -107,8 +107,77 @@ def test_a_meter_by_name_that_cannot_be_used_is_an_error_and_no_other_is_taken(t
         choose("rapl", {"root": str(tmp_path / "nowhere")})
     with pytest.raises(MeterError, match="no power meter named 'rappel'; did you mean 'rapl'"):
         choose("rappel")
-    with pytest.raises(MeterError, match="meter auto has no option 'watts'"):
-        choose(options={"watts": 5})
+
+
+@pytest.mark.parametrize(
+    ("options", "problem"),
+    [
+        ({"watts": 5}, "meter auto has no option 'watts'"),
+        ({"raple": {}}, "meter auto has no option 'raple'; did you mean 'rapl'"),
+        ({"rapl": {"roo": "x"}}, "meter rapl has no option 'roo'; did you mean 'root'"),
+        ({"rapl": "x"}, "`rapl` must be a mapping of that meter's options, but got 'x'"),
+        ({"nvml": {"devices": 0}}, "`devices` must be a list of GPU numbers, but got 0"),
+        ({"model": {"cpu": "Xeon"}}, "no CPU 'Xeon' in the table"),
+    ],
+)
+def test_a_wrong_option_of_auto_is_refused_and_no_other_meter_is_taken(
+    host: dict[str, Any], options: dict[str, Any], problem: str
+) -> None:
+    two_sockets(Path(host["rapl"]["root"]))
+    with pytest.raises(OptionError, match=problem) as caught:
+        choose(options={**host, **options})
+    assert "\n" not in str(caught.value)
+    with pytest.raises(OptionError, match=problem):
+        check_options("auto", {**host, **options})
+
+
+def test_a_gpu_that_was_asked_for_and_is_not_there_is_a_wrong_option(
+    host: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    install(monkeypatch, [Gpu()])
+    with pytest.raises(OptionError, match=r"`devices` must lie in 0 \.\. 0, but got \[1\]"):
+        choose(options={**host, "nvml": {"devices": [1]}})
+
+
+def test_options_are_checked_without_opening_anything(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "pynvml", None)
+    monkeypatch.setitem(sys.modules, "codecarbon", None)
+    started = tmp_path / "started"
+    for name, right, wrong in (
+        ("rapl", {"root": str(tmp_path / "none")}, {"root": 5}),
+        ("nvml", {"devices": [7]}, {"devices": ["7"]}),
+        ("command", {"command": f"touch {started}"}, {"command": f"touch {started}", "timeout_seconds": 0}),
+        ("codecarbon", {"interval_seconds": 2}, {"interval": 2}),
+        ("constant", {"watts": 5}, {"watts": -5}),
+        ("power.third_party:Plug", {"watts": 5}, None),
+    ):
+        check_options(name, right)
+        if wrong is not None:
+            with pytest.raises(OptionError):
+                check_options(name, wrong)
+    assert not started.exists()
+    with pytest.raises(MeterError, match=r"no\.csv cannot be read"):
+        check_options("replay", {"path": str(tmp_path / "no.csv")})
+
+
+def test_what_is_broken_is_not_taken_again_and_said(host: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    two_sockets(Path(host["rapl"]["root"]))
+    install(monkeypatch, [Gpu()])
+    found = choose(options=host, broken={"rapl": "rapl broke"})
+    assert (found.name, found.reason) == ("nvml+model", "rapl broke")
+    found = choose(options=host, broken={"nvml": "nvml broke"})
+    assert (found.name, found.reason) == ("rapl", "nvml broke")
+    found = choose(options=host, broken={"rapl": "rapl broke", "nvml": "nvml broke"})
+    assert (found.name, found.reason) == ("model", "rapl broke; nvml broke")
+
+
+def test_an_unknown_cpu_lists_a_few_names_once_and_says_where_all_are() -> None:
+    with pytest.raises(OptionError) as caught:
+        choose("model", {"cpu": "EPYC 9005"})
+    text = str(caught.value)
+    assert "did you mean 'EPYC 9005 (Turin)'?; known: default, " in text
+    assert len(text) < 330
+    assert Path(text.rpartition(" in ")[2]).is_file()
 
 
 def test_every_meter_of_ours_is_registered() -> None:
@@ -173,18 +242,21 @@ def test_a_meter_can_be_given_as_module_and_class() -> None:
 def test_a_second_opinion_stands_beside_the_meter() -> None:
     chosen = choose("constant", {"watts": 1}, second="power.third_party:Plug", second_options={"watts": 9})
     assert chosen.second is not None
-    assert (chosen.second_name, chosen.second_problem, chosen.second.read()[0].watts) == ("power.third_party:Plug", "", 9)
+    assert (chosen.second_name, chosen.second.read()[0].watts) == ("power.third_party:Plug", 9)
     chosen.close()
     assert isinstance(chosen.second, Plug)
     assert chosen.second.is_closed
 
 
-def test_a_second_meter_that_cannot_be_used_does_not_cost_the_first(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_second_meter_that_cannot_be_used_is_refused_and_the_first_is_closed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "codecarbon", None)
-    chosen = choose("constant", {"watts": 1}, second="codecarbon")
-    assert (chosen.name, chosen.second, chosen.second_name) == ("constant", None, "")
-    assert chosen.second_problem.endswith("run: pip install 'tuneoff[codecarbon]'")
-    assert "must be another than" in choose("constant", {"watts": 1}, second="constant").second_problem
+    closed: list[Plug] = []
+    monkeypatch.setattr(Plug, "close", lambda self: closed.append(self))
+    with pytest.raises(SecondError, match=r"run: pip install 'tuneoff\[codecarbon\]'$"):
+        choose("power.third_party:Plug", {"watts": 1}, second="codecarbon")
+    assert len(closed) == 1
+    with pytest.raises(SecondError, match="must be another than 'constant'"):
+        choose("constant", {"watts": 1}, second="constant")
 
 
 def test_codecarbon_is_a_second_opinion_only() -> None:

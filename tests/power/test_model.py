@@ -23,14 +23,17 @@ def test_the_model_is_an_estimate_and_has_no_domains(tmp_path: Path) -> None:
     assert about.coefficients.joules_per_cpu_second == pytest.approx(row.full[1] - row.idle[1])
     assert about.coefficients.low < (about.coefficients.joules_per_cpu_second, 0) < about.coefficients.high
     assert load_table().date in about.coefficients.source
-    assert about.source.startswith("EPYC 7003 (Milan): 1.49 (")
+    assert about.source == "watts per core of EPYC 7003 (Milan)"
+    assert about.detail.startswith("EPYC 7003 (Milan): 1.49 (")
     meter.close()
 
 
-def test_an_unknown_cpu_is_said_in_the_source(tmp_path: Path) -> None:
-    source = ModelMeter({"cpuinfo": str(tmp_path / "none")}).description.source
-    assert source.startswith("default (287 servers published since 2023): 2.09 (0.914 to 4.05) J per CPU second, 0.66 (")
-    assert source.endswith("; unnamed CPU (no family and model) is not in the table")
+def test_an_unknown_cpu_is_said_in_the_source_and_its_figures_beside_it(tmp_path: Path) -> None:
+    about = ModelMeter({"cpuinfo": str(tmp_path / "none")}).description
+    assert about.source == "watts per core of the default server"
+    assert about.detail.startswith("default (287 servers published since 2023): 2.09 (0.914 to 4.05) J per CPU second, 0.66 (")
+    assert about.detail.endswith("; unnamed CPU (no family and model) is not in the table")
+    assert ModelMeter({"joules_per_cpu_second": 20, "watts_per_core": 5}).description.source == "watts per core as given"
 
 
 def test_coefficients_can_be_given() -> None:

@@ -111,6 +111,20 @@ def test_a_second_opinion_is_kept_apart(tmp_path: Path) -> None:
     assert samples.power_samples == len(samples.power["package-0"].times), "the second one's are not counted with them"
 
 
+def test_what_went_wrong_with_the_second_meter_is_told_apart(tmp_path: Path) -> None:
+    first, second = Counter(problems=[MeterError("one")]), Counter(problems=[MeterError("other")])
+    with Sampler(tmp_path, RUN, plan_of(first, second=second)):
+        until(lambda: first.readings >= 1 and second.readings >= 1)
+    samples = samples_of(tmp_path)
+    assert (set(samples.notes), samples.second_notes) == ({"one", "other"}, ("other",))
+
+
+def test_an_idle_power_that_is_known_to_be_wrong_is_in_the_header_and_the_notes(tmp_path: Path) -> None:
+    samples = sampled(tmp_path, replace(plan_of(Counter()), baseline=Baseline(busy="it was not idle")))
+    assert samples.header.idle_problem == "it was not idle"
+    assert samples.notes == ("it was not idle: it is too high, and what is attributed to trials too low",)
+
+
 def test_the_header_has_each_meters_own_longest_gap_and_the_second_ones_kind(tmp_path: Path) -> None:
     slow = Counter(domains=("node",))
     slow.description = replace(slow.description, kind="estimated", longest_gap_seconds=150.0)

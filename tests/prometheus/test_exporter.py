@@ -21,7 +21,7 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from command_line import LEAST, register_fakes, write_file
-from contract.listeners import all_listeners
+from tuneoff.check.listeners import all_listeners
 from tuneoff.cli.selection import overridden_plan
 from tuneoff.errors import ExperimentError, MissingPackageError
 from tuneoff.matrix.listener import LiveRun, Silent
@@ -159,14 +159,14 @@ def test_names_and_types_follow_prometheus_conventions(plan: Plan) -> None:
 
 
 def test_the_port_and_the_thread_are_gone_with_the_command(plan: Plan) -> None:
-    threads = threading.active_count()
+    threads = set(threading.enumerate())  # also those of tests before, which may end meanwhile
     with exported(plan, Silent(), 0, ADDRESS) as (_, url):
         port = int(url.rpartition(":")[2].partition("/")[0])
         (listener,) = [one for one in all_listeners() if one.port == port]
         assert listener.is_loopback
-        assert threading.active_count() > threads
+        assert set(threading.enumerate()) - threads
     assert port not in {one.port for one in all_listeners()}
-    assert threading.active_count() == threads
+    assert set(threading.enumerate()) <= threads
 
 
 def test_the_port_is_gone_after_an_interrupt_too(plan: Plan) -> None:

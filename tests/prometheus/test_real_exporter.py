@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from contract.listeners import all_listeners
 from prometheus.real_servers import free_port, get, needs_servers, prometheus, query, until
+from tuneoff.check.listeners import all_listeners
 from tuneoff.cli.selection import overridden_plan
 from tuneoff.matrix.execute import execute
 from tuneoff.matrix.listener import Silent

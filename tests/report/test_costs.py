@@ -13,7 +13,7 @@ from tuneoff.metrics.values import Kind
 from tuneoff.records.derive import derive
 from tuneoff.report.circumstances import Circumstances, circumstances
 from tuneoff.report.costs import render_costs
-from tuneoff.report.figures import number, readable_unit
+from tuneoff.report.figures import figure, number, shown_unit, wrapped
 from tuneoff.report.summary import FIGURES, Figure, Spread, SummaryRow, Use
 from worked_examples import header, write_example, write_samples
 
@@ -96,10 +96,10 @@ ADAPTERS = ("serial", "optuna", "ray-tune", "syne-tune")
 def test_the_table_is_plain_text_that_fits_the_terminal(width: int | None) -> None:
     rows = [row(name, factor=1 + place / 7) for place, name in enumerate(ADAPTERS)]
     lines = render_costs(rows, width).splitlines()
-    table = lines[: next(number for number, line in enumerate(lines) if line.startswith("TWH:"))]
+    table = lines[: next(number for number, line in enumerate(lines) if line.startswith("JCT:"))]
     assert max(map(len, table)) <= (width or 160)
     text = " ".join(" ".join(table).split())
-    for part in (*ADAPTERS, "mWh", "mUSD", "core-s", "WTC", "~120", "~835", "20.5"):
+    for part in (*ADAPTERS, "J", "mUSD", "core-s", "WTC", "~432", "~835", "20.5"):
         assert part in text
     assert "\x1b" not in text
 
@@ -111,26 +111,26 @@ def test_what_is_estimated_is_marked_and_the_rest_is_not() -> None:
         "a",
         "random",
         "52.0",
-        "~120",
+        "~432",
         "~835",
         "~60.0",
         "~104",
-        "~220",
+        "~0.22",
         "2.30",
         "12.0",
-        "~78.0",
-        "270",
+        "~281",
+        "0.27",
         "20.5",
         "~5.56",
     ]
     assert "Kinds: derived: JCT, WTT, idle; declared: OC, WTC; estimated (~): TWH, job/trial, CPU, cores, CO2e, WTE, WR." in lines
 
 
-def test_measured_energy_has_no_mark_and_then_wr_stands_before_idle_time() -> None:
-    text = render_costs([row("a", energy="measured")])
-    assert "~" not in text
-    assert headings(text)[-2:] == ["WR", "idle"]
-    assert headings(render_costs([row("a")]))[-2:] == ["idle", "WR"]
+@pytest.mark.parametrize("energy", ["measured", "estimated", None])
+def test_measured_energy_has_no_mark_and_the_columns_stand_in_one_order(energy: Kind | None) -> None:
+    text = render_costs([row("a", energy=energy)])
+    assert ("~" in text) == (energy == "estimated")
+    assert headings(text)[-2:] == ["idle", "WR"]
 
 
 def headings(text: str) -> list[str]:
@@ -138,15 +138,38 @@ def headings(text: str) -> list[str]:
     return next(line for line in text.splitlines() if " JCT" in line).split()
 
 
-def test_units_are_those_in_which_every_figure_is_readable() -> None:
-    assert readable_unit("kWh", [1.2e-4, 3e-9]) == ("mWh", 1e6)
-    assert readable_unit("J", [5e6]) == ("MJ", 1e-6)
-    assert readable_unit("J", [835.0, 1193.0]) == ("J", 1.0)
-    assert readable_unit("J", [0.0]) == ("J", 1.0)
-    assert readable_unit("g", []) == ("g", 1.0)
-    assert readable_unit("USD", [2e-9]) == ("µUSD", 1e6)
-    assert readable_unit("ms", [1.0]) == ("s", 1e-3)
-    assert readable_unit("%", [0.001]) == ("%", 1.0)
+@pytest.mark.parametrize("factor", [1e-9, 1.0, 1e9])
+def test_units_are_the_same_in_every_table_and_energies_stand_in_one(factor: float) -> None:
+    lines = render_costs([row("a", factor=factor)]).splitlines()
+    units = next(line.split() for line in lines if line.startswith("adapter"))
+    assert units == ["adapter", "sampler", "s", "J", "J", "s", "core-s", "g", "mUSD", "s", "J", "mUSD", "%", "%"]
+    assert (shown_unit("kWh"), shown_unit("J"), shown_unit("%")) == (("J", 3.6e6), ("J", 1.0), ("%", 1.0))
+
+
+def test_a_small_figure_keeps_two_digits_and_a_large_one_is_short() -> None:
+    values = (0.0, 0.1, 0.0994, 0.00123, 1.23e-6, 1.23e-9, 12.3, 4321.0, 9_999_999.0, 1.234e9, -0.00123)
+    shown = ["0", "0.10", "0.099", "0.0012", "1.2e-06", "1.2e-09", "12.3", "4321", "9999999", "1.23e+09", "-0.0012"]
+    assert [figure(value) for value in values] == shown
+
+
+def test_lines_below_a_table_fit_the_terminal_with_a_hanging_indent() -> None:
+    where = Circumstances(meters=("Meter: " + "modelled " * 22,))
+    lines = render_costs([row("a"), row("b", factor=2.0)], 80, where).splitlines()
+    assert max(map(len, lines)) <= 80
+    assert [line.strip() == line for line in lines if "modelled modelled" in line] == [True, False, False]
+    assert any(len(line) > 80 for line in render_costs([row("a")], None, where).splitlines()), "control: no terminal, no wrapping"
+    long = "  " + "word " * 30
+    assert list(wrapped([long, "short"], 60))[1].startswith("    word")
+    assert list(wrapped([long], None)) == [long]
+
+
+def test_two_lines_say_what_the_abbreviations_mean() -> None:
+    lines = render_costs([row("a", seeds=1)]).splitlines()
+    first = next(number for number, line in enumerate(lines) if line.startswith("JCT:"))
+    legend = " ".join(lines[first : first + 2])
+    for name in ("JCT", "TWH", "job/trial", "CPU", "cores", "CO2e", "OC", "WTT", "WTE", "WTC", "idle", "WR"):
+        assert name in legend
+    assert lines[first + 2].startswith("Kinds:")
 
 
 def test_an_absurd_figure_has_few_letters() -> None:
@@ -218,7 +241,7 @@ def test_the_seeds_of_an_order_are_those_of_the_two_rows_and_not_of_the_first_on
     few = tuple(Use(seed, 60.0, 104.0) for seed in range(1)), tuple(Use(seed, 120.0, 208.0) for seed in range(1))
     lines = render_costs([row("a", factor=9.0), row("b", uses=few[0]), row("c", uses=few[1])]).splitlines()
     assert "  random: from 1 seed no energy order is claimed; in it b used less than c" in lines
-    assert "  random: no energy order can be claimed between a and b; a and c" in lines
+    assert "  random: no energy order can be claimed within any of these pairs: a and b; a and c" in lines
     assert not any("used less energy" in line for line in lines)
 
 
@@ -230,7 +253,7 @@ def test_emulated_rows_other_samplers_and_measured_energies_are_in_no_order(more
 def test_waste_is_not_ranked_across_pruners_and_stands_beside_what_pruning_saved() -> None:
     lines = render_costs([row("a"), row("a", pruner="asha")]).splitlines()
     assert any(line.startswith("Waste is not ranked across pruners (none, asha)") for line in lines)
-    assert "a random + asha: pruning saved ~30.0 epochs, ~9.00 s, ~50.0 mWh (estimated, medians)." in lines
+    assert "a random + asha: pruning saved ~30.0 epochs, ~9.00 s, ~180 J (estimated, medians)." in lines
     assert "ranked" not in render_costs([row("a")])
 
 
@@ -269,13 +292,18 @@ def test_circumstances_are_read_once_from_the_runs_own_files(tmp_path: Path) -> 
         spec = write_example(folder, "B")
         record = derive([], spec)
         records.append(type(record)(run_id="r", execution_id=f"e{each}", specification=record.specification, status="done"))
-        write_samples(folder, [header("model", "estimated", source="a table", reason="no RAPL", second="codecarbon")])
+        about = {"detail": "2 J per CPU second", "idle_problem": "the idle power is wrong"}
+        write_samples(folder, [header("model", "estimated", source="a table", reason="no RAPL", second="codecarbon", **about)])
         prices = Prices(name="cheap", source="me", date="2025-01-01", billing_minimum_seconds=60, billing_granularity_seconds=1)
         intensity = Intensity(kind="zone", values=(100.0,), zone="ESP", source="somebody", date="2024")
         write_accounting(folder, Accounting(intensity=intensity, prices=prices))
     found = circumstances(tmp_path, records)
-    assert found.meters[0] == "Meter: model (estimated): a table; no RAPL."
-    assert "codecarbon" in found.meters[1]
+    assert found.meters[0] == "Meter: model (estimated): a table; 2 J per CPU second; no RAPL."
+    assert (
+        found.meters[1]
+        == "The idle power is wrong: it is too high, what is attributed to trials too low, and what rests on it estimated (~)."
+    )
+    assert "codecarbon" in found.meters[2]
     assert len(found.accounting) == 2
     assert all(part in found.accounting[0] for part in ("100 gCO2eq/kWh", "ESP", "somebody", "2024"))
     assert all(part in found.accounting[1] for part in ("cheap", "2025-01-01", "; billed at least 60 s and in steps of 1 s."))

@@ -65,6 +65,8 @@ def test_what_is_written_is_read(tmp_path: Path) -> None:
         "source": "powercap",
         "reason": "because",
         "second": None,
+        "detail": "",
+        "idle_problem": "",
     }
 
 

@@ -10,7 +10,7 @@ import pytest
 
 from trial_runs import trial_context
 from tuneoff.errors import StepError
-from tuneoff.supervisor.processes import is_alive
+from tuneoff.supervisor.processes import is_alive, stat_fields
 from tuneoff.trial.pool import Death, Message, Worker, WorkerPool
 
 
@@ -78,6 +78,23 @@ def test_close_ends_every_worker_even_a_busy_one(tmp_path: Path) -> None:
     pool.close(grace_seconds=0.05)
     assert not is_alive(pid)
     pool.close()
+
+
+def test_close_ends_the_forkserver_too_and_another_pool_starts_a_new_one(tmp_path: Path) -> None:
+    servers = []
+    for _ in range(2):
+        pool = WorkerPool(trial_context(tmp_path), 1, "trial.test_pool:echo", ("p",))
+        pool.start()
+        pool.send(0, "hello")
+        answer = one(pool)
+        assert isinstance(answer, Message)
+        fields = stat_fields(answer.content[2])
+        assert fields is not None
+        servers.append(int(fields[1]))
+        assert is_alive(servers[-1])
+        pool.close()
+        assert not is_alive(servers[-1])
+    assert servers[0] != servers[1]
 
 
 def test_a_worker_that_cannot_start_is_one_clear_error(tmp_path: Path) -> None:

@@ -248,11 +248,12 @@ class OnlyRunsStarved(OnlyRuns):
     def _propose(self) -> Iterator[Any]:
         space = self.context.spec.experiment.search_space
         narrow = {name: item for name, item in space.searched.items() if isinstance(item, Stepped)}
-        for trial, configuration, *others in super()._propose():
+        for proposed in super()._propose():
+            trial, configuration = proposed[:2]
             lowered = {
                 name: item.value_at(min(item.index_of(configuration[name]), item.size - 2)) for name, item in narrow.items()
             }
-            yield trial, {**configuration, **lowered}, *others
+            yield trial, {**configuration, **lowered}, *proposed[2:]
 
 
 class OnlyRunsAnother(OnlyRuns):

@@ -27,8 +27,8 @@ class PodSlots:
         self._given: dict[str, tuple[int, _Stay]] = {}
 
     def has_room(self, start_ns: int) -> bool:
-        """Tell whether one of the `count` slots was free at a moment."""
-        return any(self._room(number, start_ns) > 0 for number in range(self._count))
+        """Tell whether one of the `count` slots was free from a moment on, with no later pod on it that was heard of first."""
+        return any(self._room(number, start_ns) == float("inf") for number in range(self._count))
 
     def take(self, pod: str, start_ns: int) -> int:
         """Return the slot of a pod that started at a moment; the same at every call."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import sys
+import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -64,7 +65,7 @@ def all_checks(file: Path | None = None) -> list[Check]:
         ExperimentError: the file breaks a rule.
     """
     plan = _plan(file) if file is not None else None
-    checks = (machine(), power(plan), adapters(plan), conflicts(), cluster(), data(plan))
+    checks = (machine(), power(plan), charges(plan), adapters(plan), conflicts(), cluster(), data(plan))
     return [*(check for group in checks for check in group), results_folder(RESULTS)]
 
 
@@ -100,6 +101,14 @@ def power(plan: Plan | None) -> Iterator[Check]:
         yield Check(name="power", level="ok" if has_all else "warn", text=text)
     for number, text in enumerate(broken_power_meters(), 1):
         yield Check(name=f"power meter {number}", level="warn", text=text)
+
+
+def charges(plan: Plan | None) -> Iterator[Check]:
+    """Say what of energy, carbon and cost the plan's runs will not have."""
+    from tuneoff.matrix.uncharged import uncharged_lines
+
+    for number, line in enumerate(uncharged_lines(plan, time.time_ns()) if plan is not None else (), 1):
+        yield Check(name=f"foreseen null {number}", level="warn", text=line)
 
 
 def adapters(plan: Plan | None) -> Iterator[Check]:

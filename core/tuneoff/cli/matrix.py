@@ -147,6 +147,7 @@ def table(plan: Plan, results: Path) -> str:
     from tuneoff.records.store import read_runs
     from tuneoff.report.circumstances import circumstances
     from tuneoff.report.costs import render_costs
+    from tuneoff.report.figures import wrapped
     from tuneoff.report.interference import interference, interference_lines
     from tuneoff.report.order import in_file_order
     from tuneoff.report.summary import summary_rows
@@ -158,4 +159,4 @@ def table(plan: Plan, results: Path) -> str:
     costs = render_costs(rows, width, circumstances(results, records))
     between = interference_lines(interference(records, planned))
     below = [*repeat_lines(repeated(plan, records)), *headlines(controls(records, planned, plan.analysis)), *between]
-    return "\n".join(filter(None, (render(rows, width), costs, "".join(f"{line}\n" for line in below))))
+    return "\n".join(filter(None, (render(rows, width), costs, "".join(f"{line}\n" for line in wrapped(below, width)))))

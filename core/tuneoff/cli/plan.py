@@ -94,4 +94,4 @@ def _summary(plan: Plan) -> str:
             f"; at most {counted(totals.trials, 'trial')} and {counted(totals.epochs, 'epoch')}, "
             f"and {duration(totals.seconds_at_most)} (only if every timeout strikes)"
         )
-    return f"{', '.join(runs)}{budget}; plan {plan.plan_id}"
+    return f"{', '.join(runs)}{budget}; plan {plan.plan_id}, analysis {plan.analysis_digest[:16]}"

@@ -28,11 +28,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         action="store_true",
         help="show each declared variable (workers, vCPU, memory, data, code, ...) beside what was found in the runs",
     )
+    parser.add_argument("--tables", action="store_true", help="show both tables, as `tuneoff compare` ended with them")
     parser.add_argument("--json", action="store_true", help="write JSON: the folder, and one object per planned run")
 
 
 def execute(arguments: argparse.Namespace) -> int:
-    from tuneoff.cli.matrix import to_json
+    from tuneoff.cli.matrix import table, to_json
     from tuneoff.matrix.folder import read_plan, run_ends
 
     results = arguments.results or newest_folder()
@@ -41,6 +42,9 @@ def execute(arguments: argparse.Namespace) -> int:
     if arguments.json:
         known = to_json(plan, results, ends)
         write_json(_with_declared(known, ends) if arguments.declared else known)
+        return 0
+    if arguments.tables:
+        write(f"{table(plan, results)}\n{results.resolve()}")
         return 0
     if arguments.declared:
         write(f"{_declared(plan, ends)}\n\n{results.resolve()}")

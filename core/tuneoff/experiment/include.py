@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -9,6 +10,7 @@ from typing import Any
 from tuneoff.errors import ExperimentError
 from tuneoff.experiment.yaml_reader import read_yaml
 from tuneoff.files import reason_of
+from tuneoff.power.paths import placed, within
 
 MAX_FILES = 100  # that one file includes, those of its includes counted
 NAMED = {"workload": "name", "sampler": "name", "pruner": "name", "power": "meter"}  # the key that a bare name stands for
@@ -20,10 +22,11 @@ def read_merged(path: Path) -> dict[str, Any]:
     Raises:
         ExperimentError: a file cannot be read or is not a mapping, or files include each other.
     """
-    return _read(path, (), None, [])
+    return _read(path, (), None, path.parent, [])
 
 
-def _read(path: Path, above: tuple[Path, ...], includer: Path | None, read: list[Path]) -> dict[str, Any]:
+def _read(path: Path, above: tuple[Path, ...], includer: Path | None, top: Path, read: list[Path]) -> dict[str, Any]:
+    """Return the content of a file; `top`: the folder of the first file; `read`: those that were read so far."""
     try:
         here = path.resolve()
     except (OSError, ValueError, RuntimeError) as error:  # ValueError: a NUL byte; RuntimeError: links in a circle
@@ -40,21 +43,29 @@ def _read(path: Path, above: tuple[Path, ...], includer: Path | None, read: list
         if includer is None:
             raise
         raise ExperimentError(f"{includer}: include: {error}") from error
-    _place_paths(data, path.parent)
+    _place_paths(data, path.parent, top)
     included = data.pop("include", None)
     merged: dict[str, Any] = {}
     for name in _paths(path, included):
-        merged = _over(merged, _read(path.parent / name, (*above, here), path, read))
+        merged = _over(merged, _read(path.parent / name, (*above, here), path, top, read))
     return _over(merged, data)
 
 
-def _place_paths(data: dict[str, Any], folder: Path) -> None:
-    """Turn the paths that a file gives, relative to itself, into paths from here."""
+def _place_paths(data: dict[str, Any], folder: Path, top: Path) -> None:
+    """Turn the paths that a file gives, relative to itself, into paths from here; those of a meter into paths from `top`.
+
+    A meter's are stored with the plan, which must be the same wherever it is made.
+    """
     prices, carbon = data.get("prices"), data.get("carbon")
     if isinstance(prices, str) and prices and prices != "none":
         data["prices"] = str(folder / prices)
     if isinstance(carbon, dict) and isinstance(carbon.get("series"), str) and carbon["series"]:
         data["carbon"] = {**carbon, "series": str(folder / carbon["series"])}
+    power = data.get("power")
+    if isinstance(power, dict) and isinstance(power.get("options"), dict) and folder != top:
+        meter = power.get("meter")
+        place = within(os.path.relpath(folder, top))
+        data["power"] = {**power, "options": placed(meter if isinstance(meter, str) else None, power["options"], place)}
 
 
 def _over(base: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:

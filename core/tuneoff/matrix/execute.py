@@ -29,8 +29,9 @@ from tuneoff.matrix.plan import Plan, PlannedRun
 from tuneoff.matrix.provenance import Provenance, prepare
 from tuneoff.matrix.repeat import to_repeat
 from tuneoff.matrix.uncharged import uncharged_lines
-from tuneoff.power.baseline import baseline_seconds, with_baseline
-from tuneoff.power.plan import PowerPlan, open_power
+from tuneoff.power.baseline import baseline_seconds
+from tuneoff.power.plan import PowerPlan
+from tuneoff.power.ready import HostPower
 from tuneoff.records.derive import KILLED
 from tuneoff.records.model import RunRecord
 from tuneoff.records.store import FILE_NAME as RUN_FILE
@@ -66,23 +67,23 @@ def execute(
 
     Raises:
         ResultsError: the folder cannot be used.
-        ExperimentError: the power meter that the file names cannot be used; before any run starts.
+        ExperimentError: a power meter that the file names cannot be used; before any run starts.
         DataError: a workload's data is not there; before any run starts.
         UnsupportedError: an interrupted run's adapter cannot continue it; before any run starts.
     """
     results = results.absolute()  # trial processes may run in another folder
-    power = open_power(plan.power)
+    meters = HostPower(plan.power)
     try:
-        return _execute(plan, results, listener, power, resume=resume, continues=continues, retry_flagged=retry_flagged)
+        return _execute(plan, results, listener, meters, resume=resume, continues=continues, retry_flagged=retry_flagged)
     finally:
-        power.close()
+        meters.close()
 
 
 def _execute(
     plan: Plan,
     results: Path,
     listener: Listener,
-    power: PowerPlan,
+    meters: HostPower,
     *,
     resume: bool,
     continues: bool,
@@ -101,7 +102,7 @@ def _execute(
         guardian = Guardian(results, folder.lock)
         try:
             with _full_disk(results), _interruptible() as interrupt:
-                _run_all(plan, results, listener, interrupt, data, power, interrupted, retry_flagged)
+                _run_all(plan, results, listener, interrupt, data, meters, interrupted, retry_flagged)
                 if not interrupt.is_set():
                     folder.finish()
         except BaseException:
@@ -117,7 +118,7 @@ def _run_all(
     listener: Listener,
     interrupt: threading.Event,
     data: dict[str, Provenance],
-    power: PowerPlan,
+    meters: HostPower,
     interrupted: Mapping[str, Path],
     retry_flagged: bool,
 ) -> None:
@@ -132,6 +133,7 @@ def _run_all(
             listener.noted(f"repetition {block.number} of the whole block of {block.text}")
     guard = machine.Guard(results, machine.reference(_looks(records)))
     is_first = True
+    power = meters.plan
     for position, run in enumerate(plan.runs, 1):
         if interrupt.is_set():
             return
@@ -150,7 +152,7 @@ def _run_all(
             listener.noted(f"{power.line()}{f'; first its idle power is read for {idle:g} s' if idle else ''}")
             for lacking in uncharged_lines(plan, time.time_ns()):
                 listener.noted(lacking)
-            power = with_baseline(power, interrupt)
+            power = meters.prepare(interrupt, listener.noted)
         workers = run.spec.experiment.workers
         state, notes = guard.look(round(workers.count * (workers.memory_mb or 0) * 1e6))
         if run.run_id in interrupted:

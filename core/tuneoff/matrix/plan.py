@@ -13,7 +13,7 @@ import msgspec
 from tuneoff import registry
 from tuneoff.accounting.model import NO_ACCOUNTING, Accounting
 from tuneoff.accounting.text import to_json
-from tuneoff.errors import ExperimentError, ResultsError
+from tuneoff.errors import ExperimentError, PluginError, ResultsError, UnknownNameError
 from tuneoff.experiment.identity import digest
 from tuneoff.experiment.load import MatrixFile
 from tuneoff.experiment.spec import RunSpec, Strategy, checked_run_spec, run_spec_to_json
@@ -21,7 +21,10 @@ from tuneoff.matrix import analysis
 from tuneoff.matrix.expand import Cell, entries, expand
 from tuneoff.matrix.skips import SkipCheck
 from tuneoff.matrix.warm_up import warm_ups
+from tuneoff.power.choose import check_options
+from tuneoff.power.meter import MeterError, OptionError
 from tuneoff.power.settings import AUTO, NO_METER, PowerSettings
+from tuneoff.suggest import unknown_name
 
 FORMAT_VERSION = 1
 WARM_UP_BLOCK = -1
@@ -254,13 +257,27 @@ def seconds_at_most(spec: RunSpec) -> float:
 
 
 def _check_meters(file: MatrixFile) -> None:
-    """Refuse a meter that nobody installed; whether it can be read is found on the host of the run."""
+    """Refuse a meter that nobody installed, and wrong options; whether it can be read is found on the host of the run."""
     for key, name in (("meter", file.power.meter), ("second", file.power.second)):
-        if name is not None and name not in (AUTO, NO_METER):
+        if name is not None and not (key == "meter" and name in (AUTO, NO_METER)):
             try:
                 registry.find("power_meter", name)
+            except UnknownNameError as error:
+                own = (AUTO, NO_METER) if key == "meter" else ()
+                known = {*own, *(plugin.name for plugin in registry.scan("power_meter"))}
+                text = f"{unknown_name('power meter', name, known)}; or give it as module:Class"
+                raise UnknownNameError(f"{file.path}: power.{key}: {text}") from error
             except ExperimentError as error:
                 raise type(error)(f"{file.path}: power.{key}: {error}") from error
+    if file.power.meter != NO_METER:
+        try:
+            check_options(file.power.meter, file.power.placed_options)
+        except OptionError as error:
+            raise ExperimentError(f"{file.path}: power.options: {error}") from error
+        except MeterError as error:
+            raise ExperimentError(f"{file.path}: power.meter {file.power.meter!r} cannot be used: {error}") from error
+        except (PluginError, UnknownNameError):  # it may be there on the host of the run
+            return
 
 
 def _planned(cell: Cell, check: SkipCheck) -> PlannedRun:

@@ -1,4 +1,4 @@
-"""What of carbon and cost the runs of a plan will not have, as far as that is known before the first of them."""
+"""What of energy, carbon and cost the runs of a plan will not have, as far as that is known before the first of them."""
 
 from __future__ import annotations
 
@@ -7,12 +7,13 @@ from tuneoff.accounting.text import not_covered_line
 from tuneoff.experiment.names import label_texts
 from tuneoff.matrix.plan import Plan
 from tuneoff.metrics.rent import unpriced
+from tuneoff.power.foreseen import unsplit_line
 from tuneoff.registry import adapter_class
 
 
 def uncharged_lines(plan: Plan, now_wall_ns: int) -> list[str]:
-    """Return a line where a series does not cover the present, and one per price that is lacking with the adapters it is of."""
-    lacking = not_covered_line(plan.accounting, now_wall_ns)
+    """Return a line where a meter knows no idle power, one where a series does not cover the present, one per lacking price."""
+    lacking = (unsplit_line(plan.power), not_covered_line(plan.accounting, now_wall_ns))
     labels = label_texts((run.label, run.spec.adapter) for run in plan.runs)
     reasons: dict[str, dict[str, None]] = {}
     for run in plan.counted:
@@ -23,4 +24,4 @@ def uncharged_lines(plan: Plan, now_wall_ns: int) -> list[str]:
             if reason:
                 reasons.setdefault(reason, {})[labels[run.label]] = None
     unknown = [f"prices: {', '.join(those)} will have no cost: {reason}" for reason, those in reasons.items()]
-    return [*([lacking] if lacking else []), *unknown]
+    return [*filter(None, lacking), *unknown]

@@ -106,6 +106,9 @@ def energy_account(run: RunRecord, evidence: Evidence) -> EnergyAccount:
     if gpus:
         found = with_gpus(found, run, samples, uses, to_both_ends(gpus, uses.end_ns))
         how += "; accelerators by device time"
+    is_unfit = bool(header.idle_problem) and (bool(gpus) or (model is None and not is_by_slots))
+    if is_unfit:  # what is split by such a baseline is wrong by nobody knows how much
+        how += f"; an estimate: {header.idle_problem}"
     if uses.cpu.extrapolated and model is not None:
         how += f"; {uses.cpu.extrapolated} attempts without a last reading continued at their own mean power"
     is_covered = coverage >= LEAST_COVERAGE
@@ -116,7 +119,7 @@ def energy_account(run: RunRecord, evidence: Evidence) -> EnergyAccount:
         run,
         uses,
         found,
-        kind="derived" if is_measured else "estimated",
+        kind="derived" if is_measured and not is_unfit else "estimated",
         source="; ".join(filter(None, (header.source, how))),
         n_samples=samples.power_samples if model is None else len(samples.usage),
         model=model,

@@ -14,6 +14,7 @@ from tuneoff.metrics.slots import slot_window
 from tuneoff.metrics.spans import NO_BEST, NO_END, jct_ns, part_reasons, partition
 from tuneoff.metrics.values import Kind, MetricValue, known, missing
 from tuneoff.records.model import FlagRecord, RunRecord
+from tuneoff.samples.reader import Samples
 
 JOULES_PER_KWH = 3.6e6
 ROUNDING = 1e-6  # of the job's energy: sums in another order differ by less
@@ -34,7 +35,7 @@ def energy_metrics(run: RunRecord, evidence: Evidence, account: EnergyAccount) -
         **_of_job(run, account, said),
         **_of_parts(run, account, said),
         **_of_node(account, said),
-        "energy.idle_share": _idle_share(run, account, said),
+        **_of_window(run, account, said),
         **_of_steps(run, account, said),
         **_of_model(run, account),
         "energy.second_opinion": _second_opinion(run, evidence),
@@ -182,17 +183,22 @@ def _of_node(account: EnergyAccount, said: _Said) -> dict[str, MetricValue]:
     return {"energy.node": node, "energy.residual": said(rest, "J"), "energy.residual_share": share}
 
 
-def _idle_share(run: RunRecord, account: EnergyAccount, said: _Said) -> MetricValue:
-    """Return WR: idle energy of the slots in % of all their energy, over the slot window."""
+def _of_window(run: RunRecord, account: EnergyAccount, said: _Said) -> dict[str, MetricValue]:
+    """Return the slots' energy within the slot window by what they did, and WR: the idle share of it, in %."""
     window = slot_window(run)
     reasons = (account.reasons[name] for name in ("trials", "overhead", "idle") if name in account.reasons)
     reason = account.reason or next(reasons, None) or (NO_BEST if window is None else None)
     if reason is not None:
-        return said(None, "%", reason)
-    idle = joules(account.parts.get("idle", ()), window)
-    total = idle + joules(account.parts.get("overhead", ()), window)
-    total += sum(joules(pieces, window) for pieces in account.attempts.values())
-    return said(100 * idle / total if total > 0 else None, "%", None if total > 0 else "the slots used no energy")
+        energies = {f"energy.window.{name}": said(None, "J", reason) for name in ("busy", "overhead", "idle")}
+        return {**energies, "energy.idle_share": said(None, "%", reason)}
+    found = {
+        "busy": sum(joules(pieces, window) for pieces in account.attempts.values()),
+        "overhead": joules(account.parts.get("overhead", ()), window),
+        "idle": joules(account.parts.get("idle", ()), window),
+    }
+    total = found["idle"] + found["overhead"] + found["busy"]
+    share = said(100 * found["idle"] / total if total > 0 else None, "%", None if total > 0 else "the slots used no energy")
+    return {**{f"energy.window.{name}": said(value, "J") for name, value in found.items()}, "energy.idle_share": share}
 
 
 def _of_steps(run: RunRecord, account: EnergyAccount, said: _Said) -> dict[str, MetricValue]:
@@ -254,7 +260,7 @@ def _second_opinion(run: RunRecord, evidence: Evidence) -> MetricValue:
     samples, end = evidence.samples, jct_ns(run)
     if samples is None or not samples.second:
         silent = samples.header.second if samples is not None else ""
-        reason = f"the second meter {silent} gave no sample in this run" if silent else NO_SECOND
+        reason = f"the second meter {silent} gave no sample in this run{_broke(samples)}" if silent else NO_SECOND
         return missing("J", reason, kind="estimated", source="samples")
     source = samples.header.second or "second meter"
     if end is None:
@@ -262,11 +268,17 @@ def _second_opinion(run: RunRecord, evidence: Evidence) -> MetricValue:
     longest_gap_ns = samples.header.second_longest_gap_ns
     coverage = min(series.coverage(0, end, longest_gap_ns) for series in samples.second.values())
     if not coverage:
-        return missing("J", "no sample of the second meter lies in the run", kind="estimated", source=source)
+        reason = f"no sample of the second meter lies in the run{_broke(samples)}"
+        return missing("J", reason, kind="estimated", source=source)
     unknown = unseen(samples.second, (), end, longest_gap_ns)
     if unknown is not None:
-        return missing("J", unknown, kind="estimated", source=source)
+        return missing("J", f"{unknown}{_broke(samples)}", kind="estimated", source=source)
     kind: Kind = "measured" if samples.header.second_kind == "measured" and coverage >= LEAST_COVERAGE else "estimated"
     total = sum(series.energy(0, end) for series in to_both_ends(samples.second, end).values())
     count = sum(len(series.times) for series in samples.second.values())
     return known(total, "J", kind=kind, source=source, n_samples=count, coverage=coverage)
+
+
+def _broke(samples: Samples | None) -> str:
+    """Return what went wrong with the second meter first, if anything did."""
+    return f": {samples.second_notes[0]}" if samples is not None and samples.second_notes else ""

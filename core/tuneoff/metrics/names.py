@@ -35,7 +35,8 @@ _NAMES = {
     "pruning": "saved_epochs saved_time saved_energy",
     "energy": (
         "trial trial_power job job_low job_high per_completed_trial per_trained_epoch trials overhead idle outside coordinator "
-        "services test suite other unreserved node residual residual_share idle_share step.deploy step.setup step.trial "
+        "services test suite other unreserved node residual residual_share window.busy window.overhead "
+        "window.idle idle_share step.deploy step.setup step.trial "
         "step.result_collection step.test step.metric_collection step.undeploy cpu_seconds trial_cpu_seconds "
         "reserved_core_seconds trial_core_seconds joules_per_cpu_second watts_per_core second_opinion"
     ),

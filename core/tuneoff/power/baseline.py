@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from tuneoff import clock
@@ -20,6 +20,7 @@ SECONDS = 3.0
 STOP_SECONDS = 1.0
 POLL_SECONDS = 0.1
 COLLECT_SECONDS = 60.0  # for a database to answer
+WHILE = "while the idle power was read: "
 IDLE_LIMIT = 0.05  # of all processors' time; with more of it in use the host was not idle
 
 
@@ -45,12 +46,36 @@ def with_baseline(power: PowerPlan, interrupt: threading.Event, seconds: float |
     host, started_ns = _BusyShare(), clock.monotonic_ns()
     samples = _samples(power, interrupt, baseline_seconds(power) if seconds is None else seconds, problems)
     elapsed, share = (clock.monotonic_ns() - started_ns) / clock.NANOSECONDS, host.end()
-    problems = [f"while the idle power was read: {problem}" for problem in problems]
-    if share is not None and share > IDLE_LIMIT:
-        text = f"the idle power was read while {100 * share:.0f} % of the processors' time was in use: it is too high, and what "
-        problems.append(f"{text}is attributed to trials too low")
-    idle = {domain: watts for domain, watts in mean_watts(samples).items() if not domain.startswith("slot-")}
-    return replace(power, baseline=Baseline(idle_watts=idle, seconds=elapsed if idle else 0.0, problems=tuple(problems)))
+    busy = ""
+    if share is not None and share > IDLE_LIMIT and not interrupt.is_set():  # of an instant nothing can be told
+        busy = f"the idle power was read while {100 * share:.0f} % of the processors' time was in use"
+    idle = {domain: watts for domain, watts in mean_watts(samples).items() if not _is_slot(domain)}
+    broken = "" if interrupt.is_set() else _broken(chosen, idle, elapsed, problems)
+    baseline = Baseline(
+        idle_watts=idle,
+        seconds=elapsed if idle else 0.0,
+        busy=busy,
+        broken=f"{WHILE}{broken}" if broken else "",
+        problems=tuple(WHILE + problem for problem in problems),
+    )
+    return replace(power, baseline=baseline)
+
+
+def _broken(chosen: Chosen, idle: Mapping[str, float], seconds: float, problems: Sequence[str]) -> str:
+    """Return why a meter is not to be used: something went wrong already, or it does not tell the power of all it reads.
+
+    A database may be short of single domains of other nodes: it is refused only where it has none.
+    """
+    lacking = [domain for domain in chosen.description.domains if not _is_slot(domain) and domain not in idle]
+    if isinstance(chosen.meter, CollectingMeter):
+        return (problems[0] if problems else "it has no samples") if lacking and not idle else ""
+    if problems or not lacking:
+        return problems[0] if problems else ""
+    return f"it gave no power of {', '.join(lacking)} within {seconds:.0f} s"
+
+
+def _is_slot(domain: str) -> bool:
+    return domain.rpartition("/")[2].startswith("slot-")
 
 
 def _samples(power: PowerPlan, interrupt: threading.Event, seconds: float, problems: list[str]) -> list[PowerSample]:
@@ -68,7 +93,7 @@ def _samples(power: PowerPlan, interrupt: threading.Event, seconds: float, probl
     reader.start()
     interrupt.wait(seconds)
     latest = started_ns + chosen.description.longest_gap_seconds * clock.NANOSECONDS
-    while samples and not _tells(chosen, samples, started_ns) and clock.monotonic_ns() < latest and not problems:
+    while reader.has_answered and not _tells(chosen, samples, started_ns) and clock.monotonic_ns() < latest and not problems:
         if interrupt.wait(POLL_SECONDS):  # of a meter that prints every few seconds, until it has
             break
     reader.ask_to_stop()
@@ -107,4 +132,4 @@ class _BusyShare:
             return None
         busy_ns, elapsed_ns = self._host.read().busy_ns - self._busy_ns, clock.monotonic_ns() - self._started_ns
         self._host.close()
-        return busy_ns / (elapsed_ns * (os.cpu_count() or 1))
+        return min(1.0, busy_ns / (elapsed_ns * (os.cpu_count() or 1)))  # ticks may be told late

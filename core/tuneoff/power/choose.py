@@ -8,10 +8,11 @@ from pathlib import Path
 from typing import Any
 
 from tuneoff.errors import TuneoffError
-from tuneoff.power.meter import MeterDescription, MeterError, PowerMeter
+from tuneoff.power.meter import MeterDescription, MeterError, OptionError, PowerMeter
 from tuneoff.power.settings import AUTO
 
 _NO_OPTIONS: Mapping[str, Any] = {}
+_NOTHING: Mapping[str, str] = {}
 _GPUS = Path("/proc/driver/nvidia/gpus")  # the driver's list, whether or not its library is there
 Opened = Callable[[Mapping[str, Any]], PowerMeter]
 
@@ -25,7 +26,6 @@ class Chosen:
     reason: str = ""  # one line: why no better meter was taken; "" for the best, and for one given by name
     second_name: str = ""
     second: PowerMeter | None = None  # a second opinion: its samples never enter the first one's energy
-    second_problem: str = ""  # one line: why the second meter that was asked for cannot be used
     description: MeterDescription = field(init=False)
 
     def __post_init__(self) -> None:
@@ -40,33 +40,78 @@ class Chosen:
                 self.second.close()
 
 
+class SecondError(MeterError):
+    """The second meter that was asked for cannot be used."""
+
+
 def choose(
     name: str = AUTO,
     options: Mapping[str, Any] = _NO_OPTIONS,
     *,
     second: str = "",
     second_options: Mapping[str, Any] = _NO_OPTIONS,
+    broken: Mapping[str, str] = _NOTHING,
 ) -> Chosen:
     """Open the meter of that name with its options; `auto` takes the best that this host has, and the model at worst.
 
     `name` and `second` are names of the registry, or "module:Class". `auto` looks for CPU counters and for GPUs: rapl+nvml, rapl,
     nvml+model (estimated as a whole: a modelled CPU beside measured GPUs), model. Its options are those of the meters by their
-    names, e.g. `{"rapl": {"root": ...}}`.
+    names, e.g. `{"rapl": {"root": ...}}`. `broken`: meters that `auto` is not to take, and why.
 
     Raises:
-        MeterError: a meter given by name cannot be used, or there is no such meter. `auto` fails only by a wrong option. A
-            `second` that cannot be used is said in `second_problem`.
+        MeterError: a meter given by name cannot be used, or there is no such meter. `auto` fails only by a wrong option.
+        SecondError: the second meter cannot be used.
     """
-    chosen, meter, reason = _best(options) if name == AUTO else (name, open_meter(name, options), "")
+    chosen, meter, reason = _best(options, broken) if name == AUTO else (name, open_meter(name, options), "")
     if not second:
         return Chosen(name=chosen, meter=meter, reason=reason)
     try:
         if second in (name, *chosen.split("+")):
-            raise MeterError(f"the second meter must be another than {second!r}; remove `second`")
+            raise MeterError(f"it must be another than {second!r}, which is the meter here; remove `second`")
         other = open_meter(second, second_options, is_second=True)
     except MeterError as error:
-        return Chosen(name=chosen, meter=meter, reason=reason, second_problem=str(error))
+        meter.close()
+        raise SecondError(str(error)) from error
     return Chosen(name=chosen, meter=meter, reason=reason, second_name=second, second=other)
+
+
+def check_options(name: str, options: Mapping[str, Any]) -> None:
+    """Refuse options of a meter that are wrong wherever it is opened; nothing is started and nobody asked.
+
+    Raises:
+        OptionError: there is one.
+        MeterError: the meter has no use here, whatever its options.
+        PluginError: the meter is broken.
+    """
+    from tuneoff.registry import power_meter_class
+
+    if name == AUTO:
+        _check_auto(options)
+        return
+    loaded: Any = power_meter_class(name)
+    if getattr(loaded, "is_inert", False):
+        open_meter(name, options).close()
+    elif callable(getattr(loaded, "check_options", None)):
+        loaded.check_options(options)
+
+
+def _check_auto(options: Mapping[str, Any]) -> None:
+    from tuneoff.power.model import ModelMeter
+    from tuneoff.power.nvml import NvmlMeter
+    from tuneoff.power.options import check_names
+    from tuneoff.power.rapl import RaplMeter
+
+    checks: dict[str, Callable[[Mapping[str, Any]], object]] = {
+        "rapl": RaplMeter.check_options,
+        "nvml": NvmlMeter.check_options,
+        "model": ModelMeter,
+    }
+    check_names(AUTO, options, checks)
+    for part, own in options.items():
+        if not isinstance(own, Mapping):
+            rule = f"must be a mapping of that meter's options, but got {own!r}"
+            raise OptionError(f"meter auto: `{part}` {rule}; write {{{part}: {{OPTION: VALUE}}}}")
+        checks[part](own)
 
 
 def open_meter(name: str, options: Mapping[str, Any], *, is_second: bool = False) -> PowerMeter:
@@ -94,34 +139,35 @@ def open_meter(name: str, options: Mapping[str, Any], *, is_second: bool = False
     return meter
 
 
-def _best(options: Mapping[str, Any]) -> tuple[str, PowerMeter, str]:
+def _best(options: Mapping[str, Any], broken: Mapping[str, str]) -> tuple[str, PowerMeter, str]:
     """Return name, meter and why no better one; nothing is scanned for, the three meters are tuneoff's own."""
     from tuneoff.power.joint import JointMeter
     from tuneoff.power.model import ModelMeter
     from tuneoff.power.nvml import NvmlMeter
-    from tuneoff.power.options import check_names
     from tuneoff.power.rapl import RaplMeter
 
-    check_names(AUTO, options, ("rapl", "nvml", "model"))
-    cpu, no_cpu = _tried(RaplMeter, options.get("rapl", {}))
+    _check_auto(options)
+    cpu, no_cpu = (None, broken["rapl"]) if "rapl" in broken else _tried(RaplMeter, options.get("rapl", {}))
     if cpu is not None and cpu.description.domains == ("psys",):
         return "rapl", cpu, "psys is the whole platform: GPUs, if any, are in it, and none was read"
-    gpu, no_gpu = _tried(NvmlMeter, options.get("nvml", {}))
-    if not _has_gpu():  # where there is none, how to read it is no news
+    gpu, no_gpu = (None, broken["nvml"]) if "nvml" in broken else _tried(NvmlMeter, options.get("nvml", {}))
+    if gpu is None and "nvml" not in broken and not _has_gpu():  # where there is none, how to read it is no news
         no_gpu = "no GPU (no NVIDIA driver)"
     if cpu is not None and gpu is not None:
-        return "rapl+nvml", JointMeter((cpu, gpu)), ""
+        return "rapl+nvml", JointMeter({"rapl": cpu, "nvml": gpu}), ""
     if cpu is not None:
-        return "rapl", cpu, no_gpu if _has_gpu() else ""
+        return "rapl", cpu, no_gpu if "nvml" in broken or _has_gpu() else ""
     model = ModelMeter(options.get("model", {}))
     if gpu is not None:
-        return "nvml+model", JointMeter((gpu, model)), no_cpu
+        return "nvml+model", JointMeter({"nvml": gpu, "model": model}), no_cpu
     return "model", model, f"{no_cpu}; {no_gpu}"
 
 
 def _tried(opened: Opened, options: Mapping[str, Any]) -> tuple[PowerMeter | None, str]:
     try:
         return opened(options), ""
+    except OptionError:  # nobody asked for another meter
+        raise
     except MeterError as error:
         return None, str(error)
 

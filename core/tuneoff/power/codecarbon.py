@@ -24,7 +24,7 @@ class CodecarbonMeter:
     is_second_opinion = True
 
     def __init__(self, options: Mapping[str, Any]) -> None:
-        check_names("codecarbon", options, ("interval_seconds",))
+        self.check_options(options)
         interval = number("codecarbon", options, "interval_seconds", 1.0, least=0.1)
         self._energy = _Energy()
         self._read_at = -1
@@ -33,6 +33,16 @@ class CodecarbonMeter:
         source = f"codecarbon{version}: its own model or counters, whole machine"
         gap = max(10.0, 3 * interval)
         self.description = MeterDescription(kind="estimated", source=source, domains=(DOMAIN,), longest_gap_seconds=gap)
+
+    @staticmethod
+    def check_options(options: Mapping[str, Any]) -> None:
+        """Refuse wrong options; nothing is started.
+
+        Raises:
+            OptionError: there is one.
+        """
+        check_names("codecarbon", options, ("interval_seconds",))
+        number("codecarbon", options, "interval_seconds", 1.0, least=0.1)
 
     def read(self) -> Sequence[PowerSample]:
         """Return the energy so far, if codecarbon has measured since the last call."""

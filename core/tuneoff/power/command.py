@@ -14,7 +14,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import IO, Any
 
 from tuneoff import clock
-from tuneoff.power.meter import MeterDescription, MeterError
+from tuneoff.power.meter import MeterDescription, MeterError, OptionError
 from tuneoff.power.options import check_names, number
 from tuneoff.samples.schema import PowerSample
 
@@ -35,7 +35,7 @@ class CommandMeter:
     """
 
     def __init__(self, options: Mapping[str, Any]) -> None:
-        check_names("command", options, ("command", "timeout_seconds"))
+        self.check_options(options)
         self._words = _words(options.get("command"))
         self._timeout = number("command", options, "timeout_seconds", TIMEOUT_SECONDS, least=0.1)
         source = f"command: {shlex.join(self._words)}"
@@ -70,6 +70,17 @@ class CommandMeter:
             problem = self._lines.first_problem or self._closed() or f"printed no line within {self._timeout:g} s"
             self.close()
             raise MeterError(self._error(problem))
+
+    @staticmethod
+    def check_options(options: Mapping[str, Any]) -> None:
+        """Refuse wrong options; nothing is started.
+
+        Raises:
+            OptionError: there is one.
+        """
+        check_names("command", options, ("command", "timeout_seconds"))
+        _words(options.get("command"))
+        number("command", options, "timeout_seconds", TIMEOUT_SECONDS, least=0.1)
 
     def read(self) -> Sequence[PowerSample]:
         """Return the lines since the last call.
@@ -221,7 +232,7 @@ def _words(command: object) -> list[str]:
     try:
         words = shlex.split(command) if isinstance(command, str) else command
     except ValueError as error:
-        raise MeterError(f"meter command: `command` cannot be split into words: {error}; correct its quotes") from error
+        raise OptionError(f"meter command: `command` cannot be split into words: {error}; correct its quotes") from error
     if not isinstance(words, list) or not words or not all(isinstance(word, str) for word in words) or not words[0]:
-        raise MeterError(f"meter command needs `command`, a text or a list of texts, but got {command!r}; correct power.options")
+        raise OptionError(f"meter command needs `command`, a text or a list of texts, but got {command!r}; correct power.options")
     return words

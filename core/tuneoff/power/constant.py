@@ -16,6 +16,8 @@ DOMAIN = "node"
 class ConstantMeter:
     """Option `watts`: of the whole node, a number above 0."""
 
+    is_inert = True
+
     def __init__(self, options: Mapping[str, Any]) -> None:
         check_names("constant", options, ("watts",))
         self._watts = number("constant", options, "watts", least=0.001)

@@ -14,6 +14,10 @@ class MeterError(TuneoffError):
     """A meter cannot be used, or stopped answering: one line with the rule, the value and the way out."""
 
 
+class OptionError(MeterError):
+    """An option of a meter is wrong: no other meter is taken in its place."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MeterDescription:
     """What a meter reads. `kind`: `measured` only from a counter or a power meter; `domains`: see `samples.schema.Header`."""
@@ -21,6 +25,7 @@ class MeterDescription:
     kind: MeterKind
     source: str
     domains: tuple[str, ...] = ()
+    detail: str = ""  # what is too long for `source`, which stands beside every figure: coefficients, how they were found
     coefficients: Coefficients | None = None  # of a model, which has no domains and reads nothing
     longest_gap_seconds: float = 10.0  # between samples; what lies in a longer gap is not covered
 
@@ -97,7 +102,11 @@ class KnownBaseline(Protocol):
 
 
 class MeterClass(Protocol):
-    """What the entry point names: opens a meter with its options, or says in one line why not."""
+    """What the entry point names: opens a meter with its options, or says in one line why not.
+
+    It may have `check_options(options)`, which refuses wrong options without opening anything: `tuneoff plan` then does. Where
+    opening it starts nothing and asks nobody it may say `is_inert = True` instead.
+    """
 
     def __call__(self, options: Mapping[str, Any]) -> PowerMeter:
         """Open the meter.

@@ -7,14 +7,15 @@ from pathlib import Path
 from typing import Any
 
 from tuneoff.power.cpu import this_cpu
-from tuneoff.power.cpu_table import load_table, named_entry, watts_for
-from tuneoff.power.meter import MeterDescription, MeterError
+from tuneoff.power.cpu_table import TABLE, load_table, named_entry, watts_for
+from tuneoff.power.meter import MeterDescription, OptionError
 from tuneoff.power.options import check_names, number, pair, text
 from tuneoff.samples.schema import Coefficients, PowerSample
 from tuneoff.suggest import nearest
 
 _OWN = ("joules_per_cpu_second", "watts_per_core")
 OPTIONS = ("cpu", "cpuinfo", *_OWN, "low", "high")
+_SHOWN = 3  # names of the table in an error, besides the nearest
 
 
 class ModelMeter:
@@ -25,12 +26,19 @@ class ModelMeter:
     `cpuinfo`: another file than /proc/cpuinfo.
     """
 
+    is_inert = True
+
     def __init__(self, options: Mapping[str, Any]) -> None:
         check_names("model", options, OPTIONS)
         is_given = any(name in options for name in (*_OWN, "low", "high"))
         found, note = (_given(options), "") if is_given else _from_table(options)
-        source = f"{_described(found)}; {note}" if note else _described(found)
-        self.description = MeterDescription(kind="estimated", source=source, coefficients=found)
+        entry = "the default server" if note else found.cpu
+        self.description = MeterDescription(
+            kind="estimated",
+            source="watts per core as given" if is_given else f"watts per core of {entry}",
+            detail="; ".join(filter(None, (_described(found), note))),
+            coefficients=found,
+        )
 
     def read(self) -> Sequence[PowerSample]:
         """Return nothing."""
@@ -47,12 +55,12 @@ def _described(found: Coefficients) -> str:
 
 def _given(options: Mapping[str, Any]) -> Coefficients:
     if "cpu" in options or "cpuinfo" in options:
-        raise MeterError("meter model takes either `cpu` or coefficients, but got both; remove one of them from power.options")
+        raise OptionError("meter model takes either `cpu` or coefficients, but got both; remove one of them from power.options")
     dynamic, idle = (number("model", options, name) for name in _OWN)
     low, high = pair("model", options, "low", (dynamic, idle)), pair("model", options, "high", (dynamic, idle))
     if not (low[0] <= dynamic <= high[0] and low[1] <= idle <= high[1]):
         rule = "must hold low <= value <= high in both numbers"
-        raise MeterError(f"meter model: coefficients {rule}, but got {low}, {(dynamic, idle)}, {high}; correct power.options")
+        raise OptionError(f"meter model: coefficients {rule}, but got {low}, {(dynamic, idle)}, {high}; correct power.options")
     return Coefficients(
         joules_per_cpu_second=dynamic, watts_per_core=idle, low=low, high=high, cpu="given", source="given in the experiment file"
     )
@@ -66,8 +74,8 @@ def _from_table(options: Mapping[str, Any]) -> tuple[Coefficients, str]:
         found = named_entry(name)
         if found is None:
             known = ("default", *table.generations)
-            hint = nearest(name, known)
-            raise MeterError(f"meter model: no CPU {name!r} in the table{hint}; known: {', '.join(known)}")
+            some = f"{', '.join(known[:_SHOWN])}, and {len(known) - _SHOWN} more, the keys of `generations` in {TABLE}"
+            raise OptionError(f"meter model: no CPU {name!r} in the table{nearest(name, known)}; known: {some}")
     else:
         found = watts_for(this_cpu(Path(text("model", options, "cpuinfo", "/proc/cpuinfo"))))
     coefficients = Coefficients(

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from tuneoff import clock
-from tuneoff.power.meter import MeterDescription, MeterError
+from tuneoff.power.meter import MeterDescription, MeterError, OptionError
 from tuneoff.power.options import check_names
 from tuneoff.samples.schema import PowerSample
 
@@ -21,7 +21,7 @@ class NvmlMeter:
     """
 
     def __init__(self, options: Mapping[str, Any]) -> None:
-        check_names("nvml", options, ("devices",))
+        self.check_options(options)
         self._nvml: Any = _started()
         self._is_closed = False
         try:
@@ -35,6 +35,18 @@ class NvmlMeter:
             f"{domain} {way} ({device.name})" for (domain, way), device in zip(how.items(), self._devices, strict=True)
         )
         self.description = MeterDescription(kind="measured", source=f"NVML: {source}", domains=names)
+
+    @staticmethod
+    def check_options(options: Mapping[str, Any]) -> None:
+        """Refuse wrong options; nothing is opened.
+
+        Raises:
+            OptionError: there is one.
+        """
+        check_names("nvml", options, ("devices",))
+        wanted = options.get("devices")
+        if wanted is not None and not (isinstance(wanted, list) and wanted and all(type(item) is int for item in wanted)):
+            raise OptionError(f"meter nvml: `devices` must be a list of GPU numbers, but got {wanted!r}; correct power.options")
 
     def read(self) -> Sequence[PowerSample]:
         """Return one sample per GPU.
@@ -67,14 +79,12 @@ class NvmlMeter:
             self._is_closed = True
             self._nvml.nvmlShutdown()
 
-    def _opened(self, wanted: object) -> list[_Device]:
-        if wanted is not None and not (isinstance(wanted, list) and wanted and all(type(item) is int for item in wanted)):
-            raise MeterError(f"meter nvml: `devices` must be a list of GPU numbers, but got {wanted!r}; correct power.options")
+    def _opened(self, wanted: Sequence[int] | None) -> list[_Device]:
         nvml = self._nvml
         try:
             count = nvml.nvmlDeviceGetCount()
             if wanted is not None and any(not 0 <= item < count for item in wanted):
-                raise MeterError(f"meter nvml: `devices` must lie in 0 .. {count - 1}, but got {wanted}; correct power.options")
+                raise OptionError(f"meter nvml: `devices` must lie in 0 .. {count - 1}, but got {wanted}; correct power.options")
             indices = range(count) if wanted is None else sorted(set(wanted))
             devices = [device for index in indices if (device := _device(nvml, index)) is not None]
         except nvml.NVMLError as error:

@@ -31,7 +31,12 @@ class PowerPart(Part):
             raise ValueError(f"`second` must be another meter than `meter`, but both are {self.meter!r}; remove `second`")
         return self
 
-    def to_core(self) -> PowerSettings:
+    def to_core(self, folder: str = "") -> PowerSettings:
+        """Return the settings; `folder`: where relative paths begin."""
         return PowerSettings(
-            meter=self.meter, options=dict(self.options), interval_seconds=self.interval_seconds, second=self.second
+            meter=self.meter,
+            options=dict(self.options),
+            interval_seconds=self.interval_seconds,
+            second=self.second,
+            folder=folder,
         )

@@ -8,11 +8,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from tuneoff.errors import ExperimentError
-from tuneoff.power.choose import Chosen, choose
-from tuneoff.power.meter import MeterError
-from tuneoff.power.settings import AUTO, NO_METER, PowerSettings
+from tuneoff.power.choose import Chosen, SecondError, choose
+from tuneoff.power.meter import MeterError, OptionError
+from tuneoff.power.settings import NO_METER, PowerSettings
 
 log = logging.getLogger(__name__)
+_NOTHING: Mapping[str, str] = {}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -21,7 +22,14 @@ class Baseline:
 
     idle_watts: Mapping[str, float] = field(default_factory=dict)
     seconds: float = 0.0  # how long it was read
-    problems: tuple[str, ...] = ()  # one line each, for every run: it was not idle, or the meter did not answer
+    busy: str = ""  # one line, where the host was not idle
+    broken: str = ""  # one line, where the meter did not give what is needed: it is not to be used
+    problems: tuple[str, ...] = ()  # one line each on what else was strange
+
+    @property
+    def busy_line(self) -> str:
+        """What it means that the host was not idle; "" where it was."""
+        return f"{self.busy}: it is too high, and what is attributed to trials too low" if self.busy else ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,8 +47,8 @@ class PowerPlan:
     @property
     def problems(self) -> tuple[str, ...]:
         """One line each on what a reader of any run's energy must know."""
-        second = self.chosen.second_problem if self.chosen is not None else ""
-        return (*self.baseline.problems, *((second,) if second else ()))
+        found = (*self.baseline.problems, self.baseline.broken, self.baseline.busy_line)
+        return tuple(dict.fromkeys(problem for problem in found if problem))
 
     def line(self) -> str:
         """Return one line for the user: which meter was found, its kind, and why no better one."""
@@ -49,7 +57,6 @@ class PowerPlan:
         about = self.chosen.description
         text = f"power: {self.chosen.name} ({about.kind}: {about.source})"
         text += f", with {self.chosen.second_name} as a second opinion" if self.chosen.second is not None else ""
-        text += f"; no second opinion: {self.chosen.second_problem}" if self.chosen.second_problem else ""
         return text + (f"; no better one: {self.reason}" if self.reason else "")
 
     def close(self) -> None:
@@ -65,18 +72,22 @@ class PowerPlan:
 NO_POWER = PowerPlan()
 
 
-def open_power(settings: PowerSettings) -> PowerPlan:
+def open_power(settings: PowerSettings, broken: Mapping[str, str] = _NOTHING) -> PowerPlan:
     """Open the meters that an experiment file asks for; the baseline is not taken yet.
 
+    `broken`: meters that `auto` is not to take, and why.
+
     Raises:
-        ExperimentError: a meter that the file names cannot be used.
+        ExperimentError: a meter that the file names cannot be used, or an option is wrong.
     """
     if settings.meter == NO_METER:
         return PowerPlan(reason="none was asked for", interval_seconds=settings.interval_seconds)
     try:
-        chosen = choose(settings.meter, settings.options, second=settings.second or "")
+        chosen = choose(settings.meter, settings.placed_options, second=settings.second or "", broken=broken)
+    except SecondError as error:
+        raise ExperimentError(f"power.second {settings.second!r} cannot be used: {error}") from error
+    except OptionError as error:
+        raise ExperimentError(f"power.options: {error}") from error
     except MeterError as error:
-        if settings.meter == AUTO:  # it should not: a run without energy is better than none
-            return PowerPlan(reason=str(error), interval_seconds=settings.interval_seconds)
         raise ExperimentError(f"power.meter {settings.meter!r} cannot be used: {error}") from error
     return PowerPlan(chosen=chosen, reason=chosen.reason, interval_seconds=settings.interval_seconds)

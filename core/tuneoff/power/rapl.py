@@ -23,7 +23,7 @@ class RaplMeter:
     """
 
     def __init__(self, options: Mapping[str, Any]) -> None:
-        check_names("rapl", options, ("root",))
+        self.check_options(options)
         root = Path(text("rapl", options, "root", ROOT))
         zones, left_out = find_zones(root)
         now = clock.monotonic_ns()
@@ -31,6 +31,16 @@ class RaplMeter:
         names = tuple(zone.domain for zone in zones)
         source = f"powercap: {', '.join(names)}" + (f" ({'; '.join(left_out)})" if left_out else "")
         self.description = MeterDescription(kind="measured", source=source, domains=names)
+
+    @staticmethod
+    def check_options(options: Mapping[str, Any]) -> None:
+        """Refuse wrong options; nothing is opened.
+
+        Raises:
+            OptionError: there is one.
+        """
+        check_names("rapl", options, ("root",))
+        text("rapl", options, "root", ROOT)
 
     def read(self) -> Sequence[PowerSample]:
         """Return one sample per zone.

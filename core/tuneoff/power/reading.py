@@ -39,6 +39,7 @@ class MeterReader:
         self._ended = threading.Event()
         self._thread = threading.Thread(target=self._run, name=f"meter-{name}", daemon=True)
         self.cpu_ns = 0  # of the thread so far
+        self.has_answered = False  # a reading came to its end, with samples or without
         self.shares: Shares = ()  # of GPUs, at the last reading
 
     def start(self) -> None:
@@ -87,6 +88,7 @@ class MeterReader:
             wait = AFTER_A_PROBLEM_SECONDS
         self._pace.spent(time.thread_time() - before)
         self.cpu_ns = time.thread_time_ns()
+        self.has_answered = True
         return wait
 
 

@@ -18,6 +18,8 @@ class ReplayMeter:
     Option `path`: a `power.jsonl`, or a CSV file (see `recording`). Kind, source and idle power are what the file says.
     """
 
+    is_inert = True
+
     def __init__(self, options: Mapping[str, Any]) -> None:
         check_names("replay", options, ("path",))
         self._path = Path(text("replay", options, "path"))

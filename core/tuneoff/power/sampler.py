@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import logging
 import os
 import threading
@@ -87,7 +88,7 @@ class Sampler:
                     lock,
                     self._anchor,
                     within_seconds=collect_seconds,
-                    note=writer.note,
+                    note=self._noting(writer, meter),
                     take_node=writer.write if position == 0 else None,  # a second opinion is one on energy alone
                 )
                 take(writer, samples)
@@ -121,6 +122,7 @@ class Sampler:
             meter=chosen.name if chosen is not None else NO_METER,
             kind=about.kind if about is not None else "estimated",
             source=about.source if about is not None else "",
+            detail=about.detail if about is not None else "",
             reason=self._power.reason,
             domains=about.domains if about is not None else (),
             interval_ns=round(self._power.interval_seconds * clock.NANOSECONDS),
@@ -130,6 +132,7 @@ class Sampler:
             coefficients=about.coefficients if about is not None else None,
             idle_watts=dict(baseline.idle_watts),
             idle_seconds=baseline.seconds,
+            idle_problem=baseline.busy,
             second=chosen.second_name if second is not None and chosen is not None else "",
             second_kind=second.kind if second is not None else "estimated",
             second_longest_gap_ns=self._longest_gap_ns(second),
@@ -161,9 +164,14 @@ class Sampler:
             lock,
             interval_seconds=self._power.interval_seconds,
             take=lambda samples: take(writer, samples),
-            note=writer.note,
+            note=self._noting(writer, meter),
             written=lambda: writer.written_bytes,
         )
+
+    def _noting(self, writer: SampleWriter, meter: PowerMeter) -> Callable[[str], None]:
+        """Return what takes notes of a meter: a second opinion's are the reason where it has no figure."""
+        is_second = self._power.chosen is not None and self._power.chosen.second is meter
+        return functools.partial(writer.note, second=is_second)
 
     def _note_silent_domains(self, writer: SampleWriter) -> None:
         """Note what the meter promised and never read: it broke in a run before, and said so there."""

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from typing import Any
 
 AUTO = "auto"
@@ -18,6 +19,14 @@ class PowerSettings:
     options: Mapping[str, Any] = field(default_factory=dict)  # of the meter
     interval_seconds: float = 0.2
     second: str | None = None  # a meter that is read too; attribution does not use it
+    folder: str = field(default="", compare=False)  # of the experiment file: there relative paths begin; not stored
+
+    @property
+    def placed_options(self) -> Mapping[str, Any]:
+        """The options with paths that can be opened from here."""
+        from tuneoff.power.paths import placed, within
+
+        return placed(self.meter, self.options, within(self.folder))
 
     @property
     def line(self) -> str:
@@ -25,10 +34,22 @@ class PowerSettings:
         if self.meter == NO_METER:
             return "power: no meter, as asked for"
         meter = "auto, the best that the host has" if self.meter == AUTO else self.meter
-        options = ", ".join(f"{name}={value}" for name, value in self.options.items())
+        options = ", ".join(f"{name}: {_shown(value)}" for name, value in self.options.items())
         second = f", {self.second} as a second opinion" if self.second else ""
         return f"power: meter {meter}{f' ({options})' if options else ''}, read every {self.interval_seconds:g} s{second}"
 
     def to_json(self) -> dict[str, Any]:
         """Return the settings as JSON values."""
-        return asdict(self)
+        names = ("meter", "options", "interval_seconds", "second")
+        return {name: dict(self.options) if name == "options" else getattr(self, name) for name in names}
+
+
+def _shown(value: Any) -> str:
+    """Return an option as a file writes it."""
+    if isinstance(value, Mapping):
+        return f"{{{', '.join(f'{name}: {_shown(one)}' for name, one in value.items())}}}"
+    if isinstance(value, list | tuple):
+        return shlex.join(value) if all(isinstance(one, str) for one in value) else f"[{', '.join(map(_shown, value))}]"
+    if value is None or isinstance(value, bool):
+        return {None: "null", True: "true", False: "false"}[value]
+    return f"{value:g}" if isinstance(value, float) else str(value)

@@ -55,7 +55,11 @@ def _meter(header: Header) -> list[str]:
     reason = f"; {header.reason}" if header.reason else ""
     if header.meter == "none":
         return [f"Meter: none{reason or '; the samples do not say why'}."]
-    lines = [f"Meter: {header.meter} ({header.kind}): {header.source}{reason}."]
+    detail = f"; {header.detail}" if header.detail else ""
+    lines = [f"Meter: {header.meter} ({header.kind}): {header.source}{detail}{reason}."]
+    if header.idle_problem:
+        problem = f"{header.idle_problem[0].upper()}{header.idle_problem[1:]}"
+        lines.append(f"{problem}: it is too high, what is attributed to trials too low, and what rests on it estimated (~).")
     if header.second:
         lines.append(f"Second opinion: {header.second}; its figures are in the export, and in no other one.")
     return lines

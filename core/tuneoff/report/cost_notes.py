@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from tuneoff.metrics.values import Kind
 from tuneoff.report.circumstances import Circumstances
 from tuneoff.report.energy_words import energy_order_lines
-from tuneoff.report.figures import ESTIMATED, MISSING, number, readable_unit
+from tuneoff.report.figures import ESTIMATED, MISSING, figure, shown_unit
 from tuneoff.report.notes import listed, row_name
 from tuneoff.report.summary import SummaryRow
 
@@ -33,8 +33,12 @@ def cost_notes(rows: Sequence[SummaryRow], headings: Mapping[str, str], circumst
 
 def _meaning(rows: Sequence[SummaryRow]) -> Iterator[str]:
     yield (
-        "TWH: energy of a trial's own work; job/trial: all slots, start-up, idle and services, per completed trial; "
-        "CPU and cores: CPU seconds and reserved core seconds of the job; WTT, WTE, WTC: waste by the default policy."
+        "JCT: job completion time; TWH: energy of a trial's own work; job/trial: energy of the whole job, with start-up, idle "
+        "slots and services, per completed trial; CPU, cores: its CPU and reserved core seconds."
+    )
+    yield (
+        "CO2e: its greenhouse gases as CO2; OC: its cost; WTT, WTE, WTC: wasted time, energy, cost of trials (default policy); "
+        "idle, WR: the share of the slots' time, and of their energy, in which nothing ran on them."
     )
     if any(row.runs_done > 1 for row in rows):
         yield "Medians over seeds, least–greatest below; only runs that are done count."
@@ -104,11 +108,11 @@ def _waste(rows: Sequence[SummaryRow]) -> Iterator[str]:
 
 def _saved(row: SummaryRow) -> Iterator[str]:
     for name in SAVED:
-        figure = row.figures.get(name)
-        if figure is not None and figure.spread is not None:
-            unit, factor = readable_unit(figure.unit, [figure.spread.median])
-            what = "epochs" if figure.unit == "count" else unit
-            yield f"{ESTIMATED}{number(figure.spread.median * factor)} {what}"
+        found = row.figures.get(name)
+        if found is not None and found.spread is not None:
+            unit, factor = shown_unit(found.unit)
+            what = "epochs" if found.unit == "count" else unit
+            yield f"{ESTIMATED}{figure(found.spread.median * factor)} {what}"
 
 
 def _has(row: SummaryRow, metric: str) -> bool:

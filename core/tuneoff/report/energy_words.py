@@ -57,7 +57,8 @@ def _lines(group: Sequence[SummaryRow]) -> Iterator[str]:
     if chance:
         yield f"{name}: {'; '.join(chance)} are the same and yet in one order in every seed: chance alone makes orders here"
     if unclear:
-        yield f"{name}: no energy order can be claimed between {'; '.join(unclear)}"
+        pairs = f"between {unclear[0]}" if len(unclear) == 1 else f"within any of these pairs: {'; '.join(unclear)}"
+        yield f"{name}: no energy order can be claimed {pairs}"
 
 
 def _entry(row: SummaryRow) -> str:

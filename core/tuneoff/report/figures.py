@@ -2,22 +2,24 @@
 
 from __future__ import annotations
 
+import math
 import re
-from collections.abc import Callable, Iterable
+import textwrap
+from collections.abc import Callable, Iterable, Iterator
 
 from tuneoff.report.summary import Spread
 
 MISSING = "–"
 ESTIMATED = "~"  # before every figure that rests on a model, a constant, or samples with gaps
-PREFIXES = {  # units to choose from, the largest first, each with how many of it are one of the stored unit
-    "kWh": {"kWh": 1.0, "Wh": 1e3, "mWh": 1e6, "µWh": 1e9},
-    "J": {"MJ": 1e-6, "kJ": 1e-3, "J": 1.0, "mJ": 1e3},
-    "g": {"kg": 1e-3, "g": 1.0, "mg": 1e3, "µg": 1e6},
-    "USD": {"USD": 1.0, "mUSD": 1e3, "µUSD": 1e6},
-    "ms": {"s": 1e-3},
+UNITS = {  # of the table of energy, carbon, cost and waste, always the same: tables of one matrix must be comparable
+    "kWh": ("J", 3.6e6),
+    "USD": ("mUSD", 1e3),
+    "ms": ("s", 1e-3),
 }
-LONGEST = 10_000  # how often the greatest of a column may be the least, until small ones lose digits
 LARGEST = 1e12  # with more digits than this a figure hides the others
+LONG = 1e7  # from here on a figure of a fixed unit has an exponent
+SMALL = 0.0995  # below, two decimals say less than two digits
+MOST_DECIMALS = 6
 FOLD = 14  # longest line of a name, where it can be broken
 
 
@@ -30,18 +32,9 @@ def cell(spread: Spread | None, write: Callable[[float], str], *, stacked: bool 
     return f"{mark}{median}" if spread.n == 1 else f"{mark}{median}\n{mark}{low}–{end}{high}"
 
 
-def readable_unit(unit: str, values: Iterable[float]) -> tuple[str, float]:
-    """Return a unit in which the least of `values` has digits before the point, and the factor from the stored unit.
-
-    Where the greatest would then be too long, it decides.
-    """
-    sizes = [abs(value) for value in values if value]
-    choices = PREFIXES.get(unit, {unit: 1.0})
-    if not sizes:
-        return (unit, 1.0) if unit in choices else next(iter(choices.items()))
-    least, greatest = min(sizes), max(sizes)
-    decides = least if greatest < LONGEST * least else greatest
-    return next(((name, factor) for name, factor in choices.items() if decides * factor >= 1), list(choices.items())[-1])
+def shown_unit(unit: str) -> tuple[str, float]:
+    """Return the unit in which figures of a unit are shown, and the factor from it."""
+    return UNITS.get(unit, (unit, 1.0))
 
 
 def score(value: float) -> str:
@@ -65,6 +58,17 @@ def number(value: float) -> str:
     return f"{value:.{digits}f}"
 
 
+def figure(value: float) -> str:
+    """Return about three digits in whatever unit it is: small figures keep two of theirs, large ones take an exponent."""
+    size = abs(value)
+    if size >= LONG:
+        return f"{value:.3g}"
+    if size == 0 or size >= SMALL:
+        return number(value)
+    digits = 1 - math.floor(math.log10(size))
+    return f"{value:.{digits}f}" if digits <= MOST_DECIMALS else f"{value:.1e}"
+
+
 def folded(text: str, width: int = FOLD) -> str:
     """Return a name on lines of at most `width`, broken after `.`, `:`, `_`, `,` and blanks only, never in a word."""
     lines = [""]
@@ -73,3 +77,15 @@ def folded(text: str, width: int = FOLD) -> str:
             lines.append("")
         lines[-1] += piece
     return "\n".join(line.rstrip() for line in lines)
+
+
+def wrapped(lines: Iterable[str], width: int | None) -> Iterator[str]:
+    """Yield lines of at most `width` columns, broken at blanks, what follows two columns further in; None: as they are."""
+    for line in lines:
+        if width is None or len(line) <= width:
+            yield line
+            continue
+        indent = line[: len(line) - len(line.lstrip())]
+        yield from textwrap.wrap(
+            line, max(width, 40), subsequent_indent=f"{indent}  ", break_long_words=False, break_on_hyphens=False
+        )

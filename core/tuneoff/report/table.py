@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from tuneoff.experiment.names import platform_text
-from tuneoff.report.figures import MISSING, cell, folded, number, score, seconds
+from tuneoff.report.figures import MISSING, cell, folded, number, score, seconds, wrapped
 from tuneoff.report.notes import notes
 from tuneoff.report.summary import SummaryRow
 
@@ -61,9 +61,7 @@ def render(rows: Sequence[SummaryRow], width: int | None = None) -> str:
         if width is None or console.measure(table).maximum <= width:
             break
     console.print(table)
-    for note in notes(rows):
-        console.print(note, markup=False, soft_wrap=True)
-    lines = [line.rstrip() for line in text.getvalue().splitlines()]
+    lines = [line.rstrip() for line in (*text.getvalue().splitlines(), *wrapped(notes(rows), width))]
     return "\n".join(lines) + "\n"
 
 

@@ -28,6 +28,7 @@ class Samples:
     node_memory: Mapping[str, tuple[tuple[int, int], ...]] = field(default_factory=dict)  # (t, bytes in use), by node
     usage: tuple[UsageSample, ...] = ()
     notes: tuple[str, ...] = ()
+    second_notes: tuple[str, ...] = ()  # those of them that are of the second meter
     power_samples: int = 0  # of the meter, without the second one's
     torn_lines: int = 0
 
@@ -82,7 +83,8 @@ def power_of(path: Path) -> dict[str, Any] | None:
     if not isinstance(header, Header):
         return None
     second = header.second or None
-    return {"meter": header.meter, "kind": header.kind, "source": header.source, "reason": header.reason, "second": second}
+    known = {"meter": header.meter, "kind": header.kind, "source": header.source, "reason": header.reason, "second": second}
+    return {**known, "detail": header.detail, "idle_problem": header.idle_problem}
 
 
 def _decoded(path: Path, lines: list[bytes]) -> Iterator[Line]:
@@ -104,6 +106,7 @@ class _Collector:
         self._node_memory: dict[str, list[tuple[int, int]]] = {}
         self._usage: list[UsageSample] = []
         self._notes: list[str] = []
+        self._second_notes: list[str] = []
         self._count = 0
 
     def take(self, line: Line) -> None:
@@ -128,6 +131,8 @@ class _Collector:
                 self._usage.append(line)
         else:
             self._notes.append(line.text)
+            if line.second:
+                self._second_notes.append(line.text)
 
     def samples(self, torn_lines: int) -> Samples:
         assert self.header is not None
@@ -150,6 +155,7 @@ class _Collector:
             node_memory={node: tuple(seen) for node, seen in self._node_memory.items()},
             usage=tuple(self._usage),
             notes=tuple(dict.fromkeys(self._notes)),
+            second_notes=tuple(dict.fromkeys(self._second_notes)),
             power_samples=self._count,
             torn_lines=torn_lines,
         )

@@ -48,6 +48,7 @@ class Header(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, tag=
     meter: str
     kind: MeterKind
     source: str  # e.g. "powercap: package-0, package-1, dram-0"
+    detail: str = ""  # what is too long for `source`: a model's coefficients, and how they were found
     reason: str = ""  # why no better meter was taken; "" for the best
     domains: tuple[str, ...] = ()
     interval_ns: int = 200_000_000
@@ -57,6 +58,7 @@ class Header(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, tag=
     coefficients: Coefficients | None = None  # of the model meter
     idle_watts: dict[str, float] = {}  # by domain: the baseline of the matrix, before its first run
     idle_seconds: float = 0.0  # how long the baseline was read
+    idle_problem: str = ""  # why the baseline is known to be wrong: what is split by it is an estimate
     second: str = ""  # a meter whose samples are a second opinion, marked by its name
     second_kind: MeterKind = "estimated"
     second_longest_gap_ns: int = 10_000_000_000
@@ -124,6 +126,7 @@ class Note(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, tag="n
 
     t: int
     text: str
+    second: bool = False  # of the second meter
 
 
 Line = Header | PowerSample | NodeSample | UsageSample | Note

@@ -52,12 +52,12 @@ class SampleWriter:
             except OSError as error:
                 self._lost, self._problem = self._lost + 1, error.strerror or str(error)
 
-    def note(self, text: str) -> None:
-        """Append a note; each text once, and no more than `MOST_NOTES`."""
+    def note(self, text: str, *, second: bool = False) -> None:
+        """Append a note, maybe of the `second` meter; each text once, and no more than `MOST_NOTES`."""
         text = " ".join(text.split())
         if text not in self._noted and len(self._noted) < MOST_NOTES:
             self._noted.add(text)
-            self.write(Note(t=clock.monotonic_ns(), text=text))
+            self.write(Note(t=clock.monotonic_ns(), text=text, second=second))
 
     def close(self, within_seconds: float = 1.0) -> None:
         """End the file: nothing is written any more, whoever still tries. May be called twice."""

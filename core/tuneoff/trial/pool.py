@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from tuneoff import clock
 from tuneoff.errors import StepError
+from tuneoff.supervisor.processes import stat_fields
 from tuneoff.trial.context import TrialContext, load_target
 from tuneoff.trial.limits import die_with_parent
 from tuneoff.trial.run_trial import trial_process
@@ -75,6 +76,7 @@ class WorkerPool:
         self._context, self._target, self._arguments, self.count = context, target, arguments, count
         self._processes: dict[int, ForkServerProcess] = {}
         self._pipes: dict[int, connection.Connection] = {}
+        self._server_pid: int | None = None
         self._server = multiprocessing.get_context("forkserver")
         # a module that cannot be imported is skipped silently by the forkserver: name only what exists
         self._server.set_forkserver_preload(["tuneoff.trial.pool", target.partition(":")[0], *preload])
@@ -101,6 +103,8 @@ class WorkerPool:
         )
         process.start()
         theirs.close()
+        fields = stat_fields(process.pid or 0)
+        self._server_pid = int(fields[1]) if fields else self._server_pid
         self._processes[index], self._pipes[index] = process, ours
 
     def send(self, index: int, content: Any) -> None:
@@ -127,7 +131,7 @@ class WorkerPool:
         return list(self._processes)
 
     def close(self, grace_seconds: float = 1.0) -> None:
-        """End all workers: close their pipes (an idle worker ends at once), then SIGKILL. Idempotent."""
+        """End all workers: close their pipes (an idle worker ends at once), then SIGKILL; and the forkserver. Idempotent."""
         for pipe in self._pipes.values():
             with contextlib.suppress(OSError):
                 pipe.send(None)
@@ -141,6 +145,17 @@ class WorkerPool:
                 process.join()
             process.close()
         self._processes.clear()
+        self._end_server()
+
+    def _end_server(self) -> None:
+        """End the forkserver: by itself it would do so after the coordinator, and with torch take a second of CPU time for it."""
+        pid, self._server_pid = self._server_pid, None
+        if pid is None:
+            return
+        with contextlib.suppress(ProcessLookupError, ChildProcessError):
+            os.waitid(os.P_PID, pid, os.WEXITED | os.WNOHANG | os.WNOWAIT)  # whoever adopted a worker is no child of ours
+            os.kill(pid, signal.SIGKILL)
+            os.waitid(os.P_PID, pid, os.WEXITED | os.WNOWAIT)  # multiprocessing reaps it, should it start another one
 
     def _bury(self, index: int) -> Death:
         self._pipes.pop(index).close()
