@@ -13,6 +13,7 @@ import pytest
 import known_answers
 from known_answers import REPORT_SECONDS, START_SECONDS
 from metric_directions import DIRECTIONS, EXCLUDED, Values, improvements
+from tuneoff.accounting.resolve import DEFAULT_PRICES
 from tuneoff.cli.main import main
 from tuneoff.metrics.values import known
 from tuneoff.records.model import RunRecord
@@ -90,6 +91,7 @@ def compare(folder: Path, adapters: Sequence[str], **changes: Any) -> Runs:
         "seeds": [0],
         "warm_up": False,
         "power": "model",
+        "prices": str(prices_without_steps(folder)),
         "adapters": list(adapters),
         **changes,
     }
@@ -100,6 +102,16 @@ def compare(folder: Path, adapters: Sequence[str], **changes: Any) -> Runs:
     for record in read_runs(folder / "results"):
         runs.setdefault(record.run_spec().adapter.removeprefix("known_answers:"), []).append(record)
     return runs
+
+
+def prices_without_steps(folder: Path) -> Path:
+    """Write the shipped prices, billed to the nanosecond: in steps of 1 s, 2.01 s cost half as much again as 1.99 s."""
+    shipped = DEFAULT_PRICES.read_text()
+    steps = "billing_granularity_seconds: 1\n"
+    assert shipped.count(steps) == 1
+    file = folder / "prices.yaml"
+    file.write_text(shipped.replace(steps, "billing_granularity_seconds: 0\n"))
+    return file
 
 
 @pytest.fixture(scope="module")
