@@ -22,14 +22,23 @@ from worked_examples import write_example
 Rows = list[dict[str, Any]]
 
 
-def tables(tmp_path: Path, name: Literal["A", "B"], damage: str | None = None) -> dict[str, Rows]:
-    """Return the tables of a results folder with one example; `damage`: a file of it that is cut."""
+def tables(
+    tmp_path: Path, name: Literal["A", "B"], damage: str | None = None, accounting: Accounting | None = None
+) -> dict[str, Rows]:
+    """Return the tables of a results folder with one example; `damage`: a file of it that is cut; `accounting`: its own."""
     folder = tmp_path / "results" / "runs" / "r" / "e"
     spec = write_example(folder, name)
+    if accounting is not None:
+        write_accounting(folder, accounting)
     write_run(folder, derive_folder(folder, spec))
     if damage is not None:
         (folder / damage).write_text("{\n")
     return {path.stem: json.loads(path.read_text()) for path in export(tmp_path / "results", tmp_path / "out", "json")}
+
+
+def on_own_premises(usd_per_kwh: float, g_per_kwh: float) -> Accounting:
+    own = Prices(name="own", source="bill", date="2026-05", premises="own", usd_per_kwh=usd_per_kwh)
+    return Accounting(prices=own, intensity=Intensity(kind="constant", values=(g_per_kwh,)))
 
 
 def test_the_trials_of_example_a_have_their_energy_carbon_and_cost(tmp_path: Path) -> None:
@@ -98,24 +107,14 @@ def test_what_carbon_and_cost_rest_on_is_said_per_trial_and_step(tmp_path: Path)
 
 
 def test_on_own_premises_what_a_modelled_trial_costs_is_estimated(tmp_path: Path) -> None:
-    folder = tmp_path / "results" / "runs" / "r" / "e"
-    spec = write_example(folder, "B")
-    own = Prices(name="own", source="bill", date="2026-05", premises="own", usd_per_kwh=0.3)
-    write_accounting(folder, Accounting(prices=own, intensity=Intensity(kind="constant", values=(300.0,))))
-    write_run(folder, derive_folder(folder, spec))
-    read = {path.stem: json.loads(path.read_text()) for path in export(tmp_path / "results", tmp_path / "out", "json")}
+    read = tables(tmp_path, "B", accounting=on_own_premises(usd_per_kwh=0.3, g_per_kwh=300.0))
     for row in (*read["trials"], *read["steps"]):
         assert (row["co2e_kind"], row["cost_kind"]) == ("estimated", "estimated")
     assert sum(row["cost_usd"] for row in read["trials"]) == pytest.approx(1190 / 3.6e6 * 0.3)
 
 
 def test_a_figure_that_overflows_is_null_and_leaves_the_others(tmp_path: Path) -> None:
-    folder = tmp_path / "results" / "runs" / "r" / "e"
-    spec = write_example(folder, "B")
-    own = Prices(name="own", source="bill", date="2026-05", premises="own", usd_per_kwh=1e308)
-    write_accounting(folder, Accounting(prices=own, intensity=Intensity(kind="constant", values=(1e308,))))
-    write_run(folder, derive_folder(folder, spec))
-    read = {path.stem: json.loads(path.read_text()) for path in export(tmp_path / "results", tmp_path / "out", "json")}
+    read = tables(tmp_path, "B", accounting=on_own_premises(usd_per_kwh=1e308, g_per_kwh=1e308))
     assert [row["co2e_g"] for row in read["trials"]] == [None] * 3
     assert [row["energy_joules"] for row in read["trials"]] == pytest.approx([430, 495, 265])
     metrics = {row["name"]: row for row in read["metrics"]}

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import shlex
-import shutil
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -13,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from tuneoff.cli.command import script_name
 from tuneoff.cli.folders import folder_to_resume, new_folder
 from tuneoff.cli.metrics_port import metrics_of
-from tuneoff.cli.output import note, write, write_json
+from tuneoff.cli.output import note, terminal_width, write, write_json
 
 if TYPE_CHECKING:
     from tuneoff.matrix.folder import RunEnd
@@ -131,7 +130,7 @@ def table(plan: Plan, results: Path) -> str:
     from tuneoff.report.summary import summary_rows
     from tuneoff.report.table import render
 
-    width = shutil.get_terminal_size().columns if sys.stdout.isatty() else None
+    width = terminal_width()
     records, planned = list(read_runs(results)), in_file_order(plan)
     rows = summary_rows(records, planned)
     costs = render_costs(rows, width, circumstances(results, records))

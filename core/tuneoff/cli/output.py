@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import sys
 from collections.abc import Sequence
 from typing import Any
@@ -40,6 +41,11 @@ def note(text: str) -> None:
 def one_line(text: str) -> str:
     """Return `text` with every run of white space as one blank."""
     return " ".join(text.split())
+
+
+def terminal_width() -> int | None:
+    """Return how many columns standard output has; None where it is no terminal."""
+    return shutil.get_terminal_size().columns if sys.stdout.isatty() else None
 
 
 def printable(text: str) -> str:

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import argparse
-import shutil
-import sys
 from collections import Counter
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from tuneoff.cli.folders import add_results, newest_folder
-from tuneoff.cli.output import counted, filled_columns, write, write_json
+from tuneoff.cli.output import counted, filled_columns, terminal_width, write, write_json
 
 if TYPE_CHECKING:
     from tuneoff.matrix.folder import RunEnd
@@ -99,7 +97,7 @@ def _declared(plan: Plan, ends: Sequence[RunEnd]) -> str:
         else ["no mismatch"]
     )
     table = filled_columns(HEADER, rows, optional=("runs",)).splitlines()
-    width = shutil.get_terminal_size().columns if sys.stdout.isatty() else None
+    width = terminal_width()
     if width is not None and max(map(len, table)) > width:
         table = declared_blocks(runs, max(width, 40))
     return "\n".join([*table, "", *found])

@@ -22,6 +22,7 @@ log = logging.getLogger(__name__)
 
 MARK = "TUNEOFF_RUN_ID"  # environment variable with the execution id in every process of a run
 SPEC = "spec.json"  # what the coordinator reads
+BEST_CONFIGURATION = "best_configuration.json"  # what the test is given
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -9,7 +9,7 @@ import sys
 
 from tuneoff.adapter import Best
 from tuneoff.errors import StepError
-from tuneoff.lifecycle.context import RunContext
+from tuneoff.lifecycle.context import BEST_CONFIGURATION, RunContext
 from tuneoff.workload import Scores
 
 RESULT = "test.json"
@@ -21,7 +21,7 @@ def score_best(context: RunContext, best: Best) -> Scores:
     Raises:
         StepError: the process failed or took longer than `timeouts.test_seconds`.
     """
-    configuration_file = context.run_dir / "best_configuration.json"
+    configuration_file = context.run_dir / BEST_CONFIGURATION
     configuration_file.write_text(json.dumps(dict(best.configuration)))
     output = context.run_dir / RESULT
     command = [sys.executable, "-m", "tuneoff.trial", "--test", str(context.trial_context.path), best.trial_id]

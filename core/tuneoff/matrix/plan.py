@@ -22,7 +22,8 @@ from tuneoff.matrix.expand import Cell, entries, expand
 from tuneoff.matrix.skips import SkipCheck
 from tuneoff.matrix.warm_up import warm_ups
 from tuneoff.power.choose import check_options
-from tuneoff.power.meter import MeterError, OptionError
+from tuneoff.power.meter import MeterError
+from tuneoff.power.plan import refusal
 from tuneoff.power.settings import AUTO, NO_METER, PowerSettings
 from tuneoff.suggest import unknown_name
 
@@ -241,10 +242,8 @@ def _check_meters(file: MatrixFile) -> None:
     if file.power.meter != NO_METER:
         try:
             check_options(file.power.meter, file.power.placed_options)
-        except OptionError as error:
-            raise ExperimentError(f"{file.path}: power.options: {error}") from error
         except MeterError as error:
-            raise ExperimentError(f"{file.path}: power.meter {file.power.meter!r} cannot be used: {error}") from error
+            raise ExperimentError(f"{file.path}: {refusal(file.power, error)}") from error
         except (PluginError, UnknownNameError):  # it may be there on the host of the run
             return
 

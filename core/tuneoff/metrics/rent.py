@@ -52,13 +52,13 @@ def rent(run: RunRecord, accounting: Accounting, prices: Prices) -> Rent:
     if devices:
         device = next(iter(devices.values()))
         accelerator = _price(prices, "usd_per_accelerator_hour", f"trials trained on {device}")
-    needs = f"{framework_name(run)} needs one"
+    head_node, database = _services(accounting, prices, framework_name(run))
     return Rent(
         slot=_slot(run.run_spec().experiment.workers, prices),
         accelerator=accelerator,
         accelerated=frozenset(devices),
-        head_node=_price(prices, "head_node_usd_per_hour", needs) if accounting.head_node else None,
-        database=_price(prices, "database_usd_per_hour", needs) if accounting.database else None,
+        head_node=head_node,
+        database=database,
     )
 
 
@@ -67,11 +67,8 @@ def unpriced(workers: Workers, accounting: Accounting, framework: str) -> str:
     prices = accounting.prices
     if prices is None or prices.premises == "own":
         return ""
-    needs = f"{framework} needs one"
-    needed = [_slot(workers, prices)]
-    needed += [_price(prices, "head_node_usd_per_hour", needs)] if accounting.head_node else []
-    needed += [_price(prices, "database_usd_per_hour", needs)] if accounting.database else []
-    return next((price.reason for price in needed if price.usd is None), "")
+    needed = (_slot(workers, prices), *_services(accounting, prices, framework))
+    return next((price.reason for price in needed if price is not None and price.usd is None), "")
 
 
 def framework_name(run: RunRecord) -> str:
@@ -105,6 +102,15 @@ def _slot(workers: Workers, prices: Prices) -> HourlyPrice:
         reason = "a slot's memory is not known: give `workers.memory_mb`, or `assumed_gb_per_vcpu` in the price file"
         return HourlyPrice(None, reason)
     return HourlyPrice(workers.cpus * prices.usd_per_vcpu_hour + gigabytes * prices.usd_per_gb_hour, note=note)
+
+
+def _services(accounting: Accounting, prices: Prices, framework: str) -> tuple[HourlyPrice | None, HourlyPrice | None]:
+    """Return the prices of a head node and of a database; None where the framework needs none."""
+    needs = f"{framework} needs one"
+    return (
+        _price(prices, "head_node_usd_per_hour", needs) if accounting.head_node else None,
+        _price(prices, "database_usd_per_hour", needs) if accounting.database else None,
+    )
 
 
 def _price(prices: Prices, key: str, why: str) -> HourlyPrice:

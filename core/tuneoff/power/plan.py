@@ -84,10 +84,14 @@ def open_power(settings: PowerSettings, broken: Mapping[str, str] = _NOTHING) ->
         return PowerPlan(reason="none was asked for", interval_seconds=settings.interval_seconds)
     try:
         chosen = choose(settings.meter, settings.placed_options, second=settings.second or "", broken=broken)
-    except SecondError as error:
-        raise ExperimentError(f"power.second {settings.second!r} cannot be used: {error}") from error
-    except OptionError as error:
-        raise ExperimentError(f"power.options: {error}") from error
     except MeterError as error:
-        raise ExperimentError(f"power.meter {settings.meter!r} cannot be used: {error}") from error
+        raise ExperimentError(refusal(settings, error)) from error
     return PowerPlan(chosen=chosen, reason=chosen.reason, interval_seconds=settings.interval_seconds)
+
+
+def refusal(settings: PowerSettings, error: MeterError) -> str:
+    """Return the line that tells which key of `power` cannot be kept, and why."""
+    if isinstance(error, OptionError):
+        return f"power.options: {error}"
+    key, name = ("second", settings.second) if isinstance(error, SecondError) else ("meter", settings.meter)
+    return f"power.{key} {name!r} cannot be used: {error}"

@@ -9,7 +9,8 @@ from collections.abc import Callable
 from tuneoff.errors import ExperimentError
 from tuneoff.power.baseline import with_baseline
 from tuneoff.power.joint import JointMeter
-from tuneoff.power.plan import PowerPlan, open_power
+from tuneoff.power.meter import MeterError
+from tuneoff.power.plan import PowerPlan, open_power, refusal
 from tuneoff.power.settings import AUTO, PowerSettings
 
 
@@ -40,7 +41,7 @@ class HostPower:
             if not problem:
                 break
             if self._settings.meter != AUTO:
-                raise ExperimentError(f"power.meter {self._settings.meter!r} cannot be used: {problem}")
+                raise ExperimentError(refusal(self._settings, MeterError(problem)))
             for name in _at_fault(self.plan):
                 broken[name] = f"{name} broke {problem}"
             self.plan.close()

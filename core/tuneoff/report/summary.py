@@ -10,6 +10,7 @@ from typing import Protocol
 
 from tuneoff.experiment.names import emulated_label, label_texts, variant_text
 from tuneoff.experiment.spec import RunSpec
+from tuneoff.metrics.attribution_gpu import trained_on_gpu
 from tuneoff.metrics.spans import PARTS
 from tuneoff.metrics.values import Kind
 from tuneoff.records.model import RunRecord, RunStatus
@@ -249,18 +250,13 @@ def _uses(runs: Sequence[Planned], standing: Mapping[str, RunRecord]) -> Iterato
     """Yield the uses of the runs whose energy is by the model alone: with an accelerator's energy they do not tell the order."""
     for run in runs:
         record = standing.get(run.run_id)
-        if record is None or record.status != "done" or run.skip_reason is not None or _trained_on_accelerator(record):
+        if record is None or record.status != "done" or run.skip_reason is not None or trained_on_gpu(record):
             continue
         names = ("energy.cpu_seconds", "energy.reserved_core_seconds", "energy.joules_per_cpu_second")
         cpu, cores, weight = (_value(record, name) for name in names)
         completed = sum(trial.state == "completed" for trial in record.trials)
         if cpu is not None and cores is not None and weight is not None and completed:
             yield Use(run.spec.seed, cpu / completed, cores / completed)
-
-
-def _trained_on_accelerator(record: RunRecord) -> bool:
-    devices = (attempt.device for trial in record.trials for attempt in trial.attempts)
-    return any(device is not None and not device.startswith("cpu") for device in devices)
 
 
 def _value(record: RunRecord, name: str) -> float | None:

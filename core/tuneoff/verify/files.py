@@ -7,7 +7,7 @@ from collections.abc import Generator, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from tuneoff.lifecycle.context import SPEC
+from tuneoff.lifecycle.context import BEST_CONFIGURATION, SPEC
 from tuneoff.lifecycle.versions import VERSIONS
 from tuneoff.records.model import RunRecord
 from tuneoff.records.seal import TEST
@@ -17,8 +17,6 @@ from tuneoff.trial.checkpoint import checkpoint_path
 from tuneoff.trial.context import FILE_NAME as TRIAL_CONTEXT
 from tuneoff.verify.compare import differences, show
 from tuneoff.verify.readable import load_json
-
-BEST_CONFIGURATION = "best_configuration.json"
 
 
 class FileFault(NamedTuple):
@@ -45,9 +43,7 @@ def _specification(folder: Path, record: RunRecord) -> Iterator[FileFault]:
         yield FileFault(SPEC, "is missing: every run is given one")
     elif isinstance(found, dict):
         own = {"execution_id": record.execution_id, "run_id": record.run_id, "run": record.specification}
-        for difference in differences(found, own):
-            text = f"{difference.path} is {show(difference.stored)}, run.json has {show(difference.recomputed)}"
-            yield FileFault(SPEC, text)
+        yield from _held(SPEC, found, own)
 
 
 def _given_to_trials(folder: Path, record: RunRecord) -> Iterator[FileFault]:
@@ -71,18 +67,14 @@ def _given_to_trials(folder: Path, record: RunRecord) -> Iterator[FileFault]:
         "threads": experiment.workers.threads,
         "seed": spec.seed,
     }
-    for difference in differences({name: found.get(name) for name in own}, own):
-        text = f"{difference.path} is {show(difference.stored)}, run.json has {show(difference.recomputed)}"
-        yield FileFault(TRIAL_CONTEXT, text)
+    yield from _held(TRIAL_CONTEXT, {name: found.get(name) for name in own}, own)
 
 
 def _versions(folder: Path, record: RunRecord) -> Iterator[FileFault]:
     found = yield from _json(folder, VERSIONS)
     if isinstance(found, dict):
         for name, value in found.items():
-            for difference in differences(value, record.versions.get(name), name):
-                text = f"{difference.path} is {show(difference.stored)}, run.json has {show(difference.recomputed)}"
-                yield FileFault(VERSIONS, text)
+            yield from _held(VERSIONS, value, record.versions.get(name), name)
 
 
 def _meter(folder: Path, record: RunRecord) -> Iterator[FileFault]:
@@ -98,9 +90,7 @@ def _best_configuration(folder: Path, record: RunRecord) -> Iterator[FileFault]:
     found = yield from _json(folder, BEST_CONFIGURATION)
     best = next((trial for trial in record.trials if record.test is not None and trial.trial == record.test.trial), None)
     if isinstance(found, dict) and best is not None:
-        for difference in differences(found, dict(best.configuration)):
-            text = f"{difference.path} is {show(difference.stored)}, trial {best.trial} has {show(difference.recomputed)}"
-            yield FileFault(BEST_CONFIGURATION, text)
+        yield from _held(BEST_CONFIGURATION, found, dict(best.configuration), says=f"trial {best.trial} has")
 
 
 def _test(folder: Path, record: RunRecord) -> Iterator[FileFault]:
@@ -113,9 +103,7 @@ def _test(folder: Path, record: RunRecord) -> Iterator[FileFault]:
         "checkpoint_sha256": record.test.checkpoint_sha256,
         "device": record.test.device,
     }
-    for difference in differences({name: found.get(name) for name in own}, own):
-        text = f"{difference.path} is {show(difference.stored)}, the events say {show(difference.recomputed)}"
-        yield FileFault(TEST, text)
+    yield from _held(TEST, {name: found.get(name) for name in own}, own, says="the events say")
 
 
 def _checkpoint(folder: Path, record: RunRecord) -> Iterator[FileFault]:
@@ -134,6 +122,12 @@ def _checkpoint(folder: Path, record: RunRecord) -> Iterator[FileFault]:
     else:
         if found != record.test.checkpoint_sha256:
             yield FileFault(name, f"its SHA-256 is {found[:12]}, but the test scored {record.test.checkpoint_sha256[:12]}")
+
+
+def _held(file: str, found: Any, own: Any, path: str = "", says: str = "run.json has") -> Iterator[FileFault]:
+    """Yield where a file's value is not what it must be by another source."""
+    for difference in differences(found, own, path):
+        yield FileFault(file, f"{difference.path} is {show(difference.stored)}, {says} {show(difference.recomputed)}")
 
 
 def _json(folder: Path, name: str) -> Generator[FileFault, None, Any]:
