@@ -8,8 +8,6 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any, ClassVar
 
-import msgspec
-
 from tuneoff.errors import ExperimentError
 from tuneoff.experiment.identity import canonical_json
 
@@ -206,7 +204,7 @@ class Constant:
 
 
 Dimension = Float | IntegerLog | Stepped | Categorical | Constant
-_TYPES: dict[str, type[Any]] = {cls.type: cls for cls in (Float, IntegerLog, Stepped, Categorical, Constant)}
+DIMENSIONS: dict[str, type[Any]] = {cls.type: cls for cls in (Float, IntegerLog, Stepped, Categorical, Constant)}
 
 
 def points(dimension: Dimension) -> Sequence[Any]:
@@ -273,19 +271,8 @@ def dimension_from_json(data: Mapping[str, Any]) -> Dimension:
     values = {name: value for name, value in data.items() if name not in ("type", "name")}
     if data["type"] == "categorical":
         values["choices"] = tuple(values["choices"])
-    dimension: Dimension = _TYPES[data["type"]](**values)
+    dimension: Dimension = DIMENSIONS[data["type"]](**values)
     return dimension
-
-
-def check_dimension(data: Mapping[str, Any]) -> None:
-    """Check the types in a dimension's JSON form.
-
-    Raises:
-        msgspec.ValidationError: one is another.
-    """
-    if not isinstance(data["name"], str):
-        raise msgspec.ValidationError(f"a dimension's name must be text, but got {data['name']!r}")
-    msgspec.convert({name: value for name, value in data.items() if name not in ("type", "name")}, _TYPES[data["type"]])
 
 
 def _is_number(value: Any) -> bool:

@@ -7,10 +7,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-import msgspec
-
 from tuneoff.errors import ExperimentError
-from tuneoff.experiment.dimension import check_dimension
 from tuneoff.experiment.identity import derive_seed, digest
 from tuneoff.experiment.space import SearchSpace
 from tuneoff.workload import Mode
@@ -168,59 +165,6 @@ def run_spec_from_json(data: Mapping[str, Any]) -> RunSpec:
         return _from_json(data)
     except (LookupError, TypeError, ValueError, AttributeError, ArithmeticError, RecursionError) as error:
         raise ExperimentError(f"a run's specification is damaged: {type(error).__name__}: {error}") from error
-
-
-def checked_run_spec(data: Any) -> RunSpec:
-    """Read back what `run_spec_to_json` gave, from a file that anyone may have changed: each part must be of its type.
-
-    Raises:
-        ExperimentError: it is none, or a part is of another type.
-    """
-    spec = run_spec_from_json(data)
-    try:
-        for part, kind in _PARTS.items():
-            msgspec.convert(data["experiment"][part], kind)
-        msgspec.convert({**data, "experiment": None}, _Scalars)
-        msgspec.convert({name: data["experiment"][name] for name in _LISTS}, _Lists)
-        for value in data["experiment"]["search_space"]["dimensions"]:
-            check_dimension(value)
-    except (msgspec.ValidationError, LookupError, TypeError) as error:
-        raise ExperimentError(f"a run's specification is damaged: {error}") from error
-    return spec
-
-
-class _Scalars(msgspec.Struct, kw_only=True):
-    """The types of a run's own fields."""
-
-    adapter: str
-    adapter_target: str
-    platform: str
-    seed: int
-    replicate: int
-    options: dict[str, Any]
-    warm_up: bool
-    local_options: list[str] = []
-
-
-class _Lists(msgspec.Struct, kw_only=True):
-    """The types of an experiment's fields that are no part."""
-
-    configurations: list[dict[str, Any]]
-    stops: dict[str, int]
-    variant: dict[str, Any]
-
-
-_PARTS = {
-    "workload": WorkloadSpec,
-    "objective": Objective,
-    "sampler": Strategy,
-    "pruner": Strategy,
-    "budget": Budget,
-    "workers": Workers,
-    "timeouts": Timeouts,
-    "failures": Failures,
-}
-_LISTS = ("configurations", "stops", "variant")
 
 
 def _from_json(data: Mapping[str, Any]) -> RunSpec:

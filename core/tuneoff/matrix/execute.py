@@ -16,9 +16,10 @@ from typing import Any
 
 from tuneoff.accounting.charge import of_run
 from tuneoff.errors import ResultsError, TuneoffError
+from tuneoff.experiment.checked import checked_run_spec
 from tuneoff.experiment.identity import canonical_json
 from tuneoff.experiment.names import emulated_label, run_name, short_label
-from tuneoff.experiment.spec import RunSpec, checked_run_spec
+from tuneoff.experiment.spec import RunSpec
 from tuneoff.files import read_regular_text
 from tuneoff.lifecycle.context import SPEC
 from tuneoff.matrix import machine

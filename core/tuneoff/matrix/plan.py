@@ -14,9 +14,10 @@ from tuneoff import registry
 from tuneoff.accounting.model import NO_ACCOUNTING, Accounting
 from tuneoff.accounting.text import to_json
 from tuneoff.errors import ExperimentError, PluginError, ResultsError, UnknownNameError
+from tuneoff.experiment.checked import checked_run_spec
 from tuneoff.experiment.identity import digest
 from tuneoff.experiment.load import MatrixFile
-from tuneoff.experiment.spec import RunSpec, Strategy, checked_run_spec, run_spec_to_json
+from tuneoff.experiment.spec import RunSpec, Strategy, run_spec_to_json
 from tuneoff.matrix import analysis
 from tuneoff.matrix.expand import Cell, entries, expand
 from tuneoff.matrix.skips import SkipCheck

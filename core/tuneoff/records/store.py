@@ -12,7 +12,7 @@ from typing import Any
 import msgspec
 
 from tuneoff.errors import ExperimentError, ResultsError
-from tuneoff.experiment.spec import checked_run_spec
+from tuneoff.experiment.checked import checked_run_spec
 from tuneoff.files import read_regular
 from tuneoff.records.model import FORMAT_VERSION, RunRecord
 

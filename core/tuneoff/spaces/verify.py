@@ -93,7 +93,7 @@ def _with_mapping(sample: Sample, answer: Answer) -> Sample:
 
 @contextmanager
 def _interrupting() -> Iterator[None]:
-    """Let SIGTERM and SIGHUP end the block as SIGINT does; only the main thread may set handlers."""
+    """Let SIGINT (ignored where a script used `&`), SIGTERM and SIGHUP end the block; only the main thread may set handlers."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
@@ -101,7 +101,7 @@ def _interrupting() -> Iterator[None]:
     def interrupt(signum: int, frame: FrameType | None) -> None:
         raise KeyboardInterrupt
 
-    before = {number: signal.signal(number, interrupt) for number in (signal.SIGTERM, signal.SIGHUP)}
+    before = {number: signal.signal(number, interrupt) for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)}
     try:
         yield
     finally:

@@ -9,7 +9,7 @@ import time
 from pathlib import Path
 
 from tuneoff.errors import TuneoffError
-from tuneoff.experiment.spec import checked_run_spec
+from tuneoff.experiment.checked import checked_run_spec
 from tuneoff.files import read_regular_text
 from tuneoff.lifecycle.context import SPEC
 from tuneoff.supervisor.coordinator import Coordinator

@@ -11,7 +11,8 @@ import msgspec
 import tuneoff
 from tuneoff.errors import ResultsError, TuneoffError
 from tuneoff.events.writer import FOLDER as EVENTS
-from tuneoff.experiment.spec import RunSpec, checked_run_spec
+from tuneoff.experiment.checked import checked_run_spec
+from tuneoff.experiment.spec import RunSpec
 from tuneoff.files import read_regular
 from tuneoff.records.derive import KILLED, Verdict
 from tuneoff.records.folder import Derived, derive_log

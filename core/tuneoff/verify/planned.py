@@ -13,9 +13,9 @@ from msgspec import UNSET
 from tuneoff.accounting.model import Accounting
 from tuneoff.accounting.text import frozen
 from tuneoff.errors import ResultsError, TuneoffError
+from tuneoff.experiment.checked import checked_run_spec
 from tuneoff.experiment.identity import digest
 from tuneoff.experiment.names import run_name
-from tuneoff.experiment.spec import checked_run_spec
 from tuneoff.files import read_regular
 from tuneoff.matrix.folder import PLAN
 from tuneoff.matrix.plan import FORMAT_VERSION, WARM_UP_BLOCK, Plan, PlannedRun
