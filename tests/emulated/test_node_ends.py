@@ -102,7 +102,8 @@ def test_the_command_s_children_get_the_sigterm_and_may_end_in_order(tmp_path: P
     (tmp_path / "polite.py").write_text(
         "import signal, sys, time\n"
         "def leave(*_):\n    print('saved', flush=True)\n    sys.exit(0)\n"
-        "signal.signal(signal.SIGTERM, leave)\nprint('up', flush=True)\ntime.sleep(1000)\n"
+        "signal.signal(signal.SIGTERM, leave)\nprint('up', flush=True)\n"
+        "while True:\n    time.sleep(0.05)\n"  # a signal just before a sleep begins is handled at its end
     )
     with node_cluster(tmp_path) as cluster:
         cluster.submit(command=["sh", "-c", f"python {tmp_path}/polite.py && echo end"])

@@ -17,7 +17,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 _PAGE = os.sysconf("SC_PAGE_SIZE")
-_SHELL_SECONDS = 0.1  # a shell whose only command has ended needs no longer to end itself
+_SHELL_SECONDS = 0.5  # a shell whose only command has ended needs no longer to end itself
 
 
 class ProcessGroup:
