@@ -61,7 +61,7 @@ def seconds_by_part(run: RunRecord) -> dict[str, float]:
 
 
 def bars(results: Path) -> list[Bar]:
-    """Return a bar per adapter, platform, sampler and variant, of done runs only.
+    """Return a bar per adapter, platform, sampler and variant, of done runs that ran in one go: a continued one has no times.
 
     Raises:
         ResultsError: the folder or a record cannot be read, or no run is done.
@@ -69,7 +69,7 @@ def bars(results: Path) -> list[Bar]:
     groups: dict[tuple[str, bool], list[dict[str, float]]] = defaultdict(list)
     for run in selected(list(read_runs(results))):
         spec = run.run_spec()
-        if run.status == "done" and not spec.warm_up:
+        if run.status == "done" and run.continues is None and not spec.warm_up:
             replicate = f"#{spec.replicate + 1}" if spec.replicate else ""
             platform = f"@{platform_text(spec.platform, run.emulated)}" if spec.platform != "local" else ""
             label = cell_name(short_label(spec.adapter, spec.adapter) + platform + replicate, spec.experiment)
