@@ -95,6 +95,37 @@ def test_without_spread_only_several_pairs_show_something(difference: float, tim
     assert (found.verdict, found.p, found.seeds_needed) == (verdict, None, None)
 
 
+FRACTIONS = [(one / 360, (one - 5) / 360) for one in range(300, 360)]  # 5 of 360 images, between two adapters
+
+
+def test_a_spread_that_is_rounding_alone_is_none() -> None:
+    differences = [one - other for one, other in FRACTIONS]
+    assert len(set(differences)) > 1  # else there is nothing to see through
+    for pair in combinations(differences, 2):
+        found = equivalence(pair, 0.01, ALPHA, scale=1.0)
+        assert (found.verdict, found.p, found.seeds_needed) == (Verdict.NOT_SHOWN, None, None)
+        assert found.interval.low == found.interval.mean == found.interval.high
+    several = equivalence(differences[:5], 0.01, ALPHA, scale=1.0)
+    assert (several.verdict, several.p) == (Verdict.DIFFERENT, None)
+    assert equivalence([0.97 - 0.95, 0.35 - 0.33], 0.01, ALPHA).verdict is Verdict.NOT_SHOWN
+
+
+def test_a_difference_that_is_rounding_alone_is_zero() -> None:
+    noise = [0.0, 2**-53, -(2**-53), 0.0]
+    assert interval(noise, 0.9, scale=0.9).mean == 0.0
+    assert equivalence(noise, 0.01, ALPHA, scale=0.9).verdict is Verdict.NOT_SHOWN
+
+
+def test_a_difference_equal_to_the_margin_but_for_rounding_is_on_its_bound() -> None:
+    assert 0.97 - 0.96 > 0.01
+    assert equivalence([0.97 - 0.96] * 9, 0.01, ALPHA, scale=0.97).verdict is Verdict.NOT_SHOWN
+
+
+def test_a_small_spread_of_small_scores_is_a_spread() -> None:
+    small = [value * 1e-9 for value in SAMPLE]
+    assert interval(small, 0.9, scale=1e-9).deviation > 0
+
+
 def test_what_cannot_be_judged_is_refused() -> None:
     with pytest.raises(ValueError, match="at least 2"):
         interval([0.1], 0.9)

@@ -45,6 +45,11 @@ def runs(
     return found
 
 
+def counted(adapter: str, right: Sequence[int], more: float = 0.0) -> list[RunRecord]:
+    """Return runs that differ in their seed and in how many of 360 test images they name right."""
+    return [made_run(made_spec(adapter, seed=seed), [], count / 360 + more) for seed, count in enumerate(right)]
+
+
 def judged(*groups: list[RunRecord], frozen: dict[str, object] | None = None) -> Controls:
     together = [run for group in groups for run in group]
     return controls(together, planned(together), FROZEN if frozen is None else frozen)
@@ -85,6 +90,19 @@ def test_a_difference_within_the_margin_and_too_few_seeds_are_not_warned_of() ->
     assert pair.quality.verdict is Verdict.NOT_SHOWN
     assert "which is not different" in headlines(few)[0]
     assert "seeds would show it" in "\n".join(lines(few))
+
+
+def test_the_same_difference_of_images_in_two_seeds_is_not_different() -> None:
+    found = judged(counted("serial", (320, 180)), counted("optuna", (315, 175)))
+    (pair,) = found.pairs
+    assert pair.quality is not None
+    assert pair.quality.verdict is Verdict.NOT_SHOWN
+    assert not found.contradicts
+    equal = judged(counted("serial", (320, 180), more=2**-53), counted("optuna", (320, 180)))
+    assert "quality: equal in all 2 seeds: not shown" in "\n".join(lines(equal))
+    effect = next(one.interval for one in found.effects if one.metric == "quality.test")
+    assert effect is not None
+    assert effect.deviation == 0
 
 
 def test_scores_of_another_distribution_are_found_in_the_family_of_all_pairs() -> None:

@@ -7,7 +7,7 @@ search in the plain pool, so the same algorithm. Noise floor: a repetition of an
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from tuneoff.controls.cells import EMULATED, POOL, Cell, Setting, noise_pairs
@@ -73,10 +73,10 @@ def _effect(kind: Kind, one: Cell, other: Cell, names: tuple[str, str], metric: 
     if one.emulated or other.emulated:
         return _without(bare, EMULATED)
     found = differences(one, other, metric)
-    if len(found) < FEWEST_SEEDS:
-        return _without(bare, f"{metric} in both of {len(found)} seeds, fewer than {FEWEST_SEEDS}")
-    return Effect(kind=kind, one=names[0], other=names[1], metric=metric, unit=bare.unit, interval=interval(found, confidence))
+    if len(found.values) < FEWEST_SEEDS:
+        return _without(bare, f"{metric} in both of {len(found.values)} seeds, fewer than {FEWEST_SEEDS}")
+    return replace(bare, interval=interval(found.values, confidence, found.scale))
 
 
 def _without(effect: Effect, reason: str) -> Effect:
-    return Effect(kind=effect.kind, one=effect.one, other=effect.other, metric=effect.metric, unit=effect.unit, reason=reason)
+    return replace(effect, reason=reason)

@@ -18,6 +18,14 @@ FEWEST_SCORES, FEWEST_SEEDS = 4, 2  # of a side; with fewer no difference at all
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Differences:
+    """One − other of a metric by seed, in its unit, and the greatest size of what was subtracted."""
+
+    values: tuple[float, ...]
+    scale: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Scores:
     """Pooled scores of completed trials compared by KS; `adjusted` is Holm's, over all pairs of adapters in the matrix."""
 
@@ -65,10 +73,12 @@ def common_seeds(one: Cell, other: Cell) -> list[int]:
     return sorted(set(one.runs) & set(other.runs))
 
 
-def differences(one: Cell, other: Cell, metric: str) -> list[float]:
+def differences(one: Cell, other: Cell, metric: str) -> Differences:
     """Return one − other of a metric by seed, where both have it."""
     pairs = ((_metric(one.runs[seed], metric), _metric(other.runs[seed], metric)) for seed in common_seeds(one, other))
-    return [ours - theirs for ours, theirs in pairs if ours is not None and theirs is not None]
+    known = [(ours, theirs) for ours, theirs in pairs if ours is not None and theirs is not None]
+    scale = max((abs(value) for pair in known for value in pair), default=0.0)
+    return Differences(values=tuple(ours - theirs for ours, theirs in known), scale=scale)
 
 
 def warnings(pairs: Sequence[Pair]) -> list[Pair]:
@@ -92,10 +102,10 @@ def _pair(setting: Setting, one: Cell, other: Cell, margin: Margin, alpha: float
         no_quality = margin.source
     elif not 0 < alpha < 0.5:
         no_quality = f"analysis.confidence must be above 0.5 for an interval to judge by, but it is {1 - alpha:g}"
-    elif len(found) < FEWEST_SEEDS:
-        no_quality = f"{QUALITY} in both of {len(found)} seeds, fewer than {FEWEST_SEEDS}"
+    elif len(found.values) < FEWEST_SEEDS:
+        no_quality = f"{QUALITY} in both of {len(found.values)} seeds, fewer than {FEWEST_SEEDS}"
     else:
-        quality = equivalence(found, margin.value, alpha)
+        quality = equivalence(found.values, margin.value, alpha, found.scale)
     return Pair(
         setting=setting.name,
         one=one.label,

@@ -15,6 +15,7 @@ from tuneoff.packages import install_command, missing_modules
 
 EXACT_UP_TO = 1000  # scores on a side; beyond, the distribution of KS is taken as asymptotic
 LEAST_WITHOUT_SPREAD = 5  # pairs; scores are counts of images, so a few differences are equal by chance
+ROUNDING = 1e-12  # of the greatest score: equal differences of scores, once subtracted, may differ in their last bits
 MOST_SPREAD = 1e4  # margins; beyond, no number of seeds that anyone would run is enough
 POWER = 0.9  # with which as many seeds as `seeds_needed` says show equivalence where there is no difference at all
 
@@ -39,7 +40,10 @@ class KolmogorovSmirnov:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Interval:
-    """Mean of `n` paired differences, its standard deviation over the pairs, and the t-interval of `confidence`."""
+    """Mean of `n` paired differences, its standard deviation over the pairs, and the t-interval of `confidence`.
+
+    A deviation that is rounding alone is 0, and so is then such a mean.
+    """
 
     mean: float
     low: float
@@ -91,21 +95,26 @@ def holm(p_values: Sequence[float]) -> list[float]:
     return adjusted
 
 
-def interval(differences: Sequence[float], confidence: float) -> Interval:
-    """Return the t-interval of the mean of paired differences; at least two."""
+def interval(differences: Sequence[float], confidence: float, scale: float = 0.0) -> Interval:
+    """Return the t-interval of the mean of paired differences; at least two.
+
+    `scale` is the greatest size of what was subtracted, in the unit of the differences: it tells a spread from rounding.
+    """
     if len(differences) < 2:
         raise ValueError(f"an interval needs at least 2 differences, but got {len(differences)}")
     mean, deviation = statistics.fmean(differences), statistics.stdev(differences)
-    half = 0.0
-    if deviation > 0:
+    rounding = _rounding(differences, scale)
+    if deviation <= rounding:
+        mean, deviation, half = 0.0 if abs(mean) <= rounding else mean, 0.0, 0.0
+    else:
         from scipy import stats
 
         half = float(stats.t.ppf((1 + confidence) / 2, len(differences) - 1)) * deviation / math.sqrt(len(differences))
     return Interval(mean=mean, low=mean - half, high=mean + half, deviation=deviation, n=len(differences), confidence=confidence)
 
 
-def equivalence(differences: Sequence[float], margin: float, alpha: float) -> Equivalence:
-    """Test whether paired differences are, in the mean, within ±margin.
+def equivalence(differences: Sequence[float], margin: float, alpha: float, scale: float = 0.0) -> Equivalence:
+    """Test whether paired differences are, in the mean, within ±margin; `scale` as in `interval`.
 
     Without any spread there is no t-test: the same difference in `LEAST_WITHOUT_SPREAD` pairs or more is judged by where it
     lies, in fewer nothing is shown.
@@ -117,10 +126,11 @@ def equivalence(differences: Sequence[float], margin: float, alpha: float) -> Eq
     """
     if not 0 < alpha < 0.5:
         raise ValueError(f"`0 < alpha < 0.5` must hold, but got {alpha}")
-    found = interval(differences, 1 - 2 * alpha)
+    found = interval(differences, 1 - 2 * alpha, scale)
     if found.deviation == 0:
         verdict = Verdict.EQUIVALENT if abs(found.mean) < margin else Verdict.DIFFERENT
-        if found.n < LEAST_WITHOUT_SPREAD or abs(found.mean) == margin:
+        at_margin = abs(abs(found.mean) - margin) <= _rounding(differences, scale)
+        if found.n < LEAST_WITHOUT_SPREAD or at_margin:
             verdict = Verdict.NOT_SHOWN
         return Equivalence(interval=found, margin=margin, p=None, verdict=verdict, seeds_needed=None)
     from scipy import stats
@@ -144,3 +154,8 @@ def seeds_needed(deviation: float, margin: float, alpha: float, power: float = P
     quantiles = normal.inv_cdf(1 - alpha) + normal.inv_cdf((1 + power) / 2)
     pairs = (quantiles * min(deviation / margin, MOST_SPREAD)) ** 2
     return max(2, math.ceil(pairs) + 1)  # + 1: t is wider than the normal distribution
+
+
+def _rounding(differences: Sequence[float], scale: float) -> float:
+    """Return the size up to which a deviation is not told from rounding."""
+    return ROUNDING * max(scale, *(abs(one) for one in differences))
