@@ -84,9 +84,39 @@ def test_an_emulated_adapter_is_compared_and_shown_but_decides_nothing() -> None
     found = control(*runs)
     assert found.answer is Equality.EQUAL
     assert [(one.emulated, one.unequal) for one in found.adapters] == [(False, 0), (False, 0), (True, 1)]
-    assert len(found.differences) == 1
-    assert "katib@local (emulated)" in "\n".join(lines(controls(runs, planned(runs), {})))
-    assert not controls(runs, planned(runs), {}).contradicts
+    (difference,) = found.differences
+    assert difference.emulated_only
+    both = controls(runs, planned(runs), {})
+    text = lines(both)
+    assert any("katib@local (emulated)" in line for line in text)
+    assert not any(line.startswith("  differs: ") for line in text)
+    assert any(line.startswith("  differs where emulated, in no answer: seed 0, ") for line in text)
+    assert not any("differs" in line for line in headlines(both))
+    assert not both.contradicts
+    assert to_json(both)["same_configurations"][0]["differences"][0]["emulated_only"]
+
+
+def test_a_difference_between_adapters_that_an_emulated_one_has_too_decides() -> None:
+    other = changed(0, 1, "loss", 9.0)
+    found = control(run("serial"), run("katib", other, emulated=True), run("optuna", other))
+    assert (found.answer, len(found.contradicting)) == (Equality.DIFFERENT, 1)
+
+
+def test_adapters_that_differ_where_the_reference_has_no_run_are_different() -> None:
+    runs = [run(name, seed=1) for name in ("serial", "optuna", "ray-tune")]
+    runs += [run("serial", status="failed", reason="boom"), run("optuna"), run("ray-tune", changed(0, 2, "loss", 0.9))]
+    found = control(*runs)
+    assert (found.answer, found.reference) == (Equality.DIFFERENT, "serial")
+    assert [one.unequal for one in found.adapters] == [0, 0, 0]  # each as the reference, as far as that goes
+    both = controls(runs, planned(runs), {})
+    assert both.contradicts
+    assert headlines(both)[0].endswith("DIFFERENT: 1 value not the same in all adapters.")
+    assert "all equal; 2 planned configurations not compared with serial" in "\n".join(lines(both))
+
+
+def test_adapters_that_share_epochs_without_the_reference_are_compared() -> None:
+    runs = [run("serial", seed=1), run("serial", status="failed", reason="boom"), run("optuna"), run("ray-tune")]
+    assert control(*runs).answer is Equality.INCOMPLETE
 
 
 def test_an_emulated_adapter_is_no_reference() -> None:

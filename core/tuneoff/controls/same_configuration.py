@@ -5,7 +5,8 @@ Whatever differs then between the adapters is orchestration alone, and interfere
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -29,13 +30,17 @@ class Equality(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Difference:
-    """One value that is not the same in all adapters: the values by the adapters that have them."""
+    """One value that is not the same in all adapters: the values by the adapters that have them.
+
+    `emulated_only`: the adapters that are not emulated share it, so it is shown and is no part of the answer.
+    """
 
     seed: int
     configuration: str  # digest
     epoch: int
     metric: str
     values: Mapping[str, tuple[str, ...]]  # value -> labels
+    emulated_only: bool
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,6 +69,11 @@ class SameConfiguration:
     differences: tuple[Difference, ...]
     answer: Equality
 
+    @property
+    def contradicting(self) -> tuple[Difference, ...]:
+        """The differences between adapters that are not emulated."""
+        return tuple(one for one in self.differences if not one.emulated_only)
+
 
 def same_configurations(all_settings: Sequence[Setting]) -> list[SameConfiguration]:
     """Return the control of each setting with `sampler: fixed` and at least two entries."""
@@ -75,23 +85,29 @@ def _control(setting: Setting) -> SameConfiguration:
     reference = next((cell for cell in candidates if cell.spec.adapter == POOL), candidates[0] if candidates else None)
     values = {cell.label: dict(_values(cell)) for cell in setting.cells}
     adapters = tuple(_compared(cell, reference, values) for cell in setting.cells)
+    held = {cell.label for cell in setting.compared}
+    differences = tuple(_differences(values, held))
     return SameConfiguration(
         setting=setting.name,
         reference=reference.label if reference is not None else None,
         adapters=adapters,
-        differences=tuple(_differences(values)),
-        answer=_answer(adapters),
+        differences=differences,
+        answer=_answer(adapters, differences, any_shared=_share_an_epoch([values[label] for label in held])),
     )
 
 
-def _answer(adapters: Sequence[Compared]) -> Equality:
-    held = [one for one in adapters if not one.emulated]
-    others = [one for one in held if not one.is_reference]
-    if any(one.unequal for one in others):
+def _answer(adapters: Sequence[Compared], differences: Sequence[Difference], *, any_shared: bool) -> Equality:
+    if any(not one.emulated_only for one in differences):
         return Equality.DIFFERENT
-    if not any(one.values for one in others):
+    if not any_shared:
         return Equality.NOTHING
+    held = [one for one in adapters if not one.emulated]
     return Equality.INCOMPLETE if any(one.lacking or one.not_done for one in held) else Equality.EQUAL
+
+
+def _share_an_epoch(values: Sequence[Mapping[Place, str]]) -> bool:
+    counts = Counter(epoch for own in values for epoch in {place[:3] for place in own})
+    return any(count > 1 for count in counts.values())
 
 
 def _compared(cell: Cell, reference: Cell | None, values: Mapping[str, Mapping[Place, str]]) -> Compared:
@@ -130,8 +146,11 @@ def _checkpoint(run: RunRecord | None) -> str | None:
     return run.test.checkpoint_sha256 if run is not None and run.test is not None else None
 
 
-def _differences(values: Mapping[str, Mapping[Place, str]]) -> Iterator[Difference]:
-    """Yield every value that two adapters which trained that epoch do not share, in the order of seeds, trials, epochs."""
+def _differences(values: Mapping[str, Mapping[Place, str]], held: Set[str]) -> Iterator[Difference]:
+    """Yield every value that two adapters which trained that epoch do not share, in the order of seeds, trials, epochs.
+
+    `held`: labels of the adapters that are not emulated.
+    """
     trained = {label: {place[:3] for place in own} for label, own in values.items()}
     for place in dict.fromkeys(place for own in values.values() for place in own):
         found: dict[str, list[str]] = {}
@@ -141,7 +160,10 @@ def _differences(values: Mapping[str, Mapping[Place, str]]) -> Iterator[Differen
         if len(found) > 1:
             seed, digest, epoch, metric = place
             shared = {value: tuple(labels) for value, labels in found.items()}
-            yield Difference(seed=seed, configuration=digest, epoch=epoch, metric=metric, values=shared)
+            emulated_only = sum(not held.isdisjoint(labels) for labels in found.values()) < 2
+            yield Difference(
+                seed=seed, configuration=digest, epoch=epoch, metric=metric, values=shared, emulated_only=emulated_only
+            )
 
 
 def _values(cell: Cell) -> Iterator[tuple[Place, str]]:

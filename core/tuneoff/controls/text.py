@@ -63,19 +63,27 @@ def _same_configuration(one: SameConfiguration, most: int) -> Section:
     held = [item for item in one.adapters if not item.emulated]
     what = {
         Equality.EQUAL: f"all values of {len(held)} adapters are equal bit for bit",
-        Equality.DIFFERENT: f"{sum(item.unequal for item in held)} values are not those of {one.reference}",
+        Equality.DIFFERENT: f"{_counted(len(one.contradicting), 'value')} not the same in all adapters",
         Equality.INCOMPLETE: "what could be compared is equal bit for bit, but some of the plan is not there",
         Equality.NOTHING: "fewer than two adapters have an epoch in common",
     }[one.answer]
     width = max(len(item.label) for item in one.adapters)
-    alarms = [f"differs: {_difference(difference)}" for difference in one.differences[:most]]
-    if len(one.differences) > most:
-        alarms.append(f"and {len(one.differences) - most} more: tuneoff controls --json has all")
     return Section(
         answer=f"Same configurations (sampler {one.setting}): {one.answer.value}: {what}.",
-        alarms=tuple(alarms),
-        evidence=tuple(f"{item.label.ljust(width)}  {_compared(item, one.reference)}" for item in one.adapters),
+        alarms=tuple(_listed("differs", one.contradicting, most)),
+        evidence=(
+            *(f"{item.label.ljust(width)}  {_compared(item, one.reference)}" for item in one.adapters),
+            *_listed("differs where emulated, in no answer", [item for item in one.differences if item.emulated_only], most),
+        ),
     )
+
+
+def _listed(what: str, differences: Sequence[Difference], most: int) -> Iterator[str]:
+    for one in differences[:most]:
+        values = ", ".join(f"{value} ({', '.join(labels)})" for value, labels in one.values.items())
+        yield f"{what}: seed {one.seed}, configuration {one.configuration}, epoch {one.epoch}, {one.metric}: {values}"
+    if len(differences) > most:
+        yield f"and {len(differences) - most} more: tuneoff controls --json has all"
 
 
 def _compared(item: Compared, reference: str | None) -> str:
@@ -91,15 +99,11 @@ def _compared(item: Compared, reference: str | None) -> str:
     if item.same_model is not None:
         text += "; the tested model has the same bytes" if item.same_model else "; another model was tested"
     if item.lacking:
-        text += f"; {item.lacking} planned configurations not compared"
+        whom = "" if item.is_reference or reference is None else f" with {reference}"
+        text += f"; {item.lacking} planned configurations not compared{whom}"
     if item.not_done:
         text += "; " + ", ".join(f"seed {seed} {status}" for seed, status in sorted(item.not_done.items()))
     return f"{text} (emulated: shown, in no answer)" if item.emulated else text
-
-
-def _difference(one: Difference) -> str:
-    values = ", ".join(f"{value} ({', '.join(labels)})" for value, labels in one.values.items())
-    return f"seed {one.seed}, configuration {one.configuration}, epoch {one.epoch}, {one.metric}: {values}"
 
 
 def _same_algorithm(found: Controls) -> Section:
