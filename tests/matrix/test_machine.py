@@ -42,7 +42,6 @@ PLANTED: list[tuple[dict[str, Any], str]] = [
     ({"memory_available_bytes": 900_000_000}, "low_memory"),
     ({"disk_free_bytes": 1_000}, "low_disk"),
     ({"temporary_free_bytes": 1_000}, "low_disk"),
-    ({"throttle_count": 9}, "cpu_throttled"),
     ({"frequency_limit": 0.5}, "frequency_limited"),
 ]
 
@@ -53,12 +52,12 @@ def names(found: list[tuple[str, str]]) -> list[str]:
 
 @pytest.mark.parametrize("state", [QUIET, UNREADABLE])
 def test_a_quiet_machine_and_one_that_tells_nothing_have_no_flag(state: MachineState) -> None:
-    assert notes(state, state, state) == []
+    assert notes(state, state) == []
 
 
 @pytest.mark.parametrize(("change", "name"), PLANTED)
 def test_each_defect_of_the_machine_has_its_flag_and_no_other(change: dict[str, Any], name: str) -> None:
-    ((found, text),) = notes(replace(QUIET, **change), QUIET, QUIET)
+    ((found, text),) = notes(replace(QUIET, **change), QUIET)
     assert found == name
     assert len(text) > 20
 
@@ -75,15 +74,29 @@ def test_memory_is_held_to_what_the_workers_may_use() -> None:
 
 
 def test_every_flag_is_known_by_name() -> None:
-    assert {name for _, name in PLANTED} | {"slow_clock_source"} == FLAGS
+    assert {name for _, name in PLANTED} | {"slow_clock_source", "cpu_throttled"} == FLAGS
     assert {"slow_clock_source", "frequency_limited"} == FLAGS - PASSING  # a repetition would find the same
 
 
-def test_throttling_is_counted_from_the_look_before() -> None:
-    hot = replace(QUIET, throttle_count=100)
-    assert notes(hot, QUIET) == []  # of a time that nobody looked at
-    assert names(notes(hot, QUIET, QUIET)) == ["cpu_throttled"]
-    assert notes(hot, QUIET, hot) == []
+def test_the_run_in_which_processors_were_throttled_is_flagged(tmp_path: Path, trees: tuple[Path, Path]) -> None:
+    _, sys_ = trees
+    guard = Guard(tmp_path, sys=sys_)
+    flagged = []
+    for hot in (False, True, False):
+        guard.look()
+        if hot:
+            (sys_ / readings.CPUS / "cpu0/thermal_throttle/core_throttle_count").write_text("12\n")
+        flagged.append(names(guard.after_run()))
+    assert flagged == [[], ["cpu_throttled"], []]
+    assert Guard(tmp_path, sys=sys_).after_run() == []  # no look was taken before it
+
+
+def test_a_first_look_that_was_disturbed_is_no_reference_for_quiet_ones(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    slow = replace(QUIET, cpu_pressure_percent=90.0, sentinel_ns=3 * QUIET.sentinel_ns)
+    looks = iter([slow, QUIET, slow, QUIET])
+    monkeypatch.setattr(machine, "look", lambda *_, **__: next(looks))
+    guard = Guard(tmp_path)
+    assert [names(guard.look()[1]) for _ in range(4)] == [["busy_machine"], [], ["busy_machine", "machine_drift"], []]
 
 
 # --- what later looks are held to ---
@@ -106,7 +119,7 @@ def test_a_state_is_read_back_and_what_an_older_record_lacks_is_none() -> None:
 
 
 def test_the_guard_holds_a_resumed_matrix_to_its_first_look(tmp_path: Path) -> None:
-    fast = replace(look(tmp_path), sentinel_ns=1)
+    fast = replace(look(tmp_path), sentinel_ns=1, cpu_pressure_percent=0.0)
     _, found = Guard(tmp_path, fast).look()
     assert "machine_drift" in names(found)
     _, found = Guard(tmp_path).look()

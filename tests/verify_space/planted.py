@@ -99,6 +99,23 @@ class ExclusiveUpperUntold(ExclusiveUpper):
         raise NotImplementedError("the framework does not tell")
 
 
+class TranslationBreaks(Honest):
+    """Draws as it should, and breaks when it has to tell its space."""
+
+    def framework_space(self) -> FrameworkSpace:
+        raise RuntimeError("no such attribute of the framework")
+
+
+class DecodeBreaks(Honest):
+    """Draws as it should; what turns the framework's least and greatest values back breaks."""
+
+    def framework_space(self) -> FrameworkSpace:
+        def decode(values: Mapping[str, Any]) -> Mapping[str, Any]:
+            raise AttributeError("value")
+
+        return FrameworkSpace(ends=super().framework_space().ends, decode=decode)
+
+
 class OneBeyond(Honest):
     """Leaves the space by one at the upper bound of integers, and nobody looks."""
 

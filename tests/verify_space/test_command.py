@@ -118,6 +118,21 @@ def test_json_has_every_test_with_its_p_value(verify: Verify) -> None:
 @pytest.mark.parametrize(
     ("planted", "reason"),
     [
+        ("TranslationBreaks", "  mapping: the translation failed: RuntimeError: no such attribute of the framework"),
+        ("DecodeBreaks", "cannot be decoded: AttributeError: value"),
+    ],
+)
+def test_a_translation_that_breaks_is_rejected_and_not_left_untested(verify: Verify, planted: str, reason: str) -> None:
+    answer = verify(planted)
+    assert answer.code == 1
+    assert f"{planted}: REJECTED: " in answer.out
+    assert reason in answer.out
+    assert "not tested" not in answer.out
+
+
+@pytest.mark.parametrize(
+    ("planted", "reason"),
+    [
         ("Breaks", "  draws: RuntimeError: the sampler broke"),
         ("Dies", "  draws: the process that draws ended with exit code 3: no words from here on"),
         ("Short", "  draws: seed 0 gave only 99 of 100 configurations"),
@@ -132,9 +147,9 @@ def test_an_adapter_that_does_not_draw_is_a_failure_with_its_reason(verify: Veri
 
 
 def test_a_sampler_that_hangs_is_ended_with_all_that_it_started(verify: Verify, temporary: Path) -> None:
-    answer = verify("Hangs", words=("--timeout", "3"))
+    answer = verify("Hangs", words=("--timeout", "10"))
     assert answer.code == 1
-    assert "  draws: after 3 s the process that draws had given 1 configuration; raise --timeout, or lower --draws" in answer.out
+    assert "  draws: after 10 s the process that draws had given 1 configuration; raise --timeout, or lower --draws" in answer.out
     assert of_folder(temporary) == []
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import random
+import sys
 from collections import Counter
 from pathlib import Path
 
@@ -86,9 +87,19 @@ def test_every_value_of_a_dimension_has_its_place(dimension: Dimension, unit: fl
     place = Places(dimension)(value)
     assert place is not None
     if is_continuous(dimension):
-        assert place == pytest.approx(unit, abs=1e-6) or value in (dimension.low, dimension.high)  # type: ignore[union-attr]
+        low, high = dimension.low, dimension.high  # type: ignore[union-attr]
+        near = 1e-6 + 8 * sys.float_info.epsilon * max(abs(low), abs(high)) / (high - low)  # a narrow range has few floats
+        assert place == pytest.approx(unit, abs=near) or value in (low, high)
     else:
         assert list(points(dimension))[int(place)] == value
+
+
+def test_a_logarithmic_range_of_two_floats_has_both_places() -> None:
+    high = math.nextafter(17.0, 18.0)
+    places = Places(Float(low=17.0, high=high, log=True))
+    assert (places(17.0), places(high)) == (0.0, 1.0)
+    wide = Places(Float(low=5e-324, high=1e300, log=True))
+    assert (wide(5e-324), wide(1e300)) == (0.0, 1.0)
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ import logging
 import signal
 import threading
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from types import FrameType
 from typing import Any
@@ -163,7 +163,7 @@ def _run_all(
         repeat = repeats.get(run.run_id)
         before = {"machine_before": state.to_json(), **({REPEAT: repeat.to_json()} if repeat is not None else {})}
         continued = interrupted.get(run.run_id) if repeat is None else None
-        record = _run(run, results, listener, interrupt, before, notes, plan, data, power, continued)
+        record = _run(run, results, listener, interrupt, before, notes, guard.after_run, plan, data, power, continued)
         seconds = time.monotonic() - started
         listener.run_ended(position, len(plan.runs), _label(run, record.emulated), record.status, record.reason, seconds)
 
@@ -175,6 +175,7 @@ def _run(
     interrupt: threading.Event,
     before: Mapping[str, Any],
     notes: Sequence[tuple[str, str]],
+    notes_after: Callable[[], Sequence[tuple[str, str]]],
     plan: Plan,
     data: dict[str, Provenance],
     power: PowerPlan,
@@ -182,7 +183,7 @@ def _run(
 ) -> RunRecord:
     adapter = adapter_class(run.spec.adapter)
     accounting = of_run(plan.accounting, adapter.capabilities)
-    ended = supervise(run.spec, results, listener, interrupt, notes, accounting, power, continues)
+    ended = supervise(run.spec, results, listener, interrupt, notes, accounting, power, continues, notes_after)
     environment = {
         "limits": dict(ended.limits),
         **before,

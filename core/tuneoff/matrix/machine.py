@@ -71,19 +71,27 @@ class MachineState:
 
 
 class Guard:
-    """Looks before each run of a matrix; knows the look that the others are held to, and the one before."""
+    """Looks before and after each run of a matrix; knows the look that the others are held to: the first quiet one."""
 
-    def __init__(self, results: Path, reference: MachineState | None = None) -> None:
+    def __init__(self, results: Path, reference: MachineState | None = None, sys: Path = readings.SYS) -> None:
         self._results = results
         self._reference = reference
-        self._before: MachineState | None = None
+        self._sys = sys
+        self._throttled: int | None = None  # before the run
 
     def look(self, memory_needed: int = 0) -> tuple[MachineState, list[tuple[str, str]]]:
         """Return the state and the flags (name, text) of the run that comes; takes about half a second."""
-        now = look(self._results)
-        found = notes(now, self._reference or now, self._before, memory_needed)
-        self._reference, self._before = self._reference or now, now
-        return now, found
+        now = look(self._results, sys=self._sys)
+        if self._reference is None or (is_quiet(now) and not is_quiet(self._reference)):
+            self._reference = now
+        self._throttled = now.throttle_count
+        return now, notes(now, self._reference, memory_needed)
+
+    def after_run(self) -> list[tuple[str, str]]:
+        """Return the flag of the run that has just ended, if processors were throttled for heat since the look before it."""
+        count = readings.throttle_count(self._sys)
+        times = 0 if count is None or self._throttled is None else count - self._throttled
+        return [("cpu_throttled", f"processors were throttled for heat {times} times during the run")] if times > 0 else []
 
 
 def look(results: Path, proc: Path = readings.PROC, sys: Path = readings.SYS) -> MachineState:
@@ -114,20 +122,23 @@ def look(results: Path, proc: Path = readings.PROC, sys: Path = readings.SYS) ->
     )
 
 
-def notes(
-    now: MachineState, first: MachineState, before: MachineState | None = None, memory_needed: int = 0
-) -> list[tuple[str, str]]:
+def is_quiet(state: MachineState) -> bool:
+    """Tell whether no more processes waited for a CPU than on a machine of our own; where the system does not tell, yes."""
+    return (state.cpu_pressure_percent or 0.0) <= PRESSURE_LIMIT
+
+
+def notes(now: MachineState, first: MachineState, memory_needed: int = 0) -> list[tuple[str, str]]:
     """Return flags (name, text) for what a reader of the run's times must know.
 
-    `first`: the look that others are held to. `before`: the last look, a run ago. `memory_needed`: bytes of the workers.
+    `first`: the look that others are held to. `memory_needed`: bytes of the workers.
     """
     found = []
-    if now.cpu_pressure_percent is not None and now.cpu_pressure_percent > PRESSURE_LIMIT:
+    if not is_quiet(now):
         text = f"some process waited for a CPU in {now.cpu_pressure_percent:.0f} % of the {LOOK_NS / 1e9:g} s before the run"
         found.append(("busy_machine", text))
     ratio = now.sentinel_ns / first.sentinel_ns
     if not 1 / DRIFT_LIMIT <= ratio <= DRIFT_LIMIT:
-        found.append(("machine_drift", f"the sentinel took {ratio:.2f} times as long as before the matrix's first run"))
+        found.append(("machine_drift", f"the sentinel took {ratio:.2f} times as long as before the first run on a quiet machine"))
     changed = [
         text
         for text in (
@@ -151,9 +162,6 @@ def notes(
     short = [size for size in (now.disk_free_bytes, now.temporary_free_bytes) if size is not None and size < LEAST_DISK]
     if short:
         found.append(("low_disk", f"{min(short) / 1e6:.0f} MB are free where the run writes, below {LEAST_DISK / 1e6:.0f} MB"))
-    throttled = (now.throttle_count or 0) - ((before or now).throttle_count or 0)
-    if now.throttle_count is not None and throttled > 0:
-        found.append(("cpu_throttled", f"processors were throttled for heat {throttled} times since the look before"))
     if now.clock_source in SLOW_CLOCKS:
         found.append(("slow_clock_source", f"the kernel reads the time from {now.clock_source}: slow or coarse"))
     if now.frequency_limit is not None and now.frequency_limit < 1:
@@ -165,8 +173,7 @@ def notes(
 def reference(states: Iterable[Any]) -> MachineState | None:
     """Return the look that later ones are held to, of stored ones in the order of time: the first quiet one, else the first."""
     known = [state for state in map(from_json, states) if state is not None]
-    quiet = (state for state in known if (state.cpu_pressure_percent or 0.0) <= PRESSURE_LIMIT)
-    return next(quiet, known[0] if known else None)
+    return next(filter(is_quiet, known), known[0] if known else None)
 
 
 def from_json(stored: Any) -> MachineState | None:

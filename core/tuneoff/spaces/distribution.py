@@ -56,9 +56,13 @@ class Places:
 def unit_of(dimension: Float, value: float) -> float:
     """Return the value of the distribution function."""
     if dimension.log:
-        low = math.log(dimension.low)
-        return (math.log(value) - low) / (math.log(dimension.high) - low)
+        return _log_ratio(value, dimension.low) / _log_ratio(dimension.high, dimension.low)
     return (value - dimension.low) / (dimension.high - dimension.low)
+
+
+def _log_ratio(value: float, low: float) -> float:
+    """Return ln(value / low), above 0 for every value above `low`, however near."""
+    return math.log1p((value - low) / low) if value < 2 * low else math.log(value) - math.log(low)
 
 
 def _rank_or_none(dimension: Dimension, value: Any) -> int | None:

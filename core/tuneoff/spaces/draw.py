@@ -19,7 +19,7 @@ from tuneoff.errors import ExperimentError
 from tuneoff.events.writer import EventWriter
 from tuneoff.experiment.spec import run_spec_from_json
 from tuneoff.lifecycle.context import SPEC, RunContext
-from tuneoff.spaces.mapping import mapping_problems
+from tuneoff.spaces.mapping import WHOLE, mapping_problems
 from tuneoff.trial.context import FILE_NAME, TrialContext, load_target
 from tuneoff.trial.limits import die_with_parent
 
@@ -79,7 +79,7 @@ def _mapping(adapter: Adapter) -> dict[str, Any]:
         return {"problems": None, "text": _line(error) or "the adapter has no `framework_space`"}
     except Exception as error:  # an adapter's code may raise anything
         traceback.print_exc()
-        return {"problems": None, "text": f"`framework_space` failed: {type(error).__name__}: {_line(error)}"}
+        return {"problems": {WHOLE: [f"the translation failed: {type(error).__name__}: {_line(error)}"]}, "text": ""}
 
 
 def _line(error: Exception) -> str:

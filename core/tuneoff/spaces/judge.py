@@ -11,6 +11,7 @@ from typing import Any, Literal
 from tuneoff.experiment.space import SearchSpace, describe
 from tuneoff.spaces.discovery import FALSE_DISCOVERY_RATE, rejection_threshold
 from tuneoff.spaces.distribution import Places
+from tuneoff.spaces.mapping import WHOLE
 from tuneoff.spaces.sample import Sample
 from tuneoff.spaces.statistics import Test, distribution_test, ends_test, independence_tests
 
@@ -108,7 +109,7 @@ def _certain(sample: Sample) -> list[Finding]:
         text = f"{sample.changed} trials got another configuration than the one that was handed over"
         found.append(Finding(kind="received", names=(), text=text))
     for name, texts in (sample.mapping or {}).items():
-        found += [Finding(kind="mapping", names=(name,), text=text) for text in texts]
+        found += [Finding(kind="mapping", names=(name,) if name != WHOLE else (), text=text) for text in texts]
     return found
 
 

@@ -127,7 +127,8 @@ def _least(judgement: Judgement, tests: Sequence[Test]) -> str:
 def _mapping(judgement: Judgement, name: str) -> str:
     if not judgement.mapping_tested:
         return _NOT_TESTED
-    return "wrong" if any(finding.kind == "mapping" and name in finding.names for finding in judgement.findings) else "exact"
+    found = [finding.names for finding in judgement.findings if finding.kind == "mapping"]
+    return "wrong" if any(not names or name in names for names in found) else "exact"
 
 
 def _verdict(judgement: Judgement) -> str:

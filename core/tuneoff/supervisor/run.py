@@ -6,7 +6,7 @@ import os
 import shutil
 import tempfile
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -77,13 +77,14 @@ def supervise(
     accounting: Accounting = NO_ACCOUNTING,
     power: PowerPlan = NO_POWER,
     continues: Path | None = None,
+    notes_after: Callable[[], Sequence[tuple[str, str]]] = lambda: (),
 ) -> Supervised:
     """Run one execution of `spec` under `results` and return how it ended; nothing of it is left afterwards.
 
     `interrupt` may be set at any time (by a signal handler): the run un-deploys and ends as `interrupted`. `notes` are
     flags (name, text) for the record; `accounting` is what the run is charged, stored in its folder at once. `power`
     says how it is sampled, from before its first process to after its last one. `continues`: the folder of an interrupted
-    execution, whose finished trials are taken over.
+    execution, whose finished trials are taken over. `notes_after` is asked for more flags when the run has ended.
 
     Raises:
         ResultsError: that execution's files are not as they were sealed.
@@ -110,6 +111,8 @@ def supervise(
             reap()
         sampler.stop(INTERRUPTED_COLLECT_SECONDS if interrupt.is_set() else COLLECT_SECONDS)
     supervision.write_ends(left)
+    for name, text in notes_after():
+        events.flag(name, text)
     events.sync()
     events.close()
     limits = {**workers.in_force, "threads": context.threads, "trial_seconds": spec.experiment.timeouts.trial_seconds}
