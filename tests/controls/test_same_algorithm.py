@@ -50,6 +50,13 @@ def counted(adapter: str, right: Sequence[int], more: float = 0.0) -> list[RunRe
     return [made_run(made_spec(adapter, seed=seed), [], count / 360 + more) for seed, count in enumerate(right)]
 
 
+def without_scipy(monkeypatch: pytest.MonkeyPatch) -> None:
+    def need(what: str) -> None:
+        raise MissingPackageError(f"{what} needs scipy for its tests; run: pip install 'tuneoff[stats]'")
+
+    monkeypatch.setattr(all_controls, "need_scipy", need)
+
+
 def judged(*groups: list[RunRecord], frozen: dict[str, object] | None = None) -> Controls:
     together = [run for group in groups for run in group]
     return controls(together, planned(together), FROZEN if frozen is None else frozen)
@@ -197,14 +204,21 @@ def test_a_damaged_analysis_is_judged_by_the_defaults(damaged: dict[str, object]
 
 
 def test_without_scipy_one_line_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
-    def need(what: str) -> None:
-        raise MissingPackageError(f"{what} needs scipy for its tests; run: pip install 'tuneoff[stats]'")
-
-    monkeypatch.setattr(all_controls, "need_scipy", need)
+    without_scipy(monkeypatch)
     found = judged(runs("serial"), runs("optuna"))
     assert found.pairs == ()
     assert "pip install 'tuneoff[stats]'" in lines(found)[0]
-    assert len(judged(runs("serial", sampler="fixed"), runs("optuna", sampler="fixed")).same_configurations) == 1
+    assert judged(runs("serial"), runs("serial", sampler="default")).lacking is not None
+
+
+def test_scipy_is_not_missed_where_it_would_judge_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    without_scipy(monkeypatch)
+    fixed = judged(runs("serial", sampler="fixed"), runs("optuna", sampler="fixed"))
+    assert (len(fixed.same_configurations), fixed.lacking) == (1, None)
+    assert judged(runs("optuna", sampler="default")).is_empty
+    assert judged(runs("optuna", pruner="asha"), runs("ray-tune", pruner="asha")).is_empty
+    emulated = judged(runs("serial"), runs("katib", emulated=True))
+    assert (emulated.lacking, {one.reason for one in emulated.effects}) == (None, {"emulated, so in no comparison"})
 
 
 def test_as_json_every_null_has_its_reason() -> None:

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from tuneoff.controls.cells import settings
-from tuneoff.controls.effects import Effect, effects
-from tuneoff.controls.same_algorithm import Pair, pairs_of, warnings
+from tuneoff.controls.effects import Effect, effects, is_subtractable
+from tuneoff.controls.same_algorithm import Pair, comparable, pairs_of, warnings
 from tuneoff.controls.same_configuration import Equality, SameConfiguration, same_configurations
 from tuneoff.controls.statistics import need_scipy
 from tuneoff.errors import MissingPackageError
@@ -53,13 +53,11 @@ def controls(records: Sequence[RunRecord], planned: Sequence[Planned], analysis:
     confidence, primary = _frozen(analysis)
     found = settings(records, planned)
     same = tuple(same_configurations(found))
-    compared = any(len(setting.compared) > 1 or setting.sampler not in ("fixed", "random") for setting in found)
-    if not compared:
-        return Controls(same_configurations=same, confidence=confidence)
-    try:
-        need_scipy("the comparison of scores and quality")
-    except MissingPackageError as error:
-        return Controls(same_configurations=same, confidence=confidence, lacking=str(error))
+    if comparable(found) or is_subtractable(found):
+        try:
+            need_scipy("the comparison of scores and quality")
+        except MissingPackageError as error:
+            return Controls(same_configurations=same, confidence=confidence, lacking=str(error))
     return Controls(
         same_configurations=same,
         pairs=tuple(pairs_of(found, analysis, 1 - confidence)),

@@ -40,6 +40,11 @@ def effects(all_settings: Sequence[Setting], primary_metric: str, confidence: fl
     return found
 
 
+def is_subtractable(all_settings: Sequence[Setting]) -> bool:
+    """Whether there are two cells that are in comparisons and whose difference is an effect."""
+    return any(not (one.emulated or other.emulated) for _, one, other, _ in _pairs(all_settings))
+
+
 def _pairs(all_settings: Sequence[Setting]) -> Iterator[tuple[Kind, Cell, Cell, tuple[str, str]]]:
     """Yield (kind, one, other, their names): first what models add, then what runtimes do, then chance."""
     for setting in all_settings:

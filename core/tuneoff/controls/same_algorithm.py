@@ -57,15 +57,18 @@ def pairs_of(all_settings: Sequence[Setting], analysis: Mapping[str, Any], alpha
     """
     found: list[Pair] = []
     noise: list[Pair] = []
-    for setting in all_settings:
-        if setting.sampler == SAMPLER and setting.pruner == NO_PRUNER:
-            firsts = [cell for cell in setting.compared if cell.replicate == 0]
-            if len(setting.compared) < 2:
-                continue
-            margin = quality_margin(analysis, firsts[0].spec.experiment.workload)
-            found += [_pair(setting, one, other, margin, alpha) for one, other in combinations(firsts, 2)]
-            noise += [_pair(setting, one, other, margin, alpha, is_noise=True) for one, other in noise_pairs(setting)]
+    for setting in comparable(all_settings):
+        firsts = [cell for cell in setting.compared if cell.replicate == 0]
+        margin = quality_margin(analysis, firsts[0].spec.experiment.workload)
+        found += [_pair(setting, one, other, margin, alpha) for one, other in combinations(firsts, 2)]
+        noise += [_pair(setting, one, other, margin, alpha, is_noise=True) for one, other in noise_pairs(setting)]
     return [*_adjusted(found, alpha), *noise]
+
+
+def comparable(all_settings: Sequence[Setting]) -> list[Setting]:
+    """Return the settings that run the same algorithm in at least two entries."""
+    same = [one for one in all_settings if one.sampler == SAMPLER and one.pruner == NO_PRUNER]
+    return [one for one in same if len(one.compared) > 1]
 
 
 def common_seeds(one: Cell, other: Cell) -> list[int]:
