@@ -54,6 +54,12 @@ def missing_modules(names: Iterable[str]) -> list[str]:
     return [name for name in names if not module_exists(name)]
 
 
+def need_scipy(what: str) -> None:
+    """Raise MissingPackageError in one line where scipy is not installed."""
+    if missing_modules(("scipy",)):
+        raise MissingPackageError(f"{what} needs scipy for its tests; run: {install_command('tuneoff[stats]')}")
+
+
 def import_framework(adapter: str, capabilities: Capabilities) -> ModuleType:
     """Import the framework's module and return it; the first thing that `deploy` does.
 

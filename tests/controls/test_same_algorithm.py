@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import json
 import random
 from collections.abc import Sequence
@@ -9,12 +10,10 @@ from collections.abc import Sequence
 import pytest
 
 from made_runs import METRIC, made_run, made_spec, planned
-from tuneoff.controls import all as all_controls
 from tuneoff.controls.all import Controls, controls
 from tuneoff.controls.statistics import Verdict
 from tuneoff.controls.text import headlines, lines
 from tuneoff.controls.values import to_json
-from tuneoff.errors import MissingPackageError
 from tuneoff.records.model import RunRecord
 
 pytest.importorskip("scipy")
@@ -51,10 +50,8 @@ def counted(adapter: str, right: Sequence[int], more: float = 0.0) -> list[RunRe
 
 
 def without_scipy(monkeypatch: pytest.MonkeyPatch) -> None:
-    def need(what: str) -> None:
-        raise MissingPackageError(f"{what} needs scipy for its tests; run: pip install 'tuneoff[stats]'")
-
-    monkeypatch.setattr(all_controls, "need_scipy", need)
+    find = importlib.util.find_spec
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name, *more: None if name == "scipy" else find(name, *more))
 
 
 def judged(*groups: list[RunRecord], frozen: dict[str, object] | None = None) -> Controls:

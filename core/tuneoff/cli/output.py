@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from tuneoff.errors import ResultsError
+from tuneoff.words import counted as counted
 
 LONGEST_LINE = 1200  # characters: a few lines of a terminal
 
@@ -77,8 +78,3 @@ def filled_columns(header: Sequence[str], rows: Sequence[Sequence[str]], optiona
     """Return an aligned table without those `optional` columns that are empty."""
     kept = [index for index, name in enumerate(header) if name not in optional or any(row[index] for row in rows)]
     return columns([header[index] for index in kept], [[row[index] for index in kept] for row in rows])
-
-
-def counted(count: int, what: str) -> str:
-    """Return a number of things: "1 run", "2 runs"."""
-    return f"{count} {what}{'' if count == 1 else 's'}"

@@ -10,9 +10,9 @@ from tuneoff.controls.cells import settings
 from tuneoff.controls.effects import Effect, effects, is_subtractable
 from tuneoff.controls.same_algorithm import Pair, comparable, pairs_of, warnings
 from tuneoff.controls.same_configuration import Equality, SameConfiguration, same_configurations
-from tuneoff.controls.statistics import need_scipy
 from tuneoff.errors import MissingPackageError
 from tuneoff.experiment.schema import AnalysisPart
+from tuneoff.packages import need_scipy
 from tuneoff.records.model import RunRecord
 from tuneoff.report.summary import Planned
 

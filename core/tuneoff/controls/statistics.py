@@ -10,9 +10,6 @@ from dataclasses import dataclass
 from enum import StrEnum
 from statistics import NormalDist
 
-from tuneoff.errors import MissingPackageError
-from tuneoff.packages import install_command, missing_modules
-
 EXACT_UP_TO = 1000  # scores on a side; beyond, the distribution of KS is taken as asymptotic
 LEAST_WITHOUT_SPREAD = 5  # pairs; scores are counts of images, so a few differences are equal by chance
 ROUNDING = 1e-12  # of the greatest score: equal differences of scores, once subtracted, may differ in their last bits
@@ -62,12 +59,6 @@ class Equivalence:
     p: float | None  # the greater of the two one-sided ones: equivalent where it is below alpha; None: without a spread
     verdict: Verdict
     seeds_needed: int | None  # about, by this spread, to show equivalence of what is equal; None: the spread is 0
-
-
-def need_scipy(what: str) -> None:
-    """Raise MissingPackageError in one line where scipy is not installed."""
-    if missing_modules(("scipy",)):
-        raise MissingPackageError(f"{what} needs scipy for its tests; run: {install_command('tuneoff[stats]')}")
 
 
 def kolmogorov_smirnov(one: Sequence[float], other: Sequence[float]) -> KolmogorovSmirnov:

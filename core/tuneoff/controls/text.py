@@ -11,6 +11,7 @@ from tuneoff.controls.same_algorithm import QUALITY, Pair, warnings
 from tuneoff.controls.same_configuration import Compared, Difference, Equality, SameConfiguration
 from tuneoff.controls.statistics import Interval, Verdict
 from tuneoff.report.figures import number
+from tuneoff.words import counted
 
 MOST_DIFFERENCES = 10  # shown; the JSON has all
 FEW_DIFFERENCES = 3  # at the end of a comparison
@@ -63,7 +64,7 @@ def _same_configuration(one: SameConfiguration, most: int) -> Section:
     held = [item for item in one.adapters if not item.emulated]
     what = {
         Equality.EQUAL: f"all values of {len(held)} adapters are equal bit for bit",
-        Equality.DIFFERENT: f"{_counted(len(one.contradicting), 'value')} not the same in all adapters",
+        Equality.DIFFERENT: f"{counted(len(one.contradicting), 'value')} not the same in all adapters",
         Equality.INCOMPLETE: "what could be compared is equal bit for bit, but some of the plan is not there",
         Equality.NOTHING: "fewer than two adapters have an epoch in common",
     }[one.answer]
@@ -139,7 +140,7 @@ def _headline(found: Controls, pairs: Sequence[Pair]) -> str:
     if judged:
         counts = {verdict: judged.count(verdict) for verdict in Verdict}
         equivalent, different = counts[Verdict.EQUIVALENT], counts[Verdict.DIFFERENT]
-        part = f"selected quality equivalent in {equivalent} of {_counted(len(pairs), 'pair')}"
+        part = f"selected quality equivalent in {equivalent} of {counted(len(pairs), 'pair')}"
         part += f", different in {different}" if different else ""
         part += f", not shown in {counts[Verdict.NOT_SHOWN]}, which is not different" if counts[Verdict.NOT_SHOWN] else ""
         parts.append(part)
@@ -147,7 +148,7 @@ def _headline(found: Controls, pairs: Sequence[Pair]) -> str:
         least = min(score.adjusted or 0.0 for score in scores)
         differing = sum(score.differs for score in scores)
         shown = f"{differing} of {len(scores)} differ" if differing else "none is shown to differ"
-        parts.append(f"distributions of scores: {shown} (least p {least:.2g}, KS, Holm over {_counted(len(scores), 'pair')})")
+        parts.append(f"distributions of scores: {shown} (least p {least:.2g}, KS, Holm over {counted(len(scores), 'pair')})")
     return "; ".join(parts) + "." if parts else "nothing could be judged."
 
 
@@ -167,9 +168,9 @@ def _quality(pair: Pair) -> str:
     if pair.quality is None:
         return f"quality: {pair.no_quality}"
     found = pair.quality.interval
-    text = f"quality: {_interval(found)}, {_counted(found.n, 'seed')}: {pair.quality.verdict.value}"
+    text = f"quality: {_interval(found)}, {counted(found.n, 'seed')}: {pair.quality.verdict.value}"
     if found.deviation == 0 and found.mean == 0:
-        return f"quality: equal in all {_counted(found.n, 'seed')}: {pair.quality.verdict.value}"
+        return f"quality: equal in all {counted(found.n, 'seed')}: {pair.quality.verdict.value}"
     if pair.quality.verdict is Verdict.NOT_SHOWN and pair.quality.seeds_needed is not None:
         text += f" (if equal, about {pair.quality.seeds_needed} seeds would show it)"
     return text
@@ -197,14 +198,10 @@ def _effect(one: Effect) -> str:
         return f"– ({one.reason})"
     found = one.interval
     if one.metric == QUALITY:
-        return f"{_interval(found)}, {_counted(found.n, 'seed')}"
+        return f"{_interval(found)}, {counted(found.n, 'seed')}"
     factor, unit = (1e-3, "s") if one.unit == "ms" else (1.0, one.unit)
     mean, low, high = (_signed(value * factor) for value in (found.mean, found.low, found.high))
-    return f"{mean} {unit} [{low}, {high}], {_counted(found.n, 'seed')}"
-
-
-def _counted(count: int, what: str) -> str:
-    return f"{count} {what}{'' if count == 1 else 's'}"
+    return f"{mean} {unit} [{low}, {high}], {counted(found.n, 'seed')}"
 
 
 def _signed(value: float) -> str:

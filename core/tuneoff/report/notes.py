@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 
 from tuneoff.report.figures import number
 from tuneoff.report.summary import SummaryRow
+from tuneoff.words import counted
 
 
 def notes(rows: Sequence[SummaryRow]) -> list[str]:
@@ -24,7 +25,7 @@ def notes(rows: Sequence[SummaryRow]) -> list[str]:
             lines += [f"{row_name(row)} {_seeds(skip.seeds)}: skipped: {skip.text}" for skip in row.skips]
         lines += [f"{row_name(row)} {_seeds(end.seeds)}: {end.text}" for end in row.not_done]
         if row.trials_cancelled:
-            lines.append(f"{row_name(row)}: {_counted(row.trials_cancelled, 'trial')} cancelled")
+            lines.append(f"{row_name(row)}: {counted(row.trials_cancelled, 'trial')} cancelled")
     return lines + _flags(rows)
 
 
@@ -44,7 +45,7 @@ def _same(rows: Sequence[SummaryRow]) -> list[str]:
             pairs.setdefault((row.sampler, row.same_as), []).append(row)
     return [
         f"{sampler} is {same_as} for {listed(row.label for row in found)}: "
-        f"{_counted(sum(row.runs_planned for row in found), 'run')} not repeated"
+        f"{counted(sum(row.runs_planned for row in found), 'run')} not repeated"
         for (sampler, same_as), found in pairs.items()
     ]
 
@@ -57,7 +58,7 @@ def _flags(rows: Sequence[SummaryRow]) -> list[str]:
         found = [row for row in rows if row.flags.get(name)]
         total = sum(row.flags[name] for row in found)
         adapters = [_flagged(label, name, rows) for label in dict.fromkeys(row.label for row in found)]
-        lines.append(f"{name}: {total} of {_counted(executed, 'run')}: {', '.join(adapters)}")
+        lines.append(f"{name}: {total} of {counted(executed, 'run')}: {', '.join(adapters)}")
     return ["Flags (their texts: run.json; their meaning: docs/results.md):", *(f"  {line}" for line in lines)] if lines else []
 
 
@@ -78,10 +79,6 @@ def row_name(row: SummaryRow) -> str:
 
 def _seeds(seeds: Sequence[int]) -> str:
     return f"seed{'s' if len(seeds) > 1 else ''} {', '.join(map(str, seeds))}"
-
-
-def _counted(count: int, what: str) -> str:
-    return f"{count} {what}{'' if count == 1 else 's'}"
 
 
 def listed(names: Iterable[str]) -> str:

@@ -8,9 +8,8 @@ from dataclasses import dataclass
 from itertools import combinations
 from typing import Any, Literal
 
-from tuneoff.errors import MissingPackageError
 from tuneoff.experiment.space import Dimension
-from tuneoff.packages import install_command, missing_modules
+from tuneoff.packages import need_scipy
 from tuneoff.spaces.distribution import Cells, cells, end_cells, is_continuous, size_of
 
 LEAST_EXPECTED = 5  # draws in a cell; cells with fewer are merged
@@ -35,8 +34,7 @@ class Test:
 
 def check_scipy() -> None:
     """Raise MissingPackageError in one line where scipy is not installed."""
-    if missing_modules(("scipy",)):
-        raise MissingPackageError(f"verify-space needs scipy for its tests; run: {install_command('tuneoff[stats]')}")
+    need_scipy("verify-space")
 
 
 def distribution_test(name: str, dimension: Dimension, places: Sequence[float]) -> Test:
