@@ -75,7 +75,9 @@ def bars(results: Path) -> list[Bar]:
             label = cell_name(short_label(spec.adapter, spec.adapter) + platform + replicate, spec.experiment)
             groups[label, run.emulated].append(seconds_by_part(run))
     if not groups:
-        raise ResultsError(f"{results} must hold a run that is done, but holds none; give a results folder of tuneoff compare")
+        raise ResultsError(
+            f"{results} must hold a run that is done and ran in one go, but holds none; give a results folder of tuneoff compare"
+        )
     return [
         Bar(label=label, parts={part: median(run[part] for run in runs) for part in PARTS}, emulated=emulated)
         for (label, emulated), runs in groups.items()

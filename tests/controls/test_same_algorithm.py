@@ -6,6 +6,7 @@ import importlib.util
 import json
 import random
 from collections.abc import Sequence
+from dataclasses import replace
 
 import pytest
 
@@ -14,7 +15,7 @@ from tuneoff.controls.all import Controls, controls
 from tuneoff.controls.statistics import Verdict
 from tuneoff.controls.text import headlines, lines
 from tuneoff.controls.values import to_json
-from tuneoff.records.model import RunRecord
+from tuneoff.records.model import ContinuesRecord, RunRecord
 
 pytest.importorskip("scipy")
 FROZEN = {"quality_margin": 0.01, "confidence": 0.95, "primary_metric": "time.jct"}
@@ -57,6 +58,15 @@ def without_scipy(monkeypatch: pytest.MonkeyPatch) -> None:
 def judged(*groups: list[RunRecord], frozen: dict[str, object] | None = None) -> Controls:
     together = [run for group in groups for run in group]
     return controls(together, planned(together), FROZEN if frozen is None else frozen)
+
+
+def test_a_continued_run_has_quality_and_is_in_no_comparison_of_times() -> None:
+    before = ContinuesRecord(executions=("e",), digest="", finished=("t00000",), begun_again=(), away_ns=1)
+    interrupted = [replace(run, continues=before) for run in runs("optuna", seeds=range(4))]
+    found = judged(runs("serial"), [*interrupted, *runs("optuna", seeds=range(4, 12))])
+    assert [pair.quality.interval.n for pair in found.pairs if pair.quality] == [12]
+    pairs = {effect.metric: effect.interval.n for effect in found.effects if effect.interval}
+    assert pairs == {"quality.test": 12, "time.jct": 8}
 
 
 def test_equal_adapters_are_equivalent_and_nothing_warns() -> None:

@@ -14,10 +14,12 @@ from xml.etree import ElementTree
 import pytest
 
 from event_logs import example_a
+from tuneoff.errors import ResultsError
 from tuneoff.matrix.folder import PLAN
 from tuneoff.matrix.plan import Plan
 from tuneoff.metrics.all import with_metrics
 from tuneoff.records.derive import derive
+from tuneoff.records.model import ContinuesRecord
 from tuneoff.records.store import write_run
 
 SCRIPT = Path(__file__).parents[2] / "benchmarks" / "picture.py"
@@ -54,6 +56,12 @@ def test_done_runs_are_drawn(draw: Draw, tmp_path: Path) -> None:
     picture = ElementTree.fromstring((tmp_path / "time.svg").read_text())
     _, spec = example_a()
     assert f"{spec.adapter} {spec.experiment.sampler.name}" in [element.text for element in picture]
+
+
+def test_a_continued_run_has_no_bar(draw: Draw, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    before = ContinuesRecord(executions=("e",), digest="", finished=("t00000",), begun_again=(), away_ns=1)
+    assert draw(write(tmp_path / "results", continues=before), tmp_path / "time.svg") == ResultsError.exit_code
+    assert "must hold a run that is done" in capsys.readouterr().err
 
 
 def test_a_folder_that_cannot_be_drawn_is_one_line(draw: Draw, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -12,6 +12,7 @@ from tuneoff.controls.margin import Margin, quality_margin
 from tuneoff.controls.statistics import Equivalence, KolmogorovSmirnov, Verdict, equivalence, holm, kolmogorov_smirnov
 from tuneoff.records.model import RunRecord
 
+OF_TRIALS = ("quality.", "test.", "trials.", "epochs.", "failures.")  # metrics that an interruption leaves what they were
 SAMPLER, NO_PRUNER = "random", "none"
 QUALITY = "quality.test"
 FEWEST_SCORES, FEWEST_SEEDS = 4, 2  # of a side; with fewer no difference at all could show
@@ -143,4 +144,7 @@ def _scores(cell: Cell, seeds: Sequence[int]) -> Iterator[float]:
 
 
 def _metric(run: RunRecord, name: str) -> float | None:
+    """Return a metric's value; of a run that was continued only what counts trials or says how good they are."""
+    if run.continues is not None and not name.startswith(OF_TRIALS):
+        return None
     return run.metrics[name].value if name in run.metrics else None
