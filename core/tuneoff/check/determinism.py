@@ -30,13 +30,17 @@ def classify(records: Sequence[RunRecord]) -> Determinism:
     D0: the same trials with the same configurations in the same order, the same values in every epoch, the same best trial and
     scores. D1: the same configurations, in any order (their values are the matter of seeds.trial-values). D2: other ones, of
     which no difference in distribution was found between the halves; that is weak evidence, since few trials show little.
+    What comes again in its half or in the other one is counted once or not at all: the test is of independent samples.
     """
     if len({_everything(record) for record in records}) == 1:
         return Determinism(name="D0", text="D0 (bit-equal)")
     if len({_contents(record) for record in records}) == 1:
         return Determinism(name="D1", text="D1 (the same configurations, in another order)")
     half = len(records) // 2
-    p = least_p(records[0].run_spec().experiment.search_space, _configurations(records[:half]), _configurations(records[half:]))
+    one, other = _distinct(records[:half]), _distinct(records[half:])
+    in_both = one.keys() & other.keys()
+    alone = [[item for digest, item in found.items() if digest not in in_both] for found in (one, other)]
+    p = least_p(records[0].run_spec().experiment.search_space, *alone)
     if p < ALARM:
         return Determinism(name="none", text=f"none (with load the distribution is another, p = {p:.1g})")
     return Determinism(name="D2", text=f"D2 (other configurations; least p of their distributions {p:.2g})")
@@ -58,8 +62,8 @@ def _content(trial: Any) -> tuple[str, Any]:
     return trial.digest, canonical_json(epochs)
 
 
-def _configurations(records: Iterable[RunRecord]) -> list[Mapping[str, Any]]:
-    return [trial.configuration for record in records for trial in record.trials]
+def _distinct(records: Iterable[RunRecord]) -> dict[str, Mapping[str, Any]]:
+    return {trial.digest: trial.configuration for record in records for trial in record.trials}
 
 
 def least_p(space: SearchSpace, one: Sequence[Mapping[str, Any]], other: Sequence[Mapping[str, Any]]) -> float:
