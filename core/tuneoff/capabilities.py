@@ -92,6 +92,8 @@ class Capabilities:
     notes: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
+        if not self.platforms:
+            raise ValueError(f"`platforms` must name at least one, but got {self.platforms!r}")
         unknown = [name for name in self.emulated_platforms if name not in self.platforms]
         if unknown:
             raise ValueError(f"`emulated_platforms` must be among {self.platforms}, but got {unknown}")

@@ -290,12 +290,15 @@ def test_too_many_trials_at_once_and_idle_workers_are_told_apart() -> None:
         return made(name, trials)
 
     names = ("workers.at-most", "workers.all-used")
-    for spans, waited, wrong in (
-        (((0, 10), (0, 10), (10, 20)), 0, []),
-        (((0, 10), (0, 10)), 5, ["workers.at-most"]),
-        (((0, 10), (10, 20)), 0, ["workers.all-used"]),
+    both, one_by_one = ((0, 10), (0, 10)), ((0, 10), (10, 20))
+    for spans, later, waited, wrong in (
+        ((*both, (10, 20)), one_by_one, 0, []),
+        (both, both, 5, ["workers.at-most"]),
+        (one_by_one, one_by_one, 0, ["workers.all-used"]),
+        (one_by_one, both, 0, []),  # its second worker came after the coordinator of the first run was killed
     ):
-        given = evidence(*(run(name, *spans, waited_ns=waited) for name in ("honest-max", "coordinator-killed")))
+        runs = [run(name, *spans, waited_ns=waited) for name in ("honest-max", "coordinator-killed")]
+        given = evidence(*runs, run("scripted", *later))
         assert [name for name in names if finding(name, given).verdict != "passed"] == wrong
 
 
@@ -395,6 +398,20 @@ def test_flags_of_damaged_event_files_are_failures() -> None:
     assert finding("records.no-gaps", evidence(made("honest-max", record_fields={"flags": flags}))).verdict == "failed"
     assert finding("records.no-gaps", evidence(made("honest-max", record_fields={"torn_lines": 1}))).verdict == "failed"
     assert finding("records.no-gaps", evidence(made("honest-max"))).verdict == "passed"
+
+
+def test_what_is_declared_must_be_served() -> None:
+    refused = Answer(family="undeclared", request="sampler 'gp'", outcome="refused", text="not offered")
+    served = Answer(family="declared", request="declared sampler 'grid'", outcome="accepted")
+    for answers, verdict, text in (
+        ([refused], "passed", "1 requests refused"),
+        ([refused, served], "passed", "1 requests refused, 1 served"),
+        ([refused, replace(served, outcome="refused", text="no")], "failed", "declared sampler 'grid' was refused: no"),
+        ([replace(refused, outcome="accepted"), served], "failed", "sampler 'gp' was accepted: not offered"),
+    ):
+        given = evidence(refusals=Refusals(answers=answers, framework_imported=False))
+        found = finding("refusal.undeclared", given)
+        assert (found.verdict, found.text) == (verdict, text)
 
 
 def test_what_must_be_refused_is_refused_in_one_line() -> None:

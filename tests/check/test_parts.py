@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tempfile
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -9,7 +10,7 @@ from typing import Any
 import pytest
 
 from check.evidences import SUBJECT
-from fake_plugins import Plain, Rich
+from fake_plugins import Plain, Rich, Twofold
 from tuneoff.adapter import Adapter
 from tuneoff.capabilities import Capabilities, Offer, Support
 from tuneoff.check import specs
@@ -95,9 +96,11 @@ def test_half_of_the_repetitions_are_made_under_load() -> None:
         assert {runs[name].experiment.workers.count for name in repetitions(workers)} == {workers}
 
 
-def asked(adapter: type[Adapter]) -> dict[str, str]:
-    spec = run_spec(replace(SUBJECT, capabilities=adapter.capabilities), PlannedRun(name="plain", experiment=specs.drawn(8)))
-    return {answer.request: answer.outcome for answer in ask(spec, adapter)}
+def asked(adapter: type[Adapter], *, declared: bool = False, platform: str = "local") -> dict[str, str]:
+    """Return the answers to what must be refused, or to what must be served."""
+    subject = replace(SUBJECT, capabilities=adapter.capabilities, platform=platform)
+    spec = run_spec(subject, PlannedRun(name="plain", experiment=specs.drawn(8)))
+    return {answer.request: answer.outcome for answer in ask(spec, adapter) if (answer.family == "declared") is declared}
 
 
 def test_each_thing_that_is_not_offered_is_asked_for() -> None:
@@ -108,6 +111,23 @@ def test_each_thing_that_is_not_offered_is_asked_for() -> None:
     assert "sampler 'random'" not in answers
     assert "`failures.retries` of 1" not in answers
     assert asked(Rich)["`failures.retries` of 1"] == REFUSED
+
+
+def test_each_thing_that_is_declared_is_asked_for() -> None:
+    answers = asked(Rich, declared=True)
+    assert set(answers.values()) == {ACCEPTED}
+    assert {"declared sampler 'gp'", "declared sampler 'own'", "declared pruner 'median'"} < set(answers)
+    assert "declared sampler 'tpe'" not in asked(Plain, declared=True)
+
+
+def test_what_stands_in_for_a_platform_may_have_less_than_was_declared() -> None:
+    assert asked(Twofold, declared=True, platform="cluster")
+    assert not asked(Twofold, declared=True, platform="emulated")
+
+
+def test_an_adapter_needs_a_platform() -> None:
+    with pytest.raises(ValueError, match="`platforms` must name at least one"):
+        Capabilities(framework="none", platforms=())
 
 
 def test_an_adapter_that_takes_everything_is_seen() -> None:
@@ -177,7 +197,7 @@ def test_what_a_run_makes_in_its_own_folders_is_known_to_be_its_own(tmp_path: Pa
     with own_folders() as own:
         assert own.left() == []
         assert (Path(own.home) / "letters").samefile(tmp_path / "letters")
-        assert len(own.temporary) < 20  # sockets lie below it
+        assert len(own.temporary) < len(tempfile.gettempdir()) + 16  # sockets lie below it
         (Path(own.temporary) / "forgotten").touch()
         for name in ("new", ".ray/session", "letters/read"):
             (Path(own.home) / name).touch()

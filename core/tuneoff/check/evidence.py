@@ -101,7 +101,7 @@ class Drawn:
 class Answer:
     """What was answered to one request: `refused`, `accepted`, or `broken` (an error that is no refusal)."""
 
-    family: str  # undeclared | adapter-options | sampler-options
+    family: str  # undeclared | declared | adapter-options | sampler-options | resume
     request: str
     outcome: str
     text: str = ""
@@ -109,7 +109,7 @@ class Answer:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Refusals:
-    """Answers to requests that must be refused, and what planning did to the process and the machine."""
+    """Answers to requests that must be refused or served, and what planning did to the process and the machine."""
 
     answers: Sequence[Answer]
     framework_imported: bool

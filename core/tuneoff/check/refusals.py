@@ -1,4 +1,4 @@
-"""`python -m tuneoff.check.refusals REQUEST.json`: ask an adapter for what it must refuse, in a fresh process.
+"""`python -m tuneoff.check.refusals REQUEST.json`: ask an adapter for what it must refuse or serve, in a fresh process.
 
 The request is a run that it can serve. Each question changes one thing. Beside it `answer.json` is written.
 """
@@ -13,21 +13,25 @@ from pathlib import Path
 
 from tuneoff.adapter import Adapter
 from tuneoff.capabilities import Capabilities, Offer, Option, Support
+from tuneoff.check import specs
 from tuneoff.check.evidence import Answer
 from tuneoff.check.footprint import Footprint, left_since
 from tuneoff.check.one_run import ANSWER
 from tuneoff.errors import ExperimentError
-from tuneoff.experiment.spec import Failures, RunSpec, Strategy, run_spec_from_json
-from tuneoff.experiment.strategies import PRUNERS, SAMPLERS
+from tuneoff.experiment.spec import ExperimentSpec, Failures, RunSpec, Strategy, run_spec_from_json
+from tuneoff.experiment.strategies import PRUNERS, SAMPLERS, check_pruner
 from tuneoff.matrix.skips import SkipCheck
 from tuneoff.trial.context import load_target
+from tuneoff.trial.limits import die_with_parent
 
 UNKNOWN = "conformance_unknown"
 REFUSED, ACCEPTED, BROKEN = "refused", "accepted", "broken"
 _UNDECLARED, _ADAPTER_OPTIONS, _SAMPLER_OPTIONS = "undeclared", "adapter-options", "sampler-options"
+_DECLARED = "declared"  # the family of what must be served
 
 
 def main(path: Path) -> None:
+    die_with_parent()
     request = json.loads(path.read_text())
     spec = run_spec_from_json(request["run"])
     before = Footprint.now()
@@ -41,12 +45,33 @@ def main(path: Path) -> None:
 
 
 def ask(spec: RunSpec, adapter: type[Adapter]) -> Iterator[Answer]:
-    """Yield the answer to each request that must be refused."""
+    """Yield the answer to each request that must be refused, and to each that must be served."""
     if adapter.capabilities.resume is not Support.YES:
         yield Answer(family="resume", request="to go on inside a run", **_continue(spec, adapter))
     for family, request, changed in _requests(spec, adapter.capabilities):
         outcome, text = _ask(changed, adapter, plan=family == _UNDECLARED)
         yield Answer(family=family, request=request, outcome=outcome, text=text)
+    if spec.platform not in adapter.capabilities.emulated_platforms:  # what stands in there may have less than was declared
+        for request, experiment in declared(adapter.capabilities):
+            outcome, text = _ask(replace(spec, experiment=experiment), adapter, plan=False)
+            yield Answer(family=_DECLARED, request=request, outcome=outcome, text=text)
+
+
+def declared(capabilities: Capabilities) -> Iterator[tuple[str, ExperimentSpec]]:
+    """Yield an experiment for each sampler and pruner that is offered, with default options, in a space that fits all."""
+    experiment = replace(specs.drawn(8), search_space=specs.NUMBERS)
+    for name in capabilities.samplers:
+        if _is_offered(capabilities.samplers, name):
+            fitting = specs.listed(specs.sound(8)) if name == "fixed" else replace(experiment, sampler=Strategy(name=name))
+            yield f"declared sampler {name!r}", fitting
+    for name in capabilities.pruners:
+        if not _is_offered(capabilities.pruners, name):
+            continue
+        if name != "scripted":
+            pruner = check_pruner(Strategy(name=name), specs.EPOCHS, known=(name,))
+            yield f"declared pruner {name!r}", replace(experiment, pruner=pruner)
+        elif _is_offered(capabilities.samplers, "fixed"):
+            yield f"declared pruner {name!r}", specs.scripted()
 
 
 def _continue(spec: RunSpec, adapter: type[Adapter]) -> dict[str, str]:

@@ -49,6 +49,13 @@ RANDOM = SearchSpace(
         "kind": Categorical(choices=("a", "b", "c")),
     }
 )
+NUMBERS = SearchSpace(  # every sampler can have it: numbers only, and a grid that ends
+    {
+        "width": stepped(4, 64, 4, integer=True),
+        "depth": stepped(1, 3, 1, integer=True),
+        "dropout": stepped(0.0, 0.5, 0.25, integer=False),
+    }
+)
 
 
 def listed(configurations: Sequence[tuple[float, Act]], **changes: Any) -> ExperimentSpec:

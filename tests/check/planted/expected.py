@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from tuneoff.check.checks.undeploy import FAILED
+from tuneoff.check.checks.workers import WORKING
 from tuneoff.check.plan import DRAWS, REFUSALS, repetitions
 
 ONE, TWO = repetitions(1)[0], repetitions(2)[0]
@@ -68,7 +69,7 @@ CONTROLS = (
     Control("proposing:IgnoresSeed", "seeds.differ", (ONE, "other-seed")),
     Control("proposing:SeedsByWorker", "seeds.trial-values", (ONE, TWO)),
     Control("working:OneWorkerMore", "workers.at-most", ("scripted",)),
-    Control("working:OneWorkerLess", "workers.all-used", ("coordinator-killed",)),
+    Control("working:OneWorkerLess", "workers.all-used", WORKING),
     Control("working:TwoThreads", "threads.per-trial", ("honest-max",)),
     Control("working:TellsTwoThreads", "threads.per-trial", ("honest-max",)),
     Control("working:OwnTimeLimit", "limits.time", ("faulty",)),
@@ -78,6 +79,7 @@ CONTROLS = (
     Control("working:ForgetsOnInterruption", "interruption.keeps-trials", ("interrupted",)),
     Control("working:PrunesOnInterruption", "interruption.charged-to-user", ("interrupted",)),
     Control("refusing:AcceptsAnySampler", "refusal.undeclared", (REFUSALS,)),
+    Control("refusing:RefusesItsOwn", "refusal.undeclared", (REFUSALS,)),
     Control("refusing:AcceptsAnyOption", "refusal.adapter-options", (REFUSALS,)),
     Control("refusing:AcceptsAnySamplerOption", "refusal.sampler-options", (REFUSALS,)),
     Control("refusing:ImportsToPlan", "refusal.starts-nothing", (REFUSALS,)),

@@ -30,6 +30,14 @@ class AcceptsAnySampler(SerialAdapter):
     )
 
 
+class RefusesItsOwn(SerialAdapter):
+    """Declares a sampler, and refuses it when it is asked for."""
+
+    @classmethod
+    def refuse(cls, spec: RunSpec) -> str | None:
+        return "sampler 'grid' comes later" if spec.experiment.sampler.name == "grid" else super().refuse(spec)
+
+
 class AcceptsAnyOption(SerialAdapter):
     """Does not look at its own options."""
 

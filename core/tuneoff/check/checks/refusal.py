@@ -26,6 +26,19 @@ def _refuses(family: str) -> Callable[[Evidence], Finding]:
     return judge
 
 
+def _as_declared(evidence: Evidence) -> Finding:
+    """Core refuses what is not declared before it asks the adapter; what is declared the adapter alone could refuse."""
+    found = _refuses("undeclared")(evidence)
+    assert evidence.refusals is not None
+    declared = [answer for answer in evidence.refusals.answers if answer.family == "declared"]
+    if found.verdict != "passed" or not declared:
+        return found
+    refused = [answer for answer in declared if answer.outcome != "accepted"]
+    return judged(
+        (f"{answer.request} was {answer.outcome}: {answer.text}" for answer in refused), f"{found.text}, {len(declared)} served"
+    )
+
+
 def _starts_nothing(evidence: Evidence) -> Finding:
     assert evidence.refusals is not None
     problems = [f"a {left.kind} is left: {left.text}" for left in evidence.refusals.left]
@@ -38,9 +51,9 @@ CHECKS = (
     Check(
         id="refusal.undeclared",
         reason="what a framework cannot do has to be said, not replaced without a word",
-        way_out="list in the capabilities what is offered, with what stands against the rest",
+        way_out="list in the capabilities what is offered, with what stands against the rest; refuse none of it in refuse",
         reads=(REFUSALS,),
-        judge=_refuses("undeclared"),
+        judge=_as_declared,
     ),
     Check(
         id="refusal.adapter-options",
