@@ -9,6 +9,7 @@ import sys
 from collections.abc import Callable, Iterable, Iterator
 from multiprocessing import shared_memory
 from pathlib import Path
+from uuid import uuid4
 
 import pytest
 
@@ -18,7 +19,7 @@ from tuneoff.check.listeners import Listener, all_listeners, listeners_of
 from tuneoff.check.one_run import processes_of
 from tuneoff.lifecycle.context import MARK
 
-RUN = "r0123456789"
+RUN = f"r{uuid4().hex[:10]}"  # nobody else's processes carry it
 WAIT = "import sys; print(flush=True); sys.stdin.read()"
 LISTEN = f"import socket, sys; server = socket.create_server((sys.argv[1], 0), family=int(sys.argv[2])); {WAIT}"
 Start = Callable[..., subprocess.Popen[str]]
@@ -84,6 +85,12 @@ def test_a_listener_of_a_run_is_seen_with_its_address(start: Start, address: str
     assert processes_of(RUN) == [process.pid]
     (listener,) = listeners_of(processes_of(RUN))
     assert (listener.address, listener.is_loopback) == (address, is_loopback)
+
+
+def test_processes_of_every_execution_of_a_run_are_its_processes(start: Start) -> None:
+    ours = {start(WAIT, **{MARK: f"{RUN}-{name}"}).pid for name in ("abcdef", "ghijkl")}
+    start(WAIT, **{MARK: f"{RUN}0-abcdef"})
+    assert set(processes_of(RUN)) == ours
 
 
 def test_a_mapped_loopback_address_is_loopback() -> None:

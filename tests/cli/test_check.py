@@ -3,12 +3,19 @@
 from __future__ import annotations
 
 import json
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from command_line import Call
+from tuneoff.check import make
 from tuneoff.check.checks import IDS
+from tuneoff.supervisor.processes import is_alive, kill
 
 
 def test_the_checks_are_listed_with_their_reasons_and_ways_out(call: Call) -> None:
@@ -30,10 +37,12 @@ def test_the_checks_are_listed_with_their_reasons_and_ways_out(call: Call) -> No
         (("plain", "--only", "best.tie"), 2, "best.ties"),
         (("plain@moon",), 2, "does not offer platform 'moon'"),
         (("plain", "--platform", "moon"), 2, "does not offer platform 'moon'"),
+        (("plain@moon", "--platform", "local"), 2, "got plain@moon and --platform local; remove one"),
         (("plain", "--option", "depth"), 2, "--option must be NAME=VALUE"),
         (("plain", "--option", "depth=3"), 2, "has no options, but got depth"),
         (("outdated",), 3, "PyYAML"),
         (("no_such_module:Adapter",), 2, "no_such_module"),
+        (("rich", "rich@cluster", "--keep", "kept"), 2, "two would be kept in 'rich'"),
     ],
 )
 def test_what_cannot_be_checked_is_one_line(call: Call, fakes: None, arguments: tuple[str, ...], code: int, words: str) -> None:
@@ -49,6 +58,60 @@ def test_a_folder_with_files_is_not_used(call: Call, tmp_path: Path) -> None:
     answer = call("check", "serial", "--only", "refusal", "--keep", "kept")
     assert answer.code == 5
     assert "must be a new or empty folder" in answer.line
+
+
+def test_every_folder_is_looked_at_before_the_first_run(call: Call, fakes: None, tmp_path: Path) -> None:
+    (tmp_path / "kept" / "rich").mkdir(parents=True)
+    (tmp_path / "kept" / "rich" / "letter.txt").touch()
+    answer = call("check", "plain", "rich", "--only", "refusal", "--keep", "kept")
+    assert answer.code == 5
+    assert "must be a new or empty folder" in answer.line
+    assert list((tmp_path / "kept").rglob("*.json")) == []
+
+
+def test_an_adapter_that_is_named_twice_is_checked_once(call: Call, tmp_path: Path) -> None:
+    answer = call("check", "serial", "serial@local", "--only", "refusal.adapter-options", "--keep", "kept", "--json")
+    assert answer.code == 0
+    assert len(json.loads(answer.out)["adapters"]) == 1
+
+
+def test_an_adapter_without_a_platform_is_broken(call: Call, tmp_path: Path) -> None:
+    (tmp_path / "nowhere.py").write_text(NOWHERE)
+    answer = call("check", "nowhere:Nowhere")
+    assert answer.code == 6
+    assert "`platforms` must name at least one" in answer.line
+
+
+def test_an_adapter_that_hangs_when_it_is_asked_is_not_waited_for(call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(make, "REFUSAL_SECONDS", 0.01)
+    answer = call("check", "serial", "--only", "refusal.adapter-options")
+    assert answer.code == 1
+    assert "nothing could be asked: it took longer than 0.01 s" in answer.out
+
+
+def test_the_process_that_asks_does_not_outlive_a_killed_check(tmp_path: Path) -> None:
+    (tmp_path / "hanging.py").write_text(HANGING)
+    command = [sys.executable, "-m", "tuneoff", "check", "hanging:Hanging", "--only", "refusal.adapter-options"]
+    pid_file = tmp_path / "pid"
+    environment = {**os.environ, "PYTHONPATH": str(tmp_path), "PID_FILE": str(pid_file), "TMPDIR": str(tmp_path)}
+    check = subprocess.Popen(command, env=environment)
+    try:
+        wait_until(pid_file.exists, 60)
+    finally:
+        check.kill()
+        check.wait()
+    pid = int(pid_file.read_text())
+    try:
+        assert wait_until(lambda: not is_alive(pid), 10)
+    finally:
+        kill(pid)
+
+
+def wait_until(is_so: Callable[[], bool], seconds: float) -> bool:
+    deadline = time.monotonic() + seconds
+    while not is_so() and time.monotonic() < deadline:
+        time.sleep(0.02)
+    return is_so()
 
 
 def test_refusals_are_checked_without_a_run(call: Call) -> None:
@@ -80,4 +143,32 @@ class Eager(SerialAdapter):
     @classmethod
     def refuse(cls, spec):
         return None
+"""
+
+
+NOWHERE = """
+from dataclasses import replace
+from tuneoff_adapters.serial import SerialAdapter
+
+
+class Nowhere(SerialAdapter):
+    capabilities = replace(SerialAdapter.capabilities, platforms=())
+"""
+
+HANGING = """
+import os
+import time
+from pathlib import Path
+from tuneoff_adapters.serial import SerialAdapter
+
+
+class Hanging(SerialAdapter):
+    @classmethod
+    def refuse(cls, spec):
+        if spec.options:
+            partial = Path(os.environ["PID_FILE"] + ".partial")
+            partial.write_text(str(os.getpid()))
+            partial.rename(os.environ["PID_FILE"])
+            time.sleep(60)
+        return super().refuse(spec)
 """

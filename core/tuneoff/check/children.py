@@ -9,13 +9,14 @@ import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from types import FrameType
 from typing import Any
 
 from tuneoff.check.one_run import ANSWER
 from tuneoff.supervisor.coordinator import import_path
+from tuneoff.supervisor.processes import last_words
 
 RUN_SECONDS = 600.0  # a run that takes longer has lost its own supervisor
 LOG = "process.txt"
@@ -28,6 +29,7 @@ class Children:
         self._running: set[subprocess.Popen[bytes]] = set()
         self._lock = threading.Lock()
         self._told = threading.Event()
+        self._raises = False  # a signal raises KeyboardInterrupt at once
         self._before: list[tuple[int, Any]] = []
 
     def __enter__(self) -> Children:
@@ -50,7 +52,17 @@ class Children:
         if self._told.is_set():
             raise KeyboardInterrupt
 
-    def ask(self, module: str, place: Path, request: Mapping[str, Any]) -> Any:
+    @contextlib.contextmanager
+    def interrupting(self) -> Iterator[None]:
+        """Let the first signal end the block, in which the main thread waits for a process that is none of these."""
+        self._raises = True
+        try:
+            self.check()
+            yield
+        finally:
+            self._raises = False
+
+    def ask(self, module: str, place: Path, request: Mapping[str, Any], seconds: float = RUN_SECONDS) -> Any:
         """Run a module on a request in `place` and return its answer; a text says why there is none."""
         if self._told.is_set():
             return "interrupted"
@@ -67,26 +79,26 @@ class Children:
             )
         with self._lock:
             self._running.add(process)
+        if self._told.is_set():  # while it was started, when it was not known yet
+            process.terminate()
         try:
-            code = process.wait(RUN_SECONDS)
+            code = process.wait(seconds)
         except subprocess.TimeoutExpired:
             process.kill()
             process.wait()
-            return f"it took longer than {RUN_SECONDS:g} s"
+            return f"it took longer than {seconds:g} s"
         finally:
             with self._lock:
                 self._running.discard(process)
         if not (place / ANSWER).exists():
-            return f"its process ended with exit code {code}: {_last_line(place / LOG)}"
+            return f"its process ended with exit code {code}: {last_words(place / LOG)}"
         return json.loads((place / ANSWER).read_text())
 
     def _tell(self, signum: int, frame: FrameType | None) -> None:
+        is_first = not self._told.is_set()
         self._told.set()
         for process in list(self._running):
             with contextlib.suppress(ProcessLookupError):
                 process.send_signal(signal.SIGTERM)
-
-
-def _last_line(path: Path) -> str:
-    lines = path.read_text(errors="replace").strip().splitlines()
-    return lines[-1].strip()[:300] if lines else "it printed nothing"
+        if self._raises and is_first:  # a second one may not disturb what the first one ends
+            raise KeyboardInterrupt

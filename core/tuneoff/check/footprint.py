@@ -21,7 +21,7 @@ from typing import Literal
 from tuneoff.check.listeners import Listener, all_listeners, listeners_of
 from tuneoff.lifecycle.context import MARK
 from tuneoff.supervisor.leftovers import shared_memory, unmapped
-from tuneoff.supervisor.processes import all_pids, children, command_line, is_alive, with_mark
+from tuneoff.supervisor.processes import all_pids, command_line, descendants, is_alive, with_mark
 
 SHARED_MEMORY = "/dev/shm"
 SETTLE_SECONDS = 2.0  # the kernel takes a moment
@@ -71,7 +71,7 @@ class Footprint:
     def now(cls, temporary: Sequence[Path] | None = None) -> Footprint:
         """Look; `temporary`: folders in which files are looked for, if not the machine's."""
         return cls(
-            processes=frozenset(descendants(os.getpid())),
+            processes=frozenset(descendants(os.getpid())),  # of a subreaper also those that tried to detach
             listeners=frozenset(all_listeners()),
             memory=frozenset(shared_memory()),
             temporary=frozenset(_entries(shared_folders() if temporary is None else temporary)),
@@ -102,14 +102,6 @@ def _left(before: Footprint, execution_id: str, seen: Seen, temporary: Sequence[
         *(Left("shared memory", f"{SHARED_MEMORY}/{name}") for name in sorted(unmapped(memory))),
         *(Left("temporary file", str(path)) for path in sorted(unused(files))),
     ]
-
-
-def descendants(pid: int) -> list[int]:
-    """Return all living and dead processes below a process; where it is a subreaper, also those that tried to detach."""
-    found = []
-    for child in children(pid):
-        found += [child, *descendants(child)]
-    return found
 
 
 def unused(paths: Iterable[Path]) -> set[Path]:

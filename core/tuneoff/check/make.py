@@ -28,6 +28,7 @@ from tuneoff.spaces.process import draw_in_process
 from tuneoff.trial.context import load_target
 
 DRAW_COUNT, DRAW_SECONDS = 1000, 180.0
+REFUSAL_SECONDS = 60.0
 SIDE_BY_SIDE = 2
 _FINISHING = threading.Lock()
 
@@ -46,11 +47,14 @@ def subject_of(name: str, platform: str | None = None, options: Mapping[str, Any
     """Return the adapter of that name, or at "module:Class", on a platform: given, or as NAME@PLATFORM, else its first one.
 
     Raises:
+        ExperimentError: two different platforms are given.
         UnknownNameError, PluginError: see `registry.adapter_class`.
         MissingPackageError: its framework is missing, or of another version.
         UnsupportedError: it does not offer the platform, or cannot serve a plain random search there.
     """
     name, _, written = name.partition("@")
+    if platform and written and platform != written:
+        raise ExperimentError(f"one platform must be named, but got {name}@{written} and --platform {platform}; remove one")
     adapter = registry.adapter_class(name)
     capabilities = adapter.capabilities
     platform = platform or written or capabilities.platforms[0]
@@ -105,7 +109,8 @@ def make_evidence(subject: Subject, checks: Sequence[Check], folder: Path, tell:
         refusals = _refusals(subject, folder, children) if REFUSALS in names else None
         if isinstance(refusals, Finding):
             missing[REFUSALS] = refusals
-        drawn = _drawn(subject, tell) if DRAWS in names else None
+        with children.interrupting():
+            drawn = _drawn(subject, tell) if DRAWS in names else None
         if drawn is None and DRAWS in names:
             runs.append(planned[MANY])
         if isinstance(drawn, Finding):
@@ -180,7 +185,7 @@ def _refusals(subject: Subject, folder: Path, children: Children) -> Refusals | 
     place = folder / REFUSALS
     place.mkdir(parents=True)
     spec = run_spec(subject, PlannedRun(name=REFUSALS, experiment=specs.drawn(8)))
-    answer = children.ask("tuneoff.check.refusals", place, {"run": run_spec_to_json(spec)})
+    answer = children.ask("tuneoff.check.refusals", place, {"run": run_spec_to_json(spec)}, REFUSAL_SECONDS)
     if isinstance(answer, str):
         return not_tested(f"nothing could be asked: {answer}")
     return Refusals(
@@ -194,7 +199,7 @@ def _drawn(subject: Subject, tell: Tell) -> Drawn | Finding | None:
     """Return draws of the adapter's own sampler; None where it cannot draw without running trials."""
     tell(f"{subject.label}: drawing {DRAW_COUNT} configurations")
     spec = run_spec(subject, PlannedRun(name=DRAWS, experiment=specs.drawn(DRAW_COUNT)))
-    answer = draw_in_process(spec, DRAW_COUNT, spec.seed, DRAW_SECONDS)
+    answer = draw_in_process(spec, DRAW_COUNT, spec.seed, DRAW_SECONDS, f"let it give {DRAW_COUNT} in that time")
     if answer.state == NOT_OFFERED:
         return None
     if answer.state == FAILED and not answer.configurations:

@@ -28,7 +28,7 @@ from tuneoff.matrix.listener import LiveRun, Silent
 from tuneoff.supervisor import controllers
 from tuneoff.supervisor.guardian import Guardian
 from tuneoff.supervisor.leftovers import left_outside, remembered
-from tuneoff.supervisor.processes import all_pids, become_subreaper
+from tuneoff.supervisor.processes import become_subreaper, with_mark
 from tuneoff.supervisor.run import supervise
 from tuneoff.trial.limits import die_with_parent
 
@@ -127,12 +127,7 @@ def _load(count: int) -> Iterator[None]:
 
 def processes_of(run_id: str) -> list[int]:
     """Return the processes of any execution of a run."""
-    found = []
-    for pid in all_pids():
-        with contextlib.suppress(OSError):
-            if f"{MARK}={run_id}-".encode() in Path(f"/proc/{pid}/environ").read_bytes():
-                found.append(pid)
-    return found
+    return with_mark(MARK, f"{run_id}-", is_prefix=True)
 
 
 if __name__ == "__main__":

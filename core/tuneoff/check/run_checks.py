@@ -40,10 +40,19 @@ def _folder(keep: Path | None) -> Iterator[Path]:
         finally:
             shutil.rmtree(folder, ignore_errors=True)
         return
+    make_empty(keep)
+    yield keep.absolute()
+
+
+def make_empty(keep: Path) -> None:
+    """Make a folder for runs that are kept.
+
+    Raises:
+        ResultsError: it has files already, or cannot be made.
+    """
     try:
         keep.mkdir(parents=True, exist_ok=True)
         if any(keep.iterdir()):
             raise ResultsError(f"{keep} must be a new or empty folder, but has files; choose another --keep")
     except OSError as error:
         raise ResultsError(f"{keep} cannot be made: {error.strerror}; choose another --keep") from error
-    yield keep.absolute()

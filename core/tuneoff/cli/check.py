@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from tuneoff.cli.output import columns, note, one_line, write, write_json
 
 if TYPE_CHECKING:
+    from tuneoff.check.evidence import Subject
     from tuneoff.check.model import Check
     from tuneoff.check.report import Report
 
@@ -61,20 +62,39 @@ def execute(arguments: argparse.Namespace) -> int:
 def _reports(arguments: argparse.Namespace, checks: Sequence[Check]) -> list[Report]:
     from tuneoff.check.make import subject_of
     from tuneoff.check.report import answer
-    from tuneoff.check.run_checks import check_adapter
+    from tuneoff.check.run_checks import check_adapter, make_empty
     from tuneoff.cli.selection import share_folder
 
     options = _options(arguments.options)
-    subjects = [subject_of(name, arguments.platform, options) for name in dict.fromkeys(arguments.adapters)]
+    found = [subject_of(name, arguments.platform, options) for name in dict.fromkeys(arguments.adapters)]
+    subjects = [subject for number, subject in enumerate(found) if subject not in found[:number]]  # serial and serial@local
+    folders = _folders(arguments.keep, subjects)
+    for folder in folders:
+        if folder is not None:
+            make_empty(folder)  # before the first run: what is found later costs finished reports
     share_folder()
     tell = note if sys.stderr.isatty() else lambda text: None
     reports = []
-    for subject in subjects:
-        keep = arguments.keep / subject.label.replace("/", "-") if arguments.keep is not None else None
+    for subject, keep in zip(subjects, folders, strict=True):
         reports.append(check_adapter(subject, checks, keep, tell))
         if len(subjects) > 1:
             note(answer(reports[-1]))  # the others may take long
     return reports
+
+
+def _folders(keep: Path | None, subjects: Sequence[Subject]) -> list[Path | None]:
+    """Return where the runs of each adapter are kept, or None for each."""
+    from tuneoff.errors import ExperimentError
+
+    if keep is None:
+        return [None] * len(subjects)
+    names = [subject.label.replace("/", "-") for subject in subjects]
+    twice = [name for number, name in enumerate(names) if name in names[:number]]
+    if twice:
+        raise ExperimentError(
+            f"the runs of each adapter need a folder, but two would be kept in {twice[0]!r}; check one at a time"
+        )
+    return [keep / name for name in names]
 
 
 def _options(texts: Sequence[str]) -> dict[str, Any]:

@@ -20,11 +20,10 @@ from tuneoff.spaces.draw import ANSWER, DRAWS, FAILED
 from tuneoff.supervisor.coordinator import import_path
 from tuneoff.supervisor.leftovers import RESULTS_MARK
 from tuneoff.supervisor.prepare import Execution, new_execution, write_inputs
-from tuneoff.supervisor.processes import end_all, in_session, kill, with_mark
+from tuneoff.supervisor.processes import end_all, in_session, kill, last_words, with_mark
 from tuneoff.trial.limits import thread_environment
 
 LOG = "log.txt"
-_WORDS = 300  # characters of a log's last line
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,15 +37,20 @@ class Answer:
     mapping_text: str = ""
 
 
-def draw_in_process(spec: RunSpec, count: int, seed: int, seconds: float) -> Answer:
-    """Have the adapter of `spec` draw `count` configurations under `seed`, in a fresh process of its own session."""
+def draw_in_process(
+    spec: RunSpec, count: int, seed: int, seconds: float, way_out: str = "raise --timeout, or lower --draws"
+) -> Answer:
+    """Have the adapter of `spec` draw `count` configurations under `seed`, in a fresh process of its own session.
+
+    `way_out`: what to do where `seconds` were too few.
+    """
     budget = replace(spec.experiment.budget, trials=count)
     spec = replace(spec, seed=seed, experiment=replace(spec.experiment, budget=budget))
     with own_folder() as folder:
         execution = new_execution(spec, folder / "runs")
         write_inputs(execution)
         code = _run(execution, count, folder, seconds)
-        return _answer(execution.folder, code, seconds)
+        return _answer(execution.folder, code, seconds, way_out)
 
 
 @contextmanager
@@ -87,14 +91,14 @@ def _run(execution: Execution, count: int, folder: Path, seconds: float) -> int 
         end_all(lambda: {*with_mark(MARK, execution.execution_id), *in_session(process.pid)})
 
 
-def _answer(folder: Path, code: int | None, seconds: float) -> Answer:
+def _answer(folder: Path, code: int | None, seconds: float, way_out: str) -> Answer:
     drawn = _draws(folder / DRAWS)
     if code is None:
         counted = "1 configuration" if len(drawn) == 1 else f"{len(drawn)} configurations"
-        text = f"after {seconds:g} s the process that draws had given {counted}; raise --timeout, or lower --draws"
+        text = f"after {seconds:g} s the process that draws had given {counted}; {way_out}"
         return Answer(state=FAILED, text=text, configurations=drawn)
     if not (folder / ANSWER).exists():
-        text = f"the process that draws ended with exit code {code}: {_last_words(folder / LOG)}"
+        text = f"the process that draws ended with exit code {code}: {last_words(folder / LOG)}"
         return Answer(state=FAILED, text=text, configurations=drawn)
     answer = json.loads((folder / ANSWER).read_text())
     mapping = answer["mapping"] or {"problems": None, "text": answer["text"]}
@@ -112,8 +116,3 @@ def _draws(path: Path) -> list[dict[str, Any]]:
     if not path.exists():
         return []
     return [json.loads(line) for line in path.read_text().splitlines(keepends=True) if line.endswith("\n")]
-
-
-def _last_words(log: Path) -> str:
-    lines = log.read_text(errors="replace").strip().splitlines()
-    return lines[-1].strip()[:_WORDS] if lines else "it printed nothing"

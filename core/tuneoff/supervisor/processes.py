@@ -9,8 +9,10 @@ import signal
 import sys
 import time
 from collections.abc import Callable, Iterable
+from pathlib import Path
 
 _PR_SET_CHILD_SUBREAPER = 36
+_WORDS = 300  # characters of a log's last line
 PAGE = os.sysconf("SC_PAGE_SIZE")
 
 
@@ -23,14 +25,17 @@ def all_pids() -> list[int]:
     return [int(name) for name in os.listdir("/proc") if name.isdigit()]
 
 
-def with_mark(variable: str, value: str) -> list[int]:
-    """Return the living processes whose environment at their start had `variable` = `value`; zombies are left out."""
-    wanted = f"{variable}={value}".encode()
+def with_mark(variable: str, value: str, *, is_prefix: bool = False) -> list[int]:
+    """Return the living processes whose environment at their start had `variable` = `value`; zombies are left out.
+
+    `is_prefix`: what follows `value` there may be anything.
+    """
+    wanted = f"\0{variable}={value}{'' if is_prefix else chr(0)}".encode()
     found = []
     for pid in all_pids():
         try:
             with open(f"/proc/{pid}/environ", "rb") as file:
-                if wanted in file.read().split(b"\0") and pid != os.getpid():
+                if wanted in b"\0" + file.read() + b"\0" and pid != os.getpid():
                     found.append(pid)
         except OSError:  # it ended meanwhile, or belongs to someone else
             continue
@@ -111,6 +116,12 @@ def command_line(pid: int) -> str:
             return file.read().replace(b"\0", b" ").decode(errors="replace").strip()[:120]
     except OSError:
         return "?"
+
+
+def last_words(log: Path) -> str:
+    """Return the last line that a process wrote to its log."""
+    lines = log.read_text(errors="replace").strip().splitlines()
+    return lines[-1].strip()[:_WORDS] if lines else "it printed nothing"
 
 
 def kill(pid: int, number: int = signal.SIGKILL) -> None:

@@ -1,0 +1,74 @@
+"""A signal ends a check at once, whatever it waits for."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tuneoff.check import make
+from tuneoff.check.checks import CHECKS
+from tuneoff.check.children import Children
+from tuneoff.check.make import make_evidence, subject_of
+from tuneoff.check.plan import DRAWS
+
+SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+(INSIDE,) = [replace(check, reads=(DRAWS,)) for check in CHECKS if check.id == "space.inside"]
+
+
+@pytest.fixture(autouse=True)
+def _handlers_as_before() -> Iterator[None]:
+    before = [signal.getsignal(number) for number in SIGNALS]
+    yield
+    assert [signal.getsignal(number) for number in SIGNALS] == before
+
+
+@pytest.mark.parametrize("number", SIGNALS)
+def test_a_signal_ends_the_drawing(number: signal.Signals, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def draw(*arguments: object) -> None:
+        signal.raise_signal(number)
+        pytest.fail("it draws on")
+
+    monkeypatch.setattr(make, "draw_in_process", draw)
+    with pytest.raises(KeyboardInterrupt):
+        make_evidence(subject_of("serial"), [INSIDE], tmp_path)
+
+
+def test_a_signal_that_came_before_the_drawing_ends_it_too() -> None:
+    with Children() as children:
+        signal.raise_signal(signal.SIGTERM)
+        with pytest.raises(KeyboardInterrupt), children.interrupting():
+            pytest.fail("it draws")
+
+
+def test_a_second_signal_does_not_disturb_what_the_first_one_ends() -> None:
+    with Children() as children, children.interrupting():
+        with pytest.raises(KeyboardInterrupt):
+            signal.raise_signal(signal.SIGTERM)
+        signal.raise_signal(signal.SIGTERM)
+
+
+def test_a_signal_while_a_process_is_started_is_passed_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    start = subprocess.Popen
+
+    def interrupted(command: list[str], **options: Any) -> subprocess.Popen[bytes]:
+        process = start(["sleep", "60"], **options)
+        signal.raise_signal(signal.SIGTERM)
+        return process
+
+    monkeypatch.setattr(subprocess, "Popen", interrupted)
+    with Children() as children:
+        assert children.ask("any.module", tmp_path, {}, seconds=5) == "its process ended with exit code -15: it printed nothing"
+        with pytest.raises(KeyboardInterrupt):
+            children.check()
+
+
+def test_a_draw_that_takes_too_long_names_no_option_of_another_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(make, "DRAW_SECONDS", 0.01)
+    text = make_evidence(subject_of("serial"), [INSIDE], tmp_path).missing[DRAWS].text
+    assert text.endswith("had given 0 configurations; let it give 1000 in that time")
