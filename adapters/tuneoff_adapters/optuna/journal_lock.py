@@ -15,6 +15,11 @@ from tuneoff.errors import InfrastructureError
 _CHUNK_BYTES = 4096
 
 
+def removed(journal: str) -> InfrastructureError:
+    """Return the error of a journal that is no longer there."""
+    return InfrastructureError(f"Optuna's journal must stay until the run's end, but {journal} was removed")
+
+
 class FlockJournalLock(BaseJournalFileLock):
     """An exclusive lock on the journal file itself. Not for network file systems.
 
@@ -36,7 +41,7 @@ class FlockJournalLock(BaseJournalFileLock):
         fcntl.flock(self._fd, fcntl.LOCK_EX)
         if os.fstat(self._fd).st_nlink == 0:
             self.release()
-            raise InfrastructureError(f"Optuna's journal must stay until the run's end, but {self._journal} was removed")
+            raise removed(self._journal)
         self._remove_torn_line()
         return True
 

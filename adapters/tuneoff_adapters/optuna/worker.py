@@ -15,6 +15,7 @@ from tuneoff.trial.locks import Tickets
 from tuneoff.trial.pool import Worker
 from tuneoff.trial.run_trial import Decision, TrialOutcome, run_trial, trial_process
 from tuneoff_adapters.optuna.distributions import chosen, distributions
+from tuneoff_adapters.optuna.journal_lock import removed
 from tuneoff_adapters.optuna.note import NoteFile, Stage
 from tuneoff_adapters.optuna.plan import RETRY_ATTEMPT, RETRY_OF, Broken, Finished, Order, StudyPlan, trial_name
 from tuneoff_adapters.optuna.pruners import make_pruner
@@ -22,6 +23,8 @@ from tuneoff_adapters.optuna.samplers import make_sampler
 from tuneoff_adapters.optuna.study import open_study, quieten
 
 log = logging.getLogger(__name__)
+
+_INFRASTRUCTURE = (InfrastructureError, OSError)  # no trial's own error is among them here: `run_trial` keeps those
 
 
 def work(worker: Worker, plan: StudyPlan) -> None:
@@ -35,18 +38,20 @@ def work(worker: Worker, plan: StudyPlan) -> None:
             answer = asker.obey(order)
         except Exception as error:  # whatever Optuna or its storage raises ends the run, with its text
             log.exception("worker %d of Optuna broke", worker.index)
-            cause = _cause(error)
+            cause = _cause(error, plan.journal)
             text = " ".join(f"{type(cause).__name__}: {cause}".split())
-            is_infrastructure = isinstance(cause, InfrastructureError)
+            is_infrastructure = isinstance(cause, _INFRASTRUCTURE)
             answer = Broken(text=f"worker {worker.index} met {text}", is_infrastructure=is_infrastructure)
         worker.pipe.send(answer)
 
 
-def _cause(error: BaseException) -> BaseException:
+def _cause(error: BaseException, journal: str) -> BaseException:
     """Return the fault of the infrastructure that an error came of, else the error: Optuna's own handling may fail of one."""
     found: BaseException | None = error
     while found is not None:
-        if isinstance(found, InfrastructureError):
+        if isinstance(found, FileNotFoundError) and found.filename == journal:
+            return removed(journal)
+        if isinstance(found, _INFRASTRUCTURE):
             return found
         found = found.__cause__ or found.__context__
     return error

@@ -1,0 +1,73 @@
+"""What a worker tells of an error that ends its work."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import optuna
+import pytest
+
+from adapters.optuna_specs import plan_of, run_spec
+from tuneoff.errors import InfrastructureError
+from tuneoff_adapters.optuna import worker
+from tuneoff_adapters.optuna.plan import Broken, Order, StudyPlan
+from tuneoff_adapters.optuna.study import create_study
+
+
+def broken_by(error: Callable[[], None], plan: StudyPlan, monkeypatch: pytest.MonkeyPatch) -> Broken:
+    """Return what a worker answers whose first order meets an error."""
+    orders: list[Order | None] = [Order(generation=0, repeats=0), None]
+    answers: list[Any] = []
+    asker = SimpleNamespace(obey=lambda order: error())
+    monkeypatch.setattr(worker, "_Asker", lambda *arguments: asker)
+    pipe = SimpleNamespace(recv=lambda: orders.pop(0), send=answers.append)
+    worker.work(SimpleNamespace(index=1, context=None, pipe=pipe), plan)  # type: ignore[arg-type]
+    assert len(answers) == 1
+    assert isinstance(answers[0], Broken)
+    return answers[0]
+
+
+@pytest.mark.parametrize("is_read", [True, False])
+def test_a_journal_that_is_removed_in_a_trial_is_told_as_such(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_read: bool
+) -> None:
+    plan = plan_of(run_spec(), tmp_path)
+    study = create_study(plan)
+
+    def objective(trial: optuna.Trial) -> float:
+        os.unlink(plan.journal)
+        if is_read:
+            study.get_trials()
+        return 0.0
+
+    answer = broken_by(lambda: study.optimize(objective, n_trials=1), plan, monkeypatch)
+    text = f"InfrastructureError: Optuna's journal must stay until the run's end, but {plan.journal} was removed"
+    assert answer == Broken(text=f"worker 1 met {text}", is_infrastructure=True)
+
+
+@pytest.mark.parametrize(
+    ("error", "is_infrastructure"),
+    [
+        (OSError(28, "No space left on device"), True),
+        (FileNotFoundError(2, "No such file", "/other"), True),
+        (InfrastructureError("gone"), True),
+        (ValueError("no such parameter"), False),
+    ],
+)
+def test_errors_of_the_machine_are_charged_to_it_whatever_came_of_them(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, error: Exception, is_infrastructure: bool
+) -> None:
+    def fail() -> None:
+        try:
+            raise error
+        except Exception:
+            raise UnboundLocalError("updated_state")  # noqa: B904  as Optuna's own handling does
+
+    answer = broken_by(fail, plan_of(run_spec(), tmp_path), monkeypatch)
+    assert answer.is_infrastructure == is_infrastructure
+    name = type(error).__name__ if is_infrastructure else "UnboundLocalError"
+    assert answer.text.startswith(f"worker 1 met {name}: ")
