@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import json
 import os
 import random
 import signal
@@ -22,7 +21,7 @@ from adapters.toy_workload import FAULT_SPACE, toy_loss
 from tuneoff.events import schema
 from tuneoff.experiment.identity import configuration_digest
 from tuneoff.experiment.sampling import sample_distinct
-from tuneoff.lifecycle.run import FAILED, INTERRUPTED
+from tuneoff.lifecycle.run import FAILED
 
 pytestmark = pytest.mark.slow
 
@@ -244,29 +243,3 @@ def test_what_optuna_raises_in_a_worker_fails_the_step_with_its_text(tmp_path: P
     assert run.exit_code == FAILED
     assert "'annealing'" in error
     assert run.of(schema.StepEnded)[-1].step == "undeploy"
-
-
-def test_an_interrupted_run_undeploys_at_once_and_leaves_no_process(tmp_path: Path) -> None:
-    run = start_lifecycle(tmp_path, ADAPTER, trials=100, epochs=5, workload_options={"epoch_seconds": 0.2})
-    deadline = time.monotonic() + 30
-    while not any("trial_started" in path.read_text() for path in (run.folder / "events").glob("worker-*")):
-        assert time.monotonic() < deadline
-        time.sleep(0.01)
-    started = time.monotonic()
-    run.interrupt()
-    result = run.wait(30)
-    assert time.monotonic() - started < 10
-    assert result.exit_code == INTERRUPTED
-    assert result.of(schema.StepEnded)[-1].step == "undeploy"
-    execution_id = json.loads((result.folder / "spec.json").read_text())["execution_id"]
-    assert wait_until_gone(execution_id, 10) == []
-
-
-def wait_until_gone(mark: str, timeout_seconds: float) -> list[int]:
-    """Return the processes that still carry a run's mark when none is left or the time is over."""
-    from tuneoff.supervisor.processes import with_mark
-
-    deadline = time.monotonic() + timeout_seconds
-    while (left := list(with_mark("TUNEOFF_RUN_ID", mark))) and time.monotonic() < deadline:
-        time.sleep(0.02)
-    return left

@@ -13,6 +13,7 @@ from tuneoff.records.store import read_runs
 
 pytestmark = pytest.mark.slow
 
+TRIALS = 8  # of the file's 20
 MATRIX = Path(__file__).parents[2] / "benchmarks" / "same_configurations.yaml"
 
 
@@ -22,18 +23,18 @@ def learning_curves(record: RunRecord) -> dict[str, list[dict[str, float | None]
 
 
 def test_equal_configurations_give_equal_bits_in_every_adapter(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["compare", str(MATRIX), "--seeds", "0", "--output", str(tmp_path / "results")]) == 0
+    assert main(["compare", str(MATRIX), "--seeds", "0", "--trials", str(TRIALS), "--output", str(tmp_path / "results")]) == 0
     records = [record for record in read_runs(tmp_path / "results") if not record.run_spec().warm_up]
     curves = {record.run_spec().adapter: learning_curves(record) for record in records}
     assert set(curves) == {"serial", "optuna", "ray-tune", "syne-tune", "katib"}
-    assert len(curves["serial"]) == 20
+    assert len(curves["serial"]) == TRIALS
     for adapter, found in curves.items():
         assert found == curves["serial"], f"{adapter} differs from serial"
     capsys.readouterr()
     assert main(["controls", str(tmp_path / "results"), "--json"]) == 0
     (control,) = json.loads(capsys.readouterr().out)["same_configurations"]
     assert (control["answer"], control["differences"]) == ("EQUAL", [])
-    assert [(one["unequal"], one["configurations"], one["lacking"]) for one in control["adapters"]] == [(0, 20, 0)] * 5
+    assert [(one["unequal"], one["configurations"], one["lacking"]) for one in control["adapters"]] == [(0, TRIALS, 0)] * 5
 
 
 def test_another_seed_gives_other_figures_for_the_same_configurations(tmp_path: Path) -> None:

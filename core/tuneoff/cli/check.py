@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 NAME = "check"
 HELP = "test whether adapters keep their contract: a handful of small real runs, and checks that read what they left"
-EXAMPLE = "tuneoff check serial"
+EXAMPLE = "tuneoff check serial --only best undeploy.twice"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
