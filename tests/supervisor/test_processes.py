@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
@@ -57,3 +58,41 @@ def test_resident_memory_is_measured_and_that_of_a_dead_process_is_zero() -> Non
     assert processes.rss_bytes(os.getpid()) > 5_000_000
     assert 0 < processes.pss_bytes(os.getpid()) <= processes.rss_bytes(os.getpid()) * 1.1
     assert processes.rss_bytes(2**22 - 1) == 0
+
+
+def test_a_command_line_is_cut_where_it_is_shown_and_nowhere_else(marked: subprocess.Popen[str]) -> None:
+    long = subprocess.Popen([sys.executable, "-c", WAIT, "x" * 200, "the-end"], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    assert long.stdout is not None
+    assert long.stdout.readline() == b"up\n"
+    assert len(processes.command_line(long.pid)) == 120
+    assert processes.command_line(long.pid, None).endswith("x the-end")
+    long.communicate()
+
+
+RAY = "Failed to connect to GCS within 60 seconds. GCS may have been killed."
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("one\n  two \n\n---\n", "two"),
+        (f"[2026-11-22 12:36:46,175 E 12756 12909] rpc_client.h:204: {RAY}\n", RAY),
+        (f"[2026-11-22 12:36:46,175 E 12756 12909] (raylet) rpc_client.h:204: {RAY}", RAY),
+        ("\x1b[31mred\x1b[0m", "red"),
+        ("[1] it begins with a bracket", "[1] it begins with a bracket"),
+        (f"{RAY} {'It is terminated. ' * 10}see https://docs.ray.io/en/latest/ray", f"{RAY} {'It is terminated. ' * 7}".strip()),
+        ("word " * 50, f"{'word ' * 39}..."),
+        ("x" * 300, f"{'x' * 196} ..."),
+        ("\n \n", "it printed nothing"),
+        ("e" * 70_000 + "\nthe end\n", "the end"),
+    ],
+)
+def test_the_last_words_of_a_log_are_one_short_line(tmp_path: Path, text: str, words: str) -> None:
+    log = tmp_path / "log.txt"
+    log.write_text(text)
+    assert processes.last_words(log) == words
+    assert len(words) <= 200
+
+
+def test_a_log_that_is_not_there_has_no_last_words(tmp_path: Path) -> None:
+    assert processes.last_words(tmp_path / "none", otherwise="") == ""

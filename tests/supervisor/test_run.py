@@ -94,4 +94,5 @@ def test_a_killed_coordinator_is_reported_in_the_step_that_it_was_in(tmp_path: P
 def test_a_coordinator_that_cannot_start_is_charged_to_the_machine_and_named(tmp_path: Path) -> None:
     record = run(spec("no_such_module:Adapter"), tmp_path, Silent(), threading.Event())
     assert (record.status, record.charged) == ("failed", "infrastructure")
-    assert "see log.txt in its folder" in (record.reason or "")
+    assert record.reason is not None
+    assert "see log.txt in its folder; its last line: tuneoff.errors.PluginError: 'no_such_module:Adapter'" in record.reason

@@ -15,13 +15,12 @@ from pathlib import Path
 
 from tuneoff.lifecycle.context import MARK
 from tuneoff.supervisor.coordinator import import_path
-from tuneoff.supervisor.processes import end_all, in_session, kill, with_mark
+from tuneoff.supervisor.processes import command_line, end_all, in_session, kill, last_words, with_mark
 from tuneoff.trial.limits import thread_environment
 
 CELL = "TUNEOFF_FAULTS_CELL"  # environment variable with the cell's name, in every process of it
 OUTPUT = "output.txt"
 _LOOK_SECONDS = 0.02
-_WORDS = 300  # characters of a last line
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,7 +84,7 @@ def run_child(
         if process.poll() is None:
             kill(process.pid)
         process.wait()
-    return Ended(code=code, seconds=took, words=last_words(folder / OUTPUT))
+    return Ended(code=code, seconds=took, words=last_words(folder / OUTPUT, otherwise=""))
 
 
 def end_cell(cell: str, wait_seconds: float = 0.0) -> None:
@@ -112,7 +111,7 @@ def temporary_folder(folder: Path) -> Path:
 
 def kill_parts(cell: str, words: str) -> int:
     """SIGKILL the processes of a cell whose command line has these words; return how many there were."""
-    found = [pid for pid in of_cell(cell) if words in _command(pid)]
+    found = [pid for pid in of_cell(cell) if words in command_line(pid, None)]
     for pid in found:
         kill(pid, signal.SIGKILL)
     return len(found)
@@ -123,24 +122,7 @@ def python(*arguments: str) -> list[str]:
     return [sys.executable, *arguments]
 
 
-def last_words(path: Path) -> str:
-    """Return the last line that a program wrote and that says something."""
-    try:
-        lines = [line.strip() for line in path.read_text(errors="replace").splitlines()]
-    except OSError:
-        return ""
-    said = [line for line in lines if any(character.isalpha() for character in line)]
-    return said[-1][:_WORDS] if said else ""
-
-
 def _session(pid: int) -> int:
     with contextlib.suppress(OSError):
         return os.getsid(pid)
     return 0
-
-
-def _command(pid: int) -> str:
-    try:
-        return Path(f"/proc/{pid}/cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace")
-    except OSError:
-        return ""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import os
+import re
 import signal
 import sys
 import time
@@ -12,7 +13,10 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 
 _PR_SET_CHILD_SUBREAPER = 36
-_WORDS = 300  # characters of a log's last line
+_WORDS = 200  # characters of a log's last line
+_TAIL_BYTES = 65_536  # of a log, in which that line is looked for
+_STAMP = re.compile(r"^\[[^\]]*\]\s+(\([^)]*\)\s+)?\S+:\d+:\s*")  # Ray's: time, processes, who, file and line
+_COLOUR = re.compile(r"\x1b\[[0-9;]*m")
 PAGE = os.sysconf("SC_PAGE_SIZE")
 
 
@@ -110,18 +114,40 @@ def pss_bytes(pid: int) -> int:
     return rss_bytes(pid)
 
 
-def command_line(pid: int) -> str:
+def command_line(pid: int, most: int | None = 120) -> str:
+    """Return the command line of a process, at most so many characters of it (None: all), or "?": it is gone."""
     try:
         with open(f"/proc/{pid}/cmdline", "rb") as file:
-            return file.read().replace(b"\0", b" ").decode(errors="replace").strip()[:120]
+            return file.read().replace(b"\0", b" ").decode(errors="replace").strip()[:most]
     except OSError:
         return "?"
 
 
-def last_words(log: Path) -> str:
-    """Return the last line that a process wrote to its log."""
-    lines = log.read_text(errors="replace").strip().splitlines()
-    return lines[-1].strip()[:_WORDS] if lines else "it printed nothing"
+def last_words(log: Path, otherwise: str = "it printed nothing") -> str:
+    """Return the last line with a word in it that was written to a log, without time and place, or `otherwise`.
+
+    One that is too long ends with a sentence, or else with a word and `...`.
+    """
+    try:
+        with log.open("rb") as file:
+            file.seek(max(0, file.seek(0, os.SEEK_END) - _TAIL_BYTES))
+            text = file.read().decode(errors="replace")
+    except OSError:
+        return otherwise
+    for line in reversed(_COLOUR.sub("", text).splitlines()):
+        said = _STAMP.sub("", " ".join(line.split()))
+        if any(character.isalpha() for character in said):
+            return _cut(said)
+    return otherwise
+
+
+def _cut(text: str) -> str:
+    if len(text) <= _WORDS:
+        return text
+    sentence, word = text.rfind(". ", 0, _WORDS + 1), text.rfind(" ", 0, _WORDS - 3)
+    if sentence >= _WORDS // 3:
+        return text[: sentence + 1]
+    return f"{text[: word if word > 0 else _WORDS - 4]} ..."
 
 
 def kill(pid: int, number: int = signal.SIGKILL) -> None:

@@ -31,7 +31,7 @@ from tuneoff.supervisor.coordinator import LOG, Coordinator
 from tuneoff.supervisor.leftovers import clean_execution, shared_memory, unmapped
 from tuneoff.supervisor.limits import limit_workers
 from tuneoff.supervisor.prepare import NO_HISTORY, Execution, new_execution, write_inputs
-from tuneoff.supervisor.processes import command_line, reap
+from tuneoff.supervisor.processes import command_line, last_words, reap
 from tuneoff.supervisor.tracker import Tracker
 from tuneoff.supervisor.watch import TrialWatch
 from tuneoff.trial.context import TrialContext
@@ -174,6 +174,8 @@ class _Supervision:
             return Verdict(status="interrupted", reason=reason, charged="infrastructure")
         if code not in (DONE, FAILED):
             reason = f"the coordinator ended with exit code {code} in step {self._tracker.step}; see {LOG} in its folder"
+            if words := last_words(self._execution.folder / LOG, otherwise=""):
+                reason += f"; its last line: {words}"
             return Verdict(status="failed", reason=reason, charged="infrastructure")
         return None
 
