@@ -13,7 +13,7 @@ from bundles import CONFIGURATIONS, VALUES, metric, pair_of, record_of, spec_of,
 from tuneoff.bundle.exact import exact_columns
 from tuneoff.bundle.verdict import Answer, Column, overall
 from tuneoff.experiment.spec import Budget, Strategy, Workers
-from tuneoff.records.model import RunRecord
+from tuneoff.records.model import ContinuesRecord, RunRecord
 
 SPEC = spec_of()
 CPU = "CPU is A here, B in the bundle"
@@ -113,6 +113,7 @@ def test_the_processor_excuses_no_other_configurations() -> None:
     assert answers(list(exact_columns(pair_of(here, numerics=(CPU,)))))["configurations"] == "DIFFERENT"
 
 
+TIMED = Budget(trials=3, epochs_per_trial=2, wall_clock_seconds=1.0)
 SEEDS: list[tuple[dict[str, Any], str | None]] = [
     ({}, None),
     ({"sampler": Strategy(name="fixed"), "workers": Workers(count=4)}, None),
@@ -120,7 +121,11 @@ SEEDS: list[tuple[dict[str, Any], str | None]] = [
     ({"workers": Workers(count=2)}, "with 2 workers their timing decides"),
     ({"sampler": Strategy(name="tpe")}, None),
     ({"sampler": Strategy(name="tpe"), "pruner": Strategy(name="asha")}, "sampler and pruner follow values"),
-    ({"budget": Budget(trials=3, epochs_per_trial=2, wall_clock_seconds=1.0)}, "the budget is a time"),
+    ({"budget": TIMED}, "the budget is a time"),
+    (
+        {"sampler": Strategy(name="fixed"), "budget": Budget(trials=3, epochs_per_trial=2, wall_clock_seconds=1.0)},
+        "the budget is a time",
+    ),
 ]
 
 
@@ -157,3 +162,45 @@ def test_nothing_in_common_is_inconclusive_and_nothing_equal_is_claimed() -> Non
     found = answers(list(exact_columns(pair_of(here))))
     assert (found["configurations"], found["validation metrics"]) == ("DIFFERENT", "INCONCLUSIVE")
     assert "trial states" not in found
+
+
+CONTINUES = ContinuesRecord(executions=("a",), digest="d", finished=("t00000",), begun_again=("t00001",), away_ns=5)
+
+
+def retried(record: RunRecord) -> RunRecord:
+    """The best trial's first attempt was lost after one epoch, as a killed process leaves it; the second one is whole."""
+    whole = record.trials[1].attempts[0]
+    lost = msgspec.structs.replace(whole, state="lost", epochs=whole.epochs[:1])
+    return with_trial(record, 1, attempts=(lost, msgspec.structs.replace(whole, attempt=2)))
+
+
+def test_a_retried_trial_and_a_continued_run_are_reproduced_by_one_that_was_not() -> None:
+    for bundle in (retried(record_of(SPEC)), replace(retried(record_of(SPEC)), continues=CONTINUES)):
+        assert answers(list(exact_columns(pair_of(record_of(SPEC), bundle)))) == dict.fromkeys(EXACT, "REPRODUCED")
+
+
+def test_an_epoch_that_the_last_attempt_lacks_is_still_a_difference() -> None:
+    here = record_of(SPEC)
+    short = msgspec.structs.replace(here.trials[0].attempts[0], epochs=here.trials[0].attempts[0].epochs[:1])
+    found = answers(list(exact_columns(pair_of(with_trial(here, 0, attempts=(short,)), retried(record_of(SPEC))))))
+    assert found["trial states"] == "DIFFERENT"
+
+
+@pytest.mark.parametrize(("sampler", "is_excused"), [("random", True), ("tpe", True), ("fixed", False), ("grid", False)])
+def test_a_continued_run_may_draw_others_but_not_from_a_given_list(sampler: str, is_excused: bool) -> None:
+    spec = spec_of(sampler=Strategy(name=sampler))
+    here = PLANTED["configurations"][0](record_of(spec))
+    columns = list(exact_columns(pair_of(here, replace(record_of(spec), continues=CONTINUES), spec)))
+    assert (columns[1].answer is Answer.INCONCLUSIVE, columns[1].decides) == (is_excused, not is_excused)
+    assert ("the bundle's run was continued" in columns[1].why) == is_excused
+    # its trials are held to their bits all the same
+    changed = changed_bit(replace(record_of(SPEC), continues=CONTINUES))
+    assert answers(list(exact_columns(pair_of(changed))))["validation metrics"] == "DIFFERENT"
+
+
+def test_epochs_that_a_lost_attempt_took_from_a_budget_of_epochs_are_an_excuse() -> None:
+    spec = spec_of(sampler=Strategy(name="fixed"), budget=Budget(trials=3, epochs_per_trial=2, epochs_total=6))
+    here = PLANTED["configurations"][0](record_of(spec))
+    for bundle, answer in ((record_of(spec), "DIFFERENT"), (retried(record_of(spec)), "INCONCLUSIVE")):
+        columns = list(exact_columns(pair_of(here, bundle, spec)))
+        assert answers(columns)["configurations"] == answer

@@ -41,12 +41,31 @@ class Pair:
         return f"trained on {devices[0]}, whose sums have no fixed order" if devices else None
 
     @property
+    def continued(self) -> str | None:
+        """Which of both runs was interrupted and gone on with, in words."""
+        if self.bundle.continues is not None:
+            return "the bundle's run was continued"
+        return "the run here was continued" if self.here.continues is not None else None
+
+    @property
+    def lost_epochs_excuse(self) -> str | None:
+        """Why a budget of epochs need not give the same trials: those of a lost attempt stay used."""
+        if self.spec.experiment.budget.epochs_total is None:
+            return None
+        lost = any(trial.epochs_trained > len(_epochs(trial)) for run in (self.bundle, self.here) for trial in run.trials)
+        return "a lost attempt used epochs of the budget" if lost else None
+
+    @property
     def seeds_excuse(self) -> str | None:
         """Why a seed need not give the same configurations; None where it must."""
-        if self.sampler in GIVEN:
-            return None
         if self.spec.experiment.budget.wall_clock_seconds is not None:
             return "the budget is a time, so the clock decides how many trials there are"
+        if self.lost_epochs_excuse is not None:
+            return self.lost_epochs_excuse
+        if self.sampler in GIVEN:
+            return None
+        if self.continued is not None:
+            return f"{self.continued}, and new configurations may be drawn with another seed then"
         if self.spec.experiment.workers.count > 1:
             return f"with {self.spec.experiment.workers.count} workers their timing decides which one asks next"
         if self.sampler in INDEPENDENT:
@@ -91,7 +110,10 @@ def configurations(pair: Pair) -> Column:
 
 
 def states(pair: Pair) -> Iterator[Column]:
-    """Yield whether the configurations that both trained ended alike; epochs count where nothing is stopped early."""
+    """Yield whether the configurations that both trained ended alike; epochs count where nothing is stopped early.
+
+    Those of the last attempt: a retried trial and one of a continued run are trained from their first epoch again.
+    """
     with_epochs = pair.spec.experiment.pruner.name == "none"
     common = list(_common(pair))
     if not common:
@@ -99,13 +121,15 @@ def states(pair: Pair) -> Iterator[Column]:
     unequal = [
         f"{theirs.trial} {theirs.state} in the bundle, {ours.trial} {ours.state} here"
         for theirs, ours in common
-        if theirs.state != ours.state or (with_epochs and theirs.epochs_trained != ours.epochs_trained)
+        if theirs.state != ours.state or (with_epochs and len(_epochs(theirs)) != len(_epochs(ours)))
     ]
     excuse = None
     if pair.spec.experiment.pruner.name not in NOT_ADAPTIVE:
         excuse = pair.seeds_excuse or pair.bits_excuse or "a pruner's decision may depend on timing"
     elif pair.spec.experiment.budget.epochs_total is not None and pair.spec.experiment.workers.count > 1:
         excuse = "with several workers their timing decides who gets the last epochs"
+    elif pair.lost_epochs_excuse is not None:
+        excuse = pair.lost_epochs_excuse
     elif pair.spec.experiment.budget.wall_clock_seconds is not None:
         excuse = "the budget is a time"
     equal = None if unequal else f"{len(common)} of {len(common)} trials ended alike"

@@ -114,7 +114,7 @@ def prepare(
 
 
 def compare(request: Request, results: Path | None) -> Reproduction:
-    """Compare what was run with the bundle, and write the answer into the results folder.
+    """Compare what was run with the bundle, and write the answer into the results folder; None: nothing was to be run.
 
     Raises:
         ResultsError: a record cannot be read, or the folder cannot be written.
@@ -126,7 +126,7 @@ def compare(request: Request, results: Path | None) -> Reproduction:
         where = request.names[run.run_id]
         record = here.get(_id_here(request, run))
         if record is None:
-            why = request.not_here.get(run.run_id, "was not run: the command was interrupted")
+            why = request.not_here.get(run.run_id, "--plan was given" if results is None else "the command was interrupted")
             text = f"not run: {why}"
             columns.append(Column(name="status", tolerance="exact", where=where, answer=Answer.INCONCLUSIVE, why=text))
             continue
