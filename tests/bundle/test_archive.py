@@ -12,12 +12,13 @@ from collections import namedtuple
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
 from bundles import FILES, LIMIT, by_hand, manifest_of, member, members_of, small
 from tuneoff.bundle import archive
 from tuneoff.bundle.archive import describe, unpack, write_archive
-from tuneoff.bundle.manifest import MANIFEST, is_safe, top_folder
+from tuneoff.bundle.manifest import MANIFEST, BundledFile, is_safe, top_folder
 from tuneoff.errors import ResultsError
 
 
@@ -109,6 +110,13 @@ def test_a_member_that_comes_twice_is_refused(tmp_path: Path, folder: Path) -> N
 def test_a_manifest_that_lists_such_a_path_is_refused(tmp_path: Path, folder: Path, path: str) -> None:
     manifest = manifest_of({path: b"x"})
     assert "may not be in a bundle" in refusal(by_hand(tmp_path / "b.tar.gz", members_of(manifest, {})), folder)
+
+
+@pytest.mark.parametrize("size", [-1, 10**400], ids=["negative", "huge"])
+def test_a_manifest_with_such_a_size_is_refused(tmp_path: Path, folder: Path, size: int) -> None:
+    listed = BundledFile(path="a", size_bytes=size, sha256="0" * 64)
+    manifest = msgspec.structs.replace(manifest_of({}), files=(listed,))
+    assert "has no size" in refusal(by_hand(tmp_path / "b.tar.gz", members_of(manifest, {})), folder)
 
 
 def test_a_path_is_safe_only_below_its_folder() -> None:
@@ -240,3 +248,72 @@ def test_a_file_that_changes_while_it_is_packed_is_named(tmp_path: Path, after: 
     with pytest.raises(ResultsError, match="changed while it was packed"):
         write_archive(tmp_path / "b.tar.gz", manifest, {"file": path})
     assert not (tmp_path / "b.tar.gz").exists()
+
+
+def test_folders_and_empty_files_count_against_limit_and_space(
+    tmp_path: Path, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    deep = "/".join("abcdefghijkl")
+    files = {f"{number}/{deep}/f": b"" for number in range(200)}  # of no byte, in 2600 folders
+    path = small(tmp_path / "b.tar.gz", files)
+    assert path.stat().st_size < 20_000
+    assert manifest_of(files).disk_bytes > LIMIT
+    assert "unpacks to 11 MB, but the limit is 10 MB" in refusal(path, folder)
+    usage = namedtuple("usage", "free")
+    monkeypatch.setattr(shutil, "disk_usage", lambda where: usage(10_000_000))
+    assert "needs 11 MB in" in refusal(path, folder, 10 * LIMIT)
+    assert not list(folder.iterdir())
+
+
+def test_a_path_of_many_folders_is_refused(tmp_path: Path, folder: Path) -> None:
+    sixteen = "/".join("a" * 16)
+    unpack(small(tmp_path / "b.tar.gz", {sixteen: b"x"}), folder, LIMIT)
+    assert "has more than 16 parts" in refusal(small(tmp_path / "c.tar.gz", {f"{sixteen}/a": b"x"}), folder)
+
+
+@pytest.mark.parametrize("field", ["new", "files"])
+def test_a_manifest_nested_without_end_is_one_line(tmp_path: Path, folder: Path, field: str) -> None:
+    deep = b"[" * 100_000 + b"]" * 100_000
+    text = b'{"kind": "tuneoff bundle", "format_version": 1, "%s": %s}' % (field.encode(), deep)
+    refusal(by_hand(tmp_path / "b.tar.gz", [member("small/manifest.json", text)]), folder)
+
+
+HEADERS: dict[str, dict[str, str]] = {
+    "a sparse map": {"GNU.sparse.map": "a,b"},
+    "a sparse size": {"GNU.sparse.size": "x"},
+    "a real size": {"GNU.sparse.major": "1", "GNU.sparse.minor": "0", "GNU.sparse.realsize": "x"},
+    "a sparse block": {"GNU.sparse.major": "1", "GNU.sparse.minor": "0"},
+    "a negative size": {"size": "-1024"},
+    "a size beyond all": {"size": "9" * 4000},
+    "a long name": {"path": "small/" + "a" * 9000},
+}
+
+
+@pytest.mark.parametrize("headers", HEADERS)
+@pytest.mark.parametrize("place", [0, 1])
+def test_an_extended_header_made_up_is_one_line(tmp_path: Path, folder: Path, headers: str, place: int) -> None:
+    members = members_of(manifest_of(FILES), FILES)
+    members[place][0].pax_headers = HEADERS[headers]
+    refusal(by_hand(tmp_path / "b.tar.gz", members), folder)
+    assert files_in(folder) == {}
+
+
+def extended(size: int, content: bytes = b"") -> bytes:
+    """Return the extended header of a member that does not follow."""
+    entry = tarfile.TarInfo("x")
+    entry.type, entry.size = tarfile.XHDTYPE, size
+    return entry.tobuf(tarfile.USTAR_FORMAT) + content.ljust(-(-len(content) // 512) * 512, b"\0")
+
+
+def test_extended_headers_one_in_the_other_or_too_long_are_one_line(tmp_path: Path, folder: Path) -> None:
+    path = tmp_path / "b.tar.gz"
+    path.write_bytes(gzip.compress(extended(11, b"11 a=bbbbb\n") * 5000))
+    assert "a header cannot be read: RecursionError" in refusal(path, folder)
+    # each of its records is read to the only `=`, at the end: hours in tarfile, were it not refused by its size
+    path.write_bytes(gzip.compress(extended(6_000_000, b"2 " * 2_999_999 + b"a=")))
+    assert "an extended header has 6000000 bytes" in refusal(path, folder)
+
+
+def test_a_pipe_is_refused_and_not_waited_for(tmp_path: Path, folder: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    assert "it is a pipe, a socket or a device" in refusal(tmp_path / "pipe", folder)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import fcntl
 import json
+import os
+import signal
 import tempfile
 from dataclasses import replace
 from pathlib import Path
@@ -13,13 +15,14 @@ import pytest
 
 from bundles import LIMIT, packed
 from event_logs import example_a
-from results_folders import Results, edit, execution
+from results_folders import Results, edit, execution, write_examples
 from tuneoff.bundle.archive import unpack
 from tuneoff.bundle.contents import executions
 from tuneoff.bundle.lock import lock_of, lock_text
 from tuneoff.bundle.manifest import Manifest
 from tuneoff.bundle.opened import open_bundle
 from tuneoff.bundle.pack import UnverifiedError
+from tuneoff.bundle.secrets import check_no_secrets
 from tuneoff.errors import ResultsError
 from tuneoff.records.derive import KILLED
 from tuneoff.records.store import read_run, write_run
@@ -155,7 +158,7 @@ def test_a_folder_in_use_is_refused(results: Results, tmp_path: Path) -> None:
 
 
 def test_a_bundle_above_the_limit_is_refused(results: Results, tmp_path: Path) -> None:
-    with pytest.raises(ResultsError, match="the bundle would hold 0 MB, but the limit is 0 MB; raise --limit-mb"):
+    with pytest.raises(ResultsError, match="the bundle would unpack to 1 MB, but the limit is 0 MB; raise --limit-mb"):
         packed(results.path, tmp_path / "b.tar.gz", limit_bytes=1000)
 
 
@@ -238,3 +241,89 @@ def test_a_package_of_which_runs_had_different_versions_is_not_pinned(results: R
     lock = lock_of(executions(results.path), {"torch": "2.15.0"})
     assert lock["recorded"] == {"torch": ["2.14.0", "2.15.0"]}
     assert "# torch: the runs had different versions: 2.14.0, 2.15.0" in lock_text(lock)
+
+
+@pytest.mark.parametrize(
+    ("name", "odd"),
+    [
+        *((name, []) for name in ("workload", "versions", "cpu", "data", "machine_before")),
+        ("workload", {"sha256": []}),
+        ("versions", {"": "1"}),
+        ("memory_total_bytes", 10**400),
+        ("machine_before", {"sentinel_ns": 10**400}),
+    ],
+    ids=lambda value: value if isinstance(value, str) else "",
+)
+def test_a_record_that_cannot_be_read_is_one_line_when_it_is_packed(
+    results: Results, tmp_path: Path, name: str, odd: Any
+) -> None:
+    path = execution(results.path, "serial") / "run.json"
+    record = json.loads(path.read_text())
+    record["environment"][name] = odd
+    path.write_text(json.dumps(record))
+    with pytest.raises(ResultsError, match=r"run.json is damaged: its environment or specification cannot be read"):
+        packed(results.path, tmp_path / "b.tar.gz", allow_unverified=True)
+
+
+def test_what_is_there_already_is_replaced_only_by_the_next_bundle_of_its_plan(results: Results, tmp_path: Path) -> None:
+    notes: list[str] = []
+    target = tmp_path / "b.tar.gz"
+    first = packed(results.path, target, note=notes.append)
+    assert not any("is replaced" in note for note in notes)
+    assert packed(results.path, target, note=notes.append).sha256 == first.sha256
+    assert f"{target} is an earlier bundle of the same plan, and is replaced" in notes
+    other = write_examples(tmp_path / "other", seeds=(0, 1))
+    with pytest.raises(ResultsError, match=r"is there already, a bundle of other results \(example\); remove it or choose"):
+        packed(other.path, target)
+    mine = tmp_path / "thesis.tex"
+    mine.write_text("mine")
+    (tmp_path / "link").symlink_to(tmp_path / "nowhere")
+    os.mkfifo(tmp_path / "pipe")
+    for kept in (mine, tmp_path / "link", tmp_path / "pipe"):
+        with pytest.raises(ResultsError, match="is there already, and no bundle that this tuneoff makes; remove it or choose"):
+            packed(results.path, kept)
+    for folder in (Path(), Path("/"), tmp_path):
+        with pytest.raises(ResultsError, match="is a folder; give --output a file's name"):
+            packed(results.path, folder)
+    assert (mine.read_text(), target.stat().st_size) == ("mine", first.size_bytes)
+
+
+def test_a_name_that_no_bundle_can_hold_is_one_line_and_one_of_a_bare_execution_is_shown(
+    results: Results, tmp_path: Path
+) -> None:
+    (results.path / "runs" / "x" / "\udcff").mkdir(parents=True)
+    missing = packed(results.path, tmp_path / "b.tar.gz", allow_unverified=True).manifest.missing
+    assert "execution \\udcff has no record: its command was killed before it had one" in missing
+    (execution(results.path, "serial") / "events" / "worker\x01.jsonl").write_text("")
+    with pytest.raises(ResultsError, match="may not be in a bundle; rename or remove it"):
+        packed(results.path, tmp_path / "c.tar.gz", allow_unverified=True)
+
+
+def test_a_long_line_is_searched_for_passwords_in_one_pass() -> None:
+    """500 000 letters took 25 minutes when each of them was tried as the beginning of an address."""
+    line = b"a" * 500_000
+    check_no_secrets({"x": line + b"://" + line, "y": b"a://" * 100_000}, {})
+    for text in (line + b"://me:word@host", b"git+https://me:word@host", b"1https://me:word@host", b"-https://me:word@host"):
+        with pytest.raises(ResultsError, match="x holds an address with a password"):
+            check_no_secrets({"x": text}, {})
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP, signal.SIGINT])
+def test_a_signal_leaves_neither_an_unpacked_bundle_nor_half_a_one(
+    results: Results, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: signal.Signals
+) -> None:
+    def interrupted(*arguments: object) -> None:
+        signal.raise_signal(number)
+        pytest.fail("it goes on")
+
+    before = [signal.getsignal(number) for number in signal.Signals]
+    target = packed(results.path, tmp_path / "b.tar.gz").path
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    monkeypatch.setattr("tuneoff.bundle.opened.verify", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        open_bundle(target, LIMIT)
+    monkeypatch.setattr("tuneoff.bundle.archive._add", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        packed(results.path, tmp_path / "c.tar.gz")
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["b.tar.gz", "results"]
+    assert [signal.getsignal(number) for number in signal.Signals] == before

@@ -66,6 +66,8 @@ def test_a_plan_with_the_adapters_here(call: Call, bundle: Path, tmp_path: Path)
     assert sorted(path.name for path in (tmp_path / "results").iterdir()) == ["mine", "mine.tar.gz"]
     found = json.loads(call("reproduce", bundle, "--plan", "--json").out)
     assert {"preflight", "runs", "not_run"} <= found.keys()
+    assert found["answer"] == "INCONCLUSIVE"
+    assert {column["why"] for column in found["columns"]} == {"not run: --plan was given"}
 
 
 def test_what_is_wrong_with_a_bundle_is_one_line(call: Call, bundle: Path, tmp_path: Path) -> None:
@@ -85,6 +87,22 @@ def test_what_is_wrong_with_a_bundle_is_one_line(call: Call, bundle: Path, tmp_p
         answer = call("reproduce", tmp_path / name)
         assert answer.code == 5, name
         assert text in answer.line, name
+
+
+def test_a_target_that_may_not_be_written_is_one_line(call: Call, results: Results, tmp_path: Path) -> None:
+    (tmp_path / "mine.txt").write_text("mine")
+    for target, text in (
+        (".", ". is a folder"),
+        ("/", "/ is a folder"),
+        ("", ". is a folder"),
+        ("mine.txt", "mine.txt is there already"),
+        ("a" * 300, "File name too long"),
+        ("none/b.tar.gz", "No such file or directory"),
+    ):
+        answer = call("bundle", results.path, "--output", target)
+        assert (answer.code, answer.out) == (5, ""), target
+        assert text in answer.err.splitlines()[-1], target
+    assert (tmp_path / "mine.txt").read_text() == "mine"
 
 
 def test_wrong_arguments_are_one_line(call: Call, bundle: Path) -> None:

@@ -11,17 +11,20 @@ import os
 import shutil
 import tarfile
 import zlib
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import BinaryIO
+from typing import BinaryIO, Self
 
 from tuneoff.bundle.manifest import LONGEST_MANIFEST, MANIFEST, BundledFile, Manifest, decode, is_safe, not_a_bundle
 from tuneoff.errors import ResultsError
+from tuneoff.files import open_regular
 
 Content = bytes | Path
 CHUNK = 1 << 20
 COMPRESSION = 6
 PER_MEMBER = 4096  # bytes of headers and padding around a member, at most
+LONGEST_HEADER = 8192  # bytes of an extended header: a path has 1024 characters at most, and tarfile is quadratic in them
+_EXTENDED = (tarfile.XHDTYPE, tarfile.XGLTYPE, tarfile.SOLARIS_XHDTYPE, tarfile.GNUTYPE_LONGNAME, tarfile.GNUTYPE_LONGLINK)
 _UNREADABLE = (tarfile.TarError, EOFError, zlib.error, gzip.BadGzipFile)
 
 
@@ -34,7 +37,7 @@ def describe(path: str, content: Content) -> BundledFile:
     if isinstance(content, bytes):
         return BundledFile(path=path, size_bytes=len(content), sha256=hashlib.sha256(content).hexdigest())
     try:
-        with content.open("rb") as file:
+        with open_regular(content) as file:
             digest = hashlib.file_digest(file, "sha256").hexdigest()
             return BundledFile(path=path, size_bytes=file.tell(), sha256=digest)
     except OSError as error:
@@ -76,7 +79,7 @@ def _writer(packed: gzip.GzipFile) -> tarfile.TarFile:
 def _add(tar: tarfile.TarFile, name: str, file: BundledFile, content: Content) -> None:
     entry = tarfile.TarInfo(name)
     entry.size, entry.mode, entry.mtime = file.size_bytes, 0o644, 0
-    source: BinaryIO = io.BytesIO(content) if isinstance(content, bytes) else content.open("rb")
+    source: BinaryIO = io.BytesIO(content) if isinstance(content, bytes) else open_regular(content)
     with source:
         hashed = _Hashed(source)
         try:
@@ -105,6 +108,16 @@ class _Hashed(io.RawIOBase):
         return part
 
 
+def read_manifest(path: Path) -> Manifest:
+    """Return the manifest of a bundle; nothing else of it is read.
+
+    Raises:
+        ResultsError: it is no bundle, or its manifest is truncated, damaged or of another version.
+    """
+    with _opened(path) as (tar, _):
+        return _manifest(tar, path)
+
+
 def unpack(path: Path, folder: Path, limit_bytes: int) -> Manifest:
     """Unpack a bundle into an empty folder and return its manifest; everything must be as the manifest says.
 
@@ -114,23 +127,67 @@ def unpack(path: Path, folder: Path, limit_bytes: int) -> Manifest:
     Raises:
         ResultsError: it is no bundle, truncated, tampered with, of another version, above the limit, or there is no space.
     """
+    with _opened(path) as (tar, source):
+        manifest = _manifest(tar, path)
+        _check_size(manifest, path, folder, limit_bytes)
+        source.left = manifest.size_bytes + PER_MEMBER * (len(manifest.files) + 4) + tarfile.RECORDSIZE
+        try:
+            _unpack_files(tar, manifest, folder, path)
+        except OSError as error:
+            if error.errno in (errno.ENOSPC, errno.EDQUOT):
+                raise ResultsError(f"{folder} has no space for {path}; free space, or set TMPDIR to another folder") from error
+            raise
+        while source.read(CHUNK):  # to its end, where gzip keeps the checksum
+            pass
+    return manifest
+
+
+@contextlib.contextmanager
+def _opened(path: Path) -> Iterator[tuple[tarfile.TarFile, _Bounded]]:
+    """Open an archive for reading its members in order, and what is read from.
+
+    Raises:
+        ResultsError: it cannot be read, or what is read in the block is no archive.
+    """
     try:
-        with path.open("rb") as raw, gzip.GzipFile(fileobj=raw) as packed:
+        with open_regular(path) as raw, gzip.GzipFile(fileobj=raw) as packed:
             source = _Bounded(packed, path)
-            with tarfile.open(fileobj=source, mode="r|", encoding="utf-8") as tar:
-                manifest = _manifest(tar, path)
-                _check_size(manifest, path, folder, limit_bytes)
-                source.left = manifest.size_bytes + PER_MEMBER * (len(manifest.files) + 4) + tarfile.RECORDSIZE
-                _unpack_files(tar, manifest, folder, path)
-            while source.read(CHUNK):  # to its end, where gzip keeps the checksum
-                pass
-            return manifest
+            with _reader(source) as tar:
+                yield tar, source
     except _UNREADABLE as error:
         raise _broken(path, error) from error
     except OSError as error:
-        if error.errno in (errno.ENOSPC, errno.EDQUOT):
-            raise ResultsError(f"{folder} has no space for {path}; free space, or set TMPDIR to another folder") from error
         raise ResultsError(f"{path} cannot be read: {error.strerror or error}; give a file that `tuneoff bundle` made") from error
+
+
+def _reader(source: _Bounded) -> tarfile.TarFile:
+    with _reading_headers():  # of the first member
+        return tarfile.open(fileobj=source, mode="r|", encoding="utf-8", tarinfo=_Entry)
+
+
+def _next(tar: tarfile.TarFile) -> tarfile.TarInfo | None:
+    with _reading_headers():
+        return tar.next()
+
+
+@contextlib.contextmanager
+def _reading_headers() -> Iterator[None]:
+    """Make tarfile's ReadError of what it lets through where a header was made up."""
+    try:
+        yield
+    except (ValueError, OverflowError, RecursionError) as error:
+        raise tarfile.ReadError(f"a header cannot be read: {type(error).__name__}") from error
+
+
+class _Entry(tarfile.TarInfo):
+    """A member's header, of which an extended one is short."""
+
+    @classmethod
+    def frombuf(cls, buf: bytes | bytearray, encoding: str, errors: str) -> Self:
+        entry = super().frombuf(buf, encoding, errors)
+        if entry.type in _EXTENDED and not 0 <= entry.size <= LONGEST_HEADER:
+            raise tarfile.ReadError(f"an extended header has {entry.size} bytes")
+        return entry
 
 
 class _Bounded(io.RawIOBase):
@@ -149,8 +206,9 @@ class _Bounded(io.RawIOBase):
 
 def _manifest(tar: tarfile.TarFile, path: Path) -> Manifest:
     """Return the manifest, which is the first member."""
-    member = tar.next()
-    if member is None or not member.isreg() or not member.name.endswith(f"/{MANIFEST}") or member.name.count("/") != 1:
+    member = _next(tar)
+    is_plain = member is not None and member.isreg() and not member.issparse()
+    if member is None or not is_plain or not member.name.endswith(f"/{MANIFEST}") or member.name.count("/") != 1:
         raise not_a_bundle(str(path), f"it does not begin with its {MANIFEST}")
     if member.size > LONGEST_MANIFEST:
         raise not_a_bundle(str(path), f"its {MANIFEST} has {member.size} bytes")
@@ -162,18 +220,18 @@ def _manifest(tar: tarfile.TarFile, path: Path) -> Manifest:
 
 
 def _check_size(manifest: Manifest, path: Path, folder: Path, limit_bytes: int) -> None:
-    if manifest.size_bytes > limit_bytes:
-        size, limit = f"{manifest.size_bytes / 1e6:.0f} MB", f"{limit_bytes / 1e6:.0f} MB"
-        raise ResultsError(f"{path} unpacks to {size}, but the limit is {limit}; raise it by --limit-mb")
+    needed = f"{manifest.disk_bytes / 1e6:.0f} MB"
+    if manifest.disk_bytes > limit_bytes:
+        limit = f"{limit_bytes / 1e6:.0f} MB"
+        raise ResultsError(f"{path} unpacks to {needed}, but the limit is {limit}; raise it by --limit-mb")
     free = shutil.disk_usage(folder).free
-    if manifest.size_bytes > free:
-        needed = f"{manifest.size_bytes / 1e6:.0f} MB"
+    if manifest.disk_bytes > free:
         raise ResultsError(f"{path} needs {needed} in {folder}, but {free / 1e6:.0f} MB are free; set TMPDIR to another folder")
 
 
 def _unpack_files(tar: tarfile.TarFile, manifest: Manifest, folder: Path, path: Path) -> None:
     listed = {f"{manifest.name}/{file.path}": file for file in manifest.files}
-    while (member := tar.next()) is not None:
+    while (member := _next(tar)) is not None:
         if not is_safe(member.name):
             raise ResultsError(f"{path} is refused: {member.name[:80]!r} leads out of the folder; get it from whom you trust")
         if not member.isreg() or member.issparse():

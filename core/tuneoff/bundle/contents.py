@@ -9,6 +9,7 @@ from pathlib import Path
 
 from tuneoff.bundle.archive import Content
 from tuneoff.bundle.manifest import RESULTS
+from tuneoff.bundle.readable import is_readable
 from tuneoff.errors import ResultsError
 from tuneoff.events.writer import FOLDER as EVENTS
 from tuneoff.lifecycle.context import SPEC
@@ -18,9 +19,10 @@ from tuneoff.records.model import RunRecord
 from tuneoff.records.seal import BESIDE
 from tuneoff.records.store import FILE_NAME as RECORD
 from tuneoff.records.store import RUNS, read_run
+from tuneoff.resume.history import EARLIER
+from tuneoff.resume.history import FILE_NAME as CONTINUES
 from tuneoff.trial.checkpoint import checkpoint_path
 
-CONTINUES, EARLIER = "continues.json", "earlier"  # of an execution that continues others: what it began with, their raw files
 SINGLE = (RECORD, SPEC, VERSIONS, CONTINUES, *BESIDE)  # of an execution, where they are there
 LEFT_OUT = "log.txt, the framework's own files, exports, locks and notes of processes"
 
@@ -41,9 +43,16 @@ def executions(results: Path) -> list[Execution]:
     """
     try:
         folders = sorted(path for path in (results / RUNS).glob("*/*") if path.is_dir())
-        return [Execution(folder=path, record=read_run(path) if (path / RECORD).exists() else None) for path in folders]
+        return [Execution(folder=path, record=_record(path) if (path / RECORD).exists() else None) for path in folders]
     except OSError as error:
         raise ResultsError(f"{results} cannot be read: {error.strerror}") from error
+
+
+def _record(folder: Path) -> RunRecord:
+    record = read_run(folder)
+    if not is_readable(record):
+        raise ResultsError(f"{folder / RECORD} is damaged: its environment or specification cannot be read; run it again")
+    return record
 
 
 def result_files(results: Path, found: list[Execution], *, checkpoints: bool) -> dict[str, Content]:

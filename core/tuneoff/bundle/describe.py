@@ -48,7 +48,8 @@ def missing_of(ends: Sequence[RunEnd], found: Iterable[Execution], names: Mappin
             lines.append(f"run {end.run_id} ({names.get(end.run_id, end.label)}) is {_words(end.status)}{why}")
     for execution in found:
         if execution.record is None:
-            lines.append(f"execution {execution.folder.name} has no record: its command was killed before it had one")
+            name = execution.folder.name.encode("utf-8", "backslashreplace").decode()
+            lines.append(f"execution {name} has no record: its command was killed before it had one")
     return lines
 
 

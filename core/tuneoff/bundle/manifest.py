@@ -19,7 +19,12 @@ LOCK_JSON, LOCK_TXT = "lock.json", "lock.txt"
 DATA, ENVIRONMENT, EXPERIMENT = "data.json", "environment.json", "experiment.json"
 RESULTS = "results"  # a results folder inside the bundle
 LONGEST_MANIFEST = 64 * 1024 * 1024  # bytes; a file takes about 150
+BLOCK = 4096  # bytes that a folder, or the rest of a file's last block, takes at most
+MOST_BYTES = 1 << 60  # of a file
+MOST_PARTS = 16  # of a path; an honest one has half of them
+_UNREADABLE = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
+_ODD = re.compile(r"[\x00-\x1f\\:\ud800-\udfff]")
 _SHA256 = re.compile(r"[0-9a-f]{64}")
 
 
@@ -51,6 +56,11 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True):
         """Size of all files unpacked."""
         return sum(file.size_bytes for file in self.files)
 
+    @property
+    def disk_bytes(self) -> int:
+        """What all files unpacked take on a disk at most: with their folders, as if no two files shared one."""
+        return sum(file.size_bytes + BLOCK * (1 + file.path.count("/")) for file in self.files)
+
     def encode(self) -> bytes:
         """Return the text of `manifest.json`."""
         return (json.dumps(msgspec.to_builtins(self), indent=1) + "\n").encode()
@@ -69,18 +79,19 @@ def decode(content: bytes, source: str) -> Manifest:
     """
     try:
         header = msgspec.json.decode(content, type=_Header)
-    except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+    except _UNREADABLE as error:
         raise not_a_bundle(source, f"its {MANIFEST} cannot be read ({error})") from error
     if header.kind != KIND:
         raise not_a_bundle(source, f"its {MANIFEST} is that of another kind of file ({header.kind[:40]!r})")
     if header.format_version != FORMAT_VERSION:
+        version = str(header.format_version)[:20]
         raise ResultsError(
-            f"{source} has bundle format version {header.format_version}, but this tuneoff reads version {FORMAT_VERSION}; "
+            f"{source} has bundle format version {version}, but this tuneoff reads version {FORMAT_VERSION}; "
             "use the tuneoff that made it"
         )
     try:
         manifest = msgspec.json.decode(content, type=Manifest)
-    except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+    except _UNREADABLE as error:
         raise ResultsError(f"{source} is damaged: {MANIFEST}: {error}; get it again") from error
     _check(manifest, source)
     return manifest
@@ -94,7 +105,7 @@ def top_folder(name: str) -> str:
 
 def is_safe(path: str) -> bool:
     """Tell whether a path stays below the folder that it is relative to, on every system."""
-    if not path or len(path) > 1024 or any(ord(character) < 32 for character in path) or "\\" in path or ":" in path:
+    if not path or len(path) > 1024 or _ODD.search(path) is not None:
         return False
     parts = path.split("/")
     return not PurePosixPath(path).is_absolute() and not set(parts) & {"", ".", ".."}
@@ -108,18 +119,21 @@ def _check(manifest: Manifest, source: str) -> None:
     """Raise where the manifest lists what no bundle may hold."""
     if _NAME.fullmatch(manifest.name) is None:
         raise ResultsError(f"{source} is damaged: {MANIFEST}: the name {manifest.name[:40]!r} is no file name; get it again")
-    wrong = next(_wrong(manifest.files), None)
+    wrong = next(wrong_files(manifest.files), None)
     if wrong is not None:
         raise ResultsError(f"{source} is refused: {MANIFEST}: {wrong}; get it from whom you trust")
 
 
-def _wrong(files: Iterable[BundledFile]) -> Iterator[str]:
+def wrong_files(files: Iterable[BundledFile]) -> Iterator[str]:
+    """Yield what no bundle may hold, in words."""
     seen: set[str] = set()
     for file in files:
         if not is_safe(file.path) or file.path == MANIFEST:
             yield f"the path {file.path[:80]!r} may not be in a bundle"
+        elif file.path.count("/") >= MOST_PARTS:
+            yield f"the path {file.path[:80]!r} has more than {MOST_PARTS} parts"
         elif file.path in seen:
             yield f"the path {file.path[:80]!r} is listed twice"
-        elif file.size_bytes < 0 or _SHA256.fullmatch(file.sha256) is None:
+        elif not 0 <= file.size_bytes <= MOST_BYTES or _SHA256.fullmatch(file.sha256) is None:
             yield f"{file.path[:80]!r} has no size or no SHA-256"
         seen.add(file.path)

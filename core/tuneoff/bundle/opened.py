@@ -9,7 +9,10 @@ from pathlib import Path
 
 from tuneoff.bundle.archive import unpack
 from tuneoff.bundle.manifest import RESULTS, Manifest
-from tuneoff.errors import ResultsError, TuneoffError
+from tuneoff.bundle.readable import is_readable
+from tuneoff.errors import ResultsError
+from tuneoff.files import open_regular
+from tuneoff.interrupting import interrupting
 from tuneoff.matrix.folder import read_plan, standing
 from tuneoff.matrix.plan import Plan
 from tuneoff.records.model import RunRecord
@@ -35,16 +38,17 @@ class Bundle:
 
 
 def open_bundle(path: Path, limit_bytes: int) -> Bundle:
-    """Check and read a bundle; nothing of it stays on the disk.
+    """Check and read a bundle; nothing of it stays on the disk, also where a signal ends the command.
 
     Raises:
+        KeyboardInterrupt: SIGINT, SIGTERM or SIGHUP.
         ResultsError: it is no bundle, truncated, changed, of another version, above the limit, or there is no space.
     """
     try:
-        with tempfile.TemporaryDirectory(prefix="tuneoff-bundle-") as temporary:
+        with interrupting(), tempfile.TemporaryDirectory(prefix="tuneoff-bundle-") as temporary:
             folder = Path(temporary)
             manifest = unpack(path, folder, limit_bytes)
-            with path.open("rb") as file:
+            with open_regular(path) as file:
                 digest = hashlib.file_digest(file, "sha256").hexdigest()
             results = folder / RESULTS
             plan = read_plan(results)
@@ -71,28 +75,6 @@ def open_bundle(path: Path, limit_bytes: int) -> Bundle:
 
 
 def _checked(record: RunRecord) -> RunRecord:
-    """Return a record whose environment and specification can be read: what run.json alone states, nothing else checks.
-
-    Raises:
-        ResultsError: it was damaged or made up.
-    """
-    environment = record.environment
-    parts = [environment.get(name) for name in ("versions", "cpu", "data", "workload", "machine_before")]
-    data = environment.get("data")
-    digests = data.get("sha256") if isinstance(data, dict) else None
-    cpu = environment.get("cpu")
-    sets = cpu.get("instruction_sets") if isinstance(cpu, dict) else None
-    memory = environment.get("memory_total_bytes")
-    sound = (
-        all(part is None or isinstance(part, dict) for part in parts)
-        and (digests is None or (isinstance(digests, dict) and all(isinstance(value, str) for value in digests.values())))
-        and (sets is None or (isinstance(sets, list) and all(isinstance(item, str) for item in sets)))
-        and (memory is None or (isinstance(memory, int | float) and not isinstance(memory, bool)))
-    )
-    try:
-        record.run_spec()
-    except (KeyError, TypeError, ValueError, AttributeError, TuneoffError):
-        sound = False
-    if not sound:
+    if not is_readable(record):
         raise ResultsError(f"{RESULTS}: the record of {record.execution_id[:60]!r} is damaged; get the bundle again")
     return record

@@ -13,15 +13,16 @@ from typing import Any
 
 import tuneoff
 from tuneoff.bundle import manifest as names
-from tuneoff.bundle.archive import describe, write_archive
+from tuneoff.bundle.archive import describe, read_manifest, write_archive
 from tuneoff.bundle.code import code_digest
 from tuneoff.bundle.contents import executions, result_files
 from tuneoff.bundle.describe import data_of, environments_of, missing_of, readme, tells_of
 from tuneoff.bundle.lock import lock_of, lock_text
-from tuneoff.bundle.manifest import Manifest, top_folder
+from tuneoff.bundle.manifest import Manifest, top_folder, wrong_files
 from tuneoff.bundle.secrets import check_no_secrets
 from tuneoff.errors import ResultsError
 from tuneoff.experiment.names import label_texts, run_name
+from tuneoff.interrupting import interrupting
 from tuneoff.matrix.folder import LOCK, read_plan, run_ends
 from tuneoff.matrix.plan import Plan
 from tuneoff.verify.exports import FOLDER as EXPORTS
@@ -52,14 +53,18 @@ class Packed:
 def pack(
     results: Path, target: Path, *, checkpoints: bool, allow_unverified: bool, limit_bytes: int, note: Note = lambda text: None
 ) -> Packed:
-    """Write the bundle of a results folder; `note` is told what is about to be written.
+    """Write the bundle of a results folder; `note` is told what is about to be written, and what it replaces.
+
+    An existing target is replaced only if it is an earlier bundle of the same plan.
 
     Raises:
         UnverifiedError: the folder is not verified, and `allow_unverified` is False.
-        ResultsError: it is no results folder, is in use, holds a secret, is above the limit, or the target cannot be written.
+        ResultsError: it is no results folder, is in use, holds a secret, is above the limit, or the target is there or
+            cannot be written.
     """
     with _held(results):
         plan = read_plan(results)
+        _check_target(target, plan, note)
         problems = _problems(verify(results))
         if problems and not allow_unverified:
             more = f" and {len(problems) - 1} more" if len(problems) > 1 else ""
@@ -73,7 +78,7 @@ def pack(
         lock = lock_of(found)
         contents |= {
             names.LOCK_JSON: _json(lock),
-            names.LOCK_TXT: lock_text(lock).encode(),
+            names.LOCK_TXT: _bytes(lock_text(lock)),
             names.DATA: _json(data_of(found)),
             names.ENVIRONMENT: _json(environments_of(found)),
             names.EXPERIMENT: _json(dict(plan.content)),
@@ -84,9 +89,11 @@ def pack(
             _verified(problems),
             "Checkpoints of the tested models are included." if checkpoints else _NO_CHECKPOINTS,
         ]
-        contents[names.README] = readme(plan, facts, missing, tells_of(plan, found)).encode()
+        contents[names.README] = _bytes(readme(plan, facts, missing, tells_of(plan, found)))
         check_no_secrets(contents)
         files = tuple(describe(path, contents[path]) for path in sorted(contents))
+        if (wrong := next(wrong_files(files), None)) is not None:
+            raise ResultsError(f"{results} cannot be bundled: {wrong}; rename or remove it")
         made = Manifest(
             name=top_folder(plan.name),
             plan_id=plan.plan_id,
@@ -99,13 +106,28 @@ def pack(
             files=files,
         )
         note(f"{len(files)} files of {made.size_bytes / 1e6:.1f} MB, a tenth to a half of that when packed; {_missing(missing)}")
-        if made.size_bytes > limit_bytes:
-            limit = f"{limit_bytes / 1e6:.0f} MB"
-            raise ResultsError(
-                f"the bundle would hold {made.size_bytes / 1e6:.0f} MB, but the limit is {limit}; raise --limit-mb"
-            )
-        digest = write_archive(target, made, contents)
+        if made.disk_bytes > limit_bytes:
+            size, limit = (f"{size / 1e6:.0f} MB" for size in (made.disk_bytes, limit_bytes))
+            raise ResultsError(f"the bundle would unpack to {size}, but the limit is {limit}; raise --limit-mb")
+        with interrupting():
+            digest = write_archive(target, made, contents)
     return Packed(path=target, sha256=digest, size_bytes=target.stat().st_size, manifest=made)
+
+
+def _check_target(target: Path, plan: Plan, note: Note) -> None:
+    """Refuse a target that is there already, unless it is an earlier bundle of the same plan: that one is replaced."""
+    if os.path.isdir(target):
+        raise ResultsError(f"{target} is a folder; give --output a file's name")
+    if not os.path.lexists(target):
+        return
+    way_out = "remove it or choose another --output"
+    try:
+        earlier = read_manifest(target)
+    except ResultsError as error:
+        raise ResultsError(f"{target} is there already, and no bundle that this tuneoff makes; {way_out}") from error
+    if earlier.plan_id != plan.plan_id:
+        raise ResultsError(f"{target} is there already, a bundle of other results ({earlier.name}); {way_out}")
+    note(f"{target} is an earlier bundle of the same plan, and is replaced")
 
 
 @contextlib.contextmanager
@@ -153,4 +175,8 @@ def _missing(missing: tuple[str, ...]) -> str:
 
 
 def _json(value: Any) -> bytes:
-    return (json.dumps(value, indent=1, sort_keys=True, ensure_ascii=False) + "\n").encode()
+    return _bytes(json.dumps(value, indent=1, sort_keys=True, ensure_ascii=False) + "\n")
+
+
+def _bytes(text: str) -> bytes:
+    return text.encode("utf-8", "backslashreplace")  # half a character, as only JSON escapes can write it

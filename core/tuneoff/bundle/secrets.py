@@ -11,7 +11,7 @@ from tuneoff.bundle.archive import Content
 from tuneoff.errors import ResultsError
 
 _SECRET_NAME = re.compile(r"TOKEN|SECRET|PASSW|API_?KEY|ACCESS_?KEY|PRIVATE_?KEY|CREDENTIAL", re.IGNORECASE)
-_PASSWORD = re.compile(rb"[a-z][a-z0-9+.-]*://[^\s/@:\"']+:[^\s/@\"']+@", re.IGNORECASE)
+_PASSWORD = re.compile(rb"[a-z0-9+.-]://[^\s/@:\"']+:[^\s/@\"']+@", re.IGNORECASE)
 SHORTEST = 8  # characters: shorter values occur by chance
 
 

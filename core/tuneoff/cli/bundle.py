@@ -16,7 +16,12 @@ LIMIT_MB = 1000
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_results(parser)
-    parser.add_argument("--output", metavar="FILE", type=Path, help="the archive; default: DIR.tar.gz, beside the folder")
+    parser.add_argument(
+        "--output",
+        metavar="FILE",
+        type=Path,
+        help="the archive; default: DIR.tar.gz, beside the folder. Replaces an earlier bundle of the same plan, no other file",
+    )
     parser.add_argument("--checkpoints", action="store_true", help="include the checkpoint of each tested model")
     parser.add_argument(
         "--allow-unverified", action="store_true", help="pack a folder whose numbers do not follow from its raw files; it says so"

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import signal
-import threading
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from types import FrameType
 from typing import Any
 
+from tuneoff.interrupting import interrupting
 from tuneoff.matrix.plan import Plan
 from tuneoff.spaces.draw import DRAWN, NOT_OFFERED, OUTSIDE
 from tuneoff.spaces.judge import Judgement, judge
@@ -41,7 +38,7 @@ def verify(plan: Plan, found: Sequence[Target], *, draws: int, seed: int, second
         KeyboardInterrupt: SIGINT, SIGTERM or SIGHUP; every process is ended and every folder removed then.
     """
     outcomes = []
-    with _interrupting():
+    with interrupting():
         for target in found:
             if target.run.skip_reason is not None:
                 outcomes.append(Outcome(target=target, judgement=None))
@@ -89,21 +86,3 @@ def _broken(by_seed: dict[int, Any], answer: Answer) -> Sample:
 
 def _with_mapping(sample: Sample, answer: Answer) -> Sample:
     return sample.with_mapping(answer.problems, answer.mapping_text)
-
-
-@contextmanager
-def _interrupting() -> Iterator[None]:
-    """Let SIGINT (ignored where a script used `&`), SIGTERM and SIGHUP end the block; only the main thread may set handlers."""
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-
-    def interrupt(signum: int, frame: FrameType | None) -> None:
-        raise KeyboardInterrupt
-
-    before = {number: signal.signal(number, interrupt) for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)}
-    try:
-        yield
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
