@@ -149,7 +149,8 @@ def _load() -> None:
     with open(os.devnull, "w") as nowhere, contextlib.redirect_stdout(nowhere):
         for file in ("digits", "pruning"):
             main(["plan", str(ROOT / "benchmarks" / f"{file}.yaml")])
-    for module in ("matrix.execute", "verify.results", "report.export", "report.summary", "report.table", "report.declared"):
+    names = ("matrix.execute", "verify.results", "report.export", "report.summary", "report.table", "report.declared")
+    for module in (*names, "bundle.pack", "bundle.reproduce"):
         importlib.import_module(f"tuneoff.{module}")
 
 

@@ -30,6 +30,7 @@ EXPORT = (
     ["export", RESULTS, "--format", "json", "--output", "tables"],
     ["export", RESULTS, "--format", "parquet", "--output", "tables"],
 )
+BUNDLE = (["bundle", RESULTS, "--output", "b.tar.gz"], ["bundle", RESULTS, "--output", "b.tar.gz", "--allow-unverified"])
 RESUME = ["compare", FILE, "--output", RESULTS, "--resume"]
 
 
@@ -48,20 +49,25 @@ def ask_all(task: Task, place: Place, chance: random.Random, main: Main | None =
     what = touched(source / RESULTS, results)
     kinds = tuple(text.partition(" ")[0].rstrip(":") for text in done) or ("nothing",)
     report = Report(index=task.index, what=f"{source.name}: {'; '.join(done) or 'nothing'}", kinds=(f"of {source.name}", *kinds))
-    for argv in (*chance.sample(STATUS, 2), VERIFY, [*VERIFY, "--json"], *chance.sample(EXPORT, 1)):
-        answer = call_forked(main or _main, argv, place, may_start_processes=True)
+    for argv in (*chance.sample(STATUS, 2), VERIFY, [*VERIFY, "--json"], *chance.sample(EXPORT, 1), *chance.sample(BUNDLE, 1)):
+        answer = call_forked(main or start_nothing, argv, place, may_start_processes=True)
         report.add(_command(argv), answer, [*oracle.problems(answer), *_verdict(answer, done, what, report)])
     if chance.random() < REAL_SHARE and main is None:
         answer = call_real(RESUME, place, seconds=RESUME_SECONDS)
         report.add("compare (real)", answer, oracle.problems(answer))
     else:
-        answer = call_forked(main or _main, RESUME, place, may_start_processes=True)
+        answer = call_forked(main or start_nothing, RESUME, place, may_start_processes=True)
         report.add("compare", answer, oracle.problems(answer))
     return report
 
 
 def _verdict(answer: Answer, done: Sequence[str], what: Sequence[str], report: Report) -> list[str]:
-    """Hold the word of `verify` to what was damaged."""
+    """Hold the word of `verify` to what was damaged, and what `bundle` packs as verified; exports are not in it."""
+    if answer.argv[0] == "bundle" and "--allow-unverified" not in answer.argv and answer.code in (0, 1):
+        packed = [name for name in what if not name.startswith("export/")]
+        if packed and answer.code == 0:
+            return [f"bundled as verified, but changed were: {', '.join(packed[:5])}"]
+        return ["an undamaged folder is not bundled"] if not done and answer.code == 1 else []
     if answer.argv[0] != "verify" or answer.code not in (0, 1):
         return []
     says = _says_verified(answer)
@@ -85,7 +91,7 @@ def _says_verified(answer: Answer) -> bool:
     return any(line.startswith("VERIFIED") for line in answer.out.splitlines())
 
 
-def _main(argv: Sequence[str]) -> int:
+def start_nothing(argv: Sequence[str]) -> int:
     """Call the command line; a run that would start ends it, with success."""
     main = importlib.import_module("tuneoff.cli.main").main
     execute = importlib.import_module("tuneoff.matrix.execute")

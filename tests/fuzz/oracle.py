@@ -12,7 +12,7 @@ from tuneoff.cli.main import EXIT_CODES
 NEVER = {70, 130, 141}  # a fault of tuneoff; nobody interrupted it; nobody closed its output
 LONGEST_LINE = 1500  # characters of a line on standard error
 IN_JSON = ("plan", "status", "verify")  # compare and run end before their first run here, without a word
-SHOWING = ("compare", "run", "doctor")  # write progress and checks beside errors
+SHOWING = ("compare", "run", "doctor", "bundle")  # write progress and checks beside errors
 READ_ONLY = ("plan", "schema")  # they run nothing, so no run can fail: never 1
 
 

@@ -3,22 +3,25 @@
 from __future__ import annotations
 
 import json
+import os
 import random
 import shutil
 import sys
+import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 
-from fuzz import fuzz_files, fuzz_results
+from bundles import packed
+from fuzz import archive_cases, fuzz_bundles, fuzz_files, fuzz_results
 from fuzz.engine import Task, in_place
 from fuzz.folder_cases import ask_all
 from fuzz.sandbox import Main
 from fuzz.sources import RESULTS, make_sources
 from fuzz.touched import touched
 
-FILES, FOLDERS = 150, 12  # of the 10 000 and the 2 000 that `make fuzz` does
+FILES, FOLDERS, BUNDLES = 150, 12, 60  # of the 10 000, the 2 000 and the 1 000 that `make fuzz` does
 
 
 def test_fuzzed_files_are_answered(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -42,6 +45,45 @@ def test_damaged_folders_are_answered(sources: Path, tmp_path: Path, capsys: pyt
     out = capsys.readouterr().out
     assert code == 0, out
     assert f"{FOLDERS} cases" in out
+
+
+def test_damaged_bundles_are_answered(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    code = fuzz_bundles.main(["--count", str(BUNDLES), "--first", "100000", "--keep", str(tmp_path / "kept")])
+    out = capsys.readouterr().out
+    assert code == 0, out
+    assert f"{BUNDLES} cases, {BUNDLES} calls, 0 failed" in out
+
+
+def _accepting(argv: Sequence[str]) -> int:
+    """Accept every bundle as a verified one."""
+    sys.stdout.write("verification of the bundle  verified  verified  same\n")
+    return 0
+
+
+def _leaving(argv: Sequence[str]) -> int:
+    """Refuse every bundle, and leave what was unpacked."""
+    tempfile.mkdtemp(prefix="tuneoff-bundle-", dir=os.environ["TMPDIR"])
+    sys.stderr.write("tuneoff: no\n")
+    return 5
+
+
+def _failing(argv: Sequence[str]) -> int:
+    raise ValueError("invalid literal")
+
+
+def _of_bundle(sources: Path, folder: Path, index: int, main: Main) -> list[str]:
+    task = Task(seed=0, index=index, folder=folder, keep=False, sources=sources)
+    return in_place(task, lambda place, chance: archive_cases.ask(task, place, chance, main)).failures
+
+
+def test_a_reproduce_that_accepts_all_leaves_a_folder_or_fails_is_noticed(sources: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "bundle"
+    folder.mkdir()
+    packed(sources / "examples" / RESULTS, folder / archive_cases.ARCHIVE)
+    planted = {_accepting: ("accepted, but", "verified, but changed were"), _leaving: ("its temporary folder",)}
+    for main, expected in {**planted, _failing: ("traceback: ValueError",)}.items():
+        found = [failure for index in range(14) for failure in _of_bundle(folder, tmp_path / "case", index, main)]
+        assert all(any(text in failure for failure in found) for text in expected), found
 
 
 def _verify_that_says(word: str, code: int) -> Main:

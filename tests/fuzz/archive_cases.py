@@ -1,0 +1,142 @@
+"""Damage a bundle: its bytes, the headers of its members, its manifest, and what is in it under a manifest that fits.
+
+`reproduce --plan` is asked. What it accepts must unpack to the very files that were packed, unless whoever damaged them wrote
+a manifest that fits; and a changed raw file must not count as verified then either.
+"""
+
+from __future__ import annotations
+
+import gzip
+import io
+import random
+import shutil
+import tarfile
+from collections.abc import Sequence
+from pathlib import Path
+
+from fuzz import octets, oracle
+from fuzz.damage import damage
+from fuzz.engine import Report, Task, in_place
+from fuzz.json_damage import damaged_json
+from fuzz.odd_files import ODD_FILES
+from fuzz.sandbox import Main, Place, call_forked
+from fuzz.sources import RESULTS
+from fuzz.touched import touched
+from tuneoff.bundle.archive import describe, unpack, write_archive
+from tuneoff.bundle.manifest import MANIFEST, Manifest, is_safe
+from tuneoff.errors import ResultsError
+
+ARCHIVE = "b.tar.gz"
+PLAN = ["reproduce", ARCHIVE, "--plan", "--limit-mb", "50"]
+MOST = 50_000_000  # bytes
+SPARSE = tuple(f"GNU.sparse.{name}" for name in ("map", "size", "realsize", "name", "major", "minor"))
+HEADERS = ("path", "linkpath", "size", "uname", "uid", "mtime", "hdrcharset", "comment", *SPARSE)
+VALUES = ("", "a", "0", "1", "-1", "a,b", "0,1", "1,", "nan", "1e400", "9" * 30, "9" * 5000, "/etc/x", "../x", "BINARY", "\udcff")
+TYPES = (*(bytes([number]) for number in range(48, 56)), tarfile.XHDTYPE, tarfile.XGLTYPE, b"L", b"K", b"S", b"X", b"Z", b"\0")
+
+
+def run_case(task: Task) -> Report:
+    """Damage a bundle and ask for its plan."""
+    return in_place(task, lambda place, chance: ask(task, place, chance))
+
+
+def ask(task: Task, place: Place, chance: random.Random, main: Main | None = None) -> Report:
+    """Do the case; `main`: another command line than tuneoff's, to test the oracle itself."""
+    from fuzz.folder_cases import start_nothing
+
+    assert task.sources is not None
+    source, target = task.sources / ARCHIVE, place.work / ARCHIVE
+    kind = chance.choice(("bytes", "unpacked bytes", "headers", "manifest", "content", "odd"))
+    original = place.kept / "original"
+    original.mkdir()
+    manifest = unpack(source, original, MOST)
+    fits = kind == "content"
+    if kind == "bytes":
+        target.write_bytes(_changed(source.read_bytes(), chance))
+    elif kind == "unpacked bytes":
+        target.write_bytes(gzip.compress(_changed(gzip.decompress(source.read_bytes()), chance), 1))
+    elif kind == "headers":
+        target.write_bytes(_with_headers(source, chance))
+    elif kind == "manifest":
+        text, _ = damaged_json(manifest.encode(), chance)
+        target.write_bytes(_archive([(tarfile.TarInfo(f"{manifest.name}/{MANIFEST}"), text), *_members(source)[1:]]))
+    elif kind == "content":
+        _repack(original, manifest, target, chance)
+    else:
+        ODD_FILES[chance.choice(sorted(ODD_FILES))](target, chance)
+    report = Report(index=task.index, what=kind, kinds=(kind,))
+    answer = call_forked(main or start_nothing, PLAN, place, may_start_processes=True)
+    wrong = [] if answer.code != 0 or fits else _other_files(source, target, place.kept)
+    if answer.code == 0 and fits and _is_verified(answer.out):
+        names = touched(original / RESULTS, place.kept / "changed" / RESULTS)
+        wrong = [f"verified, but changed were: {name}" for name in names if not name.endswith("spec.json")]  # run.json has it too
+    if list(place.temporary.glob("tuneoff-bundle-*")):
+        wrong.append("its temporary folder is still there")
+    report.add("reproduce --plan", answer, [*oracle.problems(answer), *wrong])
+    return report
+
+
+def _changed(content: bytes, chance: random.Random) -> bytes:
+    return octets.CHANGES[chance.choice(sorted(octets.CHANGES))](content, content[::-1], chance)
+
+
+def _members(source: Path) -> list[tuple[tarfile.TarInfo, bytes]]:
+    with tarfile.open(source) as tar:
+        found = [(entry, tar.extractfile(entry)) for entry in tar.getmembers()]
+        return [(entry, file.read() if file is not None else b"") for entry, file in found]
+
+
+def _archive(members: Sequence[tuple[tarfile.TarInfo, bytes]]) -> bytes:
+    packed = io.BytesIO()
+    with tarfile.open(fileobj=packed, mode="w", format=tarfile.PAX_FORMAT) as tar:
+        for entry, content in members:
+            entry.size = len(content)
+            tar.addfile(entry, io.BytesIO(content))
+    return gzip.compress(packed.getvalue(), 1)
+
+
+def _with_headers(source: Path, chance: random.Random) -> bytes:
+    members = _members(source)
+    entry, content = members[chance.choice((0, chance.randrange(len(members))))]
+    if chance.random() < 0.3:
+        entry.type = chance.choice(TYPES)
+    else:
+        entry.pax_headers = {chance.choice(HEADERS): chance.choice(VALUES) for _ in range(chance.choice((1, 1, 2, 4)))}
+    if chance.random() < 0.2:
+        members.insert(chance.randrange(len(members)), (entry, content))
+    return _archive(members)
+
+
+def _repack(original: Path, manifest: Manifest, target: Path, chance: random.Random) -> None:
+    """Damage the results in a bundle and write a manifest that fits."""
+    folder = original.with_name("changed")
+    shutil.copytree(original, folder)
+    damage(folder / RESULTS, chance)
+    found = [path for path in sorted(folder.rglob("*")) if path.is_file() and path.stat().st_size < MOST]
+    paths = {path.relative_to(folder).as_posix(): path.read_bytes() for path in found if not path.is_symlink()}
+    contents = {path: content for path, content in paths.items() if is_safe(path) and path.isprintable()}
+    files = tuple(describe(path, content) for path, content in contents.items())
+    write_archive(
+        target, Manifest(name=manifest.name, plan_id=manifest.plan_id, tuneoff="0", verified=True, files=files), contents
+    )
+
+
+def _other_files(source: Path, target: Path, folder: Path) -> list[str]:
+    """Return what an accepted archive holds that the original does not, and the other way round."""
+    found = []
+    for name, path in (("one", source), ("other", target)):
+        (folder / name).mkdir()
+        try:
+            unpack(path, folder / name, MOST)
+        except ResultsError as error:
+            return [f"accepted, but now it is refused: {error}"]
+        files = [file for file in sorted((folder / name).rglob("*")) if file.is_file()]
+        found.append({file.relative_to(folder / name).as_posix(): file.read_bytes() for file in files})
+    one, other = found
+    changed = [path for path in {**one, **other} if one.get(path) != other.get(path)]
+    return [f"accepted, but changed were: {', '.join(changed[:5])}"] if changed else []
+
+
+def _is_verified(out: str) -> bool:
+    line = next((line for line in out.splitlines() if line.startswith("verification of the bundle")), "")
+    return line.rstrip().endswith("same")
