@@ -10,37 +10,14 @@ from typing import Any
 
 import pytest
 
-from command_line import Answer, Call
-from tuneoff.cli.main import main
-from tuneoff.experiment.include import read_merged
+from command_line import Call
+from faultmatrix.files import FILE, REPOSITORY, changed
 from tuneoff.faultmatrix.faults import FAULTS
 from tuneoff.faultmatrix.matrix import fault_tools
 from tuneoff.registry import list_adapters
 from tuneoff.supervisor.processes import all_pids
 
-REPOSITORY = Path(__file__).parents[2]
-FILE = REPOSITORY / "benchmarks" / "faults.yaml"
 PARTS = {fault.name for fault in FAULTS if fault.strike == "part"}
-
-
-@pytest.fixture
-def call(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Call:
-    """Return a function that runs a command in an empty folder and returns its answer."""
-    monkeypatch.chdir(tmp_path)
-
-    def run(*arguments: str | Path) -> Answer:
-        capsys.readouterr()
-        code = main([str(argument) for argument in arguments])
-        captured = capsys.readouterr()
-        return Answer(code, captured.out, captured.err)
-
-    return run
-
-
-def changed(folder: Path, **changes: Any) -> Path:
-    path = folder / "faults.yaml"
-    path.write_text(json.dumps({**read_merged(FILE), **changes}))
-    return path
 
 
 def outcomes(answer: dict[str, Any]) -> dict[tuple[str, str], str]:
@@ -61,6 +38,9 @@ def test_every_built_in_adapter_has_a_plain_program_and_names_its_parts(adapter:
     [
         ({"workload": "surrogate"}, "`workload.name` must be faulty, but got 'surrogate'"),
         ({"budget": {"trials": 4, "epochs_per_trial": 2}}, "`budget.epochs_per_trial` must be 3, but got 2"),
+        ({"seeds": [0, 1]}, "`seeds` must have one seed, but got [0, 1]"),
+        ({"matrix": {"workers.count": [1, 2]}}, "`matrix` must be left out"),
+        ({"zip": [{"workers.count": [1, 2]}]}, "`zip` must be left out"),
         ({"sampler": "random", "configurations": None}, "`sampler: fixed` with at least three configurations"),
     ],
 )
@@ -79,7 +59,9 @@ def test_an_unknown_fault_names_the_known_ones(call: Call) -> None:
 @pytest.mark.slow
 def test_serial_meets_faults_by_both_settings(call: Call, tmp_path: Path) -> None:
     names = ["raise", "sigkill", "late_report"]
-    answer = call("faults", FILE, "--adapter", "serial", "--fault", *names, "--json", "--keep", tmp_path / "kept")
+    answer = call(
+        "faults", FILE, "--adapter", "serial", "--fault", *names, "--at-once", "1", "--json", "--keep", tmp_path / "kept"
+    )
     assert answer.code == 0, answer.err
     found = json.loads(answer.out)
     assert outcomes(found) == {
@@ -103,10 +85,10 @@ def test_serial_meets_faults_by_both_settings(call: Call, tmp_path: Path) -> Non
 @pytest.mark.slow
 def test_planted_adapters_are_found_to_be_wrong_and_to_hang(call: Call, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(REPOSITORY / "tests"), *filter(None, [os.environ.get("PYTHONPATH")])]))
-    timeouts = {"trial_seconds": 5, "silence_seconds": 4, "trials_seconds": 6, "undeploy_seconds": 5}
+    timeouts = {"trial_seconds": 5, "silence_seconds": 4, "trials_seconds": 12, "undeploy_seconds": 5}
     adapters = ["faultmatrix.planted:CleansMetrics", "faultmatrix.planted:WaitsForEver"]
     file = changed(tmp_path, adapters=adapters, timeouts=timeouts)
-    answer = call("faults", file, "--fault", "inf", "--by", "adapter", "--json")
+    answer = call("faults", file, "--fault", "inf", "--by", "adapter", "--at-once", "1", "--json")
     assert answer.code == 1
     runs = {(run["adapter"].rpartition(":")[2], run["fault"]): run for run in json.loads(answer.out)["runs"]}
     assert {key: run["outcome"] for key, run in runs.items()} == {
@@ -116,7 +98,7 @@ def test_planted_adapters_are_found_to_be_wrong_and_to_hang(call: Call, tmp_path
         ("WaitsForEver", "inf"): "hung until the limit",
     }
     assert runs["CleansMetrics", "inf"]["reason"] == "the faulty trial counts as complete with 1, which it never reached"
-    assert "step trial took longer than 6 s" in runs["WaitsForEver", "inf"]["reason"]
+    assert "step trial took longer than 12 s" in runs["WaitsForEver", "inf"]["reason"]
 
 
 def environment(pid: int) -> bytes:

@@ -50,7 +50,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def execute(arguments: argparse.Namespace) -> int:
     from tuneoff.faultmatrix.cell import SETTINGS
     from tuneoff.faultmatrix.matrix import check_file, run_matrix, skip_reason
-    from tuneoff.faultmatrix.table import bad_ones, failed_controls, markdown, terminal, to_json
+    from tuneoff.faultmatrix.table import bad_ones, failed_controls, markdown, missed_ones, terminal, to_json
 
     faults = _chosen(arguments.faults)
     if arguments.at_once < 1:
@@ -63,7 +63,7 @@ def execute(arguments: argparse.Namespace) -> int:
         check_something_runs(plan)
     settings = SETTINGS if arguments.by is None else tuple(setting for setting in SETTINGS if setting == arguments.by)
     results = run_matrix(plan, faults, settings, arguments.at_once, note if sys.stderr.isatty() else _nothing, arguments.keep)
-    code = UNSAFE if bad_ones(results) or failed_controls(results) else 0
+    code = UNSAFE if bad_ones(results) or failed_controls(results) or missed_ones(results) else 0
     if arguments.json:
         write_json({"about": _about(plan), "runs": [to_json(result) for result in results], "exit_code": code})
     elif arguments.markdown:

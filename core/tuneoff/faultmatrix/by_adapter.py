@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import json
 from collections.abc import Mapping
 from pathlib import Path
@@ -11,14 +10,13 @@ from typing import Any
 from tuneoff.capabilities import Support
 from tuneoff.errors import ResultsError
 from tuneoff.experiment.identity import canonical_json
-from tuneoff.faultmatrix.cell import DISK_MEGABYTES, Cell, Place, break_part, end, workload_options
-from tuneoff.faultmatrix.child import Ended, python, run_child
+from tuneoff.faultmatrix.cell import Cell, Place, end, folder_after, run_cell, workload_options
+from tuneoff.faultmatrix.child import Ended, python
 from tuneoff.faultmatrix.seen import Claim, Seen, State
 from tuneoff.matrix.plan import seconds_at_most
 from tuneoff.records.model import RunRecord, TrialRecord
 from tuneoff.records.store import read_runs, selected
 from tuneoff.registry import adapter_class
-from tuneoff.supervisor.processes import kill
 
 FILE, RESULTS = "cell.yaml", "results"
 NOTICES = ("best_differs", "best_value_differs", "unknown_best", "missing_configurations", "foreign_configurations")
@@ -31,26 +29,21 @@ def run_by_adapter(cell: Cell, place: Place, content: Mapping[str, Any]) -> Seen
     """Run the command with the fault, resume it after it was killed, and return what its record says.
 
     Raises:
-        LookupError: the part that is to be taken away is not there.
+        NotStruck: the part that is to be taken away is not there.
     """
     _write_file(cell, place, content)
     command = python("-m", "tuneoff", "compare", FILE, "--output", RESULTS, "--json")
-    is_wrapped = cell.fault.kind == "disk_full" and place.has_disk
-    if is_wrapped:
-        disk = [str(place.folder), str(place.kept), str(DISK_MEGABYTES)]
-        command = python("-m", "tuneoff.faultmatrix.small_disk", *disk, *command)
     limit = seconds_at_most(cell.spec) + _MORE_SECONDS
     try:
-        look = functools.partial(_look, cell, place)
-        ended = run_child(command, place.folder, cell.name, limit, look, place.stopping, wrapped=is_wrapped)
+        ended = run_cell(cell, place, command, limit)
         seconds = ended.seconds
-        if cell.fault.strike == "driver" and ended.code is not None:
+        if cell.fault.strike == "driver" and place.is_struck and ended.code is not None:
             end(cell, wait_seconds=10.0)  # what is left of a killed command ends by itself
-            ended = run_child([*command, "--resume"], place.folder, cell.name, limit, stopping=place.stopping)
+            ended = run_cell(cell, place, [*command, "--resume"], limit)
             seconds += ended.seconds
     finally:
         end(cell)
-    return _seen(cell, ended, (place.kept if is_wrapped else place.folder) / RESULTS, seconds)
+    return _seen(cell, ended, folder_after(cell, place) / RESULTS, seconds)
 
 
 def _write_file(cell: Cell, place: Place, content: Mapping[str, Any]) -> None:
@@ -60,10 +53,11 @@ def _write_file(cell: Cell, place: Place, content: Mapping[str, Any]) -> None:
         failures["retries"] = 0
     memory_mb = cell.spec.experiment.workers.memory_mb or 0.0
     options = workload_options(cell, place, OVER_LIMIT * memory_mb)
+    entry = {"name": cell.spec.adapter, "platform": cell.spec.platform, "options": dict(cell.spec.options)}
     cell_content = {
         **content,
         "workload": {"name": cell.spec.experiment.workload.name, "options": options},
-        "adapters": [dict(cell.entry)],
+        "adapters": [entry],
         "failures": failures,
         "seeds": [cell.spec.seed],
         "warm_up": False,
@@ -72,16 +66,6 @@ def _write_file(cell: Cell, place: Place, content: Mapping[str, Any]) -> None:
         "prices": "none",
     }
     (place.folder / FILE).write_text(json.dumps(cell_content))
-
-
-def _look(cell: Cell, place: Place, pid: int) -> None:
-    if cell.fault.strike is None or not place.is_due():
-        return
-    if cell.fault.strike == "driver":
-        kill(pid)
-    else:
-        break_part(cell, place)
-    place.go_on()
 
 
 def _seen(cell: Cell, ended: Ended, results: Path, seconds: float) -> Seen:

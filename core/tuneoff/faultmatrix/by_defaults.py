@@ -3,28 +3,16 @@
 from __future__ import annotations
 
 import contextlib
-import functools
 import os
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-from tuneoff.faultmatrix.cell import (
-    DISK_MEGABYTES,
-    HOLD_SECONDS,
-    PROGRAM_MEGABYTES,
-    Cell,
-    Place,
-    break_part,
-    end,
-    workload_options,
-)
-from tuneoff.faultmatrix.child import Ended, python, run_child
+from tuneoff.faultmatrix.cell import HOLD_SECONDS, PROGRAM_MEGABYTES, Cell, Place, end, folder_after, run_cell, workload_options
+from tuneoff.faultmatrix.child import Ended, python
 from tuneoff.faultmatrix.memory import entering, memory_group
 from tuneoff.faultmatrix.plain import PlainTask, read_answer
 from tuneoff.faultmatrix.seen import Seen
 from tuneoff.supervisor.prepare import MEGABYTE
-from tuneoff.supervisor.processes import kill
 
 UNLIMITED = "no control group can be made here, so nothing limits memory and the trial gives up by itself: "
 
@@ -35,19 +23,19 @@ def run_by_defaults(cell: Cell, place: Place, limit: float) -> Seen:
     Each start of it has `limit` seconds.
 
     Raises:
-        LookupError: the part that is to be taken away is not there.
+        NotStruck: the part that is to be taken away is not there.
     """
     try:
         with _memory(cell) as (group, allocate_mb):
             ended = _run(cell, place, group, allocate_mb, limit, is_again=False)
             seconds = ended.seconds
-            if cell.fault.strike == "driver" and ended.code is not None:
+            if cell.fault.strike == "driver" and place.is_struck and ended.code is not None:
                 ended = _run(cell, place, group, allocate_mb, limit, is_again=True)
                 seconds += ended.seconds
             end(cell)
     finally:
         end(cell)
-    seen = _seen(ended, place.kept if _is_on_disk(cell, place) else place.folder, seconds)
+    seen = _seen(ended, folder_after(cell, place), seconds)
     if cell.fault.kind == "out_of_memory" and group is None and seen.failure:
         return Seen(failure=UNLIMITED + seen.failure, seconds=seconds)
     return seen
@@ -73,22 +61,7 @@ def _run(cell: Cell, place: Place, group: Path | None, allocate_mb: float, limit
     command = python("-m", cell.tools.plain, str(place.folder))
     if group is not None:
         command = entering(group, command)
-    is_wrapped = _is_on_disk(cell, place)
-    if is_wrapped:
-        disk = [str(place.folder), str(place.kept), str(DISK_MEGABYTES)]
-        command = python("-m", "tuneoff.faultmatrix.small_disk", *disk, *command)
-    look = functools.partial(_look, cell, place)
-    return run_child(command, place.folder, cell.name, limit, look, place.stopping, wrapped=is_wrapped)
-
-
-def _look(cell: Cell, place: Place, pid: int) -> None:
-    if cell.fault.strike is None or not place.is_due():
-        return
-    if cell.fault.strike == "driver":
-        kill(pid)
-    else:
-        break_part(cell, place)
-    place.go_on()
+    return run_cell(cell, place, command, limit)
 
 
 def _seen(ended: Ended, folder: Path, seconds: float) -> Seen:
@@ -110,9 +83,5 @@ def _memory(cell: Cell) -> Iterator[tuple[Path | None, float]]:
         yield None, each
         return
     limit_mb = PROGRAM_MEGABYTES + each * workers.count
-    with memory_group(f"tuneoff-{cell.name}", int(limit_mb * MEGABYTE)) as group:
+    with memory_group(cell.name, int(limit_mb * MEGABYTE)) as group:
         yield group, each if group is None else 2 * limit_mb
-
-
-def _is_on_disk(cell: Cell, place: Place) -> bool:
-    return cell.fault.kind == "disk_full" and place.has_disk and sys.platform == "linux"

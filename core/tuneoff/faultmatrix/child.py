@@ -21,6 +21,7 @@ from tuneoff.trial.limits import thread_environment
 CELL = "TUNEOFF_FAULTS_CELL"  # environment variable with the cell's name, in every process of it
 OUTPUT = "output.txt"
 _LOOK_SECONDS = 0.02
+_GUARDIAN, _GUARDIAN_SECONDS = "tuneoff.supervisor.guardian", 10.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -87,17 +88,25 @@ def run_child(
     return Ended(code=code, seconds=took, words=last_words(folder / OUTPUT, otherwise=""))
 
 
-def end_cell(cell: str, wait_seconds: float = 0.0) -> None:
-    """End every process of a cell, after `wait_seconds` in which they may end by themselves."""
-    deadline = time.monotonic() + wait_seconds
-    while of_cell(cell) and time.monotonic() < deadline:
-        time.sleep(0.05)
-    end_all(lambda: of_cell(cell))
+def cell_prefix(pid: int) -> str:
+    """Return what the names of all cells of one command begin with; `pid`: its process."""
+    return f"faults-{pid}-"
 
 
-def of_cell(cell: str) -> list[int]:
-    """Return the processes of a cell, and those of its sessions."""
-    marked = with_mark(CELL, cell)
+def end_cell(cell: str, wait_seconds: float = 0.0, *, is_prefix: bool = False) -> None:
+    """End every process of a cell, after `wait_seconds` in which they may end by themselves; `is_prefix`: of all such cells.
+
+    The guardian of a killed `tuneoff compare` is the last one: it removes what that leaves outside the cell's folder.
+    """
+    _wait_for(cell, wait_seconds, is_prefix)
+    end_all(lambda: [pid for pid in of_cell(cell, is_prefix=is_prefix) if _GUARDIAN not in command_line(pid, None)])
+    _wait_for(cell, _GUARDIAN_SECONDS, is_prefix)
+    end_all(lambda: of_cell(cell, is_prefix=is_prefix))
+
+
+def of_cell(cell: str, *, is_prefix: bool = False) -> list[int]:
+    """Return the processes of a cell, and those of its sessions; `is_prefix`: of all cells with names that begin so."""
+    marked = with_mark(CELL, cell, is_prefix=is_prefix)
     sessions = {session for pid in marked if (session := _session(pid)) not in (0, os.getsid(0))}
     return sorted({*marked, *(pid for session in sessions for pid in in_session(session))})
 
@@ -120,6 +129,13 @@ def kill_parts(cell: str, words: str) -> int:
 def python(*arguments: str) -> list[str]:
     """Return the command for a Python program."""
     return [sys.executable, *arguments]
+
+
+def _wait_for(cell: str, seconds: float, is_prefix: bool) -> None:
+    """Wait until a cell has no process, at most so long."""
+    deadline = time.monotonic() + seconds
+    while time.monotonic() < deadline and of_cell(cell, is_prefix=is_prefix):
+        time.sleep(0.05)
 
 
 def _session(pid: int) -> int:

@@ -2,27 +2,33 @@
 
 from __future__ import annotations
 
+import contextlib
+import logging
 import shutil
 import tempfile
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from tuneoff.errors import ExperimentError
+from tuneoff.errors import ExperimentError, ResultsError
 from tuneoff.faultmatrix.by_adapter import run_by_adapter
 from tuneoff.faultmatrix.by_defaults import run_by_defaults
-from tuneoff.faultmatrix.cell import Cell, Place, Setting
+from tuneoff.faultmatrix.cell import Cell, NotStruck, Place, Setting
 from tuneoff.faultmatrix.classify import Class, Outcome, classify
 from tuneoff.faultmatrix.faults import NO_FAULT, Fault
 from tuneoff.faultmatrix.small_disk import can_mount
 from tuneoff.faultmatrix.tools import FaultTools
 from tuneoff.faultmatrix.truth import Truth, best_of, clean_values
+from tuneoff.faultmatrix.watcher import Watcher
+from tuneoff.interrupting import interrupting
 from tuneoff.matrix.plan import Plan, PlannedRun
 from tuneoff.registry import adapter_class
 from tuneoff.trial.context import load_target
+
+log = logging.getLogger(__name__)
 
 MORE_SECONDS = 40.0  # Optuna's journal lock is taken from a dead holder after 30 s
 RIGHT = (Class.RECOVERED, Class.LOST)  # classes of a run whose answer can be used
@@ -30,11 +36,12 @@ RIGHT = (Class.RECOVERED, Class.LOST)  # classes of a run whose answer can be us
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Result:
-    """What became of a cell; `outcome` is None where it was not run, and `skipped` says why."""
+    """What became of a cell; `outcome` is None where it was not run, or its fault not planted, and `skipped` says why."""
 
     cell: Cell
     outcome: Outcome | None = None
     skipped: str = ""
+    is_missed: bool = False  # it was to be struck, and was not
     seconds: float | None = None
     wasted_seconds: float | None = None
 
@@ -53,14 +60,17 @@ def run_matrix(
 
     Raises:
         ExperimentError: the file is none for faults.
+        ResultsError: `keep` cannot be written.
+        KeyboardInterrupt: SIGINT, SIGTERM or SIGHUP; every process is ended and every folder removed then.
     """
     check_file(plan)
+    if keep is not None:
+        _make_writable(keep)
     values = clean_values(plan.counted[0].spec.experiment, _clean_options(plan))
     faulty = best_of({index: of[-1] for index, of in enumerate(values)}, plan.counted[0].spec.experiment.objective)
     assert faulty is not None
     cells = _cells(plan, [NO_FAULT, *(fault for fault in faults if fault is not NO_FAULT)], settings, faulty)
-    root = Path(tempfile.mkdtemp(prefix="tf"))  # short: Ray's sockets
-    try:
+    with interrupting(), _own_folder() as root:
         runner = _Runner(plan, values, root, tell, len(cells))
         with ThreadPoolExecutor(at_once) as pool:
             try:
@@ -72,14 +82,44 @@ def run_matrix(
                 pool.shutdown(cancel_futures=True)
                 raise
         if keep is not None:
-            shutil.copytree(root, keep, symlinks=True, dirs_exist_ok=True, ignore=shutil.ignore_patterns("t", "kept"))
-    finally:
-        shutil.rmtree(root, ignore_errors=True)
+            _keep(root, keep)
     return _with_waste(results)
 
 
+@contextlib.contextmanager
+def _own_folder() -> Iterator[Path]:
+    """Give a new folder for the cells, which are ended at the end, whatever that is, and the folder is removed."""
+    root = Path(tempfile.mkdtemp(prefix="tf"))  # short: Ray's sockets
+    watcher = Watcher(root)
+    try:
+        yield root
+    finally:
+        watcher.let_clean()
+        shutil.rmtree(root, ignore_errors=True)  # were the watcher itself killed
+
+
+def _make_writable(folder: Path) -> None:
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=folder):
+            pass
+    except OSError as error:
+        reason = error.strerror or error
+        raise ResultsError(f"--keep must be a folder that can be written, but got {folder}: {reason}") from error
+
+
+def _keep(root: Path, folder: Path) -> None:
+    """Copy the files of the cells, as far as that goes."""
+    try:
+        shutil.copytree(root, folder, symlinks=True, dirs_exist_ok=True, ignore=shutil.ignore_patterns("t", "kept"))
+    except OSError as error:  # shutil.Error is one; it has a (source, target, reason) for each file
+        files = error.args[0] if isinstance(error, shutil.Error) else []
+        reason = f"{len(files)} files, the first: {files[0][2]}" if files else error
+        log.warning("not all files of the runs are kept in %s: %s", folder, reason)
+
+
 def check_file(plan: Plan) -> None:
-    """Refuse a file that has no list of configurations, or another workload than the one with faults."""
+    """Refuse a file that has no list of configurations, more than one run of an adapter, or another workload than `faulty`."""
     experiment = plan.counted[0].spec.experiment
     if experiment.workload.name != "faulty":
         raise ExperimentError(
@@ -92,6 +132,14 @@ def check_file(plan: Plan) -> None:
         )
     if experiment.budget.epochs_per_trial != 3:
         raise ExperimentError(f"{plan.path}: `budget.epochs_per_trial` must be 3, but got {experiment.budget.epochs_per_trial}")
+    for key in ("matrix", "zip"):
+        if plan.content.get(key):
+            raise ExperimentError(
+                f"{plan.path}: every cell is one run, so `{key}` must be left out; write one file for each variant"
+            )
+    seeds = sorted({run.spec.seed for run in plan.counted})
+    if len(seeds) > 1:
+        raise ExperimentError(f"{plan.path}: every cell is one run, so `seeds` must have one seed, but got {seeds}; name one")
 
 
 def _clean_options(plan: Plan) -> dict[str, Any]:
@@ -99,22 +147,18 @@ def _clean_options(plan: Plan) -> dict[str, Any]:
 
 
 def _cells(plan: Plan, faults: Sequence[Fault], settings: Sequence[Setting], faulty: int) -> list[Cell]:
-    entries = {(entry["name"], entry.get("platform")): entry for entry in plan.content["adapters"] if isinstance(entry, dict)}
     cells: list[Cell] = []
     for fault in faults:
         for setting in settings:
             for run in plan.counted:
-                spec = run.spec
-                entry = entries.get((spec.adapter, spec.platform)) or entries.get((spec.adapter, None))
                 cells.append(
                     Cell(
                         number=len(cells),
                         label=run.label,
                         setting=setting,
                         fault=fault,
-                        spec=spec,
-                        entry=entry or {"name": spec.adapter, "platform": spec.platform},
-                        tools=fault_tools(spec.adapter),
+                        spec=run.spec,
+                        tools=fault_tools(run.spec.adapter),
                         faulty=faulty,
                     )
                 )
@@ -157,10 +201,8 @@ class _Runner:
         with self._lock:
             self._done += 1
             if not skipped:
-                assert result.outcome is not None
-                self._tell(
-                    f"{self._done}/{self._count} {cell.setting}: {cell.label}, {cell.fault.name}: {result.outcome.kind.value}"
-                )
+                what = result.skipped if result.outcome is None else result.outcome.kind.value
+                self._tell(f"{self._done}/{self._count} {cell.setting}: {cell.label}, {cell.fault.name}: {what}")
         return result
 
     def _measured(self, cell: Cell) -> Result:
@@ -170,12 +212,14 @@ class _Runner:
         experiment = cell.spec.experiment
         truth = Truth(values=self._values, objective=experiment.objective, faulty=cell.faulty, is_sound=cell.fault.is_sound)
         try:
-            by_defaults = cell.setting == "defaults"
-            seen = (
-                run_by_defaults(cell, place, self._limit(cell)) if by_defaults else run_by_adapter(cell, place, self._content())
-            )
-        except LookupError as error:
-            return Result(cell=cell, skipped=f"could not be struck: {error}")
+            if cell.setting == "defaults":
+                seen = run_by_defaults(cell, place, self._limit(cell))
+            else:
+                seen = run_by_adapter(cell, place, self._plan.content)
+            if cell.fault.strike is not None and not place.is_struck:
+                raise NotStruck(f"its trial never came so far: {seen.failure or seen.words or 'it says nothing'}")
+        except NotStruck as error:
+            return Result(cell=cell, skipped=f"could not be struck: {error}", is_missed=True)
         return Result(cell=cell, outcome=classify(truth, seen), seconds=seen.seconds)
 
     def _limit(self, cell: Cell) -> float:
@@ -183,9 +227,6 @@ class _Runner:
         longest = cell.spec.experiment.timeouts.trials_seconds
         control = self._controls.get(cell.label)
         return longest if control is None else min(longest, 2 * control + MORE_SECONDS)
-
-    def _content(self) -> Mapping[str, Any]:
-        return {key: value for key, value in self._plan.content.items() if key not in ("matrix", "zip")}
 
 
 def _skipped(plan: Plan, cell: Cell) -> str:

@@ -13,18 +13,26 @@ from tuneoff.supervisor.controllers import LIMIT_FILES, V1, places
 
 _SWAP = {V1: "memory.memsw.limit_in_bytes"}
 _REMOVE_SECONDS = 2.0
+_NAME = "tuneoff-"  # of a group, before its cell's
 
 
 @contextlib.contextmanager
-def memory_group(name: str, limit_bytes: int) -> Iterator[Path | None]:
-    """Give a group of that limit, removed at the end, or None: none can be made here."""
+def memory_group(cell: str, limit_bytes: int) -> Iterator[Path | None]:
+    """Give a cell's group of that limit, removed at the end, or None: none can be made here."""
     place = places(["memory"])["memory"]
-    folder = None if place.parent is None else place.parent / name
+    folder = None if place.parent is None else place.parent / f"{_NAME}{cell}"
     try:
         yield folder if folder is not None and _make(folder, place.version, limit_bytes) else None
     finally:
         if folder is not None:
             _remove(folder)
+
+
+def remove_groups(prefix: str) -> None:
+    """Remove the groups of all cells whose names begin so; they have no process any more."""
+    parent = places(["memory"])["memory"].parent
+    for folder in [] if parent is None else parent.glob(f"{_NAME}{prefix}*"):
+        _remove(folder)
 
 
 def entering(folder: Path, command: Sequence[str]) -> list[str]:

@@ -30,6 +30,8 @@ BAD = (Class.HUNG, Class.WRONG)
 def cell_text(result: Result) -> str:
     """Return the class with the wasted seconds, or why the cell was not run."""
     if result.outcome is None:
+        if result.is_missed:
+            return "not struck"
         return "–" if "no such part" in result.skipped else "not run"
     wasted = " (no figure)" if result.wasted_seconds is None else f" ({result.wasted_seconds:.1f} s)"
     return f"{result.outcome.kind.value}{wasted}"
@@ -62,6 +64,10 @@ def verdict(results: Sequence[Result]) -> str:
     if bad:
         named = ", ".join(f"{result.cell.label} under {result.cell.fault.name}" for result in bad)
         return f"NOT SAFE: through its adapter, hung or silently wrong: {named}"
+    missed = missed_ones(results)
+    if missed:
+        named = ", ".join(f"{result.cell.label} by {result.cell.setting} under {result.cell.fault.name}" for result in missed)
+        return f"NO VERDICT: the fault could not be planted: {named}"
     through = sum(result.cell.setting == "adapter" for result in ran)
     if not through:
         return "NO VERDICT: nothing was run through an adapter"
@@ -75,6 +81,11 @@ def bad_ones(results: Sequence[Result]) -> list[Result]:
         for result in results
         if result.cell.setting == "adapter" and result.outcome is not None and result.outcome.kind in BAD
     ]
+
+
+def missed_ones(results: Sequence[Result]) -> list[Result]:
+    """Return the runs that were to be struck and were not: nothing was learned of them."""
+    return [result for result in results if result.is_missed]
 
 
 def failed_controls(results: Sequence[Result]) -> list[Result]:
@@ -123,7 +134,7 @@ def markdown(results: Sequence[Result], about: Mapping[str, str], command: Seque
         "",
         "In parentheses the wasted seconds: how much longer it took than the same run without a fault; all of its time where no "
         "answer came of it that can be used. No figure: the control took longer, on a busier machine. "
-        "– : the framework has no such part.",
+        "– : the framework has no such part. Not struck: the fault could not be planted, so nothing was learned.",
         "",
         *_defaults(results),
     ]

@@ -1,0 +1,24 @@
+"""What the tests of `tuneoff faults` share."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from command_line import Answer, Call
+from tuneoff.cli.main import main
+
+
+@pytest.fixture
+def call(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Call:
+    """Return a function that runs a command in an empty folder and returns its answer."""
+    monkeypatch.chdir(tmp_path)
+
+    def run(*arguments: str | Path) -> Answer:
+        capsys.readouterr()
+        code = main([str(argument) for argument in arguments])
+        captured = capsys.readouterr()
+        return Answer(code, captured.out, captured.err)
+
+    return run

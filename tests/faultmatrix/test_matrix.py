@@ -1,0 +1,183 @@
+"""The matrix of runs that never run: what is refused, what cannot be planted, and what is left of it."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import threading
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from command_line import Call
+from faultmatrix.files import FILE
+from tuneoff.cli.selection import overridden_plan
+from tuneoff.faultmatrix import by_adapter, matrix
+from tuneoff.faultmatrix import cell as cells
+from tuneoff.faultmatrix.cell import Cell, NotStruck, Place
+from tuneoff.faultmatrix.child import Ended
+from tuneoff.faultmatrix.faults import FAULTS, NO_FAULT
+from tuneoff.faultmatrix.seen import Claim, Seen
+from tuneoff.faultmatrix.tools import FaultTools, Part
+from tuneoff.faultmatrix.truth import best_of, clean_values
+
+Run = Callable[[Cell, Place], None]
+
+
+def right(cell: Cell) -> Seen:
+    """Return what a run says in which all goes well."""
+    experiment = cell.spec.experiment
+    options = {**experiment.workload.options, "configurations": [], "epoch_seconds": 0.0}
+    values = {index: of[-1] for index, of in enumerate(clean_values(experiment, options))}
+    best = best_of(values, experiment.objective)
+    assert best is not None
+    claims = tuple(Claim(index=index, state="completed", value=value) for index, value in values.items())
+    return Seen(claims=claims, best=(best, values[best]))
+
+
+@pytest.fixture
+def runs(monkeypatch: pytest.MonkeyPatch) -> Callable[[Run], None]:
+    """Return a function that replaces all runs with a fault; the others go well."""
+    monkeypatch.setattr(matrix, "can_mount", lambda folder: False)
+
+    def replaced(run: Run) -> None:
+        def fake(cell: Cell, place: Place, *_: object) -> Seen:
+            if cell.fault is not NO_FAULT:
+                run(cell, place)
+            return right(cell)
+
+        monkeypatch.setattr(matrix, "run_by_adapter", fake)
+        monkeypatch.setattr(matrix, "run_by_defaults", fake)
+
+    return replaced
+
+
+def strike(cell: Cell, place: Place) -> None:
+    place.once.touch()
+    assert place.is_due()
+
+
+def miss(cell: Cell, place: Place) -> None:
+    """Come to an end before the fault."""
+
+
+def find_nothing(cell: Cell, place: Place) -> None:
+    strike(cell, place)
+    raise NotStruck("no process of this run has 'gcs_server' in its command line")
+
+
+def break_a_rule(cell: Cell, place: Place) -> None:
+    raise KeyError("a fault of tuneoff's own")
+
+
+def test_a_fault_that_was_planted_gives_a_verdict(call: Call, runs: Callable[[Run], None]) -> None:
+    runs(strike)
+    answer = call("faults", FILE, "--adapter", "serial", "--fault", "driver_killed")
+    assert answer.code == 0
+    assert "SAFE: of 2 runs through adapters" in answer.out
+
+
+@pytest.mark.parametrize(
+    ("run", "reason"),
+    [(miss, "its trial never came so far"), (find_nothing, "no process of this run has 'gcs_server' in its command line")],
+)
+def test_a_fault_that_was_not_planted_gives_no_verdict(call: Call, runs: Callable[[Run], None], run: Run, reason: str) -> None:
+    runs(run)
+    answer = call("faults", FILE, "--adapter", "serial", "--fault", "driver_killed", "--by", "adapter")
+    assert answer.code == 1
+    assert answer.out.splitlines()[-1] == "NO VERDICT: the fault could not be planted: serial by adapter under driver_killed"
+    assert f"could not be struck: {reason}" in answer.out
+
+
+def test_an_error_of_tuneoff_s_own_is_none_of_the_fault(call: Call, runs: Callable[[Run], None]) -> None:
+    runs(break_a_rule)
+    answer = call("faults", FILE, "--adapter", "serial", "--fault", "raise", "--by", "adapter")
+    assert answer.code == 70
+    assert "KeyError" in answer.err
+
+
+def a_cell(tmp_path: Path, part: Part) -> tuple[Cell, Place]:
+    (run,) = overridden_plan(FILE, adapters=["serial"]).counted
+    fault = next(fault for fault in FAULTS if fault.name == part.fault)
+    tools = FaultTools(plain="none", defaults="none", parts=(part,))
+    cell = Cell(number=0, label="serial", setting="adapter", fault=fault, spec=run.spec, tools=tools, faulty=1)
+    return cell, Place(folder=tmp_path, kept=tmp_path, has_disk=False, stopping=threading.Event())
+
+
+@pytest.mark.parametrize(
+    ("part", "text"),
+    [
+        (Part(fault="head_killed", text="", process="no-such-process-anywhere"), "no process of this run has 'no-such-process"),
+        (Part(fault="storage_removed", text="", file="storage.db"), "no file of this run is named 'storage.db'"),
+        (Part(fault="storage_locked", text="", lock="held.log"), "the lock held.log.lock was never free within 0.05 s"),
+    ],
+)
+def test_a_part_that_cannot_be_taken_away_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, part: Part, text: str) -> None:
+    monkeypatch.setattr(cells, "_LOCK_SECONDS", 0.05)
+    (tmp_path / "held.log").touch()
+    (tmp_path / "held.log.lock").touch()
+    with pytest.raises(NotStruck, match=text):
+        cells.break_part(*a_cell(tmp_path, part))
+
+
+def test_each_of_two_entries_of_one_adapter_has_its_own_options(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (run,) = overridden_plan(FILE, adapters=["serial"]).counted
+    entries = []
+
+    def read(cell: Cell, place: Place, command: object, seconds: float) -> Ended:
+        content: Mapping[str, Any] = json.loads((place.folder / by_adapter.FILE).read_text())
+        entries.extend(content["adapters"])
+        return Ended(code=2, seconds=0.0, words="")
+
+    monkeypatch.setattr(by_adapter, "run_cell", read)
+    cell, place = a_cell(tmp_path, Part(fault="head_killed", text="", process="none"))
+    specs = [replace(run.spec, platform=platform, options={"n": n}) for n, platform in enumerate(["local", "emulated"])]
+    for spec in specs:
+        by_adapter.run_by_adapter(replace(cell, spec=spec), place, overridden_plan(FILE).content)
+    assert entries == [{"name": spec.adapter, "platform": spec.platform, "options": spec.options} for spec in specs]
+
+
+def test_a_folder_that_cannot_be_kept_in_is_refused_before_the_first_run(
+    call: Call, runs: Callable[[Run], None], tmp_path: Path
+) -> None:
+    runs(break_a_rule)
+    (tmp_path / "file").touch()
+    answer = call("faults", FILE, "--adapter", "serial", "--fault", "raise", "--keep", tmp_path / "file")
+    assert answer.code == 5
+    assert answer.line == f"tuneoff: --keep must be a folder that can be written, but got {tmp_path / 'file'}: File exists"
+
+
+@pytest.mark.parametrize("error", [OSError(28, "No space left on device"), shutil.Error([("a", "b", "No space left")])])
+def test_files_that_cannot_be_kept_cost_no_results(
+    call: Call, runs: Callable[[Run], None], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, error: Exception
+) -> None:
+    def fail(*arguments: object, **options: object) -> None:
+        raise error
+
+    runs(strike)
+    monkeypatch.setattr(shutil, "copytree", fail)
+    answer = call("faults", FILE, "--adapter", "serial", "--fault", "driver_killed", "--keep", tmp_path / "kept", "--json")
+    assert answer.code == 0
+    assert len(json.loads(answer.out)["runs"]) == 4
+    assert f"not all files of the runs are kept in {tmp_path / 'kept'}: " in answer.err
+    assert "No space left" in answer.err
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_a_signal_ends_the_runs_and_removes_their_folder(call: Call, runs: Callable[[Run], None], number: signal.Signals) -> None:
+    roots = []
+
+    def wait(cell: Cell, place: Place) -> None:
+        roots.append(place.folder.parent)
+        os.kill(os.getpid(), number)
+        assert place.stopping.wait(30)
+
+    runs(wait)
+    answer = call("faults", FILE, "--adapter", "serial", "--fault", "raise", "--by", "adapter")
+    assert answer.code == 130
+    assert [root.exists() for root in roots] == [False]
