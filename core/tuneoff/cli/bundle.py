@@ -10,7 +10,7 @@ from tuneoff.cli.output import counted, note, write, write_json
 
 NAME = "bundle"
 HELP = "pack a results folder (experiment, lock, data digests, raw events, records) into one archive for tuneoff reproduce"
-EXAMPLE = "tuneoff bundle results/digits-20261121T141017Z"
+EXAMPLE = "tuneoff bundle --output results/digits.tar.gz"
 LIMIT_MB = 1000
 
 

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 NAME = "reproduce"
 HELP = "run a part of a bundle again and answer REPRODUCED, DIFFERENT or INCONCLUSIVE per column, with the reason"
-EXAMPLE = "tuneoff reproduce results/digits-20261121T141017Z.tar.gz"
+EXAMPLE = "tuneoff reproduce results/digits.tar.gz --adapter serial"
 LIMIT_MB = 4000
 CODES = {"REPRODUCED": 0, "DIFFERENT": 1, "INCONCLUSIVE": 7}
 INTERRUPTED = 130
