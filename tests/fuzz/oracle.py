@@ -43,7 +43,7 @@ def _errors(answer: Answer) -> Iterator[str]:
     has_progress = answer.argv[0] in SHOWING if answer.argv else False
     if answer.code >= 2 and len(lines) != 1 and not has_progress:
         yield f"{len(lines)} lines on standard error for one error: {answer.err[:300]!r}"
-    if answer.code >= 2 and has_progress and not _last(answer).startswith("tuneoff: "):
+    if answer.code >= 2 and has_progress and not (_last(answer).startswith("tuneoff: ") or _failed_check(answer)):
         yield f"exit code {answer.code} without its reason: {_last(answer)!r}"
     for line in lines:
         if not (line.startswith("tuneoff: ") or has_progress):
@@ -51,6 +51,11 @@ def _errors(answer: Answer) -> Iterator[str]:
         if len(line) > LONGEST_LINE:
             yield f"a line of {len(line)} characters on standard error: {line[:120]!r}"
         yield from _unprintable("standard error", line)
+
+
+def _failed_check(answer: Answer) -> bool:
+    """Tell whether the answer is the doctor's table with a check that failed: the reason stands there."""
+    return answer.argv[:1] == ("doctor",) and any(line.startswith("fail ") for line in answer.out.splitlines())
 
 
 def _output(answer: Answer) -> Iterator[str]:
