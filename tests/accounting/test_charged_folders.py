@@ -85,3 +85,21 @@ def test_what_is_written_is_read_back_and_damage_is_one_line(tmp_path: Path) -> 
     path.write_text('{"format_version": 9}')
     with pytest.raises(ResultsError, match="has format version 9"):
         read_accounting(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("intensity", "rule"),
+    [
+        ({"kind": "series", "values": [1.0], "end": 5}, "a series must have a value for each time, but has 1 for 0"),
+        ({"kind": "series", "values": [], "times": [], "end": 5}, "a series must have a value for each time"),
+        ({"kind": "series", "values": [1.0, 2.0], "times": [3, 2], "end": 5}, "the times of a series and its end must increase"),
+        ({"kind": "series", "values": [1.0], "times": [3]}, "the times of a series and its end must increase"),
+        ({"kind": "zone", "values": []}, "an intensity of kind zone must have one value, but has 0"),
+    ],
+)
+def test_an_intensity_that_nobody_could_read_is_refused_in_one_line(tmp_path: Path, intensity: object, rule: str) -> None:
+    write_accounting(tmp_path, Accounting())
+    path = tmp_path / "accounting.json"
+    path.write_bytes(msgspec.json.encode({**msgspec.json.decode(path.read_bytes()), "intensity": intensity}))
+    with pytest.raises(ResultsError, match=f"is damaged: {rule}"):
+        read_accounting(tmp_path)

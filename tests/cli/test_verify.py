@@ -52,6 +52,13 @@ def test_each_value_that_differs_is_a_line(call: Call, results: Results) -> None
     assert answer.out.splitlines()[-1].startswith("NOT VERIFIED: 1 problem in 1 place; checked: 2 runs, 6 trials, ")
 
 
+def test_json_stays_json_where_a_stored_number_is_infinite(call: Call, results: Results) -> None:
+    path = results.folder(results.plan.runs[0].spec) / "run.json"
+    edit(path, lambda text: text.replace('"time.jct": {"value":176000.0', '"time.jct": {"value":1e999'))
+    found = json.loads(call("verify", results.path, "--json").out, parse_constant=pytest.fail)
+    assert not found["verified"]
+
+
 def test_json_has_what_was_checked_and_each_problem(call: Call, results: Results) -> None:
     sound = json.loads(call("verify", results.path, "--json").out)
     assert (sound["verified"], sound["exit_code"], sound["problems"]) == (True, 0, [])

@@ -68,6 +68,10 @@ def _instead(path: Path, make: Callable[[Path], None]) -> None:
 
 PLANTS: dict[str, tuple[Callable[[Path], object], str]] = {
     "a pipe among the events": (lambda folder: os.mkfifo(folder / "events" / "x.jsonl"), "events/x.jsonl: is a pipe, and must"),
+    "an event file with a name of no text": (
+        lambda folder: Path(os.fsdecode(bytes(folder / "events") + b"/\xff.jsonl")).write_text(""),
+        "is named otherwise than in UTF-8, and must be a file",
+    ),
     "a pipe as samples": (lambda folder: _instead(folder / "power.jsonl", os.mkfifo), "is a pipe"),
     "a pipe as the record": (lambda folder: _instead(folder / "run.json", os.mkfifo), "is a pipe"),
     "a device": (
@@ -269,3 +273,10 @@ def test_a_table_that_is_far_too_large_is_named_unread(results: Path) -> None:
     with (results / "export" / "steps.csv").open("ab") as file:
         file.truncate(10**12)
     assert [line for line in lines(results) if "export/steps.csv: has 1000000000000 bytes, but the table of today has" in line]
+
+
+def test_an_execution_with_a_name_of_no_text_is_named_and_not_read(results: Path) -> None:
+    folder = execution(results, "serial")
+    folder.rename(os.fsdecode(bytes(folder.parent) + b"/\xff"))
+    texts = [problem.text for problem in verify(results).plan_problems]
+    assert "is named otherwise than in UTF-8" in texts

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import bisect
 from collections.abc import Callable
+from itertools import pairwise
 from typing import Literal, Self, TypeVar
 
 import msgspec
@@ -38,6 +39,22 @@ class Intensity(Frozen, frozen=True, kw_only=True, omit_defaults=True):
     zone: str = ""
     source: str = ""
     date: str = ""  # of the data
+
+    def __post_init__(self) -> None:
+        """Hold what is read of a file to what `mean` relies on.
+
+        Raises:
+            ValueError: a series without rows, end or order; or not one value for ever.
+        """
+        if self.kind != "series":
+            if len(self.values) != 1:
+                raise ValueError(f"an intensity of kind {self.kind} must have one value, but has {len(self.values)}")
+            return
+        moments = (*self.times, self.end if self.end is not None else -1)
+        if not self.times or len(self.times) != len(self.values):
+            raise ValueError(f"a series must have a value for each time, but has {len(self.values)} for {len(self.times)}")
+        if moments[0] < 0 or moments[-1] >= 2**63 or any(one >= other for one, other in pairwise(moments)):
+            raise ValueError("the times of a series and its end must increase, from 1970 on")
 
     def mean(self, start_wall_ns: int, end_wall_ns: int) -> float | None:
         """Return the mean over an interval (at a moment where it is empty), or None where the series does not cover it."""

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import json
+import math
 import shutil
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from tuneoff.errors import ResultsError
@@ -31,9 +32,20 @@ def write(text: str) -> None:
 
 
 def write_json(value: Any) -> None:
-    """Write a JSON value to standard output."""
-    text = json.dumps(value, indent=1, ensure_ascii=False)
+    """Write a JSON value to standard output; a number that JSON has not (infinity, NaN) as its text."""
+    try:
+        text = json.dumps(value, indent=1, ensure_ascii=False, allow_nan=False)
+    except ValueError:
+        text = json.dumps(_finite(value), indent=1, ensure_ascii=False)
     write(text.encode("utf-8", "backslashreplace").decode())  # half a character, as only JSON escapes can write it
+
+
+def _finite(value: Any) -> Any:
+    if isinstance(value, float) and not math.isfinite(value):
+        return str(value)
+    if isinstance(value, Mapping):
+        return {key: _finite(item) for key, item in value.items()}
+    return [_finite(item) for item in value] if isinstance(value, list | tuple) else value
 
 
 def note(text: str) -> None:

@@ -30,13 +30,26 @@ def special_files(*folders: Path) -> Iterator[SpecialFile]:
     for folder in folders:
         try:
             with os.scandir(folder) as entries:
-                found = sorted(entry.path for entry in entries if not (entry.is_file() or entry.is_dir()))
+                found = sorted(entry.path for entry in entries if _is_special(entry))
         except OSError:  # told by whoever needs it
             continue
         for path in found:
-            kind = _special_kind(path)
+            kind = _special_kind(path) if is_utf8(path) else "named otherwise than in UTF-8"
             if kind is not None:
                 yield SpecialFile(Path(path).relative_to(folders[0]).as_posix(), kind)
+
+
+def _is_special(entry: os.DirEntry[str]) -> bool:
+    return not (entry.is_file() or entry.is_dir()) or not is_utf8(entry.name)
+
+
+def is_utf8(name: str) -> bool:
+    """Tell whether a file's name is UTF-8, as all names are that tuneoff gives; no record can hold another one."""
+    try:
+        name.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def load_json(content: bytes) -> tuple[Any, list[str]]:

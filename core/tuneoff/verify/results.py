@@ -19,6 +19,7 @@ from tuneoff.verify.frozen import Expected
 from tuneoff.verify.planned import Planned, check_plan, foreign_runs, missing_runs
 from tuneoff.verify.pool import run_all
 from tuneoff.verify.problem import Outcome, Problem
+from tuneoff.verify.readable import is_utf8
 
 Progress = Callable[[int, int], None]  # executions that were verified, all
 
@@ -132,10 +133,11 @@ def _folders(path: Path, results: Path, found: Verification) -> list[Path]:
     try:
         entries = sorted(path.iterdir())
         for entry in entries:
-            if not entry.is_dir():
+            text = "is no folder, as all are here" if is_utf8(entry.name) else "is named otherwise than in UTF-8"
+            if not (entry.is_dir() and is_utf8(entry.name)):
                 where = entry.relative_to(results).as_posix()
-                found.plan_problems.append(Problem(check="file", where=where, what="", text="is no folder, as all are here"))
-        return [entry for entry in entries if entry.is_dir()]
+                found.plan_problems.append(Problem(check="file", where=where, what="", text=text))
+        return [entry for entry in entries if entry.is_dir() and is_utf8(entry.name)]
     except OSError as error:
         text = f"cannot be read: {error.strerror}"
         found.plan_problems.append(Problem(check="file", where=path.relative_to(results).as_posix(), what="", text=text))
