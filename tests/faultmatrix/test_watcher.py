@@ -20,8 +20,8 @@ COMMAND = """
 import os, subprocess, sys
 from pathlib import Path
 from tuneoff.faultmatrix.child import CELL, cell_prefix
-from tuneoff.faultmatrix.watcher import Watcher
-Watcher(Path(sys.argv[1]))
+from tuneoff.faultmatrix.watcher import watch
+watcher = watch(Path(sys.argv[1]))
 sleep = [sys.executable, "-c", "import time; time.sleep(60)"]
 for number in range(2):
     environment = {**os.environ, CELL: f"{cell_prefix(os.getpid())}{number}"}

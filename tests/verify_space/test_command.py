@@ -169,6 +169,22 @@ def test_an_interruption_leaves_nothing(tmp_path: Path, temporary: Path, number:
     assert of_folder(temporary) == []
 
 
+def test_a_killed_command_leaves_nothing(tmp_path: Path, temporary: Path) -> None:
+    path = write_file(tmp_path / "experiment.yaml", FILE)
+    command = [sys.executable, "-m", "tuneoff", "verify-space", str(path), "--adapter", "serial"]
+    process = subprocess.Popen(command, env={**os.environ, "TMPDIR": str(temporary)})
+    deadline = time.monotonic() + 60
+    while not list(temporary.glob("*/runs/*/*/log.txt")) and time.monotonic() < deadline:
+        time.sleep(0.005)
+    process.kill()
+    process.wait()
+    assert list(temporary.iterdir())
+    while (list(temporary.iterdir()) or of_folder(temporary)) and time.monotonic() < deadline:
+        time.sleep(0.02)
+    assert list(temporary.iterdir()) == []
+    assert of_folder(temporary) == []
+
+
 @pytest.mark.slow
 def test_an_adapter_that_cannot_draw_is_judged_by_what_real_runs_received(verify: Verify) -> None:
     answer = verify("OnlyRuns", "OnlyRunsStarved", "OnlyRunsAnother")

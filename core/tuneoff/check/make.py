@@ -25,6 +25,7 @@ from tuneoff.experiment.spec import RunSpec, run_spec_to_json
 from tuneoff.packages import framework_status
 from tuneoff.spaces.draw import DRAWN, FAILED, NOT_OFFERED
 from tuneoff.spaces.process import draw_in_process
+from tuneoff.supervisor.watcher import Announce
 from tuneoff.trial.context import load_target
 
 DRAW_COUNT, DRAW_SECONDS = 1000, 180.0
@@ -85,8 +86,14 @@ def run_spec(subject: Subject, run: PlannedRun, notes: Path | None = None) -> Ru
     )
 
 
-def make_evidence(subject: Subject, checks: Sequence[Check], folder: Path, tell: Tell = lambda text: None) -> Evidence:
-    """Make what these checks read, under `folder`, and return it.
+def make_evidence(
+    subject: Subject,
+    checks: Sequence[Check],
+    folder: Path,
+    tell: Tell = lambda text: None,
+    announce: Announce = lambda folder: None,
+) -> Evidence:
+    """Make what these checks read, under `folder`, and return it; `announce` is told of each temporary folder beside it.
 
     Raises:
         KeyboardInterrupt: SIGINT, SIGTERM or SIGHUP; every run has been un-deployed and every process has ended then.
@@ -110,12 +117,12 @@ def make_evidence(subject: Subject, checks: Sequence[Check], folder: Path, tell:
         if isinstance(refusals, Finding):
             missing[REFUSALS] = refusals
         with children.interrupting():
-            drawn = _drawn(subject, tell) if DRAWS in names else None
+            drawn = _drawn(subject, tell, announce) if DRAWS in names else None
         if drawn is None and DRAWS in names:
             runs.append(planned[MANY])
         if isinstance(drawn, Finding):
             missing[DRAWS] = drawn
-        ended = _make_all(subject, runs, folder, children, tell)
+        ended = _make_all(subject, runs, folder, children, tell, announce)
     made = {name: item.made for name, item in ended.items() if item.made is not None}
     missing.update({name: not_tested(item.problem) for name, item in ended.items() if item.made is None})
     missing.update(
@@ -134,13 +141,15 @@ def make_evidence(subject: Subject, checks: Sequence[Check], folder: Path, tell:
     )
 
 
-def _make_all(subject: Subject, runs: Sequence[PlannedRun], folder: Path, children: Children, tell: Tell) -> dict[str, _Ended]:
+def _make_all(
+    subject: Subject, runs: Sequence[PlannedRun], folder: Path, children: Children, tell: Tell, announce: Announce
+) -> dict[str, _Ended]:
     found: dict[str, _Ended] = {}
     beside = [run for run in runs if not run.is_alone]
     waiting: dict[Future[_Ended], str] = {}
     with ThreadPoolExecutor(SIDE_BY_SIDE) as pool:
         for run in beside:
-            waiting[pool.submit(_make, subject, run, folder, children)] = run.name
+            waiting[pool.submit(_make, subject, run, folder, children, announce)] = run.name
         while waiting:
             for future in wait(list(waiting), return_when=FIRST_COMPLETED)[0]:
                 name = waiting.pop(future)
@@ -152,13 +161,15 @@ def _make_all(subject: Subject, runs: Sequence[PlannedRun], folder: Path, childr
             if run.continues and (earlier is None or earlier.made is None or earlier.made.stored is None):
                 found[run.name] = _Ended(made=None, problem=f"there is no run {run.continues} to go on with")
                 continue
-            found[run.name] = _make(subject, run, folder, children, earlier.made if earlier is not None else None)
+            found[run.name] = _make(subject, run, folder, children, announce, earlier.made if earlier is not None else None)
             tell(f"{subject.label}: {len(found)} of {len(runs)} runs made; {run.name}")
     children.check()
     return found
 
 
-def _make(subject: Subject, run: PlannedRun, folder: Path, children: Children, earlier: Made | None = None) -> _Ended:
+def _make(
+    subject: Subject, run: PlannedRun, folder: Path, children: Children, announce: Announce, earlier: Made | None = None
+) -> _Ended:
     """Make one run. `earlier`: an execution of the same run that is gone on with, so it has the same folders."""
     place = folder / run.name
     notes = earlier.notes_folder if earlier is not None else place / "notes"
@@ -173,7 +184,7 @@ def _make(subject: Subject, run: PlannedRun, folder: Path, children: Children, e
         "is_loaded": run.is_loaded,
         "without_groups": run.without_groups,
     }
-    with own_folders() as own:
+    with own_folders(announce) as own:
         answer = children.ask("tuneoff.check.one_run", place, {**request, "folders": asdict(own)})
     if isinstance(answer, str):
         return _Ended(made=None, problem=f"run {run.name} was not made: {answer}")
@@ -195,11 +206,12 @@ def _refusals(subject: Subject, folder: Path, children: Children) -> Refusals | 
     )
 
 
-def _drawn(subject: Subject, tell: Tell) -> Drawn | Finding | None:
+def _drawn(subject: Subject, tell: Tell, announce: Announce) -> Drawn | Finding | None:
     """Return draws of the adapter's own sampler; None where it cannot draw without running trials."""
     tell(f"{subject.label}: drawing {DRAW_COUNT} configurations")
     spec = run_spec(subject, PlannedRun(name=DRAWS, experiment=specs.drawn(DRAW_COUNT)))
-    answer = draw_in_process(spec, DRAW_COUNT, spec.seed, DRAW_SECONDS, f"let it give {DRAW_COUNT} in that time")
+    way_out = f"let it give {DRAW_COUNT} in that time"
+    answer = draw_in_process(spec, DRAW_COUNT, spec.seed, DRAW_SECONDS, way_out, announce)
     if answer.state == NOT_OFFERED:
         return None
     if answer.state == FAILED and not answer.configurations:

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tuneoff.check.footprint import Left, unused
+from tuneoff.supervisor.watcher import Announce
 
 LOOKED_INTO = (".ray", "ray_results", "syne-tune", ".optuna")  # folders of frameworks in the home folder
 
@@ -41,9 +42,10 @@ class OwnFolders:
 
 
 @contextlib.contextmanager
-def own_folders() -> Iterator[OwnFolders]:
-    """Make them, with short paths (sockets: 107 bytes), and remove them."""
+def own_folders(announce: Announce = lambda folder: None) -> Iterator[OwnFolders]:
+    """Make them, with short paths (sockets: 107 bytes), announce them, and remove them."""
     base = Path(tempfile.mkdtemp(prefix="tk"))
+    announce(base)
     try:
         (base / "t").mkdir()
         yield OwnFolders(temporary=str(base / "t"), home=str(base / "h"), inside=_make_home(base / "h", Path.home()))

@@ -14,6 +14,7 @@ from tuneoff.check.make import make_evidence
 from tuneoff.check.model import Check, judge_all
 from tuneoff.check.report import Report, report_of
 from tuneoff.errors import ResultsError
+from tuneoff.supervisor.watcher import Announce, watching
 
 
 def check_adapter(
@@ -25,16 +26,17 @@ def check_adapter(
         ResultsError: the folder has files already, or cannot be made.
     """
     started = time.monotonic()
-    with _folder(keep) as folder:
-        evidence = make_evidence(subject, checks, folder, tell)
+    with watching() as announce, _folder(keep, announce) as folder:
+        evidence = make_evidence(subject, checks, folder, tell, announce)
         results = judge_all(checks, evidence)
     return report_of(evidence, results, time.monotonic() - started)
 
 
 @contextmanager
-def _folder(keep: Path | None) -> Iterator[Path]:
+def _folder(keep: Path | None, announce: Announce) -> Iterator[Path]:
     if keep is None:
         folder = Path(tempfile.mkdtemp(prefix="tuneoff-check-"))
+        announce(folder)
         try:
             yield folder
         finally:

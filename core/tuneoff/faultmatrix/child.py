@@ -15,13 +15,13 @@ from pathlib import Path
 
 from tuneoff.lifecycle.context import MARK
 from tuneoff.supervisor.coordinator import import_path
+from tuneoff.supervisor.guardian import end_guarded
 from tuneoff.supervisor.processes import command_line, end_all, in_session, kill, last_words, with_mark
 from tuneoff.trial.limits import thread_environment
 
 CELL = "TUNEOFF_FAULTS_CELL"  # environment variable with the cell's name, in every process of it
 OUTPUT = "output.txt"
 _LOOK_SECONDS = 0.02
-_GUARDIAN, _GUARDIAN_SECONDS = "tuneoff.supervisor.guardian", 10.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -99,9 +99,7 @@ def end_cell(cell: str, wait_seconds: float = 0.0, *, is_prefix: bool = False) -
     The guardian of a killed `tuneoff compare` is the last one: it removes what that leaves outside the cell's folder.
     """
     _wait_for(cell, wait_seconds, is_prefix)
-    end_all(lambda: [pid for pid in of_cell(cell, is_prefix=is_prefix) if _GUARDIAN not in command_line(pid, None)])
-    _wait_for(cell, _GUARDIAN_SECONDS, is_prefix)
-    end_all(lambda: of_cell(cell, is_prefix=is_prefix))
+    end_guarded(lambda: of_cell(cell, is_prefix=is_prefix))
 
 
 def of_cell(cell: str, *, is_prefix: bool = False) -> list[int]:

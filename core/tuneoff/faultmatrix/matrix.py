@@ -22,7 +22,7 @@ from tuneoff.faultmatrix.faults import NO_FAULT, Fault
 from tuneoff.faultmatrix.small_disk import can_mount
 from tuneoff.faultmatrix.tools import FaultTools
 from tuneoff.faultmatrix.truth import Truth, best_of, clean_values
-from tuneoff.faultmatrix.watcher import Watcher
+from tuneoff.faultmatrix.watcher import watch
 from tuneoff.interrupting import interrupting
 from tuneoff.matrix.plan import Plan, PlannedRun
 from tuneoff.registry import adapter_class
@@ -90,7 +90,7 @@ def run_matrix(
 def _own_folder() -> Iterator[Path]:
     """Give a new folder for the cells, which are ended at the end, whatever that is, and the folder is removed."""
     root = Path(tempfile.mkdtemp(prefix="tf"))  # short: Ray's sockets
-    watcher = Watcher(root)
+    watcher = watch(root)
     try:
         yield root
     finally:

@@ -18,11 +18,11 @@ from tuneoff.matrix.plan import Plan
 from tuneoff.records.model import RunRecord
 from tuneoff.records.store import is_final as is_final
 from tuneoff.records.store import read_runs, write_bytes
+from tuneoff.supervisor.guardian import CLEANING_SECONDS
 from tuneoff.supervisor.processes import is_alive
 
 PLAN = "matrix.json"
 LOCK = ".lock"
-CLEANING_SECONDS = 10.0  # how long the guardian of a killed command may take
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -21,6 +21,7 @@ from tuneoff.supervisor.coordinator import import_path
 from tuneoff.supervisor.leftovers import RESULTS_MARK
 from tuneoff.supervisor.prepare import Execution, new_execution, write_inputs
 from tuneoff.supervisor.processes import end_all, in_session, kill, last_words, with_mark
+from tuneoff.supervisor.watcher import Announce
 from tuneoff.trial.limits import thread_environment
 
 LOG = "log.txt"
@@ -38,15 +39,20 @@ class Answer:
 
 
 def draw_in_process(
-    spec: RunSpec, count: int, seed: int, seconds: float, way_out: str = "raise --timeout, or lower --draws"
+    spec: RunSpec,
+    count: int,
+    seed: int,
+    seconds: float,
+    way_out: str = "raise --timeout, or lower --draws",
+    announce: Announce = lambda folder: None,
 ) -> Answer:
     """Have the adapter of `spec` draw `count` configurations under `seed`, in a fresh process of its own session.
 
-    `way_out`: what to do where `seconds` were too few.
+    `way_out`: what to do where `seconds` were too few. `announce` is told of each temporary folder.
     """
     budget = replace(spec.experiment.budget, trials=count)
     spec = replace(spec, seed=seed, experiment=replace(spec.experiment, budget=budget))
-    with own_folder() as folder:
+    with own_folder(announce) as folder:
         execution = new_execution(spec, folder / "runs")
         write_inputs(execution)
         code = _run(execution, count, folder, seconds)
@@ -54,9 +60,10 @@ def draw_in_process(
 
 
 @contextmanager
-def own_folder() -> Iterator[Path]:
+def own_folder(announce: Announce = lambda folder: None) -> Iterator[Path]:
     """Give a temporary folder with a short path (sockets: 107 bytes) and remove it."""
     folder = Path(tempfile.mkdtemp(prefix="tuneoff-"))
+    announce(folder)
     try:
         yield folder
     finally:

@@ -18,11 +18,20 @@ from tuneoff.power.settings import PowerSettings
 from tuneoff.spaces.process import own_folder
 from tuneoff.spaces.sample import Sample
 from tuneoff.supervisor.leftovers import left_outside
+from tuneoff.supervisor.watcher import Announce
 
 MOST_TRIALS, SEEDS = 200, 2  # of all seeds together: a run costs a framework's start, and each trial its dispatch
 
 
-def receive(run: PlannedRun, plan: Plan, draws: int, seed: int, why: str, seeds: int = SEEDS) -> Sample:
+def receive(
+    run: PlannedRun,
+    plan: Plan,
+    draws: int,
+    seed: int,
+    why: str,
+    seeds: int = SEEDS,
+    announce: Announce = lambda folder: None,
+) -> Sample:
     """Return what the trials of supervised runs received; `why` the adapter cannot draw. Nothing of the runs is left.
 
     Raises:
@@ -34,7 +43,7 @@ def receive(run: PlannedRun, plan: Plan, draws: int, seed: int, why: str, seeds:
     problems: list[str] = []
     changed = 0
     for number in range(seed, seed + seeds):
-        with own_folder() as folder:
+        with own_folder(announce) as folder:
             end = _execute(run, plan, trials, number, folder / "results")
             by_seed[number], differing = _read(end)
             changed += differing

@@ -14,6 +14,7 @@ from tuneoff.spaces.process import Answer, draw_in_process
 from tuneoff.spaces.received import receive
 from tuneoff.spaces.sample import Sample
 from tuneoff.spaces.targets import Target
+from tuneoff.supervisor.watcher import Announce, watching
 
 SEEDS = 4  # of each adapter; the draws are shared among them
 AGAIN = 100  # draws of the first seed, made once more in a fresh process
@@ -38,19 +39,19 @@ def verify(plan: Plan, found: Sequence[Target], *, draws: int, seed: int, second
         KeyboardInterrupt: SIGINT, SIGTERM or SIGHUP; every process is ended and every folder removed then.
     """
     outcomes = []
-    with interrupting():
+    with interrupting(), watching() as announce:
         for target in found:
             if target.run.skip_reason is not None:
                 outcomes.append(Outcome(target=target, judgement=None))
                 continue
-            sample = draw_sample(target, plan, draws, seed, seconds, tell)
+            sample = draw_sample(target, plan, draws, seed, seconds, tell, announce)
             tell(f"{target.label}: testing {len(sample.configurations)} configurations")
             judgement = judge(target.space, sample)
             outcomes.append(Outcome(target=target, judgement=judgement, source=sample.source, seeds=tuple(sample.by_seed)))
     return outcomes
 
 
-def draw_sample(target: Target, plan: Plan, draws: int, seed: int, seconds: float, tell: Tell) -> Sample:
+def draw_sample(target: Target, plan: Plan, draws: int, seed: int, seconds: float, tell: Tell, announce: Announce) -> Sample:
     """Return the draws of one target under several seeds, each from a process of its own, and the first seed's again."""
     spec, label = target.run.spec, target.label
     by_seed: dict[int, Any] = {}
@@ -58,10 +59,10 @@ def draw_sample(target: Target, plan: Plan, draws: int, seed: int, seconds: floa
     for number in range(SEEDS):
         tell(f"{label}: drawing, seed {number + 1} of {SEEDS}")
         count = draws // SEEDS + (number < draws % SEEDS)
-        answer = draw_in_process(spec, count, seed + number, seconds)
+        answer = draw_in_process(spec, count, seed + number, seconds, announce=announce)
         if answer.state == NOT_OFFERED:
             tell(f"{label}: running trials, for the adapter cannot draw without")
-            sample = receive(target.run, plan, draws, seed, answer.text)
+            sample = receive(target.run, plan, draws, seed, answer.text, announce=announce)
             return _with_mapping(sample, answer)
         first = first or answer
         by_seed[seed + number] = answer.configurations
@@ -71,7 +72,7 @@ def draw_sample(target: Target, plan: Plan, draws: int, seed: int, seconds: floa
             text = f"seed {seed + number} gave only {len(answer.configurations)} of {count} configurations"
             return _with_mapping(Sample(by_seed=by_seed, failure=text), first)
     tell(f"{label}: drawing, the first seed again")
-    again = draw_in_process(spec, min(AGAIN, len(by_seed[seed])), seed, seconds)
+    again = draw_in_process(spec, min(AGAIN, len(by_seed[seed])), seed, seconds, announce=announce)
     assert first is not None
     if again.state != DRAWN:
         return _with_mapping(_broken(by_seed, again), first)

@@ -11,10 +11,15 @@ import os
 import signal
 import subprocess
 import sys
+import time
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
 from tuneoff.supervisor.leftovers import OUTSIDE, RESULTS_MARK, clean_results
+from tuneoff.supervisor.processes import command_line, end_all
 
+MODULE = "tuneoff.supervisor.guardian"
+CLEANING_SECONDS = 10.0  # how long the guardian of a killed command may take
 UNDEPLOY_SECONDS = 7.0  # the next command waits for the guardian no longer than 10 s
 
 
@@ -25,7 +30,7 @@ class Guardian:
         """Start it for a results folder. `lock`: descriptor of the folder's lock, which it holds on to until it has cleaned,
         so that no command can resume beside it."""
         self._process = subprocess.Popen(
-            [sys.executable, "-m", "tuneoff.supervisor.guardian", str(results.resolve())],
+            [sys.executable, "-m", MODULE, str(results.resolve())],
             stdin=subprocess.PIPE,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
@@ -41,6 +46,15 @@ class Guardian:
     def let_clean(self) -> None:
         """Let it end and remove whatever is left, and wait for its end."""
         self._process.communicate()
+
+
+def end_guarded(find: Callable[[], Iterable[int]]) -> None:
+    """SIGKILL whatever `find` returns, guardians last: they may first remove what the others leave."""
+    end_all(lambda: [pid for pid in find() if MODULE not in command_line(pid, None)])
+    deadline = time.monotonic() + CLEANING_SECONDS
+    while time.monotonic() < deadline and any(True for _ in find()):
+        time.sleep(0.05)
+    end_all(find)
 
 
 def main(arguments: list[str]) -> int:

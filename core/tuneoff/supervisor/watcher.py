@@ -1,0 +1,107 @@
+"""`python -m tuneoff.supervisor.watcher MARK`: outlives a killed command, and removes what that leaves.
+
+It reads standard input, a pipe from tuneoff, on which the command announces each temporary folder that it makes. A last `q` means
+a normal end; the end of the pipe without it means that the command was killed, or failed: then every process with its mark is
+ended, and the folders are removed, with all that runs in them announced for removal.
+
+Imports only the standard library: it starts beside the first run.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+from tuneoff.supervisor.guardian import end_guarded
+from tuneoff.supervisor.leftovers import LEFTOVERS, clean_results
+from tuneoff.supervisor.processes import with_mark
+
+WATCHED = "TUNEOFF_WATCHED"  # environment variable with the command's mark, in every process that it starts
+
+Announce = Callable[[Path], None]
+
+
+class Watcher:
+    """A watching process, from tuneoff's side: `python -m MODULE ARGUMENTS`, at the other end of a pipe."""
+
+    def __init__(self, module: str, *arguments: str) -> None:
+        from tuneoff.supervisor.coordinator import import_path  # more than the standard library: only on tuneoff's side
+
+        self._process = subprocess.Popen(
+            [sys.executable, "-m", module, *arguments],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            start_new_session=True,  # what kills tuneoff's own group must not kill it
+            env={**os.environ, **import_path()},
+        )
+
+    def announce(self, folder: Path) -> None:
+        """Name a folder that it is to remove; threads may do so at once, as so short a write is never torn."""
+        assert self._process.stdin is not None
+        with contextlib.suppress(OSError):  # were the watcher itself killed
+            os.write(self._process.stdin.fileno(), os.fsencode(folder.absolute()) + b"\0")
+
+    def dismiss(self) -> None:
+        """Tell it that all ended well, and wait for its end."""
+        self._process.communicate(b"q")
+
+    def let_clean(self) -> None:
+        """Let it end and remove whatever is left, and wait for its end."""
+        self._process.communicate()
+
+
+@contextlib.contextmanager
+def watching() -> Iterator[Announce]:
+    """Have the block watched and give what announces a temporary folder; what is left is removed unless it ends well."""
+    mark = f"{os.getpid()}-{os.urandom(4).hex()}"
+    before = os.environ.pop(WATCHED, None)
+    watcher = Watcher("tuneoff.supervisor.watcher", mark)
+    os.environ[WATCHED] = mark
+    try:
+        yield watcher.announce
+    except BaseException:
+        watcher.let_clean()
+        raise
+    else:
+        watcher.dismiss()
+    finally:
+        del os.environ[WATCHED]
+        if before is not None:
+            os.environ[WATCHED] = before
+
+
+def read_to_end() -> bytes:
+    """Return what came through the pipe when it has ended, whether tuneoff closed it or was killed."""
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, signal.SIG_IGN)
+    text = b""
+    while part := os.read(0, 65_536):
+        text += part
+    return text
+
+
+def main(mark: str) -> None:
+    *folders, last = read_to_end().split(b"\0")
+    if last == b"q":
+        return
+    end_guarded(lambda: with_mark(WATCHED, mark))
+    for folder in map(os.fsdecode, folders):
+        for results in _results_in(folder):
+            clean_results(results)  # were a guardian killed too
+        shutil.rmtree(folder, ignore_errors=True)  # follows no link
+
+
+def _results_in(folder: str) -> set[Path]:
+    """Return the results folders below a folder whose runs have announced something; no link is followed."""
+    return {Path(path).parents[2] for path, _, files in os.walk(folder) if LEFTOVERS in files}
+
+
+if __name__ == "__main__":
+    main(sys.argv[1])
