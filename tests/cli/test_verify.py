@@ -16,6 +16,7 @@ import pytest
 
 from command_line import Call
 from results_folders import Results, edit, write_examples
+from tuneoff.cli.output import write_json
 
 
 @pytest.fixture
@@ -57,6 +58,11 @@ def test_json_stays_json_where_a_stored_number_is_infinite(call: Call, results: 
     edit(path, lambda text: text.replace('"time.jct": {"value":176000.0', '"time.jct": {"value":1e999'))
     found = json.loads(call("verify", results.path, "--json").out, parse_constant=pytest.fail)
     assert not found["verified"]
+
+
+def test_json_shows_control_characters_as_escapes(capsys: pytest.CaptureFixture[str]) -> None:
+    write_json({"\x7f": "\x9b"})
+    assert capsys.readouterr().out == '{\n "\\u007f": "\\u009b"\n}\n'
 
 
 def test_json_has_what_was_checked_and_each_problem(call: Call, results: Results) -> None:

@@ -103,7 +103,7 @@ def _value(kind: str, content: bytes) -> Any:
         text = content.decode()
         if kind == "csv":
             return list(csv.reader(text.splitlines()))
-        value = json.loads(text)
+        value = json.loads(content)  # a byte order mark changes nothing
     except (ValueError, RecursionError, csv.Error):
         return content  # is equal to itself alone
     if kind == "record" and isinstance(value, dict):

@@ -155,3 +155,14 @@ def test_the_list_of_a_folder_from_elsewhere_removes_nothing_but_temporary_folde
         remember(execution, kind, str(path))
     clean_results(tmp_path / "results")
     assert [path.exists() for path in (mine, empty, tmp_path / "tmp", theirs, own)] == [True, True, True, False, False]
+
+
+@pytest.mark.parametrize("named", ["results", "results/runs/r/other", "."])
+def test_results_in_a_temporary_folder_are_not_removed_by_a_list(tmp_path: Path, named: str) -> None:
+    results = tmp_path / "results"
+    execution, other = (results / "runs" / "r" / name for name in ("cut", "other"))
+    for folder in (execution, other):
+        folder.mkdir(parents=True)
+    remember(execution, "folder", str((tmp_path / named).resolve()))
+    clean_results(results)
+    assert other.exists()

@@ -280,3 +280,10 @@ def test_an_execution_with_a_name_of_no_text_is_named_and_not_read(results: Path
     folder.rename(os.fsdecode(bytes(folder.parent) + b"/\xff"))
     texts = [problem.text for problem in verify(results).plan_problems]
     assert "is named otherwise than in UTF-8" in texts
+
+
+def test_a_record_that_is_a_link_to_nothing_is_no_record_of_a_killed_command(results: Path) -> None:
+    record = execution(results, "serial") / "run.json"
+    record.unlink()
+    record.symlink_to("nowhere")
+    assert any("run.json" in line and "cannot be read" in line for line in lines(results))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 import shutil
 import sys
 from collections.abc import Mapping, Sequence
@@ -12,6 +13,7 @@ from typing import Any
 from tuneoff.errors import ResultsError
 from tuneoff.words import counted as counted
 
+_CONTROLS = re.compile("[\x7f-\x9f]")  # JSON may hold them as they are, and a terminal obeys them
 LONGEST_LINE = 1200  # characters: a few lines of a terminal
 
 
@@ -37,6 +39,7 @@ def write_json(value: Any) -> None:
         text = json.dumps(value, indent=1, ensure_ascii=False, allow_nan=False)
     except ValueError:
         text = json.dumps(_finite(value), indent=1, ensure_ascii=False)
+    text = _CONTROLS.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
     write(text.encode("utf-8", "backslashreplace").decode())  # half a character, as only JSON escapes can write it
 
 

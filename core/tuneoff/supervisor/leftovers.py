@@ -49,9 +49,15 @@ def _removed(found: Iterable[tuple[str, str]]) -> list[str]:
     return problems
 
 
-def _is_temporary(kind: str, value: str) -> bool:
-    """Tell whether a path of a list that anyone may have written is a run's own: nothing else is ever removed by it."""
+def _is_temporary(kind: str, value: str, results: Path) -> bool:
+    """Tell whether a path of a list that anyone may have written is a run's own: nothing else is ever removed by it.
+
+    The results folder may lie in a temporary folder: neither what is in it nor what it is in is removed.
+    """
     path = os.path.realpath(value)
+    inner, outer = f"{path}/", f"{os.path.realpath(results)}/"
+    if inner.startswith(outer) or outer.startswith(inner):
+        return False
     if kind == "cgroup":
         return path.startswith(f"{CGROUPS}/")
     below = any(path.startswith(f"{os.path.realpath(root)}/") for root in (tempfile.gettempdir(), *TEMPORARY))
@@ -87,7 +93,7 @@ def clean_results(results: Path) -> list[int]:
     killed = end_all(lambda: with_mark(RESULTS_MARK, mark))
     for list_file in results.glob(f"runs/*/*/{LEFTOVERS}"):
         if not os.path.lexists(list_file.parent / "run.json"):
-            _removed(entry for entry in remembered(list_file.parent) if _is_temporary(*entry))
+            _removed(entry for entry in remembered(list_file.parent) if _is_temporary(*entry, results))
     return killed
 
 

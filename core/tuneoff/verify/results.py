@@ -78,7 +78,7 @@ def verify(results: Path, progress: Progress | None = None, processes: int | Non
     bare: list[tuple[Path, str]] = []
     for folder in _executions(results, found):
         where = folder.relative_to(results).as_posix()
-        if os.path.exists(folder / FILE_NAME):
+        if os.path.lexists(folder / FILE_NAME):
             run = planned.get(folder.parent.name)
             expected = None
             if plan.is_read:
