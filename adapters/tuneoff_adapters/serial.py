@@ -135,8 +135,9 @@ class SerialAdapter(Adapter):
         outcome: TrialOutcome = message.content
         if outcome.state != "completed" or outcome.value is None:
             return
-        objective = self.context.spec.experiment.objective
-        if self._best is None or objective.is_better(outcome.value, than=self._best[0]):
+        best, objective = self._best, self.context.spec.experiment.objective
+        is_tied_and_earlier = best is not None and outcome.value == best[0] and task[0] < best[1]  # whichever ended first
+        if best is None or objective.is_better(outcome.value, than=best[0]) or is_tied_and_earlier:
             self._best = (outcome.value, task[0], task[1])
 
 

@@ -9,6 +9,10 @@ import pytest
 
 from adapters.lifecycle_run import run_lifecycle
 from tuneoff.events import schema
+from tuneoff.trial.pool import Message
+from tuneoff.trial.run_trial import TrialOutcome
+from tuneoff_adapters.serial import SerialAdapter
+from verify_space.every_kind import context_of
 
 
 @pytest.mark.parametrize(
@@ -21,3 +25,14 @@ def test_nothing_is_proposed_once_the_budget_is_used_up(tmp_path: Path, limits: 
     assert len(run.of(schema.Epoch)) == limits.get("epochs_total", len(run.of(schema.Epoch)))
     assert 2 <= len(run.of(schema.TrialSubmitted)) <= most
     assert len(run.of(schema.Refused)) <= 2  # each worker's last task may be on its way when the budget ends
+
+
+@pytest.mark.parametrize("order", [("t00000", "t00001"), ("t00001", "t00000")])
+def test_of_equal_values_the_earlier_trial_is_named_whichever_ended_first(tmp_path: Path, order: tuple[str, str]) -> None:
+    adapter = SerialAdapter(context_of(SerialAdapter, 0, 2, tmp_path))
+    adapter.setup()
+    for trial_id in order:
+        adapter._note((trial_id, {}, 0), Message(worker=0, content=TrialOutcome(state="completed", value=0.5)))
+    best = adapter.collect_results()
+    assert best is not None
+    assert best.trial_id == "t00000"
