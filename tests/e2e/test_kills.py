@@ -14,7 +14,7 @@ pytestmark = pytest.mark.slow
 
 
 def test_compare_killed_at_random_moments_leaves_nothing_and_resumes(tmp_path: Path) -> None:
-    random_kills.kill_many(random_kills.MATRIX, tmp_path / "results", 2, random.Random(os.getpid()), 20.0)
+    random_kills.kill_many(random_kills.MATRIX, tmp_path / "results", 1, random.Random(os.getpid()), 20.0)
 
 
 def test_kills_that_come_too_late_do_not_count(

@@ -23,7 +23,10 @@ def learning_curves(record: RunRecord) -> dict[str, list[dict[str, float | None]
 
 
 def test_equal_configurations_give_equal_bits_in_every_adapter(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["compare", str(MATRIX), "--seeds", "0", "--trials", str(TRIALS), "--output", str(tmp_path / "results")]) == 0
+    fewer = {"configurations": {"sample": TRIALS, "seed": 0}, "budget": {"trials": TRIALS}, "warm_up": False}
+    file = tmp_path / "fewer.yaml"
+    file.write_text(json.dumps({"include": str(MATRIX), **fewer}))
+    assert main(["compare", str(file), "--output", str(tmp_path / "results")]) == 0
     records = [record for record in read_runs(tmp_path / "results") if not record.run_spec().warm_up]
     curves = {record.run_spec().adapter: learning_curves(record) for record in records}
     assert set(curves) == {"serial", "optuna", "ray-tune", "syne-tune", "katib"}

@@ -60,7 +60,7 @@ def test_an_unknown_fault_names_the_known_ones(call: Call) -> None:
 def test_serial_meets_faults_by_both_settings(call: Call, tmp_path: Path) -> None:
     names = ["raise", "sigkill", "late_report"]
     answer = call(
-        "faults", FILE, "--adapter", "serial", "--fault", *names, "--at-once", "1", "--json", "--keep", tmp_path / "kept"
+        "faults", FILE, "--adapter", "serial", "--fault", *names, "--at-once", "2", "--json", "--keep", tmp_path / "kept"
     )
     assert answer.code == 0, answer.err
     found = json.loads(answer.out)

@@ -87,7 +87,8 @@ def test_one_line_with_a_documented_exit_code_is_right(place: Place) -> None:
         (_leaves_a_process, "left a process: sleep 60"),
     ],
 )
-def test_each_bad_answer_is_noticed(place: Place, main: Main, problem: str) -> None:
+def test_each_bad_answer_is_noticed(place: Place, main: Main, problem: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sandbox, "LEAVE_SECONDS", 0.3)
     assert any(problem in found for found in problems(call_forked(main, ["plan", "x"], place, may_start_processes=True)))
 
 

@@ -78,7 +78,10 @@ def test_every_flag_is_known_by_name() -> None:
     assert {"slow_clock_source", "frequency_limited"} == FLAGS - PASSING  # a repetition would find the same
 
 
-def test_the_run_in_which_processors_were_throttled_is_flagged(tmp_path: Path, trees: tuple[Path, Path]) -> None:
+def test_the_run_in_which_processors_were_throttled_is_flagged(
+    tmp_path: Path, trees: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(machine, "LOOK_NS", 1)
     _, sys_ = trees
     guard = Guard(tmp_path, sys=sys_)
     flagged = []
@@ -118,7 +121,8 @@ def test_a_state_is_read_back_and_what_an_older_record_lacks_is_none() -> None:
     assert (older.sentinel_ns, older.clock_source, older.survivors) == (3, None, ())
 
 
-def test_the_guard_holds_a_resumed_matrix_to_its_first_look(tmp_path: Path) -> None:
+def test_the_guard_holds_a_resumed_matrix_to_its_first_look(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(machine, "LOOK_NS", 1)  # one sentinel
     fast = replace(look(tmp_path), sentinel_ns=1, cpu_pressure_percent=0.0)
     _, found = Guard(tmp_path, fast).look()
     assert "machine_drift" in names(found)

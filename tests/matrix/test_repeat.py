@@ -144,7 +144,7 @@ def test_the_command_repeats_whole_blocks_and_keeps_the_old_ones(
 ) -> None:
     quiet = machine.MachineState(load_1min=0.0, cpu_pressure_percent=0.0, sentinel_ns=20_000_000)
     states = [quiet, quiet, quiet, replace(quiet, cpu_pressure_percent=90.0), quiet]  # a warm-up, then two blocks of two
-    monkeypatch.setattr(machine, "look", lambda results: states.pop(0))
+    monkeypatch.setattr(machine, "look", lambda results, **_: states.pop(0))
     file = tmp_path / "x.yaml"
     keys = {"workload": "null", "adapters": ["serial", "serial"], "budget": {"trials": 2}, "seeds": [0, 1], "power": "none"}
     file.write_text(json.dumps(keys))

@@ -61,6 +61,7 @@ def test_what_a_meter_measured_before_is_not_the_idle_power() -> None:
     assert mean_watts(everything)["node"] > 80, "the control: with what was before, it would be too high"
 
 
+@pytest.mark.slow
 def test_a_meter_that_prints_rarely_is_waited_for_and_one_that_has_stopped_is_not_for_ever(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

@@ -80,6 +80,7 @@ def test_lines_that_come_late_keep_their_own_distance(program: Callable[..., Com
     assert second.t - first.t == 100_000_000
 
 
+@pytest.mark.slow
 def test_lines_that_are_too_many_are_taken_together_with_the_same_energy(program: Callable[..., CommandMeter]) -> None:
     lines = 1000
     source = f"for n in range({lines}): say(n / 1000, 100 + 50 * (n % 2)); time.sleep(0.001)"

@@ -33,6 +33,7 @@ print(peak_rss_bytes(), resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 102
 """
 
 
+@pytest.mark.slow
 def test_memory_that_was_freed_again_counts() -> None:
     before = peak_rss_bytes()
     ballast = bytearray(b"x" * (before + 100 * MEGABYTE))

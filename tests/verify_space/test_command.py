@@ -93,6 +93,7 @@ def test_defects_are_rejected_with_their_reason(verify: Verify) -> None:
     assert answer.out.splitlines()[-1] == "NOT ACCEPTED: 0 of 2 adapters accepted"
 
 
+@pytest.mark.slow
 def test_seeds_that_change_nothing_are_seen_in_other_processes(verify: Verify) -> None:
     answer = verify("IgnoresSeed", "Unseeded")
     assert answer.code == 1
@@ -100,6 +101,7 @@ def test_seeds_that_change_nothing_are_seen_in_other_processes(verify: Verify) -
     assert "  seeds: seed 0 was drawn twice, and 100 of 100 configurations differ" in answer.out
 
 
+@pytest.mark.slow
 def test_json_has_every_test_with_its_p_value(verify: Verify) -> None:
     answer = verify("Honest", "PassesOnAnother", words=("--json",))
     found = json.loads(answer.out)
@@ -122,6 +124,7 @@ def test_json_has_every_test_with_its_p_value(verify: Verify) -> None:
         ("DecodeBreaks", "cannot be decoded: AttributeError: value"),
     ],
 )
+@pytest.mark.slow
 def test_a_translation_that_breaks_is_rejected_and_not_left_untested(verify: Verify, planted: str, reason: str) -> None:
     answer = verify(planted)
     assert answer.code == 1
@@ -146,14 +149,16 @@ def test_an_adapter_that_does_not_draw_is_a_failure_with_its_reason(verify: Veri
     assert answer.err == ""
 
 
+@pytest.mark.slow
 def test_a_sampler_that_hangs_is_ended_with_all_that_it_started(verify: Verify, temporary: Path) -> None:
-    answer = verify("Hangs", words=("--timeout", "10"))
+    answer = verify("Hangs", words=("--timeout", "5"))
     assert answer.code == 1
-    assert "  draws: after 10 s the process that draws had given 1 configuration; raise --timeout, or lower --draws" in answer.out
+    assert "  draws: after 5 s the process that draws had given 1 configuration; raise --timeout, or lower --draws" in answer.out
     assert of_folder(temporary) == []
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.slow
 def test_an_interruption_leaves_nothing(tmp_path: Path, temporary: Path, number: signal.Signals) -> None:
     path = write_file(tmp_path / "experiment.yaml", FILE)
     command = [sys.executable, "-m", "tuneoff", "verify-space", str(path), "--adapter", "verify_space.planted:Hangs"]
@@ -200,6 +205,7 @@ def test_an_adapter_that_cannot_draw_is_judged_by_what_real_runs_received(verify
     assert lines[other + 2].startswith("  note: ")
 
 
+@pytest.mark.slow
 def test_each_search_space_of_a_matrix_is_verified_once(verify: Verify) -> None:
     matrix = {"search_space.n.high": [2, 3], "budget.trials": [5, 6]}
     answer = verify("Honest", matrix=matrix)
@@ -208,6 +214,7 @@ def test_each_search_space_of_a_matrix_is_verified_once(verify: Verify) -> None:
     assert [line.split(":")[0] for line in verdicts] == ["Honest high=2", "Honest high=3"]
 
 
+@pytest.mark.slow
 def test_an_adapter_that_refuses_the_probes_is_tested_without_them_and_a_note_says_so(verify: Verify) -> None:
     answer = verify("OwnSpaceOnly")
     assert answer.code == 0
@@ -219,6 +226,7 @@ def test_an_adapter_that_refuses_the_probes_is_tested_without_them_and_a_note_sa
     assert note in answer.out.splitlines()
 
 
+@pytest.mark.slow
 def test_one_space_is_verified_once_whatever_else_varies(verify: Verify) -> None:
     answer = verify("Honest", seeds=[1, 2, 3], matrix={"budget.trials": [5, 6]})
     assert answer.out.count(": accepted: ") == 1

@@ -54,12 +54,14 @@ def test_an_adapter_without_a_defect_is_accepted() -> None:
 
 
 @pytest.mark.parametrize("adapter", list(MEANT), ids=lambda adapter: adapter.__name__)
+@pytest.mark.slow
 def test_a_planted_defect_is_rejected_by_what_is_meant_for_it(adapter: type[planted.Honest]) -> None:
     judgement = judged(adapter)
     assert judgement.verdict == "rejected"
     assert strong_kinds(judgement) == MEANT[adapter]
 
 
+@pytest.mark.slow
 def test_the_narrow_probes_show_an_excluded_bound_that_a_wide_integer_hides() -> None:
     judgement = judged(planted.ExclusiveUpperUntold)
     names = rejected_names(judgement, "distribution")
@@ -68,6 +70,7 @@ def test_the_narrow_probes_show_an_excluded_bound_that_a_wide_integer_hides() ->
     assert rejected_names(judged(planted.ExclusiveUpper), "mapping") >= {"epochs", "probe_two"}
 
 
+@pytest.mark.slow
 def test_a_defect_is_named_with_its_dimensions_alone() -> None:
     floats = {"share", "learning_rate", "probe_float", "probe_rate"}
     assert rejected_names(judged(planted.SkewedEnds), "ends") == floats

@@ -147,5 +147,6 @@ def test_two_draws_in_a_hundred_at_the_ends_of_a_float_are_rejected_by_the_ends_
     assert ends.p < 1e-9 < distribution.p
 
 
+@pytest.mark.slow
 def test_right_draws_are_rarely_rejected() -> None:
     assert len(false_alarms(repetitions=40, draws=1000, first_seed=0)) <= 4  # 0.8 expected; 5 or more: one time in 700

@@ -36,6 +36,7 @@ def run(load: Load, **overrides: Any) -> list[Any]:
     return [[dict(workload.train_epoch(epoch)), dict(workload.validate())] for epoch in (1, 2, 3)]
 
 
+@pytest.mark.slow
 def test_a_fresh_process_gives_the_same_figures_as_one_that_trained_before(load: Load, digits: Path) -> None:
     run(load, learning_rate=0.3)
     here = run(load)
@@ -79,6 +80,7 @@ def test_trial_seed_and_split_seed_are_separate_axes(load: Load) -> None:
     assert len(set(figures.values())) == 4
 
 
+@pytest.mark.slow
 def test_torch_optim_and_dynamo_are_never_loaded_by_a_trial(digits: Path) -> None:
     check = SCRIPT + "\nassert 'torch._dynamo' not in sys.modules and 'sklearn' not in sys.modules\n"
     subprocess.run([sys.executable, "-c", check, "{}"], capture_output=True, check=True, env=dict(os.environ))

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 NAME = "faults"
 HELP = "break runs in many ways, by each framework's own defaults and through its adapter, and say what becomes of them"
-EXAMPLE = "tuneoff faults benchmarks/faults.yaml --adapter serial --fault raise sigkill"
+EXAMPLE = "tuneoff faults benchmarks/faults.yaml --adapter serial --fault raise --by adapter"
 UNSAFE = 1
 AT_ONCE = 3
 
