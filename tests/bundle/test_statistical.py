@@ -36,6 +36,8 @@ QUALITY: list[tuple[str, list[float], float, str]] = [
     ("five seeds, just inside", [0.90, 0.91, 0.92, 0.93, 0.94], 0.968, "REPRODUCED"),
     ("five seeds, just outside", [0.90, 0.91, 0.92, 0.93, 0.94], 0.9681 + 0.0001, "DIFFERENT"),
     ("no spread at all", [0.5] * 5, 0.51, "DIFFERENT"),
+    ("no spread in few", [0.5] * 4, 0.51, "INCONCLUSIVE"),
+    ("rounding alone in few", [0.3, 0.1 + 0.2, 0.3], 0.31, "INCONCLUSIVE"),
 ]
 
 
@@ -89,6 +91,7 @@ def shifted(by: Sequence[float]) -> RunRecord:
         ((1e-9, -1e-9, 2e-9), "REPRODUCED"),
         ((0.5, 0.5001, 0.5), "DIFFERENT"),
         ((0.3, -0.3, 0.0), "INCONCLUSIVE"),
+        ((0.5, 0.5, 0.5), "INCONCLUSIVE"),  # the same gap but for its rounding tells no spread
     ],
 )
 def test_values_of_equal_configurations_are_held_to_a_margin_on_another_processor(by: Sequence[float], answer: str) -> None:

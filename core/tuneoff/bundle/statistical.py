@@ -23,6 +23,7 @@ from tuneoff.records.model import RunRecord
 QUALITIES = ("quality.validation", "quality.test")
 LEAST_TO_DIFFER = 3  # seeds of the bundle
 LEAST_TO_AGREE = 5
+ROUNDING = 1e-12  # of the greatest value: a spread up to this is rounding alone
 MARGIN = 0.5  # standard deviations of the bundle's values
 # 97.5 % quantiles of Student's t with 1, 2, ... 30 degrees of freedom
 _QUANTILES = (
@@ -62,8 +63,11 @@ def _quality(name: str, where: str, theirs: Sequence[float], ours: Sequence[floa
     if n < LEAST_TO_DIFFER:
         why = f"{mean:.6g} here, {statistics.fmean(theirs):.6g} in the bundle, whose {seeds} tell no spread (it takes 3)"
         return Column(name=name, tolerance="statistical", where=where, answer=Answer.INCONCLUSIVE, why=why)
-    half = t_quantile(n - 1) * statistics.stdev(theirs) * math.sqrt(1 / n + 1 / k)
-    centre = statistics.fmean(theirs)
+    spread, centre = statistics.stdev(theirs), statistics.fmean(theirs)
+    if n < LEAST_TO_AGREE and spread <= ROUNDING * max(map(abs, theirs)):
+        why = f"{mean:.6g} here, {centre:.6g} in each of the bundle's {seeds}, too few to tell a spread (it takes 5)"
+        return Column(name=name, tolerance="statistical", where=where, answer=Answer.INCONCLUSIVE, why=why)
+    half = t_quantile(n - 1) * spread * math.sqrt(1 / n + 1 / k)
     interval = f"[{centre - half:.6g}, {centre + half:.6g}], where 95 % of such runs lie by the bundle's {seeds}"
     if abs(mean - centre) > half:
         answer, why = Answer.DIFFERENT, f"{mean:.6g} here is outside {interval}"
@@ -89,6 +93,10 @@ def _paired(where: str, values: Sequence[tuple[float, float]]) -> Column:
         why = "one configuration tells no spread"
         return Column(name=name, tolerance="statistical", where=where, answer=Answer.INCONCLUSIVE, why=why)
     gaps = [ours - theirs for theirs, ours in values]
+    scale = max(abs(value) for pair in values for value in pair)
+    if n < LEAST_TO_AGREE and statistics.stdev(gaps) <= ROUNDING * scale:
+        why = f"{n} configurations differ by the same {gaps[0]:.3g}: too few to tell a spread (it takes {LEAST_TO_AGREE})"
+        return Column(name=name, tolerance="statistical", where=where, answer=Answer.INCONCLUSIVE, why=why)
     mean, half = statistics.fmean(gaps), t_quantile(n - 1) * statistics.stdev(gaps) / math.sqrt(n)
     margin = MARGIN * statistics.stdev([theirs for theirs, _ in values])
     interval = f"mean difference of {n} configurations {mean:.3g} ± {half:.3g}, margin {margin:.3g}"
