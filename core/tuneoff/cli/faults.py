@@ -111,7 +111,7 @@ def _about(plan: Plan) -> dict[str, str]:
 
 def _machine(environment: dict[str, object]) -> str:
     cpu = environment.get("cpu")
-    model = cpu.get("model") if isinstance(cpu, dict) else None
+    model = cpu.get("name") if isinstance(cpu, dict) else None
     import os
 
     return f"{len(os.sched_getaffinity(0))} processors" + (f", {model}" if model else "")
