@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import json
 import os
 from collections.abc import Callable, Sequence
@@ -13,9 +14,9 @@ import pytest
 
 from command_line import Call, File
 from tuneoff.cli.folders import folder_to_resume, new_folder, newest_folder
-from tuneoff.cli.matrix import exit_code, reason, resume_command
+from tuneoff.cli.matrix import _may_continue, exit_code, reason, resume_command
 from tuneoff.cli.selection import overridden_plan
-from tuneoff.errors import ResultsError
+from tuneoff.errors import ResultsError, UnsupportedError
 from tuneoff.matrix import execute as execution
 from tuneoff.matrix.folder import PLAN, RunEnd, read_plan
 from tuneoff.matrix.listener import Listener
@@ -214,3 +215,24 @@ def test_the_newest_folder_is_taken_and_only_the_same_plan_is_resumed(file: File
     assert folder_to_resume(plan, tmp_path) == tmp_path / "a"
     with pytest.raises(ResultsError):
         folder_to_resume(overridden_plan(file(), trials=3), tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("asked", "found", "may"),
+    [
+        (False, {"r": Path("e")}, True),
+        (False, {}, False),  # nothing of it had finished
+        (True, {"r": Path("e")}, False),  # the command says it already
+        (False, UnsupportedError("not by its adapter"), False),
+    ],
+)
+def test_continue_is_named_where_it_would_keep_something(
+    monkeypatch: pytest.MonkeyPatch, asked: bool, found: dict[str, Path] | UnsupportedError, may: bool
+) -> None:
+    def to_continue(plan: Plan, results: Path) -> dict[str, Path]:
+        if isinstance(found, UnsupportedError):
+            raise found
+        return found
+
+    monkeypatch.setattr("tuneoff.resume.choose.to_continue", to_continue)
+    assert _may_continue(argparse.Namespace(continues=asked), Plan(name="", path="", runs=()), Path()) is may

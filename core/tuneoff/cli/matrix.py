@@ -50,13 +50,24 @@ def run_plan(plan: Plan, arguments: argparse.Namespace) -> int:
             log = f"; see {end.folder / 'log.txt'}" if end.folder is not None else ""
             note(f"tuneoff: run {end.run_id} ({named[end.run_id]}) {end.status}: {reason(end)}{log}")
     if code == INTERRUPTED:
-        how = "add --continue to keep an interrupted run's finished trials" if not arguments.continues else "as before"
-        note(f"tuneoff: interrupted; to go on ({how}): {resume_command(arguments.argv, results)}")
+        how = " (add --continue to keep an interrupted run's finished trials)" if _may_continue(arguments, plan, results) else ""
+        note(f"tuneoff: interrupted; to go on{how}: {resume_command(arguments.argv, results)}")
     if arguments.json:
         write_json({**to_json(plan, results, ends), **compared_json(plan, results), "exit_code": code})
     else:
         write(f"\n{table(plan, results)}\n{results.resolve()}")
     return code
+
+
+def _may_continue(arguments: argparse.Namespace, plan: Plan, results: Path) -> bool:
+    """Tell whether `--continue` would keep something that `--resume` alone does not."""
+    from tuneoff.errors import UnsupportedError
+    from tuneoff.resume.choose import to_continue
+
+    try:
+        return not arguments.continues and bool(to_continue(plan, results))
+    except UnsupportedError:
+        return False
 
 
 def exit_code(ends: Sequence[RunEnd]) -> int:

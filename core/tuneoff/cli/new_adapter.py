@@ -28,7 +28,9 @@ def execute(arguments: argparse.Namespace) -> int:
     check_name(arguments.name)
     for path in write_package(arguments.name, folder):
         write(str(path))
-    write(f"\ninstall and try it:\n  pip install -e {folder}\n  python -m pytest {folder}\n  tuneoff adapters")
+    words = _words(arguments.name)
+    write(f"\ninstall and try it:\n  pip install -e {folder}\n  python -m pytest {folder}\n  tuneoff check {arguments.name}")
+    write(f"without installing:\n  PYTHONPATH={folder}/src tuneoff check {words['@MODULE@']}:{words['@CLASS@']}")
     return 0
 
 
@@ -55,11 +57,7 @@ def write_package(name: str, folder: Path) -> list[Path]:
     Raises:
         ResultsError: the folder is not empty, or cannot be written.
     """
-    words = {
-        "@NAME@": name,
-        "@MODULE@": f"tuneoff_{name.replace('-', '_')}",
-        "@CLASS@": "".join(word.capitalize() for word in name.split("-")) + "Adapter",
-    }
+    words = _words(name)
     written = []
     try:
         folder.mkdir(parents=True, exist_ok=True)
@@ -73,6 +71,14 @@ def write_package(name: str, folder: Path) -> list[Path]:
     except OSError as error:
         raise ResultsError(f"{folder} cannot be written: {error.strerror}; choose another --output") from error
     return written
+
+
+def _words(name: str) -> dict[str, str]:
+    return {
+        "@NAME@": name,
+        "@MODULE@": f"tuneoff_{name.replace('-', '_')}",
+        "@CLASS@": "".join(word.capitalize() for word in name.split("-")) + "Adapter",
+    }
 
 
 def _filled(text: str, words: dict[str, str]) -> str:

@@ -105,7 +105,7 @@ def repeat_lines(found: Repeated) -> list[str]:
     if found.flagged:
         lines.append(
             f"{len(found.flagged)} of {of} hold{'s' if len(found.flagged) == 1 else ''} a run that the machine guard flagged; "
-            "to repeat them whole: --resume --retry flagged"
+            "once all runs are done, `--resume --retry flagged` repeats them whole"
         )
     return lines
 
