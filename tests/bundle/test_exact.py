@@ -204,3 +204,40 @@ def test_epochs_that_a_lost_attempt_took_from_a_budget_of_epochs_are_an_excuse()
     for bundle, answer in ((record_of(spec), "DIFFERENT"), (retried(record_of(spec)), "INCONCLUSIVE")):
         columns = list(exact_columns(pair_of(here, bundle, spec)))
         assert answers(columns)["configurations"] == answer
+
+
+FOLLOWING = ("configurations", "best configuration", "checkpoint")  # other ones of another seed; scores may be equal
+
+
+def with_other_seed(workers: int) -> dict[str, Column]:
+    spec, other = (spec_of(workers=Workers(count=workers), seed=seed) for seed in (0, 7))
+    here = record_of(other, configurations=[{"x": 0.7}, {"x": 0.8}, {"x": 0.9}])
+    return {column.name: column for column in exact_columns(pair_of(here, record_of(spec), spec))}
+
+
+def test_another_seed_is_the_first_reason_where_timing_is_one() -> None:
+    columns = with_other_seed(workers=2)
+    for name in FOLLOWING:
+        assert columns[name].answer is Answer.INCONCLUSIVE
+        assert "need not be equal: the seed is another one here; besides, with 2 workers" in columns[name].why
+
+
+def test_another_seed_alone_excuses_nothing() -> None:
+    columns = with_other_seed(workers=1)
+    assert {columns[name].answer for name in FOLLOWING} == {Answer.DIFFERENT}
+
+
+def test_the_same_seed_is_not_called_another_one() -> None:
+    spec = spec_of(workers=Workers(count=2))
+    columns = list(exact_columns(pair_of(PLANTED["configurations"][0](record_of(spec)), spec=spec)))
+    assert "need not be equal: with 2 workers" in columns[1].why
+
+
+def test_another_seed_comes_before_another_processor_and_before_timing() -> None:
+    here = changed_bit(record_of(spec_of(seed=7)))
+    columns = {column.name: column for column in exact_columns(pair_of(here, numerics=(CPU,)))}
+    assert f"need not be equal: the seed is another one here; besides, {CPU}" in columns["validation metrics"].why
+    timed = spec_of(budget=TIMED)
+    failed = PLANTED["trial states"][0](record_of(spec_of(budget=TIMED, seed=7)))
+    columns = {column.name: column for column in exact_columns(pair_of(failed, spec=timed, bundle=record_of(timed)))}
+    assert "the seed is another one here; besides, the budget is a time" in columns["trial states"].why

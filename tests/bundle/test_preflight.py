@@ -268,3 +268,10 @@ def test_a_bundle_brings_no_code_and_names_no_meter_that_runs_one() -> None:
     power = PowerSettings(meter="command", options={"command": ["touch", "/tmp/x"]})
     plan = plan_of(replace(bundle, plan=replace(bundle.plan, power=power)), bundle.plan.runs)
     assert plan.power == PowerSettings()
+
+
+def test_a_run_with_another_seed_is_named_by_both_seeds() -> None:
+    bundle = bundle_of(*(record(spec(seed=seed)) for seed in (0, 7)))
+    texts = {seed: list(prepare(bundle, everything=True, seed=seed).names.values()) for seed in (None, 7)}
+    assert texts[None] == ["rich random seed 0", "rich random seed 7"]
+    assert texts[7] == ["rich random seed 7 (0 in the bundle)", "rich random seed 7"]

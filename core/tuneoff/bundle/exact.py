@@ -35,10 +35,20 @@ class Pair:
     @property
     def bits_excuse(self) -> str | None:
         """Why equal configurations may give other bits; None where nothing explains it."""
+        return self.after_seed(self._bits_excuse)
+
+    @property
+    def _bits_excuse(self) -> str | None:
         if self.numerics:
             return "; ".join(self.numerics)
         devices = sorted({device for run in (self.bundle, self.here) for device in _devices(run)} - {"cpu"})
         return f"trained on {devices[0]}, whose sums have no fixed order" if devices else None
+
+    def after_seed(self, excuse: str | None) -> str | None:
+        """Return the excuse after another seed here, which is the likelier cause; a seed alone excuses nothing."""
+        if excuse is None or self.bundle.specification["seed"] == self.here.specification["seed"]:
+            return excuse
+        return f"the seed is another one here; besides, {excuse}"
 
     @property
     def continued(self) -> str | None:
@@ -58,6 +68,10 @@ class Pair:
     @property
     def seeds_excuse(self) -> str | None:
         """Why a seed need not give the same configurations; None where it must."""
+        return self.after_seed(self._seeds_excuse)
+
+    @property
+    def _seeds_excuse(self) -> str | None:
         if self.spec.experiment.budget.wall_clock_seconds is not None:
             return "the budget is a time, so the clock decides how many trials there are"
         if self.lost_epochs_excuse is not None:
@@ -125,13 +139,13 @@ def states(pair: Pair) -> Iterator[Column]:
     ]
     excuse = None
     if pair.spec.experiment.pruner.name not in NOT_ADAPTIVE:
-        excuse = pair.seeds_excuse or pair.bits_excuse or "a pruner's decision may depend on timing"
+        excuse = pair.seeds_excuse or pair.bits_excuse or pair.after_seed("a pruner's decision may depend on timing")
     elif pair.spec.experiment.budget.epochs_total is not None and pair.spec.experiment.workers.count > 1:
-        excuse = "with several workers their timing decides who gets the last epochs"
+        excuse = pair.after_seed("with several workers their timing decides who gets the last epochs")
     elif pair.lost_epochs_excuse is not None:
-        excuse = pair.lost_epochs_excuse
+        excuse = pair.after_seed(pair.lost_epochs_excuse)
     elif pair.spec.experiment.budget.wall_clock_seconds is not None:
-        excuse = "the budget is a time"
+        excuse = pair.after_seed("the budget is a time")
     equal = None if unequal else f"{len(common)} of {len(common)} trials ended alike"
     yield exact(
         "trial states", pair.where, equal, f"{len(unequal)} of {len(common)} ended otherwise ({', '.join(unequal[:1])})", excuse

@@ -18,6 +18,7 @@ from tuneoff.bundle.statistical import quality_columns, value_columns
 from tuneoff.bundle.verdict import UNEXPLAINED, Answer, Column, of_columns, overall
 from tuneoff.errors import MissingPackageError, TuneoffError, UnknownNameError
 from tuneoff.experiment.names import label_texts, run_name
+from tuneoff.experiment.spec import RunSpec
 from tuneoff.matrix.folder import standing
 from tuneoff.matrix.plan import Plan, PlannedRun
 from tuneoff.matrix.skips import SkipCheck
@@ -45,9 +46,14 @@ class Request:
 
     @property
     def names(self) -> dict[str, str]:
-        """The name of each chosen run by its id."""
+        """The name of each run by its id in the bundle: `serial random seed 7 (0 in the bundle)` where another seed runs."""
         labels = label_texts((run.label, run.spec.adapter) for run in self.bundle.plan.runs)
-        return {run.run_id: run_name(labels[run.label], run.spec) for run in self.bundle.plan.runs}
+        return {run.run_id: self._name(labels[run.label], run.spec) for run in self.bundle.plan.runs}
+
+    def _name(self, label: str, spec: RunSpec) -> str:
+        if self.seed is None or self.seed == spec.seed:
+            return run_name(label, spec)
+        return f"{run_name(label, replace(spec, seed=self.seed))} ({spec.seed} in the bundle)"
 
     def plan(self) -> Plan:
         """Return the plan that runs them."""
