@@ -3,7 +3,8 @@
 What goes with time is divided by the ratio of the sentinels (the SHA-256 of 32 MiB that every run is preceded by). CPU seconds
 are only where the machines differ: on the same one a slow sentinel means other work, which costs no CPU seconds. Inside the
 band is REPRODUCED. Outside is DIFFERENT on the same machine where neither run has a flag of a machine at work, else
-INCONCLUSIVE: another machine, or one with other work, explains it.
+INCONCLUSIVE: another machine, or one with other work, explains it. INCONCLUSIVE is also what is too short to compare, inside the
+band or not: 10 ms of a trial have become 49 on one machine without a flag.
 """
 
 from __future__ import annotations
@@ -18,16 +19,20 @@ from tuneoff.matrix.machine import PASSING
 from tuneoff.metrics.values import MetricValue
 from tuneoff.records.model import RunRecord
 
+MS_PER_SECOND = 1000.0  # times are in ms
+SHORT_TIME_SECONDS = 0.5  # a time that is below this in both
+SHORT_RUN_SECONDS = 2.0  # energy, carbon and cost of runs whose `time.jct` is below this in both
 BUSY_FLAGS = (*sorted(PASSING), "steal", "too_few_processors")
 
 
 @dataclass(frozen=True, slots=True)
 class Bound:
-    """A metric, the widest ratio that counts as the same, and when it is scaled by the sentinels."""
+    """A metric, the widest ratio that counts as the same, when it is scaled by the sentinels, and what may be too short."""
 
     metric: str
     band: float
     scaled: Literal["always", "across machines", "never"] = "always"
+    floor: Literal["its time", "the run", "none"] = "its time"
 
 
 BOUNDS = (
@@ -36,11 +41,11 @@ BOUNDS = (
     Bound("time.trial", 2.0),
     Bound("time.test", 2.0),
     Bound("overhead.per_trial", 2.0),
-    Bound("energy.cpu_seconds", 1.5, "across machines"),
-    Bound("energy.job", 2.0),
-    Bound("carbon.job", 2.0),
-    Bound("cost.job", 2.0),
-    Bound("memory.peak_rss", 1.25, "never"),
+    Bound("energy.cpu_seconds", 1.5, "across machines", "the run"),
+    Bound("energy.job", 2.0, floor="the run"),
+    Bound("carbon.job", 2.0, floor="the run"),
+    Bound("cost.job", 2.0, floor="the run"),
+    Bound("memory.peak_rss", 1.25, "never", "none"),
 )
 
 
@@ -66,13 +71,26 @@ def _column(pair: Pair, bound: Bound, theirs: MetricValue, ours: MetricValue, sp
     band = f"{1 / bound.band:.2g} to {bound.band:g}"
     if _source(theirs) != _source(ours):
         answer, why = Answer.INCONCLUSIVE, f"{text}; another meter: {_source(ours)} here, {_source(theirs)} in the bundle"
+    elif (short := _short(pair, bound)) is not None:
+        answer, why = Answer.INCONCLUSIVE, f"{text}; too short to compare: {short}"
     elif 1 / bound.band <= ratio <= bound.band:
         answer, why = Answer.REPRODUCED, f"{text}; in the band {band}"
     elif excuse is not None:
         answer, why = Answer.INCONCLUSIVE, f"{text}; outside {band}, but {excuse}"
     else:
-        answer, why = Answer.DIFFERENT, f"{text}; outside {band} on the same quiet machine"
+        answer, why = Answer.DIFFERENT, f"{text}; outside {band} on the same machine with no sign of other work"
     return Column(name=bound.metric, tolerance="machine", where=pair.where, answer=answer, why=why, decides=False)
+
+
+def _short(pair: Pair, bound: Bound) -> str | None:
+    """Return which floor both values are below, in words; None: they are long enough, or the runs' lengths are not known."""
+    if bound.floor == "none":
+        return None
+    name, floor = (bound.metric, SHORT_TIME_SECONDS) if bound.floor == "its time" else ("time.jct", SHORT_RUN_SECONDS)
+    times = [run.metrics.get(name) for run in (pair.bundle, pair.here)]
+    if any(time is None or time.value is None or time.value / MS_PER_SECOND >= floor for time in times):
+        return None
+    return f"{'both are' if bound.floor == 'its time' else 'time.jct of both is'} below {floor:g} s"
 
 
 def _speed(pair: Pair) -> float | None:
