@@ -43,11 +43,30 @@ BEST_CHECKS = ("best.among-trials", "best.is-best", "best.direction", "best.valu
         ((BEST, BEST), "best.direction"),
         (("t00009", WORST), "best.among-trials"),
         ((None, WORST), "best.among-trials"),
+        ((None, BEST), "best.among-trials best.direction"),
+        ((WORST, "t00003"), "best.is-best"),
+        (("t00003", BEST), "best.is-best"),
     ],
 )
 def test_a_wrong_best_trial_fails_in_one_check(best: tuple[str | None, str], wrong: str | None) -> None:
     given = both(best=best)
-    assert [name for name in BEST_CHECKS if finding(name, given).verdict != "passed"] == ([wrong] if wrong else [])
+    found = [name for name in BEST_CHECKS if finding(name, given).verdict == "failed"]
+    assert found == (wrong.split() if wrong else [])
+
+
+@pytest.mark.parametrize("best", [(None, None), (BEST, None), (None, WORST), (BEST, "t00009")])
+def test_where_no_trial_is_named_nothing_is_said_of_it(best: tuple[str | None, str | None]) -> None:
+    for name in ("best.is-best", "best.direction", "best.value"):
+        said = finding(name, both(best=best))
+        assert (said.verdict, said.text) == ("not tested", "no trial was named: see best.among-trials")
+
+
+def test_the_worst_trial_passes_neither_as_the_best_nor_by_its_direction() -> None:
+    reversed_direction, by_chance = both(best=(WORST, BEST)), both(best=(WORST, "t00003"))
+    assert "see best.direction" in finding("best.is-best", reversed_direction).text
+    assert finding("best.is-best", reversed_direction).verdict == "not tested"
+    assert "see best.is-best" in finding("best.direction", by_chance).text
+    assert finding("best.direction", by_chance).verdict == "not tested"
 
 
 def test_the_value_of_the_last_epoch_is_not_that_of_the_best() -> None:

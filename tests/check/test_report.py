@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from check.evidences import SUBJECT
@@ -43,6 +45,21 @@ def test_a_failure_stands_with_its_way_out() -> None:
 def test_the_last_line_counts_every_verdict() -> None:
     line = answer(report(passed(), passed(), not_applicable("no"), failed("x")))
     assert line == "plain: DOES NOT CONFORM: 2 passed, 1 failed, 1 not applicable; 2 runs, 3 s (no framework)"
+
+
+@pytest.mark.parametrize(
+    ("known", "word"), [(3, "PASSED: 2 of the 3 checks were asked for"), (2, "CONFORMS"), (None, "CONFORMS")]
+)
+def test_only_all_checks_together_tell_that_an_adapter_conforms(known: int | None, word: str) -> None:
+    made = replace(report(passed(), not_applicable("no")), known_checks=known)
+    assert answer(made) == f"plain: {word}: 1 passed, 1 not applicable; 2 runs, 3 s (no framework)"
+    assert to_json(made)["is_complete"] == (known != 3)
+    assert ("2 of 3 asked for" in "".join(markdown([made]))) == (known == 3)
+    assert made.exit_code == 0
+
+
+def test_a_failure_among_some_checks_is_enough() -> None:
+    assert answer(replace(report(failed("x")), known_checks=3)).startswith("plain: DOES NOT CONFORM: 1 failed")
 
 
 def test_a_page_has_every_check_and_every_text() -> None:

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
+from tuneoff.check.checks import CHECKS
 from tuneoff.check.evidence import Subject
 from tuneoff.check.make import make_evidence
 from tuneoff.check.model import Check, judge_all
@@ -29,7 +30,7 @@ def check_adapter(
     with watching() as announce, _folder(keep, announce) as folder:
         evidence = make_evidence(subject, checks, folder, tell, announce)
         results = judge_all(checks, evidence)
-    return report_of(evidence, results, time.monotonic() - started)
+    return report_of(evidence, results, time.monotonic() - started, len(CHECKS))
 
 
 @contextmanager

@@ -44,22 +44,46 @@ def _ends(made: Made) -> tuple[float, float]:
     return (best, worst) if made.experiment.objective.mode == "max" else (worst, best)
 
 
-def _is_best(evidence: Evidence) -> Finding:
-    problems = []
+def _told(problems: list[str], evidence: Evidence) -> Finding:
+    """Return a failure that names the problems; a pass only where each honest run named one of its trials."""
+    if not problems and any(_named(made) is None for made in evidence.some(*BOTH)):
+        return not_tested("no trial was named: see best.among-trials")
+    return judged(problems)
+
+
+def _worst_named(evidence: Evidence) -> tuple[list[str], bool]:
+    """Return where the worst trial was named, and whether the runs together show a reversed direction.
+
+    An adapter that turns the direction around names the worst in both, one that ignores it the worst in one and the best in the
+    other. One that names, say, the last trial may meet the worst in one run, but then hardly an end of the other.
+    """
+    problems, is_reversed = [], True
     for made in evidence.some(*BOTH):
         named, (best, worst) = _named(made), _ends(made)
-        if named is not None and named.value not in (best, worst, None):
+        if named is None or best == worst:
+            continue
+        if named.value == worst:
+            problems.append(f"{made.name}: the worst trial, {named.trial} with {worst:.6g}, was named as the best")
+        is_reversed = is_reversed and named.value in (best, worst)
+    return problems, bool(problems) and is_reversed
+
+
+def _is_best(evidence: Evidence) -> Finding:
+    if _worst_named(evidence)[1]:
+        return not_tested("the worst trial was named: see best.direction")
+    problems = []
+    for made in evidence.some(*BOTH):
+        named, (best, _) = _named(made), _ends(made)
+        if named is not None and named.value not in (best, None):
             problems.append(f"{made.name}: {named.trial} with {named.value:.6g} was named, but {best:.6g} was reached")
-    return judged(problems)
+    return _told(problems, evidence)
 
 
 def _direction(evidence: Evidence) -> Finding:
-    problems = []
-    for made in evidence.some(*BOTH):
-        named, (best, worst) = _named(made), _ends(made)
-        if named is not None and best != worst and named.value == worst:
-            problems.append(f"{made.name}: the worst trial, {named.trial} with {worst:.6g}, was named as the best")
-    return judged(problems)
+    problems, is_reversed = _worst_named(evidence)
+    if problems and not is_reversed:
+        return not_tested("the worst trial was named, but not as under a reversed direction: see best.is-best")
+    return _told(problems, evidence)
 
 
 def _ties(evidence: Evidence) -> Finding:
@@ -94,7 +118,8 @@ def _completed(evidence: Evidence) -> Finding:
 
 
 def _value(evidence: Evidence) -> Finding:
-    return judged(problem for made in evidence.some(*BOTH) for problem in _value_problems(made))
+    problems = [problem for made in evidence.some(*BOTH) for problem in _value_problems(made)]
+    return _told(problems, evidence)
 
 
 def _value_problems(made: Made) -> Iterator[str]:

@@ -39,12 +39,13 @@ def _trial_values(evidence: Evidence) -> Finding:
 
 def _value_problems(evidence: Evidence, names: Sequence[str]) -> list[str]:
     problems = []
-    known: dict[str, tuple[str, tuple[object, ...]]] = {}
+    known: dict[tuple[object, str], tuple[str, tuple[object, ...]]] = {}
     for made in evidence.some(*names):
+        seed = made.record.specification["seed"]  # another seed is another training
         for trial in made.record.trials:
             if trial.state == "completed":
                 values = tuple((epoch.epoch, tuple(sorted(epoch.metrics.items()))) for epoch in trial.attempts[-1].epochs)
-                first, before = known.setdefault(trial.digest, (made.name, values))
+                first, before = known.setdefault((seed, trial.digest), (made.name, values))
                 if before != values:
                     problems.append(f"configuration {trial.digest} has other values in {made.name} than in {first}")
     return problems
