@@ -60,6 +60,9 @@ class Offer:
     options: Mapping[str, Option] = field(default_factory=dict)  # of a sampler; those of pruners are core's
     ordered_dimensions: int = 0  # of a sampler: how many searched dimensions with an order it needs at least
 
+    def __post_init__(self) -> None:
+        _must_be_support("support of an Offer", self.support)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Capabilities:
@@ -97,3 +100,18 @@ class Capabilities:
         unknown = [name for name in self.emulated_platforms if name not in self.platforms]
         if unknown:
             raise ValueError(f"`emulated_platforms` must be among {self.platforms}, but got {unknown}")
+        _must_be_support("capabilities.resume", self.resume)
+        _must_be_support("capabilities.retry", self.retry)
+        for field_name in ("long_lived_workers", "head_node", "database"):
+            value = getattr(self, field_name)
+            if not isinstance(value, bool):
+                raise TypeError(f"capabilities.{field_name} must be True or False, but got {value}")
+        for kind, offers in (("samplers", self.samplers), ("pruners", self.pruners)):
+            for name, offer in offers.items():
+                if not isinstance(offer, Offer):
+                    raise TypeError(f"capabilities.{kind}[{name!r}] must be an Offer (e.g. Offer()), but got {offer}")
+
+
+def _must_be_support(what: str, value: object) -> None:
+    if not isinstance(value, Support):
+        raise TypeError(f"{what} must be a Support (e.g. Support.YES), but got {value}")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import tempfile
 from dataclasses import replace
 from pathlib import Path
@@ -82,6 +83,8 @@ def test_runs_are_made_of_what_an_adapter_offers() -> None:
     absent = {name for name, run in bare_runs.items() if run.absence(bare) is not None}
     assert absent == {"faulty", "without-groups", "scripted", "odd-values", "retried", "continued"}
     assert bare_runs["honest-max"].experiment.sampler.name == "random"
+    assert bare_runs["honest-max"].seed != bare_runs["honest-min"].seed
+    assert runs["honest-max"].seed == runs["honest-min"].seed
     assert runs["honest-max"].experiment.sampler.name == "fixed"
     assert runs["retried"].experiment.failures.retries == 1
     limited = replace(Plain.capabilities, memory_limiter="container")
@@ -128,6 +131,26 @@ def test_what_stands_in_for_a_platform_may_have_less_than_was_declared() -> None
 def test_an_adapter_needs_a_platform() -> None:
     with pytest.raises(ValueError, match="`platforms` must name at least one"):
         Capabilities(framework="none", platforms=())
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "text"),
+    [
+        ("retry", True, "capabilities.retry must be a Support (e.g. Support.YES), but got True"),
+        ("resume", "yes", "capabilities.resume must be a Support (e.g. Support.YES), but got yes"),
+        ("database", Support.YES, "capabilities.database must be True or False, but got Support.YES"),
+        ("samplers", {"tpe": True}, "capabilities.samplers['tpe'] must be an Offer (e.g. Offer()), but got True"),
+        ("pruners", {"asha": Support.YES}, "capabilities.pruners['asha'] must be an Offer (e.g. Offer()), but got Support.YES"),
+    ],
+)
+def test_what_is_declared_has_its_type(field: str, value: Any, text: str) -> None:
+    with pytest.raises(TypeError, match=re.escape(text)):
+        replace(Plain.capabilities, **{field: value})
+
+
+def test_an_offer_is_supported_or_not_by_somebody() -> None:
+    with pytest.raises(TypeError, match=r"support of an Offer must be a Support \(e\.g\. Support\.YES\), but got True"):
+        Offer(support=True)  # type: ignore[arg-type]
 
 
 def test_an_adapter_that_takes_everything_is_seen() -> None:

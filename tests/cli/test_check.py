@@ -82,6 +82,14 @@ def test_an_adapter_without_a_platform_is_broken(call: Call, tmp_path: Path) -> 
     assert "`platforms` must name at least one" in answer.line
 
 
+def test_a_wrong_type_in_the_capabilities_is_a_broken_adapter(call: Call, tmp_path: Path) -> None:
+    (tmp_path / "badly_declared.py").write_text(NOWHERE.replace("platforms=()", "retry=True"))
+    for command, code in (("check", 6), ("adapters", 0)):  # a broken plugin is a line of a listing, and stops nothing
+        answer = call(command, "badly_declared:Nowhere")
+        assert answer.code == code
+        assert "capabilities.retry must be a Support (e.g. Support.YES), but got True" in answer.out + answer.err
+
+
 def test_an_adapter_that_hangs_when_it_is_asked_is_not_waited_for(call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(make, "REFUSAL_SECONDS", 0.01)
     answer = call("check", "serial", "--only", "refusal.adapter-options")
@@ -120,6 +128,12 @@ def test_refusals_are_checked_without_a_run(call: Call) -> None:
     (adapter,) = json.loads(answer.out)["adapters"]
     assert (adapter["conforms"], adapter["runs"]) == (True, 0)
     assert {item["id"].partition(".")[0] for item in adapter["checks"]} == {"refusal", "resume"}
+
+
+def test_some_checks_do_not_tell_that_an_adapter_conforms(call: Call) -> None:
+    line = call("check", "serial", "--only", "refusal.adapter-options").out.splitlines()[-1]
+    assert f"serial: PASSED: 1 of the {len(IDS)} checks were asked for: 1 passed" in line
+    assert "CONFORM" not in line
 
 
 def test_an_adapter_that_accepts_everything_does_not_conform(call: Call, tmp_path: Path) -> None:
