@@ -128,7 +128,8 @@ def test_what_was_repeated_is_counted_below_the_table(plan: Plan) -> None:
     assert repeat_lines(repeated(plan, all_done())) == []
     records = flagged(all_done(), "serial", 2, "low_disk")
     assert repeat_lines(repeated(plan, records)) == [
-        "1 of 3 blocks holds a run that the machine guard flagged; once all runs are done, `--resume --retry flagged` repeats them whole"
+        "1 of 3 blocks holds a run that the machine guard flagged; "
+        "once all runs are done, `--resume --retry flagged` repeats them whole"
     ]
     records += [execution("serial", 2, 1), execution("optuna", 2, 1)]
     assert repeat_lines(repeated(plan, records)) == [
