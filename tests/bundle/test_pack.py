@@ -16,6 +16,7 @@ import pytest
 from bundles import LIMIT, packed
 from event_logs import example_a
 from results_folders import Results, edit, execution, write_examples
+from tuneoff.bundle import secrets
 from tuneoff.bundle.archive import unpack
 from tuneoff.bundle.contents import executions
 from tuneoff.bundle.lock import lock_of, lock_text
@@ -327,3 +328,15 @@ def test_a_signal_leaves_neither_an_unpacked_bundle_nor_half_a_one(
         packed(results.path, tmp_path / "c.tar.gz")
     assert sorted(path.name for path in tmp_path.iterdir()) == ["b.tar.gz", "results"]
     assert [signal.getsignal(number) for number in signal.Signals] == before
+
+
+@pytest.mark.parametrize("before", range(90, 130, 5))
+def test_a_secret_is_found_wherever_it_lies_in_a_file_that_is_read_in_pieces(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, before: int
+) -> None:
+    monkeypatch.setattr(secrets, "PIECE", 100)
+    monkeypatch.setattr(secrets, "OVERLAP", 20)
+    path = tmp_path / "events.jsonl"
+    path.write_bytes(b"x" * before + b"hunter2-hunter2" + b"x" * 300)
+    with pytest.raises(ResultsError, match="holds the value of the environment variable MY_TOKEN"):
+        check_no_secrets({"events.jsonl": path}, {"MY_TOKEN": "hunter2-hunter2"})

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from tuneoff.bundle.archive import Content
 from tuneoff.errors import ResultsError
+from tuneoff.files import open_regular
 
 _SECRET_NAME = re.compile(r"TOKEN|SECRET|PASSW|API_?KEY|ACCESS_?KEY|PRIVATE_?KEY|CREDENTIAL", re.IGNORECASE)
 _PASSWORD = re.compile(rb"[a-z0-9+.-]://[^\s/@:\"']+:[^\s/@\"']+@", re.IGNORECASE)
+PIECE, OVERLAP = 16_000_000, 100_000  # bytes: no secret and no address is longer than the second
 SHORTEST = 8  # characters: shorter values occur by chance
 
 
@@ -30,9 +32,21 @@ def check_no_secrets(contents: Mapping[str, Content], environment: Mapping[str, 
     for path, content in contents.items():
         if path.endswith(".safetensors"):  # numbers
             continue
-        found = _found(content.read_bytes() if isinstance(content, Path) else content, secrets)
+        found = next(filter(None, (_found(piece, secrets) for piece in _pieces(content))), None)
         if found is not None:
             raise ResultsError(f"{path} holds {found}; a bundle is for others: remove it from the experiment and run again")
+
+
+def _pieces(content: Content) -> Iterator[bytes]:
+    """Yield a content in pieces that overlap, so that a file of any size takes little memory."""
+    if not isinstance(content, Path):
+        yield content
+        return
+    tail = b""
+    with open_regular(content) as file:
+        while part := file.read(PIECE):
+            yield tail + part
+            tail = (tail + part)[-OVERLAP:]
 
 
 def _found(content: bytes, secrets: Mapping[str, bytes]) -> str | None:
