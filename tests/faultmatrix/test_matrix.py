@@ -94,7 +94,10 @@ def test_a_fault_that_was_not_planted_gives_no_verdict(call: Call, runs: Callabl
     assert f"could not be struck: {reason}" in answer.out
 
 
-def test_an_error_of_tuneoff_s_own_is_none_of_the_fault(call: Call, runs: Callable[[Run], None]) -> None:
+def test_an_error_of_tuneoff_s_own_is_none_of_the_fault(
+    call: Call, runs: Callable[[Run], None], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))  # of the traceback that is kept
     runs(break_a_rule)
     answer = call("faults", FILE, "--adapter", "serial", "--fault", "raise", "--by", "adapter")
     assert answer.code == 70
