@@ -159,8 +159,18 @@ def test_a_folder_in_use_is_refused(results: Results, tmp_path: Path) -> None:
 
 
 def test_a_bundle_above_the_limit_is_refused(results: Results, tmp_path: Path) -> None:
-    with pytest.raises(ResultsError, match="the bundle would unpack to 1 MB, but the limit is 0 MB; raise --limit-mb"):
+    with pytest.raises(ResultsError, match=r"the bundle would unpack to . MB, but the limit is 0 MB; raise --limit-mb"):
         packed(results.path, tmp_path / "b.tar.gz", limit_bytes=1000)
+
+
+def test_what_is_too_large_is_refused_before_it_is_read(
+    results: Results, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tuneoff.bundle.pack.check_no_secrets", lambda contents: pytest.fail("files were read"))
+    (events,) = execution(results.path, "serial").glob("events/coordinator-*")
+    os.truncate(events, 5_000_000)  # a sparse file
+    with pytest.raises(ResultsError, match="the bundle would unpack to 5 MB, but the limit is 3 MB"):
+        packed(results.path, tmp_path / "b.tar.gz", allow_unverified=True, limit_bytes=3_000_000)
 
 
 def test_a_folder_that_is_none_is_refused(tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ from typing import Any
 
 import tuneoff
 from tuneoff.bundle import manifest as names
-from tuneoff.bundle.archive import describe, read_manifest, write_archive
+from tuneoff.bundle.archive import Content, describe, read_manifest, write_archive
 from tuneoff.bundle.code import code_digest
 from tuneoff.bundle.contents import executions, result_files
 from tuneoff.bundle.describe import data_of, environments_of, missing_of, readme, tells_of
@@ -90,6 +90,7 @@ def pack(
             "Checkpoints of the tested models are included." if checkpoints else _NO_CHECKPOINTS,
         ]
         contents[names.README] = _bytes(readme(plan, facts, missing, tells_of(plan, found)))
+        _check_size(sum(_size(content) for content in contents.values()), limit_bytes)  # before anything is read
         check_no_secrets(contents)
         files = tuple(describe(path, contents[path]) for path in sorted(contents))
         if (wrong := next(wrong_files(files), None)) is not None:
@@ -106,12 +107,20 @@ def pack(
             files=files,
         )
         note(f"{len(files)} files of {made.size_bytes / 1e6:.1f} MB, a tenth to a half of that when packed; {_missing(missing)}")
-        if made.disk_bytes > limit_bytes:
-            size, limit = (f"{size / 1e6:.0f} MB" for size in (made.disk_bytes, limit_bytes))
-            raise ResultsError(f"the bundle would unpack to {size}, but the limit is {limit}; raise --limit-mb")
+        _check_size(made.disk_bytes, limit_bytes)
         with interrupting():
             digest = write_archive(target, made, contents)
     return Packed(path=target, sha256=digest, size_bytes=target.stat().st_size, manifest=made)
+
+
+def _size(content: Content) -> int:
+    return content.stat().st_size if isinstance(content, Path) else len(content)
+
+
+def _check_size(size_bytes: int, limit_bytes: int) -> None:
+    if size_bytes > limit_bytes:
+        size, limit = (f"{size / 1e6:.0f} MB" for size in (size_bytes, limit_bytes))
+        raise ResultsError(f"the bundle would unpack to {size}, but the limit is {limit}; raise --limit-mb")
 
 
 def _check_target(target: Path, plan: Plan, note: Note) -> None:
