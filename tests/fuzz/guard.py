@@ -32,6 +32,7 @@ CHANGES: dict[str, tuple[int, ...]] = {  # the places of the paths among an even
     "shutil.move": (0, 1),
     "shutil.copyfile": (1,),
 }
+OF_LINKS = ("os.remove", "os.rename")  # change a link itself, and not what it leads to
 WITHOUT_DESCRIPTOR = ("os.truncate", "shutil.move", "shutil.copyfile")
 
 
@@ -66,7 +67,8 @@ def _checker(allowed: list[str], since: int, may_start_processes: bool) -> Calla
             path, _, flags = arguments
             return f"writes {path!r}" if flags & WRITING and not _is_inside(path, allowed) else None
         if event in CHANGES:
-            outside = [arguments[place] for place in CHANGES[event] if not _is_inside(arguments[place], allowed)]
+            named = [arguments[place] for place in CHANGES[event]]
+            outside = [path for path in named if not _is_inside(_entry(path) if event in OF_LINKS else path, allowed)]
             if not outside or (event not in WITHOUT_DESCRIPTOR and _is_below(outside[0], arguments[-1])):
                 return None
             return f"{event} {outside[0]!r}"
@@ -94,6 +96,11 @@ def _is_inside(path: Any, allowed: list[str]) -> bool:
     except (OSError, ValueError, TypeError):
         return True  # no path that can be opened
     return any(real == folder or real.startswith(f"{folder}/") for folder in (*allowed, *ALWAYS))
+
+
+def _entry(path: Any) -> Any:
+    """Return the folder in which an entry is changed."""
+    return os.path.dirname(os.path.abspath(os.fsdecode(path))) if isinstance(path, str | bytes | os.PathLike) else path
 
 
 def _is_below(path: Any, descriptor: Any) -> bool:

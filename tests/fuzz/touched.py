@@ -100,10 +100,9 @@ def _content(path: Path) -> Any:
 
 def _value(kind: str, content: bytes) -> Any:
     try:
-        text = content.decode()
         if kind == "csv":
-            return list(csv.reader(text.splitlines()))
-        value = json.loads(content)  # a byte order mark changes nothing
+            return list(csv.reader(content.decode().splitlines()))
+        value = json.loads(content)  # neither a byte order mark nor UTF-16 changes anything
     except (ValueError, RecursionError, csv.Error):
         return content  # is equal to itself alone
     if kind == "record" and isinstance(value, dict):
