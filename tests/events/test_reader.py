@@ -10,7 +10,7 @@ from event_logs import Log, example_b, ns
 from tuneoff.errors import ResultsError
 from tuneoff.events import reader, schema
 from tuneoff.events.alignment import Alignment
-from tuneoff.events.reader import EventLog
+from tuneoff.events.reader import EventLog, decode_lines
 from tuneoff.events.writer import EventWriter
 
 
@@ -153,3 +153,9 @@ def test_a_line_without_an_end_is_refused_before_it_fills_the_memory(tmp_path: P
         file.truncate(10**12)
     with pytest.raises(ResultsError, match="cannot be read: a line has more than 3000000 bytes"):
         list(EventLog(tmp_path))
+
+
+def test_a_line_that_is_nested_too_deeply_is_named() -> None:
+    deep = b'{"type": "' + b"flag" + b'", "unknown": ' + b"[" * 100_000 + b"\n"
+    with pytest.raises(ResultsError, match="x: line 3 is no event"):
+        decode_lines(deep, "x", 3)

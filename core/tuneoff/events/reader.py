@@ -158,11 +158,11 @@ def decode_lines(chunk: bytes, name: str, first_line: int) -> list[Event]:
     """Decode whole lines; on an error, find the line and name it."""
     try:
         return _decoder.decode_lines(chunk)
-    except (msgspec.MsgspecError, UnicodeDecodeError):
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
         for number, text in enumerate(chunk.splitlines(), first_line):
             try:
                 _decoder.decode(text)
-            except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+            except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
                 raise ResultsError(f"{name}: line {number} is no event: {error}; got {text[:80]!r}") from error
         raise
 
