@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 import fake_plugins
+from tuneoff.cli.main import main
 from tuneoff.matrix import execute as execution
 
 LEAST: dict[str, Any] = {"workload": "curve", "adapters": ["plain"], "budget": {"trials": 5}, "warm_up": False}
@@ -34,6 +35,18 @@ class Answer:
 
 Call = Callable[..., Answer]
 File = Callable[..., Path]
+
+
+def caller(capsys: pytest.CaptureFixture[str]) -> Call:
+    """Return a function that runs a command and returns its answer."""
+
+    def run(*arguments: str | Path) -> Answer:
+        capsys.readouterr()
+        code = main([str(argument) for argument in arguments])
+        captured = capsys.readouterr()
+        return Answer(code, captured.out, captured.err)
+
+    return run
 
 
 class Outdated(fake_plugins.Plain):

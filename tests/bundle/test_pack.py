@@ -16,14 +16,10 @@ import pytest
 from bundles import LIMIT, packed
 from event_logs import example_a
 from results_folders import Results, edit, execution, write_examples
-from tuneoff.bundle import secrets
 from tuneoff.bundle.archive import unpack
-from tuneoff.bundle.contents import executions
-from tuneoff.bundle.lock import lock_of, lock_text
 from tuneoff.bundle.manifest import Manifest
 from tuneoff.bundle.opened import open_bundle
 from tuneoff.bundle.pack import UnverifiedError
-from tuneoff.bundle.secrets import check_no_secrets
 from tuneoff.errors import ResultsError
 from tuneoff.records.derive import KILLED
 from tuneoff.records.store import read_run, write_run
@@ -168,35 +164,14 @@ def test_what_is_too_large_is_refused_before_it_is_read(
 ) -> None:
     monkeypatch.setattr("tuneoff.bundle.pack.check_no_secrets", lambda contents: pytest.fail("files were read"))
     (events,) = execution(results.path, "serial").glob("events/coordinator-*")
-    os.truncate(events, 5_000_000)  # a sparse file
-    with pytest.raises(ResultsError, match="the bundle would unpack to 5 MB, but the limit is 3 MB"):
+    os.truncate(events, 8_000_000)  # a sparse file
+    with pytest.raises(ResultsError, match="the bundle would unpack to 8 MB, but the limit is 3 MB"):
         packed(results.path, tmp_path / "b.tar.gz", allow_unverified=True, limit_bytes=3_000_000)
 
 
 def test_a_folder_that_is_none_is_refused(tmp_path: Path) -> None:
     with pytest.raises(ResultsError, match=r"is no results folder: matrix.json cannot be read"):
         packed(tmp_path, tmp_path / "b.tar.gz")
-
-
-@pytest.mark.parametrize(
-    ("text", "line"),
-    [
-        ("hunter2hunter2", "holds the value of the environment variable MY_API_TOKEN; a bundle is for others"),
-        ("https://me:pass-word@example.org/x", "holds an address with a password"),
-    ],
-)
-def test_a_secret_is_refused_and_never_shown(
-    results: Results, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str, line: str
-) -> None:
-    monkeypatch.setenv("MY_API_TOKEN", "hunter2hunter2")
-    plan = results.path / "matrix.json"
-    content = json.loads(plan.read_text())
-    plan.write_text(json.dumps({**content, "content": {"power": {"options": {"header": text}}}}))
-    with pytest.raises(ResultsError, match=line) as caught:
-        packed(results.path, tmp_path / "b.tar.gz")
-    assert "hunter2" not in str(caught.value)
-    assert "pass-word" not in str(caught.value)
-    assert not (tmp_path / "b.tar.gz").exists()
 
 
 def test_the_text_says_what_the_bundle_tells_of_the_machine(results: Results, tmp_path: Path) -> None:
@@ -213,45 +188,6 @@ def test_the_text_says_what_the_bundle_tells_of_the_machine(results: Results, tm
     text = (tmp_path / "u" / "README.txt").read_text()
     for told in ("annas-laptop", "/home/anna/data/a.gz", "https://example.org/anna/work"):
         assert told in text.partition("What it tells of the machine")[2]
-
-
-def versions(results: Results, **found: str) -> Results:
-    for path in results.path.glob("runs/*/*/run.json"):
-        record = read_run(path)
-        write_run(path.parent, replace(record, environment={**record.environment, "python": "3.11.1", "versions": found}))
-    return results
-
-
-def test_the_lock_has_all_packages_where_they_are_still_installed(results: Results) -> None:
-    found = executions(versions(results, tuneoff="0.1.0", Torch="2.15.0").path)
-    installed = {"tuneoff": "0.1.0", "torch": "2.15.0", "filelock": "3.1"}
-    lock = lock_of(found, installed)
-    assert (lock["recorded"], lock["installed"], lock["reason"]) == (
-        {"Torch": ["2.15.0"], "tuneoff": ["0.1.0"]},
-        dict(sorted(installed.items())),
-        None,
-    )
-    lines = lock_text(lock).splitlines()
-    assert [line for line in lines if not line.startswith("#")] == ["Torch==2.15.0", "filelock==3.1"]
-    assert "# tuneoff==0.1.0 (from its repository)" in lines
-
-
-def test_the_lock_has_the_recorded_ones_alone_where_others_are_installed_now(results: Results) -> None:
-    found = executions(versions(results, torch="2.15.0").path)
-    lock = lock_of(found, {"torch": "2.16.0", "filelock": "3.1"})
-    assert lock["installed"] is None
-    assert lock["reason"] == "the runs had torch 2.15.0, but where the bundle was made 2.16.0 is installed"
-    assert "filelock" not in lock_text(lock)
-
-
-def test_a_package_of_which_runs_had_different_versions_is_not_pinned(results: Results) -> None:
-    versions(results, torch="2.15.0")
-    folder = execution(results.path, "optuna")
-    record = read_run(folder)
-    write_run(folder, replace(record, environment={**record.environment, "versions": {"torch": "2.14.0"}}))
-    lock = lock_of(executions(results.path), {"torch": "2.15.0"})
-    assert lock["recorded"] == {"torch": ["2.14.0", "2.15.0"]}
-    assert "# torch: the runs had different versions: 2.14.0, 2.15.0" in lock_text(lock)
 
 
 @pytest.mark.parametrize(
@@ -310,15 +246,6 @@ def test_a_name_that_no_bundle_can_hold_is_one_line_and_one_of_a_bare_execution_
         packed(results.path, tmp_path / "c.tar.gz", allow_unverified=True)
 
 
-def test_a_long_line_is_searched_for_passwords_in_one_pass() -> None:
-    """500 000 letters took 25 minutes when each of them was tried as the beginning of an address."""
-    line = b"a" * 500_000
-    check_no_secrets({"x": line + b"://" + line, "y": b"a://" * 100_000}, {})
-    for text in (line + b"://me:word@host", b"git+https://me:word@host", b"1https://me:word@host", b"-https://me:word@host"):
-        with pytest.raises(ResultsError, match="x holds an address with a password"):
-            check_no_secrets({"x": text}, {})
-
-
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP, signal.SIGINT])
 def test_a_signal_leaves_neither_an_unpacked_bundle_nor_half_a_one(
     results: Results, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: signal.Signals
@@ -338,15 +265,3 @@ def test_a_signal_leaves_neither_an_unpacked_bundle_nor_half_a_one(
         packed(results.path, tmp_path / "c.tar.gz")
     assert sorted(path.name for path in tmp_path.iterdir()) == ["b.tar.gz", "results"]
     assert [signal.getsignal(number) for number in signal.Signals] == before
-
-
-@pytest.mark.parametrize("before", range(90, 130, 5))
-def test_a_secret_is_found_wherever_it_lies_in_a_file_that_is_read_in_pieces(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, before: int
-) -> None:
-    monkeypatch.setattr(secrets, "PIECE", 100)
-    monkeypatch.setattr(secrets, "OVERLAP", 20)
-    path = tmp_path / "events.jsonl"
-    path.write_bytes(b"x" * before + b"hunter2-hunter2" + b"x" * 300)
-    with pytest.raises(ResultsError, match="holds the value of the environment variable MY_TOKEN"):
-        check_no_secrets({"events.jsonl": path}, {"MY_TOKEN": "hunter2-hunter2"})

@@ -12,6 +12,7 @@ from tuneoff.check import specs
 from tuneoff.check.checks import CHECKS
 from tuneoff.check.evidence import Evidence, Made, Refusals, Subject
 from tuneoff.check.model import Finding
+from tuneoff.events import schema
 from tuneoff.events.schema import Event, Process
 from tuneoff.experiment.identity import configuration_digest
 from tuneoff.experiment.spec import ExperimentSpec, RunSpec, run_spec_to_json
@@ -133,3 +134,8 @@ def finding(check_id: str, given: Evidence) -> Finding:
     """Return what one check says."""
     (check,) = [check for check in CHECKS if check.id == check_id]
     return check.judge(given)
+
+
+def begun(name: str, number: int = 1, seq: int = 0, **fields: Any) -> schema.TrialStarted:
+    values = {"slot": 0, "configuration": {"level": 0.5}, "digest": "d", "seed": 1, "threads": 1, **fields}
+    return schema.TrialStarted(seq=seq, t=seq, trial=name, attempt=number, **values)

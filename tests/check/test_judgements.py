@@ -2,102 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
 import pytest
-from scipy.stats import binom
 
-from check.evidences import attempt, evidence, finding, made, trial
+from check.evidences import attempt, begun, evidence, finding, made, trial
 from tuneoff.check import specs
-from tuneoff.check.checks.space import _at_most
-from tuneoff.check.evidence import Answer, Drawn, Evidence, Made, Refusals
+from tuneoff.check.evidence import Answer, Evidence, Made, Refusals
 from tuneoff.check.footprint import Left
 from tuneoff.check.listeners import Listener
 from tuneoff.events import schema
-from tuneoff.experiment.sampling import draws
 from tuneoff.records.model import FlagRecord, RefusalRecord
-
-LEVELS = (0.4, 0.9, 0.2, 0.6)
-BEST, WORST = "t00001", "t00002"
-
-
-def both(**changes: Any) -> Evidence:
-    """Two honest runs: the same trials, the best one under max and the best one under min named."""
-    trials = changes.pop("trials", [trial(number, value) for number, value in enumerate(LEVELS)])
-    best_max, best_min = changes.pop("best", (BEST, WORST))
-    return evidence(made("honest-max", trials, best_max, **changes), made("honest-min", trials, best_min, mode="min", **changes))
-
-
-BEST_CHECKS = ("best.among-trials", "best.is-best", "best.direction", "best.value")
-
-
-@pytest.mark.parametrize(
-    ("best", "wrong"),
-    [
-        ((BEST, WORST), None),
-        (("t00003", WORST), "best.is-best"),
-        ((BEST, "t00003"), "best.is-best"),
-        ((WORST, BEST), "best.direction"),
-        ((BEST, BEST), "best.direction"),
-        (("t00009", WORST), "best.among-trials"),
-        ((None, WORST), "best.among-trials"),
-        ((None, BEST), "best.among-trials best.direction"),
-        ((WORST, "t00003"), "best.is-best"),
-        (("t00003", BEST), "best.is-best"),
-    ],
-)
-def test_a_wrong_best_trial_fails_in_one_check(best: tuple[str | None, str], wrong: str | None) -> None:
-    given = both(best=best)
-    found = [name for name in BEST_CHECKS if finding(name, given).verdict == "failed"]
-    assert found == (wrong.split() if wrong else [])
-
-
-@pytest.mark.parametrize("best", [(None, None), (BEST, None), (None, WORST), (BEST, "t00009")])
-def test_where_no_trial_is_named_nothing_is_said_of_it(best: tuple[str | None, str | None]) -> None:
-    for name in ("best.is-best", "best.direction", "best.value"):
-        said = finding(name, both(best=best))
-        assert (said.verdict, said.text) == ("not tested", "no trial was named: see best.among-trials")
-
-
-def test_the_worst_trial_passes_neither_as_the_best_nor_by_its_direction() -> None:
-    reversed_direction, by_chance = both(best=(WORST, BEST)), both(best=(WORST, "t00003"))
-    assert "see best.direction" in finding("best.is-best", reversed_direction).text
-    assert finding("best.is-best", reversed_direction).verdict == "not tested"
-    assert "see best.is-best" in finding("best.direction", by_chance).text
-    assert finding("best.direction", by_chance).verdict == "not tested"
-
-
-def test_the_value_of_the_last_epoch_is_not_that_of_the_best() -> None:
-    given = both(record_fields={"value": 0.89})
-    assert finding("best.value", given).verdict == "failed"
-    assert finding("best.is-best", both()).verdict == "passed"
-
-
-@pytest.mark.parametrize(
-    ("named", "wrong"), [("t00000", None), ("t00002", None), ("t00001", "best.ties"), ("t00003", "best.nan")]
-)
-def test_ties_and_nan_are_told_apart(named: str, wrong: str | None) -> None:
-    trials = [trial(0, 0.7), trial(1, 0.3), trial(2, 0.7, act="calm"), trial(3, None, "failed", level=0.9, act="nan")]
-    given = evidence(made("odd-values", trials, named))
-    found = [name for name in ("best.ties", "best.nan") if finding(name, given).verdict != "passed"]
-    assert found == ([wrong] if wrong else [])
-
-
-def test_a_pruned_trial_is_no_best_one() -> None:
-    trials = [trial(0, 0.4), trial(1, 0.9, "pruned")]
-    assert finding("best.completed-only", evidence(made("scripted", trials, "t00001"))).verdict == "failed"
-    assert finding("best.completed-only", evidence(made("scripted", trials, "t00000"))).verdict == "passed"
 
 
 def ended(name: str, state: Any = "completed", seq: int = 0) -> schema.TrialEnded:
     return schema.TrialEnded(seq=seq, t=seq, trial=name, state=state, epochs=3)
-
-
-def begun(name: str, number: int = 1, seq: int = 0, **fields: Any) -> schema.TrialStarted:
-    values = {"slot": 0, "configuration": {"level": 0.5}, "digest": "d", "seed": 1, "threads": 1, **fields}
-    return schema.TrialStarted(seq=seq, t=seq, trial=name, attempt=number, **values)
 
 
 def test_a_completed_trial_that_is_begun_again_takes_the_incumbent_back() -> None:
@@ -124,87 +44,6 @@ def test_the_budget_counts_what_was_asked_for(trials: int, refused: int, verdict
 def test_an_epoch_too_many_is_seen() -> None:
     long = trial(0, 0.5, attempts=(attempt(1, epochs=4),))
     assert finding("budget.epochs", evidence(made("honest-max", [long]))).verdict == "failed"
-
-
-def test_a_configuration_that_changed_on_its_way_is_seen() -> None:
-    def events(received: dict[str, Any]) -> list[schema.Event]:
-        return [
-            schema.TrialSubmitted(seq=0, t=0, trial="t0", configuration={"level": 1}),
-            begun("t0", configuration=received),
-        ]
-
-    assert finding("configurations.received", evidence(made("honest-max", events=events({"level": 1})))).verdict == "passed"
-    for changed in ({"level": 1.0}, {"level": 2}, {}):
-        given = evidence(made("honest-max", events=events(changed)))
-        assert finding("configurations.received", given).verdict == "failed", changed
-
-
-def test_given_configurations_are_counted_with_repetitions() -> None:
-    spec = specs.listed(specs.sound(2))
-    one, two = spec.configurations
-    submissions = {"passed": [one, two], "failed": [one, one]}
-    for verdict, configurations in submissions.items():
-        events = [
-            schema.TrialSubmitted(seq=n, t=n, trial=f"t{n}", configuration=dict(item)) for n, item in enumerate(configurations)
-        ]
-        assert finding("configurations.listed", evidence(made("honest-max", spec=spec, events=events))).verdict == verdict
-
-
-SPACE_CHECKS = ("space.inside", "space.bounds-reached", "space.ends-not-starved")
-
-
-def space_evidence(change: Callable[[dict[str, Any], int], None]) -> Evidence:
-    spec = specs.drawn(8)
-    configurations = []
-    for number, configuration in zip(range(1000), draws(spec.search_space, 3), strict=False):
-        change(configuration, number)
-        configurations.append(configuration)
-    run = made("random-1-workers-1", spec=spec)
-    return replace(evidence(run), drawn=Drawn(source="draw", configurations=configurations))
-
-
-def outside(configuration: dict[str, Any], number: int) -> None:
-    configuration["depth"] += 3 * (number == 500)
-
-
-def never_the_upper(configuration: dict[str, Any], number: int) -> None:
-    configuration["depth"] = min(configuration["depth"], 2)
-
-
-def half_at_the_ends(configuration: dict[str, Any], number: int) -> None:
-    configuration["depth"] = (1, 2, 2, 3)[number % 4]
-
-
-@pytest.mark.parametrize(
-    ("change", "wrong"),
-    [
-        (lambda configuration, number: None, []),
-        (outside, ["space.inside"]),
-        (lambda configuration, number: configuration.update(depth=float(configuration["depth"])), ["space.inside"]),
-        (lambda configuration, number: configuration.update(more=1), ["space.inside"]),
-        (never_the_upper, ["space.bounds-reached"]),
-        (half_at_the_ends, ["space.ends-not-starved"]),
-    ],
-)
-def test_a_wrong_space_fails_in_one_check(change: Callable[[dict[str, Any], int], None], wrong: list[str]) -> None:
-    given = space_evidence(change)
-    found = [name for name in SPACE_CHECKS if finding(name, given).verdict != "passed"]
-    if wrong == ["space.inside"] and found != wrong:  # other types are other values, to all three
-        assert "space.inside" in found
-    else:
-        assert found == wrong
-
-
-def test_a_draw_that_ends_outside_the_space_is_seen() -> None:
-    given = space_evidence(lambda configuration, number: None)
-    assert given.drawn is not None
-    given = replace(given, drawn=replace(given.drawn, problem="4 is none of the 3 points"))
-    assert finding("space.inside", given).verdict == "failed"
-
-
-@pytest.mark.parametrize(("count", "draws", "share"), [(0, 10, 0.3), (250, 1000, 1 / 3), (1000, 1000, 0.5)])
-def test_the_binomial_tail_is_exact(count: int, draws: int, share: float) -> None:
-    assert _at_most(count, draws, share) == pytest.approx(binom.cdf(count, draws, share), rel=1e-9)
 
 
 def test_stops_are_compared_trial_by_trial() -> None:
@@ -356,60 +195,6 @@ def test_a_port_that_others_can_reach_is_seen() -> None:
     for address, verdict in (("127.0.0.1", "passed"), ("0.0.0.0", "failed")):
         given = evidence(made("honest-max", listeners=(Listener("1", address, 80),)))
         assert finding("ports.loopback-only", given).verdict == verdict
-
-
-def undeploys(*calls: tuple[float, str | None] | None, began: float = 2.0) -> list[schema.Event]:
-    """Return the events of calls of undeploy: how long each took and how it failed; None: it never ended."""
-    events: list[schema.Event] = [schema.RunStopped(seq=0, t=10**9, cause="by the user", charged="user", cancels=True)]
-    at = int(began * 1e9)
-    for call in calls:
-        events.append(schema.StepStarted(seq=0, t=at, step="undeploy"))
-        if call is not None:
-            at += int(call[0] * 1e9)
-            events.append(schema.StepEnded(seq=0, t=at, step="undeploy", error=call[1]))
-    return events
-
-
-GOOD = (0.1, None)
-PLANTED = (0.1, "PlantedFailure: planted in step undeploy")
-
-
-def test_undeploy_is_judged_after_each_failure_less_what_every_run_leaves() -> None:
-    names = [f"failed-{step}" for step in ("deploy", "setup", "trial", "collect", "test", "metrics", "undeploy")]
-    process = (Left("process", "x"),)
-
-    def given(*calls: tuple[float, str | None] | None, left: tuple[Left, ...] = (), usual: tuple[Left, ...] = ()) -> Evidence:
-        sound = [made(name, events=undeploys(GOOD)) for name in names if name != "failed-setup"]
-        return evidence(made("honest-max", left=usual), made("failed-setup", events=undeploys(*calls), left=left), *sound)
-
-    for evidence_given, verdict in (
-        (given(GOOD), "passed"),
-        (given(GOOD, left=process), "failed"),
-        (given(GOOD, left=process, usual=process), "passed"),
-        (given((0.1, "KeyError: x"), GOOD), "failed"),  # that a fresh process succeeded is no excuse
-        (given(PLANTED, PLANTED), "passed"),
-        (given(None), "failed"),
-    ):
-        assert finding("undeploy.after-failure", evidence_given).verdict == verdict
-
-
-def test_a_second_call_that_fails_is_seen_though_a_third_one_succeeds() -> None:
-    for calls, verdict in (((GOOD,), "passed"), (((0.1, "FileNotFoundError: x"), GOOD), "failed"), ((None,), "failed")):
-        assert finding("undeploy.twice", evidence(made("undeployed-twice", events=undeploys(*calls)))).verdict == verdict
-
-
-def test_a_slow_undeploy_is_seen_by_its_own_limit() -> None:
-    for calls, verdict in (((GOOD,), "passed"), (((20.0, None),), "failed"), ((None, GOOD), "failed")):
-        sound = made("honest-max", events=undeploys(GOOD))
-        given = evidence(sound, made("interrupted", events=undeploys(*calls)))
-        assert finding("undeploy.in-time", given).verdict == verdict, calls
-
-
-def test_an_interruption_is_in_time_where_undeploy_begins_soon() -> None:
-    for began, seconds, verdict in ((2.0, 3.0, "passed"), (8.0, 9.0, "failed"), (2.0, 16.0, "failed"), (2.0, None, "not tested")):
-        fields: dict[str, Any] = {"record_fields": {"status": "interrupted", "reason": "by the user"}, "end_seconds": seconds}
-        given = evidence(made("interrupted", events=undeploys(GOOD, began=began), **fields))
-        assert finding("interruption.in-time", given).verdict == verdict
 
 
 def test_flags_of_damaged_event_files_are_failures() -> None:

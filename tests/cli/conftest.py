@@ -7,8 +7,7 @@ from typing import Any
 
 import pytest
 
-from command_line import LEAST, Answer, Call, File, forbid_runs, register_fakes, write_file
-from tuneoff.cli.main import main
+from command_line import LEAST, Call, File, caller, forbid_runs, register_fakes, write_file
 
 
 @pytest.fixture
@@ -16,14 +15,7 @@ def call(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tm
     """Return a function that runs a command in an empty folder and returns its answer."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("PYTHONPATH", "")  # a command may add the current folder
-
-    def run(*arguments: str | Path) -> Answer:
-        capsys.readouterr()
-        code = main([str(argument) for argument in arguments])
-        captured = capsys.readouterr()
-        return Answer(code, captured.out, captured.err)
-
-    return run
+    return caller(capsys)
 
 
 @pytest.fixture

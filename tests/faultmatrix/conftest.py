@@ -6,19 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from command_line import Answer, Call
-from tuneoff.cli.main import main
+from command_line import Call, caller
 
 
 @pytest.fixture
 def call(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Call:
     """Return a function that runs a command in an empty folder and returns its answer."""
     monkeypatch.chdir(tmp_path)
-
-    def run(*arguments: str | Path) -> Answer:
-        capsys.readouterr()
-        code = main([str(argument) for argument in arguments])
-        captured = capsys.readouterr()
-        return Answer(code, captured.out, captured.err)
-
-    return run
+    return caller(capsys)

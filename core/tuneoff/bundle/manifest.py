@@ -59,7 +59,7 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def disk_bytes(self) -> int:
         """What all files unpacked take on a disk at most: with their folders, as if no two files shared one."""
-        return sum(file.size_bytes + BLOCK * (1 + file.path.count("/")) for file in self.files)
+        return sum(disk_bytes(file.path, file.size_bytes) for file in self.files)
 
     def encode(self) -> bytes:
         """Return the text of `manifest.json`."""
@@ -69,6 +69,11 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True):
 class _Header(msgspec.Struct):
     kind: str
     format_version: int
+
+
+def disk_bytes(path: str, size_bytes: int) -> int:
+    """Return what a file takes on a disk at most, with the folders of its path."""
+    return size_bytes + BLOCK * (1 + path.count("/"))
 
 
 def decode(content: bytes, source: str) -> Manifest:

@@ -90,7 +90,7 @@ def pack(
             "Checkpoints of the tested models are included." if checkpoints else _NO_CHECKPOINTS,
         ]
         contents[names.README] = _bytes(readme(plan, facts, missing, tells_of(plan, found)))
-        _check_size(sum(_size(content) for content in contents.values()), limit_bytes)  # before anything is read
+        _check_size(contents, limit_bytes)  # before anything is read
         check_no_secrets(contents)
         files = tuple(describe(path, contents[path]) for path in sorted(contents))
         if (wrong := next(wrong_files(files), None)) is not None:
@@ -107,19 +107,16 @@ def pack(
             files=files,
         )
         note(f"{len(files)} files of {made.size_bytes / 1e6:.1f} MB, a tenth to a half of that when packed; {_missing(missing)}")
-        _check_size(made.disk_bytes, limit_bytes)
         with interrupting():
             digest = write_archive(target, made, contents)
     return Packed(path=target, sha256=digest, size_bytes=target.stat().st_size, manifest=made)
 
 
-def _size(content: Content) -> int:
-    return content.stat().st_size if isinstance(content, Path) else len(content)
-
-
-def _check_size(size_bytes: int, limit_bytes: int) -> None:
-    if size_bytes > limit_bytes:
-        size, limit = (f"{size / 1e6:.0f} MB" for size in (size_bytes, limit_bytes))
+def _check_size(contents: Mapping[str, Content], limit_bytes: int) -> None:
+    sizes = {path: item.stat().st_size if isinstance(item, Path) else len(item) for path, item in contents.items()}
+    needed = sum(names.disk_bytes(path, size) for path, size in sizes.items())
+    if needed > limit_bytes:
+        size, limit = (f"{size / 1e6:.0f} MB" for size in (needed, limit_bytes))
         raise ResultsError(f"the bundle would unpack to {size}, but the limit is {limit}; raise --limit-mb")
 
 

@@ -18,12 +18,13 @@ from collections.abc import Iterator, Sequence
 
 from tuneoff.bundle.exact import Pair, common_values
 from tuneoff.bundle.verdict import Answer, Column
+from tuneoff.controls.statistics import ROUNDING
 from tuneoff.records.model import RunRecord
+from tuneoff.words import counted
 
 QUALITIES = ("quality.validation", "quality.test")
 LEAST_TO_DIFFER = 3  # seeds of the bundle
 LEAST_TO_AGREE = 5
-ROUNDING = 1e-12  # of the greatest value: a spread up to this is rounding alone
 MARGIN = 0.5  # standard deviations of the bundle's values
 # 97.5 % quantiles of Student's t with 1, 2, ... 30 degrees of freedom
 _QUANTILES = (
@@ -59,7 +60,7 @@ def _quality(name: str, where: str, theirs: Sequence[float], ours: Sequence[floa
         shown = ", ".join(f"{value:.6g}" for value in ours)
         return Column(name=name, tolerance="statistical", where=where, answer=Answer.REPRODUCED, why=f"equal: {shown}")
     n, k = len(theirs), len(ours)
-    seeds = f"{n} seed{'' if n == 1 else 's'}"
+    seeds = counted(n, "seed")
     if n < LEAST_TO_DIFFER:
         why = f"{mean:.6g} here, {statistics.fmean(theirs):.6g} in the bundle, whose {seeds} tell no spread (it takes 3)"
         return Column(name=name, tolerance="statistical", where=where, answer=Answer.INCONCLUSIVE, why=why)

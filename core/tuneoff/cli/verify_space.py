@@ -53,13 +53,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def execute(arguments: argparse.Namespace) -> int:
-    from tuneoff.spaces.statistics import check_scipy
+    from tuneoff.packages import need_scipy
     from tuneoff.spaces.targets import targets
     from tuneoff.spaces.verify import verify
 
     _check(arguments)
     plan = overridden_plan(arguments.file, adapters=arguments.adapters)
-    check_scipy()
+    need_scipy(NAME)
     found = targets(plan, arguments.draws)
     check_something_runs(replace(plan, runs=tuple(target.run for target in found)))
     outcomes = verify(

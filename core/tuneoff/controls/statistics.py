@@ -12,7 +12,7 @@ from statistics import NormalDist
 
 EXACT_UP_TO = 1000  # scores on a side; beyond, the distribution of KS is taken as asymptotic
 LEAST_WITHOUT_SPREAD = 5  # pairs; scores are counts of images, so a few differences are equal by chance
-ROUNDING = 1e-12  # of the greatest score: equal differences of scores, once subtracted, may differ in their last bits
+ROUNDING = 1e-12  # of the greatest score: equal differences, once subtracted, may differ in their last bits
 MOST_SPREAD = 1e4  # margins; beyond, no number of seeds that anyone would run is enough
 POWER = 0.9  # with which as many seeds as `seeds_needed` says show equivalence where there is no difference at all
 

@@ -10,23 +10,19 @@ from typing import Any
 
 import msgspec
 
-from tuneoff import registry
 from tuneoff.accounting.model import NO_ACCOUNTING, Accounting
 from tuneoff.accounting.text import to_json
-from tuneoff.errors import ExperimentError, PluginError, ResultsError, UnknownNameError
+from tuneoff.errors import ExperimentError, ResultsError
 from tuneoff.experiment.checked import checked_run_spec
 from tuneoff.experiment.identity import digest
 from tuneoff.experiment.load import MatrixFile
 from tuneoff.experiment.spec import RunSpec, Strategy, run_spec_to_json
 from tuneoff.matrix import analysis
 from tuneoff.matrix.expand import Cell, entries, expand
+from tuneoff.matrix.meters import check_meters
 from tuneoff.matrix.skips import SkipCheck
 from tuneoff.matrix.warm_up import warm_ups
-from tuneoff.power.choose import check_options
-from tuneoff.power.meter import MeterError
-from tuneoff.power.plan import refusal
-from tuneoff.power.settings import AUTO, NO_METER, PowerSettings
-from tuneoff.suggest import unknown_name
+from tuneoff.power.settings import PowerSettings
 
 FORMAT_VERSION = 1
 WARM_UP_BLOCK = -1
@@ -205,7 +201,7 @@ def make_plan(file: MatrixFile) -> Plan:
         PluginError: a plugin that the file names is broken.
     """
     adapters = entries(file)
-    _check_meters(file)
+    check_meters(file)
     cells = expand(file, adapters)
     check = SkipCheck()
     try:
@@ -256,28 +252,6 @@ def seconds_at_most(spec: RunSpec) -> float:
         trials = min(trials, budget.wall_clock_seconds + timeouts.trial_seconds)
     others = ("deploy", "setup", "collect", "test", "metrics", "undeploy")
     return trials + sum(float(getattr(timeouts, f"{step}_seconds")) for step in others)
-
-
-def _check_meters(file: MatrixFile) -> None:
-    """Refuse a meter that nobody installed, and wrong options; whether it can be read is found on the host of the run."""
-    for key, name in (("meter", file.power.meter), ("second", file.power.second)):
-        if name is not None and not (key == "meter" and name in (AUTO, NO_METER)):
-            try:
-                registry.find("power_meter", name)
-            except UnknownNameError as error:
-                own = (AUTO, NO_METER) if key == "meter" else ()
-                known = {*own, *(plugin.name for plugin in registry.scan("power_meter"))}
-                text = f"{unknown_name('power meter', name, known)}; or give it as module:Class"
-                raise UnknownNameError(f"{file.path}: power.{key}: {text}") from error
-            except ExperimentError as error:
-                raise type(error)(f"{file.path}: power.{key}: {error}") from error
-    if file.power.meter != NO_METER:
-        try:
-            check_options(file.power.meter, file.power.placed_options)
-        except MeterError as error:
-            raise ExperimentError(f"{file.path}: {refusal(file.power, error)}") from error
-        except (PluginError, UnknownNameError):  # it may be there on the host of the run
-            return
 
 
 def _planned(cell: Cell, check: SkipCheck) -> PlannedRun:

@@ -11,6 +11,7 @@ from tuneoff.matrix.machine import PASSING
 from tuneoff.matrix.plan import Plan
 from tuneoff.records.model import RunRecord
 from tuneoff.records.store import REPEAT, is_final, repeat_number, selected
+from tuneoff.words import counted
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,7 +28,7 @@ class Repeat:
 
     @property
     def text(self) -> str:
-        reasons = ", ".join(f"{name} in {count} run{'' if count == 1 else 's'}" for name, count in self.because.items())
+        reasons = ", ".join(f"{name} in {counted(count, 'run')}" for name, count in self.because.items())
         return f"seed {self.seed}: {reasons or 'for reasons of the machine'}"
 
 
@@ -92,7 +93,7 @@ def repeated(plan: Plan, records: Sequence[RunRecord]) -> Repeated:
 def repeat_lines(found: Repeated) -> list[str]:
     """Return the lines below the table; nothing where no run was flagged and nothing repeated."""
     lines = []
-    of = f"{found.blocks} block{'' if found.blocks == 1 else 's'}"
+    of = counted(found.blocks, "block")
     if found.repeats:
         count = len({repeat.block for repeat in found.repeats})
         lines.append(

@@ -8,6 +8,7 @@ from itertools import combinations
 from tuneoff.metrics.energy_order import GREATEST_RATIO, LEAST_RATIO, energy_order
 from tuneoff.report.notes import listed
 from tuneoff.report.summary import SummaryRow
+from tuneoff.words import counted
 
 ENERGY = "energy.per_completed_trial"
 LEAST_SEEDS = 3  # with fewer, chance alone often gives the same order in all of them
@@ -52,7 +53,7 @@ def _lines(group: Sequence[SummaryRow]) -> Iterator[str]:
                 yield f"{name} ({seeds} seeds): {label} used less energy than {listed(others)} at every plausible weight"
         else:
             seen = "; ".join(f"{label} used less than {listed(others)}" for label, others in orders.items())
-            few = f"from {seeds} seed{'' if seeds == 1 else 's'} no energy order is claimed"
+            few = f"from {counted(seeds, 'seed')} no energy order is claimed"
             yield f"{name}: {few}; in {'it' if seeds == 1 else 'both'} {seen}"
     if chance:
         yield f"{name}: {'; '.join(chance)} are the same and yet in one order in every seed: chance alone makes orders here"

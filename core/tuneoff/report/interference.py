@@ -14,6 +14,7 @@ from tuneoff.records.model import RunRecord, TrialRecord
 from tuneoff.records.store import selected
 from tuneoff.report.figures import MISSING, number
 from tuneoff.report.summary import Planned, Spread, spread
+from tuneoff.words import counted
 
 POOL = "serial"
 SAMPLER = "fixed"
@@ -107,7 +108,7 @@ def _line(one: Interference) -> str:
         return f"{name}: {MISSING} ({one.reason or NO_TIME})"
     cpu = f"CPU {_range(one.cpu)}" if one.cpu is not None else f"CPU {MISSING}"
     left_out = f"; {one.unequal} more differ in their metrics" if one.unequal else ""
-    return f"{name}: busy wall {_range(one.wall)}, {cpu}, {one.pairs} pair{'' if one.pairs == 1 else 's'}{left_out}"
+    return f"{name}: busy wall {_range(one.wall)}, {cpu}, {counted(one.pairs, 'pair')}{left_out}"
 
 
 def _range(found: Spread) -> str:

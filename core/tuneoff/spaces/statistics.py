@@ -9,7 +9,6 @@ from itertools import combinations
 from typing import Any, Literal
 
 from tuneoff.experiment.space import Dimension
-from tuneoff.packages import need_scipy
 from tuneoff.spaces.distribution import Cells, cells, end_cells, is_continuous, size_of
 
 LEAST_EXPECTED = 5  # draws in a cell; cells with fewer are merged
@@ -30,11 +29,6 @@ class Test:
     statistic: float | None
     p: float | None
     text: str = ""
-
-
-def check_scipy() -> None:
-    """Raise MissingPackageError in one line where scipy is not installed."""
-    need_scipy("verify-space")
 
 
 def distribution_test(name: str, dimension: Dimension, places: Sequence[float]) -> Test:

@@ -9,13 +9,13 @@ from __future__ import annotations
 
 import os
 import signal
-import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
 from tuneoff.supervisor.leftovers import OUTSIDE, RESULTS_MARK, clean_results
+from tuneoff.supervisor.outliving import Outliving
 from tuneoff.supervisor.processes import command_line, end_all
 
 MODULE = "tuneoff.supervisor.guardian"
@@ -23,29 +23,14 @@ CLEANING_SECONDS = 10.0  # how long the guardian of a killed command may take
 UNDEPLOY_SECONDS = 7.0  # the next command waits for the guardian no longer than 10 s
 
 
-class Guardian:
+class Guardian(Outliving):
     """The guardian process, from tuneoff's side."""
 
     def __init__(self, results: Path, lock: int | None = None) -> None:
         """Start it for a results folder. `lock`: descriptor of the folder's lock, which it holds on to until it has cleaned,
         so that no command can resume beside it."""
-        self._process = subprocess.Popen(
-            [sys.executable, "-m", MODULE, str(results.resolve())],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-            start_new_session=True,  # what kills tuneoff's own group must not kill it
-            pass_fds=() if lock is None else (lock,),
-            env={name: value for name, value in os.environ.items() if name != RESULTS_MARK},
-        )
-
-    def dismiss(self) -> None:
-        """Tell it that all ended well, and wait for its end."""
-        self._process.communicate(b"q")
-
-    def let_clean(self) -> None:
-        """Let it end and remove whatever is left, and wait for its end."""
-        self._process.communicate()
+        unmarked = {name: value for name, value in os.environ.items() if name != RESULTS_MARK}
+        super().__init__(MODULE, str(results.resolve()), environment=unmarked, pass_fds=() if lock is None else (lock,))
 
 
 def end_guarded(find: Callable[[], Iterable[int]]) -> None:

@@ -13,13 +13,13 @@ import contextlib
 import os
 import shutil
 import signal
-import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from tuneoff.supervisor.guardian import end_guarded
 from tuneoff.supervisor.leftovers import LEFTOVERS, clean_results
+from tuneoff.supervisor.outliving import Outliving
 from tuneoff.supervisor.processes import with_mark
 
 WATCHED = "TUNEOFF_WATCHED"  # environment variable with the command's mark, in every process that it starts
@@ -27,34 +27,19 @@ WATCHED = "TUNEOFF_WATCHED"  # environment variable with the command's mark, in 
 Announce = Callable[[Path], None]
 
 
-class Watcher:
-    """A watching process, from tuneoff's side: `python -m MODULE ARGUMENTS`, at the other end of a pipe."""
+class Watcher(Outliving):
+    """A watching process, from tuneoff's side."""
 
     def __init__(self, module: str, *arguments: str) -> None:
         from tuneoff.supervisor.coordinator import import_path  # more than the standard library: only on tuneoff's side
 
-        self._process = subprocess.Popen(
-            [sys.executable, "-m", module, *arguments],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-            start_new_session=True,  # what kills tuneoff's own group must not kill it
-            env={**os.environ, **import_path()},
-        )
+        super().__init__(module, *arguments, environment={**os.environ, **import_path()})
 
     def announce(self, folder: Path) -> None:
         """Name a folder that it is to remove; threads may do so at once, as so short a write is never torn."""
         assert self._process.stdin is not None
         with contextlib.suppress(OSError):  # were the watcher itself killed
             os.write(self._process.stdin.fileno(), os.fsencode(folder.absolute()) + b"\0")
-
-    def dismiss(self) -> None:
-        """Tell it that all ended well, and wait for its end."""
-        self._process.communicate(b"q")
-
-    def let_clean(self) -> None:
-        """Let it end and remove whatever is left, and wait for its end."""
-        self._process.communicate()
 
 
 @contextlib.contextmanager
