@@ -165,7 +165,7 @@ def test_what_is_too_large_is_refused_before_it_is_read(
     monkeypatch.setattr("tuneoff.bundle.pack.check_no_secrets", lambda contents: pytest.fail("files were read"))
     (events,) = execution(results.path, "serial").glob("events/coordinator-*")
     os.truncate(events, 8_000_000)  # a sparse file
-    with pytest.raises(ResultsError, match="the bundle would unpack to 8 MB, but the limit is 3 MB"):
+    with pytest.raises(ResultsError, match="the bundle would unpack to 9 MB, but the limit is 3 MB"):
         packed(results.path, tmp_path / "b.tar.gz", allow_unverified=True, limit_bytes=3_000_000)
 
 
