@@ -132,7 +132,7 @@ class Sensitivity:
 class Verdict:
     """What is claimed of `one` against `other` (labels) on a question in a scope, and all that it rests on.
 
-    `interval` is of one − other on the question's scale, at the family's confidence. `noise_floor`: the interval of an A/A pair in
+    `interval` is of one − other on the question's scale, at the family's confidence. `noise_floor`: that of an A/A pair in
     the same scope and question; None: the file names no entry twice. `is_robust`: every sensitivity has the same outcome.
     `seeds_to_decide`: about how many seeds a *new* experiment would need; None: decided, or no number would do.
     """
