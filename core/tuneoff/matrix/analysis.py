@@ -66,7 +66,7 @@ def freeze(file: MatrixFile, entries: Sequence[Entry], cells: Sequence[Cell]) ->
     stated: dict[str, Any] = {}  # only what says something of this plan, so that digests of others stay
     if emulated:
         stated |= {"emulated": list(emulated.values()), "emulated_rule": EMULATED_RULE}
-    if _rests_on_energy(file.analysis.primary_metric):
+    if any(_rests_on_energy(metric) for metric in (file.analysis.primary_metric, *file.analysis.questions.values())):
         stated["kind_rule"] = KIND_RULE
     if file.analysis.quality_margin is not None:
         stated["quality_margin"] = file.analysis.quality_margin
