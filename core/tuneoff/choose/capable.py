@@ -8,8 +8,10 @@ from enum import StrEnum
 
 from tuneoff.capabilities import Capabilities, Offer, Support
 from tuneoff.choose.request import Request
+from tuneoff.errors import UnknownNameError
 from tuneoff.packages import install_command, missing_modules
 from tuneoff.registry import AdapterListing
+from tuneoff.suggest import unknown_name
 
 
 class No(StrEnum):
@@ -48,6 +50,22 @@ class Candidate:
         return not self.obstacles
 
 
+def check_request(request: Request, known: Sequence[AdapterListing]) -> None:
+    """Refuse a platform, sampler or pruner that no adapter knows of.
+
+    Raises:
+        UnknownNameError: it is most likely mistyped.
+    """
+    declared = [listing.capabilities for listing in known if listing.capabilities is not None]
+    for kind, wanted, names in (
+        ("platform", request.platform, {name for one in declared for name in one.platforms}),
+        ("sampler", request.sampler, {name for one in declared for name in one.samplers}),
+        ("pruner", request.pruner, {name for one in declared for name in one.pruners}),
+    ):
+        if wanted is not None and wanted not in names:
+            raise UnknownNameError(unknown_name(kind, wanted, names))
+
+
 def candidate(listing: AdapterListing, request: Request) -> Candidate:
     """Return what an adapter's declaration says to a request.
 
@@ -74,11 +92,11 @@ def _obstacles(name: str, capabilities: Capabilities, request: Request) -> Itera
     yield from _platform(name, capabilities, request.platform)
     for kind, wanted, offers in _strategies(capabilities, request):
         yield from _offer(name, capabilities, kind, wanted, offers)
-    for wanted, feature, support in (
+    for is_asked, feature, support in (
         (request.must_resume, "going on with an interrupted run", capabilities.resume),
         (request.must_retry, "trying a lost trial again", capabilities.retry),
     ):
-        if wanted and support is not Support.YES:
+        if is_asked and support is not Support.YES:
             yield Obstacle(kind=No(support.value), text=feature)
 
 
@@ -97,9 +115,7 @@ def _strategies(capabilities: Capabilities, request: Request) -> Sequence[tuple[
     return [(kind, wanted, offers) for kind, wanted, offers in asked if wanted is not None]
 
 
-def _offer(
-    name: str, capabilities: Capabilities, kind: str, wanted: str, offers: Mapping[str, Offer]
-) -> Iterator[Obstacle]:
+def _offer(name: str, capabilities: Capabilities, kind: str, wanted: str, offers: Mapping[str, Offer]) -> Iterator[Obstacle]:
     offer = offers.get(wanted)
     if offer is None:
         yield Obstacle(kind=No.TUNEOFF, text=f"{kind} {wanted!r}: adapter {name!r} does not list it")
