@@ -10,11 +10,28 @@ from tuneoff.metrics.incumbent import test_counterpart
 Better = Literal["min", "max"]
 
 _OF_OBJECTIVE = ("quality.validation", "quality.validation_of_core_best", "quality.test")
-_GREAT = ("slots.utilization", "trials.per_second", "trials.completed", "trials.of_budget", "epochs.of_budget", "slots.busy_share")
+_GREAT = (
+    "slots.utilization",
+    "trials.per_second",
+    "trials.completed",
+    "trials.of_budget",
+    "epochs.of_budget",
+    "slots.busy_share",
+)
 _GREAT_PREFIXES = ("pruning.saved_",)
 _LOSSES = ("loss", "error", "rmse", "mae", "mse", "perplexity")
 _SHARES = ("_share", "utilization", ".of_budget", ".optimism", "idle_share")
-_DIFFERENCES = ("quality.", "test.", "trials.", "epochs.", "failures.", "goal.trials", "goal.epochs", "stop.epochs", "stop.ignored")
+_DIFFERENCES = (
+    "quality.",
+    "test.",
+    "trials.",
+    "epochs.",
+    "failures.",
+    "goal.trials",
+    "goal.epochs",
+    "stop.epochs",
+    "stop.ignored",
+)
 _RATIOS = ("trials.per_second",)
 _RATES = {"trials.per_second": "1/s"}
 _UNITS = (  # the first beginning that fits, for a folder without a record that has the metric
