@@ -11,9 +11,8 @@ from tuneoff.choose.dominance import between, outcome_for
 from tuneoff.choose.measured import Setting
 from tuneoff.choose.phrases import cited
 from tuneoff.choose.recommendation import Family, Outside, Reason, Weighed
-from tuneoff.choose.request import NAMES, Request
+from tuneoff.choose.request import Request, size_text
 from tuneoff.choose.weigh import weigh
-from tuneoff.report.figures import figure
 
 
 def families(measured: Sequence[Setting], request: Request) -> tuple[list[Family], list[Outside]]:
@@ -41,12 +40,9 @@ def families(measured: Sequence[Setting], request: Request) -> tuple[list[Family
 
 
 def place_text(setting: Setting) -> str:
-    """Return a setting's sizes and scope in words."""
-    sizes = []
-    for name, (low, high) in setting.sizes.items():
-        text = figure(low) if low == high else f"{figure(low)} to {figure(high)}"
-        sizes.append(f"{text} {NAMES[name] if (low, high) != (1.0, 1.0) else NAMES[name].removesuffix('s')}")
-    return f"{setting.scope.text} ({', '.join(sizes)})"
+    """Return a setting's scope and sizes in words."""
+    sizes = ", ".join(size_text(name, ends) for name, ends in setting.sizes.items())
+    return f"{setting.scope.text} ({sizes})"
 
 
 def _family(name: str, is_exact: bool, weighed: Sequence[Weighed]) -> Family:

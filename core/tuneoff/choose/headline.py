@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 from tuneoff.choose.recommendation import Family, Outside, Recommendation
-from tuneoff.choose.request import NAMES, TRIAL_SECONDS, TRIALS, WORKERS, Request
+from tuneoff.choose.request import TRIAL_SECONDS, TRIALS, WORKERS, Request, size_text
 from tuneoff.report.figures import figure
+from tuneoff.words import counted
+
+LOCAL = "local"
 
 
 def headline(recommendation: Recommendation) -> Iterator[str]:
@@ -23,26 +26,37 @@ def headline(recommendation: Recommendation) -> Iterator[str]:
         for one in recommendation.outside:
             yield _outside(one, recommendation.request)
         return
-    names = ", ".join(recommendation.not_measured)
-    yield (
-        f"{names} can do it, but was not measured at it"
-        if len(recommendation.not_measured) == 1
-        else (f"these can do it, but none was measured at it: {names}")
-    )
+    names = _listed(recommendation.not_measured)
+    was = "was not" if len(recommendation.not_measured) == 1 else "were not"
+    yield f"{names} can do what is asked for, but {was} measured at it, so nobody is recommended"
+    for seen in recommendation.on_stand_ins:
+        yield f"{seen.label} has {counted(seen.runs, 'run')}, on a stand-in for its platform: they recommend nothing"
 
 
 def how_to_measure(recommendation: Recommendation) -> Iterator[str]:
     """Yield which file to run, and with what, for what is not measured."""
     request = recommendation.request
+    names = " ".join([*recommendation.measured, *map(_real_name(recommendation), recommendation.not_measured)])
     for one in recommendation.outside:
         changes = _changes(request, one.beyond or tuple(request.asked))
         for file in one.files:
-            yield f"to measure it, set {changes} in {file}, then: tuneoff compare {file}"
-    for name in recommendation.not_measured:
-        platforms = next((one.platforms for one in recommendation.candidates if one.adapter == name), ())
+            yield f"to measure it: set {changes} in {file}, then: tuneoff compare {file} --adapter {names}"
+    if recommendation.not_measured and not recommendation.outside:
+        lacking = " and ".join(recommendation.lacking)
         for file in recommendation.files:
-            at = f"@{platforms[0]}" if platforms and platforms[0] != "local" else ""
-            yield f"to measure {name}: tuneoff compare {file} --adapter {name}{at}, beside those to compare it with"
+            first = f"set {lacking} in {file}, then: " if lacking else ""
+            yield f"to measure what was not: {first}tuneoff compare {file} --adapter {names}"
+
+
+def _real_name(recommendation: Recommendation) -> Callable[[str], str]:
+    """Return how an adapter is named on the first platform that is real and asked for."""
+    platforms = {one.adapter: one.platforms for one in recommendation.candidates}
+
+    def name(adapter: str) -> str:
+        first = next(iter(platforms.get(adapter, ())), LOCAL)
+        return adapter if first == LOCAL else f"{adapter}@{first}"
+
+    return name
 
 
 def _of_family(family: Family) -> str:
@@ -73,14 +87,14 @@ def _of_family(family: Family) -> str:
 
 
 def _outside(one: Outside, request: Request) -> str:
-    measured = ", ".join(f"{_range(low, high)} {NAMES[name]}" for name, (low, high) in one.measured)
+    measured = ", ".join(size_text(name, ends) for name, ends in one.measured)
     if one.beyond:
         return f"{one.family}: measured were {measured}"
     return f"{one.family}: measured were {measured}, but no settings that surround this combination"
 
 
 def _asked(request: Request) -> str:
-    return ", ".join(f"{figure(value)} {NAMES[name]}" for name, value in request.asked.items())
+    return ", ".join(size_text(name, (value, value)) for name, value in request.asked.items())
 
 
 def _changes(request: Request, names: Sequence[str]) -> str:
@@ -94,10 +108,6 @@ def _changes(request: Request, names: Sequence[str]) -> str:
         elif name == TRIAL_SECONDS:
             texts.append(f"a workload whose trials take about {figure(value)} s")
     return " and ".join(texts)
-
-
-def _range(low: float, high: float) -> str:
-    return figure(low) if low == high else f"{figure(low)} to {figure(high)}"
 
 
 def _listed(names: Sequence[str]) -> str:

@@ -13,8 +13,11 @@ from tuneoff.choose.request import TRIAL_SECONDS, TRIALS, WORKERS, Request
 
 if TYPE_CHECKING:
     from tuneoff.answers.results import Results
+    from tuneoff.matrix.plan import PlannedRun
+    from tuneoff.records.model import RunRecord
 
 BUSY = "trial_execution.median"  # of a run's trials, in ms
+_TRIED = ("done", "failed", "timeout")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,20 +80,22 @@ def done(group: Group) -> int:
 
 
 def _of_folder(folder: Folder, adapters: set[str], request: Request) -> Iterator[Setting]:
-    planned = {run.run_id: run.spec for run in folder.results.planned}
+    planned = {run.run_id: run for run in folder.results.planned}
     for scope in folder.answers.scopes:
         if request.sampler not in (None, scope.sampler) or request.pruner not in (None, scope.pruner):
             continue
         groups = [group for group in folder.answers.groups if group.scope == scope and _counts(group, adapters)]
-        groups = [group for group in groups if request.platform in (None, planned[group.runs[0].run_id].platform)]
-        if not any(done(group) for group in groups):
+        groups = [group for group in groups if request.platform in (None, planned[group.runs[0].run_id].spec.platform)]
+        records = {group.label: list(_records(group, planned, folder.results)) for group in groups}
+        groups = [group for group in groups if records[group.label]]
+        if not any(record.status == "done" for own in records.values() for record in own):
             continue
-        experiment = planned[groups[0].runs[0].run_id].experiment
+        experiment = planned[groups[0].runs[0].run_id].spec.experiment
         sizes = {
             WORKERS: (float(experiment.workers.count),) * 2,
             TRIALS: (float(experiment.budget.trials),) * 2,
         }
-        busy = list(_busy_seconds(groups, folder.results))
+        busy = [seconds for own in records.values() for seconds in _busy_seconds(own)]
         if busy:
             sizes[TRIAL_SECONDS] = (min(busy), max(busy))
         yield Setting(
@@ -105,19 +110,24 @@ def _of_folder(folder: Folder, adapters: set[str], request: Request) -> Iterator
 
 
 def _counts(group: Group, adapters: set[str]) -> bool:
-    """Tell whether a group is one to choose: of a capable adapter, real, no repetition, and with runs that were tried."""
-    is_tried = any(run.status == "done" or run.is_failure for run in group.runs)
-    return group.adapter in adapters and not group.emulated and group.replicate == 0 and is_tried
+    """Tell whether a group is one to choose: of a capable adapter, real, and no repetition of another entry."""
+    return group.adapter in adapters and not group.emulated and group.replicate == 0
 
 
-def _busy_seconds(groups: Sequence[Group], results: Results) -> Iterator[float]:
-    """Yield the median busy time of the trials of each run."""
-    for group in groups:
-        for run in group.runs:
-            record = results.standing.get(run.run_id)
-            value = record.metrics[BUSY].value if record is not None and BUSY in record.metrics else None
-            if run.status == "done" and value is not None:
-                yield value / 1000
+def _records(group: Group, planned: Mapping[str, PlannedRun], results: Results) -> Iterator[RunRecord]:
+    """Yield the records of the runs that were tried to their end; of a sampler that is another one, those of the other."""
+    for run in group.runs:
+        record = results.standing.get(planned[run.run_id].same_as or run.run_id)
+        if record is not None and record.status in _TRIED:
+            yield record
+
+
+def _busy_seconds(records: Sequence[RunRecord]) -> Iterator[float]:
+    """Yield the median busy time of the trials of each run that is done."""
+    for record in records:
+        value = record.metrics[BUSY].value if BUSY in record.metrics else None
+        if record.status == "done" and value is not None:
+            yield value / 1000
 
 
 def _family(workload: str, scope: Scope) -> str:

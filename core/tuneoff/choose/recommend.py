@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -73,7 +73,9 @@ def recommend(
         families=tuple(inside),
         outside=tuple(outside),
         on_stand_ins=tuple(one for one in on_stand_ins(folders) if one.adapter in capable),
+        measured=tuple(name for name in capable if name in reached),
         not_measured=tuple(name for name in capable if name not in reached),
+        lacking=tuple(_lacking(folders, request)),
         headline=(),
         exit_code=ANSWERED if any(family.recommended for family in inside) else NO_ANSWER,
     )
@@ -103,6 +105,15 @@ def _unknown(folders: Sequence[Folder], known: Sequence[AdapterListing]) -> list
         for name in measured
         if name not in names
     ]
+
+
+def _lacking(folders: Sequence[Folder], request: Request) -> Iterator[str]:
+    """Yield the sampler and the pruner that were asked for and that no folder has."""
+    scopes = [scope for folder in folders for scope in folder.answers.scopes]
+    if request.sampler is not None and request.sampler not in {scope.sampler for scope in scopes}:
+        yield f"sampler: {request.sampler}"
+    if request.pruner is not None and request.pruner not in {scope.pruner for scope in scopes}:
+        yield f"pruner: {request.pruner}"
 
 
 def _absent(one: Candidate) -> Candidate:

@@ -4,15 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
 
 from tuneoff.choose.bracket import Range
 from tuneoff.choose.capable import Candidate
 from tuneoff.choose.dominance import Dominance
 from tuneoff.choose.measured import OnStandIn, Setting
 from tuneoff.choose.request import Request
-
-Answer = Literal["one", "no difference", "not decided", "nobody", "not measured", "outside"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,7 +81,9 @@ class Recommendation:
     families: tuple[Family, ...]
     outside: tuple[Outside, ...]
     on_stand_ins: tuple[OnStandIn, ...]
-    not_measured: tuple[str, ...]  # adapters that can, and were not measured where it was asked for
+    measured: tuple[str, ...]  # adapters that can, and were measured with what was asked for, at whatever size
+    not_measured: tuple[str, ...]  # adapters that can, and were not
+    lacking: tuple[str, ...]  # lines of a matrix file that no folder's file has: "sampler: tpe"
     headline: tuple[str, ...]
     exit_code: int
 

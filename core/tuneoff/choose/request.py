@@ -6,10 +6,20 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from tuneoff.errors import ExperimentError
+from tuneoff.report.figures import figure
 
 WORKERS, TRIAL_SECONDS, TRIALS = "workers", "trial_seconds", "trials"
-NAMES = {WORKERS: "workers", TRIAL_SECONDS: "seconds per trial", TRIALS: "trials"}
+_NAMES = {WORKERS: "worker", TRIALS: "trial"}
 ADAPTER, DEFAULTS = "adapter", "defaults"
+
+
+def size_text(name: str, ends: tuple[float, float]) -> str:
+    """Return a size, or a range of it, in words: "2 workers", "0.4 to 0.5 s per trial"."""
+    low, high = ends
+    if name == TRIAL_SECONDS:
+        return f"{figure(low)}{f' to {figure(high)}' if high != low else ''} s per trial"
+    text = f"{low:g}" if high == low else f"{low:g} to {high:g}"
+    return f"{text} {_NAMES[name]}{'' if low == high == 1 else 's'}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,7 +60,7 @@ class Request:
 
     def names(self) -> list[str]:
         """Return the constraints in words."""
-        found = [f"{value:g} {NAMES[name]}" for name, value in self.asked.items()]
+        found = [size_text(name, (value, value)) for name, value in self.asked.items()]
         found += [f"{kind} {name}" for kind, name in self._strategies() if name is not None]
         found += ["an interrupted run goes on"] if self.must_resume else []
         found += ["a lost trial is tried again"] if self.must_retry else []

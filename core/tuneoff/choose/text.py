@@ -10,7 +10,7 @@ from tuneoff.choose.recommendation import Cited, Family, Reason, Recommendation
 from tuneoff.report.figures import wrapped
 from tuneoff.words import counted
 
-LIMIT = "It holds for what was measured, on that machine and in those versions; equal quality elsewhere is no part of it."
+LIMIT = "It holds for these experiments, on that machine and in those versions; nothing is said beyond them."
 
 
 def lines(recommendation: Recommendation, width: int | None = None) -> list[str]:

@@ -54,7 +54,7 @@ def _reasons(setting: Setting, verdicts: Sequence[Verdict], ahead: Sequence[str]
         telling = [verdict for verdict in own if has_figures(verdict)]
         text = pair_text(own, one, other)
         unsure = [verdict.question.name for verdict in telling if _is_claim(verdict) and not verdict.is_robust]
-        text += f"; another reasonable choice changes it in {', '.join(unsure)}" if unsure else ""
+        text += f"; not robust in {', '.join(unsure)}" if unsure else ""
         few = next((verdict.reason for verdict in telling if verdict.outcome is Outcome.NOT_JUDGED), "")
         text += f" ({few})" if few else ""
         yield Reason(text=text, runs=cited(setting, (one, other), telling) if telling else ())
@@ -77,7 +77,9 @@ def _trade_offs(pairs: dict[tuple[str, str], list[Verdict]]) -> Iterator[str]:
             yield f"{one} is better in {_listed(better)}, {other} in {_listed(worse)}"
         elif better or worse:
             first, second, names = (one, other, better) if better else (other, one, worse)
-            yield f"{first} is better than {second} in {_listed(names)}, but not shown to be as good in the rest"
+            unsure = [verdict.question.name for verdict in verdicts if verdict.outcome in _OPEN]
+            rest = f"in {_listed(unsure)} they are not decided" if unsure else f"{first} failed more often"
+            yield f"{first} is better than {second} in {_listed(names)}, but {rest}"
 
 
 def _listed(names: Sequence[str]) -> str:

@@ -6,13 +6,13 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from tuneoff.answers.all import noise_pairs
 from tuneoff.answers.cells import Matrix
 from tuneoff.answers.frozen import frozen
 from tuneoff.answers.grid import grid_step
 from tuneoff.answers.groups import TABLE
 from tuneoff.answers.judging import Rules, verdict
 from tuneoff.answers.model import Question
+from tuneoff.answers.pairing import noise_pairs
 from tuneoff.answers.questions import Questions
 from tuneoff.answers.results import Results, read_results
 from tuneoff.answers.run_values import units
@@ -20,11 +20,10 @@ from tuneoff.choose.changes import environment
 from tuneoff.choose.changes.ends import ended, flags
 from tuneoff.choose.changes.exact import exact
 from tuneoff.choose.changes.match import check_some, left_out, matched
-from tuneoff.choose.changes.model import Change, Comparison, Matched
+from tuneoff.choose.changes.model import Change, Comparison, Matched, Noise
 from tuneoff.controls.cells import EMULATED
 from tuneoff.controls.same_algorithm import OF_TRIALS
 from tuneoff.packages import need_scipy
-from tuneoff.stats.interval import Interval
 
 OTHER_MACHINE = "another machine: only counts of trials and how good they are can be compared"
 
@@ -71,8 +70,9 @@ def _changes(found: Sequence[Matched], matrices: tuple[Matrix, Matrix], old: Res
     plan = frozen(old.plan.analysis)
     runs = [run for group in found for run in group.old.runs]
     questions = Questions(plan, old.plan.analysis, units(runs, {*plan.questions.values(), *TABLE}))
-    in_scope = Counter(group.old.scope for group in found)
-    for group in found:
+    firsts = [group for group in found if group.old.spec.replicate == 0]  # an equal entry again is for the noise
+    in_scope = Counter(group.old.scope for group in firsts)
+    for group in firsts:
         rules = Rules(
             alpha=plan.alpha(in_scope[group.old.scope]),
             confidence=plan.confidence,
@@ -104,11 +104,11 @@ def _blocked(group: Matched, question: Question, same_machine: bool) -> str | No
 
 def _noise(
     group: Matched, matrices: tuple[Matrix, Matrix], question: Question, rules: Rules, confidence: float
-) -> Iterator[tuple[str, Interval]]:
+) -> Iterator[Noise]:
     """Yield what equal entries differ by in the scope, within each folder."""
     of_noise = Rules(alpha=1 - confidence, confidence=confidence, looks=(), grid_step=rules.grid_step)
     for side, matrix, cell in zip("AB", matrices, (group.old, group.new), strict=True):
         for again, first in noise_pairs(matrix.by_scope[cell.scope]):
             interval = verdict(again, first, question, of_noise, is_noise=True).interval
             if interval is not None:
-                yield f"{again.label} against {first.label} in {side}", interval
+                yield Noise(side=side, pair=f"{again.label} against {first.label}", interval=interval)

@@ -26,6 +26,15 @@ class Matched:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Noise:
+    """What two equal entries differ by within one folder, A or B."""
+
+    side: str
+    pair: str
+    interval: Interval
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Change:
     """One question of a matched entry. `verdict`: of B (`one`) against A (`other`); None: not compared, and `reason` says why.
 
@@ -38,7 +47,7 @@ class Change:
     question: Question
     verdict: Verdict | None
     reason: str
-    noise: tuple[tuple[str, Interval], ...] = ()
+    noise: tuple[Noise, ...] = ()
 
     @property
     def outcome(self) -> Outcome | None:

@@ -4,20 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from tuneoff.answers.model import Outcome
+from tuneoff.answers.model import Outcome, Verdict
 from tuneoff.answers.phrases import difference_text
 from tuneoff.choose.changes.model import Change, Comparison
+from tuneoff.cli.output import columns
 from tuneoff.controls.cells import POOL
-from tuneoff.report.figures import figure, wrapped
+from tuneoff.report.figures import MISSING, figure, wrapped
 from tuneoff.words import counted
 
-_QUIET = {
+_NAMES = {
     Outcome.EQUIVALENT: "no change that matters",
-    Outcome.EQUIVALENT_THOUGH_DIFFERENT: "a change, within the margin",
+    Outcome.EQUIVALENT_THOUGH_DIFFERENT: "a change within the margin",
     Outcome.UNDECIDED: "not decided",
     Outcome.NOT_JUDGED: "not judged",
 }
-NOT_INTERLEAVED = "The runs of A and of B were not interleaved: what the machine did between them is in every change of a time, an energy or a cost."
+_OPEN = (_NAMES[Outcome.UNDECIDED], _NAMES[Outcome.NOT_JUDGED])
+NOT_INTERLEAVED = (
+    "The runs of A and of B were not interleaved: what the machine did between them is in every change of a time, an energy "
+    "or a cost."
+)
 
 
 def lines(found: Comparison, width: int | None = None) -> list[str]:
@@ -27,7 +32,8 @@ def lines(found: Comparison, width: int | None = None) -> list[str]:
     for title, part in (
         ("what the runs came to:", _ended(found)),
         ("bit for bit:", _exact(found)),
-        ("other questions:", _quiet(found.changes)),
+        ("no change beyond noise:", _quiet(found.changes)),
+        ("noise, without any change of version:", _noise(found.changes)),
         ("flags, runs in A and in B:", [f"{name}: {old} and {new}" for name, (old, new) in found.flags.items()]),
         ("environment, A and B:", _environment(found)),
         ("not compared:", [*_blocked(found.changes), *found.left_out]),
@@ -54,7 +60,11 @@ def headline(found: Comparison) -> Iterator[str]:
         return
     judged = [one for one in found.changes if one.outcome not in (None, Outcome.NOT_JUDGED)]
     if judged:
-        yield f"nothing changed beyond noise, in {counted(len(judged), 'judged question')}"
+        still = sum(_word(one.verdict) not in _OPEN for one in judged if one.verdict is not None)
+        yield (
+            f"nothing changed beyond noise: {counted(still, 'question')} without a change that matters, "
+            f"{len(judged) - still} not decided"
+        )
     else:
         yield "nothing is judged: no question has enough seeds in both folders; what could be seen did not change"
 
@@ -66,7 +76,6 @@ def _change(change: Change, others: Sequence[Change]) -> str:
     text = f"{change.name}: {change.question.name} is {word} by {difference_text(change.verdict.interval, change.question)}"
     notes = [counted(seeds, "seed")]
     notes += [] if change.verdict.is_robust else ["not robust: another reasonable choice changes it"]
-    notes += [f"noise: {who} {difference_text(interval, change.question)}" for who, interval in change.noise]
     notes += _pool(change, others)
     return f"{text} ({'; '.join(notes)})"
 
@@ -83,17 +92,37 @@ def _pool(change: Change, others: Sequence[Change]) -> list[str]:
 
 
 def _quiet(changes: Sequence[Change]) -> list[str]:
-    texts = []
+    """Return a table of the questions that did not change beyond noise, then why what is open is open."""
+    quiet = [one for one in changes if one.verdict is not None and not one.is_beyond_noise]
+    if not quiet:
+        return []
+    rows, reasons = [], dict[str, None]()
+    for change in quiet:
+        assert change.verdict is not None
+        word = _word(change.verdict)
+        rows.append((change.name, change.question.name, word, difference_text(change.verdict.interval, change.question)))
+        if word in _OPEN:
+            reasons[f"{word}: {change.reason}"] = None
+    return [*columns(("entry", "question", "says", "B against A"), rows).splitlines(), *reasons]
+
+
+def _word(verdict: Verdict) -> str:
+    """Return what an outcome says of a change; where both folders have the very same figures, that."""
+    differences = [pair.difference for pair in verdict.differences]
+    if differences and all(difference == 0 for difference in differences):
+        return "equal in every seed"
+    return _NAMES[verdict.outcome]
+
+
+def _noise(changes: Sequence[Change]) -> list[str]:
+    """Return what equal entries differ by within each folder, by scope and question."""
+    rows: dict[tuple[str, str, str], dict[str, str]] = {}
     for change in changes:
-        if change.outcome is None or change.outcome not in _QUIET or change.verdict is None:
-            continue
-        interval = difference_text(change.verdict.interval, change.question)
-        noise = "; ".join(f"noise: {who} {difference_text(one, change.question)}" for who, one in change.noise)
-        why = f" ({change.reason})" if change.outcome in (Outcome.NOT_JUDGED, Outcome.UNDECIDED) else ""
-        texts.append(
-            f"{change.name}: {change.question.name}: {_QUIET[change.outcome]}: {interval}{f'; {noise}' if noise else ''}{why}"
-        )
-    return texts
+        for one in change.noise:
+            row = rows.setdefault((change.scope.text, change.question.name, one.pair), {})
+            row[one.side] = difference_text(one.interval, change.question)
+    table = [(*names, row.get("A", MISSING), row.get("B", MISSING)) for names, row in rows.items()]
+    return columns(("scope", "question", "equal entries", "in A", "in B"), table).splitlines() if table else []
 
 
 def _ended(found: Comparison) -> list[str]:

@@ -46,7 +46,7 @@ def _change(change: Change) -> dict[str, Any]:
         "interval": None if verdict is None else _interval(verdict.interval),
         "is_robust": None if verdict is None else verdict.is_robust,
         "differences": [] if verdict is None else [asdict(pair) for pair in verdict.differences],
-        "noise": {who: _interval(interval) for who, interval in change.noise},
+        "noise": [asdict(one) for one in change.noise],
     }
 
 
