@@ -57,7 +57,7 @@ def _standard_effect(distribution: Distribution, size: float) -> float:
     draw = generator("standard effect", distribution.name, str(size))
     effect = 0.0
     for _ in range(6 if distribution.step else 1):  # the spread of accuracies depends on their height
-        effect = size * float(distribution.differences(draw, 500_000, 1, effect).std())
+        effect = size * float(distribution.differences(draw, 200_000, 1, effect).std())
     return effect
 
 

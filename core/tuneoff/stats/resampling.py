@@ -25,7 +25,7 @@ def percentiles(means: Floats, confidence: float) -> tuple[Floats, Floats]:
     """Return the two-sided percentile bounds of each row of `means` (samples, resamples), without interpolation."""
     resamples = means.shape[1]
     place = max(1, int((resamples + 1) * (1 - confidence) / 2 + 1e-9))
-    ordered = np.partition(means, (place - 1, resamples - place), axis=1)
+    ordered = np.sort(means, axis=1)  # faster than two partitions
     return ordered[:, place - 1], ordered[:, resamples - place]
 
 
