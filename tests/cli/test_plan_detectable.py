@@ -85,7 +85,7 @@ def test_failed_seeds_are_in_no_spread() -> None:
 def test_the_command_prints_it_and_reads_earlier_results(
     call: Call, file: File, fakes: None, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    path = file(adapters=["plain", "serial"], seeds=list(range(12)))
+    path = file(adapters=["plain", "rich"], seeds=list(range(12)))
     line = next(line for line in call("plan", path).out.splitlines() if line.startswith("detectable: "))
     assert f"a difference of {detectable(12, ALPHA):.1f} standard deviations" in line
     monkeypatch.setattr("tuneoff.answers.results.read_results", lambda folder: planned(12))
