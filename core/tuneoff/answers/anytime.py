@@ -50,7 +50,7 @@ class Step:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Curve:
-    """The incumbent of one run on all clocks. `ends`: where each clock stood when its last trial ended: the curve goes on to there.
+    """The incumbent of one run on all clocks. `ends`: where each clock stood as its last trial ended; the curve goes on to there.
 
     `kinds` of the clocks: energy and cost within a part of the job are shared out evenly in time, so both are `estimated`.
     `reasons`: why a clock is missing, or why there are no steps.

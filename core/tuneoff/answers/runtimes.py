@@ -1,7 +1,7 @@
 """Runtimes to targets: how many trials and seconds it took until the incumbent was as good as a target on validation.
 
-Targets are fixed before the runs where the plan froze anchors or a threshold. A run that never came there has the runtime +inf: the
-ECDF of runtimes then never reaches 1, and what the run spent counts in the expected runtime (ERT).
+Targets are fixed before the runs where the plan froze anchors or a threshold. A run that never came there, or that failed, has the
+runtime +inf: the ECDF of runtimes then never reaches 1, and what the run spent counts in the expected runtime (ERT).
 """
 
 from __future__ import annotations
@@ -108,7 +108,7 @@ def _of(found: Sequence[Curve], asked: Sequence[Target], note: str) -> Runtimes:
 def _reached(found: Sequence[Curve], target: Target, clock: Clock) -> Reached:
     """Return how the runs that have this clock reached a target; a run that failed without any trial spent nothing on it."""
     there = [curve for curve in found if clock in curve.ends]
-    times = [first_reach(curve, clock, target.value) for curve in there]
+    times = [first_reach(curve, clock, target.value) if curve.status == "done" else math.inf for curve in there]
     spent = [curve.ends[clock] if math.isinf(time) else time for curve, time in zip(there, times, strict=True)]
     lacking = [curve for curve in found if clock not in curve.ends and curve.status != "done"]
     times += [math.inf] * len(lacking)
