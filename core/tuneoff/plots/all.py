@@ -17,6 +17,12 @@ ORDER = (
     "gantt",
     "overhead",
     "paired",
+    "ecdf",
+    "front",
+    "learning",
+    "power",
+    "faults",
+    "plan_map",
 )
 
 
