@@ -18,11 +18,15 @@ ORDER = (
     "overhead",
     "paired",
     "ecdf",
+    "profile",
     "front",
     "learning",
     "power",
     "faults",
     "plan_map",
+    "regret",
+    "improvement",
+    "ranks",
 )
 
 

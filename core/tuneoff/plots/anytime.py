@@ -135,9 +135,7 @@ def _draw_curve(axes: Axes, curve: Curve, style: Style, worst: float) -> list[Ro
     if not few:
         bounds = [[value if math.isfinite(value) else worst for value in (point[2], point[3])] for point in points]
         below, above = [min(pair) for pair in bounds], [max(pair) for pair in bounds]
-        axes.fill_between(
-            [*xs, end], [*below, below[-1]], [*above, above[-1]], step="post", color=style.colour, alpha=0.16, lw=0
-        )
+        axes.fill_between([*xs, end], [*below, below[-1]], [*above, above[-1]], step="post", color=style.colour, alpha=0.16, lw=0)
     axes.step([*xs, end], [*ys, ys[-1]], where="post", color=style.colour, linestyle=style.line, lw=1.6)
     axes.plot(
         [end],
@@ -174,6 +172,8 @@ def _metric(name: str) -> str:
 
 def _no_incumbent(view: View, curves: Sequence[Curve]) -> str:
     without = [
-        f"{view.style(curve.label).label} ({curve.scope.text})" for curve in curves if not curve.is_drawn and curve.clock == "trials"
+        f"{view.style(curve.label).label} ({curve.scope.text})"
+        for curve in curves
+        if not curve.is_drawn and curve.clock == "trials"
     ]
     return f"Without an incumbent in at least half of its runs, so without a line: {', '.join(without)}." if without else ""

@@ -31,7 +31,7 @@ LEGEND_ROW = 0.2
 EDGE = 0.12
 STEEP = 5.0  # losses that differ by more than this factor are read better on a logarithmic axis
 _LOCK = threading.Lock()
-_RULES = {
+_RULES: dict[Any, Any] = {
     "svg.fonttype": "none",  # text stays text
     "svg.hashsalt": "tuneoff",
     "text.parse_math": False,  # a dollar sign is one
@@ -140,9 +140,7 @@ class Sheet:
         width = self.panel_width
         left = self._left + column * (width + self._gap)
         width = width * span + self._gap * (span - 1)
-        axes = self.figure.add_axes(
-            (left / WIDTH, 1 - (top + height) / self.height, width / WIDTH, height / self.height)
-        )
+        axes = self.figure.add_axes((left / WIDTH, 1 - (top + height) / self.height, width / WIDTH, height / self.height))
         if title:
             axes.set_title(title, pad=4, size=SIZE if columns_fit(title, width) else SMALL)
         return axes

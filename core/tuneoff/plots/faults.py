@@ -67,7 +67,8 @@ def draw(view: View) -> Drawing | None:
     return made(
         sheet,
         "faults",
-        caption="The fault strikes one of a few trials. Lost: the answer is right for the other trials; wrong: it says what is not true.",
+        caption="The fault strikes one of a few trials. Lost: the answer is right for the other trials; wrong: it says "
+        "what is not true.",
         parts=_said(runs, settings, adapters),
         columns=("setting", "fault", "adapter", "outcome", "wasted_seconds", "reason"),
         rows=rows,
@@ -88,7 +89,7 @@ def read_faults(folder: Path) -> list[dict[str, Any]]:
     except (OSError, ValueError) as error:
         raise ResultsError(f"{path} is no fault matrix: {error}; write it by: tuneoff faults --json") from error
     runs = content.get("runs") if isinstance(content, dict) else None
-    if not isinstance(runs, list) or not all(isinstance(run, dict) and _KEYS <= set(run) for run in runs):
+    if not isinstance(runs, list) or not all(isinstance(run, dict) and set(run) >= _KEYS for run in runs):
         raise ResultsError(f"{path} is no fault matrix: it has no list `runs`; write it by: tuneoff faults --json")
     return runs
 
@@ -123,7 +124,9 @@ def _panel(
     axes.set_xlim(0, len(adapters))
     axes.set_ylim(len(faults) - 0.5, -0.5)
     letters = max(6, int(width / len(adapters) * 72 / SMALL / 0.62))
-    axes.set_xticks([place + 0.5 for place in range(len(adapters))], [lines(shown(name), letters) for name in adapters], size=SMALL)
+    axes.set_xticks(
+        [place + 0.5 for place in range(len(adapters))], [lines(shown(name), letters) for name in adapters], size=SMALL
+    )
     axes.xaxis.tick_top()
     axes.tick_params(length=0)
     axes.grid(visible=False)

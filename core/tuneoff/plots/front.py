@@ -83,8 +83,8 @@ def draw(view: View) -> Drawing | None:
         sheet,
         "front",
         caption=(
-            "Small signs are runs, large ones the medians of an adapter with failed runs as the worst. The front joins the medians "
-            "that no other beats in both; values of different kinds (measured, derived, estimated) and emulated platforms share none."
+            "Small signs are runs, large ones an adapter's medians with failed runs as the worst. The front joins the medians "
+            "that no other beats in both; there is one per kind (measured, derived, estimated), and emulated platforms are on none."
         ),
         parts=parts,
         columns=("scope", "adapter", "price", "unit", "kind", "seed", "price_value", "quality", "on_front"),

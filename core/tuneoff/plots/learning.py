@@ -81,8 +81,8 @@ def draw(view: View) -> Drawing | None:
         columns=("adapter", "seed", "trial", "what", "selected", "epoch", "value"),
         rows=rows,
         notes=(
-            f"Of {most} trials {MOST_TRIALS} are drawn, spread evenly over the values they reached; the selected one, the best and the "
-            "worst are among them."
+            f"Of {most} trials {MOST_TRIALS} are drawn, spread evenly over the values they reached; the selected one, the best "
+            "and the worst are among them."
             if most > MOST_TRIALS
             else "",
             f"Of a trial with more than {MOST_EPOCHS} epochs about as many are drawn, with its least and greatest values."
@@ -141,9 +141,7 @@ def _panel(axes: Axes, drawn: Sequence[Line], *, is_max: bool) -> None:
             ys += [*(y for _, y in line.points), math.nan]
         axes.plot(xs, ys, color=COLOURS[what], lw=0.8, alpha=0.75)
         dots = [line.points[0] for line in mine if len(line.points) == 1] if not mark else [line.points[-1] for line in mine]
-        axes.plot(
-            [x for x, _ in dots], [y for _, y in dots], mark or ".", color=COLOURS[what], markersize=4, linestyle="none"
-        )
+        axes.plot([x for x, _ in dots], [y for _, y in dots], mark or ".", color=COLOURS[what], markersize=4, linestyle="none")
     for line in drawn:
         if line.is_best:
             axes.plot([x for x, _ in line.points], [y for _, y in line.points], color=INK, lw=1.8, zorder=4)
@@ -153,7 +151,13 @@ def _panel(axes: Axes, drawn: Sequence[Line], *, is_max: bool) -> None:
 
 
 def _said(drawn: Sequence[Line], total: int) -> str:
-    counts = [f"{sum(line.what == what for line in drawn)} {what}" for what in COLOURS if any(line.what == what for line in drawn)]
+    counts = [
+        f"{sum(line.what == what for line in drawn)} {what}" for what in COLOURS if any(line.what == what for line in drawn)
+    ]
     best = next((line for line in drawn if line.is_best), None)
-    end = "" if best is None else f"; the selected trial ends at {value_text(best.points[-1][1])} after epoch {best.points[-1][0]:g}"
+    end = (
+        ""
+        if best is None
+        else f"; the selected trial ends at {value_text(best.points[-1][1])} after epoch {best.points[-1][0]:g}"
+    )
     return f"{counted(len(drawn), 'trial')} of {total} drawn: {', '.join(counts)}{end}"

@@ -10,6 +10,7 @@ from itertools import pairwise
 from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
 
+from tuneoff.answers.model import Group
 from tuneoff.errors import ResultsError
 from tuneoff.metrics.evidence import on_run_clock
 from tuneoff.metrics.slots import trial_window
@@ -40,7 +41,7 @@ class Trace:
 
 def draw(view: View) -> Drawing | None:
     """Draw the power of one run per adapter; None where nothing was sampled."""
-    found = []
+    found: list[tuple[Group, Run, str, Trace]] = []
     for group, run, why in view.representative():
         trace = _trace(view, run) if len(found) < MOST_ADAPTERS else None
         if trace is not None:
@@ -90,7 +91,8 @@ def _trace(view: View, run: Run) -> Trace | None:
     if samples is None:
         return None
     points, end = _watts(samples)
-    if len(points) < 2:
+    points = _from_start(points)
+    if not points or end <= 0:
         return None
     kept = tuple(thinned(points, MOST_POINTS))
     is_model = not samples.power
@@ -121,6 +123,12 @@ def _modelled(samples: Samples) -> tuple[list[tuple[float, float]], float]:
     return points, busy.times[-1] / 1e9
 
 
+def _from_start(points: list[tuple[float, float]]) -> list[tuple[float, float]]:
+    """Return the points without what was sampled before the run."""
+    before = [watts for x, watts in points if x <= 0]
+    return ([(0.0, before[-1])] if before else []) + [(x, watts) for x, watts in points if x > 0]
+
+
 def _between(times: Sequence[int], joules: Sequence[float]) -> list[tuple[float, float]]:
     return [
         (start / 1e9, (after - before) * 1e9 / (end - start))
@@ -135,7 +143,7 @@ def _panel(axes: Axes, run: Run, trace: Trace) -> None:
         axes.axvspan(window[0] / 1e9, window[1] / 1e9, color=GRID, lw=0, zorder=0)
     xs, ys = [x for x, _ in trace.points], [watts for _, watts in trace.points]
     axes.step([*xs, trace.end], [*ys, ys[-1]], where="post", color=SERIES[0], lw=1.0)
-    axes.set_xlim(min(0.0, xs[0]), max(trace.end, xs[-1]))
+    axes.set_xlim(0, max(trace.end, xs[-1]))
     axes.set_ylim(0, max(ys) * 1.08 or 1)
     plain_numbers(axes, "both", most=5)
     axes.set_xlabel("seconds since the start of deploy", size=SMALL)
