@@ -84,7 +84,7 @@ def draw(view: View) -> Drawing | None:
         "front",
         caption=(
             "Small signs are runs, large ones an adapter's medians with failed runs as the worst. The front joins the medians "
-            "that no other beats in both; there is one per kind (measured, derived, estimated), and emulated platforms are on none."
+            "that no other beats in both, one per kind (measured, derived, estimated); emulated platforms are on none."
         ),
         parts=parts,
         columns=("scope", "adapter", "price", "unit", "kind", "seed", "price_value", "quality", "on_front"),
