@@ -1,4 +1,4 @@
-"""Answers without statistics, for plots: groups as the plan has them, differences of every pair, intervals as wide as the data."""
+"""Answers without statistics, for plots: groups as the plan has them, differences of all pairs, intervals as wide as the data."""
 
 from __future__ import annotations
 

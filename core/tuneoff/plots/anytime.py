@@ -9,20 +9,17 @@ from dataclasses import dataclass
 from matplotlib.axes import Axes
 
 from tuneoff.answers.model import Group, Scope
-from tuneoff.metrics.slots import trial_window
-from tuneoff.plots.canvas import SMALL, Sheet, letters, limits, line_key, log_scale, plain_numbers
+from tuneoff.plots.canvas import line_key, value_scale
+from tuneoff.plots.clocks import CLOCKS, end_of, panels, sheet_of, time_axis
 from tuneoff.plots.drawing import Drawing
 from tuneoff.plots.made import Row, made
 from tuneoff.plots.steps import at, combined
 from tuneoff.plots.theme import Style
-from tuneoff.plots.view import FEW_SCOPES, Run, View, tried
-from tuneoff.plots.words import lines, value_text
+from tuneoff.plots.view import Run, View, tried
+from tuneoff.plots.words import value_text
 from tuneoff.words import counted
 
 BAND_FROM = 10  # runs: below, each run is a thin line
-CLOCKS = ("trials", "seconds")
-STEEP = 5.0  # losses that differ by more are read better on a logarithmic axis
-FAR = 30.0  # ends that differ by more than this factor need a logarithmic axis
 Points = tuple[tuple[float, float, float, float], ...]
 
 
@@ -56,28 +53,15 @@ def draw(view: View) -> Drawing | None:
     shown = [scope for scope in scopes if any(curve.scope == scope and curve.is_drawn for curve in curves)]
     if not shown:
         return None
-    small = len(shown) > FEW_SCOPES
-    per_row = 2 if small else 1  # scopes
-    rows = math.ceil(len(shown) / per_row)
     labels = list(dict.fromkeys(curve.label for curve in curves if curve.is_drawn))
-    sheet = Sheet(
-        "How good is the best configuration so far, by trials and by seconds?",
-        [1.25 if small else 2.2] * rows,
-        columns=2 * per_row,
-        gap=0.5,
-        legend=[line_key(view.style(label)) for label in labels],
-        above=0.36 if small else 0.3,
-    )
+    question = "How good is the best configuration so far, by trials and by seconds?"
+    sheet = sheet_of(question, shown, [line_key(view.style(label)) for label in labels])
     table: list[Row] = []
-    for place, scope in enumerate(shown):
-        row, column = place // per_row, 2 * (place % per_row)
-        mine = [curve for curve in curves if curve.scope == scope and curve.is_drawn]
-        title = lines(scope.text, letters(2 * sheet.panel_width + 0.5, SMALL), 1)
-        for offset, clock in enumerate(CLOCKS):
-            axes = sheet.panel(row, column + offset, title="" if offset else title)
-            table += _panel(view, axes, [curve for curve in mine if curve.clock == clock], clock)
-            if offset == 0 and column == 0:
-                axes.set_ylabel(_metric(mine[0].metric))
+    for scope, clock, axes, is_first in panels(sheet, shown):
+        mine = [curve for curve in curves if curve.scope == scope and curve.clock == clock and curve.is_drawn]
+        table += _panel(view, axes, mine, clock)
+        if is_first:
+            axes.set_ylabel(_metric(mine[0].metric))
     caption = (
         "The median over seeds of the best validation value so far, as steps; the band holds the middle half of the runs, thin "
         "lines are single runs where there are fewer than ten. A run that failed counts as the worst value throughout."
@@ -117,41 +101,18 @@ def _curve(view: View, scope: Scope, group: Group, runs: Sequence[Run], clock: s
         is_max=objective.mode == "max",
         seeds=seeds,
         points=tuple(combined([steps for _, steps in seeds], worst)),
-        end=max(_end(run, clock) for run in runs),
+        end=max(end_of(run, clock) for run in runs),
     )
-
-
-def _end(run: Run, clock: str) -> float:
-    if run.record is None:
-        return 0.0
-    if clock == "trials":
-        return float(sum(trial.used_ticket for trial in run.record.trials))
-    window = trial_window(run.record)
-    return (window[1] - window[0]) / 1e9 if window is not None else 0.0
 
 
 def _panel(view: View, axes: Axes, curves: Sequence[Curve], clock: str) -> list[Row]:
     """Draw the curves of a panel, and return what is drawn."""
     values = [value for curve in curves for _, steps in curve.seeds for _, value in steps]
     values += [value for curve in curves for point in curve.points for value in point[1:]]
-    low, high = limits(values)
+    low, high = value_scale(axes, values, is_max=curves[0].is_max)
     starts = [x for curve in curves for x, median, _, _ in curve.points if math.isfinite(median)]
     ends = [max(curve.end, curve.points[-1][0]) for curve in curves]
-    if clock == "seconds" and min(starts) > 0 and max(ends) / min(ends) > FAR:
-        log_scale(axes, "x", min(starts), max(ends))
-    else:
-        plain_numbers(axes, "x", most=4)
-        axes.set_xlim(0, 1.03 * (max(ends) or 1))
-    finite = [value for value in values if math.isfinite(value)]
-    if not curves[0].is_max and min(finite) > 0 and max(finite) / min(finite) > STEEP:
-        low, high = min(finite) / 1.15, max(finite) * 1.15
-        log_scale(axes, "y", low, high)
-    else:
-        plain_numbers(axes, "y", most=4)
-    axes.set_ylim(low, high)
-    axes.set_xlabel("trials" if clock == "trials" else "seconds since the first trial was submitted", size=SMALL)
-    if clock == "seconds" and axes.get_position().width < 0.3:
-        axes.set_xlabel("seconds", size=SMALL)
+    time_axis(axes, clock, starts, ends)
     table: list[Row] = []
     for curve in curves:
         table += _draw_curve(axes, curve, view.style(curve.label), low if curve.is_max else high)
@@ -174,9 +135,7 @@ def _draw_curve(axes: Axes, curve: Curve, style: Style, worst: float) -> list[Ro
     if not few:
         bounds = [[value if math.isfinite(value) else worst for value in (point[2], point[3])] for point in points]
         below, above = [min(pair) for pair in bounds], [max(pair) for pair in bounds]
-        axes.fill_between(
-            [*xs, end], [*below, below[-1]], [*above, above[-1]], step="post", color=style.colour, alpha=0.16, lw=0
-        )
+        axes.fill_between([*xs, end], [*below, below[-1]], [*above, above[-1]], step="post", color=style.colour, alpha=0.16, lw=0)
     axes.step([*xs, end], [*ys, ys[-1]], where="post", color=style.colour, linestyle=style.line, lw=1.6)
     axes.plot(
         [end],
@@ -213,6 +172,8 @@ def _metric(name: str) -> str:
 
 def _no_incumbent(view: View, curves: Sequence[Curve]) -> str:
     without = [
-        f"{view.style(curve.label).label} ({curve.scope.text})" for curve in curves if not curve.is_drawn and curve.clock == "trials"
+        f"{view.style(curve.label).label} ({curve.scope.text})"
+        for curve in curves
+        if not curve.is_drawn and curve.clock == "trials"
     ]
     return f"Without an incumbent in at least half of its runs, so without a line: {', '.join(without)}." if without else ""

@@ -29,8 +29,9 @@ SIZE, SMALL, TITLE = 9.0, 8.0, 11.0  # points
 TITLE_LINE, TITLE_LETTERS = 0.19, 74
 LEGEND_ROW = 0.2
 EDGE = 0.12
+STEEP = 5.0  # losses that differ by more than this factor are read better on a logarithmic axis
 _LOCK = threading.Lock()
-_RULES = {
+_RULES: dict[Any, Any] = {
     "svg.fonttype": "none",  # text stays text
     "svg.hashsalt": "tuneoff",
     "text.parse_math": False,  # a dollar sign is one
@@ -139,9 +140,7 @@ class Sheet:
         width = self.panel_width
         left = self._left + column * (width + self._gap)
         width = width * span + self._gap * (span - 1)
-        axes = self.figure.add_axes(
-            (left / WIDTH, 1 - (top + height) / self.height, width / WIDTH, height / self.height)
-        )
+        axes = self.figure.add_axes((left / WIDTH, 1 - (top + height) / self.height, width / WIDTH, height / self.height))
         if title:
             axes.set_title(title, pad=4, size=SIZE if columns_fit(title, width) else SMALL)
         return axes
@@ -223,6 +222,19 @@ def log_scale(axes: Axes, which: str, low: float, high: float) -> None:
         axis.set_major_locator(LogLocator(base=10, subs=(1, 2, 5) if few else (1,), numticks=6))
         axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
         axis.set_minor_formatter(FuncFormatter(lambda value, _: ""))
+
+
+def value_scale(axes: Axes, values: Sequence[float], *, is_max: bool) -> tuple[float, float]:
+    """Set the y axis for values of an objective, a steep loss on a logarithmic one; return its limits."""
+    finite = [value for value in values if math.isfinite(value)]
+    low, high = limits(finite)
+    if not is_max and min(finite) > 0 and max(finite) / min(finite) > STEEP:
+        low, high = min(finite) / 1.15, max(finite) * 1.15
+        log_scale(axes, "y", low, high)
+    else:
+        plain_numbers(axes, "y", most=4)
+    axes.set_ylim(low, high)
+    return low, high
 
 
 def rectangles(axes: Axes, boxes: Sequence[tuple[float, float, float, float]], **look: Any) -> None:

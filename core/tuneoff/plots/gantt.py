@@ -47,7 +47,7 @@ class Piece:
 
 def draw(view: View) -> Drawing | None:
     """Draw one run per adapter: a line per slot."""
-    chosen = [item for item in view.representative()][:MOST_ADAPTERS]
+    chosen = list(view.representative())[:MOST_ADAPTERS]
     found = [(group, run, why, pieces(run.record)) for group, run, why in chosen if run.record is not None]
     found = [item for item in found if item[3]]
     if not found:
@@ -105,7 +105,9 @@ def draw(view: View) -> Drawing | None:
 def pieces(run: RunRecord) -> list[Piece]:
     """Return what each slot did, in order of time; attempts by how they ended, overhead inside and around them."""
     slots = on_slots(run)
-    found = [Piece(slot, "overhead", start / 1e9, end / 1e9) for slot, around in presences(slots).items() for start, end in around]
+    found = [
+        Piece(slot, "overhead", start / 1e9, end / 1e9) for slot, around in presences(slots).items() for start, end in around
+    ]
     least = max((item.ended_ns for items in slots.values() for item in items), default=0) // 2000  # too short to be seen
     for slot, items in slots.items():
         for item in items:

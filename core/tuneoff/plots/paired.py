@@ -22,6 +22,21 @@ from tuneoff.words import counted
 
 ROW = 0.23
 MOST_ROWS = 60
+WIDE = 1.9  # inches of names that leave room for one column
+TIMES = (  # ticks of ratios on either side of 1, from narrow to wide
+    (1.001, 1.002),
+    (1.005, 1.01),
+    (1.01, 1.02),
+    (1.02, 1.05),
+    (1.05, 1.1),
+    (1.1, 1.2),
+    (1.2, 1.5),
+    (1.5, 2),
+    (2, 4),
+    (3, 10),
+    (10, 100),
+    (100, 10_000),
+)
 MOST_POINTS = 60  # of a pair
 
 
@@ -46,19 +61,25 @@ def draw(view: View) -> Drawing | None:
         Line2D([], [], color=SERIES[6], marker=">", linestyle="none", label="one of the two failed"),
         patch_key("no difference that matters (margin)", GRID),
     ]
+    room = names_room(names) + 0.05
+    columns = 2 if room < WIDE and len(panels) > 1 else 1
+    together = [panels[place : place + columns] for place in range(0, len(panels), columns)]
     sheet = Sheet(
         "Which adapter does better with the same seed, and by how much?",
-        [ROW * len(panel.verdicts) + 0.1 for panel in panels],
-        left=names_room(names) + 0.05,
-        right=0.3,
+        [ROW * max(len(panel.verdicts) for panel in one) + 0.1 for one in together],
+        columns=columns,
+        left=room,
+        gap=room + 0.15,
+        right=0.2,
         legend=keys,
         below=0.48,
     )
     rows: list[Row] = []
     several = len({panel.scope for panel in panels}) > 1
     for place, panel in enumerate(panels):
-        title = panel.question.name + (f", {panel.scope.text}" if several else "")
-        axes = sheet.panel(place, title=lines(title, letters(sheet.panel_width), 1))
+        title = f"{panel.question.name} ({panel.question.metric})" + (f", {panel.scope.text}" if several else "")
+        axes = sheet.panel(place // columns, place % columns, title=lines(title, letters(sheet.panel_width + room - 0.2), 1))
+        axes.title.set_x(-(room - 0.2) / sheet.panel_width)
         rows += _draw(view, axes, panel)
     confidence = next((v.interval.confidence for p in panels for v in p.verdicts if v.interval is not None), None)
     interval = f" The interval is of {100 * confidence:.4g} % confidence." if confidence is not None else ""
@@ -127,13 +148,17 @@ def _draw(view: View, axes: Axes, panel: Panel) -> list[Row]:
     axes.set_yticks(range(len(panel.verdicts)), [_pair(view, verdict) for verdict in panel.verdicts], size=SMALL)
     axes.tick_params(axis="y", length=0)
     axes.grid(visible=False, axis="y")
-    axes.xaxis.set_major_locator(MaxNLocator(nbins=7, steps=[1, 2, 2.5, 5, 10]))
-    is_ratio = question.scale == "ratio"
-    axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"×{math.exp(value):.3g}" if is_ratio else f"{value:+g}"))
+    if question.scale == "ratio":
+        steps = next((pair for pair in reversed(TIMES) if math.log(pair[1]) <= reach), TIMES[0])
+        places = [-math.log(step) for step in reversed(steps)] + [0.0] + [math.log(step) for step in steps]
+        texts = [f"÷{step:g}" for step in reversed(steps)] + ["1"] + [f"×{step:g}" for step in steps]
+        axes.set_xticks(places, texts)
+    else:
+        axes.xaxis.set_major_locator(MaxNLocator(nbins=5, steps=[1, 2, 5, 10]))
+        axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:+g}" if value else "0"))
     one, other = ("first is better", "second is better")
     left, right = (one, other) if question.better == "min" else (other, one)
-    unit = "ratio" if is_ratio else "difference"
-    axes.set_xlabel(f"← {left}     {unit} of {question.metric}     {right} →", size=SMALL)
+    axes.set_xlabel(f"← {left}      {right} →", size=SMALL)
     return rows
 
 
@@ -166,7 +191,7 @@ def _ratio(question: Question, value: float) -> float | None:
 
 
 def _pair(view: View, verdict: Verdict) -> str:
-    sign = "÷" if verdict.question.scale == "ratio" else "−"  # noqa: RUF001  # a minus sign
+    sign = "÷" if verdict.question.scale == "ratio" else "−"  # a minus sign
     return f"{view.style(verdict.one).label} {sign} {view.style(verdict.other).label}"
 
 
@@ -187,4 +212,3 @@ def _size(question: Question, value: float) -> str:
     if math.isinf(value):
         return "no bound"
     return f"{math.exp(value):.3g} times" if question.scale == "ratio" else value_text(value)
-

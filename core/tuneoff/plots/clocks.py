@@ -1,0 +1,70 @@
+"""Panels on two clocks, trials and seconds: a row per scope, two scopes in a row where there are many."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+
+from matplotlib.artist import Artist
+from matplotlib.axes import Axes
+
+from tuneoff.answers.model import Scope
+from tuneoff.metrics.slots import trial_window
+from tuneoff.plots.canvas import SMALL, Sheet, letters, log_scale, plain_numbers
+from tuneoff.plots.view import FEW_SCOPES, Run
+from tuneoff.plots.words import lines
+
+CLOCKS = ("trials", "seconds")
+FAR = 30.0  # ends that differ by more than this factor need a logarithmic axis
+
+
+def sheet_of(question: str, scopes: Sequence[Scope], legend: Sequence[Artist]) -> Sheet:
+    """Return a sheet with room for both clocks of these scopes."""
+    small = len(scopes) > FEW_SCOPES
+    per_row = _per_row(scopes)
+    return Sheet(
+        question,
+        [1.25 if small else 2.2] * math.ceil(len(scopes) / per_row),
+        columns=2 * per_row,
+        gap=0.5,
+        legend=legend,
+        above=0.36 if small else 0.3,
+    )
+
+
+def panels(sheet: Sheet, scopes: Sequence[Scope]) -> Iterator[tuple[Scope, str, Axes, bool]]:
+    """Yield (scope, clock, axes, whether they are the first of a row)."""
+    per_row = _per_row(scopes)
+    for place, scope in enumerate(scopes):
+        row, column = place // per_row, 2 * (place % per_row)
+        title = lines(scope.text, letters(2 * sheet.panel_width + 0.5, SMALL), 1)
+        for offset, clock in enumerate(CLOCKS):
+            yield scope, clock, sheet.panel(row, column + offset, title="" if offset else title), column + offset == 0
+
+
+def time_axis(axes: Axes, clock: str, starts: Sequence[float], ends: Sequence[float]) -> None:
+    """Set the x axis; `starts` and `ends` are of the curves that are drawn."""
+    if clock == "seconds" and min(starts) > 0 and max(ends) / min(ends) > FAR:
+        low = min(starts)
+        log_scale(axes, "x", low, max(ends))
+        axes.set_xlim(low / 1.1, max(ends) * 1.1)
+    else:
+        plain_numbers(axes, "x", most=4)
+        axes.set_xlim(0, 1.03 * (max(ends) or 1))
+    wide = axes.get_position().width > 0.3
+    text = "seconds since the first trial was submitted" if wide else "seconds"
+    axes.set_xlabel("trials" if clock == "trials" else text, size=SMALL)
+
+
+def end_of(run: Run, clock: str) -> float:
+    """Return how far a run came on a clock: trials that began, seconds from the first submission to the last end."""
+    if run.record is None:
+        return 0.0
+    if clock == "trials":
+        return float(sum(trial.used_ticket for trial in run.record.trials))
+    window = trial_window(run.record)
+    return (window[1] - window[0]) / 1e9 if window is not None else 0.0
+
+
+def _per_row(scopes: Sequence[Scope]) -> int:
+    return 2 if len(scopes) > FEW_SCOPES else 1
