@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from tuneoff.answers.model import Answers, Group, Outcome, Question, RunRef, Scope, Sensitivity, Verdict
+from tuneoff.answers.model import Answers, Estimate, Group, Outcome, Question, RunRef, Scope, Sensitivity, Verdict
 from tuneoff.answers.phrases import floor_text, median_text, scope_text, signed, success_text, value_text
 from tuneoff.page import view
 from tuneoff.page.marks import OUTCOMES
 from tuneoff.page.places import Places
 from tuneoff.page.strip import is_unbounded, reach, strip
 from tuneoff.page.words import percent
-from tuneoff.report.figures import MISSING
+from tuneoff.report.figures import ESTIMATED, MISSING
+from tuneoff.stats.interval import Interval
 from tuneoff.words import counted
 
 MOST_DIFFERENCES = 4000  # rows of seeds on the whole page; beyond, the page would be too large
@@ -95,10 +96,18 @@ def _estimates(question: Question, answers: Answers, places: Places) -> Iterator
             yield view.EstimateRow(
                 label=view.Link(text=group.label, href=places.group(group.label, group.scope)),
                 scope=scope_text(group.scope),
-                median=median_text(estimate.median, estimate.unit),
-                iqm=median_text(estimate.iqm, estimate.unit),
+                median=_interval(estimate, estimate.median),
+                iqm=_interval(estimate, estimate.iqm),
                 success=_success(group),
             )
+
+
+def _interval(estimate: Estimate, interval: Interval | None) -> str:
+    """Return an estimate with its interval, marked where it is estimated; without one, why."""
+    if interval is None:
+        return "; ".join(estimate.reasons) or MISSING
+    mark = ESTIMATED if "estimated" in estimate.kinds else ""
+    return mark + median_text(interval, estimate.metric, estimate.unit)
 
 
 def _success(group: Group) -> str:
@@ -182,5 +191,5 @@ def _differences(verdict: Verdict, places: Places) -> Iterator[view.Difference]:
 
 def _value(value: float | None, run: RunRef | None, question: Question) -> str:
     if value is not None:
-        return value_text(value, question)
+        return value_text(value, question.metric, question.unit)
     return run.status if run is not None and run.status != "done" else MISSING
