@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from html.parser import HTMLParser
+from itertools import pairwise
 
 VOID = frozenset(("meta", "link", "br", "hr", "img", "input", "wbr", "col", "base", "area", "embed", "source", "track"))
 LOADING = {"src", "srcset", "data", "action", "formaction", "poster", "background", "ping", "manifest"}
@@ -93,7 +94,7 @@ def _headings(document: Document) -> Iterator[str]:
     levels = [int(one.tag[1]) for one in document.all("h1", "h2", "h3", "h4", "h5", "h6")]
     if levels.count(1) != 1 or levels[:1] != [1]:
         yield f"a page must have one h1, as its first heading, but has {levels[:3]}"
-    for before, after in zip(levels, levels[1:], strict=False):
+    for before, after in pairwise(levels):
         if after > before + 1:
             yield f"h{after} follows h{before}"
 

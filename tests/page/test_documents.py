@@ -9,7 +9,8 @@ from page.documents import faults
 SOUND = """<!doctype html><html lang="en"><head><title>t</title>
 <meta http-equiv="Content-Security-Policy" content="default-src 'none'"><style>a{color:red}</style></head><body>
 <header><h1 id="x">a</h1></header><nav><a href="#x">x</a></nav><main><h2>b</h2><h3>c</h3>
-<div class="scroll" tabindex="0" role="region" aria-label="r"><table><caption>k</caption><tr><th scope="col">h</th></tr></table></div>
+<div class="scroll" tabindex="0" role="region" aria-label="r">
+<table><caption>k</caption><tr><th scope="col">h</th></tr></table></div>
 <svg aria-hidden="true"><path d="M0 0"/></svg><a href="../runs/a%20b/run.json">r</a></main><footer>f</footer></body></html>"""
 DEFECTS = [
     ("<h3>c</h3>", "<h4>c</h4>", "h4 follows h2"),
