@@ -11,7 +11,7 @@ from made_runs import made_run, made_spec
 from results_folders import Results
 from tuneoff.experiment.spec import RunSpec
 from tuneoff.metrics.resumed import without_times
-from tuneoff.records.model import ContinuesRecord, RunRecord
+from tuneoff.records.model import ContinuesRecord, RunRecord, RunStatus
 from tuneoff.records.store import write_run
 
 CURVE = ({"validation_accuracy": 0.5}, {"validation_accuracy": 0.8})
@@ -58,7 +58,7 @@ def folder(
     return path
 
 
-def failed(status: str, reason: str) -> Change:
+def failed(status: RunStatus, reason: str) -> Change:
     """Return what makes a run one that came to nothing."""
     return lambda run: replace(run, status=status, reason=reason, charged="framework", metrics={})
 
