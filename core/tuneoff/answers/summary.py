@@ -21,12 +21,13 @@ def summary(made: Answers) -> Iterator[str]:
         yield "No verdicts: there are no two adapters in one scope to compare."
         return
     same = _one_reason(verdicts)
-    if same is not None:
-        yield f"No verdicts: {same}. Below are the values and their intervals, and nothing is claimed."
-        return
     for across in made.across:
-        if across.question.name == made.questions[0].name:
+        if same is not None or across.question.name == made.questions[0].name:
             yield from across.texts[:1]
+    if same is not None:
+        within = " within a task" if made.across else ""
+        yield f"No verdicts{within}: {same}. Below are the values and their intervals, and of single pairs nothing is claimed."
+        return
     for question in made.questions:
         yield from _of_question(question, [one for one in verdicts if one.question.name == question.name])
 

@@ -17,12 +17,14 @@ from tuneoff.cli import (
     check,
     compare,
     controls,
+    diff,
     doctor,
     export,
     faults,
     logs,
     new_adapter,
     plan,
+    recommend,
     report,
     reproduce,
     run,
@@ -47,6 +49,8 @@ COMMANDS: tuple[Command, ...] = (
     status,
     report,
     controls,
+    recommend,
+    diff,
     verify,
     verify_space,
     check,
@@ -61,7 +65,8 @@ Compare hyperparameter-optimization frameworks: each is driven through one lifec
 results in one schema."""
 EXIT_CODES = {
     0: "every planned run is done, or was skipped for a stated reason",
-    1: "a run failed or timed out; or `controls`, `faults`, `verify`, `verify-space`, `check`, `bundle` or `reproduce` objects",
+    1: "a run failed or timed out; or `controls`, `faults`, `verify`, `verify-space`, `check`, `bundle` or `reproduce` objects; "
+    "`diff` found a change; `recommend` has nothing measured to name",
     2: "bad input: arguments, experiment file, names, values",
     3: "a package is missing, or its version does not fit",
     4: "data are missing or corrupted",

@@ -96,14 +96,18 @@ class Sheet:
         above: float = 0.3,
         below: float = 0.45,
         right: float = EDGE,
+        foot: float = 0.0,
         legend: Sequence[Artist] = (),
     ) -> None:
-        """Lay it out. `left`, `gap`: room for tick labels before the first and the other columns; all in inches."""
+        """Lay it out. `left`, `gap`: room for tick labels before the first and the other columns; all in inches.
+
+        `above`, `below`: room around each row; `foot`: more of it below the last one.
+        """
         rows, per_row = _legend_rows(legend)
         title = textwrap.wrap(question, TITLE_LETTERS)
         self.band = 0.18 + TITLE_LINE * len(title)  # of the title, which a page writes itself
         top = self.band + rows * LEGEND_ROW + (0.06 if rows else 0)
-        self.height = top + sum(heights) + len(heights) * (above + below)
+        self.height = top + sum(heights) + len(heights) * (above + below) + foot
         self.figure = Figure(figsize=(WIDTH, self.height))
         self.title: Text = self.figure.text(
             EDGE / WIDTH, 1 - 0.1 / self.height, "\n".join(title), size=TITLE, weight="bold", va="top", ha="left"
@@ -134,15 +138,15 @@ class Sheet:
         """How wide a panel is, in inches."""
         return (WIDTH - self._left - self._right - (self._columns - 1) * self._gap) / self._columns
 
-    def panel(self, row: int, column: int = 0, *, span: int = 1, title: str = "") -> Axes:
-        """Add the axes of a place; `span`: how many columns it takes."""
+    def panel(self, row: int, column: int = 0, *, title: str = "", outdent: float = 0.0) -> Axes:
+        """Add the axes of a place; `outdent`: how far to the left of it the title begins, in inches."""
         top, height = self._tops[row]
         width = self.panel_width
         left = self._left + column * (width + self._gap)
-        width = width * span + self._gap * (span - 1)
         axes = self.figure.add_axes((left / WIDTH, 1 - (top + height) / self.height, width / WIDTH, height / self.height))
         if title:
-            axes.set_title(title, pad=4, size=SIZE if columns_fit(title, width) else SMALL)
+            size = SIZE if columns_fit(title, width + outdent) else SMALL
+            axes.set_title(title, pad=4, size=size, x=-outdent / width)
         return axes
 
 

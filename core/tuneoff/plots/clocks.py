@@ -8,13 +8,13 @@ from collections.abc import Iterator, Sequence
 from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 
+from tuneoff.answers.anytime import Clock
 from tuneoff.answers.model import Scope
-from tuneoff.metrics.slots import trial_window
 from tuneoff.plots.canvas import SMALL, Sheet, letters, log_scale, plain_numbers
-from tuneoff.plots.view import FEW_SCOPES, Run
+from tuneoff.plots.view import FEW_SCOPES
 from tuneoff.plots.words import lines
 
-CLOCKS = ("trials", "seconds")
+CLOCKS: tuple[Clock, ...] = ("trials", "seconds")
 FAR = 30.0  # ends that differ by more than this factor need a logarithmic axis
 
 
@@ -32,7 +32,7 @@ def sheet_of(question: str, scopes: Sequence[Scope], legend: Sequence[Artist]) -
     )
 
 
-def panels(sheet: Sheet, scopes: Sequence[Scope]) -> Iterator[tuple[Scope, str, Axes, bool]]:
+def panels(sheet: Sheet, scopes: Sequence[Scope]) -> Iterator[tuple[Scope, Clock, Axes, bool]]:
     """Yield (scope, clock, axes, whether they are the first of a row)."""
     per_row = _per_row(scopes)
     for place, scope in enumerate(scopes):
@@ -42,7 +42,7 @@ def panels(sheet: Sheet, scopes: Sequence[Scope]) -> Iterator[tuple[Scope, str, 
             yield scope, clock, sheet.panel(row, column + offset, title="" if offset else title), column + offset == 0
 
 
-def time_axis(axes: Axes, clock: str, starts: Sequence[float], ends: Sequence[float]) -> None:
+def time_axis(axes: Axes, clock: Clock, starts: Sequence[float], ends: Sequence[float]) -> None:
     """Set the x axis; `starts` and `ends` are of the curves that are drawn."""
     if clock == "seconds" and min(starts) > 0 and max(ends) / min(ends) > FAR:
         low = min(starts)
@@ -54,16 +54,6 @@ def time_axis(axes: Axes, clock: str, starts: Sequence[float], ends: Sequence[fl
     wide = axes.get_position().width > 0.3
     text = "seconds since the first trial was submitted" if wide else "seconds"
     axes.set_xlabel("trials" if clock == "trials" else text, size=SMALL)
-
-
-def end_of(run: Run, clock: str) -> float:
-    """Return how far a run came on a clock: trials that began, seconds from the first submission to the last end."""
-    if run.record is None:
-        return 0.0
-    if clock == "trials":
-        return float(sum(trial.used_ticket for trial in run.record.trials))
-    window = trial_window(run.record)
-    return (window[1] - window[0]) / 1e9 if window is not None else 0.0
 
 
 def _per_row(scopes: Sequence[Scope]) -> int:

@@ -48,7 +48,11 @@ class Piece:
 def draw(view: View) -> Drawing | None:
     """Draw one run per adapter: a line per slot."""
     chosen = list(view.representative())[:MOST_ADAPTERS]
-    found = [(group, run, why, pieces(run.record)) for group, run, why in chosen if run.record is not None]
+    found = [
+        (group, run, why, pieces(run.record))
+        for group, run, why in chosen
+        if run.record is not None and not run.ref.is_continued  # the pause between its executions is no time of the run
+    ]
     found = [item for item in found if item[3]]
     if not found:
         return None
@@ -62,7 +66,8 @@ def draw(view: View) -> Drawing | None:
         [0.19 * count + 0.06 for count in slots],
         left=0.55,
         legend=keys,
-        below=0.42,
+        below=0.08 if is_shared else 0.42,
+        foot=0.34 if is_shared else 0.0,
     )
     rows: list[Row] = []
     parts = []
@@ -174,6 +179,7 @@ def _panel(axes: Axes, drawn: Sequence[Piece], slots: int, end: float, *, last: 
     axes.grid(visible=False, axis="y")
     plain_numbers(axes, "x", most=6)
     axes.set_ylabel("slot", size=SMALL, color=INK)
+    axes.tick_params(axis="x", labelbottom=last)
     if last:
         axes.set_xlabel("seconds since the start of deploy", size=SMALL)
 

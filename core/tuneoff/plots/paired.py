@@ -11,7 +11,7 @@ from matplotlib.patches import Patch
 from matplotlib.ticker import FuncFormatter, MaxNLocator
 
 from tuneoff.answers.model import Question, Scope, Verdict
-from tuneoff.plots.canvas import SMALL, Sheet, letters, names_room, patch_key
+from tuneoff.plots.canvas import EDGE, SMALL, Sheet, letters, names_room, patch_key
 from tuneoff.plots.drawing import Drawing
 from tuneoff.plots.made import Row, made
 from tuneoff.plots.steps import spread_out
@@ -58,9 +58,10 @@ def draw(view: View) -> Drawing | None:
     keys: list[Patch | Line2D] = [
         Line2D([], [], color=SERIES[0], marker="o", linestyle="none", markersize=4, label="one seed"),
         Line2D([], [], color=INK, marker="D", markersize=5, linewidth=1.6, label="estimate with interval"),
-        Line2D([], [], color=SERIES[6], marker=">", linestyle="none", label="one of the two failed"),
         patch_key("no difference that matters (margin)", GRID),
     ]
+    if any(item.difference in (-math.inf, math.inf) for p in panels for v in p.verdicts for item in v.differences):
+        keys.append(Line2D([], [], color=SERIES[6], marker=">", linestyle="none", label="one of the two failed"))
     room = names_room(names) + 0.05
     columns = 2 if room < WIDE and len(panels) > 1 else 1
     together = [panels[place : place + columns] for place in range(0, len(panels), columns)]
@@ -78,8 +79,9 @@ def draw(view: View) -> Drawing | None:
     several = len({panel.scope for panel in panels}) > 1
     for place, panel in enumerate(panels):
         title = f"{panel.question.name} ({panel.question.metric})" + (f", {panel.scope.text}" if several else "")
-        axes = sheet.panel(place // columns, place % columns, title=lines(title, letters(sheet.panel_width + room - 0.2), 1))
-        axes.title.set_x(-(room - 0.2) / sheet.panel_width)
+        outdent = room - EDGE
+        text = lines(title, letters(sheet.panel_width + outdent, SMALL), 1)
+        axes = sheet.panel(place // columns, place % columns, title=text, outdent=outdent)
         rows += _draw(view, axes, panel)
     confidence = next((v.interval.confidence for p in panels for v in p.verdicts if v.interval is not None), None)
     interval = f" The interval is of {100 * confidence:.4g} % confidence." if confidence is not None else ""
@@ -180,6 +182,9 @@ def _pair_row(view: View, axes: Axes, verdict: Verdict, place: int, reach: float
     if interval is not None:
         low, high = (max(-reach, min(reach, bound)) for bound in (interval.low, interval.high))
         axes.plot([low, high], [place - 0.16] * 2, color=INK, linewidth=1.6, zorder=3)
+        for bound, side in ((interval.low, -1), (interval.high, 1)):
+            if abs(bound) > reach:  # it goes on
+                axes.plot([side * reach], [place - 0.16], ">" if side > 0 else "<", color=INK, markersize=4, clip_on=False)
         if math.isfinite(interval.estimate):
             axes.plot([interval.estimate], [place - 0.16], "D", color=INK, markersize=4.5, zorder=4)
         rows.append((*head, None, interval.estimate, _ratio(verdict.question, interval.estimate), interval.low, interval.high))

@@ -82,7 +82,7 @@ def draw(view: View) -> Drawing | None:
 
 
 def _trace(view: View, run: Run) -> Trace | None:
-    if run.record is None:
+    if run.record is None or run.ref.is_continued:
         return None
     try:
         samples = on_run_clock(read_samples(view.results.folder / view.results.run_folder(run.record)), run.record)

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
+from tuneoff.answers.frozen import frozen
+from tuneoff.answers.regret import VALIDATION, normalised
 from tuneoff.experiment.names import strategy_text
 from tuneoff.plots.canvas import SMALL, Sheet, letters, line_key, plain_numbers
 from tuneoff.plots.drawing import Drawing
@@ -92,18 +94,17 @@ def draw(view: View) -> Drawing | None:
 
 
 def _profiles(view: View) -> list[Profile]:
-    anchors: Mapping[str, Mapping[str, float]] = view.answers.analysis.get("anchors") or {}
+    plan = frozen(view.results.plan.analysis)
     scores: dict[tuple[str, str], dict[str, list[float]]] = {}
     for group in view.answers.groups:
-        anchor = anchors.get(group.scope.task)
-        if not group.scope.task or not anchor or group.same_as is not None:
+        anchors = plan.anchors.get(group.scope.task)
+        if not group.scope.task or anchors is None or group.same_as is not None:
             continue
-        worst, best = anchor["random_search"], anchor["best_known"]
         for run in tried(view.runs(group)):
-            value = run.value("quality.validation")
-            if value is None and not run.ref.is_failure:
+            value = run.value(VALIDATION)
+            if anchors.metric not in (None, view.objective(run).metric) or (value is None and not run.ref.is_failure):
                 continue
-            regret = math.inf if value is None or worst == best else (best - value) / (best - worst)
+            regret = math.inf if value is None else normalised(value, anchors)
             strategy = strategy_text(view.spec(run).experiment)
             scores.setdefault((strategy, group.label), {}).setdefault(group.scope.task, []).append(regret)
     found = []

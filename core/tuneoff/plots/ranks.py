@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from matplotlib.axes import Axes
 
+from tuneoff.answers.model import AcrossTasks
 from tuneoff.plots.canvas import SMALL, Sheet
 from tuneoff.plots.drawing import Drawing
 from tuneoff.plots.made import Row, made
@@ -15,6 +16,8 @@ from tuneoff.plots.view import View
 from tuneoff.words import counted
 
 LEAST_TASKS = 10  # of a critical difference
+UNIT = 0.17  # inches of one step of a panel's height
+TOP, FIRST, STEP = -3.0, 1.9, 1.1  # the upper end, the first name below the bars, from name to name
 
 
 def draw(view: View) -> Drawing | None:
@@ -26,7 +29,7 @@ def draw(view: View) -> Drawing | None:
         return None
     sheet = Sheet(
         "Which mean ranks over the tasks differ by more than chance?",
-        [0.2 * len(one.ranks) + 0.75 for one in shown],
+        [UNIT * (_depth(one) - TOP) for one in shown],
         left=0.3,
         right=0.3,
         below=0.25,
@@ -52,6 +55,12 @@ def draw(view: View) -> Drawing | None:
     )
 
 
+def _depth(one: AcrossTasks) -> float:
+    """Return how far down the names of a panel reach."""
+    bars = cliques(sorted(one.ranks.values()), one.critical_difference or 0.0)
+    return 0.5 * len(bars) + FIRST + STEP * ((len(one.ranks) + 1) // 2)
+
+
 def cliques(ranks: Sequence[float], difference: float) -> list[tuple[int, int]]:
     """Return (first, last) of each longest stretch of ordered ranks that lie within the difference; single ones left out."""
     found: list[tuple[int, int]] = []
@@ -65,12 +74,12 @@ def cliques(ranks: Sequence[float], difference: float) -> list[tuple[int, int]]:
 def _ranks(view: View, axes: Axes, ordered: Sequence[tuple[str, float]], difference: float) -> None:
     count = len(ordered)
     bars = cliques([rank for _, rank in ordered], difference)
-    depth = len(bars) * 0.5 + 0.8
+    depth = 0.5 * len(bars) + FIRST
     high = max(float(count), 1 + difference)
     for place, (label, rank) in enumerate(ordered):
         style = view.style(label)
         side = -1 if place < (count + 1) // 2 else 1
-        level = depth + 0.9 * (place if side < 0 else count - 1 - place)
+        level = depth + STEP * (place if side < 0 else count - 1 - place)
         edge = 0.85 if side < 0 else high + 0.15
         axes.plot([rank, rank, edge], [0, level, level], color=MUTED, lw=0.8)
         axes.plot(
@@ -87,10 +96,10 @@ def _ranks(view: View, axes: Axes, ordered: Sequence[tuple[str, float]], differe
     for number, (first, last) in enumerate(bars):
         y = 0.55 + number * 0.5
         axes.plot([ordered[first][1] - 0.02, ordered[last][1] + 0.02], [y, y], color=INK, lw=3, solid_capstyle="butt")
-    axes.plot([1, 1 + difference], [-1.1, -1.1], color=INK, lw=2, marker="|", markersize=7)
-    axes.text(1 + difference / 2, -1.25, f"critical difference {difference:.2f}", ha="center", va="bottom", size=SMALL, color=INK)
+    axes.plot([1, 1 + difference], [-1.9, -1.9], color=INK, lw=2, marker="|", markersize=7)
+    axes.text(1 + difference / 2, -2.05, f"critical difference {difference:.2f}", ha="center", va="bottom", size=SMALL, color=INK)
     axes.set_xlim(0.8, high + 0.2)
-    axes.set_ylim(depth + 0.9 * ((count + 1) // 2), -2.0)
+    axes.set_ylim(depth + STEP * ((count + 1) // 2), TOP)
     axes.set_yticks([])
     axes.xaxis.tick_top()
     axes.spines[:].set_visible(False)

@@ -73,20 +73,25 @@ def draw_stack(view: View, stack: Stack) -> Drawing | None:
     keys: list[Patch | Line2D] = [patch_key(part, *looks[part]) for part in used]
     keys.append(Line2D([], [], color=INK, marker="|", linestyle="none", markersize=7, label="one run"))
     by_scope = {text: [bar for bar in bars if bar.scope == text] for text in texts}
+    longest = {text: max(_longest(bar) for bar in mine) or 1.0 for text, mine in by_scope.items()}
+    is_shared = max(longest.values()) <= FAR * min(longest.values())
     sheet = Sheet(
         stack.question,
         [BAR * len(mine) + 0.1 for mine in by_scope.values()],
         left=names_room(names) + 0.1,
         right=0.75,
         legend=keys,
-        below=0.5,
+        below=0.08 if is_shared else 0.45,
+        foot=0.37 if is_shared else 0.0,
     )
     rows: list[Row] = []
-    longest = {text: max(_longest(bar) for bar in mine) or 1.0 for text, mine in by_scope.items()}
-    is_shared = max(longest.values()) <= FAR * min(longest.values())
     for place, (text, mine) in enumerate(by_scope.items()):
         axes = sheet.panel(place, title=lines(text, letters(sheet.panel_width), 1) if len(texts) > 1 or text else "")
         _panel(view, axes, mine, looks, stack.unit, max(longest.values()) if is_shared else longest[text])
+        has_scale = not is_shared or place == len(by_scope) - 1
+        axes.tick_params(axis="x", labelbottom=has_scale)
+        if has_scale:
+            axes.set_xlabel("seconds" if stack.unit == "s" else f"{stack.unit} per trial", size=SMALL)
         for bar in mine:
             head = (text, view.style(bar.label).label)
             rows += [(*head, part, None, value) for part, value in bar.parts]
@@ -155,7 +160,6 @@ def _panel(
     axes.set_ylim(len(bars) - 0.45, -0.55)
     axes.set_xlim(0, longest * 1.04)
     plain_numbers(axes, "x", most=6)
-    axes.set_xlabel("seconds" if unit == "s" else f"{unit} per trial", size=SMALL)
 
 
 def _said(view: View, bar: Bar, unit: str, *, single: bool) -> str:

@@ -77,11 +77,11 @@ def bounds(rows: Floats, alpha: float, grid_step: float = 0.0, tolerance: float 
         walsh = (rows[:, one] + rows[:, other]) / 2  # (rows, pairs)
     walsh[np.abs(walsh) <= tolerance] = 0.0
     unknown = np.isnan(walsh)
-    below, above = walsh, walsh
+    middle = np.sort(np.where(unknown, 0.0, walsh), axis=1)
+    below = above = middle
     if unknown.any():
-        below, above = np.where(unknown, -np.inf, walsh), np.where(unknown, np.inf, walsh)
-        walsh = np.where(unknown, 0.0, walsh)
-    below, above, middle = np.sort(below, axis=1), np.sort(above, axis=1), np.sort(walsh, axis=1)
+        below = np.sort(np.where(unknown, -np.inf, walsh), axis=1)
+        above = np.sort(np.where(unknown, np.inf, walsh), axis=1)
     pairs, k = len(one), depth(n, alpha)
     estimate = _middle(middle)
     at_most, at_least = (below <= 0).sum(axis=1), (above >= 0).sum(axis=1)

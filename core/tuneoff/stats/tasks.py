@@ -21,7 +21,9 @@ RESAMPLES = 3999
 Floats = NDArray[np.float64]
 
 
-def stratified_iqm(scores: Mapping[str, Sequence[float]], confidence: float, *, key: tuple[str, ...]) -> Interval:
+def stratified_iqm(
+    scores: Mapping[str, Sequence[float]], confidence: float, *, key: tuple[str, ...], resamples: int = RESAMPLES
+) -> Interval:
     """Return the interquartile mean over the runs of all tasks, and its bootstrap interval stratified by task.
 
     Resampling n seeds shows only (n − 1) / n of the variance, so the interval is widened by the root of n / (n − 1); without
@@ -38,7 +40,7 @@ def stratified_iqm(scores: Mapping[str, Sequence[float]], confidence: float, *, 
     pooled = np.concatenate(list(tasks.values()))
     estimate = float(_weighted_iqm(pooled[None, :], weights)[0])
     resampled = [
-        values[generator("stratified iqm", *key, name).integers(0, values.size, (RESAMPLES, values.size))]
+        values[generator("stratified iqm", *key, name).integers(0, values.size, (resamples, values.size))]
         for name, values in tasks.items()
     ]
     means = _weighted_iqm(np.concatenate(resampled, axis=1), weights)

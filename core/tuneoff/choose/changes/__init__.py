@@ -1,0 +1,1 @@
+"""What changed between two results folders of the same experiments, beyond noise."""

@@ -1,0 +1,35 @@
+"""`tuneoff diff`: two results folders of the same experiments, and what changed between them beyond noise."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from tuneoff.cli.output import printable, terminal_width, write, write_json
+
+NAME = "diff"
+HELP = "compare two results folders of the same experiments, old and new: what changed beyond noise; exit code 1 if anything did"
+EXAMPLE = "tuneoff diff results/old results/new"
+CHANGED = 1
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("old", metavar="DIR_A", type=Path, help="results folder of the old versions")
+    parser.add_argument("new", metavar="DIR_B", type=Path, help="results folder of the new versions")
+    parser.add_argument(
+        "--json", action="store_true", help="write JSON: every question with each pair of seeds, and all that differs"
+    )
+
+
+def execute(arguments: argparse.Namespace) -> int:
+    from tuneoff.choose.changes.compare import compare
+    from tuneoff.choose.changes.text import lines
+    from tuneoff.choose.changes.values import to_json
+
+    found = compare(arguments.old, arguments.new)
+    code = CHANGED if found.has_changed else 0
+    if arguments.json:
+        write_json({"exit_code": code, **to_json(found)})
+    else:
+        write("\n".join(map(printable, lines(found, terminal_width()))))
+    return code

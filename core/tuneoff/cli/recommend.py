@@ -1,0 +1,97 @@
+"""`tuneoff recommend`: which framework for these constraints, by what adapters can and what was measured."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from tuneoff.cli.folders import newest_folder
+from tuneoff.cli.output import terminal_width, write, write_json
+
+if TYPE_CHECKING:
+    from tuneoff.choose.request import Request
+
+NAME = "recommend"
+HELP = (
+    "say which frameworks meet constraints, and which of them measured results show to be better; never beyond what was measured"
+)
+EXAMPLE = "tuneoff recommend --workers 2 --must-resume"
+QUESTIONS = ("quality", "time", "overhead", "energy", "cost")
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "results", metavar="DIR", type=Path, nargs="*", help="results folders; default: the newest one under results/"
+    )
+    sizes = parser.add_argument_group("sizes, which must lie in what was measured")
+    sizes.add_argument("--workers", metavar="N", type=int, help="workers of a run; default: any")
+    sizes.add_argument("--trial-seconds", metavar="S", type=float, help="how long a trial takes, in seconds; default: any")
+    sizes.add_argument("--trials", metavar="N", type=int, help="trials of a run; default: any")
+    needs = parser.add_argument_group("what an adapter must be able to do")
+    needs.add_argument("--must-resume", action="store_true", help="an interrupted run goes on with its finished trials")
+    needs.add_argument("--must-retry", action="store_true", help="a trial whose worker died is tried again")
+    needs.add_argument("--platform", metavar="NAME", help="where it must run: local, kubernetes, ...; default: any")
+    needs.add_argument("--sampler", metavar="NAME", help="random, tpe, ...; default: any")
+    needs.add_argument("--pruner", metavar="NAME", help="asha, median, ...; default: any")
+    faults = parser.add_argument_group("what it must survive, by what `tuneoff faults FILE --json` wrote")
+    faults.add_argument("--faults", metavar="PATH", type=Path, nargs="+", action="extend", help="that file, or a folder of such")
+    faults.add_argument(
+        "--must-survive",
+        metavar="FAULT",
+        nargs="+",
+        action="extend",
+        help="under these faults its answer holds for the trials that it completed",
+    )
+    faults.add_argument(
+        "--never-silently-wrong", action="store_true", help="under no fault it ends well with an answer that is not true"
+    )
+    faults.add_argument(
+        "--faults-by",
+        choices=("adapter", "defaults"),
+        default="adapter",
+        help="through tuneoff's adapter, or by the framework's own defaults; default: adapter, which is what was measured",
+    )
+    parser.add_argument("--prefer", choices=QUESTIONS, help="explain this question first; it ranks nothing")
+    parser.add_argument("--json", action="store_true", help="write JSON: the answer, every reason and the runs that it rests on")
+
+
+def execute(arguments: argparse.Namespace) -> int:
+    from tuneoff.choose.capable import check_request
+    from tuneoff.choose.fault_results import check_names, read_faults
+    from tuneoff.choose.recommend import listings, read_folder, recommend
+    from tuneoff.choose.text import lines
+    from tuneoff.choose.values import to_json
+
+    request = _request(arguments)
+    check_names(request.must_survive)
+    evidence = read_faults(arguments.faults or [])
+    paths = {path.resolve(): path for path in arguments.results or [newest_folder()]}
+    folders = [read_folder(path) for path in paths.values()]
+    known = listings(folders)
+    check_request(request, known)
+    recommendation = recommend(folders, known, evidence, request)
+    if arguments.json:
+        write_json(to_json(recommendation))
+    else:
+        write("\n".join(lines(recommendation, terminal_width())))
+    return recommendation.exit_code
+
+
+def _request(arguments: argparse.Namespace) -> Request:
+    from tuneoff.choose.request import Request
+
+    return Request(
+        workers=arguments.workers,
+        trial_seconds=arguments.trial_seconds,
+        trials=arguments.trials,
+        must_resume=arguments.must_resume,
+        must_retry=arguments.must_retry,
+        platform=arguments.platform,
+        sampler=arguments.sampler,
+        pruner=arguments.pruner,
+        must_survive=tuple(dict.fromkeys(name for text in arguments.must_survive or [] for name in text.split(","))),
+        never_silently_wrong=arguments.never_silently_wrong,
+        faults_by=arguments.faults_by,
+        prefer=arguments.prefer,
+    )
