@@ -60,7 +60,7 @@ def run_plan(plan: Plan, arguments: argparse.Namespace) -> int:
         report = written_report(results) if with_report else None
         write_json({**known, "report": str(report) if report is not None else None, "exit_code": code})
     else:
-        write(f"\n{table(plan, results)}")
+        write(f"\n{table(plan, results)}\n")
         report = written_report(results) if with_report else None
         write("\n".join(printable(str(path)) for path in (report, results.resolve()) if path is not None))
     return code
