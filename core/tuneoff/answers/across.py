@@ -1,13 +1,200 @@
-"""Claims across the tasks of a file: not built yet."""
+"""Claims across the tasks of a file: a task is the unit of evidence, a seed is not.
+
+Quality is compared by normalised regret on validation, everything else by the medians of its tasks.
+"""
 
 from __future__ import annotations
 
+import math
+import statistics
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import combinations
 
-from tuneoff.answers.cells import Matrix
+from tuneoff.answers.cells import Cell, Matrix
+from tuneoff.answers.differences import Measure
+from tuneoff.answers.directions import is_of_objective
 from tuneoff.answers.frozen import Frozen
 from tuneoff.answers.model import AcrossTasks, Question, Scope
+from tuneoff.answers.regret import anchors_of, bounded, regrets
+from tuneoff.answers.run_values import value
+from tuneoff.answers.weights import ENDS, is_modelled, weighted
+from tuneoff.answers.words_across import FEWEST_TASKS, texts
+from tuneoff.experiment.identity import canonical_json
+from tuneoff.stats.interval import Interval
+from tuneoff.stats.ranks import critical_difference, friedman, holm, wilcoxon
+from tuneoff.stats.tasks import probability_of_improvement, stratified_iqm
+
+Scores = dict[str, list[float]]  # by task, smaller is better, a failed run +inf
+
+
+@dataclass(slots=True, kw_only=True)
+class _Family:
+    """The scopes that differ in their task alone."""
+
+    scope: Scope
+    question: Question
+    cells: dict[str, dict[str, Cell]] = field(default_factory=dict)  # label -> task -> cell
+    tasks: list[str] = field(default_factory=list)
 
 
 def across_tasks(matrix: Matrix, questions: Mapping[Scope, Sequence[Question]], plan: Frozen) -> Iterator[AcrossTasks]:
-    yield from ()
+    """Yield each question over the tasks of the file, by sampler, pruner and variant; nothing for a file without tasks."""
+    for place in range(len(plan.questions)):
+        for family in _families(matrix, questions, place):
+            yield _across(family, plan)
+
+
+def _families(matrix: Matrix, questions: Mapping[Scope, Sequence[Question]], place: int) -> list[_Family]:
+    found: dict[str, _Family] = {}
+    for scope, cells in matrix.by_scope.items():
+        if not scope.task:
+            continue
+        experiment = cells[0].spec.experiment
+        strategies = [[one.name, dict(one.options)] for one in (experiment.sampler, experiment.pruner)]
+        key = canonical_json([strategies, scope.variant])
+        text = scope.text.removesuffix(f" {scope.task}")
+        whole = Scope(sampler=scope.sampler, pruner=scope.pruner, variant=scope.variant, task="", text=text)
+        family = found.setdefault(key, _Family(scope=whole, question=questions[scope][place]))
+        family.tasks.append(scope.task)
+        for cell in cells:
+            if cell.is_compared and cell.spec.replicate == 0:
+                family.cells.setdefault(cell.label, {})[scope.task] = cell
+    return list(found.values())
+
+
+def _across(family: _Family, plan: Frozen) -> AcrossTasks:
+    question = family.question
+    is_quality = _is_quality(family)
+    scores = {label: _scores(cells, question, plan, is_quality) for label, cells in family.cells.items()}
+    if not is_quality and _has_several_kinds(family):
+        scores = {}
+    tasks = [task for task in family.tasks if scores and all(scores_of.get(task) for scores_of in scores.values())]
+    scores = {label: {task: of[task] for task in tasks} for label, of in scores.items()}
+    labels = tuple(scores) if tasks else ()
+    medians = {label: [_median(scores[label][task]) for task in tasks] for label in labels}
+    key = (question.name, question.metric, family.scope.text)
+    pairs = list(combinations(labels, 2))
+    made = AcrossTasks(
+        question=question,
+        scope=family.scope,
+        tasks=tuple(tasks),
+        labels=labels,
+        iqm_regret=_iqm(scores, plan, key) if is_quality and tasks else {},
+        improvement={
+            (one, other): probability_of_improvement(scores[one], scores[other], plan.confidence, key=(*key, one, other))
+            for one, other in pairs
+        },
+        wilcoxon=_wilcoxon(family, tasks, medians, pairs),
+        ranks=_ranks(medians, labels, tasks),
+        critical_difference=critical_difference(len(labels), len(tasks)) if len(tasks) >= FEWEST_TASKS and pairs else None,
+    )
+    return texts(made, family.tasks, family.cells, plan, medians, regret=is_quality)
+
+
+def _scores(cells: Mapping[str, Cell], question: Question, plan: Frozen, is_quality: bool) -> Scores:
+    """Return the scores of a label by task; a task without a value of any run is left out."""
+    found: Scores = {}
+    for task, cell in cells.items():
+        if is_quality:
+            anchors = anchors_of(cell, plan)
+            scores = regrets(cell, anchors) if anchors is not None else []
+        else:
+            sign = 1.0 if question.better == "min" else -1.0
+            scores = [sign * one if math.isfinite(one) else one for one in _values(cell, question.metric, value)]
+        if any(math.isfinite(score) for score in scores):
+            found[task] = scores
+    return found
+
+
+def _values(cell: Cell, metric: str, measure: Measure) -> list[float]:
+    """Return the values of the runs that have one, and +inf for each that failed."""
+    found = ((run, measure(run, metric).value) for run in cell.runs)
+    return [*(one for _, one in found if one is not None), *(math.inf for run in cell.runs if run.has_failed)]
+
+
+def _iqm(scores: Mapping[str, Scores], plan: Frozen, key: tuple[str, ...]) -> dict[str, Interval]:
+    return {
+        label: stratified_iqm({task: bounded(found) for task, found in by_task.items()}, plan.confidence, key=(*key, label))
+        for label, by_task in scores.items()
+    }
+
+
+def _wilcoxon(
+    family: _Family, tasks: Sequence[str], medians: Mapping[str, Sequence[float]], pairs: Sequence[tuple[str, str]]
+) -> dict[tuple[str, str], float]:
+    """Return the p of each pair on the medians of tasks, adjusted by Holm; of modelled energy the greatest over the weights."""
+    if not pairs:
+        return {}
+    found = []
+    for one, other in pairs:
+        p = _p(family.question, medians[one], medians[other])
+        cells = [(family.cells[one][task], family.cells[other][task]) for task in tasks]
+        if any(is_modelled(ours, theirs, family.question.metric) for ours, theirs in cells):
+            p = max([p, *(_weighted_p(family.question, cells, ratio, medians[one], medians[other]) for ratio in ENDS.values())])
+        found.append(p)
+    return dict(zip(pairs, holm(found), strict=True))
+
+
+def _p(question: Question, one: Sequence[float], other: Sequence[float]) -> float:
+    """Return Wilcoxon's p; on the ratio scale of the logarithms, so that a task with long runs does not outweigh the others."""
+    if question.scale == "ratio":
+        one, other = ([_log(value) for value in values] for values in (one, other))
+    return wilcoxon(one, other)
+
+
+def _weighted_p(
+    question: Question, cells: Sequence[tuple[Cell, Cell]], ratio: float, ours: Sequence[float], theirs: Sequence[float]
+) -> float:
+    """Return p at a ratio of the model's weights; 1 where they cannot be applied, or the order of the medians is another."""
+    measure = weighted(ratio)
+    medians: tuple[list[float], list[float]] = ([], [])
+    for pair in cells:
+        for cell, column in zip(pair, medians, strict=True):
+            scores = _values(cell, question.metric, measure)
+            if not scores:
+                return 1.0
+            column.append(_median(scores))
+    return _p(question, *medians) if _ahead(*medians) * _ahead(ours, theirs) > 0 else 1.0
+
+
+def _ahead(one: Sequence[float], other: Sequence[float]) -> int:
+    """Return in how many more tasks the first is lower."""
+    return sum((ours < theirs) - (ours > theirs) for ours, theirs in zip(one, other, strict=True))
+
+
+def _is_quality(family: _Family) -> bool:
+    """Whether the question is of the selected model's quality, which is compared by regret."""
+    metrics = {cell.spec.experiment.objective.metric for cells in family.cells.values() for cell in cells.values()}
+    return bool(metrics) and all(is_of_objective(family.question.metric, metric) for metric in metrics)
+
+
+def _has_several_kinds(family: _Family) -> bool:
+    kinds = {
+        value(run, family.question.metric).kind for cells in family.cells.values() for cell in cells.values() for run in cell.runs
+    }
+    return len(kinds - {None}) > 1
+
+
+def _ranks(medians: Mapping[str, Sequence[float]], labels: Sequence[str], tasks: Sequence[str]) -> dict[str, float]:
+    if len(labels) < 2 or len(tasks) < 2:
+        return {}
+    table = [[medians[label][place] for label in labels] for place in range(len(tasks))]
+    return dict(zip(labels, friedman(table).mean_ranks, strict=True))
+
+
+def _median(values: Sequence[float]) -> float:
+    ordered = sorted(values)
+    middle = len(ordered) // 2
+    if len(ordered) % 2 or ordered[middle] == ordered[middle - 1]:
+        return ordered[middle]
+    return math.inf if math.isinf(ordered[middle]) else statistics.fmean(ordered[middle - 1 : middle + 1])
+
+
+def _log(value: float) -> float:
+    """Return the logarithm of a score that is better small; what is better great came with its sign turned."""
+    if math.isinf(value):
+        return value
+    if value == 0:
+        return math.copysign(math.inf, -math.copysign(1, value))  # 0 is better by any ratio; -0.0 is the worst of the turned ones
+    return math.log(value) if value > 0 else -math.log(-value)

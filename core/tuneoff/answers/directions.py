@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Literal
 
 from tuneoff.answers.model import Scale
@@ -20,7 +21,7 @@ _GREAT = (
 )
 _GREAT_PREFIXES = ("pruning.saved_",)
 _LOSSES = ("loss", "error", "rmse", "mae", "mse", "perplexity")
-_SHARES = ("_share", "utilization", ".of_budget", ".optimism", "idle_share")
+_SHARES = ("_share", "utilization", ".of_budget", ".optimism")
 _DIFFERENCES = (
     "quality.",
     "test.",
@@ -32,6 +33,7 @@ _DIFFERENCES = (
     "stop.epochs",
     "stop.ignored",
 )
+_COUNTS = ("trials.", "epochs.", "failures.", "goal.", "stop.")
 _RATIOS = ("trials.per_second",)
 _RATES = {"trials.per_second": "1/s"}
 _UNITS = (  # the first beginning that fits, for a folder without a record that has the metric
@@ -68,6 +70,18 @@ def scale(metric: str) -> Scale:
     if metric in _RATIOS:
         return "ratio"
     return "difference" if metric.startswith(_DIFFERENCES) or metric.endswith(_SHARES) else "ratio"
+
+
+def bounds(metric: str, objective_metric: str) -> tuple[float, float]:
+    """Return what a metric cannot be below and above."""
+    name = objective_metric if metric.startswith("quality.") else metric
+    if metric.endswith(".optimism") or metric == "energy.residual_share":
+        return -math.inf, math.inf
+    if any(word in name for word in ("accuracy", "f1", "auc", "precision", "recall")):
+        return 0.0, 1.0
+    if is_share(metric):
+        return 0.0, 100.0
+    return (0.0, math.inf) if scale(metric) == "ratio" or metric.startswith(_COUNTS) else (-math.inf, math.inf)
 
 
 def is_share(metric: str) -> bool:

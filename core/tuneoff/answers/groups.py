@@ -5,10 +5,11 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Protocol
 
 from tuneoff.answers.cells import Cell
-from tuneoff.answers.directions import better, default_unit, scale
+from tuneoff.answers.directions import better, bounds, default_unit, scale
 from tuneoff.answers.model import Estimate, Group, Question
 from tuneoff.answers.run_values import value
 from tuneoff.stats import location
@@ -52,7 +53,6 @@ TABLE = (  # what a table of frameworks shows beside the questions' metrics
     "trials.pruned",
     "memory.tree_peak_rss",
 )
-ONE_VALUE = "one value: it has no interval"
 
 
 class _Locate(Protocol):
@@ -94,22 +94,30 @@ def estimate(
     unit = question.unit if question is not None else units.get(metric, default_unit(metric, objective.metric))
     step = grid_step if metric == "quality.test" and scale(metric) == "difference" else 0.0
     key = (metric, cell.scope.text, cell.label)
+    limits = bounds(metric, objective.metric)
     return Estimate(
         metric=metric,
         unit=unit,
         values=values,
-        median=_interval(location.median, numbers, confidence, step, key),
-        iqm=_interval(location.iqm, numbers, confidence, step, key),
+        median=_interval(location.median, numbers, limits, confidence, step, key),
+        iqm=_interval(location.iqm, numbers, limits, confidence, step, key) if question is not None else None,
         kinds=frozenset(one.kind for one in values if one.value is not None and one.kind is not None),
         reasons=dict(Counter(one.reason for one in values if one.reason is not None)),
     )
 
 
 def _interval(
-    locate: _Locate, numbers: Sequence[float], confidence: float, grid_step: float, key: tuple[str, ...]
+    locate: _Locate,
+    numbers: Sequence[float],
+    limits: tuple[float, float],
+    confidence: float,
+    grid_step: float,
+    key: tuple[str, ...],
 ) -> Interval | None:
+    """Return the interval, cut off where the metric cannot be: at 0 for a time, at 0 and 1 for an accuracy."""
     if not numbers:
         return None
-    if len(numbers) == 1:
-        return Interval(estimate=numbers[0], low=-math.inf, high=math.inf, confidence=confidence, n=1, method=ONE_VALUE)
-    return locate(numbers, confidence, grid_step=grid_step, key=key)
+    found = locate(numbers, confidence, grid_step=grid_step, key=key)
+    low = found.low if found.n == 1 else min(found.estimate, max(found.low, limits[0]))
+    high = found.high if found.n == 1 or math.isinf(found.high) else max(found.estimate, min(found.high, limits[1]))
+    return replace(found, low=low, high=high)

@@ -12,6 +12,7 @@ from tuneoff.answers.differences import BOTH_FAILED, pair
 from tuneoff.answers.model import Outcome, PairedDifference, Question, Scope, Sensitivity, Verdict
 from tuneoff.answers.weights import ENDS, UNKNOWN, is_modelled, weighted
 from tuneoff.stats.interval import Interval
+from tuneoff.stats.location import median
 from tuneoff.stats.paired import Estimator, Judgement, judge
 from tuneoff.stats.power import seeds_needed
 from tuneoff.words import counted
@@ -61,7 +62,7 @@ class _Case:
         )
         few = self._too_few()
         if few is not None:
-            return replace(bare, reason=few, interval=self._shown(values, 1 - self.rules.confidence))
+            return replace(bare, reason=few, interval=self._plain(values))
         blocked = self.pair.seeds.waiting or self.pair.excluded
         if blocked is not None:
             shown = self._shown(values, self.rules.alpha) if self.pair.excluded is None else None
@@ -105,6 +106,13 @@ class _Case:
 
     def _shown(self, values: Sequence[float], alpha: float) -> Interval | None:
         return self._judge(values, alpha=alpha).interval if len(values) >= FEWEST_FOR_INTERVAL else None
+
+    def _plain(self, values: Sequence[float]) -> Interval | None:
+        """Return the median of the differences with an interval that claims nothing: too few seeds for the verdict's own."""
+        if len(values) < FEWEST_FOR_INTERVAL:
+            return None
+        step = self.rules.grid_step if self.question.metric == "quality.test" else 0.0
+        return median(values, self.rules.confidence, grid_step=step, key=self.key)
 
     def _outcome(self, judgement: Judgement) -> Outcome:
         if judgement.relation == "equivalent":

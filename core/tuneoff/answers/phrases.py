@@ -16,6 +16,7 @@ _BETTER = {  # what the better one of a pair does, by question
     "energy": "needs less energy than",
     "cost": "costs less than",
 }
+_AMOUNTS = ("ms", "s", "J", "kWh", "g", "USD", "slot-s", "%", "MB", "1/s", "W", "count", "core-ms", "g/kWh")  # units, not names
 _SEARCH = {"random": "random search", "fixed": "fixed configurations", "grid": "grid search", "default": "default sampler"}
 
 
@@ -33,29 +34,33 @@ def scope_text(scope: Scope) -> str:
     return ", ".join(parts)
 
 
-def value_text(value: float, question_or_unit: Question | str) -> str:
-    """Return a value with its unit as people read it: seconds, joules, a score; a failure in words."""
-    unit = question_or_unit if isinstance(question_or_unit, str) else question_or_unit.unit
+def shown(metric: str, unit: str) -> tuple[str, float]:
+    """Return the unit in which a metric is read, and the factor from its own; "" for a score, which has its name for a unit.
+
+    A job's times are in seconds; what a framework takes per trial is in ms.
+    """
+    if unit not in _AMOUNTS:
+        return "", 1.0
+    return (unit, 1.0) if unit == "ms" and not metric.startswith("time.") else shown_unit(unit)
+
+
+def value_text(value: float, metric: str, unit: str) -> str:
+    """Return a value with its unit as people read it: seconds, joules, a score; what a failure is in words."""
     if math.isinf(value):
         return "failed"
-    shown, factor = shown_unit(unit)
-    if unit not in _UNITS_OF_AMOUNTS:
-        return score(value)
-    return f"{figure(value * factor)} {shown}" if shown not in ("count",) else figure(value)
+    name, _ = shown(metric, unit)
+    return f"{_bound(value, metric, unit)} {name}".rstrip() if name != "count" else _bound(value, metric, unit)
 
 
-_UNITS_OF_AMOUNTS = ("ms", "s", "J", "kWh", "g", "USD", "slot-s", "%", "MB", "1/s", "W", "count", "core-ms", "g/kWh")
-
-
-def median_text(interval: Interval | None, unit: str) -> str:
+def median_text(interval: Interval | None, metric: str, unit: str) -> str:
     """Return an estimate with its interval: `12.1 s [11.8, 12.6]`; MISSING without one."""
     if interval is None:
         return MISSING
-    text = value_text(interval.estimate, unit)
+    text = value_text(interval.estimate, metric, unit)
     if interval.n < 2:
         return text
-    bounds = ", ".join(_bound(bound, unit) for bound in (interval.low, interval.high))
-    return f"{text} [{bounds}]"
+    low, high = (_bound(bound, metric, unit) for bound in (interval.low, interval.high))
+    return f"{text} [{low}, {high}]"
 
 
 def success_text(interval: Interval | None, done: int, tried: int) -> str:
@@ -84,10 +89,9 @@ def signed(value: float, question: Question) -> str:
         return f"{_sign(percent)}{figure(abs(percent))} %"
     if math.isinf(value):
         return "+∞" if value > 0 else "−∞"
-    shown, factor = shown_unit(question.unit)
-    unit = f" {shown}" if question.unit in _UNITS_OF_AMOUNTS and question.unit != "count" else ""
-    size = figure(abs(value * factor)) if question.unit in _UNITS_OF_AMOUNTS else f"{abs(value):.4f}"
-    return f"{_sign(value)}{size}{unit}"
+    unit, factor = shown(question.metric, question.unit)
+    size = figure(abs(value * factor)) if unit else f"{abs(value):.4f}"
+    return f"{_sign(value)}{size} {unit}".rstrip() if unit != "count" else f"{_sign(value)}{size}"
 
 
 def floor_text(verdict: Verdict) -> str:
@@ -148,17 +152,24 @@ def _notes(verdict: Verdict) -> list[str]:
     notes = ["robust" if verdict.is_robust else "not robust"]
     changing = [one.choice for one in verdict.sensitivities if one.outcome is not verdict.outcome]
     if changing:
-        notes[0] += f": other {', '.join(changing)}"
+        notes[0] += f": another verdict {', '.join(map(_under, changing))}"
     floor = floor_text(verdict)
     notes.append("noise floor not measured" if floor == MISSING else f"noise floor {floor}")
     return notes
 
 
-def _bound(value: float, unit: str) -> str:
+def _under(choice: str) -> str:
+    """Return a sensitivity's choice as a phrase: "without seed 3", "by the median", "with energy weights low"."""
+    if choice.startswith("without"):
+        return choice
+    return f"with {choice}" if choice.startswith("energy") else f"by the {choice}"
+
+
+def _bound(value: float, metric: str, unit: str) -> str:
     if math.isinf(value):
         return "∞" if value > 0 else "−∞"
-    _, factor = shown_unit(unit)
-    return figure(value * factor) if unit in _UNITS_OF_AMOUNTS else score(value)
+    name, factor = shown(metric, unit)
+    return (figure(value * factor) if name else score(value)).replace("-", "−")
 
 
 def _sign(value: float) -> str:

@@ -44,10 +44,15 @@ def _table(answers: Answers, question: Question, scope: Scope) -> Iterator[str]:
     own = verdicts[0].question if verdicts else question
     less = "small" if own.better == "min" else "great"
     yield ""
-    yield f"{question_text(own)}, {scope_text(scope)}: better {less}; margin {own.margin_text}"
+    margin = f"margin {own.margin_text}" if own.margin is not None else f"no margin ({own.margin_text.removeprefix('none: ')})"
+    yield f"{question_text(own)}, {scope_text(scope)}: better {less}; {margin}"
     yield from _columns(["adapter", "median", "IQM", "runs done"], [_row(group, own) for group in groups])
     if verdicts:
-        yield from _columns(["pair", "difference", "noise floor", "verdict"], [_verdict(one) for one in verdicts])
+        common = _common_reason(verdicts)
+        rows = [_verdict(one, reason="" if common else one.reason) for one in verdicts]
+        yield from _columns(["pair (one − other)", "difference", "noise floor", "verdict"], rows)
+        if common:
+            yield f"  {common}"
 
 
 def _row(group: Group, question: Question) -> list[str]:
@@ -59,8 +64,10 @@ def _row(group: Group, question: Question) -> list[str]:
     done = sum(run.status == "done" for run in tried)
     return [
         group.label,
-        mark + median_text(estimate.median, estimate.unit) if estimate.median is not None else _missing(estimate.reasons),
-        mark + median_text(estimate.iqm, estimate.unit) if estimate.iqm is not None else MISSING,
+        mark + median_text(estimate.median, estimate.metric, estimate.unit)
+        if estimate.median is not None
+        else _missing(estimate.reasons),
+        mark + median_text(estimate.iqm, estimate.metric, estimate.unit) if estimate.iqm is not None else MISSING,
         success_text(group.success, done, len(tried)),
     ]
 
@@ -70,15 +77,20 @@ def _missing(reasons: object) -> str:
     return f"{MISSING} ({names[0]})" if names else MISSING
 
 
-def _verdict(one: Verdict) -> list[str]:
+def _common_reason(verdicts: Sequence[Verdict]) -> str:
+    """Return the reason that all verdicts share, where several do: it is said once, below them."""
+    texts = {f"{one.outcome}: {one.reason}" for one in verdicts if one.reason}
+    return texts.pop() if len(texts) == 1 and len(verdicts) > 1 else ""
+
+
+def _verdict(one: Verdict, reason: str) -> list[str]:
     sure = "" if not one.sensitivities else ", robust" if one.is_robust else ", not robust"
     noise = " [A/A]" if one.is_noise else ""
-    reason = f": {one.reason}" if one.reason else ""
     return [
         f"{one.one}, {one.other}{noise}",
         difference_text(one.interval, one.question),
         MISSING if one.is_noise else floor_text(one),
-        f"{one.outcome}{sure}{reason}",
+        f"{one.outcome}{sure}{f': {reason}' if reason else ''}",
     ]
 
 

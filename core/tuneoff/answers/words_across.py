@@ -1,0 +1,111 @@
+"""What is claimed across tasks, in words, and what there are too few tasks or seeds for."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+
+from tuneoff.answers.cells import Cell
+from tuneoff.answers.frozen import Frozen
+from tuneoff.answers.model import AcrossTasks
+from tuneoff.answers.phrases import question_text, scope_text
+from tuneoff.report.figures import figure
+from tuneoff.report.notes import listed
+from tuneoff.words import counted
+
+FEWEST_TASKS = 10  # for a critical difference
+FEWEST_SEEDS = 10  # of a task, for its own verdicts
+_MOST_NAMED = 12
+
+Cells = Mapping[str, Mapping[str, Cell]]  # by label and task
+Medians = Mapping[str, Sequence[float]]
+
+
+def texts(
+    made: AcrossTasks,
+    asked: Sequence[str],
+    cells: Cells,
+    plan: Frozen,
+    medians: Medians,
+    *,
+    regret: bool,
+) -> AcrossTasks:
+    """Return the same with its texts, the claim first. `asked`: all tasks; `regret`: the medians are normalised regrets."""
+    return replace(made, texts=tuple(_texts(made, asked, cells, plan, medians, regret)))
+
+
+def _texts(
+    made: AcrossTasks,
+    asked: Sequence[str],
+    cells: Cells,
+    plan: Frozen,
+    medians: Medians,
+    regret: bool,
+) -> Iterator[str]:
+    tasks, pairs = len(made.tasks), len(made.wilcoxon)
+    if not made.tasks:
+        yield f"{_head(made, asked, regret)}: nothing can be said: {_nothing(made, cells, plan, regret)}."
+        return
+    yield f"{_head(made, made.tasks, regret)}: {_claim(made, medians, plan)}."
+    left_out = [task for task in asked if task not in made.tasks]
+    if left_out:
+        yield f"{counted(len(left_out), 'task')} left out, because some adapter has no value there: {_named(left_out)}."
+    least = 2.0 ** (1 - tasks) * max(1, pairs)
+    if pairs and least > 1 - plan.confidence:
+        yield (
+            f"{counted(tasks, 'task')} cannot show a difference in any of {counted(pairs, 'pair')}: the least p that they allow "
+            f"is {figure(min(1.0, least))}."
+        )
+    if tasks < FEWEST_TASKS:
+        yield f"There is no critical difference: it needs {FEWEST_TASKS} tasks, and there are {tasks}."
+    seeds = sorted({sum(run.has_ended for run in cell.runs) for of in cells.values() for cell in of.values()})
+    few = f"{seeds[0]}" if len(seeds) == 1 else f"{seeds[0]} to {seeds[-1]}"
+    if seeds and seeds[0] < FEWEST_SEEDS:
+        yield f"Each task has {few} seeds: its median is uncertain, and seeds are no tasks, so they add nothing to the test's n."
+    failed = sum(run.has_failed for of in cells.values() for cell in of.values() for run in cell.runs)
+    if failed:
+        worst = "as the worst anchor in the IQM, and " if regret else ""
+        yield f"{counted(failed, 'run')} failed, and counts {worst}as worse than any success in ranks."
+    workloads = dict.fromkeys(cell.spec.experiment.workload.name for of in cells.values() for cell in of.values())
+    yield f"The claim is over these {tasks} tasks of {listed(workloads)}: {_named(made.tasks)}. Of others nothing is said."
+
+
+def _head(made: AcrossTasks, tasks: Sequence[str], regret: bool) -> str:
+    by = " by normalised regret on validation" if regret else " by the medians of the tasks"
+    return f"{question_text(made.question)}, over {counted(len(tasks), 'task')}, {scope_text(made.scope)},{by}"
+
+
+def _claim(made: AcrossTasks, medians: Medians, plan: Frozen) -> str:
+    if not made.wilcoxon:
+        return "there are no two adapters to compare"
+    claims = []
+    for (one, other), p in made.wilcoxon.items():
+        if p < 1 - plan.confidence:
+            first, second = (one, other) if _is_lower(medians[one], medians[other]) else (other, one)
+            ahead = sum(ours < theirs for ours, theirs in zip(medians[first], medians[second], strict=True))
+            claims.append(f"{first} is ahead of {second} in {ahead} of {len(made.tasks)} tasks (p {figure(p)}, Wilcoxon, Holm)")
+    if claims:
+        return "; ".join(claims)
+    least = min(made.wilcoxon.values())
+    return f"no pair is shown to differ (least p {figure(least)}, Wilcoxon on the medians of tasks, Holm)"
+
+
+def _is_lower(one: Sequence[float], other: Sequence[float]) -> bool:
+    """Whether the first is better over the tasks: smaller in more of them, and where that is even by the median."""
+    ahead = sum((ours < theirs) - (ours > theirs) for ours, theirs in zip(one, other, strict=True))
+    return ahead > 0 if ahead else statistics.median(one) < statistics.median(other)
+
+
+def _nothing(made: AcrossTasks, cells: Cells, plan: Frozen, regret: bool) -> str:
+    if not cells:
+        return "no adapter is compared"
+    if regret and not plan.anchors:
+        return "the file has no anchors to normalise regret by (anchors: {random_search, best_known, source} of each task)"
+    if regret:
+        return "no task has anchors of its objective's metric and a run that is done, of every adapter"
+    return f"no task has a value of {made.question.metric} of every adapter, all of one kind"
+
+
+def _named(tasks: Sequence[str]) -> str:
+    return ", ".join(tasks[:_MOST_NAMED]) + (f" and {len(tasks) - _MOST_NAMED} more" if len(tasks) > _MOST_NAMED else "")

@@ -1,0 +1,139 @@
+"""Results in memory, as a matrix would have left them: plans and records with the metrics that a test gives."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from event_logs import make_spec
+from tuneoff.answers.results import Results
+from tuneoff.experiment.spec import RunSpec, run_spec_to_json
+from tuneoff.matrix.plan import Plan, PlannedRun
+from tuneoff.metrics.values import Kind, MetricValue, known
+from tuneoff.records.model import ContinuesRecord, FlagRecord, RunRecord, RunStatus
+from tuneoff.records.store import selected
+
+QUESTIONS = {"quality": "quality.test", "time": "time.jct"}
+ANALYSIS: Mapping[str, Any] = {
+    "format": 2,
+    "primary_metric": "time.jct",
+    "questions": QUESTIONS,
+    "margin_percent": 5.0,
+    "quality_margin": 0.01,
+    "confidence": 0.95,
+    "family_size": 15,
+    "looks": [],
+}
+UNITS = {"time": "ms", "overhead": "ms", "cost": "USD", "carbon": "g", "slots": "%", "waste": "ms"}
+Metrics = Mapping[str, "float | MetricValue"]
+Draw = Callable[[int], Metrics]  # by seed
+
+
+@dataclass(frozen=True)
+class Entry:
+    """What an adapter's runs of one scope come to. `status`, `flags`: of single seeds; `absent`: seeds that were not run."""
+
+    adapter: str
+    draw: Draw
+    replicate: int = 0
+    sampler: str = "random"
+    pruner: str = "none"
+    variant: Mapping[str, Any] = field(default_factory=dict)
+    status: Mapping[int, RunStatus] = field(default_factory=dict)
+    absent: Sequence[int] = ()
+    continued: Sequence[int] = ()
+    flags: Mapping[int, Sequence[str]] = field(default_factory=dict)
+    skipped: str | None = None
+    same_as: str | None = None  # the sampler whose runs stand for these
+    emulated: bool = False
+    mode: str = "max"
+    metric: str = "validation_accuracy"
+
+
+def steady(jct: float = 1000.0, quality: float = 0.9, spread: float = 0.01, key: str = "") -> Draw:
+    """Return values around these: times by a factor, quality by a tenth of it as much, with chance of their own."""
+
+    def draw(seed: int) -> Metrics:
+        chance = random.Random(f"{key} {seed}")
+        return {
+            "time.jct": jct * (1 + spread * chance.gauss(0, 1)),
+            "quality.test": quality + 0.1 * spread * chance.gauss(0, 1),
+            "quality.validation": quality + 0.1 * spread * chance.gauss(0, 1),
+        }
+
+    return draw
+
+
+def results(
+    entries: Iterable[Entry],
+    seeds: Sequence[int] = range(10),
+    analysis: Mapping[str, Any] | None = None,
+    folder: Path = Path("/nonexistent"),
+    **changes: Any,
+) -> Results:
+    """Return the results of these entries over the seeds; `changes` are of the frozen analysis."""
+    frozen = {**(ANALYSIS if analysis is None else analysis), "seeds": list(seeds), **changes}
+    planned: list[PlannedRun] = []
+    records: list[RunRecord] = []
+    for entry in entries:
+        for block, seed in enumerate(seeds):
+            spec = _spec(entry, seed)
+            twin = _spec(replace(entry, sampler=entry.same_as), seed).run_id if entry.same_as is not None else None
+            label = entry.adapter + (f"#{entry.replicate + 1}" if entry.replicate else "")
+            skipped = f"same as sampler {entry.same_as!r}: run {twin}" if twin is not None else entry.skipped
+            planned.append(
+                PlannedRun(
+                    run_id=spec.run_id,
+                    spec=spec,
+                    label=f"{label}@emulated" if entry.emulated else label,
+                    block=block,
+                    skip_reason=skipped,
+                    same_as=twin,
+                    emulated=entry.emulated,
+                )
+            )
+            if skipped is None and seed not in entry.absent:
+                records.append(_record(entry, spec))
+    plan = Plan(name="made", path="made.yaml", runs=tuple(planned), analysis=frozen)
+    standing = {record.run_id: record for record in selected(records)}
+    return Results(folder=folder, plan=plan, planned=tuple(planned), records=tuple(records), standing=standing)
+
+
+def _spec(entry: Entry, seed: int) -> RunSpec:
+    spec = make_spec(adapter=entry.adapter, sampler=entry.sampler, pruner=entry.pruner, seed=seed, variant=entry.variant)
+    objective = replace(spec.experiment.objective, metric=entry.metric, mode=entry.mode)  # type: ignore[arg-type]
+    platform = "emulated" if entry.emulated else spec.platform
+    experiment = replace(spec.experiment, objective=objective)
+    return replace(spec, replicate=entry.replicate, platform=platform, experiment=experiment, local_options=())
+
+
+def _record(entry: Entry, spec: RunSpec) -> RunRecord:
+    status = entry.status.get(spec.seed, "done")
+    is_continued = spec.seed in entry.continued
+    before = ContinuesRecord(executions=("e",), digest="", finished=(), begun_again=(), away_ns=1)
+    values = dict(entry.draw(spec.seed)) if status == "done" else {}
+    return RunRecord(
+        run_id=spec.run_id,
+        execution_id=f"{spec.run_id}-1",
+        specification=run_spec_to_json(spec),
+        status=status,
+        reason=None if status == "done" else "planted",
+        started_at="2026-01-01T00:00:01Z",
+        environment={"host": "here"},
+        continues=before if is_continued else None,
+        emulated=entry.emulated,
+        flags=tuple(FlagRecord(name=name, text="planted") for name in entry.flags.get(spec.seed, ())),
+        metrics={name: _metric(name, value, entry.metric) for name, value in values.items()},
+    )
+
+
+def _metric(name: str, value: float | MetricValue, objective: str) -> MetricValue:
+    if isinstance(value, MetricValue):
+        return value
+    family = name.partition(".")[0]
+    kinds: dict[str, Kind] = {"quality": "measured", "energy": "estimated", "carbon": "estimated", "cost": "declared"}
+    unit = objective if family == "quality" else "kWh" if name == "energy.trial" else UNITS.get(family, "J")
+    return known(value, unit, kind=kinds.get(family, "derived"))
