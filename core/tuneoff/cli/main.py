@@ -29,6 +29,7 @@ from tuneoff.cli import (
     status,
     verify,
     verify_space,
+    watch,
     workloads,
 )
 from tuneoff.cli.command import Command, build_parser
@@ -44,6 +45,7 @@ COMMANDS: tuple[Command, ...] = (
     run,
     compare,
     status,
+    watch,
     controls,
     verify,
     verify_space,
