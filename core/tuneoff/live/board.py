@@ -28,6 +28,7 @@ class Board:
         self._places = {cell.run_id: place for place, row in enumerate(self._rows) for cell in row.cells if cell is not None}
         taken = ((one.run_id, seconds_of(one)) for one in known if one.status == "done")
         self._took = {run_id: seconds for run_id, seconds in taken if seconds is not None}
+        self._plan_id = plan.plan_id
         self._current: Current | None = None
 
     def started(self, position: int, label: str) -> None:
@@ -68,6 +69,7 @@ class Board:
         live = self._current.live if self._current is not None else None
         return LiveState(
             name=self._plan.name,
+            plan_id=self._plan_id,
             folder=str(self._results),
             file=self._plan.path,
             activity=Activity.WORKING,

@@ -11,10 +11,13 @@ from tuneoff.matrix.plan import PlannedRun
 
 
 class Estimate:
-    """Tells a run's likely seconds: the mean of its own cell, else of its adapter, else of all runs."""
+    """Tells a run's likely seconds: the mean of its own cell, else of its adapter, else of all runs.
+
+    Warm-ups are left out: they are shorter.
+    """
 
     def __init__(self, runs: Sequence[PlannedRun]) -> None:
-        self._keys = {run.run_id: (_cell(run), ("adapter", run.label), ("all",)) for run in runs}
+        self._keys = {run.run_id: (_cell(run), ("adapter", run.label), ("all",)) for run in runs if not run.spec.warm_up}
 
     def seconds(self, to_come: Iterable[str], took: Mapping[str, float], live: LiveRun | None) -> float | None:
         """Return the seconds left; None until they can be told.
@@ -28,7 +31,7 @@ class Estimate:
                 sums[key][1] += 1
 
         def likely(run_id: str) -> float | None:
-            found = next((sums[key] for key in self._keys[run_id] if key in sums), None)
+            found = next((sums[key] for key in self._keys.get(run_id, ()) if key in sums), None)
             return found[0] / found[1] if found is not None else None
 
         parts = [likely(run_id) for run_id in to_come]

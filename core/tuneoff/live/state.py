@@ -61,6 +61,7 @@ class LiveState:
     """A matrix at a moment. Warm-ups are in no row and no count, as in every table; the current run may be one."""
 
     name: str
+    plan_id: str
     folder: str
     file: str  # the experiment file, as the plan names it
     activity: Activity

@@ -7,6 +7,7 @@ from typing import Any
 from tuneoff.cli.output import printable
 from tuneoff.live import words
 from tuneoff.live.state import Cell, Current, LiveState
+from tuneoff.report.progress import duration, rate_text
 
 FORMAT_VERSION = 1
 
@@ -16,6 +17,7 @@ def to_json(state: LiveState) -> dict[str, Any]:
     values: dict[str, Any] = {
         "format_version": FORMAT_VERSION,
         "name": state.name,
+        "plan_id": state.plan_id,
         "folder": state.folder,
         "file": state.file,
         "activity": state.activity.value,
@@ -75,11 +77,30 @@ def _texts(state: LiveState) -> dict[str, Any]:
     """Return the sentences that the display has too."""
     return {
         "headline": words.headline(state),
+        "ended": words.ended(state),
+        "judged": words.judged(state),
         "left": words.left(state),
         "activity": words.activity(state),
         "current": words.current_title(state.current) if state.current is not None else words.between(state),
         "progress": words.current_text(state.current) if state.current is not None else "",
+        "figures": _figures(state.current) if state.current is not None else {},
         "failures": list(words.failures(state)),
+    }
+
+
+def _figures(current: Current) -> dict[str, str]:
+    """Return the current run's figures one by one, as the page has them."""
+    live = current.live
+    return {
+        "step": live.step,
+        "trials": f"{live.ended} of {live.trials}",
+        "running": str(live.running),
+        "completed": str(live.completed),
+        "pruned": str(live.pruned),
+        "failed": str(live.failed),
+        "incumbent": f"{live.incumbent:.5g} {current.metric}" if live.incumbent is not None else "none yet",
+        "rate": rate_text(live) or "not known yet",
+        "left": duration(live.seconds_left) if live.seconds_left is not None else "not known yet",
     }
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from pathlib import Path
 
 from tuneoff.errors import ResultsError
@@ -41,6 +42,11 @@ class Watcher:
         """A value that differs once the plan or any record does."""
         return (self._plan_ns, self._executions.changes)
 
+    @property
+    def ended(self) -> Mapping[str, RunRecord]:
+        """The records without what is large, by the path of the execution's folder."""
+        return self._executions.ended
+
     def look(self) -> LiveState:
         """Return the state now.
 
@@ -78,6 +84,7 @@ class Watcher:
             )
         return LiveState(
             name=self.plan.name,
+            plan_id=self._plan_id,
             folder=str(self.results),
             file=self.plan.path,
             activity=activity,
@@ -131,6 +138,7 @@ class Watcher:
 
     def _read_plan(self) -> None:
         self.plan: Plan = read_plan(self.results)
+        self._plan_id = self.plan.plan_id
         self._plan_ns = os.stat(self.results / PLAN).st_mtime_ns
         self._specs = {run.run_id: run.spec for run in self.plan.runs}
         self._positions = {run.run_id: position for position, run in enumerate(self.plan.runs, 1)}

@@ -10,14 +10,25 @@ from tuneoff.live.state import Activity, Current, LiveState
 from tuneoff.report.progress import duration, end_text, trials_text
 from tuneoff.words import counted
 
-NOT_JUDGED = "not judged yet: the report judges when the seeds that the plan names have ended"
+NOT_JUDGED = "Not judged yet: the report judges when the seeds that the plan names have ended."
+JUDGED = "All planned runs have ended: the verdicts are in the report."
 MOST_FAILURES = 5
 
 
 def headline(state: LiveState) -> str:
-    """Return how far the matrix is: "digits: 13 of 24 runs ended, 1 failed"."""
+    """Return how far the matrix is, with its name: "digits: 13 of 24 runs ended, 1 failed"."""
+    return f"{printable(state.name)}: {ended(state)}"
+
+
+def ended(state: LiveState) -> str:
+    """Return how many runs have ended, and how many of them failed."""
     failed = "".join(f", {state.counts[status]} {status}" for status in ("failed", "timeout") if state.counts[status])
-    return f"{printable(state.name)}: {state.ended} of {counted(state.total, 'run')} ended{failed}"
+    return f"{state.ended} of {counted(state.total, 'run')} ended{failed}"
+
+
+def judged(state: LiveState) -> str:
+    """Return what can be said of verdicts: a view of what is not complete gives none, or it would be one look more."""
+    return JUDGED if state.activity is Activity.FINISHED else NOT_JUDGED
 
 
 def left(state: LiveState) -> str:

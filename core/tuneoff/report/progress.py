@@ -94,14 +94,21 @@ def trials_text(live: LiveRun) -> str:
     parts += [f"{count} {name}" for name, count in kinds.items() if count]
     if live.incumbent is not None:
         parts.append(f"best {live.incumbent:.5g}")
-    if live.ended and live.seconds > 0:
-        rate = live.ended / live.seconds
-        parts.append(f"{rate:.1f} trials/s" if rate >= 1 else f"{60 * rate:.1f} trials/min")
+    if rate := rate_text(live):
+        parts.append(rate)
     if live.step not in ("", "trial"):
         parts.append(f"step {live.step}")
     elif live.seconds_left is not None:
         parts.append(f"{duration(live.seconds_left)} left")
     return ", ".join(parts)
+
+
+def rate_text(live: LiveRun) -> str:
+    """Return how fast trials end; nothing before the first."""
+    if not live.ended or live.seconds <= 0:
+        return ""
+    rate = live.ended / live.seconds
+    return f"{rate:.1f} trials/s" if rate >= 1 else f"{60 * rate:.1f} trials/min"
 
 
 def end_text(status: str, reason: str | None, seconds: float) -> str:
