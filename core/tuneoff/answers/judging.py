@@ -1,0 +1,207 @@
+"""The verdict on a pair of cells, and what it is under other reasonable choices."""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from tuneoff.answers.cells import Cell
+from tuneoff.answers.differences import BOTH_FAILED, pair
+from tuneoff.answers.model import Outcome, PairedDifference, Question, Scope, Sensitivity, Verdict
+from tuneoff.answers.weights import ENDS, UNKNOWN, is_modelled, weighted
+from tuneoff.stats.interval import Interval
+from tuneoff.stats.paired import Estimator, Judgement, judge
+from tuneoff.stats.power import seeds_needed
+from tuneoff.words import counted
+
+FEWEST_SEEDS = 10  # paired; with fewer the intervals are shown, and nothing is claimed
+FEWEST_FOR_INTERVAL = 2
+FEWEST_FOR_SPREAD = 5
+MOST_SEEDS = 10_000  # a number of seeds beyond which none would do
+DECIDED = (Outcome.BETTER, Outcome.WORSE, Outcome.EQUIVALENT, Outcome.EQUIVALENT_THOUGH_DIFFERENT)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rules:
+    """What verdicts of a scope are made by. `alpha`: of one verdict; `confidence`: of what claims nothing."""
+
+    alpha: float
+    confidence: float
+    looks: tuple[int, ...]
+    grid_step: float
+
+
+def verdict(one: Cell, other: Cell, question: Question, rules: Rules, *, is_noise: bool = False) -> Verdict:
+    """Return what is claimed of `one` against `other`."""
+    return _Case(one, other, question, rules, is_noise).verdict()
+
+
+class _Case:
+    def __init__(self, one: Cell, other: Cell, question: Question, rules: Rules, is_noise: bool) -> None:
+        self.one, self.other, self.question, self.rules, self.is_noise = one, other, question, rules, is_noise
+        self.scope: Scope = one.scope
+        self.pair = pair(one, other, question, rules.looks)
+        self.key = (question.name, question.metric, self.scope.text, one.label, other.label)
+
+    def verdict(self) -> Verdict:
+        values = self.pair.values
+        bare = Verdict(
+            question=self.question,
+            scope=self.scope,
+            one=self.one.label,
+            other=self.other.label,
+            outcome=Outcome.NOT_JUDGED,
+            reason="",
+            interval=None,
+            differences=self.pair.differences,
+            failures=self.pair.failures,
+            is_noise=self.is_noise,
+        )
+        few = self._too_few()
+        if few is not None:
+            return replace(bare, reason=few, interval=self._shown(values, 1 - self.rules.confidence))
+        blocked = self.pair.seeds.waiting or self.pair.excluded
+        if blocked is not None:
+            shown = self._shown(values, self.rules.alpha) if self.pair.excluded is None else None
+            return replace(bare, outcome=Outcome.UNDECIDED, reason=blocked, interval=shown)
+        judgement = self._judge(values)
+        outcome, why = self._guarded(self._outcome(judgement), self.pair.usable)
+        sensitivities = tuple(self._sensitivities(outcome))
+        if is_modelled(self.one, self.other, self.question.metric):
+            outcome, why = self._over_weights(outcome, why, sensitivities)
+        return replace(
+            bare,
+            outcome=outcome,
+            reason=why or self._reason(outcome, judgement.interval),
+            interval=judgement.interval,
+            sensitivities=sensitivities,
+            is_robust=bool(sensitivities) and all(one.outcome is outcome for one in sensitivities),
+            seeds_to_decide=None if outcome in DECIDED else self._seeds_to_decide(values),
+        )
+
+    def _too_few(self) -> str | None:
+        """Say why there are too few seeds to claim anything, whatever they hold."""
+        planned, used = len(self.pair.seeds.planned), len(self.pair.values)
+        if planned < FEWEST_SEEDS:
+            return f"{counted(planned, 'seed')} planned for both, and a verdict needs {FEWEST_SEEDS}"
+        if self.pair.seeds.waiting is not None or used >= FEWEST_SEEDS or self.pair.excluded is not None:
+            return None
+        reasons = [one.reason for one in self.pair.differences if one.difference is None and one.reason]
+        most = f": {max(set(reasons), key=reasons.count)}" if reasons else ""
+        return f"{used} of {counted(len(self.pair.seeds.used), 'seed')} can be compared, and a verdict needs {FEWEST_SEEDS}{most}"
+
+    def _judge(self, values: Sequence[float], estimator: Estimator = "hodges-lehmann", alpha: float | None = None) -> Judgement:
+        return judge(
+            values,
+            margin=self.question.margin,
+            alpha=self.rules.alpha if alpha is None else alpha,
+            grid_step=self.rules.grid_step if self.question.metric == "quality.test" else 0.0,
+            rounding_scale=self.pair.scale,
+            key=self.key,
+            estimator=estimator,
+        )
+
+    def _shown(self, values: Sequence[float], alpha: float) -> Interval | None:
+        return self._judge(values, alpha=alpha).interval if len(values) >= FEWEST_FOR_INTERVAL else None
+
+    def _outcome(self, judgement: Judgement) -> Outcome:
+        if judgement.relation == "equivalent":
+            return Outcome.EQUIVALENT
+        if judgement.relation == "equivalent though different":
+            return Outcome.EQUIVALENT_THOUGH_DIFFERENT
+        if judgement.relation == "undecided":
+            return Outcome.UNDECIDED
+        is_better = (judgement.relation == "below") == (self.question.better == "min")
+        return Outcome.BETTER if is_better else Outcome.WORSE
+
+    def _guarded(self, outcome: Outcome, rows: Sequence[PairedDifference]) -> tuple[Outcome, str]:
+        """Take back an equivalence that rests on seeds in which both failed: these are no difference, and show nothing."""
+        ties = sum(row.reason == BOTH_FAILED for row in rows)
+        if outcome not in (Outcome.EQUIVALENT, Outcome.EQUIVALENT_THOUGH_DIFFERENT) or not ties:
+            return outcome, ""
+        rest = [row.difference for row in rows if row.difference is not None and row.reason != BOTH_FAILED]
+        if len(rest) >= FEWEST_SEEDS and self._outcome(self._judge(rest)) is outcome:
+            return outcome, ""
+        return Outcome.UNDECIDED, f"both failed in {counted(ties, 'seed')}, and the others do not show that they are equivalent"
+
+    def _sensitivities(self, outcome: Outcome) -> list[Sensitivity]:
+        rows = self.pair.usable
+        successes = [row for row in rows if row.reason is None]
+        found = [self._sensitivity("without failures", successes)] if len(successes) < len(rows) else []
+        found += [self._sensitivity("median", rows, "median"), self._sensitivity("IQM", rows, "iqm")]
+        found.append(self._without_one(rows, outcome))
+        if is_modelled(self.one, self.other, self.question.metric):
+            found += [self._weighted(choice, ratio) for choice, ratio in ENDS.items()]
+        return found
+
+    def _sensitivity(
+        self, choice: str, rows: Sequence[PairedDifference], estimator: Estimator = "hodges-lehmann", fewest: int = FEWEST_SEEDS
+    ) -> Sensitivity:
+        values = [row.difference for row in rows if row.difference is not None]
+        if len(values) < fewest:
+            shown = self._shown(values, self.rules.alpha)
+            return Sensitivity(choice=choice, outcome=Outcome.NOT_JUDGED, interval=shown)
+        judgement = self._judge(values, estimator)
+        return Sensitivity(choice=choice, outcome=self._guarded(self._outcome(judgement), rows)[0], interval=judgement.interval)
+
+    def _without_one(self, rows: Sequence[PairedDifference], outcome: Outcome) -> Sensitivity:
+        """Leave out each seed in turn; one line names those without which the verdict would be another."""
+        tried = {
+            row.seed: self._sensitivity("", [*rows[:place], *rows[place + 1 :]], fewest=len(rows) - 1)
+            for place, row in enumerate(rows)
+        }
+        changing = {seed: one for seed, one in tried.items() if one.outcome is not outcome}
+        if changing:
+            first = next(iter(changing.values()))
+            return replace(first, choice=f"without seed {' or '.join(map(str, changing))}")
+        return replace(max(tried.values(), key=_width), choice="without any one seed")
+
+    def _weighted(self, choice: str, ratio: float) -> Sensitivity:
+        found = pair(self.one, self.other, self.question, self.rules.looks, weighted(ratio))
+        if found.excluded is not None or len(found.values) < len(self.pair.values):
+            return Sensitivity(choice=choice, outcome=Outcome.NOT_JUDGED, interval=None)
+        return self._sensitivity(choice, found.usable)
+
+    def _over_weights(self, outcome: Outcome, why: str, found: Sequence[Sensitivity]) -> tuple[Outcome, str]:
+        """Take back a verdict on modelled energy that does not hold over the plausible range of the model's weights."""
+        ends = [one for one in found if one.choice in ENDS]
+        if outcome is Outcome.UNDECIDED or all(one.outcome is outcome for one in ends):
+            return outcome, why
+        if any(one.outcome is Outcome.NOT_JUDGED for one in ends):
+            return Outcome.UNDECIDED, f"modelled: {UNKNOWN}"
+        at = "; ".join(f"{one.outcome.value} at {ENDS[one.choice]:g}" for one in ends)
+        return (
+            Outcome.UNDECIDED,
+            f"modelled: it does not hold for every plausible weight (W per core over J per CPU second): {at}",
+        )
+
+    def _reason(self, outcome: Outcome, interval: Interval) -> str:
+        question = self.question
+        if outcome in (Outcome.BETTER, Outcome.WORSE):
+            if question.margin is None:
+                return "the interval leaves out 0"
+            return f"the interval leaves out 0 and is not within the margin of {question.margin_text}"
+        if outcome is Outcome.EQUIVALENT:
+            return f"the interval is within the margin of {question.margin_text}"
+        if outcome is Outcome.EQUIVALENT_THOUGH_DIFFERENT:
+            return f"the interval leaves out 0, but is within the margin of {question.margin_text}"
+        if question.margin is None:
+            return f"the interval holds 0, and there is no margin to be equivalent by: {question.margin_text}"
+        return f"the interval holds 0 and reaches beyond the margin of {question.margin_text}"
+
+    def _seeds_to_decide(self, values: Sequence[float]) -> int | None:
+        """Return about how many seeds of a new experiment would find a difference as large as the margin, by this spread."""
+        finite = [value for value in values if math.isfinite(value)]
+        if self.question.margin is None or len(finite) < FEWEST_FOR_SPREAD:
+            return None
+        spread = statistics.stdev(finite)
+        if spread <= 1e-12 * max(1.0, self.pair.scale):
+            return None
+        needed = seeds_needed(self.question.margin / spread, self.rules.alpha)
+        return needed if needed is not None and needed <= MOST_SEEDS else None
+
+
+def _width(one: Sensitivity) -> float:
+    return one.interval.high - one.interval.low if one.interval is not None else math.inf

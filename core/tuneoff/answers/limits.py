@@ -1,0 +1,222 @@
+"""What cannot be concluded from a results folder, and why."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+
+from tuneoff.answers.cells import Cell, Matrix
+from tuneoff.answers.frozen import Frozen
+from tuneoff.answers.judging import FEWEST_SEEDS
+from tuneoff.answers.model import Answers, Outcome
+from tuneoff.answers.pairing import pairs
+from tuneoff.answers.phrases import is_decided
+from tuneoff.answers.results import Results
+from tuneoff.answers.weights import rests_on_energy
+from tuneoff.metrics.energy_order import GREATEST_RATIO, LEAST_RATIO
+from tuneoff.report.notes import listed
+from tuneoff.words import counted
+
+_MACHINE_FLAGS = (
+    "busy_machine",
+    "machine_drift",
+    "machine_changed",
+    "other_run",
+    "earlier_survivor",
+    "steal",
+    "steal_before",
+    "cpu_throttled",
+    "low_memory",
+    "too_few_processors",
+    "processors_not_limited",
+    "cgroup_not_joined",
+)
+_UNFINISHED = ("planned", "interrupted")
+_MOST_NAMED = 6
+
+
+def limits(made: Answers, matrix: Matrix, results: Results, plan: Frozen) -> Iterator[str]:
+    """Yield the limits, the gravest first."""
+    yield from _unfinished(made)
+    yield from _family(made, matrix)
+    yield from _seeds(made)
+    yield from _failures(made)
+    yield from _unlike_noise(made)
+    yield from _energy(made)
+    yield from _emulated(matrix.cells)
+    yield from _flags(made)
+    yield from _continued(made)
+    yield from _skipped(made)
+    yield from _repeated(results)
+    yield from _machines(results)
+    yield from _scope(made, matrix, plan)
+    for text in made.exploratory:
+        yield f"Exploratory: {text}."
+
+
+def _unfinished(made: Answers) -> Iterator[str]:
+    waiting = {status: made.statuses[status] for status in _UNFINISHED if made.statuses.get(status)}
+    if waiting:
+        total = sum(made.statuses.values())
+        parts = listed(f"{count} {status}" for status, count in waiting.items())
+        yield f"The matrix is not finished: of {counted(total, 'planned run')} {parts}. Verdicts wait until all seeds have ended."
+
+
+def _family(made: Answers, matrix: Matrix) -> Iterator[str]:
+    sizes = {scope.text: len(pairs(cells)) for scope, cells in matrix.by_scope.items()}
+    larger = {text: size for text, size in sizes.items() if size > made.family_size}
+    if larger:
+        most = max(larger.values())
+        yield (
+            f"THE FAMILY IS TOO SMALL: analysis.family_size is {made.family_size}, but there are {most} pairs in "
+            f"{listed(larger)}. Their own number is used instead, so there another adapter changes verdicts; plan a larger one."
+        )
+
+
+def _seeds(made: Answers) -> Iterator[str]:
+    planned = {len({run.seed for run in group.runs}) for group in made.groups}
+    if not planned:
+        return
+    few, many = min(planned), max(planned)
+    text = counted(few, "seed") if few == many else f"{few} to {many} seeds"
+    if many < FEWEST_SEEDS:
+        yield f"{text[:1].upper()}{text[1:]}: too few for any verdict, which needs {FEWEST_SEEDS}; dots and intervals only."
+    else:
+        open_ones = sum(one.outcome is Outcome.UNDECIDED for one in made.verdicts if not one.is_noise)
+        more = (
+            f" {counted(open_ones, 'verdict')} undecided: undecided is not equivalent. More seeds are for a new experiment, "
+            "never to be added to this one."
+            if open_ones
+            else ""
+        )
+        yield f"{text[:1].upper()}{text[1:]} per group.{more}"
+
+
+def _failures(made: Answers) -> Iterator[str]:
+    failed = {
+        f"{group.label} {group.scope.text}": sum(run.is_failure for run in group.runs)
+        for group in made.groups
+        if any(run.is_failure for run in group.runs)
+    }
+    if failed:
+        total = sum(failed.values())
+        yield (
+            f"{counted(total, 'run')} failed or timed out ({_some(failed)}): each counts as worse than any run that is done, "
+            "and two of one seed as no difference."
+        )
+    for question in made.questions:
+        reasons: Counter[str] = Counter()
+        for group in made.groups:
+            done = {run.seed for run in group.runs if run.status == "done"}
+            estimate = group.estimates.get(question.metric)
+            for value in estimate.values if estimate is not None else ():
+                if value.value is None and value.seed in done and value.reason is not None:
+                    reasons[value.reason] += 1
+        if reasons:
+            yield f"{question.metric} has no value in {counted(sum(reasons.values()), 'run')} that are done: {_some(reasons)}."
+
+
+def _unlike_noise(made: Answers) -> Iterator[str]:
+    for one in made.verdicts:
+        if one.is_noise and is_decided(one):
+            yield (
+                f"{one.one} and {one.other} are the same and yet differ in {one.question.metric} ({one.scope.text}): what is as "
+                "small as that between two adapters means nothing."
+            )
+    if made.verdicts and not any(one.is_noise for one in made.verdicts):
+        yield "No adapter is named twice, so there is no noise floor: how far equal runs differ by chance was not measured."
+
+
+def _energy(made: Answers) -> Iterator[str]:
+    for question in made.questions:
+        kinds = {
+            kind
+            for group in made.groups
+            if not group.emulated
+            for kind in (group.estimates[question.metric].kinds if question.metric in group.estimates else ())
+        }
+        if len(kinds) > 1:
+            yield f"{question.metric} is {listed(sorted(kinds))}: values of different kinds are never compared."
+        if "estimated" in kinds:
+            weights = (
+                f"; an order is claimed only if it holds for all weights from {LEAST_RATIO:g} to {GREATEST_RATIO:g} "
+                "(W per reserved core over J per CPU second)"
+                if rests_on_energy(question.metric)
+                else ""
+            )
+            yield f"{question.metric} is estimated by a model, not measured{weights}."
+
+
+def _emulated(cells: Sequence[Cell]) -> Iterator[str]:
+    labels = [cell.label for cell in cells if cell.emulated]
+    if labels:
+        yield f"{listed(labels)}: emulated, so shown and labelled, and in no verdict, ranking or noise floor."
+
+
+def _flags(made: Answers) -> Iterator[str]:
+    flagged: Counter[str] = Counter()
+    runs = 0
+    for group in made.groups:
+        for run in group.runs:
+            found = [flag for flag in run.flags if flag in _MACHINE_FLAGS]
+            flagged.update(found)
+            runs += bool(found)
+    if flagged:
+        yield f"The machine was not quiet in {counted(runs, 'run')} ({_some(flagged)}): their times may be too long."
+
+
+def _continued(made: Answers) -> Iterator[str]:
+    continued = sum(run.is_continued for group in made.groups for run in group.runs)
+    if continued:
+        yield f"{counted(continued, 'run')} was continued after an interruption, and is in no comparison of time, energy or cost."
+
+
+def _skipped(made: Answers) -> Iterator[str]:
+    reasons: dict[str, list[str]] = {}
+    for group in made.groups:
+        if group.same_as is None:
+            for run in group.runs:
+                if run.status == "skipped" and run.reason is not None:
+                    reasons.setdefault(run.reason, []).append(group.label)
+    for reason, labels in reasons.items():
+        yield f"{counted(len(labels), 'run')} of {listed(labels)} skipped: {reason}."
+
+
+def _repeated(results: Results) -> Iterator[str]:
+    again = len(results.records) - len({record.run_id for record in results.records})
+    if again:
+        yield f"{counted(again, 'execution')} stands for no run, because it was repeated; it is kept, and counts nowhere."
+
+
+def _machines(results: Results) -> Iterator[str]:
+    hosts = {str(record.environment.get("host")) for record in results.standing.values() if record.environment.get("host")}
+    if len(hosts) == 1:
+        yield "All runs are of one machine: on another the times and their ratios may be others."
+    elif hosts:
+        yield f"The runs are of {len(hosts)} machines: what differs between adapters may differ because of that."
+
+
+def _scope(made: Answers, matrix: Matrix, plan: Frozen) -> Iterator[str]:
+    workloads = list(dict.fromkeys(cell.spec.experiment.workload.name for cell in matrix.cells))
+    tasks = list(dict.fromkeys(scope.task for scope in made.scopes if scope.task))
+    if not workloads:
+        return
+    what = f"{counted(len(tasks), 'task')} of {listed(workloads)}" if tasks else f"workload {listed(workloads)}"
+    budgets = sorted({cell.spec.experiment.budget.trials for cell in matrix.cells})
+    workers = sorted({cell.spec.experiment.workers.count for cell in matrix.cells})
+    yield (
+        f"Measured on {what}, with {_range(budgets)} trials on {_range(workers)} workers; of other workloads, budgets and "
+        "numbers of workers nothing is said."
+    )
+    if tasks and not plan.anchors:
+        yield "The file has no anchors, so quality is not normalised and is not compared across tasks."
+
+
+def _some(counts: Mapping[str, int]) -> str:
+    items = sorted(counts.items(), key=lambda item: -item[1])
+    text = "; ".join(f"{name}: {count}" for name, count in items[:_MOST_NAMED])
+    return text if len(items) <= _MOST_NAMED else f"{text}; and {len(items) - _MOST_NAMED} more"
+
+
+def _range(values: Sequence[int]) -> str:
+    return str(values[0]) if len(values) == 1 else f"{values[0]} to {values[-1]}"

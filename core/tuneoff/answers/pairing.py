@@ -1,0 +1,19 @@
+"""Which cells of a scope are compared with which."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import combinations
+
+from tuneoff.answers.cells import Cell
+
+
+def pairs(cells: Sequence[Cell]) -> list[tuple[Cell, Cell]]:
+    """Return the pairs of a scope that are compared: of first entries, on real platforms, that run."""
+    return list(combinations([cell for cell in cells if cell.is_compared and cell.spec.replicate == 0], 2))
+
+
+def noise_pairs(cells: Sequence[Cell]) -> list[tuple[Cell, Cell]]:
+    """Return (an entry again, its first) of a scope: A/A, whose difference is chance."""
+    firsts = {cell.entry: cell for cell in cells if cell.is_compared and cell.spec.replicate == 0}
+    return [(cell, firsts[cell.entry]) for cell in cells if cell.is_compared and cell.spec.replicate and cell.entry in firsts]

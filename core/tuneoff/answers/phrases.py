@@ -1,0 +1,165 @@
+"""Verdicts, differences and figures in words."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+
+from tuneoff.answers.model import Outcome, Question, Scope, Verdict
+from tuneoff.report.figures import MISSING, figure, score, shown_unit
+from tuneoff.stats.interval import Interval
+
+_BETTER = {  # what the better one of a pair does, by question
+    "quality": "finds better models than",
+    "time": "is faster than",
+    "overhead": "has less overhead than",
+    "energy": "needs less energy than",
+    "cost": "costs less than",
+}
+_SEARCH = {"random": "random search", "fixed": "fixed configurations", "grid": "grid search", "default": "default sampler"}
+
+
+def question_text(question: Question) -> str:
+    """Return a question as a heading: `Time (time.jct)`."""
+    name = question.name.replace("_", " ").replace("-", " ")
+    return f"{name[:1].upper()}{name[1:]} ({question.metric})"
+
+
+def scope_text(scope: Scope) -> str:
+    """Return a scope in words: `random search, digits-300-small`."""
+    pruner = f" + {scope.pruner}" if scope.pruner != "none" else ""
+    sampler = f"{_SEARCH.get(scope.sampler, scope.sampler)}{pruner}"
+    parts = [part for part in (sampler, scope.variant, scope.task) if part]
+    return ", ".join(parts)
+
+
+def value_text(value: float, question_or_unit: Question | str) -> str:
+    """Return a value with its unit as people read it: seconds, joules, a score; a failure in words."""
+    unit = question_or_unit if isinstance(question_or_unit, str) else question_or_unit.unit
+    if math.isinf(value):
+        return "failed"
+    shown, factor = shown_unit(unit)
+    if unit not in _UNITS_OF_AMOUNTS:
+        return score(value)
+    return f"{figure(value * factor)} {shown}" if shown not in ("count",) else figure(value)
+
+
+_UNITS_OF_AMOUNTS = ("ms", "s", "J", "kWh", "g", "USD", "slot-s", "%", "MB", "1/s", "W", "count", "core-ms", "g/kWh")
+
+
+def median_text(interval: Interval | None, unit: str) -> str:
+    """Return an estimate with its interval: `12.1 s [11.8, 12.6]`; MISSING without one."""
+    if interval is None:
+        return MISSING
+    text = value_text(interval.estimate, unit)
+    if interval.n < 2:
+        return text
+    bounds = ", ".join(_bound(bound, unit) for bound in (interval.low, interval.high))
+    return f"{text} [{bounds}]"
+
+
+def success_text(interval: Interval | None, done: int, tried: int) -> str:
+    """Return how many of the tried runs are done, with Wilson's interval."""
+    if interval is None:
+        return MISSING
+    return f"{done}/{tried} [{100 * interval.low:.0f} %, {100 * interval.high:.0f} %]"
+
+
+def difference_text(interval: Interval | None, question: Question) -> str:
+    """Return one − other: in percent on the ratio scale, else in the metric's unit; `−65 % [−70 %, −60 %]`."""
+    if interval is None:
+        return MISSING
+    low, high = (signed(bound, question) for bound in (interval.low, interval.high))
+    return f"{signed(interval.estimate, question)} [{low}, {high}]"
+
+
+def signed(value: float, question: Question) -> str:
+    """Return a difference on a question's scale with its sign."""
+    if question.scale == "ratio":
+        if value == -math.inf:
+            return "−∞"
+        percent = 100 * math.expm1(min(value, 600.0))
+        if percent >= 1000:
+            return f"×{figure(math.exp(min(value, 600.0)))}" if math.isfinite(value) else "+∞"
+        return f"{_sign(percent)}{figure(abs(percent))} %"
+    if math.isinf(value):
+        return "+∞" if value > 0 else "−∞"
+    shown, factor = shown_unit(question.unit)
+    unit = f" {shown}" if question.unit in _UNITS_OF_AMOUNTS and question.unit != "count" else ""
+    size = figure(abs(value * factor)) if question.unit in _UNITS_OF_AMOUNTS else f"{abs(value):.4f}"
+    return f"{_sign(value)}{size}{unit}"
+
+
+def floor_text(verdict: Verdict) -> str:
+    """Return the noise floor as ± its greater bound; MISSING without an A/A pair."""
+    floor, question = verdict.noise_floor, verdict.question
+    if floor is None:
+        return MISSING
+    return f"±{signed(floor_size(floor), question).removeprefix('+')}"
+
+
+def floor_size(floor: Interval) -> float:
+    """Return the greatest difference that the interval of an A/A pair holds."""
+    return max(abs(floor.low), abs(floor.high))
+
+
+def claim(verdict: Verdict) -> str:
+    """Return a decided verdict as a sentence without its end: the better one first, by how much, how sure."""
+    question = verdict.question
+    is_one = verdict.outcome is Outcome.BETTER
+    first, second = (verdict.one, verdict.other) if is_one else (verdict.other, verdict.one)
+    verb = _BETTER.get(question.name, f"is better in {question.metric} than")
+    return f"{first} {verb} {second}{_amount(verdict, is_one)} ({', '.join(_notes(verdict))})"
+
+
+def one_of(outcome: Outcome, verdicts: Iterable[Verdict]) -> list[Verdict]:
+    """Return the verdicts with an outcome."""
+    return [verdict for verdict in verdicts if verdict.outcome is outcome]
+
+
+def is_decided(verdict: Verdict) -> bool:
+    """Whether one of a pair is better."""
+    return verdict.outcome in (Outcome.BETTER, Outcome.WORSE)
+
+
+def _amount(verdict: Verdict, is_one: bool) -> str:
+    interval, question = verdict.interval, verdict.question
+    if interval is None:
+        return ""
+    numbers = [interval.estimate, interval.low, interval.high] if is_one else [-interval.estimate, -interval.high, -interval.low]
+    if math.isinf(interval.estimate):
+        return "; failed runs decide it"
+    sizes = [_size(number, question) for number in numbers]
+    low, high = (sizes[1], sizes[2]) if question.better == "max" else (sizes[2], sizes[1])
+    return f" by {sizes[0]} [{low}, {high}]"
+
+
+def _size(number: float, question: Question) -> str:
+    """Return how much better: 65 % less of a time, 12 % more of a throughput, 0.012 more of an accuracy."""
+    if question.scale == "ratio":
+        if question.better == "min":
+            return f"{figure(-100 * math.expm1(min(number, 600.0)))} %"
+        return f"{figure(100 * math.expm1(min(number, 600.0)))} %" if number < 600 else "∞"
+    better = -number if question.better == "min" else number
+    return signed(better, question).removeprefix("+")
+
+
+def _notes(verdict: Verdict) -> list[str]:
+    notes = ["robust" if verdict.is_robust else "not robust"]
+    changing = [one.choice for one in verdict.sensitivities if one.outcome is not verdict.outcome]
+    if changing:
+        notes[0] += f": other {', '.join(changing)}"
+    floor = floor_text(verdict)
+    notes.append("noise floor not measured" if floor == MISSING else f"noise floor {floor}")
+    return notes
+
+
+def _bound(value: float, unit: str) -> str:
+    if math.isinf(value):
+        return "∞" if value > 0 else "−∞"
+    _, factor = shown_unit(unit)
+    return figure(value * factor) if unit in _UNITS_OF_AMOUNTS else score(value)
+
+
+def _sign(value: float) -> str:
+    return "+" if value > 0 else "−" if value < 0 else ""

@@ -1,0 +1,119 @@
+"""The verdicts in words, the primary question first. What no verdict says is not said: there is no ranking."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+
+from tuneoff.answers.model import Answers, Outcome, Question, Scope, Verdict
+from tuneoff.answers.phrases import claim, is_decided, one_of, question_text, scope_text
+from tuneoff.answers.sets import not_apart
+from tuneoff.report.notes import listed
+from tuneoff.words import counted
+
+MOST_SCOPES = 4  # of a question, each with its own sentences; beyond, verdicts are counted over the scopes
+
+
+def summary(made: Answers) -> Iterator[str]:
+    """Yield what the report says first, one line per verdict, or per group of scopes."""
+    verdicts = [one for one in made.verdicts if not one.is_noise]
+    if not verdicts:
+        yield "No verdicts: there are no two adapters in one scope to compare."
+        return
+    same = _one_reason(verdicts)
+    if same is not None:
+        yield f"No verdicts: {same}. Below are the values and their intervals, and nothing is claimed."
+        return
+    for across in made.across:
+        if across.question.name == made.questions[0].name:
+            yield from across.texts[:1]
+    for question in made.questions:
+        yield from _of_question(question, [one for one in verdicts if one.question.name == question.name])
+
+
+def _of_question(question: Question, verdicts: Sequence[Verdict]) -> Iterator[str]:
+    by_scope: dict[Scope, list[Verdict]] = {}
+    for one in verdicts:
+        by_scope.setdefault(one.scope, []).append(one)
+    if not by_scope:
+        return
+    same = _one_reason(verdicts)
+    if same is not None:
+        yield f"{question_text(question)}: no verdict: {same}."
+    elif len(by_scope) > MOST_SCOPES:
+        yield from _counted(question, by_scope)
+    else:
+        for scope, found in by_scope.items():
+            yield from _of_scope(found[0].question, scope, found)
+
+
+def _of_scope(question: Question, scope: Scope, verdicts: Sequence[Verdict]) -> Iterator[str]:
+    head = f"{question_text(question)}, {scope_text(scope)}, {_seeds(verdicts)}"
+    for one in verdicts:
+        if is_decided(one):
+            yield f"{head}: {claim(one)}."
+    for outcome in (Outcome.EQUIVALENT, Outcome.EQUIVALENT_THOUGH_DIFFERENT):
+        for names in _sets(verdicts, outcome):
+            differ = ", though they differ" if outcome is Outcome.EQUIVALENT_THOUGH_DIFFERENT else ""
+            yield f"{head}: {listed(names)} are equivalent{differ} (margin {question.margin_text})."
+    open_ones = one_of(Outcome.UNDECIDED, verdicts)
+    for names in _sets(verdicts, Outcome.UNDECIDED):
+        yield f"{head}: {listed(names)} are not distinguishable{_why(open_ones, names)}."
+    unjudged = one_of(Outcome.NOT_JUDGED, verdicts)
+    if unjudged:
+        reasons = listed(one.reason for one in unjudged)
+        yield f"{head}: no verdict between {listed(f'{one.one} and {one.other}' for one in unjudged)}: {reasons}."
+
+
+def _sets(verdicts: Sequence[Verdict], outcome: Outcome) -> list[tuple[str, ...]]:
+    """Return the largest sets of adapters all of whose pairs have this outcome."""
+    labels = list(dict.fromkeys(label for one in verdicts for label in (one.one, one.other)))
+    return not_apart(labels, [(one.one, one.other) for one in verdicts if one.outcome is not outcome])
+
+
+def _why(verdicts: Sequence[Verdict], names: Sequence[str]) -> str:
+    """Return why nothing is decided in a set, where it is one reason, and how many seeds a new experiment would need."""
+    inside = [one for one in verdicts if one.one in names and one.other in names]
+    reasons = {one.reason for one in inside}
+    text = f": {reasons.pop()}" if len(reasons) == 1 else ""
+    needed = [one.seeds_to_decide for one in inside if one.seeds_to_decide is not None]
+    if needed:
+        text += f"; a new experiment with about {counted(max(needed), 'seed')} would find a difference as large as the margin"
+    return text
+
+
+def _counted(question: Question, by_scope: dict[Scope, list[Verdict]]) -> Iterator[str]:
+    """Yield in how many of the scopes each pair has which outcome."""
+    strategies: dict[str, dict[tuple[str, str], Counter[str]]] = {}
+    robust: Counter[tuple[str, str, str, str]] = Counter()
+    for scope, verdicts in by_scope.items():
+        pruner = f" + {scope.pruner}" if scope.pruner != "none" else ""
+        pairs = strategies.setdefault(f"{scope.sampler}{pruner}", {})
+        for one in verdicts:
+            better = {Outcome.BETTER: f"{one.one} is better", Outcome.WORSE: f"{one.other} is better"}
+            words = better.get(one.outcome, str(one.outcome))
+            pairs.setdefault((one.one, one.other), Counter())[words] += 1
+            robust[f"{scope.sampler}{pruner}", one.one, one.other, words] += one.is_robust
+    for strategy, pairs in strategies.items():
+        for (one_label, other), outcomes in pairs.items():
+            total = sum(outcomes.values())
+            parts = []
+            for words, count in outcomes.most_common():
+                sure = robust[strategy, one_label, other, words]
+                noted = f" ({sure} robust)" if words.endswith("is better") else ""
+                parts.append(f"{words} in {count} of {total}{noted}")
+            head = f"{question_text(question)}, {strategy}, {counted(total, 'scope')}"
+            yield f"{head}: {one_label} and {other}: {', '.join(parts)}."
+
+
+def _one_reason(verdicts: Sequence[Verdict]) -> str | None:
+    """Return why nothing at all was judged, where it is the same for all."""
+    reasons = {one.reason for one in verdicts}
+    if all(one.outcome is Outcome.NOT_JUDGED for one in verdicts):
+        return reasons.pop() if len(reasons) == 1 else "; ".join(sorted(reasons))
+    return None
+
+
+def _seeds(verdicts: Sequence[Verdict]) -> str:
+    counts = {sum(row.difference is not None for row in one.differences) for one in verdicts}
+    return counted(counts.pop(), "seed") if len(counts) == 1 else f"{min(counts)} to {max(counts)} seeds"

@@ -1,0 +1,97 @@
+"""The terminal report: verdicts in words first, then a table per question and scope, then what cannot be concluded."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from tuneoff.answers.model import Answers, Group, Question, Scope, Verdict
+from tuneoff.answers.phrases import difference_text, floor_text, median_text, question_text, scope_text, success_text
+from tuneoff.report.figures import MISSING, wrapped
+
+_GAP = "  "
+
+
+def lines(answers: Answers, width: int | None = None) -> list[str]:
+    """Return the report's lines, none wider than `width` where it can be broken."""
+    return list(wrapped(_lines(answers), width))
+
+
+def _lines(answers: Answers) -> Iterator[str]:
+    total = sum(answers.statuses.values())
+    came = ", ".join(f"{count} {status}" for status, count in sorted(answers.statuses.items()))
+    yield f"{answers.name}: {total} planned runs: {came}"
+    yield ""
+    yield from answers.summary
+    for question in answers.questions:
+        for scope in answers.scopes:
+            yield from _table(answers, question, scope)
+    yield from _across(answers)
+    yield ""
+    yield "What cannot be concluded:"
+    yield from (f"  - {limit}" for limit in answers.limits)
+    percent = 100 * answers.confidence
+    family = answers.family_size
+    looks = f", {len(answers.looks)} looks" if answers.looks else ""
+    yield (
+        f"Intervals of medians: {percent:g} %. Verdicts: paired by seed, {percent:g} % over a family of {family} pairs per "
+        f"question and scope (Bonferroni{looks}). How to read them: docs/verdicts.md"
+    )
+
+
+def _table(answers: Answers, question: Question, scope: Scope) -> Iterator[str]:
+    groups = [group for group in answers.groups if group.scope == scope]
+    verdicts = [one for one in answers.verdicts if one.scope == scope and one.question.name == question.name]
+    own = verdicts[0].question if verdicts else question
+    less = "small" if own.better == "min" else "great"
+    yield ""
+    yield f"{question_text(own)}, {scope_text(scope)}: better {less}; margin {own.margin_text}"
+    yield from _columns(["adapter", "median", "IQM", "runs done"], [_row(group, own) for group in groups])
+    if verdicts:
+        yield from _columns(["pair", "difference", "noise floor", "verdict"], [_verdict(one) for one in verdicts])
+
+
+def _row(group: Group, question: Question) -> list[str]:
+    if group.same_as is not None:
+        return [group.label, f"= {group.same_as}", "", ""]
+    estimate = group.estimates[question.metric]
+    mark = "~" if "estimated" in estimate.kinds else ""
+    tried = [run for run in group.runs if run.status in ("done", "failed", "timeout")]
+    done = sum(run.status == "done" for run in tried)
+    return [
+        group.label,
+        mark + median_text(estimate.median, estimate.unit) if estimate.median is not None else _missing(estimate.reasons),
+        mark + median_text(estimate.iqm, estimate.unit) if estimate.iqm is not None else MISSING,
+        success_text(group.success, done, len(tried)),
+    ]
+
+
+def _missing(reasons: object) -> str:
+    names = list(reasons) if isinstance(reasons, dict) else []
+    return f"{MISSING} ({names[0]})" if names else MISSING
+
+
+def _verdict(one: Verdict) -> list[str]:
+    sure = "" if not one.sensitivities else ", robust" if one.is_robust else ", not robust"
+    noise = " [A/A]" if one.is_noise else ""
+    reason = f": {one.reason}" if one.reason else ""
+    return [
+        f"{one.one}, {one.other}{noise}",
+        difference_text(one.interval, one.question),
+        MISSING if one.is_noise else floor_text(one),
+        f"{one.outcome}{sure}{reason}",
+    ]
+
+
+def _across(answers: Answers) -> Iterator[str]:
+    for one in answers.across:
+        yield ""
+        yield f"Across {len(one.tasks)} tasks, {question_text(one.question)}, {scope_text(one.scope)}"
+        yield from (f"  {text}" for text in one.texts)
+
+
+def _columns(head: Sequence[str], rows: Sequence[Sequence[str]]) -> Iterator[str]:
+    """Yield a table whose columns but the last are as wide as their widest cell."""
+    widths = [max(len(row[place]) for row in (head, *rows)) for place in range(len(head))]
+    for row in (head, *rows):
+        cells = [cell if place == len(head) - 1 else cell.ljust(widths[place]) for place, cell in enumerate(row)]
+        yield f"  {_GAP.join(cells)}".rstrip()

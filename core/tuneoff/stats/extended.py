@@ -1,0 +1,47 @@
+"""Arithmetic with failures: +inf is worse than any value, -inf better than any, and two opposite ones cancel."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+NEGLIGIBLE = 1e-12  # a weight
+
+
+def checked(values: Sequence[float], what: str = "values") -> NDArray[np.float64]:
+    """Return the values as an array of one dimension.
+
+    Raises:
+        ValueError: there is none, or one is not a number.
+    """
+    array = np.asarray(values, dtype=np.float64)  # (n,)
+    if array.ndim != 1 or array.size == 0:
+        raise ValueError(f"`{what}` must hold at least one number, but got {list(values)!r}")
+    if np.isnan(array).any():
+        raise ValueError(f"`{what}` must hold no NaN: leave out what is missing, give inf for a failure; got {list(values)!r}")
+    return array
+
+
+def midpoint(one: float, other: float) -> float:
+    """Return the mean of two values; of opposite infinite ones 0, the middle by symmetry."""
+    if math.isinf(one) and math.isinf(other) and one != other:
+        return 0.0
+    return one / 2 + other / 2 if math.isinf(one) or math.isinf(other) else (one + other) / 2
+
+
+def weighted_sums(weights: NDArray[np.float64], values: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return weights @ values where an infinite value counts if its weight is above 0; the side with the greater weight wins.
+
+    Args:
+        weights: (rows, n), each row sums to 1.
+        values: (n,), or (n, samples); then the result is (rows, samples).
+    """
+    finite = np.isfinite(values)
+    sums = weights @ np.where(finite, values, 0.0)
+    if finite.all():
+        return np.asarray(sums)
+    surplus = weights @ np.where(finite, 0.0, np.sign(values))
+    return np.where(surplus > NEGLIGIBLE, np.inf, np.where(surplus < -NEGLIGIBLE, -np.inf, sums))

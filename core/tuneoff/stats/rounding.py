@@ -1,0 +1,29 @@
+"""Values on a grid and values with rounding: when two numbers are the same number."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+ROUNDING = 1e-12  # of the greatest size: equal values, once subtracted, may differ in their last bits
+OFF_GRID = 1e-6  # of a step
+
+
+def rounding(differences: NDArray[np.float64], scale: float = 0.0) -> float:
+    """Return the size up to which a difference is rounding alone; `scale`: the greatest size of what was subtracted."""
+    finite = np.abs(differences[np.isfinite(differences)])
+    return ROUNDING * max(scale, float(finite.max(initial=0.0)))
+
+
+def without_rounding(differences: NDArray[np.float64], grid_step: float, scale: float) -> tuple[NDArray[np.float64], float]:
+    """Return the differences with equal ones made exactly equal, and the grid step they are on: 0 where they are on none.
+
+    On a grid they are counted in steps, where sums and halves are exact; multiply by the step to get the unit back.
+    """
+    if grid_step > 0:
+        steps = differences / grid_step
+        whole = np.round(steps)
+        finite = np.isfinite(steps)
+        if np.all(np.abs(steps[finite] - whole[finite]) <= OFF_GRID):
+            return whole, grid_step
+    return np.where(np.abs(differences) <= rounding(differences, scale), 0.0, differences), 0.0
