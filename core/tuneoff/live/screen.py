@@ -6,6 +6,7 @@ from collections.abc import Iterable
 
 from rich.cells import cell_len, set_cell_size
 
+from tuneoff.cli.output import printable
 from tuneoff.live import words
 from tuneoff.live.picture import SIGNS, STYLES, Line, picture
 from tuneoff.live.state import Activity, LiveState
@@ -26,7 +27,7 @@ def screen(state: LiveState, width: int, height: int) -> list[Line]:
         _legend(state, width, shown.runs_per_sign),
         _current(state, width),
         [((words.activity(state), "warn"),)] if state.activity in (Activity.STOPPED, Activity.ELSEWHERE) else [],
-        [((f"cannot be read: {problem}", "warn"),) for problem in state.problems[:1]],
+        [((printable(f"cannot be read: {problem}"), "warn"),) for problem in state.problems[:1]],
     ]
     kept: list[list[Line]] = [[] for _ in groups]
     room = max(1, height)
