@@ -103,6 +103,7 @@ class Running:
             t=now,
             host=host or os.uname().nodename,
             boot_id=boot_id() if host is None else "another",
+            pid=os.getpid(),  # or it is taken for one that has ended, and its file for complete
             anchor_monotonic_ns=now,
         )
         self.log.coordinator.process = self.log.coordinator.events[0] = first
