@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shlex
 import signal
 import subprocess
@@ -87,6 +88,7 @@ def file(tmp_path: Path) -> Path:
 
 
 def test_a_matrix_is_seen_from_its_first_trial_to_its_end(file: Path, tmp_path: Path) -> None:
+    pytest.importorskip("matplotlib")
     results = tmp_path / "results"
     with started("compare", file, "--output", results) as compare:
         until((results / "matrix.json").exists, bool)
@@ -114,6 +116,9 @@ def test_a_matrix_is_seen_from_its_first_trial_to_its_end(file: Path, tmp_path: 
             before = snapshot(results)
             ended = until(lambda: json.loads(fetched(f"{url}state.json")), lambda found: found["exit_code"] == 0)
             assert [cell["status"] for cell in ended["rows"][0]["cells"]] == ["done", "done"]
+            links = set(re.findall(r'href="\.\./(runs/[^"]+)"', fetched(f"{url}report/")))
+            assert len(links) == 2
+            assert {json.loads(fetched(url + link))["status"] for link in links} == {"done"}
             serve.send_signal(signal.SIGTERM)
             _, err = serve.communicate(timeout=DEADLINE_SECONDS)
             assert (serve.returncode, err) == (0, "")

@@ -7,67 +7,24 @@ import json
 import socket
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 import pytest
 
+from live.client import DEADLINE_SECONDS, QUICK, exchange, get, made_folder, made_site, place_of
 from live.folders import Folder, snapshot
 from tuneoff.errors import ExperimentError
 from tuneoff.live.server import Limits, Server, serving
 from tuneoff.live.site import Site
-from tuneoff.live.watcher import Watcher
-
-QUICK = Limits(request_seconds=0.4, request_bytes=2000, connections=3)
-DEADLINE_SECONDS = 20.0
-
-
-@dataclass(frozen=True)
-class Reply:
-    status: int
-    headers: dict[str, str]
-    body: str
-
-
-def place_of(server: Server) -> tuple[str, int]:
-    return str(server.server_address[0]), server.server_port
-
-
-def exchange(server: Server, request: bytes) -> Reply:
-    """Send bytes and return the answer; status 0: none came."""
-    with socket.create_connection(place_of(server), timeout=DEADLINE_SECONDS) as connection:
-        with contextlib.suppress(ConnectionError):  # it may answer before it has read all
-            connection.sendall(request)
-        return read(connection)
-
-
-def read(connection: socket.socket) -> Reply:
-    data = b""
-    with contextlib.suppress(ConnectionResetError):
-        while part := connection.recv(65_536):
-            data += part
-    if not data:
-        return Reply(0, {}, "")
-    head, _, body = data.partition(b"\r\n\r\n")
-    first, *lines = head.decode("latin-1").split("\r\n")
-    headers = {name.lower(): value for name, _, value in (line.partition(": ") for line in lines)}
-    return Reply(int(first.split()[1]), headers, body.decode())
-
-
-def get(server: Server, target: str = "/", *headers: str, host: str | None = None, method: str = "GET") -> Reply:
-    lines = [f"{method} {target} HTTP/1.1", f"Host: {host or f'127.0.0.1:{server.server_port}'}", *headers, "", ""]
-    return exchange(server, "\r\n".join(lines).encode())
 
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Folder:
-    folder = Folder(tmp_path_factory.mktemp("served") / "results")
-    folder.end("serial", 0)
-    return folder
+    return made_folder(tmp_path_factory.mktemp("served"))
 
 
 @pytest.fixture(scope="module")
 def site(folder: Folder) -> Site:
-    return Site(Watcher(folder.path), lambda path: f"<h1>report of {path.name}</h1>")
+    return made_site(folder)
 
 
 @pytest.fixture(scope="module")
@@ -253,68 +210,6 @@ def test_serving_writes_nothing_into_the_folder(server: Server, folder: Folder) 
     for target in ("/", "/state.json", "/report/", "/nothing"):
         get(server, target)
     assert snapshot(folder.path) == before
-
-
-# --- bound elsewhere: the token ---
-
-
-@pytest.fixture(scope="module")
-def guarded(site: Site) -> Iterator[Server]:
-    with serving(site, "0.0.0.0", 0, QUICK) as made:
-        yield made
-
-
-def token_of(server: Server) -> str:
-    assert server.access.token is not None
-    return server.access.token
-
-
-def test_without_the_token_nothing_is_shown(guarded: Server) -> None:
-    token = token_of(guarded)
-    assert len(token) >= 32
-    assert guarded.url.endswith(f":{guarded.server_port}/?token={token}")
-    wrong = [
-        get(guarded),
-        get(guarded, "/state.json?token="),
-        get(guarded, f"/?token={token[:-1]}"),
-        get(guarded, f"/?token={token}x"),
-        get(guarded, f"/?Token={token}"),
-        get(guarded, "/?token=%ff%fe"),
-        get(guarded, "/?" + "&".join(f"a{number}=1" for number in range(50)) + f"&token={token}"),
-        get(guarded, "/report/", f"Cookie: tuneoff_1={token}"),
-        get(guarded, "/nothing", f"Cookie: {guarded.access.cookie}=x; {guarded.access.cookie}="),
-    ]
-    for reply in wrong:
-        assert reply.status == 403
-        assert "digits" not in reply.body
-        assert "set-cookie" not in reply.headers
-
-
-def test_the_token_opens_the_page_and_the_cookie_keeps_it_open(guarded: Server) -> None:
-    first = get(guarded, f"/?token={token_of(guarded)}", host="any.name")
-    assert first.status == 200
-    cookie, *attributes = first.headers["set-cookie"].split("; ")
-    assert set(attributes) == {"HttpOnly", "SameSite=Strict", "Path=/"}
-    second = get(guarded, "/state.json", f"Cookie: other=1; {cookie}", host="any.name")
-    assert (second.status, json.loads(second.body)["ended"]) == (200, 1)
-    assert "set-cookie" not in second.headers
-
-
-def test_each_server_has_a_token_of_its_own(site: Site, guarded: Server) -> None:
-    with serving(site, "0.0.0.0", 0) as other:
-        assert token_of(other) != token_of(guarded)
-
-
-def test_the_token_is_compared_in_constant_time(guarded: Server, monkeypatch: pytest.MonkeyPatch) -> None:
-    compared: list[tuple[bytes, bytes]] = []
-
-    def compare(one: bytes, other: bytes) -> bool:
-        compared.append((one, other))
-        return False
-
-    monkeypatch.setattr("tuneoff.live.access.hmac.compare_digest", compare)
-    get(guarded, "/?token=x", f"Cookie: {guarded.access.cookie}=y")
-    assert [one for one, _ in compared] == [b"x", b"y"]
 
 
 # --- where it can listen ---
