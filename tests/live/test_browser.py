@@ -95,9 +95,12 @@ def test_hostile_names_are_text_and_their_scripts_do_not_run(browser: Any, serve
 
 
 @pytest.mark.parametrize("width", [320, 1200])
-def test_the_page_is_no_wider_than_the_screen(browser: Any, server: Server, width: int) -> None:
-    page, _ = open_page(browser, server.url, viewport={"width": width, "height": 700})
-    assert page.evaluate("document.documentElement.scrollWidth") <= width
+def test_the_page_is_no_wider_than_the_screen(browser: Any, tmp_path: Path, width: int) -> None:
+    folder = Folder(tmp_path / "wide", ("a-long-name-of-an-adapter", "b"), seeds=60)  # the map is wider, and scrolls by itself
+    with serving(Site(Watcher(folder.path), lambda path: ""), "127.0.0.1", 0) as server:
+        page, _ = open_page(browser, server.url, viewport={"width": width, "height": 700})
+        assert page.evaluate("document.documentElement.scrollWidth") <= width
+        assert page.evaluate("document.getElementById('map').scrollWidth") > width
 
 
 def test_without_script_the_state_is_there(browser: Any, server: Server) -> None:
