@@ -28,10 +28,12 @@ def with_configuration(trials: DataFrame, prefix: str) -> DataFrame:
         configurations = msgspec.json.decode(text.encode(), type=list[dict[str, Any]])
     except msgspec.MsgspecError as error:
         raise ResultsError(f"a configuration is damaged: {error}; export again") from error
+    if len(configurations) != len(trials):
+        raise ResultsError("a configuration is damaged: it is not one JSON object; export again")
     names = list(dict.fromkeys(name for configuration in configurations for name in configuration))
     if taken := [name for name in names if prefix + name in trials.columns]:
         raise ResultsError(f"the trials have a column {prefix + taken[0]!r} already; give another prefix")
-    found = {prefix + name: _column([one.get(name) for one in configurations]) for name in names}
+    found = {prefix + name: _column([one.get(name) for one in configurations]).array for name in names}
     return pandas.concat([trials, pandas.DataFrame(found, index=trials.index)], axis="columns")
 
 
