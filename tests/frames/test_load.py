@@ -63,6 +63,8 @@ def test_chosen_columns_come_in_the_order_asked_for(results: Path) -> None:
     for _ in range(2):
         frame = tuneoff.load(results).read("trials", wanted)
         assert list(frame) == wanted
+        assert list(tuneoff.load(results).read("trials", ["seed", "seed"])) == ["seed"]
+        assert tuneoff.load(results).read("trials", []).shape == (9, 0)
         assert_frame_equal(frame, tuneoff.load(results).trials[wanted], check_exact=True)
         export_to(results)
 

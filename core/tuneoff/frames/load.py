@@ -85,11 +85,11 @@ class Frames:
         """
         if table not in TABLES:
             raise UnknownNameError(f"no table named {table!r}; there are: {', '.join(TABLES)}")
-        names = list(TABLES[table]) if columns is None else list(columns)
+        names = list(TABLES[table]) if columns is None else list(dict.fromkeys(columns))
         if unknown := [name for name in names if name not in TABLES[table]]:
             raise UnknownNameError(f"the table {table!r} has no column {unknown[0]!r}; it has: {', '.join(TABLES[table])}")
-        frame: DataFrame = self._arrow(table, names).to_pandas()
-        return frame
+        frame: DataFrame = self._arrow(table, names or ["run_id"]).to_pandas()
+        return frame if names else frame[[]]
 
     def trials_with_configuration(self, prefix: str = "configuration.") -> DataFrame:
         """Return the trials with a column for each parameter of their configurations, named `prefix` and the parameter.

@@ -49,7 +49,6 @@ def make_manifest(results: Path) -> Manifest:
 
     Raises:
         ResultsError: the folder cannot be read.
-        OSError: a file cannot be read.
     """
     made_at = time.time_ns()
     sources = {}
@@ -94,10 +93,7 @@ def _is_same(results: Path, name: str, now: os.stat_result, manifest: Manifest) 
         return False
     if now.st_mtime_ns == source.mtime_ns and source.mtime_ns < manifest.made_at_ns - SURE_NS:
         return True
-    try:
-        return _sha256(results / name) == source.sha256
-    except OSError:
-        return False
+    return _sha256(results / name) == source.sha256
 
 
 def _sources(results: Path) -> Iterator[tuple[str, os.stat_result]]:
@@ -117,5 +113,9 @@ def _sources(results: Path) -> Iterator[tuple[str, os.stat_result]]:
 
 
 def _sha256(path: Path) -> str:
-    with open_regular(path) as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
+    """Return the digest of a file; "" where it cannot be read: whoever reads it says so."""
+    try:
+        with open_regular(path) as file:
+            return hashlib.file_digest(file, "sha256").hexdigest()
+    except OSError:
+        return ""
