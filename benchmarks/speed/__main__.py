@@ -30,6 +30,7 @@ BENCHMARKS = {  # name -> minutes that it takes by default on two cores
     "events": 2,
     "verify": 3,
     "report_cost": 2,
+    "loading": 4,
     "sampler": 5,
     "training": 4,
     "trial_start": 1,
