@@ -14,10 +14,8 @@ HEAVY = (
     *("ray", "optuna", "syne_tune", "kubernetes", "kubeflow", "torch", "torchvision", "sklearn"),
     *("pandas", "pyarrow", "scipy", "matplotlib", "jinja2"),
 )
-ALLOWED = {
-    "stats": {"numpy"},
-    "plots": {"numpy", "matplotlib"},
-}  # parts of core that only reports import, and what they may at once
+# parts of core that only reports import, and what they may import at once
+ALLOWED = {"stats": {"numpy"}, "plots": {"numpy", "matplotlib"}, "page": {"jinja2"}}
 ADAPTERS = ("serial", "optuna", "ray_tune", "syne_tune", "katib")
 
 
