@@ -14,7 +14,7 @@ from tuneoff.answers.groups import TABLE, group
 from tuneoff.answers.judging import Rules, verdict
 from tuneoff.answers.limits import limits
 from tuneoff.answers.model import Answers, Question, Verdict
-from tuneoff.answers.pairing import noise_pairs, pairs
+from tuneoff.answers.pairing import is_elsewhere, noise_pairs, pairs
 from tuneoff.answers.phrases import floor_size
 from tuneoff.answers.questions import Questions, overall
 from tuneoff.answers.results import Results
@@ -70,11 +70,14 @@ def _verdicts(cells: Sequence[Cell], questions: Sequence[Question], plan: Frozen
     rules = Rules(alpha=plan.alpha(len(compared)), confidence=plan.confidence, looks=plan.looks, grid_step=step)
     of_noise = replace(rules, alpha=1 - plan.confidence)
     for question in questions:
-        noise = [verdict(again, first, question, of_noise, is_noise=True) for again, first in noise_pairs(cells)]
-        floor = _floor(noise)
+        noise = [
+            (verdict(again, first, question, of_noise, is_noise=True), is_elsewhere(again, first))
+            for again, first in noise_pairs(cells)
+        ]
+        floor = _floor([one for one, _ in noise])
         for one, other in compared:
             yield replace(verdict(one, other, question, rules), noise_floor=floor)
-        yield from noise
+        yield from (one for one, is_told_elsewhere in noise if not is_told_elsewhere)
 
 
 def _floor(noise: Sequence[Verdict]) -> Interval | None:

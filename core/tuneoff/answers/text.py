@@ -44,7 +44,8 @@ def _table(answers: Answers, question: Question, scope: Scope) -> Iterator[str]:
     own = verdicts[0].question if verdicts else question
     less = "small" if own.better == "min" else "great"
     yield ""
-    yield f"{question_text(own)}, {scope_text(scope)}: better {less}; margin {own.margin_text}"
+    margin = f"margin {own.margin_text}" if own.margin is not None else f"no margin ({own.margin_text.removeprefix('none: ')})"
+    yield f"{question_text(own)}, {scope_text(scope)}: better {less}; {margin}"
     yield from _columns(["adapter", "median", "IQM", "runs done"], [_row(group, own) for group in groups])
     if verdicts:
         common = _common_reason(verdicts)
