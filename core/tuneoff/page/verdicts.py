@@ -160,9 +160,11 @@ def _robust(verdict: Verdict) -> str:
 
 
 def _seeds(verdict: Verdict) -> str:
+    if verdict.is_noise:
+        return MISSING
     if verdict.seeds_to_decide is not None:
         return f"about {verdict.seeds_to_decide}"
-    return "none would do" if verdict.outcome is Outcome.UNDECIDED and not verdict.is_noise else MISSING
+    return "none would do" if verdict.outcome is Outcome.UNDECIDED else MISSING
 
 
 def _sensitivities(found: Sequence[Sensitivity]) -> list[view.Sensitivity]:
