@@ -33,6 +33,11 @@ def percent(value: float) -> str:
     return f"{100 * value:.0f}\u202f%"
 
 
+def confidence(value: float) -> str:
+    """Return a confidence in percent, exact enough that one below 1 is not 100 %."""
+    return f"{100 * value:.4g}\u202f%"
+
+
 def amount(value: float, unit: str, shown: str) -> str:
     """Return a value that is in `unit` as a figure in the `shown` one: scores keep four decimals, seconds two."""
     if unit == "ms" and shown == "s":
