@@ -192,5 +192,6 @@ def test_it_prints_on_pages(opened: Open) -> None:
     page.emulate_media(media="print")
     assert page.evaluate("() => getComputedStyle(document.body).backgroundColor") == "rgb(255, 255, 255)"
     assert not page.locator("nav").is_visible()
+    assert all(one.is_visible() for one in page.locator("#answer ~ * .summary, #answer ~ .summary").all())
     assert colours(page.screenshot()) > 20
     assert page.evaluate(CONTRAST)[1] == []

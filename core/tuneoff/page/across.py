@@ -17,16 +17,22 @@ def task_tables(answers: Answers) -> list[view.TaskTable]:
     return [_table(one) for one in answers.across]
 
 
+REGRET = view.Heading(text="regret", unit="IQM", title="normalised: 0 is the best known value, 1 the median of random search")
+RANK = view.Heading(text="mean rank", title="over the tasks; 1 is first")
+
+
 def _table(one: AcrossTasks) -> view.TaskTable:
+    has_regret = bool(one.iqm_regret)  # only a question with anchors has one
+    rows = []
+    for label in one.labels:
+        regret = [_interval(one.iqm_regret.get(label))] if has_regret else []
+        rows.append((label, (*regret, _number(one.ranks.get(label), 2))))
     return view.TaskTable(
         title=one.question.name.capitalize(),
         scope=scope_text(one.scope),
         about=f"{one.question.metric} over {counted(len(one.tasks), 'task')}: {', '.join(one.tasks)}.",
-        headings=(
-            view.Heading(text="regret", unit="IQM", title="normalised: 0 is the best known value, 1 the median of random search"),
-            view.Heading(text="mean rank", title="over the tasks; 1 is first"),
-        ),
-        rows=tuple((label, (_interval(one.iqm_regret.get(label)), _number(one.ranks.get(label), 2))) for label in one.labels),
+        headings=(REGRET, RANK) if has_regret else (RANK,),
+        rows=tuple(rows),
         pairs=tuple(_pairs(one)),
         texts=one.texts,
     )

@@ -9,7 +9,7 @@ from tuneoff.answers.model import Answers
 from tuneoff.answers.results import Results
 from tuneoff.experiment.identity import canonical_json
 from tuneoff.page import view
-from tuneoff.page.words import percent
+from tuneoff.page.words import confidence
 from tuneoff.report.circumstances import Circumstances
 
 APART = frozenset(("comparisons", "power", "carbon", "prices", "questions", "anchors"))  # shown otherwise, or too long
@@ -44,7 +44,7 @@ def _judged(answers: Answers) -> list[tuple[str, tuple[str, ...]]]:
     looks = ", ".join(map(str, answers.looks)) or "once, when all planned seeds have ended"
     return [
         ("questions", questions or ("none",)),
-        ("confidence", (f"{percent(answers.confidence)} for a family of {answers.family_size} comparisons, by Bonferroni",)),
+        ("confidence", (f"{confidence(answers.confidence)} for a family of {answers.family_size} comparisons, by Bonferroni",)),
         ("looks", (looks,)),
     ]
 

@@ -15,7 +15,7 @@ from tuneoff.page.places import Places
 from tuneoff.page.runs import run_rows, status_counts
 from tuneoff.page.seeds import group_runs
 from tuneoff.page.verdicts import glance, question_tables
-from tuneoff.page.words import percent, sentence
+from tuneoff.page.words import confidence, sentence, unbroken
 from tuneoff.report.circumstances import Circumstances, circumstances
 from tuneoff.report.cost_notes import cost_notes
 from tuneoff.report.notes import notes
@@ -32,7 +32,7 @@ def page(results: Results, answers: Answers, plots: Sequence[view.Plot], folder:
     same, differing = environment.packages(results)
     at_a_glance = glance(answers)
     banner = _banner(answers, at_a_glance is not None)
-    summary = answers.summary[1:] if banner else answers.summary
+    summary = tuple(map(unbroken, answers.summary[1:] if banner else answers.summary))
     return view.Page(
         title=answers.name,
         facts=tuple(_facts(results, answers, found)),
@@ -69,7 +69,7 @@ def _facts(results: Results, answers: Answers, found: Sequence[Entry]) -> list[t
         ("seeds", str(len(seeds))),
         *([("tasks", str(len(tasks)))] if tasks else []),
         ("trials", f"{trials:,}".replace(",", "\u202f")),
-        ("confidence", percent(answers.confidence)),
+        ("confidence", confidence(answers.confidence)),
     ]
     return [*facts, ("begun", f"{times[0][:16].replace('T', ' ')} UTC")] if times else facts
 

@@ -149,7 +149,7 @@ def spread_cell(done: Sequence[RunRecord], column: Column) -> view.Cell:
     texts = [shown(value, there[0].unit, column) for value in (statistics.median(values), min(values), max(values))]
     return view.Cell(
         text=texts[0],
-        below=f"{texts[1]}–{texts[2]}" if len(values) > 1 else "",
+        below=f"{texts[1]}–{texts[2]}" if texts[1] != texts[2] else "",
         mark=ESTIMATED if any(value.kind == "estimated" for value in there) else "",
         reason=f"of {len(there)} of {counted(len(found), 'run')}" if len(there) < len(found) else "",
     )

@@ -10,7 +10,7 @@ from markupsafe import Markup
 from tuneoff.answers.model import Outcome, Verdict
 from tuneoff.stats.interval import Interval
 
-WIDTH, HEIGHT, EDGE = 180, 22, 8
+WIDTH, HEIGHT, EDGE = 120, 20, 6
 MIDDLE = HEIGHT / 2
 LEAST_REACH = 1.5  # margins: the band never fills the whole drawing
 

@@ -10,7 +10,7 @@ from tuneoff.page import view
 from tuneoff.page.marks import OUTCOMES
 from tuneoff.page.places import Places
 from tuneoff.page.strip import is_unbounded, reach, strip
-from tuneoff.page.words import percent
+from tuneoff.page.words import confidence
 from tuneoff.report.figures import ESTIMATED, MISSING
 from tuneoff.stats.interval import Interval
 from tuneoff.words import counted
@@ -86,7 +86,7 @@ def _axis(question: Question) -> str:
 def _confidence(answers: Answers, judged: bool) -> str:
     if not judged:
         return "No verdict is made: the dots are the seeds."
-    return f"Intervals keep {percent(answers.confidence)} for a family of {counted(answers.family_size, 'comparison')}."
+    return f"Intervals keep {confidence(answers.confidence)} for a family of {counted(answers.family_size, 'comparison')}."
 
 
 def _estimates(question: Question, answers: Answers, places: Places) -> Iterator[view.EstimateRow]:
@@ -142,7 +142,7 @@ def _row(verdict: Verdict, limit: float, places: Places, with_seeds: bool) -> vi
         reason=verdict.reason,
         is_noise=verdict.is_noise,
         differences=tuple(_differences(verdict, places)) if with_seeds else (),
-        method=f"{interval.method}, {percent(interval.confidence)}" if interval is not None else "",
+        method=f"{interval.method}, {confidence(interval.confidence)}" if interval is not None else "",
     )
 
 
@@ -160,9 +160,11 @@ def _robust(verdict: Verdict) -> str:
 
 
 def _seeds(verdict: Verdict) -> str:
+    if verdict.is_noise:
+        return MISSING
     if verdict.seeds_to_decide is not None:
         return f"about {verdict.seeds_to_decide}"
-    return "none would do" if verdict.outcome is Outcome.UNDECIDED and not verdict.is_noise else MISSING
+    return "none would do" if verdict.outcome is Outcome.UNDECIDED else MISSING
 
 
 def _sensitivities(found: Sequence[Sensitivity]) -> list[view.Sensitivity]:

@@ -33,6 +33,11 @@ def percent(value: float) -> str:
     return f"{100 * value:.0f}\u202f%"
 
 
+def confidence(value: float) -> str:
+    """Return a confidence in percent, exact enough that one below 1 is not 100 %."""
+    return f"{100 * value:.4g}\u202f%"
+
+
 def amount(value: float, unit: str, shown: str) -> str:
     """Return a value that is in `unit` as a figure in the `shown` one: scores keep four decimals, seconds two."""
     if unit == "ms" and shown == "s":
@@ -46,3 +51,8 @@ def sentence(text: str) -> str:
     """Return a text with a great first letter and a full stop."""
     text = f"{text[:1].upper()}{text[1:]}"
     return text if text.endswith((".", "!", "?", ":")) else f"{text}."
+
+
+def unbroken(text: str) -> str:
+    """Return a text in which no line breaks before a percent sign."""
+    return text.replace(" %", "\u202f%")

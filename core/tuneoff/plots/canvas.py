@@ -144,9 +144,8 @@ class Sheet:
         width = self.panel_width
         left = self._left + column * (width + self._gap)
         axes = self.figure.add_axes((left / WIDTH, 1 - (top + height) / self.height, width / WIDTH, height / self.height))
-        if title:
-            size = SIZE if columns_fit(title, width + outdent) else SMALL
-            axes.set_title(title, pad=4, size=size, x=-outdent / width)
+        size = SIZE if columns_fit(title, width + outdent) else SMALL
+        axes.set_title(title, pad=4, size=size, x=-outdent / width, y=1.0)  # with a place of its own nothing is searched for
         return axes
 
 

@@ -62,7 +62,7 @@ def draw(view: View) -> Drawing | None:
         mine = {(str(run["fault"]), str(run["adapter"])): run for run in runs if run["setting"] == setting}
         _panel(axes, mine, faults, adapters, sheet.panel_width)
         axes.set_yticks(range(len(faults)), names, size=SMALL)
-        axes.set_title({**TITLES}.get(setting, shown(setting, 60)), pad=22)  # type: ignore[call-overload]
+        axes.set_title({**TITLES}.get(setting, shown(setting, 60)), pad=22, y=1.0)  # type: ignore[call-overload]
         rows += [(setting, *key, run["outcome"], run.get("wasted_seconds"), run.get("reason")) for key, run in mine.items()]
     return made(
         sheet,

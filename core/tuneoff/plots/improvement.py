@@ -34,7 +34,7 @@ def draw(view: View) -> Drawing | None:
     parts: list[str] = []
     for place, one in enumerate(shown):
         axes = sheet.panel(place)
-        axes.set_title(title(one, sheet), pad=22)
+        axes.set_title(title(one, sheet), pad=22, y=1.0)
         chances = _chances(one)
         _matrix(view, axes, one, chances, sheet.panel_width)
         for (first, second), interval in chances.items():

@@ -10,7 +10,7 @@ from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 
-from tuneoff.plots.canvas import SMALL, Sheet, letters, names_room, patch_key, plain_numbers
+from tuneoff.plots.canvas import SMALL, Sheet, letters, names_room, patch_key, plain_numbers, rectangles
 from tuneoff.plots.drawing import Drawing
 from tuneoff.plots.made import Row, made
 from tuneoff.plots.steps import spread_out
@@ -140,18 +140,22 @@ def _points(bar: Bar) -> list[tuple[int, float]]:
 def _panel(
     view: View, axes: Axes, bars: Sequence[Bar], looks: dict[str, tuple[str, str | None]], unit: str, longest: float
 ) -> None:
+    boxes: dict[str, list[tuple[float, float, float, float]]] = {part: [] for part in looks}
+    grey: list[tuple[float, float, float, float]] = []
     for place, bar in enumerate(bars):
         at = 0.0
         for part, value in bar.parts:
             if value > 0:
-                colour, hatch = looks[part]
-                axes.barh(place - 0.14, value, 0.5, left=at, facecolor=colour, hatch=hatch, edgecolor=PAPER, linewidth=0.4)
+                boxes[part].append((at, at + value, place - 0.39, place + 0.11))
                 at += value
         if bar.emulated:
-            axes.barh(place - 0.14, at, 0.5, facecolor="none", hatch=HATCH, edgecolor=PAPER, linewidth=0)
+            grey.append((0.0, at, place - 0.39, place + 0.11))
         seen = [value for _, value in _points(bar)]
         axes.plot(seen, [place + 0.28] * len(seen), "|", color=INK, markersize=5, alpha=0.8)
         axes.text(max(at, 0) + longest * 0.012, place - 0.14, value_text(bar.length, unit), va="center", size=SMALL, color=INK)
+    for part, (colour, hatch) in looks.items():
+        rectangles(axes, boxes[part], facecolor=colour, hatch=hatch, edgecolor=PAPER, linewidth=0.4)
+    rectangles(axes, grey, facecolor="none", hatch=HATCH, edgecolor=PAPER, linewidth=0)
     axes.set_yticks(range(len(bars)), [view.style(bar.label).label for bar in bars], size=SMALL)
     for tick, bar in zip(axes.get_yticklabels(), bars, strict=True):
         tick.set_color(MUTED if bar.emulated else INK)

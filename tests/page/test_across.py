@@ -1,0 +1,65 @@
+"""What holds over tasks is shown in the file's order, and a column only where it has a value."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from page.made_answers import QUALITY
+from tuneoff.answers.model import AcrossTasks, Answers, Scope
+from tuneoff.page.across import task_tables
+from tuneoff.page.words import confidence
+from tuneoff.stats.interval import Interval
+
+SHARE = Interval(estimate=0.75, low=0.5, high=0.9, confidence=0.95, n=12, method="made")
+ACROSS = AcrossTasks(
+    question=QUALITY,
+    scope=Scope(sampler="random", pruner="none", variant="", task="", text="random"),
+    tasks=("small", "large"),
+    labels=("serial", "optuna"),
+    iqm_regret={"serial": SHARE},
+    improvement={("serial", "optuna"): SHARE},
+    wilcoxon={("serial", "optuna"): 0.0312},
+    ranks={"serial": 2.0, "optuna": 1.0},
+    critical_difference=None,
+    texts=("no diagram below 10 tasks",),
+)
+ANSWERS = Answers(
+    name="made",
+    questions=(QUALITY,),
+    scopes=(),
+    groups=(),
+    verdicts=(),
+    across=(ACROSS,),
+    summary=(),
+    limits=(),
+    statuses={},
+    family_size=15,
+    confidence=0.95,
+    looks=(),
+    analysis={},
+)
+
+
+def test_frameworks_stay_in_the_order_of_the_file() -> None:
+    (table,) = task_tables(ANSWERS)
+    assert [label for label, _ in table.rows] == ["serial", "optuna"]
+    assert [[cell.text for cell in cells] for _, cells in table.rows] == [["0.75", "2.00"], ["–", "1.00"]]
+    assert [(label, [cell.text for cell in cells]) for label, cells in table.pairs] == [
+        ("serial better than optuna", ["0.75", "0.031"])
+    ]
+    assert table.texts == ("no diagram below 10 tasks",)
+
+
+def test_a_question_without_anchors_has_no_regret() -> None:
+    (table,) = task_tables(replace(ANSWERS, across=(replace(ACROSS, iqm_regret={}),)))
+    assert [one.text for one in table.headings] == ["mean rank"]
+    assert all(len(cells) == 1 for _, cells in table.rows)
+
+
+@pytest.mark.parametrize(
+    ("value", "text"), [(0.95, "95\u202f%"), (0.95 + 0.05 * 14 / 15, "99.67\u202f%"), (0.9997, "99.97\u202f%")]
+)
+def test_a_confidence_is_never_rounded_to_certainty(value: float, text: str) -> None:
+    assert confidence(value) == text
