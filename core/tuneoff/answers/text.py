@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from tuneoff.answers.model import Answers, Group, Question, Scope, Verdict
+from tuneoff.answers.model import Answers, Group, Outcome, Question, Scope, Verdict
 from tuneoff.answers.phrases import difference_text, floor_text, median_text, question_text, scope_text, success_text
 from tuneoff.report.figures import MISSING, wrapped
 
@@ -49,7 +49,7 @@ def _table(answers: Answers, question: Question, scope: Scope) -> Iterator[str]:
     yield from _columns(["adapter", "median", "IQM", "runs done"], [_row(group, own) for group in groups])
     if verdicts:
         common = _common_reason(verdicts)
-        rows = [_verdict(one, reason="" if common else one.reason) for one in verdicts]
+        rows = [_verdict(one, one.reason if _is_told(one) and not common else "") for one in verdicts]
         yield from _columns(["pair (one − other)", "difference", "noise floor", "verdict"], rows)
         if common:
             yield f"  {common}"
@@ -79,12 +79,17 @@ def _missing(reasons: object) -> str:
 
 def _common_reason(verdicts: Sequence[Verdict]) -> str:
     """Return the reason that all verdicts share, where several do: it is said once, below them."""
-    texts = {f"{one.outcome}: {one.reason}" for one in verdicts if one.reason}
-    return texts.pop() if len(texts) == 1 and len(verdicts) > 1 else ""
+    texts = {f"{one.outcome}: {one.reason}" for one in verdicts if _is_told(one)}
+    return texts.pop() if len(texts) == 1 and sum(map(_is_told, verdicts)) > 1 else ""
+
+
+def _is_told(one: Verdict) -> bool:
+    """Whether the reason says more than the interval beside it."""
+    return bool(one.reason) and not one.reason.startswith("the interval")
 
 
 def _verdict(one: Verdict, reason: str) -> list[str]:
-    sure = "" if not one.sensitivities else ", robust" if one.is_robust else ", not robust"
+    sure = "" if not one.sensitivities or one.outcome is Outcome.UNDECIDED else ", robust" if one.is_robust else ", not robust"
     noise = " [A/A]" if one.is_noise else ""
     return [
         f"{one.one}, {one.other}{noise}",
