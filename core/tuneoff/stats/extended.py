@@ -32,16 +32,16 @@ def midpoint(one: float, other: float) -> float:
     return one / 2 + other / 2 if math.isinf(one) or math.isinf(other) else (one + other) / 2
 
 
-def weighted_sums(weights: NDArray[np.float64], values: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return weights @ values where an infinite value counts if its weight is above 0; the side with the greater weight wins.
+def weighted_sums(values: NDArray[np.float64], weights: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return values @ weights where an infinite value counts if its weight is above 0; the side with the greater weight wins.
 
     Args:
-        weights: (rows, n), each row sums to 1.
-        values: (n,), or (n, samples); then the result is (rows, samples).
+        values: (samples, n), finite or infinite.
+        weights: (n, columns), each column sums to 1; the result is (samples, columns).
     """
     finite = np.isfinite(values)
-    sums = weights @ np.where(finite, values, 0.0)
+    sums = np.where(finite, values, 0.0) @ weights
     if finite.all():
         return np.asarray(sums)
-    surplus = weights @ np.where(finite, 0.0, np.sign(values))
+    surplus = np.where(finite, 0.0, np.sign(values)) @ weights
     return np.where(surplus > NEGLIGIBLE, np.inf, np.where(surplus < -NEGLIGIBLE, -np.inf, sums))

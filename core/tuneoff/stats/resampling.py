@@ -22,13 +22,13 @@ def trimmed_weights(n: int, trim: float, generator: np.random.Generator, resampl
 
 
 def percentiles(means: Floats, confidence: float) -> tuple[Floats, Floats]:
-    """Return the two-sided percentile bounds of each column of `means` (resamples, samples), without interpolation."""
-    resamples = len(means)
+    """Return the two-sided percentile bounds of each row of `means` (samples, resamples), without interpolation."""
+    resamples = means.shape[1]
     place = max(1, int((resamples + 1) * (1 - confidence) / 2 + 1e-9))
-    ordered = np.partition(means, (place - 1, resamples - place), axis=0)
-    return ordered[place - 1], ordered[resamples - place]
+    ordered = np.sort(means, axis=1)  # faster than two partitions
+    return ordered[:, place - 1], ordered[:, resamples - place]
 
 
 def percentile_bounds(ordered: Floats, weights: Floats, confidence: float) -> tuple[Floats, Floats]:
     """Return the percentile bootstrap's bounds of sorted rows (samples, n)."""
-    return percentiles(weighted_sums(weights, ordered.T), confidence)
+    return percentiles(weighted_sums(ordered, weights.T), confidence)

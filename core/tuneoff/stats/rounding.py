@@ -26,4 +26,14 @@ def without_rounding(differences: NDArray[np.float64], grid_step: float, scale: 
         finite = np.isfinite(steps)
         if np.all(np.abs(steps[finite] - whole[finite]) <= OFF_GRID):
             return whole, grid_step
-    return np.where(np.abs(differences) <= rounding(differences, scale), 0.0, differences), 0.0
+    return _merged(differences, rounding(differences, scale)), 0.0
+
+
+def _merged(differences: NDArray[np.float64], tolerance: float) -> NDArray[np.float64]:
+    """Return the differences where sizes that follow each other within the tolerance are one size, and 0 is one of them."""
+    sizes = np.unique(np.append(np.abs(differences), 0.0))
+    with np.errstate(invalid="ignore"):
+        is_new = np.append(True, np.diff(sizes) > tolerance)
+    firsts = sizes[is_new]
+    places = np.searchsorted(firsts, np.abs(differences), side="right") - 1
+    return np.asarray(np.sign(differences) * firsts[places])

@@ -123,7 +123,7 @@ def _counts(size: int, draw: np.random.Generator) -> Floats:
 def _interval(estimate: float, resampled: Floats, sizes: Sequence[int], confidence: float, method: str) -> Interval:
     low, high = -math.inf, math.inf
     if min(sizes) > 1:
-        lows, highs = percentiles(resampled[:, None], confidence)
+        lows, highs = percentiles(resampled[None, :], confidence)
         wider = math.sqrt(float(np.mean([size / (size - 1) for size in sizes])))
         low, high = _widened(estimate, float(lows[0]), wider), _widened(estimate, float(highs[0]), wider)
     return Interval(
