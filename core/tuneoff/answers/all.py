@@ -33,12 +33,13 @@ def answers(results: Results) -> Answers:
     need_scipy("the comparison of adapters")
     plan = frozen(results.plan.analysis)
     matrix = Matrix(results)
-    known_units = units((run for cell in matrix.cells for run in cell.runs), {*plan.questions.values(), *TABLE})
-    questions = Questions(plan, results.plan.analysis, known_units)
-    by_scope = {scope: questions.of(cells[0].spec.experiment) for scope, cells in matrix.by_scope.items()}
+    questions = Questions(plan, results.plan.analysis, {})
+    shown = {*plan.questions.values(), *TABLE}
+    known = {scope: units((run for cell in cells for run in cell.runs), shown) for scope, cells in matrix.by_scope.items()}
+    by_scope = {scope: questions.of(cells[0].spec.experiment, known[scope]) for scope, cells in matrix.by_scope.items()}
     steps = {scope: grid_step(results, cells) for scope, cells in matrix.by_scope.items()}
     groups = tuple(
-        group(cell, by_scope[scope], known_units, plan.confidence, steps[scope])
+        group(cell, by_scope[scope], known[scope], plan.confidence, steps[scope])
         for scope, cells in matrix.by_scope.items()
         for cell in cells
     )

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from tuneoff.answers.model import Answers, Group, Outcome, Question, Scope, Verdict
+from tuneoff.answers.model import AcrossTasks, Answers, Group, Outcome, Question, Scope, Verdict
 from tuneoff.answers.phrases import difference_text, floor_text, median_text, question_text, scope_text, success_text
 from tuneoff.report.figures import MISSING, wrapped
+from tuneoff.stats.interval import Interval
 
 _GAP = "  "
 
@@ -103,7 +104,26 @@ def _across(answers: Answers) -> Iterator[str]:
     for one in answers.across:
         yield ""
         yield f"Across {len(one.tasks)} tasks, {question_text(one.question)}, {scope_text(one.scope)}"
+        if one.iqm_regret:
+            rows = [[label, _plain(one.iqm_regret[label]), _rank(one, label)] for label in one.labels]
+            yield from _columns(["adapter", "IQM of regret", "mean rank"], rows)
+        elif one.ranks:
+            yield from _columns(["adapter", "mean rank"], [[label, _rank(one, label)] for label in one.labels])
+        if one.improvement:
+            pairs = [
+                [f"{ours}, {theirs}", _plain(found), f"{one.wilcoxon[ours, theirs]:.2g}"]
+                for (ours, theirs), found in one.improvement.items()
+            ]
+            yield from _columns(["pair (one, other)", "P(one is better)", "p, Wilcoxon, Holm"], pairs)
         yield from (f"  {text}" for text in one.texts)
+
+
+def _plain(interval: Interval) -> str:
+    return f"{interval.estimate:.2f} [{interval.low:.2f}, {interval.high:.2f}]"
+
+
+def _rank(one: AcrossTasks, label: str) -> str:
+    return f"{one.ranks[label]:.2f}" if label in one.ranks else MISSING
 
 
 def _columns(head: Sequence[str], rows: Sequence[Sequence[str]]) -> Iterator[str]:
