@@ -65,15 +65,29 @@ def test_measured_spreads_give_the_metrics_unit() -> None:
     percent = 100 * math.expm1(detectable(20, ALPHA) * time.deviation)
     shown = next(line for line in lines if line.startswith("  time (time.jct): "))
     assert float(shown.split(": ")[1].split(" %")[0]) == pytest.approx(percent, rel=0.05)
-    assert "by the spread of 1 pair in results/earlier, 12 seeds; correlation of pairs " in shown
+    assert "(by the spread of 1 pair in results/earlier, 12 seeds; correlation of pairs " in shown
     (quality,) = measured["quality.test"]
     line = next(line for line in lines if line.startswith("  quality (quality.test): "))
-    assert float(line.split(": ")[1].split(",")[0]) == pytest.approx(detectable(20, ALPHA) * quality.deviation, abs=1e-4)
+    assert float(line.split(": ")[1].split(" (")[0]) == pytest.approx(detectable(20, ALPHA) * quality.deviation, abs=1e-4)
 
 
 def test_a_question_without_a_measured_pair_says_so() -> None:
     lines = detectable_lines(planned(20).plan, spreads(all_answers.answers(planned(2))), "results/earlier")
     assert "  time (time.jct): no pair of results/earlier has 3 seeds with it" in lines
+
+
+def test_pairs_that_spread_differently_give_a_range_and_those_without_a_spread_nothing() -> None:
+    entries = [Entry(name, steady(key=name, spread=spread)) for name, spread in (("a", 0.01), ("b", 0.02), ("c", 0.2))]
+    measured = spreads(all_answers.answers(made_results.results(entries, seeds=range(10))))
+    line = detectable_lines(planned(20).plan, measured, "DIR")[1]
+    least, most = (float(text.split(" %")[0]) for text in line.split(" (")[2].split(" to "))
+    expected = sorted(100 * math.expm1(detectable(20, ALPHA) * one.deviation) for one in measured["time.jct"])
+    assert (least, most) == pytest.approx((expected[0], expected[-1]), rel=0.05)
+    assert "by 3 pairs in DIR, 10 seeds; correlation of pairs " in line
+    entries = [Entry(name, steady(key=name, spread=0.0)) for name in "ab"]
+    measured = spreads(all_answers.answers(made_results.results(entries, seeds=range(10))))
+    line = detectable_lines(planned(20).plan, measured, "DIR")[1]
+    assert line == "  time (time.jct): not known: the differences of 1 pair in DIR, 10 seeds, have no spread"
 
 
 def test_failed_seeds_are_in_no_spread() -> None:

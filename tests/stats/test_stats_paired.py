@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from tuneoff.stats import signed_rank
 from tuneoff.stats.keyed import generator
-from tuneoff.stats.paired import Estimator, Relation, judge
+from tuneoff.stats.paired import Estimator, Relation, judge, judge_without_each
 
 stats = pytest.importorskip("scipy.stats")
 
@@ -201,6 +201,18 @@ def test_a_worse_seed_never_turns_a_loss_into_a_win(values: list[float], estimat
     after = judge([math.inf, *values[1:]], margin=None, alpha=ALPHA, estimator=estimator)
     if before.relation != "below":
         assert after.relation != "below"
+
+
+@settings(max_examples=40)
+@given(
+    values=st.lists(st.integers(-9, 12), min_size=2, max_size=16), step=st.sampled_from([0.0, 0.5]), failures=st.integers(0, 2)
+)
+def test_leaving_out_each_seed_at_once_is_leaving_it_out_one_by_one(values: list[int], step: float, failures: int) -> None:
+    differences = [value / 2 for value in values] + [math.inf] * failures
+    found = judge_without_each(differences, margin=2.0, alpha=ALPHA, grid_step=step)
+    for place, judgement in enumerate(found):
+        rest = [*differences[:place], *differences[place + 1 :]]
+        assert judgement == judge(rest, margin=2.0, alpha=ALPHA, grid_step=step)
 
 
 @pytest.mark.parametrize(

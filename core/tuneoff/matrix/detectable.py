@@ -81,16 +81,17 @@ def _by_deviation(n: int, alpha: float) -> str:
 def _by_unit(found: Sequence[Spread], n: int, alpha: float, source: str) -> str:
     if not found:
         return f"no pair of {source} has {FEWEST_FOR_SPREAD} seeds with it"
+    over = f"{counted(len(found), 'pair')} in {source}, {_seeds(found)}"
     effect = detectable(n, alpha, POWER)
     deviations = sorted(one.deviation for one in found)
+    low, high = deviations[0], deviations[-1]
     question = found[0].question
-    middle = _amount(effect * statistics.median(deviations), question)
-    over = f"of {counted(len(found), 'pair')} in {source}, {_seeds(found)}"
-    if len(found) > 1:
-        over = f"{_amount(effect * deviations[0], question)} to {_amount(effect * deviations[-1], question)} {over}"
+    if statistics.median(deviations) == 0:
+        return f"not known: the differences of {over}, have no spread"
+    span = "by the spread of" if low == high else f"{_amount(effect * low, question)} to {_amount(effect * high, question)} by"
     correlations = [one.correlation for one in found if one.correlation is not None]
     together = f"; correlation of pairs {statistics.median(correlations):.2f}" if correlations else ""
-    return f"{middle}, by the spread {over}{together}"
+    return f"{_amount(effect * statistics.median(deviations), question)} ({span} {over}{together})"
 
 
 def _amount(size: float, question: Question) -> str:

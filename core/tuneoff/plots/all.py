@@ -17,6 +17,16 @@ ORDER = (
     "gantt",
     "overhead",
     "paired",
+    "ecdf",
+    "profile",
+    "front",
+    "learning",
+    "power",
+    "faults",
+    "plan_map",
+    "regret",
+    "improvement",
+    "ranks",
 )
 
 

@@ -8,34 +8,32 @@ from dataclasses import dataclass
 
 from matplotlib.axes import Axes
 
-from tuneoff.answers.model import Group, Scope
-from tuneoff.metrics.slots import trial_window
-from tuneoff.plots.canvas import SMALL, Sheet, letters, limits, line_key, log_scale, plain_numbers
+from tuneoff.answers.anytime import Clock, Curve
+from tuneoff.answers.model import Scope
+from tuneoff.plots.canvas import line_key, value_scale
+from tuneoff.plots.clocks import CLOCKS, panels, sheet_of, time_axis
 from tuneoff.plots.drawing import Drawing
 from tuneoff.plots.made import Row, made
 from tuneoff.plots.steps import at, combined
 from tuneoff.plots.theme import Style
-from tuneoff.plots.view import FEW_SCOPES, Run, View, tried
-from tuneoff.plots.words import lines, value_text
+from tuneoff.plots.view import View
+from tuneoff.plots.words import value_text
 from tuneoff.words import counted
 
 BAND_FROM = 10  # runs: below, each run is a thin line
-CLOCKS = ("trials", "seconds")
-STEEP = 5.0  # losses that differ by more are read better on a logarithmic axis
-FAR = 30.0  # ends that differ by more than this factor need a logarithmic axis
 Points = tuple[tuple[float, float, float, float], ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Curve:
-    """The incumbents of a group on one clock."""
+class Line:
+    """The incumbents of a group on one clock, and their median."""
 
     scope: Scope
     label: str
-    clock: str
+    clock: Clock
     metric: str
     is_max: bool
-    seeds: tuple[tuple[int, tuple[tuple[float, float], ...]], ...]  # (seed, steps)
+    seeds: tuple[tuple[int, tuple[tuple[float, float], ...]], ...]  # (seed, steps); a run that failed has none
     points: Points  # (x, median, lower quartile, upper quartile)
     end: float  # of its longest run
 
@@ -52,131 +50,108 @@ class Curve:
 def draw(view: View) -> Drawing | None:
     """Draw the median incumbent of each adapter on both clocks, a row of panels per scope."""
     scopes, note = view.scopes()
-    curves = [curve for scope in scopes for curve in _curves(view, scope)]
-    shown = [scope for scope in scopes if any(curve.scope == scope and curve.is_drawn for curve in curves)]
+    lines = [line for scope in scopes for line in _lines(view, scope)]
+    shown = [scope for scope in scopes if any(line.scope == scope and line.is_drawn for line in lines)]
     if not shown:
         return None
-    small = len(shown) > FEW_SCOPES
-    per_row = 2 if small else 1  # scopes
-    rows = math.ceil(len(shown) / per_row)
-    labels = list(dict.fromkeys(curve.label for curve in curves if curve.is_drawn))
-    sheet = Sheet(
-        "How good is the best configuration so far, by trials and by seconds?",
-        [1.25 if small else 2.2] * rows,
-        columns=2 * per_row,
-        gap=0.5,
-        legend=[line_key(view.style(label)) for label in labels],
-        above=0.36 if small else 0.3,
-    )
+    labels = list(dict.fromkeys(line.label for line in lines if line.is_drawn))
+    question = "How good is the best configuration so far, by trials and by seconds?"
+    sheet = sheet_of(question, shown, [line_key(view.style(label)) for label in labels])
     table: list[Row] = []
-    for place, scope in enumerate(shown):
-        row, column = place // per_row, 2 * (place % per_row)
-        mine = [curve for curve in curves if curve.scope == scope and curve.is_drawn]
-        title = lines(scope.text, letters(2 * sheet.panel_width + 0.5, SMALL), 1)
-        for offset, clock in enumerate(CLOCKS):
-            axes = sheet.panel(row, column + offset, title="" if offset else title)
-            table += _panel(view, axes, [curve for curve in mine if curve.clock == clock], clock)
-            if offset == 0 and column == 0:
-                axes.set_ylabel(_metric(mine[0].metric))
+    for scope, clock, axes, is_first in panels(sheet, shown):
+        mine = [line for line in lines if line.scope == scope and line.clock == clock and line.is_drawn]
+        if not mine:  # all were continued, so that they have no seconds
+            axes.remove()
+            continue
+        scale = [line for line in lines if line.scope == scope and line.clock == "trials" and line.is_drawn] or mine
+        table += _panel(view, axes, mine, scale)
+        if is_first:
+            axes.set_ylabel(_metric(mine[0].metric))
     caption = (
         "The median over seeds of the best validation value so far, as steps; the band holds the middle half of the runs, thin "
-        "lines are single runs where there are fewer than ten. A run that failed counts as the worst value throughout."
+        "lines are single runs where there are fewer than ten. A run that failed counts as the worst value throughout. "
+        "The first epochs of the first trials lie outside of the panels by seconds."
     )
     return made(
         sheet,
         "anytime",
         caption=caption,
-        parts=[_said(view, curve, single=len(shown) == 1) for curve in curves if curve.scope in shown],
+        parts=[_said(view, line, single=len(shown) == 1) for line in lines if line.scope in shown],
         columns=("scope", "adapter", "clock", "seed", "x", "value", "lower_quartile", "upper_quartile"),
         rows=table,
-        notes=(note, _no_incumbent(view, curves)),
+        notes=(note, _no_incumbent(view, lines)),
     )
 
 
-def _curves(view: View, scope: Scope) -> list[Curve]:
-    found = []
-    for group in view.groups(scope):
-        runs = tried(view.runs(group))
-        if runs:
-            found += [_curve(view, scope, group, runs, clock) for clock in CLOCKS]
-    return found
+def _lines(view: View, scope: Scope) -> list[Line]:
+    return [
+        line
+        for label, mine in view.curves(scope).items()
+        for clock in CLOCKS
+        if (line := _line(scope, label, mine, clock)) is not None
+    ]
 
 
-def _curve(view: View, scope: Scope, group: Group, runs: Sequence[Run], clock: str) -> Curve:
-    objective = view.objective(runs[0])
-    worst = -math.inf if objective.mode == "max" else math.inf
-    seeds = tuple(
-        (run.ref.seed, tuple({float(getattr(step, clock)): step.value for step in view.improvements(run)}.items()))
-        for run in runs
-    )
-    return Curve(
+def _line(scope: Scope, label: str, curves: Sequence[Curve], clock: Clock) -> Line | None:
+    """Return the median of the runs that have this clock; a failed run has no step."""
+    there = [curve for curve in curves if clock in curve.ends or curve.status != "done"]
+    if not there:
+        return None
+    is_max = there[0].mode == "max"
+    seeds = tuple((curve.seed, _steps(curve, clock)) for curve in there)
+    return Line(
         scope=scope,
-        label=group.label,
+        label=label,
         clock=clock,
-        metric=objective.metric,
-        is_max=objective.mode == "max",
+        metric=there[0].metric,
+        is_max=is_max,
         seeds=seeds,
-        points=tuple(combined([steps for _, steps in seeds], worst)),
-        end=max(_end(run, clock) for run in runs),
+        points=tuple(combined([steps for _, steps in seeds], -math.inf if is_max else math.inf)),
+        end=max(curve.ends.get(clock, 0.0) for curve in there),
     )
 
 
-def _end(run: Run, clock: str) -> float:
-    if run.record is None:
-        return 0.0
-    if clock == "trials":
-        return float(sum(trial.used_ticket for trial in run.record.trials))
-    window = trial_window(run.record)
-    return (window[1] - window[0]) / 1e9 if window is not None else 0.0
+def _steps(curve: Curve, clock: Clock) -> tuple[tuple[float, float], ...]:
+    """Return where a run's incumbent changed, of changes at the same place the last."""
+    if curve.status != "done":
+        return ()
+    return tuple({at: step.value for step in curve.steps if (at := step.at(clock)) is not None}.items())
 
 
-def _panel(view: View, axes: Axes, curves: Sequence[Curve], clock: str) -> list[Row]:
-    """Draw the curves of a panel, and return what is drawn."""
-    values = [value for curve in curves for _, steps in curve.seeds for _, value in steps]
-    values += [value for curve in curves for point in curve.points for value in point[1:]]
-    low, high = limits(values)
-    starts = [x for curve in curves for x, median, _, _ in curve.points if math.isfinite(median)]
-    ends = [max(curve.end, curve.points[-1][0]) for curve in curves]
-    if clock == "seconds" and min(starts) > 0 and max(ends) / min(ends) > FAR:
-        log_scale(axes, "x", min(starts), max(ends))
-    else:
-        plain_numbers(axes, "x", most=4)
-        axes.set_xlim(0, 1.03 * (max(ends) or 1))
-    finite = [value for value in values if math.isfinite(value)]
-    if not curves[0].is_max and min(finite) > 0 and max(finite) / min(finite) > STEEP:
-        low, high = min(finite) / 1.15, max(finite) * 1.15
-        log_scale(axes, "y", low, high)
-    else:
-        plain_numbers(axes, "y", most=4)
-    axes.set_ylim(low, high)
-    axes.set_xlabel("trials" if clock == "trials" else "seconds since the first trial was submitted", size=SMALL)
-    if clock == "seconds" and axes.get_position().width < 0.3:
-        axes.set_xlabel("seconds", size=SMALL)
+def _panel(view: View, axes: Axes, lines: Sequence[Line], scale: Sequence[Line]) -> list[Row]:
+    """Draw the lines of a panel, and return what is drawn; the y axis is that of the lines of `scale`.
+
+    Both clocks of a scope have one: the first epochs of the first trials, which only the seconds show, lie outside of it.
+    """
+    values = [value for line in scale for _, steps in line.seeds for _, value in steps]
+    values += [value for line in scale for point in line.points for value in point[1:]]
+    low, high = value_scale(axes, values, is_max=lines[0].is_max)
+    starts = [x for line in lines for x, median, _, _ in line.points if math.isfinite(median)]
+    ends = [max(line.end, line.points[-1][0]) for line in lines]
+    time_axis(axes, lines[0].clock, starts, ends)
     table: list[Row] = []
-    for curve in curves:
-        table += _draw_curve(axes, curve, view.style(curve.label), low if curve.is_max else high)
+    for line in lines:
+        table += _draw_line(axes, line, view.style(line.label), low if line.is_max else high)
     return table
 
 
-def _draw_curve(axes: Axes, curve: Curve, style: Style, worst: float) -> list[Row]:
+def _draw_line(axes: Axes, line: Line, style: Style, worst: float) -> list[Row]:
     table: list[Row] = []
-    end = max(curve.end, curve.points[-1][0])
-    few = len(curve.seeds) < BAND_FROM
-    head = (curve.scope.text, style.label, curve.clock)
-    if few and len(curve.seeds) > 1:
-        for seed, steps in curve.seeds:
+    end = max(line.end, line.points[-1][0])
+    few = len(line.seeds) < BAND_FROM
+    head = (line.scope.text, style.label, line.clock)
+    if few and len(line.seeds) > 1:
+        for seed, steps in line.seeds:
             if steps:
                 xs, ys = [x for x, _ in steps], [value for _, value in steps]
                 axes.step([*xs, end], [*ys, ys[-1]], where="post", color=style.colour, lw=0.6, alpha=0.6)
                 table += [(*head, seed, x, value, None, None) for x, value in steps]
-    points = [point for point in curve.points if math.isfinite(point[1])]
+    points = [point for point in line.points if math.isfinite(point[1])]
     xs, ys = [point[0] for point in points], [point[1] for point in points]
     if not few:
         bounds = [[value if math.isfinite(value) else worst for value in (point[2], point[3])] for point in points]
         below, above = [min(pair) for pair in bounds], [max(pair) for pair in bounds]
-        axes.fill_between(
-            [*xs, end], [*below, below[-1]], [*above, above[-1]], step="post", color=style.colour, alpha=0.16, lw=0
-        )
+        axes.fill_between([*xs, end], [*below, below[-1]], [*above, above[-1]], step="post", color=style.colour, alpha=0.16, lw=0)
     axes.step([*xs, end], [*ys, ys[-1]], where="post", color=style.colour, linestyle=style.line, lw=1.6)
     axes.plot(
         [end],
@@ -193,17 +168,17 @@ def _draw_curve(axes: Axes, curve: Curve, style: Style, worst: float) -> list[Ro
     return table
 
 
-def _said(view: View, curve: Curve, *, single: bool) -> str:
-    name = view.style(curve.label).label + ("" if single else f" in {curve.scope.text}")
-    many = counted(len(curve.seeds), "run")
-    if not curve.is_drawn:
+def _said(view: View, line: Line, *, single: bool) -> str:
+    name = view.style(line.label).label + ("" if single else f" in {line.scope.text}")
+    many = counted(len(line.seeds), "run")
+    if not line.is_drawn:
         return f"{name} ({many}): no incumbent"
-    middle = curve.end // 2 if curve.clock == "trials" else curve.end / 2
-    half = at([(x, median) for x, median, _, _ in curve.points], middle, math.inf)
-    unit = "trials" if curve.clock == "trials" else "s"
+    middle = line.end // 2 if line.clock == "trials" else line.end / 2
+    half = at([(x, median) for x, median, _, _ in line.points], middle, math.inf)
+    unit = "trials" if line.clock == "trials" else "s"
     return (
-        f"{name} ({many}): median {_metric(curve.metric)} {value_text(half) if math.isfinite(half) else 'not there yet'} after "
-        f"{value_text(middle, unit)}, {value_text(curve.best)} at the end, after {value_text(curve.end, unit)}"
+        f"{name} ({many}): median {_metric(line.metric)} {value_text(half) if math.isfinite(half) else 'not there yet'} after "
+        f"{value_text(middle, unit)}, {value_text(line.best)} at the end, after {value_text(line.end, unit)}"
     )
 
 
@@ -211,8 +186,8 @@ def _metric(name: str) -> str:
     return name.replace("_", " ")
 
 
-def _no_incumbent(view: View, curves: Sequence[Curve]) -> str:
+def _no_incumbent(view: View, lines: Sequence[Line]) -> str:
     without = [
-        f"{view.style(curve.label).label} ({curve.scope.text})" for curve in curves if not curve.is_drawn and curve.clock == "trials"
+        f"{view.style(line.label).label} ({line.scope.text})" for line in lines if not line.is_drawn and line.clock == "trials"
     ]
     return f"Without an incumbent in at least half of its runs, so without a line: {', '.join(without)}." if without else ""

@@ -29,8 +29,9 @@ SIZE, SMALL, TITLE = 9.0, 8.0, 11.0  # points
 TITLE_LINE, TITLE_LETTERS = 0.19, 74
 LEGEND_ROW = 0.2
 EDGE = 0.12
+STEEP = 5.0  # losses that differ by more than this factor are read better on a logarithmic axis
 _LOCK = threading.Lock()
-_RULES = {
+_RULES: dict[Any, Any] = {
     "svg.fonttype": "none",  # text stays text
     "svg.hashsalt": "tuneoff",
     "text.parse_math": False,  # a dollar sign is one
@@ -95,14 +96,18 @@ class Sheet:
         above: float = 0.3,
         below: float = 0.45,
         right: float = EDGE,
+        foot: float = 0.0,
         legend: Sequence[Artist] = (),
     ) -> None:
-        """Lay it out. `left`, `gap`: room for tick labels before the first and the other columns; all in inches."""
+        """Lay it out. `left`, `gap`: room for tick labels before the first and the other columns; all in inches.
+
+        `above`, `below`: room around each row; `foot`: more of it below the last one.
+        """
         rows, per_row = _legend_rows(legend)
         title = textwrap.wrap(question, TITLE_LETTERS)
         self.band = 0.18 + TITLE_LINE * len(title)  # of the title, which a page writes itself
         top = self.band + rows * LEGEND_ROW + (0.06 if rows else 0)
-        self.height = top + sum(heights) + len(heights) * (above + below)
+        self.height = top + sum(heights) + len(heights) * (above + below) + foot
         self.figure = Figure(figsize=(WIDTH, self.height))
         self.title: Text = self.figure.text(
             EDGE / WIDTH, 1 - 0.1 / self.height, "\n".join(title), size=TITLE, weight="bold", va="top", ha="left"
@@ -133,17 +138,15 @@ class Sheet:
         """How wide a panel is, in inches."""
         return (WIDTH - self._left - self._right - (self._columns - 1) * self._gap) / self._columns
 
-    def panel(self, row: int, column: int = 0, *, span: int = 1, title: str = "") -> Axes:
-        """Add the axes of a place; `span`: how many columns it takes."""
+    def panel(self, row: int, column: int = 0, *, title: str = "", outdent: float = 0.0) -> Axes:
+        """Add the axes of a place; `outdent`: how far to the left of it the title begins, in inches."""
         top, height = self._tops[row]
         width = self.panel_width
         left = self._left + column * (width + self._gap)
-        width = width * span + self._gap * (span - 1)
-        axes = self.figure.add_axes(
-            (left / WIDTH, 1 - (top + height) / self.height, width / WIDTH, height / self.height)
-        )
+        axes = self.figure.add_axes((left / WIDTH, 1 - (top + height) / self.height, width / WIDTH, height / self.height))
         if title:
-            axes.set_title(title, pad=4, size=SIZE if columns_fit(title, width) else SMALL)
+            size = SIZE if columns_fit(title, width + outdent) else SMALL
+            axes.set_title(title, pad=4, size=size, x=-outdent / width)
         return axes
 
 
@@ -223,6 +226,19 @@ def log_scale(axes: Axes, which: str, low: float, high: float) -> None:
         axis.set_major_locator(LogLocator(base=10, subs=(1, 2, 5) if few else (1,), numticks=6))
         axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
         axis.set_minor_formatter(FuncFormatter(lambda value, _: ""))
+
+
+def value_scale(axes: Axes, values: Sequence[float], *, is_max: bool) -> tuple[float, float]:
+    """Set the y axis for values of an objective, a steep loss on a logarithmic one; return its limits."""
+    finite = [value for value in values if math.isfinite(value)]
+    low, high = limits(finite)
+    if not is_max and min(finite) > 0 and max(finite) / min(finite) > STEEP:
+        low, high = min(finite) / 1.15, max(finite) * 1.15
+        log_scale(axes, "y", low, high)
+    else:
+        plain_numbers(axes, "y", most=4)
+    axes.set_ylim(low, high)
+    return low, high
 
 
 def rectangles(axes: Axes, boxes: Sequence[tuple[float, float, float, float]], **look: Any) -> None:

@@ -47,8 +47,12 @@ class Piece:
 
 def draw(view: View) -> Drawing | None:
     """Draw one run per adapter: a line per slot."""
-    chosen = [item for item in view.representative()][:MOST_ADAPTERS]
-    found = [(group, run, why, pieces(run.record)) for group, run, why in chosen if run.record is not None]
+    chosen = list(view.representative())[:MOST_ADAPTERS]
+    found = [
+        (group, run, why, pieces(run.record))
+        for group, run, why in chosen
+        if run.record is not None and not run.ref.is_continued  # the pause between its executions is no time of the run
+    ]
     found = [item for item in found if item[3]]
     if not found:
         return None
@@ -62,7 +66,8 @@ def draw(view: View) -> Drawing | None:
         [0.19 * count + 0.06 for count in slots],
         left=0.55,
         legend=keys,
-        below=0.42,
+        below=0.08 if is_shared else 0.42,
+        foot=0.34 if is_shared else 0.0,
     )
     rows: list[Row] = []
     parts = []
@@ -105,7 +110,9 @@ def draw(view: View) -> Drawing | None:
 def pieces(run: RunRecord) -> list[Piece]:
     """Return what each slot did, in order of time; attempts by how they ended, overhead inside and around them."""
     slots = on_slots(run)
-    found = [Piece(slot, "overhead", start / 1e9, end / 1e9) for slot, around in presences(slots).items() for start, end in around]
+    found = [
+        Piece(slot, "overhead", start / 1e9, end / 1e9) for slot, around in presences(slots).items() for start, end in around
+    ]
     least = max((item.ended_ns for items in slots.values() for item in items), default=0) // 2000  # too short to be seen
     for slot, items in slots.items():
         for item in items:
@@ -172,6 +179,7 @@ def _panel(axes: Axes, drawn: Sequence[Piece], slots: int, end: float, *, last: 
     axes.grid(visible=False, axis="y")
     plain_numbers(axes, "x", most=6)
     axes.set_ylabel("slot", size=SMALL, color=INK)
+    axes.tick_params(axis="x", labelbottom=last)
     if last:
         axes.set_xlabel("seconds since the start of deploy", size=SMALL)
 

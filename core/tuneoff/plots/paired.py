@@ -11,7 +11,7 @@ from matplotlib.patches import Patch
 from matplotlib.ticker import FuncFormatter, MaxNLocator
 
 from tuneoff.answers.model import Question, Scope, Verdict
-from tuneoff.plots.canvas import SMALL, Sheet, letters, names_room, patch_key
+from tuneoff.plots.canvas import EDGE, SMALL, Sheet, letters, names_room, patch_key
 from tuneoff.plots.drawing import Drawing
 from tuneoff.plots.made import Row, made
 from tuneoff.plots.steps import spread_out
@@ -22,6 +22,21 @@ from tuneoff.words import counted
 
 ROW = 0.23
 MOST_ROWS = 60
+WIDE = 1.9  # inches of names that leave room for one column
+TIMES = (  # ticks of ratios on either side of 1, from narrow to wide
+    (1.001, 1.002),
+    (1.005, 1.01),
+    (1.01, 1.02),
+    (1.02, 1.05),
+    (1.05, 1.1),
+    (1.1, 1.2),
+    (1.2, 1.5),
+    (1.5, 2),
+    (2, 4),
+    (3, 10),
+    (10, 100),
+    (100, 10_000),
+)
 MOST_POINTS = 60  # of a pair
 
 
@@ -43,22 +58,30 @@ def draw(view: View) -> Drawing | None:
     keys: list[Patch | Line2D] = [
         Line2D([], [], color=SERIES[0], marker="o", linestyle="none", markersize=4, label="one seed"),
         Line2D([], [], color=INK, marker="D", markersize=5, linewidth=1.6, label="estimate with interval"),
-        Line2D([], [], color=SERIES[6], marker=">", linestyle="none", label="one of the two failed"),
         patch_key("no difference that matters (margin)", GRID),
     ]
+    if any(item.difference in (-math.inf, math.inf) for p in panels for v in p.verdicts for item in v.differences):
+        keys.append(Line2D([], [], color=SERIES[6], marker=">", linestyle="none", label="one of the two failed"))
+    room = names_room(names) + 0.05
+    columns = 2 if room < WIDE and len(panels) > 1 else 1
+    together = [panels[place : place + columns] for place in range(0, len(panels), columns)]
     sheet = Sheet(
         "Which adapter does better with the same seed, and by how much?",
-        [ROW * len(panel.verdicts) + 0.1 for panel in panels],
-        left=names_room(names) + 0.05,
-        right=0.3,
+        [ROW * max(len(panel.verdicts) for panel in one) + 0.1 for one in together],
+        columns=columns,
+        left=room,
+        gap=room + 0.15,
+        right=0.2,
         legend=keys,
         below=0.48,
     )
     rows: list[Row] = []
     several = len({panel.scope for panel in panels}) > 1
     for place, panel in enumerate(panels):
-        title = panel.question.name + (f", {panel.scope.text}" if several else "")
-        axes = sheet.panel(place, title=lines(title, letters(sheet.panel_width), 1))
+        title = f"{panel.question.name} ({panel.question.metric})" + (f", {panel.scope.text}" if several else "")
+        outdent = room - EDGE
+        text = lines(title, letters(sheet.panel_width + outdent, SMALL), 1)
+        axes = sheet.panel(place // columns, place % columns, title=text, outdent=outdent)
         rows += _draw(view, axes, panel)
     confidence = next((v.interval.confidence for p in panels for v in p.verdicts if v.interval is not None), None)
     interval = f" The interval is of {100 * confidence:.4g} % confidence." if confidence is not None else ""
@@ -127,13 +150,17 @@ def _draw(view: View, axes: Axes, panel: Panel) -> list[Row]:
     axes.set_yticks(range(len(panel.verdicts)), [_pair(view, verdict) for verdict in panel.verdicts], size=SMALL)
     axes.tick_params(axis="y", length=0)
     axes.grid(visible=False, axis="y")
-    axes.xaxis.set_major_locator(MaxNLocator(nbins=7, steps=[1, 2, 2.5, 5, 10]))
-    is_ratio = question.scale == "ratio"
-    axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"×{math.exp(value):.3g}" if is_ratio else f"{value:+g}"))
+    if question.scale == "ratio":
+        steps = next((pair for pair in reversed(TIMES) if math.log(pair[1]) <= reach), TIMES[0])
+        places = [-math.log(step) for step in reversed(steps)] + [0.0] + [math.log(step) for step in steps]
+        texts = [f"÷{step:g}" for step in reversed(steps)] + ["1"] + [f"×{step:g}" for step in steps]
+        axes.set_xticks(places, texts)
+    else:
+        axes.xaxis.set_major_locator(MaxNLocator(nbins=5, steps=[1, 2, 5, 10]))
+        axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:+g}" if value else "0"))
     one, other = ("first is better", "second is better")
     left, right = (one, other) if question.better == "min" else (other, one)
-    unit = "ratio" if is_ratio else "difference"
-    axes.set_xlabel(f"← {left}     {unit} of {question.metric}     {right} →", size=SMALL)
+    axes.set_xlabel(f"← {left}      {right} →", size=SMALL)
     return rows
 
 
@@ -155,6 +182,9 @@ def _pair_row(view: View, axes: Axes, verdict: Verdict, place: int, reach: float
     if interval is not None:
         low, high = (max(-reach, min(reach, bound)) for bound in (interval.low, interval.high))
         axes.plot([low, high], [place - 0.16] * 2, color=INK, linewidth=1.6, zorder=3)
+        for bound, side in ((interval.low, -1), (interval.high, 1)):
+            if abs(bound) > reach:  # it goes on
+                axes.plot([side * reach], [place - 0.16], ">" if side > 0 else "<", color=INK, markersize=4, clip_on=False)
         if math.isfinite(interval.estimate):
             axes.plot([interval.estimate], [place - 0.16], "D", color=INK, markersize=4.5, zorder=4)
         rows.append((*head, None, interval.estimate, _ratio(verdict.question, interval.estimate), interval.low, interval.high))
@@ -166,7 +196,7 @@ def _ratio(question: Question, value: float) -> float | None:
 
 
 def _pair(view: View, verdict: Verdict) -> str:
-    sign = "÷" if verdict.question.scale == "ratio" else "−"  # noqa: RUF001  # a minus sign
+    sign = "÷" if verdict.question.scale == "ratio" else "−"  # a minus sign
     return f"{view.style(verdict.one).label} {sign} {view.style(verdict.other).label}"
 
 
@@ -187,4 +217,3 @@ def _size(question: Question, value: float) -> str:
     if math.isinf(value):
         return "no bound"
     return f"{math.exp(value):.3g} times" if question.scale == "ratio" else value_text(value)
-

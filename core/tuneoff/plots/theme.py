@@ -60,7 +60,7 @@ class Style:
         return PAPER if self.hollow or self.emulated else self.colour
 
     @property
-    def line(self) -> str | tuple[float, tuple[float, ...]]:
+    def line(self) -> Literal["-"] | tuple[float, tuple[float, ...]]:
         """The line style, as matplotlib takes it."""
         return (0.0, self.dashes) if self.dashes else "-"
 

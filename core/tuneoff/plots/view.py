@@ -6,11 +6,12 @@ import statistics
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
+from tuneoff.answers.anytime import Curve, curves
 from tuneoff.answers.model import Answers, Group, Question, RunRef, Scope
 from tuneoff.answers.results import Results
+from tuneoff.answers.runtimes import Runtimes, runtimes
 from tuneoff.experiment.names import label_texts
 from tuneoff.experiment.spec import Objective, RunSpec
-from tuneoff.metrics.incumbent import Improvement, incumbents
 from tuneoff.metrics.values import Kind, MetricValue
 from tuneoff.plots.theme import Style, styles
 from tuneoff.plots.words import shown
@@ -53,9 +54,9 @@ class View:
     results: Results
     answers: Answers
     styles: dict[str, Style]
-    _runs: dict[str, tuple[Run, ...]] = field(default_factory=dict)
     _specs: dict[str, RunSpec] = field(default_factory=dict)
-    _improvements: dict[str, list[Improvement]] = field(default_factory=dict)
+    _curves: list[Curve] = field(default_factory=list)
+    _runtimes: list[Runtimes] = field(default_factory=list)
 
     @classmethod
     def of(cls, results: Results, answers: Answers) -> View:
@@ -103,14 +104,24 @@ class View:
             found = self._specs[run.ref.run_id] = run.record.run_spec()
         return found
 
-    def improvements(self, run: Run) -> list[Improvement]:
-        """Return the incumbent of a run that is done; nothing for another one: it came to nothing."""
-        if run.record is None or not run.is_done:
-            return []
-        found = self._improvements.get(run.record.execution_id)
-        if found is None:
-            found = self._improvements[run.record.execution_id] = incumbents(run.record, self.objective(run))
+    def curves(self, scope: Scope) -> dict[str, list[Curve]]:
+        """Return the incumbents of the runs of a scope that ended, by adapter."""
+        found: dict[str, list[Curve]] = {}
+        for curve in self._every_curve():
+            if curve.scope == scope:
+                found.setdefault(curve.label, []).append(curve)
         return found
+
+    def runtimes(self, scope: Scope) -> list[Runtimes]:
+        """Return the runtimes to targets of the groups of a scope."""
+        if not self._runtimes:
+            self._runtimes.extend(runtimes(self.results, self._every_curve()))
+        return [one for one in self._runtimes if one.scope == scope]
+
+    def _every_curve(self) -> list[Curve]:
+        if not self._curves:
+            self._curves.extend(curves(self.results))
+        return self._curves
 
     def question(self, name: str) -> Question | None:
         """Return the question of a name."""

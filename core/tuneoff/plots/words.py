@@ -23,8 +23,8 @@ def shown(text: str, most: int | None = None) -> str:
 
 
 def lines(text: str, width: int, most: int = 2) -> str:
-    """Return a name on at most so many lines of about `width` letters, shortened where it is longer."""
-    return "\n".join(folded(shown(text, width * most), width).split("\n")[:most])
+    """Return a name on at most so many lines of `width` letters, shortened where it is longer."""
+    return "\n".join(shown(line, width) for line in folded(shown(text, width * most), width).split("\n")[:most])
 
 
 def inches(text: str, size: float) -> float:

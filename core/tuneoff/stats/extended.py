@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
-import numpy as np
-from numpy.typing import NDArray
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
 
 NEGLIGIBLE = 1e-12  # a weight
 
@@ -17,6 +19,8 @@ def checked(values: Sequence[float], what: str = "values") -> NDArray[np.float64
     Raises:
         ValueError: there is none, or one is not a number.
     """
+    import numpy as np
+
     array = np.asarray(values, dtype=np.float64)  # (n,)
     if array.ndim != 1 or array.size == 0:
         raise ValueError(f"`{what}` must hold at least one number, but got {list(values)!r}")
@@ -39,6 +43,8 @@ def weighted_sums(values: NDArray[np.float64], weights: NDArray[np.float64]) -> 
         values: (samples, n), finite or infinite.
         weights: (n, columns), each column sums to 1; the result is (samples, columns).
     """
+    import numpy as np
+
     finite = np.isfinite(values)
     sums = np.where(finite, values, 0.0) @ weights
     if finite.all():

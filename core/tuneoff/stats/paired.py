@@ -9,10 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal
-
-import numpy as np
-from numpy.typing import NDArray
+from typing import TYPE_CHECKING, Literal
 
 from tuneoff.stats import order, signed_rank
 from tuneoff.stats.extended import checked, midpoint
@@ -21,11 +18,15 @@ from tuneoff.stats.location import trimmed_mean
 from tuneoff.stats.rounding import rounding, without_rounding
 from tuneoff.stats.trimmed import IQM_TRIM, trimmed
 
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    Floats = NDArray[np.float64]
+
 Relation = Literal["below", "above", "equivalent", "equivalent though different", "undecided"]
 Estimator = Literal["hodges-lehmann", "median", "iqm"]
 SIGNED_RANK = "Hodges-Lehmann, exact signed-rank"
-
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -99,6 +100,8 @@ def judge_without_each(
     Raises:
         ValueError: as `judge`, or there are fewer than 2 differences.
     """
+    import numpy as np
+
     if not 0 < alpha < 1:
         raise ValueError(f"`0 < alpha < 1` must hold, but got {alpha}")
     array = checked(differences, "differences")
@@ -134,6 +137,8 @@ def _signed_rank(differences: Floats, alpha: float, step: float, tolerance: floa
 
 def _sign(differences: Floats, alpha: float) -> tuple[Interval, float]:
     """Return the median with the order statistics that bound it without interpolation, and the p of the sign test."""
+    import numpy as np
+
     ordered = np.sort(differences)
     n = ordered.size
     estimate = midpoint(float(ordered[(n - 1) // 2]), float(ordered[n // 2]))
@@ -146,6 +151,8 @@ def _sign(differences: Floats, alpha: float) -> tuple[Interval, float]:
 
 def _yuen(differences: Floats, alpha: float) -> tuple[Interval, float | None]:
     """Return the IQM with Yuen's interval; where what is kept has no spread, no shorter than that of the sign test."""
+    import numpy as np
+
     found = trimmed_mean(differences.tolist(), 1 - alpha, trim=IQM_TRIM)
     n = differences.size
     if n == 1 or not math.isfinite(found.high - found.low):
