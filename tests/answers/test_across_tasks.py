@@ -14,6 +14,7 @@ from tuneoff.answers.all import answers
 from tuneoff.answers.frozen import Anchors
 from tuneoff.answers.model import AcrossTasks, Answers
 from tuneoff.answers.regret import bounded, normalised
+from tuneoff.answers.text import lines
 from tuneoff.records.model import RunStatus
 
 pytest.importorskip("scipy")
@@ -145,3 +146,10 @@ def test_regret_is_one_at_random_search_and_zero_at_the_best_known(search: float
 def test_a_failure_is_never_better_than_a_success_that_is_worse_than_random_search() -> None:
     assert bounded([0.2, 1.7, math.inf]) == [0.2, 1.7, 1.7]
     assert bounded([0.2, math.inf]) == [0.2, 1.0]
+
+
+def test_the_text_has_regrets_ranks_and_probabilities() -> None:
+    text = "\n".join(lines(made(12, {"a": (0.97, 1000), "b": (0.95, 2000)}), 140))
+    assert "IQM of regret" in text
+    assert "P(one is better)" in text
+    assert f"1.00 [1.00, 1.00]  {2 / 2**12:.2g}" in text

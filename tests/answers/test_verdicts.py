@@ -126,6 +126,20 @@ def test_an_entry_named_twice_gives_the_noise_floor_and_is_in_no_family() -> Non
     assert not any("a#2" in line for line in made.summary)
 
 
+def test_a_difference_that_equal_entries_have_too_is_said_to_be_no_larger_than_noise() -> None:
+    entries = [
+        Entry("a", steady(1000, key="a")),
+        Entry("a", steady(2000, key="a2"), replicate=1),
+        Entry("b", steady(1500, key="b")),
+    ]
+    made = answers(results(entries))
+    assert found(made, "a", "b").outcome is Outcome.BETTER
+    assert "no larger than the noise floor" in found(made, "a", "b").reason
+    assert any("no larger than the noise floor" in line for line in made.summary)
+    quiet = [*entries[:1], Entry("a", steady(1000, key="a2"), replicate=1), *entries[2:]]  # control
+    assert not any("no larger" in line for line in answers(results(quiet)).summary)
+
+
 def test_equal_entries_that_differ_are_warned_of() -> None:
     entries = [Entry("a", steady(1000, key="a")), Entry("a", steady(2000, key="a2"), replicate=1)]
     assert any("a#2 and a are the same and yet differ in time.jct" in limit for limit in answers(results(entries)).limits)

@@ -80,7 +80,7 @@ class _Case:
             interval=judgement.interval,
             sensitivities=sensitivities,
             is_robust=bool(sensitivities) and all(one.outcome is outcome for one in sensitivities),
-            seeds_to_decide=None if outcome in DECIDED else self._seeds_to_decide(values),
+            seeds_to_decide=None if why or outcome in DECIDED else self._seeds_to_decide(values),
         )
 
     @property
@@ -197,21 +197,20 @@ class _Case:
         )
 
     def _reason(self, outcome: Outcome, interval: Interval) -> str:
-        question = self.question
-        if outcome in (Outcome.BETTER, Outcome.WORSE):
-            if question.margin is None:
-                return "the interval leaves out 0"
-            return f"the interval leaves out 0 and is not within the margin of {question.margin_text}"
+        margin = self.question.margin_text.partition(" (")[0]  # where it is from is said with the question
         if outcome is Outcome.EQUIVALENT:
-            return f"the interval is within the margin of {question.margin_text}"
+            return f"the interval is within the margin of {margin}"
         if outcome is Outcome.EQUIVALENT_THOUGH_DIFFERENT:
-            return f"the interval leaves out 0, but is within the margin of {question.margin_text}"
+            return f"the interval leaves out 0, but is within the margin of {margin}"
+        if outcome in (Outcome.BETTER, Outcome.WORSE):
+            beyond = f" and is not within the margin of {margin}" if self.question.margin is not None else ""
+            return f"the interval leaves out 0{beyond}"
         if interval.n < (needed := least_n(self.rules.alpha)):
             error = f"the error of {self.rules.alpha:.2g} that family and looks leave for one verdict"
             return f"{counted(interval.n, 'seed')} can show nothing at {error}; it takes {needed}"
-        if question.margin is None:
-            return f"the interval holds 0, and there is no margin to be equivalent by: {question.margin_text}"
-        return f"the interval holds 0 and reaches beyond the margin of {question.margin_text}"
+        if self.question.margin is None:
+            return f"the interval holds 0, and there is no margin to be equivalent by: {self.question.margin_text}"
+        return f"the interval holds 0 and reaches beyond the margin of {margin}"
 
     def _seeds_to_decide(self, values: Sequence[float]) -> int | None:
         """Return about how many seeds of a new experiment would find a difference as large as the margin, by this spread."""

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 
 from tuneoff.answers.model import Answers, Outcome, Question, Scope, Verdict
-from tuneoff.answers.phrases import claim, is_decided, one_of, question_text, scope_text
+from tuneoff.answers.phrases import claim, is_decided, named, one_of, question_text, scope_text
 from tuneoff.answers.sets import not_apart
 from tuneoff.report.notes import listed
 from tuneoff.words import counted
@@ -56,14 +56,18 @@ def _of_scope(question: Question, scope: Scope, verdicts: Sequence[Verdict]) -> 
     for outcome in (Outcome.EQUIVALENT, Outcome.EQUIVALENT_THOUGH_DIFFERENT):
         for names in _sets(verdicts, outcome):
             differ = ", though they differ" if outcome is Outcome.EQUIVALENT_THOUGH_DIFFERENT else ""
-            yield f"{head}: {listed(names)} are equivalent{differ} (margin {question.margin_text})."
+            yield f"{head}: {_listed(names)} are equivalent{differ} (margin {question.margin_text})."
     open_ones = one_of(Outcome.UNDECIDED, verdicts)
     for names in _sets(verdicts, Outcome.UNDECIDED):
-        yield f"{head}: {listed(names)} are not distinguishable{_why(open_ones, names)}."
+        yield f"{head}: {_listed(names)} are not distinguishable{_why(open_ones, names)}."
     unjudged = one_of(Outcome.NOT_JUDGED, verdicts)
     if unjudged:
         reasons = listed(one.reason for one in unjudged)
         yield f"{head}: no verdict between {listed(f'{one.one} and {one.other}' for one in unjudged)}: {reasons}."
+
+
+def _listed(labels: Sequence[str]) -> str:
+    return listed(map(named, labels))
 
 
 def _sets(verdicts: Sequence[Verdict], outcome: Outcome) -> list[tuple[str, ...]]:
