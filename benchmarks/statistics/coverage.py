@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -50,6 +51,7 @@ def bootstrapped_iqms(ordered: Floats, confidence: float) -> tuple[Floats, Float
     return trimmed(ordered, IQM_TRIM).mean, lows, highs
 
 
+@lru_cache
 def true_values(distribution: Distribution) -> tuple[float, float]:
     """Return the median and the IQM of a distribution."""
     values = np.sort(distribution.values(generator("reference", distribution.name), (REFERENCE,)))

@@ -25,11 +25,11 @@ from tuneoff.experiment.load import load_matrix
 from tuneoff.experiment.schema import TimeoutsPart, WorkersPart, json_schema
 from tuneoff.experiment.spec import Strategy
 from tuneoff.experiment.strategies import PRUNERS, SAMPLERS, check_pruner
+from tuneoff.frames.columns import TABLES
 from tuneoff.metrics.all import compute_metrics
 from tuneoff.metrics.energy import RESIDUAL_FLAG
 from tuneoff.records import model
 from tuneoff.records.derive import derive
-from tuneoff.report import rows
 from tuneoff.supervisor.limits import TOO_FEW
 from tuneoff.trial.faults import Retries
 from tuneoff.trial.limits import NOT_JOINED, NOT_PINNED
@@ -156,7 +156,7 @@ FACTS = [
     quoted("results.md", "statuses and states", (*get_args(model.RunStatus), *get_args(model.AttemptState))),
     quoted("results.md", "flags", (*FLAGS, NOT_JOINED, NOT_PINNED, TOO_FEW, RESIDUAL_FLAG)),
     quoted("results.md", "limits in force", ("cpus", "processors", "cpu_quota", "threads", "memory", "trial_seconds")),
-    quoted("results.md", "columns", (*rows.RUN_COLUMNS, *rows.TRIAL_COLUMNS, *rows.EPOCH_COLUMNS, *rows.METRIC_COLUMNS)),
+    quoted("data.md", "columns", (name for columns in TABLES.values() for name in columns)),
     quoted("results.md", "environment variables", in_sources(r'"(TUNEOFF_[A-Z_]+)"')),
     quoted("results.md", "entry-point groups", ("tuneoff.adapters", "tuneoff.workloads")),
     Facts("results.md", "exit codes", tuple(f"| {code} | {meaning} |" for code, meaning in EXIT_CODES.items())),

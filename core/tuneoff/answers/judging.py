@@ -13,7 +13,7 @@ from tuneoff.answers.model import Outcome, PairedDifference, Question, Scope, Se
 from tuneoff.answers.weights import ENDS, UNKNOWN, is_modelled, weighted
 from tuneoff.stats.interval import Interval
 from tuneoff.stats.location import median
-from tuneoff.stats.paired import Estimator, Judgement, judge
+from tuneoff.stats.paired import Estimator, Judgement, judge, judge_without_each
 from tuneoff.stats.power import seeds_needed
 from tuneoff.stats.signed_rank import least_n
 from tuneoff.words import counted
@@ -83,6 +83,10 @@ class _Case:
             seeds_to_decide=None if outcome in DECIDED else self._seeds_to_decide(values),
         )
 
+    @property
+    def _step(self) -> float:
+        return self.rules.grid_step if self.question.metric == "quality.test" else 0.0
+
     def _too_few(self) -> str | None:
         """Say why there are too few seeds to claim anything, whatever they hold."""
         planned, used = len(self.pair.seeds.planned), len(self.pair.values)
@@ -99,7 +103,7 @@ class _Case:
             values,
             margin=self.question.margin,
             alpha=self.rules.alpha if alpha is None else alpha,
-            grid_step=self.rules.grid_step if self.question.metric == "quality.test" else 0.0,
+            grid_step=self._step,
             rounding_scale=self.pair.scale,
             key=self.key,
             estimator=estimator,
@@ -112,8 +116,7 @@ class _Case:
         """Return the median of the differences with an interval that claims nothing: too few seeds for the verdict's own."""
         if len(values) < FEWEST_FOR_INTERVAL:
             return None
-        step = self.rules.grid_step if self.question.metric == "quality.test" else 0.0
-        return median(values, self.rules.confidence, grid_step=step, key=self.key)
+        return median(values, self.rules.confidence, grid_step=self._step, key=self.key)
 
     def _outcome(self, judgement: Judgement) -> Outcome:
         if judgement.relation == "equivalent":
@@ -159,10 +162,13 @@ class _Case:
         verdict on the fewest seeds would be robust.
         """
         alpha = max(self.rules.alpha, 2.0 ** (2 - len(rows)))
+        values = [row.difference for row in rows if row.difference is not None]
+        judgements = judge_without_each(
+            values, margin=self.question.margin, alpha=alpha, grid_step=self._step, rounding_scale=self.pair.scale
+        )
         tried = {}
-        for place, row in enumerate(rows):
+        for place, (row, judgement) in enumerate(zip(rows, judgements, strict=True)):
             rest = [*rows[:place], *rows[place + 1 :]]
-            judgement = self._judge([one.difference for one in rest if one.difference is not None], alpha=alpha)
             found = self._guarded(self._outcome(judgement), rest, fewest=FEWEST_SEEDS - 1)[0]
             tried[row.seed] = Sensitivity(choice="without any one seed", outcome=found, interval=judgement.interval)
         changing = {seed: one for seed, one in tried.items() if one.outcome is not outcome}

@@ -84,27 +84,36 @@ def _why(verdicts: Sequence[Verdict], names: Sequence[str]) -> str:
 
 
 def _counted(question: Question, by_scope: dict[Scope, list[Verdict]]) -> Iterator[str]:
-    """Yield in how many of the scopes each pair has which outcome."""
-    strategies: dict[str, dict[tuple[str, str], Counter[str]]] = {}
-    robust: Counter[tuple[str, str, str, str]] = Counter()
+    """Yield in how many of the scopes each pair has which outcome; pairs in which no one is ever better, together."""
+    strategies: dict[str, dict[tuple[str, str], list[Verdict]]] = {}
     for scope, verdicts in by_scope.items():
         pruner = f" + {scope.pruner}" if scope.pruner != "none" else ""
         pairs = strategies.setdefault(f"{scope.sampler}{pruner}", {})
         for one in verdicts:
-            better = {Outcome.BETTER: f"{one.one} is better", Outcome.WORSE: f"{one.other} is better"}
-            words = better.get(one.outcome, str(one.outcome))
-            pairs.setdefault((one.one, one.other), Counter())[words] += 1
-            robust[f"{scope.sampler}{pruner}", one.one, one.other, words] += one.is_robust
+            pairs.setdefault((one.one, one.other), []).append(one)
     for strategy, pairs in strategies.items():
-        for (one_label, other), outcomes in pairs.items():
-            total = sum(outcomes.values())
-            parts = []
-            for words, count in outcomes.most_common():
-                sure = robust[strategy, one_label, other, words]
-                noted = f" ({sure} robust)" if words.endswith("is better") else ""
-                parts.append(f"{words} in {count} of {total}{noted}")
-            head = f"{question_text(question)}, {strategy}, {counted(total, 'scope')}"
-            yield f"{head}: {one_label} and {other}: {', '.join(parts)}."
+        head = f"{question_text(question)}, {strategy}"
+        apart = {names: found for names, found in pairs.items() if any(map(is_decided, found))}
+        for (one_label, other), found in apart.items():
+            parts = ", ".join(_parts(found))
+            yield f"{head}, {counted(len(found), 'scope')}: {one_label} and {other}: {parts}."
+        rest = [one for names, found in pairs.items() if names not in apart for one in found]
+        if rest:
+            outcomes = Counter(str(one.outcome) for one in rest)
+            told = ", ".join(f"{count} {outcome}" for outcome, count in outcomes.most_common())
+            others = "the other pairs" if apart else "all pairs"
+            yield f"{head}: {others}: in no scope is one shown to be better ({told})."
+
+
+def _parts(verdicts: Sequence[Verdict]) -> Iterator[str]:
+    """Yield in how many scopes a pair has each outcome: "optuna is better in 10 of 12 (9 robust)"."""
+    found: dict[str, list[Verdict]] = {}
+    for one in verdicts:
+        better = {Outcome.BETTER: f"{one.one} is better", Outcome.WORSE: f"{one.other} is better"}
+        found.setdefault(better.get(one.outcome, str(one.outcome)), []).append(one)
+    for words, of in sorted(found.items(), key=lambda item: -len(item[1])):
+        robust = f" ({sum(one.is_robust for one in of)} robust)" if is_decided(of[0]) else ""
+        yield f"{words} in {len(of)} of {len(verdicts)}{robust}"
 
 
 def _one_reason(verdicts: Sequence[Verdict]) -> str | None:

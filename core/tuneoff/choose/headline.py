@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 
+from tuneoff.choose.phrases import listed
 from tuneoff.choose.recommendation import Family, Outside, Recommendation
 from tuneoff.choose.request import TRIAL_SECONDS, TRIALS, WORKERS, Request, size_text
 from tuneoff.report.figures import figure
@@ -26,7 +27,7 @@ def headline(recommendation: Recommendation) -> Iterator[str]:
         for one in recommendation.outside:
             yield _outside(one, recommendation.request)
         return
-    names = _listed(recommendation.not_measured)
+    names = listed(recommendation.not_measured)
     was = "was not" if len(recommendation.not_measured) == 1 else "were not"
     yield f"{names} can do what is asked for, but {was} measured at it, so nobody is recommended"
     for seen in recommendation.on_stand_ins:
@@ -60,7 +61,7 @@ def _real_name(recommendation: Recommendation) -> Callable[[str], str]:
 
 
 def _of_family(family: Family) -> str:
-    names = _listed(family.recommended)
+    names = listed(family.recommended)
     judged = [one for one in family.weighed if one.is_judged]
     labels = {label for one in family.weighed for label in one.setting.labels}
     if not family.recommended:
@@ -70,10 +71,10 @@ def _of_family(family: Family) -> str:
     if len(labels) == 1:
         return f"{names} is the only one that can and was measured; there is nothing to compare it with"
     if len(family.recommended) == 1:
-        others = [label for label in labels if label not in family.recommended]
+        others = labels - set(family.recommended)
         dominated = [label for label in family.dominated if label in others]
         if len(dominated) == len(others):
-            return f"{names}; {_listed(sorted(dominated))} {'is' if len(dominated) == 1 else 'are'} dominated"
+            return f"{names}; {listed(dominated)} {'is' if len(dominated) == 1 else 'are'} dominated"
         return f"{names}; of the others the measured settings say different things: see below"
     if not judged:
         return f"nothing is judged, so {names} remain: too few seeds, or no pair has figures to compare"
@@ -83,7 +84,7 @@ def _of_family(family: Family) -> str:
     if offs:
         return f"{names} remain: {'; '.join(offs)}"
     questions = list(dict.fromkeys(name for one in family.weighed for name in one.undecided))
-    return f"not decided between {names}" + (f" in {_listed(questions)}" if questions else "")
+    return f"not decided between {names}" + (f" in {listed(questions)}" if questions else "")
 
 
 def _outside(one: Outside, request: Request) -> str:
@@ -108,7 +109,3 @@ def _changes(request: Request, names: Sequence[str]) -> str:
         elif name == TRIAL_SECONDS:
             texts.append(f"a workload whose trials take about {figure(value)} s")
     return " and ".join(texts)
-
-
-def _listed(names: Sequence[str]) -> str:
-    return ", ".join(names[:-1]) + (" and " if len(names) > 1 else "") + names[-1]

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from tuneoff.choose.families import place_text
 from tuneoff.choose.headline import how_to_measure
 from tuneoff.choose.recommendation import Cited, Family, Reason, Recommendation
+from tuneoff.cli.output import printable
 from tuneoff.report.figures import wrapped
 from tuneoff.words import counted
 
@@ -26,7 +27,7 @@ def lines(recommendation: Recommendation, width: int | None = None) -> list[str]
     found += ["", *advice] if advice else []
     found += ["", *citations.lines()] if citations.known else []
     found += ["", LIMIT] if recommendation.families else []
-    return list(wrapped(found, width))
+    return list(wrapped(map(printable, found), width))
 
 
 class _Citations:

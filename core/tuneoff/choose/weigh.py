@@ -8,7 +8,7 @@ from itertools import combinations
 from tuneoff.answers.model import Outcome, Verdict
 from tuneoff.choose.dominance import between, dominances, front, has_figures, outcome_for
 from tuneoff.choose.measured import Setting
-from tuneoff.choose.phrases import cited, pair_text
+from tuneoff.choose.phrases import cited, listed, pair_text
 from tuneoff.choose.recommendation import Reason, Weighed
 
 _INDIFFERENT = (Outcome.EQUIVALENT, Outcome.EQUIVALENT_THOUGH_DIFFERENT)
@@ -74,13 +74,9 @@ def _trade_offs(pairs: dict[tuple[str, str], list[Verdict]]) -> Iterator[str]:
         better = [verdict.question.name for verdict in verdicts if outcome_for(verdict, one) is Outcome.BETTER]
         worse = [verdict.question.name for verdict in verdicts if outcome_for(verdict, one) is Outcome.WORSE]
         if better and worse:
-            yield f"{one} is better in {_listed(better)}, {other} in {_listed(worse)}"
+            yield f"{one} is better in {listed(better)}, {other} in {listed(worse)}"
         elif better or worse:
             first, second, names = (one, other, better) if better else (other, one, worse)
             unsure = [verdict.question.name for verdict in verdicts if verdict.outcome in _OPEN]
-            rest = f"in {_listed(unsure)} they are not decided" if unsure else f"{first} failed more often"
-            yield f"{first} is better than {second} in {_listed(names)}, but {rest}"
-
-
-def _listed(names: Sequence[str]) -> str:
-    return ", ".join(names[:-1]) + (" and " if len(names) > 1 else "") + names[-1]
+            rest = f"in {listed(unsure)} they are not decided" if unsure else f"{first} failed more often"
+            yield f"{first} is better than {second} in {listed(names)}, but {rest}"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from tuneoff.cli.output import printable, terminal_width, write, write_json
+from tuneoff.cli.output import terminal_width, write, write_json
 
 NAME = "diff"
 HELP = "compare two results folders of the same experiments, old and new: what changed beyond noise; exit code 1 if anything did"
@@ -31,5 +31,5 @@ def execute(arguments: argparse.Namespace) -> int:
     if arguments.json:
         write_json({"exit_code": code, **to_json(found)})
     else:
-        write("\n".join(map(printable, lines(found, terminal_width()))))
+        write("\n".join(lines(found, terminal_width())))
     return code

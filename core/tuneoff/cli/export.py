@@ -9,14 +9,19 @@ from tuneoff.cli.folders import add_results, newest_folder
 from tuneoff.cli.output import write
 
 NAME = "export"
-HELP = "write the results as tables (runs, trials, epochs, metrics, steps, declared) for other tools"
+HELP = "write the results as tables (runs, trials, epochs, metrics, steps, declared), or incumbents, for other tools"
 EXAMPLE = "tuneoff export --format csv"
-FORMATS = ("csv", "json", "parquet")  # as tuneoff.report.export has them, without its imports
+FORMATS = ("csv", "json", "parquet", "ioh")  # tables, as tuneoff.report.export has them, without its imports; incumbents
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_results(parser)
-    parser.add_argument("--format", choices=FORMATS, default="csv", help="default: csv; parquet needs pyarrow")
+    parser.add_argument(
+        "--format",
+        choices=FORMATS,
+        default="csv",
+        help="default: csv; parquet needs pyarrow and is what tuneoff.load reads fastest; ioh: incumbents for IOHprofiler",
+    )
     parser.add_argument("--output", metavar="DIR", type=Path, help="folder of the tables; default: DIR/export")
 
 
@@ -26,7 +31,13 @@ def execute(arguments: argparse.Namespace) -> int:
 
     results = arguments.results or newest_folder()
     plan = read_plan(results)  # a folder that is none must not get tables without rows
-    run_ids = [run.run_id for run in plan.runs]
-    for path in export(results, arguments.output or results / "export", arguments.format, run_ids):
+    destination = arguments.output or results / "export"
+    if arguments.format == "ioh":
+        from tuneoff.frames.ioh import write_ioh
+
+        paths = write_ioh(results, destination, plan)
+    else:
+        paths = export(results, destination, arguments.format, [run.run_id for run in plan.runs])
+    for path in paths:
         write(str(path.resolve()))
     return 0

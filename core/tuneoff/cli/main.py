@@ -29,9 +29,11 @@ from tuneoff.cli import (
     reproduce,
     run,
     schema,
+    serve,
     status,
     verify,
     verify_space,
+    watch,
     workloads,
 )
 from tuneoff.cli.command import Command, build_parser
@@ -48,6 +50,8 @@ COMMANDS: tuple[Command, ...] = (
     compare,
     status,
     report,
+    watch,
+    serve,
     controls,
     recommend,
     diff,

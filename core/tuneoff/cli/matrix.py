@@ -40,8 +40,7 @@ def run_plan(plan: Plan, arguments: argparse.Namespace) -> int:
     retry_flagged = getattr(arguments, "retry", None) == FLAGGED
     resume = arguments.resume or arguments.continues or retry_flagged
     results = arguments.output or (folder_to_resume(plan) if resume else new_folder(plan))
-    skipped = [position for position, run in enumerate(plan.runs, 1) if run.skip_reason is not None]
-    with progress(sys.stderr, skipped) as shown, metrics_of(plan, arguments, shown) as listener:
+    with progress(sys.stderr, plan, results) as shown, metrics_of(plan, arguments, shown) as listener:
         ends = execute(
             plan, results, listener=listener, resume=resume, continues=arguments.continues, retry_flagged=retry_flagged
         )
@@ -60,7 +59,7 @@ def run_plan(plan: Plan, arguments: argparse.Namespace) -> int:
         report = written_report(results) if with_report else None
         write_json({**known, "report": str(report) if report is not None else None, "exit_code": code})
     else:
-        write(f"\n{table(plan, results)}")
+        write(f"\n{table(plan, results)}\n")
         report = written_report(results) if with_report else None
         write("\n".join(printable(str(path)) for path in (report, results.resolve()) if path is not None))
     return code

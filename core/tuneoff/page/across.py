@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from tuneoff.answers.model import AcrossTasks, Answers
+from tuneoff.answers.phrases import scope_text
 from tuneoff.page import view
-from tuneoff.page.words import plain
-from tuneoff.report.figures import MISSING
+from tuneoff.report.figures import MISSING, figure
 from tuneoff.stats.interval import Interval
 from tuneoff.words import counted
 
@@ -20,7 +20,7 @@ def task_tables(answers: Answers) -> list[view.TaskTable]:
 def _table(one: AcrossTasks) -> view.TaskTable:
     return view.TaskTable(
         title=one.question.name.capitalize(),
-        scope=one.scope.text,
+        scope=scope_text(one.scope),
         about=f"{one.question.metric} over {counted(len(one.tasks), 'task')}: {', '.join(one.tasks)}.",
         headings=(
             view.Heading(text="regret", unit="IQM", title="normalised: 0 is the best known value, 1 the median of random search"),
@@ -40,7 +40,7 @@ def _pairs(one: AcrossTasks) -> Iterator[tuple[str, tuple[view.Cell, ...]]]:
 def _interval(interval: Interval | None) -> view.Cell:
     if interval is None:
         return view.Cell(text=MISSING)
-    return view.Cell(text=plain(interval.estimate), below=f"{plain(interval.low)}–{plain(interval.high)}")
+    return view.Cell(text=figure(interval.estimate), below=f"{figure(interval.low)}–{figure(interval.high)}")
 
 
 def _number(value: float | None, decimals: int) -> view.Cell:

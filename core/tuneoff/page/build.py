@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from tuneoff.answers.model import Answers, Outcome
+from tuneoff.answers.model import Answers
 from tuneoff.answers.results import Results
 from tuneoff.page import environment, view
 from tuneoff.page.across import task_tables
@@ -14,15 +14,14 @@ from tuneoff.page.frameworks import Entry, entries, figure_tables
 from tuneoff.page.places import Places
 from tuneoff.page.runs import run_rows, status_counts
 from tuneoff.page.seeds import group_runs
-from tuneoff.page.verdicts import question_tables
-from tuneoff.page.words import percent
+from tuneoff.page.verdicts import glance, question_tables
+from tuneoff.page.words import percent, sentence
 from tuneoff.report.circumstances import Circumstances, circumstances
 from tuneoff.report.cost_notes import cost_notes
-from tuneoff.report.notes import listed, notes
+from tuneoff.report.notes import notes
 from tuneoff.report.summary import SummaryRow
-from tuneoff.words import counted
 
-LEAST_SEEDS = 10  # below, nothing is judged
+FIRST_LINES = 8  # of the summary; the others are folded
 
 
 def page(results: Results, answers: Answers, plots: Sequence[view.Plot], folder: Path) -> view.Page:
@@ -31,14 +30,19 @@ def page(results: Results, answers: Answers, plots: Sequence[view.Plot], folder:
     found = entries(results, answers)
     measured_by = circumstances(results.folder, results.standing.values())
     same, differing = environment.packages(results)
+    at_a_glance = glance(answers)
+    banner = _banner(answers, at_a_glance is not None)
+    summary = answers.summary[1:] if banner else answers.summary
     return view.Page(
         title=answers.name,
         facts=tuple(_facts(results, answers, found)),
         statuses=tuple(status_counts(results)),
         planned=len(results.planned),
-        banner=_banner(answers),
-        exploratory=answers.exploratory,
-        summary=answers.summary,
+        banner=banner,
+        exploratory=tuple(sentence(text) for text in answers.exploratory),
+        summary=summary[:FIRST_LINES],
+        more_summary=summary[FIRST_LINES:],
+        glance=at_a_glance,
         questions=tuple(question_tables(answers, places)),
         tasks=tuple(task_tables(answers)),
         tables=tuple(_with_notes(figure_tables(found), found, measured_by)),
@@ -61,7 +65,7 @@ def _facts(results: Results, answers: Answers, found: Sequence[Entry]) -> list[t
     tasks = {entry.group.scope.task for entry in found if entry.group.scope.task}
     facts = [
         ("runs done", f"{done} of {len(results.planned)}"),
-        ("frameworks", str(len({entry.group.label for entry in found}))),
+        ("frameworks", str(len({entry.group.label for entry in found if not entry.group.replicate}))),
         ("seeds", str(len(seeds))),
         *([("tasks", str(len(tasks)))] if tasks else []),
         ("trials", f"{trials:,}".replace(",", "\u202f")),
@@ -74,19 +78,11 @@ def _is_planned(results: Results, run_id: str) -> bool:
     return any(run.run_id == run_id for run in results.planned)
 
 
-def _banner(answers: Answers) -> str:
-    """Return the line that no verdict is made, where none is."""
-    own = [verdict for verdict in answers.verdicts if not verdict.is_noise]
-    if any(verdict.outcome is not Outcome.NOT_JUDGED for verdict in own):
+def _banner(answers: Answers, is_judged: bool) -> str:
+    """Return the line that no verdict is made, where none is: what the summary begins with."""
+    if is_judged:
         return ""
-    if not own:
-        return "No two frameworks can be compared here, so no verdict is made."
-    most = max(len(verdict.differences) for verdict in own)
-    if most < LEAST_SEEDS:
-        why = f"there are {counted(most, 'paired seed')}, and below {LEAST_SEEDS} nothing is judged"
-    else:
-        why = listed(verdict.reason for verdict in own)
-    return f"No verdict is made: {why}. What follows are values and intervals only."
+    return answers.summary[0] if answers.summary else "No verdicts: there is nothing to compare."
 
 
 def _with_notes(tables: Sequence[view.FigureTable], found: Sequence[Entry], measured_by: Circumstances) -> list[view.FigureTable]:

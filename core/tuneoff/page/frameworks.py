@@ -7,11 +7,12 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from tuneoff.answers.model import Answers, Group, RunRef, Scope
+from tuneoff.answers.phrases import scope_text
 from tuneoff.answers.results import Results
 from tuneoff.metrics.values import MetricValue
 from tuneoff.page import view
 from tuneoff.page.columns import ENERGY_AND_COST, FOOTPRINT, QUALITY_AND_TIME, Column
-from tuneoff.page.words import is_score, percent, plain
+from tuneoff.page.words import amount, percent
 from tuneoff.records.model import RunRecord
 from tuneoff.report.figures import ESTIMATED, MISSING, shown_unit
 from tuneoff.report.summary import SummaryRow, summary_rows
@@ -102,7 +103,7 @@ def _reliability_cells(entry: Entry) -> tuple[view.Cell, ...]:
         view.Cell(text=", ".join(others) or "none"),
         view.Cell(text=MISSING, reason="no run was tried")
         if success is None
-        else view.Cell(text=percent(success.estimate), below=f"{percent(success.low)}–{percent(success.high)}"),
+        else view.Cell(text=percent(success.estimate), below=f"{100 * success.low:.0f}–{percent(success.high)}"),
         *(view.Cell(text=MISSING if count is None else str(count)) for count in trials),
         *(spread_cell(entry.done, column) for column in FOOTPRINT),
     )
@@ -117,7 +118,7 @@ def _scoped(found: Sequence[Entry], cells: Cells) -> Iterator[view.Scoped]:
     for entry in found:
         scopes.setdefault(entry.group.scope, []).append(entry)
     for scope, members in scopes.items():
-        yield view.Scoped(scope=scope.text, rows=tuple(_row(entry, cells) for entry in members))
+        yield view.Scoped(scope=scope_text(scope), rows=tuple(_row(entry, cells) for entry in members))
 
 
 def _row(entry: Entry, cells: Cells) -> view.FrameworkRow:
@@ -131,12 +132,10 @@ def _row(entry: Entry, cells: Cells) -> view.FrameworkRow:
 
 
 def heading(column: Column, found: Sequence[Entry]) -> view.Heading:
-    """Return a column's heading; the unit of a score is the metric that the runs have."""
-    unit = shown_unit(column.unit)[0]
-    if not unit:
-        values = (record.metrics.get(column.metric) for entry in found for record in entry.done)
-        units = dict.fromkeys(value.unit for value in values if value is not None)
-        unit = next(iter(units)) if len(units) == 1 else "objective"
+    """Return a column's heading with the unit of its figures, which for a score is its metric's name."""
+    values = (record.metrics.get(column.metric) for entry in found for record in entry.done)
+    units = dict.fromkeys(value.unit for value in values if value is not None)
+    unit = column.shown or (shown_unit(next(iter(units)))[0] if len(units) == 1 else "objective" if units else "")
     return view.Heading(text=column.heading, unit=unit, title=f"{column.metric}: {column.title}")
 
 
@@ -146,15 +145,19 @@ def spread_cell(done: Sequence[RunRecord], column: Column) -> view.Cell:
     there = [value for value in found if value.value is not None]
     if not there:
         return view.Cell(text=MISSING, reason=_reason(found))
-    unit, times = shown_unit(there[0].unit)
-    values = [float(value.value or 0.0) * times for value in there]
-    texts = [shown(value, unit) for value in (statistics.median(values), min(values), max(values))]
+    values = [float(value.value or 0.0) for value in there]
+    texts = [shown(value, there[0].unit, column) for value in (statistics.median(values), min(values), max(values))]
     return view.Cell(
         text=texts[0],
         below=f"{texts[1]}–{texts[2]}" if len(values) > 1 else "",
         mark=ESTIMATED if any(value.kind == "estimated" for value in there) else "",
         reason=f"of {len(there)} of {counted(len(found), 'run')}" if len(there) < len(found) else "",
     )
+
+
+def shown(value: float, unit: str, column: Column) -> str:
+    """Return a figure of a column."""
+    return amount(value, unit, column.shown or shown_unit(unit)[0])
 
 
 def value_of(record: RunRecord, metric: str) -> MetricValue:
@@ -165,8 +168,3 @@ def value_of(record: RunRecord, metric: str) -> MetricValue:
 def _reason(found: Sequence[MetricValue]) -> str:
     reasons = dict.fromkeys(value.reason_if_null or "" for value in found)
     return "; ".join(reasons) if reasons else "no run is done"
-
-
-def shown(value: float, unit: str) -> str:
-    """Return a figure of a table."""
-    return plain(value, unit if is_score(unit) else "")

@@ -2,48 +2,78 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
-from tuneoff.answers.model import Answers, Outcome, Question, RunRef, Scope, Sensitivity, Verdict
+from tuneoff.answers.model import Answers, Estimate, Group, Outcome, Question, RunRef, Scope, Sensitivity, Verdict
+from tuneoff.answers.phrases import floor_text, median_text, scope_text, signed, success_text, value_text
 from tuneoff.page import view
 from tuneoff.page.marks import OUTCOMES
 from tuneoff.page.places import Places
-from tuneoff.page.strip import reach, strip
-from tuneoff.page.words import bracketed, on_scale, percent, plain
-from tuneoff.report.figures import MISSING, shown_unit
+from tuneoff.page.strip import is_unbounded, reach, strip
+from tuneoff.page.words import percent
+from tuneoff.report.figures import ESTIMATED, MISSING
+from tuneoff.stats.interval import Interval
 from tuneoff.words import counted
 
 MOST_DIFFERENCES = 4000  # rows of seeds on the whole page; beyond, the page would be too large
 BETTER = {"min": "lower is better", "max": "higher is better"}
+NOISE = ("≡", "noise")  # symbol and CSS class of an A/A pair
 
 
 def question_tables(answers: Answers, places: Places) -> list[view.QuestionTable]:
     """Return one table per question, in their order."""
-    by_question: dict[str, list[Verdict]] = {question.name: [] for question in answers.questions}
-    for verdict in answers.verdicts:
-        by_question.setdefault(verdict.question.name, []).append(verdict)
     with_seeds = sum(len(verdict.differences) for verdict in answers.verdicts) <= MOST_DIFFERENCES
-    return [_table(question, by_question[question.name], answers, places, with_seeds) for question in answers.questions]
+    return [_table(question, answers, places, with_seeds) for question in answers.questions]
 
 
-def _table(
-    question: Question, verdicts: Sequence[Verdict], answers: Answers, places: Places, with_seeds: bool
-) -> view.QuestionTable:
+def glance(answers: Answers) -> view.Glance | None:
+    """Return all outcomes side by side, a row per pair and a column per question; None where nothing is judged."""
+    own = [verdict for verdict in answers.verdicts if not verdict.is_noise]
+    if all(verdict.outcome is Outcome.NOT_JUDGED for verdict in own):
+        return None
+    found: dict[Scope, dict[tuple[str, str], dict[str, Verdict]]] = {}
+    for verdict in own:
+        found.setdefault(verdict.scope, {}).setdefault((verdict.one, verdict.other), {})[verdict.question.name] = verdict
+    names = [question.name for question in answers.questions]
+    return view.Glance(
+        headings=tuple(name.capitalize() for name in names),
+        scopes=tuple(
+            view.GlanceScope(
+                scope=scope_text(scope),
+                rows=tuple((pair, tuple(_outcome(verdicts.get(name)) for name in names)) for pair, verdicts in pairs.items()),
+            )
+            for scope, pairs in found.items()
+        ),
+    )
+
+
+def _outcome(verdict: Verdict | None) -> view.Outcome:
+    if verdict is None:
+        return view.Outcome(text=MISSING, symbol="", css="unjudged")
+    symbol, css = OUTCOMES[verdict.outcome]
+    interval = verdict.interval
+    amount = signed(interval.estimate, verdict.question) if interval is not None else ""
+    is_sure = verdict.is_robust or verdict.outcome in (Outcome.UNDECIDED, Outcome.NOT_JUDGED)
+    return view.Outcome(text=str(verdict.outcome), symbol=symbol, css=css, amount=amount, note="" if is_sure else "not robust")
+
+
+def _table(question: Question, answers: Answers, places: Places, with_seeds: bool) -> view.QuestionTable:
     scopes: dict[Scope, list[Verdict]] = {}
-    for verdict in verdicts:
-        scopes.setdefault(verdict.scope, []).append(verdict)
-    judged = any(verdict.outcome is not Outcome.NOT_JUDGED and not verdict.is_noise for verdict in verdicts)
-    unit = shown_unit(question.unit)[0]
-    is_ratio = question.scale == "ratio"
+    for verdict in answers.verdicts:
+        if verdict.question.name == question.name:
+            scopes.setdefault(verdict.scope, []).append(verdict)
+    found = [verdict for verdicts in scopes.values() for verdict in verdicts]
+    judged = any(verdict.outcome is not Outcome.NOT_JUDGED and not verdict.is_noise for verdict in found)
     margin = f"Margin: {question.margin_text}." if question.margin is not None else f"No margin: {question.margin_text}."
     return view.QuestionTable(
         name=question.name,
         title=question.name.capitalize(),
         about=f"{question.metric}, {BETTER[question.better]}. {margin} {_confidence(answers, judged)}",
-        header="one ÷ other" if is_ratio else f"one − other{f', {unit}' if unit else ''}",
-        scopes=tuple(_scope(scope, found, places, with_seeds) for scope, found in scopes.items()),
+        header="one against other" if question.scale == "ratio" else "one − other",
+        scopes=tuple(_scope(scope, verdicts, places, with_seeds) for scope, verdicts in scopes.items()),
         judged=judged,
         axis=_axis(question),
+        estimates=tuple(_estimates(question, answers, places)),
     )
 
 
@@ -55,34 +85,58 @@ def _axis(question: Question) -> str:
 
 def _confidence(answers: Answers, judged: bool) -> str:
     if not judged:
-        return f"Intervals at {percent(answers.confidence)} for each pair on its own; no verdict is made."
+        return "No verdict is made: the dots are the seeds."
     return f"Intervals keep {percent(answers.confidence)} for a family of {counted(answers.family_size, 'comparison')}."
+
+
+def _estimates(question: Question, answers: Answers, places: Places) -> Iterator[view.EstimateRow]:
+    for group in answers.groups:
+        estimate = group.estimates.get(question.metric)
+        if estimate is not None and group.same_as is None:
+            yield view.EstimateRow(
+                label=view.Link(text=group.label, href=places.group(group.label, group.scope)),
+                scope=scope_text(group.scope),
+                median=_interval(estimate, estimate.median),
+                iqm=_interval(estimate, estimate.iqm),
+                success=_success(group),
+            )
+
+
+def _interval(estimate: Estimate, interval: Interval | None) -> str:
+    """Return an estimate with its interval, marked where it is estimated; without one, why."""
+    if interval is None:
+        return "; ".join(estimate.reasons) or MISSING
+    mark = ESTIMATED if "estimated" in estimate.kinds else ""
+    return mark + median_text(interval, estimate.metric, estimate.unit)
+
+
+def _success(group: Group) -> str:
+    done = sum(run.status == "done" for run in group.runs)
+    return success_text(group.success, done, done + sum(run.is_failure for run in group.runs))
 
 
 def _scope(scope: Scope, verdicts: Sequence[Verdict], places: Places, with_seeds: bool) -> view.Rows:
     limit = reach(verdicts)
-    return view.Rows(scope=scope.text, rows=tuple(_row(verdict, limit, places, with_seeds) for verdict in verdicts))
+    return view.Rows(scope=scope_text(scope), rows=tuple(_row(verdict, limit, places, with_seeds) for verdict in verdicts))
 
 
 def _row(verdict: Verdict, limit: float, places: Places, with_seeds: bool) -> view.VerdictRow:
-    scale = verdict.question.scale
-    symbol, css = OUTCOMES[verdict.outcome]
+    symbol, css = NOISE if verdict.is_noise else OUTCOMES[verdict.outcome]
     interval = verdict.interval
-    if verdict.is_noise:
-        symbol, css = "≡", "noise"
+    floor = floor_text(verdict)
     return view.VerdictRow(
         one=view.Link(text=verdict.one, href=places.group(verdict.one, verdict.scope)),
         other=view.Link(text=verdict.other, href=places.group(verdict.other, verdict.scope)),
         outcome="noise floor" if verdict.is_noise else str(verdict.outcome),
         css=css,
         symbol=symbol,
-        estimate=on_scale(interval.estimate, scale) if interval is not None else MISSING,
-        interval=bracketed(interval, scale),
+        estimate=signed(interval.estimate, verdict.question) if interval is not None else MISSING,
+        interval=_bounds(verdict),
         strip=strip(verdict, limit, css),
         n=interval.n if interval is not None else sum(one.difference is not None for one in verdict.differences),
         failures=f"{verdict.failures[0]} / {verdict.failures[1]}",
-        noise_floor=bracketed(verdict.noise_floor, scale) if verdict.noise_floor is not None else "not measured",
-        strip_symbols=tuple(_sensitivities(verdict.sensitivities)),
+        noise_floor=MISSING if verdict.is_noise else "not measured" if floor == MISSING else floor,
+        strip_symbols=() if verdict.is_noise else tuple(_sensitivities(verdict.sensitivities)),
         robust=_robust(verdict),
         seeds=_seeds(verdict),
         reason=verdict.reason,
@@ -92,16 +146,23 @@ def _row(verdict: Verdict, limit: float, places: Places, with_seeds: bool) -> vi
     )
 
 
+def _bounds(verdict: Verdict) -> str:
+    interval = verdict.interval
+    if interval is None or is_unbounded(interval):
+        return ""
+    return f"[{signed(interval.low, verdict.question)}, {signed(interval.high, verdict.question)}]"
+
+
 def _robust(verdict: Verdict) -> str:
-    if verdict.outcome is Outcome.NOT_JUDGED or not verdict.sensitivities:
-        return MISSING
+    if verdict.outcome is Outcome.NOT_JUDGED or verdict.is_noise or not verdict.sensitivities:
+        return ""
     return "robust" if verdict.is_robust else "not robust"
 
 
 def _seeds(verdict: Verdict) -> str:
     if verdict.seeds_to_decide is not None:
         return f"about {verdict.seeds_to_decide}"
-    return "none would do" if verdict.outcome is Outcome.UNDECIDED else MISSING
+    return "none would do" if verdict.outcome is Outcome.UNDECIDED and not verdict.is_noise else MISSING
 
 
 def _sensitivities(found: Sequence[Sensitivity]) -> list[view.Sensitivity]:
@@ -115,27 +176,20 @@ def _sensitivities(found: Sequence[Sensitivity]) -> list[view.Sensitivity]:
     ]
 
 
-def _differences(verdict: Verdict, places: Places) -> list[view.Difference]:
-    scale, (unit, times) = verdict.question.scale, shown_unit(verdict.question.unit)
-    result = []
+def _differences(verdict: Verdict, places: Places) -> Iterator[view.Difference]:
     for one in verdict.differences:
         runs = [places.run(label, verdict.scope, one.seed) for label in (verdict.one, verdict.other)]
-        values = [_value(value, run, unit, times) for value, run in zip((one.one, one.other), runs, strict=True)]
-        result.append(
-            view.Difference(
-                seed=one.seed,
-                one=values[0],
-                other=values[1],
-                difference=on_scale(one.difference, scale) if one.difference is not None else MISSING,
-                one_href=places.run_link(runs[0]),
-                other_href=places.run_link(runs[1]),
-                reason=one.reason or "",
-            )
+        values = [_value(value, run, verdict.question) for value, run in zip((one.one, one.other), runs, strict=True)]
+        yield view.Difference(
+            seed=one.seed,
+            one=view.Link(text=values[0], href=places.run_link(runs[0])),
+            other=view.Link(text=values[1], href=places.run_link(runs[1])),
+            difference=signed(one.difference, verdict.question) if one.difference is not None else MISSING,
+            reason=one.reason or "",
         )
-    return result
 
 
-def _value(value: float | None, run: RunRef | None, unit: str, times: float) -> str:
+def _value(value: float | None, run: RunRef | None, question: Question) -> str:
     if value is not None:
-        return plain(value * times, unit)
+        return value_text(value, question.metric, question.unit)
     return run.status if run is not None and run.status != "done" else MISSING

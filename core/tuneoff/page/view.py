@@ -38,11 +38,9 @@ class Difference:
     """One seed of a pair."""
 
     seed: int
-    one: str
-    other: str
+    one: Link
+    other: Link
     difference: str
-    one_href: str
-    other_href: str
     reason: str
 
 
@@ -99,6 +97,45 @@ class QuestionTable:
     scopes: tuple[Rows, ...]
     judged: bool
     axis: str
+    estimates: tuple[EstimateRow, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EstimateRow:
+    """A framework's own figure on a question, with intervals."""
+
+    label: Link
+    scope: str
+    median: str
+    iqm: str
+    success: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outcome:
+    """What is claimed of a pair on a question, in a cell."""
+
+    text: str
+    symbol: str
+    css: str
+    amount: str = ""
+    note: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GlanceScope:
+    """The outcomes of a scope, by pair."""
+
+    scope: str
+    rows: tuple[tuple[tuple[str, str], tuple[Outcome, ...]], ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Glance:
+    """All outcomes side by side, a column per question."""
+
+    headings: tuple[str, ...]
+    scopes: tuple[GlanceScope, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -228,6 +265,8 @@ class Page:
     banner: str  # that nothing is judged; "" where something is
     exploratory: tuple[str, ...]
     summary: tuple[str, ...]
+    more_summary: tuple[str, ...]
+    glance: Glance | None
     questions: tuple[QuestionTable, ...]
     tasks: tuple[TaskTable, ...]
     tables: tuple[FigureTable, ...]

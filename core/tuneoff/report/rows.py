@@ -1,4 +1,7 @@
-"""The rows of the long tables: runs, trials, epochs, metrics, steps, declared. Times are seconds since the run's start."""
+"""The rows of the long tables, as `tuneoff.frames.columns` describes them. Times are seconds since the run's start.
+
+`is_selected`: this execution stands for its run, and the run counts.
+"""
 
 from __future__ import annotations
 
@@ -14,117 +17,12 @@ from tuneoff.report.trial_charges import TrialCharge
 
 Row = dict[str, Any]
 
-TEXT, NUMBER, INTEGER, TRUTH = "string", "double", "int64", "bool"
-
-RUN_KEYS = {  # in every table, for most readers group by them
-    "run_id": TEXT,
-    "execution_id": TEXT,
-    "adapter": TEXT,
-    "label": TEXT,
-    "sampler": TEXT,
-    "pruner": TEXT,
-    "seed": INTEGER,
-    "warm_up": TRUTH,
-    "emulated": TRUTH,
-}
-RUN_COLUMNS = {
-    **RUN_KEYS,
-    "is_selected": TRUTH,
-    "platform": TEXT,
-    "workload": TEXT,
-    "replicate": INTEGER,
-    "variant": TEXT,
-    "metric": TEXT,
-    "mode": TEXT,
-    "status": TEXT,
-    "reason": TEXT,
-    "charged": TEXT,
-    "flags": TEXT,
-    "started_at": TEXT,
-    "best_trial": TEXT,
-}
-TRIAL_COLUMNS = {
-    **RUN_KEYS,
-    "trial": TEXT,
-    "framework_id": TEXT,
-    "state": TEXT,
-    "cause": TEXT,
-    "charged": TEXT,
-    "attempts": INTEGER,
-    "slot": INTEGER,
-    "configuration": TEXT,
-    "digest": TEXT,
-    "value": NUMBER,
-    "value_epoch": INTEGER,
-    "stop_epoch": INTEGER,
-    "epochs_trained": INTEGER,
-    "submitted_seconds": NUMBER,
-    "started_seconds": NUMBER,
-    "ended_seconds": NUMBER,
-    "cpu_seconds": NUMBER,
-    "peak_rss_bytes": INTEGER,
-    "busy_seconds": NUMBER,
-    "energy_joules": NUMBER,
-    "energy_kind": TEXT,
-    "co2e_g": NUMBER,
-    "co2e_kind": TEXT,
-    "cost_usd": NUMBER,
-    "cost_kind": TEXT,
-    **{f"waste_{policy}_seconds": NUMBER for policy in POLICIES},
-}
-EPOCH_COLUMNS = {
-    **RUN_KEYS,
-    "trial": TEXT,
-    "attempt": INTEGER,
-    "epoch": INTEGER,
-    "ended_seconds": NUMBER,
-    "reported_seconds": NUMBER,
-    "train_seconds": NUMBER,
-    "validate_seconds": NUMBER,
-    "checkpoint_seconds": NUMBER,
-    "metric": TEXT,
-    "value": NUMBER,
-    "non_finite": TEXT,
-}
-METRIC_COLUMNS = {
-    **RUN_KEYS,
-    "name": TEXT,
-    "value": NUMBER,
-    "unit": TEXT,
-    "kind": TEXT,
-    "source": TEXT,
-    "n_samples": INTEGER,
-    "coverage": NUMBER,
-    "reason_if_null": TEXT,
-}
-STEP_COLUMNS = {
-    **RUN_KEYS,
-    "step": TEXT,
-    "milliseconds": NUMBER,
-    "energy_joules": NUMBER,
-    "energy_kind": TEXT,
-    "co2e_g": NUMBER,
-    "co2e_kind": TEXT,
-    "cost_usd": NUMBER,
-    "cost_kind": TEXT,
-}
-DECLARED_COLUMNS = {
-    **RUN_KEYS,
-    "symbol": TEXT,
-    "variable": TEXT,
-    "declared": TEXT,
-    "found": TEXT,
-    "unit": TEXT,
-    "agrees": TRUTH,
-    "how": TEXT,
-}
-
 NO_CHARGES: Mapping[str, TrialCharge] = {}
 
 
-def trial_rows(run: RunRecord, charges: Mapping[str, TrialCharge] = NO_CHARGES) -> Iterator[Row]:
+def trial_rows(run: RunRecord, is_selected: bool, charges: Mapping[str, TrialCharge] = NO_CHARGES) -> Iterator[Row]:
     """Yield one row per trial; `charges`: what each used, by its id; without them these columns are null."""
-    keys = _keys(run)
+    keys = _keys(run, is_selected)
     for trial in run.trials:
         last = trial.attempts[-1] if trial.attempts else None
         first = trial.attempts[0] if trial.attempts else None
@@ -152,9 +50,9 @@ def trial_rows(run: RunRecord, charges: Mapping[str, TrialCharge] = NO_CHARGES) 
         }
 
 
-def epoch_rows(run: RunRecord) -> Iterator[Row]:
+def epoch_rows(run: RunRecord, is_selected: bool) -> Iterator[Row]:
     """Yield one row per epoch and metric."""
-    keys = _keys(run)
+    keys = _keys(run, is_selected)
     for trial in run.trials:
         for attempt in trial.attempts:
             for epoch in attempt.epochs:
@@ -174,9 +72,9 @@ def epoch_rows(run: RunRecord) -> Iterator[Row]:
                     yield {**common, "metric": name, "value": value, "non_finite": text}
 
 
-def metric_rows(run: RunRecord) -> Iterator[Row]:
+def metric_rows(run: RunRecord, is_selected: bool) -> Iterator[Row]:
     """Yield one row per metric of the run: a count is an integer, a missing value has its reason."""
-    keys = _keys(run)
+    keys = _keys(run, is_selected)
     for name, metric in run.metrics.items():
         yield {
             **keys,
@@ -191,9 +89,9 @@ def metric_rows(run: RunRecord) -> Iterator[Row]:
         }
 
 
-def step_rows(run: RunRecord) -> Iterator[Row]:
+def step_rows(run: RunRecord, is_selected: bool) -> Iterator[Row]:
     """Yield one row per part of the job completion time: the parts' milliseconds sum to it."""
-    keys = _keys(run)
+    keys = _keys(run, is_selected)
     for part in PARTS:
         yield {
             **keys,
@@ -208,9 +106,9 @@ def step_rows(run: RunRecord) -> Iterator[Row]:
         }
 
 
-def declared_rows(run: RunRecord) -> Iterator[Row]:
+def declared_rows(run: RunRecord, is_selected: bool) -> Iterator[Row]:
     """Yield one row per declared variable: what was declared and found as JSON, `agrees` is null where nothing can tell."""
-    keys = _keys(run)
+    keys = _keys(run, is_selected)
     for variable in run.declared:
         yield {
             **keys,
@@ -225,12 +123,11 @@ def declared_rows(run: RunRecord) -> Iterator[Row]:
 
 
 def run_row(run: RunRecord, is_selected: bool) -> Row:
-    """Return the row of a run; `is_selected`: this execution stands for its run, and the run counts."""
+    """Return the row of an execution."""
     spec = run.run_spec()
     experiment = spec.experiment
     return {
-        **_keys(run),
-        "is_selected": is_selected,
+        **_keys(run, is_selected),
         "platform": spec.platform,
         "workload": experiment.workload.name,
         "replicate": spec.replicate,
@@ -246,7 +143,7 @@ def run_row(run: RunRecord, is_selected: bool) -> Row:
     }
 
 
-def _keys(run: RunRecord) -> Row:
+def _keys(run: RunRecord, is_selected: bool) -> Row:
     spec = run.run_spec()
     return {
         "run_id": run.run_id,
@@ -258,6 +155,7 @@ def _keys(run: RunRecord) -> Row:
         "seed": spec.seed,
         "warm_up": spec.warm_up,
         "emulated": run.emulated,
+        "is_selected": is_selected,
     }
 
 

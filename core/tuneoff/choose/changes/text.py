@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from tuneoff.answers.model import Outcome, Verdict
 from tuneoff.answers.phrases import difference_text
 from tuneoff.choose.changes.model import Change, Comparison
-from tuneoff.cli.output import columns
+from tuneoff.cli.output import columns, printable
 from tuneoff.controls.cells import POOL
 from tuneoff.report.figures import MISSING, figure, wrapped
 from tuneoff.words import counted
@@ -40,7 +40,7 @@ def lines(found: Comparison, width: int | None = None) -> list[str]:
     ):
         texts += ["", title, *(f"  {text}" for text in part)] if part else []
     texts += ["", NOT_INTERLEAVED] if found.same_machine else []
-    return list(wrapped(texts, width))
+    return list(wrapped(map(printable, texts), width))
 
 
 def headline(found: Comparison) -> Iterator[str]:

@@ -1,0 +1,129 @@
+"""What `tuneoff.load` costs: over a million trial records beside a plain read of the same columns, and from records alone."""
+
+from __future__ import annotations
+
+import importlib.util
+import shutil
+import tempfile
+from collections.abc import Callable, Iterator
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from benchmarks.speed.child import MeasurementError, run_module
+from benchmarks.speed.row import Row, Target, skipped
+from benchmarks.speed.settings import Settings
+from benchmarks.speed.statistics import Estimate, estimate, interleaved, ratios
+
+RUNS, TRIALS = 500, 2_000
+ROUNDS = 9
+RECORD_RUNS, EPOCHS = 50, 1  # the folder without an export: 100,000 trials
+RATIO_TARGET, MEMORY_TARGET = Target("<=", 3.0), Target("<=", 2000.0)
+SIDES = {
+    "load.summary": ("summary", "plain summary", "`tuneoff.load(DIR).summary()`", "`pandas.read_parquet` of its columns"),
+    "load.all": ("all", "plain all", "`tuneoff.load(DIR)`: `.trials`, then `.summary()`", "`pandas.read_parquet` of all columns"),
+}
+
+
+def measure(settings: Settings) -> Iterator[Row]:
+    """Yield ratios and memory over an export, then seconds and memory over records."""
+    missing = [name for name in ("pandas", "pyarrow") if importlib.util.find_spec(name) is None]
+    if missing:
+        reason = f"the package {missing[0]} is not installed; run: pip install 'tuneoff[export]'"
+        yield skipped("load.summary", SIDES["load.summary"][2], reason, target=RATIO_TARGET)
+        return
+    folder = Path(tempfile.mkdtemp(prefix="loading-", dir=settings.folder))
+    try:
+        yield from _exported(settings, folder / "exported")
+        yield from _records(settings, folder / "records")
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def _exported(settings: Settings, folder: Path) -> Iterator[Row]:
+    from benchmarks.speed.synthetic_export import write_export
+
+    runs = settings.repeats(RUNS)
+    path = write_export(folder, runs, TRIALS)
+    over = f"over a current export of {runs * TRIALS:,} trials of {runs:,} runs"
+    size_mb = path.stat().st_size / 1e6
+    peaks: list[float] = []
+    for name, (ours, plain, a, b) in SIDES.items():
+        names = {"a": ours, "b": plain, "control": plain}
+        sides = {side: partial(_probe, what, folder, runs * TRIALS) for side, what in names.items()}
+        found: dict[str, list[dict[str, Any]]] = {side: [] for side in sides}
+        try:
+            for number, side, probe in interleaved(sides, 2 if settings.is_quick else ROUNDS):
+                found[side].append(probe)
+                settings.say(f"  {name} {number + 1} {side}: {probe['seconds']:.3f} s, {probe['peak_bytes'] / 1e6:.0f} MB")
+        except MeasurementError as error:
+            yield skipped(name, f"{a} {over}", str(error), b, RATIO_TARGET)
+            continue
+        seconds = {side: [probe["seconds"] for probe in probes] for side, probes in found.items()}
+        peaks = [probe["peak_bytes"] / 1e6 for probe in found["a"]]
+        yield Row(
+            name=name,
+            a=f"{a} {over}",
+            b=b,
+            result=estimate(ratios(seconds["a"], seconds["b"])),
+            target=RATIO_TARGET,
+            control=estimate(ratios(seconds["control"], seconds["b"])),
+            figures={
+                "A ms": 1e3 * estimate(seconds["a"]).value,
+                "B ms": 1e3 * estimate(seconds["b"]).value,
+                "B's peak MB": estimate([probe["peak_bytes"] / 1e6 for probe in found["b"]]).value,
+                "file MB": size_mb,
+            },
+            samples={f"{side} seconds": values for side, values in seconds.items()},
+            note="The trials are drawn at random, their records hold none. A also asks 3 files of each run whether they changed.",
+        )
+    if peaks:
+        yield Row(
+            name="load.memory",
+            a=f"{SIDES['load.all'][2]} {over}: peak resident memory",
+            unit="MB",
+            result=estimate(peaks),
+            target=MEMORY_TARGET,
+            samples={"peak_mb": peaks},
+        )
+
+
+def _records(settings: Settings, folder: Path) -> Iterator[Row]:
+    from benchmarks.speed.synthetic_results import write_results
+
+    runs = settings.repeats(RECORD_RUNS)
+    size_mb = write_results(folder, runs, TRIALS, EPOCHS) / 1e6
+    over = f"{runs * TRIALS:,} trials of {runs} runs"
+    probes: dict[str, tuple[str, Callable[[], dict[str, Any]]]] = {
+        name: (a, partial(_probe, what, folder, runs * TRIALS))
+        for name, what, a in (
+            ("load.records", "records", f"`tuneoff.load(DIR).trials` without an export: {over}"),
+            ("load.records.some", "records without energy", f"the same without what samples and prices say: {over}"),
+            ("export.parquet", "export", f"`tuneoff export DIR --format parquet`, all tables: {over}"),
+        )
+    }
+    for name, (a, probe) in probes.items():
+        try:
+            found = [probe() for _ in range(1 if settings.is_quick else 3)]
+        except MeasurementError as error:
+            yield skipped(name, a, str(error))
+            continue
+        seconds = [one["seconds"] for one in found]
+        peak: Estimate = estimate([one["peak_bytes"] / 1e6 for one in found])
+        yield Row(
+            name=name,
+            a=a,
+            unit="s",
+            result=estimate(seconds),
+            figures={
+                "per 1,000 trials ms": 1e6 * estimate(seconds).value / (runs * TRIALS),
+                "peak MB": peak.value,
+                "files MB": size_mb,
+            },
+            samples={"seconds": seconds},
+        )
+
+
+def _probe(what: str, folder: Path, trials: int) -> dict[str, Any]:
+    found, _ = run_module("benchmarks.speed.loading_probe", [what, str(folder), str(trials)])
+    return found

@@ -1,0 +1,1 @@
+"""A results folder as data frames: `tuneoff.load(DIR)`."""

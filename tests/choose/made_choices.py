@@ -1,0 +1,153 @@
+"""Results folders, adapters and verdicts made by hand: nothing is run."""
+
+from __future__ import annotations
+
+import json
+import random
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from made_runs import made_run, made_spec
+from tuneoff.answers.all import answers
+from tuneoff.answers.model import Outcome, PairedDifference, Question, Scope, Verdict
+from tuneoff.answers.results import Results
+from tuneoff.capabilities import Capabilities, Offer, Support
+from tuneoff.choose.measured import Folder
+from tuneoff.experiment.spec import RunSpec, Workers
+from tuneoff.matrix.folder import PLAN
+from tuneoff.matrix.plan import Plan, PlannedRun
+from tuneoff.packages import State
+from tuneoff.records.model import RunRecord
+from tuneoff.records.store import RUNS, write_run
+from tuneoff.registry import AdapterListing, Plugin
+
+FILE = "made.yaml"
+SEEDS = tuple(range(10))
+FROZEN: Mapping[str, Any] = {
+    "questions": {"quality": "quality.test", "time": "time.jct"},
+    "primary_metric": "time.jct",
+    "margin_percent": 5.0,
+    "quality_margin": 0.01,
+    "confidence": 0.95,
+    "family_size": 15,
+    "looks": [],
+}
+MACHINE: Mapping[str, Any] = {
+    "cpu": {"vendor": "V", "family": 6, "model": 1, "name": "Processor", "stepping": 1, "logical_count": 2},
+    "machine": "x86_64",
+    "cpus_available": [0, 1],
+    "versions": {"tuneoff": "0.1.0", "numpy": "2.0"},
+    "machine_before": {"load_1min": 0.0, "cpu_pressure_percent": 0.0, "sentinel_ns": 1000},
+}
+RANDOM = Scope(sampler="random", pruner="none", variant="", task="", text="random")
+
+
+def runs_of(
+    adapter: str,
+    *,
+    seconds: float = 1.0,
+    quality: float = 0.9,
+    seeds: Sequence[int] = SEEDS,
+    failed: Sequence[int] = (),
+    trial_seconds: float = 0.5,
+    workers: int = 2,
+    spread: float = 0.01,
+    platform: str = "local",
+    **more: Any,
+) -> list[tuple[RunSpec, RunRecord]]:
+    """Return runs with times around `seconds` (log-normal, by `spread`) and a quality around `quality`, by seed."""
+    found = []
+    for seed in seeds:
+        chance = random.Random(f"{adapter} {seed}")
+        spec = replace(made_spec(adapter, seed=seed, workers=Workers(count=workers), **more), platform=platform)
+        metrics = {
+            "time.jct": 1000 * seconds * chance.lognormvariate(0, spread),
+            "trial_execution.median": 1000 * trial_seconds,
+        }
+        curves = [[{"validation_accuracy": 0.5 + seed / 100}]]
+        record = made_run(spec, curves, quality + chance.gauss(0, spread / 10), metrics=metrics, environment=dict(MACHINE))
+        if seed in failed:
+            record = replace(record, status="failed", reason="planted", charged="framework", metrics={})
+        found.append((spec, record))
+    return found
+
+
+def made_results(
+    *groups: Sequence[tuple[RunSpec, RunRecord | None]],
+    folder: Path = Path("made"),
+    emulated: Sequence[str] = (),
+    analysis: Mapping[str, Any] = FROZEN,
+) -> Results:
+    """Return what `read_results` would; `emulated`: platforms that something stands in for."""
+    runs = [one for group in groups for one in group]
+    planned = tuple(
+        PlannedRun(
+            run_id=spec.run_id,
+            spec=spec,
+            label=_label(spec, emulated),
+            block=0,
+            emulated=spec.platform in emulated,
+        )
+        for spec, _ in runs
+    )
+    seeds = sorted({spec.seed for spec, _ in runs})
+    plan = Plan(name="made", path=FILE, runs=planned, analysis={**analysis, "seeds": seeds})
+    records = tuple(record for _, record in runs if record is not None)
+    return Results(
+        folder=folder, plan=plan, planned=planned, records=records, standing={record.run_id: record for record in records}
+    )
+
+
+def made_folder(*groups: Sequence[tuple[RunSpec, RunRecord | None]], **more: Any) -> Folder:
+    """Return a results folder with its answers."""
+    results = made_results(*groups, **more)
+    return Folder(results=results, answers=answers(results))
+
+
+def write_results(results: Results) -> Path:
+    """Write a results folder as commands read it."""
+    results.folder.mkdir(parents=True)
+    (results.folder / PLAN).write_text(json.dumps(results.plan.to_json()))
+    for record in results.records:
+        place = results.folder / RUNS / record.run_id / record.execution_id
+        place.mkdir(parents=True)
+        write_run(place, record)
+    return results.folder
+
+
+def listing(name: str, *, state: State = "ready", text: str = "", **declared: Any) -> AdapterListing:
+    """Return an adapter that offers random search and resumes, unless declared otherwise."""
+    offers = {"samplers": {"random": Offer()}, "pruners": {"none": Offer()}, "resume": Support.YES, "retry": Support.YES}
+    capabilities = Capabilities(framework=name.title(), install=f"tuneoff[{name}]", **{**offers, **declared})
+    plugin = Plugin(name=name, target=f"{name}:Adapter")
+    return AdapterListing(plugin=plugin, state=state, text=text, framework=name.title(), capabilities=capabilities)
+
+
+def question(name: str, scale: str = "ratio") -> Question:
+    return Question(
+        name=name,
+        metric=f"{name}.x",
+        unit="s",
+        better="min",
+        scale="ratio" if scale == "ratio" else "difference",
+        margin=0.05,
+        margin_text="5 %",
+    )
+
+
+def verdict(one: str, other: str, outcome: Outcome, of: str = "time", *, figures: bool = True, scope: Scope = RANDOM) -> Verdict:
+    """Return a verdict without an interval; without `figures` no seed has anything to compare."""
+    rows = tuple(
+        PairedDifference(seed=seed, one=1.0, other=1.0, difference=0.0 if figures else None, reason=None if figures else "none")
+        for seed in SEEDS
+    )
+    return Verdict(
+        question=question(of), scope=scope, one=one, other=other, outcome=outcome, reason="made", interval=None, differences=rows
+    )
+
+
+def _label(spec: RunSpec, emulated: Sequence[str]) -> str:
+    at = f"@{spec.platform}" if spec.platform in emulated else ""
+    return f"{spec.adapter}{at}" + (f"#{spec.replicate + 1}" if spec.replicate else "")

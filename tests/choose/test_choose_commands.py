@@ -1,0 +1,120 @@
+"""`tuneoff recommend` and `tuneoff diff` on folders: exit codes, JSON, and one line for bad input."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from choose.made_choices import made_results, runs_of, write_results
+from command_line import Call, caller
+from tuneoff.cli import diff, recommend
+
+pytest.importorskip("scipy")
+
+
+@pytest.fixture
+def call(capsys: pytest.CaptureFixture[str]) -> Call:
+    return caller(capsys)
+
+
+@pytest.fixture
+def results(tmp_path: Path) -> Path:
+    """A folder in which serial is faster than optuna and as good."""
+    return write_results(made_results(runs_of("serial"), runs_of("optuna", seconds=2.0), folder=tmp_path / "results" / "old"))
+
+
+def test_recommend_names_who_is_better_and_cites_run_folders(call: Call, results: Path) -> None:
+    answer = call("recommend", results, "--workers", "2", "--must-resume")
+    assert answer.code == 0
+    assert answer.out.startswith("workload null, sampler random: serial; optuna is dominated\n")
+    ids = [word for line in answer.out.splitlines() if "/runs: " in line for word in line.partition("/runs: ")[2].split()]
+    assert len(ids) == 20
+    assert all((results / "runs" / run).is_dir() for run in ids)
+
+
+def test_recommend_takes_the_newest_folder(call: Call, results: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(results.parents[1])
+    assert call(*recommend.EXAMPLE.split()[1:]).code == 0
+
+
+def test_recommend_refuses_what_is_outside_with_exit_code_1(call: Call, results: Path) -> None:
+    answer = call("recommend", results, "--workers", "8", "--trial-seconds", "60")
+    assert answer.code == 1
+    assert "measured were 2 workers, 0.50 s per trial" in answer.out
+
+
+def test_recommend_says_who_can_on_a_platform_that_was_not_measured(call: Call, results: Path) -> None:
+    answer = call("recommend", results, "--platform", "kubernetes")
+    assert answer.code == 1
+    assert answer.out.startswith("katib can do what is asked for, but was not measured at it")
+
+
+def test_recommend_in_json_has_the_same_answer(call: Call, results: Path) -> None:
+    found = json.loads(call("recommend", results, "--json").out)
+    assert found["recommended"] == ["serial"]
+    assert found["exit_code"] == 0
+    assert found["settings"][0]["measured"][0]["reasons"][0]["runs"][0]["folder"] == str(results)
+
+
+def test_recommend_reads_faults(call: Call, results: Path, tmp_path: Path) -> None:
+    path = tmp_path / "faults.json"
+    runs = [
+        {"adapter": name, "setting": "adapter", "fault": "sigkill", "outcome": outcome, "reason": "made", "seconds": 1.0}
+        for name, outcome in (("serial", "run aborted"), ("optuna", "recovered"))
+    ]
+    path.write_text(json.dumps({"about": {}, "runs": runs, "exit_code": 0}))
+    answer = call("recommend", results, "--faults", path, "--must-survive", "sigkill")
+    assert "serial: not under faults: sigkill through its adapter: run aborted, made" in answer.out
+    assert "optuna is the only one that can and was measured" in answer.out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["--workers", "0"], "--workers must be above 0, but got 0"),
+        (["--sampler", "tpee"], "did you mean 'tpe'?"),
+        (["--must-survive", "sigkil"], "no fault named 'sigkil'"),
+        (["--must-survive", "sigkill"], "--must-survive needs --faults"),
+        (["--prefer", "beauty"], "invalid choice: 'beauty'"),
+    ],
+)
+def test_recommend_refuses_bad_input_in_one_line(call: Call, results: Path, arguments: list[str], words: str) -> None:
+    answer = call("recommend", results, *arguments)
+    assert answer.code == 2
+    assert words in answer.line
+
+
+def test_diff_of_a_folder_with_itself_is_quiet(call: Call, results: Path) -> None:
+    answer = call("diff", results, results)
+    assert answer.code == 0
+    assert answer.out.startswith("nothing changed beyond noise")
+
+
+def test_diff_finds_a_planted_change_and_exits_with_1(call: Call, results: Path, tmp_path: Path) -> None:
+    other = write_results(made_results(runs_of("serial", seconds=1.5), runs_of("optuna", seconds=2.0), folder=tmp_path / "new"))
+    answer = call("diff", results, other)
+    assert answer.code == diff.CHANGED == 1
+    assert "serial random: time is worse by +50.0 %" in answer.out
+    found = json.loads(call("diff", results, other, "--json").out)
+    assert (found["exit_code"], found["has_changed"]) == (1, True)
+    assert found["answer"][1] in answer.out
+
+
+def test_diff_refuses_odd_folders_in_one_line(call: Call, results: Path, tmp_path: Path) -> None:
+    assert call("diff", results, tmp_path).code == 5
+    assert "is no results folder" in call("diff", results, tmp_path / "missing").line
+    other = write_results(made_results(runs_of("serial", trials=3), folder=tmp_path / "other"))
+    answer = call("diff", results, other)
+    assert answer.code == 2
+    assert "have no run in common: budget.trials 10 became 3" in answer.line
+
+
+def test_folders_without_a_run_that_is_done_are_read(call: Call, tmp_path: Path) -> None:
+    nothing = [(spec, None) for spec, _ in runs_of("serial")]
+    empty = write_results(made_results(nothing, folder=tmp_path / "empty"))
+    answer = call("recommend", empty)
+    assert answer.code == 1
+    assert "were not measured at it" in answer.out
+    assert call("diff", empty, empty).code == 0

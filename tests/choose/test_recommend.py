@@ -1,0 +1,257 @@
+"""Recommendations from results made by hand: who remains, why, on which runs, and when nothing is said."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from choose.made_choices import FILE, SEEDS, listing, made_folder, runs_of
+from tuneoff.answers.model import Outcome
+from tuneoff.capabilities import Offer, Support
+from tuneoff.choose.capable import No
+from tuneoff.choose.measured import Folder
+from tuneoff.choose.recommend import recommend
+from tuneoff.choose.recommendation import Cited, Recommendation
+from tuneoff.choose.request import Request
+from tuneoff.choose.text import lines
+from tuneoff.choose.values import to_json
+from tuneoff.errors import ExperimentError
+from tuneoff.registry import AdapterListing
+
+pytest.importorskip("scipy")
+KNOWN = [listing("serial"), listing("optuna"), listing("ray-tune")]
+KATIB = listing("katib", platforms=("kubernetes", "emulated"), emulated_platforms=("emulated",), resume=Support.NOT_BY_TUNEOFF)
+
+
+def ask(*folders: Folder, known: Sequence[AdapterListing] = KNOWN, **asked: Any) -> Recommendation:
+    return recommend(folders, known, [], Request(**asked))
+
+
+def fast_and_slow(**more: Any) -> Folder:
+    """Return a folder in which serial is twice as fast as optuna and as good, and ray-tune is like optuna."""
+    return made_folder(
+        runs_of("serial", seconds=1.0, **more), runs_of("optuna", seconds=2.0, **more), runs_of("ray-tune", seconds=2.01, **more)
+    )
+
+
+def all_cited(found: Recommendation) -> list[Cited]:
+    families = [reason for family in found.families for one in family.weighed for reason in one.reasons]
+    differs = [reason for family in found.families for reason in family.differs]
+    return [run for reason in (*families, *differs) for run in reason.runs]
+
+
+def test_who_is_better_in_one_question_and_as_good_in_the_other_is_recommended_alone() -> None:
+    found = ask(fast_and_slow())
+    (family,) = found.families
+    assert family.recommended == ("serial",)
+    assert set(family.dominated) == {"optuna", "ray-tune"}
+    assert found.headline == ("workload null, sampler random: serial; optuna and ray-tune are dominated",)
+    assert found.exit_code == 0
+
+
+def test_equal_adapters_have_no_difference_that_matters() -> None:
+    found = ask(made_folder(runs_of("serial", spread=0.001), runs_of("optuna", spread=0.001)))
+    assert found.headline == ("workload null, sampler random: no difference that matters between serial and optuna",)
+    assert found.exit_code == 0
+
+
+def test_what_is_weighed_against_each_other_is_said() -> None:
+    found = ask(made_folder(runs_of("serial", seconds=1.0, quality=0.8), runs_of("optuna", seconds=2.0, quality=0.9)))
+    assert found.families[0].recommended == ("serial", "optuna")
+    assert "serial is better in time, optuna in quality" in found.headline[0]
+
+
+def test_what_is_not_decided_is_said_and_dominates_nobody() -> None:
+    found = ask(made_folder(runs_of("serial", spread=0.5), runs_of("optuna", spread=0.5)))
+    assert found.families[0].dominated == ()
+    assert found.headline[0].startswith("workload null, sampler random: not decided between serial and optuna in ")
+
+
+def test_below_ten_seeds_nothing_dominates_however_different_it_is() -> None:
+    found = ask(made_folder(runs_of("serial", seconds=1.0, seeds=SEEDS[:9]), runs_of("optuna", seconds=99.0, seeds=SEEDS[:9])))
+    assert found.families[0].recommended == ("serial", "optuna")
+    assert "nothing is judged, so serial and optuna remain" in found.headline[0]
+    assert any("9 seeds" in line for line in lines(found))
+
+
+def test_who_fails_is_not_recommended_over_who_does_not() -> None:
+    folder = made_folder(runs_of("serial", seconds=1.0, failed=(3,)), runs_of("optuna", seconds=2.0))
+    found = ask(folder)
+    assert "optuna" not in found.families[0].dominated
+    assert any(reason.text == "serial failed in 1 of 10 runs" for reason in found.families[0].weighed[0].reasons)
+
+
+@pytest.mark.parametrize(
+    ("declared", "asked", "kind"),
+    [
+        ({"resume": Support.NOT_BY_TUNEOFF}, {"must_resume": True}, No.TUNEOFF),
+        ({"retry": Support.NOT_BY_FRAMEWORK}, {"must_retry": True}, No.FRAMEWORK),
+        ({"platforms": ("cluster",)}, {"platform": "local"}, No.TUNEOFF),
+        ({"pruners": {"none": Offer(support=Support.NOT_BY_FRAMEWORK)}}, {"pruner": "none"}, No.FRAMEWORK),
+    ],
+)
+def test_who_fails_the_filter_appears_nowhere_but_among_those_left_out(
+    declared: dict[str, Any], asked: dict[str, Any], kind: No
+) -> None:
+    known = [listing("serial", **declared), listing("optuna"), listing("ray-tune")]
+    found = ask(fast_and_slow(), known=known, **asked)
+    assert [one.adapter for one in found.excluded] == ["serial"]
+    assert [obstacle.kind for obstacle in found.excluded[0].obstacles] == [kind]
+    weighed = [label for family in found.families for one in family.weighed for label in one.setting.labels]
+    assert set(weighed) == {"optuna", "ray-tune"}
+    assert "serial" not in to_json(found)["recommended"]
+    assert not any(verdict.one == "serial" for family in found.families for one in family.weighed for verdict in one.dominances)
+
+
+def test_when_nobody_meets_the_constraints_that_is_the_answer() -> None:
+    found = ask(fast_and_slow(), known=[listing("serial", resume=Support.NOT_BY_FRAMEWORK)], must_resume=True)
+    assert found.headline == ("no adapter meets the constraints",)
+    assert found.exit_code == 1
+
+
+def test_every_reason_cites_runs_that_exist_in_its_folder() -> None:
+    folder = fast_and_slow()
+    cited = all_cited(ask(folder))
+    assert cited
+    for run in cited:
+        assert run.folder == folder.results.folder
+        assert folder.results.standing[run.run_id].execution_id == run.execution_id
+
+
+def test_a_verdict_cites_only_the_seeds_that_it_compares() -> None:
+    folder = made_folder(runs_of("serial"), runs_of("optuna"))
+    blank = replace(folder.answers.verdicts[0].differences[0], difference=None)
+    verdicts = tuple(replace(one, differences=(blank, *one.differences[1:])) for one in folder.answers.verdicts)
+    found = ask(replace(folder, answers=replace(folder.answers, verdicts=verdicts)))
+    seeds = {folder.results.standing[run.run_id].run_spec().seed for run in all_cited(found)}
+    assert seeds == set(SEEDS) - {blank.seed}
+
+
+@pytest.mark.parametrize(
+    ("asked", "range_text"),
+    [
+        ({"workers": 8}, "measured were 2 workers"),
+        ({"trials": 1000}, "measured were 10 trials"),
+        ({"trial_seconds": 60.0}, "measured were 0.50 s per trial"),
+        ({"workers": 1}, "measured were 2 workers"),
+    ],
+)
+def test_beyond_what_was_measured_there_is_a_refusal_with_the_range_and_the_file(asked: dict[str, Any], range_text: str) -> None:
+    found = ask(fast_and_slow(), **asked)
+    assert found.exit_code == 1
+    assert found.families == ()
+    assert found.headline[0].startswith("not measured, so nothing is said: ")
+    assert range_text in found.headline[1]
+    assert any(f"tuneoff compare {FILE}" in line for line in lines(found))
+    assert to_json(found)["recommended"] == []
+
+
+def test_inside_the_range_only_the_measured_settings_around_are_used_and_named() -> None:
+    low, high = (fast_and_slow(workers=workers, variant={"workers.count": workers}) for workers in (1, 4))
+    far = fast_and_slow(workers=16, variant={"workers.count": 16})
+    found = ask(low, high, far, workers=2)
+    (family,) = found.families
+    assert not family.is_exact
+    assert [one.setting.sizes["workers"] for one in family.weighed] == [(1.0, 1.0), (4.0, 4.0)]
+    assert family.recommended == ("serial",)
+    assert any("measured around what was asked for, nothing beyond" in line for line in lines(found))
+
+
+def test_where_the_order_turns_round_between_the_settings_nobody_is_recommended_and_it_is_said() -> None:
+    low = made_folder(runs_of("serial", seconds=1.0, workers=1), runs_of("optuna", seconds=2.0, workers=1), folder=Path("low"))
+    high = made_folder(runs_of("serial", seconds=2.0, workers=4), runs_of("optuna", seconds=1.0, workers=4), folder=Path("high"))
+    found = ask(low, high, workers=2)
+    (family,) = found.families
+    assert family.recommended == ()
+    assert "disagree" in found.headline[0]
+    assert len(family.differs) == 1
+    assert "serial is better than optuna in time at random (1 worker" in family.differs[0].text
+    assert {run.folder for run in family.differs[0].runs} == {Path("low"), Path("high")}
+    assert found.exit_code == 1
+
+
+def test_who_was_measured_on_one_side_alone_is_not_recommended_in_between() -> None:
+    low = made_folder(runs_of("serial", workers=1), runs_of("optuna", workers=1))
+    high = made_folder(runs_of("serial", workers=4))
+    (family,) = ask(low, high, workers=2).families
+    assert family.recommended == ("serial",)
+    assert any(text.startswith("optuna was not measured at random (4 workers") for text in family.unmeasured)
+
+
+def test_settings_of_other_samplers_do_not_surround_a_request() -> None:
+    low, high = (made_folder(runs_of("serial", workers=workers, sampler=name)) for workers, name in ((1, "random"), (4, "fixed")))
+    found = ask(low, high, workers=2)
+    assert len(found.outside) == 2
+    assert found.exit_code == 1
+
+
+def test_what_only_ran_on_a_stand_in_can_but_was_not_measured_and_recommends_nothing() -> None:
+    folder = made_folder(runs_of("serial"), runs_of("katib", seconds=0.1, platform="emulated"), emulated=("emulated",))
+    found = ask(folder, known=[*KNOWN, KATIB], platform="kubernetes")
+    assert [one.adapter for one in found.capable] == ["katib"]
+    assert found.headline == (
+        "katib can do what is asked for, but was not measured at it, so nobody is recommended",
+        "katib@emulated has 10 runs, on a stand-in for its platform: they recommend nothing",
+    )
+    assert found.exit_code == 1
+    assert any("--adapter katib@kubernetes" in line for line in lines(found))
+
+
+def test_a_stand_in_is_in_no_front_though_no_platform_is_asked_for() -> None:
+    folder = made_folder(runs_of("serial"), runs_of("katib", seconds=0.1, platform="emulated"), emulated=("emulated",))
+    found = ask(folder, known=[*KNOWN, KATIB])
+    assert found.families[0].weighed[0].setting.labels == ("serial",)
+    assert "katib" in found.not_measured
+    assert "the only one that can and was measured" in found.headline[0]
+
+
+def test_a_repetition_of_an_entry_is_nobody_to_choose() -> None:
+    found = ask(made_folder(runs_of("serial"), runs_of("serial", replicate=1), runs_of("optuna")))
+    assert found.families[0].weighed[0].setting.labels == ("serial", "optuna")
+
+
+def test_a_framework_that_is_not_installed_here_counts_where_it_was_measured() -> None:
+    missing = listing("optuna", state="missing", text="adapter 'optuna' needs the optuna package; run: pip install optuna")
+    measured = ask(fast_and_slow(), known=[KNOWN[0], missing])
+    assert "optuna" in measured.families[0].weighed[0].setting.labels
+    assert any("pip install optuna" in line for line in lines(measured))
+    elsewhere = ask(made_folder(runs_of("serial")), known=[KNOWN[0], missing])
+    assert [(one.adapter, one.obstacles[0].kind) for one in elsewhere.excluded] == [("optuna", No.ABSENT)]
+
+
+def test_a_measured_adapter_without_its_plugin_is_left_out_with_the_reason() -> None:
+    found = ask(fast_and_slow(), known=[KNOWN[0], KNOWN[1]])
+    assert [(one.adapter, one.obstacles[0].kind) for one in found.excluded] == [("ray-tune", No.ABSENT)]
+
+
+def test_faults_without_results_are_refused_in_one_line() -> None:
+    with pytest.raises(ExperimentError, match="--must-survive needs --faults"):
+        ask(fast_and_slow(), must_survive=("sigkill",))
+
+
+def test_the_preferred_question_is_told_first_and_changes_no_answer() -> None:
+    plain, preferring = ask(fast_and_slow()), ask(fast_and_slow(), prefer="quality")
+    texts = [found.families[0].weighed[0].reasons[-1].text for found in (plain, preferring)]
+    assert texts[0].index("time") < texts[0].index("quality")
+    assert texts[1].index("quality") < texts[1].index("time")
+    assert preferring.headline == plain.headline
+    assert preferring.families[0].recommended == plain.families[0].recommended
+
+
+def test_a_planted_verdict_changes_the_answer() -> None:
+    """Show that the answer rests on the verdicts: with the other outcome it is another one."""
+    folder = made_folder(runs_of("serial", seconds=1.0), runs_of("optuna", seconds=2.0))
+    assert ask(folder).families[0].recommended == ("serial",)
+    flipped = {Outcome.BETTER: Outcome.WORSE, Outcome.WORSE: Outcome.BETTER}
+    verdicts = tuple(replace(one, outcome=flipped.get(one.outcome, one.outcome)) for one in folder.answers.verdicts)
+    assert ask(replace(folder, answers=replace(folder.answers, verdicts=verdicts))).families[0].recommended == ("optuna",)
+
+
+def test_control_characters_and_markup_in_names_are_no_lines_of_their_own() -> None:
+    folder = made_folder(runs_of("<script>\nx"), runs_of("serial"))
+    found = ask(folder, known=[listing("<script>\nx"), KNOWN[0]])
+    assert all("\n" not in line for line in lines(found))

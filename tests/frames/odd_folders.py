@@ -1,0 +1,84 @@
+"""A results folder with everything odd that one may hold, and exports of it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from event_logs import example_a
+from results_folders import Results, write_examples
+from tuneoff.experiment.identity import configuration_digest
+from tuneoff.experiment.spec import run_spec_to_json
+from tuneoff.matrix.folder import read_plan
+from tuneoff.records.model import ContinuesRecord, RunRecord
+from tuneoff.records.store import read_run, write_run
+from tuneoff.report.export import Format, export
+
+HOSTILE = "<script>alert(1)</script>\x1b[31m \u202e\u0000\r\n,\"';é漢\U0001f600"
+
+
+def write_odd(tmp_path: Path) -> Path:
+    """Write a results folder and return its path.
+
+    Runs by seed: 0 done; 1 failed; 2 without trials; 3 continued; 4 replaced by a later execution; 5 unfinished; 6 planned;
+    7 a warm-up; 8 with hostile texts.
+    """
+    specs = [replace(example_a()[1], seed=seed, warm_up=seed == 7) for seed in range(9)]
+    results = Results(tmp_path / "odd", specs)
+    source = write_examples(tmp_path / "source")
+    done = read_run(next(source.path.glob("runs/*/*/run.json")))
+    for spec in specs:
+        folder = results.folder(spec, "1")
+        if spec.seed == 6:
+            continue
+        folder.mkdir(parents=True)
+        if spec.seed == 5:
+            (folder / "events").mkdir()
+            continue
+        record = replace(
+            done, run_id=spec.run_id, execution_id="1", specification=run_spec_to_json(spec), **change(spec.seed, done)
+        )
+        write_run(folder, record)
+        if spec.seed == 4:
+            later = results.folder(spec, "2")
+            later.mkdir()
+            write_run(later, replace(record, execution_id="2", status="done", reason=None, started_at="2027-01-01T00:00:00Z"))
+    return results.path
+
+
+def change(seed: int, done: RunRecord) -> dict[str, Any]:
+    """Return what is odd about the run with a seed."""
+    if seed == 1:
+        return {"status": "failed", "reason": "the trial step failed", "charged": "framework"}
+    if seed == 2:
+        return {"status": "failed", "reason": "no trial completed", "trials": (), "best": None, "test": None, "metrics": {}}
+    if seed == 3:
+        earlier = ContinuesRecord(executions=("0",), digest="0" * 64, finished=("1",), begun_again=(), away_ns=1)
+        return {"continues": earlier}
+    if seed == 4:
+        return {"status": "interrupted", "reason": "interrupted by the user", "charged": "user"}
+    if seed == 8:
+        configuration = {HOSTILE: HOSTILE, "x": 1, "only here": None}
+        first, *others = done.trials
+        attempts = tuple(msgspec.structs.replace(one, state="failed", cause=HOSTILE) for one in first.attempts)
+        hostile = replace(
+            first,
+            trial=HOSTILE,
+            framework_id=HOSTILE,
+            configuration=configuration,
+            digest=configuration_digest(configuration),
+            state="failed",
+            cause=HOSTILE,
+            attempts=attempts,
+        )
+        return {"status": "failed", "reason": HOSTILE, "trials": (hostile, *others)}
+    return {}
+
+
+def export_to(results: Path, format: Format = "parquet") -> Path:
+    """Export as the command does, and return the folder of the tables."""
+    export(results, results / "export", format, [run.run_id for run in read_plan(results).runs])
+    return results / "export"

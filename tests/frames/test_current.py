@@ -1,0 +1,199 @@
+"""An export is used where it is current, and only there."""
+
+from __future__ import annotations
+
+import logging
+import os
+import shutil
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+import tuneoff
+from frames.odd_folders import export_to
+from tuneoff.frames.columns import TABLES, Column
+from tuneoff.frames.manifest import FILE_NAME, SURE_NS, changes, read_manifest
+from tuneoff.records.store import read_run, write_run
+
+AN_HOUR_NS = 3_600_000_000_000
+
+
+def record(results: Path) -> Path:
+    return sorted(results.glob("runs/*/*/run.json"))[0]
+
+
+def change_record(results: Path) -> None:
+    path = record(results)
+    write_run(path.parent, replace(read_run(path), reason="x", status="failed"))
+
+
+def flip_in_place(results: Path) -> None:
+    """Change a record without a change of its size, at once after the export."""
+    path = record(results)
+    text = path.read_text()
+    assert text.count('"trial":"2"') >= 1
+    times = path.stat()
+    path.write_text(text.replace('"trial":"2"', '"trial":"9"'))
+    os.utime(path, ns=(times.st_atime_ns, times.st_mtime_ns))
+    assert path.stat().st_size == times.st_size
+
+
+def add_execution(results: Path) -> None:
+    folder = record(results).parent
+    (folder.parent / "later").mkdir()
+    write_run(folder.parent / "later", replace(read_run(folder), execution_id="later"))
+
+
+def remove_execution(results: Path) -> None:
+    shutil.rmtree(record(results).parent)
+
+
+def change_prices(results: Path) -> None:
+    path = record(results).parent / "accounting.json"
+    path.write_text(path.read_text().replace("0.1", "0.2"))
+
+
+def remove_samples(results: Path) -> None:
+    (record(results).parent / "power.jsonl").unlink()
+
+
+def change_plan(results: Path) -> None:
+    (results / "matrix.json").write_text((results / "matrix.json").read_text() + "\n")
+
+
+def remove_manifest(results: Path) -> None:
+    (results / "export" / FILE_NAME).unlink()
+
+
+def damage_manifest(results: Path) -> None:
+    (results / "export" / FILE_NAME).write_text("{}")
+
+
+CHANGES: list[tuple[Callable[[Path], None], str]] = [
+    (change_record, "1 changed"),
+    (flip_in_place, "1 changed"),
+    (add_execution, "1 new"),
+    (remove_execution, "3 gone"),
+    (change_prices, "1 changed"),
+    (remove_samples, "1 gone"),
+    (change_plan, "1 changed"),
+    (remove_manifest, "nothing says what it was made from"),
+    (damage_manifest, "nothing says what it was made from"),
+]
+
+
+@pytest.mark.parametrize(("change", "text"), CHANGES, ids=lambda item: getattr(item, "__name__", None))
+def test_an_export_that_is_stale_is_not_used_and_a_warning_says_so(
+    results: Path, caplog: pytest.LogCaptureFixture, change: Callable[[Path], None], text: str
+) -> None:
+    export_to(results)
+    assert tuneoff.load(results).source == "export"
+    assert caplog.records == []
+    change(results)
+    frames = tuneoff.load(results)
+    assert frames.source == "records"
+    (warning,) = caplog.records
+    assert warning.levelno == logging.WARNING
+    assert text in warning.getMessage()
+    assert f"tuneoff export {results} --format parquet" in warning.getMessage()
+
+
+def test_what_a_stale_export_lacks_is_in_the_frames(results: Path) -> None:
+    """Control: the tables themselves still have the old rows."""
+    import pandas
+
+    tables = export_to(results)
+    change_record(results)
+    assert "failed" not in set(pandas.read_parquet(tables / "runs.parquet")["status"])
+    assert "failed" in set(tuneoff.load(results).runs["status"])
+    export_to(results)
+    assert "failed" in set(tuneoff.load(results).runs["status"])
+    assert tuneoff.load(results).source == "export"
+
+
+def test_samples_that_cannot_be_read_leave_an_export_with_a_warning(results: Path, caplog: pytest.LogCaptureFixture) -> None:
+    path = record(results).parent / "power.jsonl"
+    path.unlink()
+    os.mkfifo(path)
+    export_to(results)
+    assert "trials without energy and CO2e" in caplog.text
+    assert tuneoff.load(results).source == "export"
+    path.unlink()
+    path.write_text("{}\n")
+    assert tuneoff.load(results).source == "records"
+
+
+def test_an_export_in_csv_is_none_to_load(results: Path, caplog: pytest.LogCaptureFixture) -> None:
+    export_to(results, "csv")
+    assert tuneoff.load(results).source == "records"
+    assert caplog.records == []
+
+
+def test_a_copy_of_the_folder_keeps_its_export(results: Path, tmp_path: Path) -> None:
+    """Its files have other times, so their content decides."""
+    export_to(results)
+    copy = Path(shutil.copytree(results, tmp_path / "copy", copy_function=shutil.copyfile))
+    for path in copy.rglob("*"):
+        os.utime(path, ns=(AN_HOUR_NS, AN_HOUR_NS))
+    assert tuneoff.load(copy).source == "export"
+    flip_in_place(copy)
+    assert tuneoff.load(copy).source == "records"
+
+
+def test_old_files_are_known_by_size_and_time_and_not_read_again(results: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for path in results.rglob("*"):
+        if path.is_file():
+            os.utime(path, ns=(path.stat().st_atime_ns, path.stat().st_mtime_ns - 2 * SURE_NS))
+    manifest = read_manifest(export_to(results))
+    assert manifest is not None
+    read: list[Path] = []
+
+    def no_digest(path: Path) -> str:
+        read.append(path)
+        return ""
+
+    monkeypatch.setattr("tuneoff.frames.manifest._sha256", no_digest)
+    assert changes(manifest, results) is None
+    assert read == []
+    os.utime(record(results))
+    assert changes(manifest, results) == "files it was made from: 1 changed"
+    assert read == [record(results)]
+
+
+def test_a_table_of_another_export_is_not_used(results: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    old = shutil.copytree(export_to(results), tmp_path / "old")
+    change_record(results)
+    export_to(results)
+    shutil.copy(old / "runs.parquet", results / "export" / "runs.parquet")
+    frames = tuneoff.load(results)
+    assert "failed" in set(frames.runs["status"])
+    assert "runs.parquet cannot be used" in caplog.text
+    assert len(frames.trials) == 9
+    assert "trials.parquet" not in caplog.text
+
+
+@pytest.mark.parametrize("content", [b"", b"PAR1", None])
+def test_a_damaged_table_is_not_used(results: Path, caplog: pytest.LogCaptureFixture, content: bytes | None) -> None:
+    path = export_to(results) / "trials.parquet"
+    path.write_bytes(path.read_bytes()[:-100] if content is None else content)
+    assert len(tuneoff.load(results).trials) == 9
+    assert "trials.parquet cannot be used" in caplog.text
+
+
+@pytest.mark.parametrize("kind", ["fewer", "of another type"])
+def test_a_table_with_the_columns_of_another_version_is_not_used(
+    results: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch, kind: str
+) -> None:
+    columns = {name: column for name, column in TABLES["runs"].items() if name != "flags"}
+    if kind != "fewer":
+        columns = {**TABLES["runs"], "seed": Column("number", "", always=True)}
+    with monkeypatch.context() as patch:
+        patch.setitem(TABLES, "runs", columns)
+        export_to(results)
+        assert list(tuneoff.load(results).runs) == list(columns)
+        assert not caplog.text
+    runs = tuneoff.load(results).runs
+    assert "runs.parquet cannot be used" in caplog.text
+    assert (list(runs), str(runs["seed"].dtype)) == (list(TABLES["runs"]), "int64")

@@ -1,0 +1,71 @@
+"""The export that loading is timed on is one that is used, and its records are those of a results folder."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import get_args
+
+import pytest
+
+import tuneoff
+import tuneoff.frames.load
+from benchmarks.speed.loading_probe import ONCE, REPEATED, SUMMARIZED, main
+from benchmarks.speed.synthetic_export import write_export
+from benchmarks.speed.synthetic_results import write_results
+from tuneoff.frames.columns import TABLES
+from tuneoff.records.model import TrialState
+from tuneoff.records.store import read_runs
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    write_export(tmp_path / "results", runs=13, trials=30)
+    return tmp_path / "results"
+
+
+def test_a_synthetic_export_is_current_and_has_every_column(folder: Path) -> None:
+    frames = tuneoff.load(folder)
+    assert frames.source == "export"
+    trials = frames.trials
+    assert (len(trials), len(list(read_runs(folder)))) == (13 * 30, 13)
+    assert {name: str(dtype) for name, dtype in trials.dtypes.items()} == {
+        name: column.dtype for name, column in TABLES["trials"].items()
+    }
+    assert set(trials["state"]) <= {*get_args(TrialState)}
+    assert trials["digest"].nunique() == len(trials)
+    assert frames.summary()["trials"].to_dict()[("serial", "random")] == 2 * 30
+    assert len(frames.summary()) == 12
+
+
+@pytest.mark.parametrize("what", REPEATED)
+def test_the_probe_loads_it(folder: Path, what: str, capsys: pytest.CaptureFixture[str]) -> None:
+    main(what, folder, 13 * 30)
+    assert '"seconds"' in capsys.readouterr().out
+    with pytest.raises(SystemExit, match="391 trials were written, but 390 were read"):
+        main(what, folder, 391)
+
+
+def test_the_probe_refuses_an_export_that_is_not_used(folder: Path) -> None:
+    (folder / "export" / "made_from.json").unlink()
+    with pytest.raises(SystemExit, match="summary must read the export, but it reads the records"):
+        main("summary", folder, 390)
+
+
+@pytest.mark.parametrize("what", ONCE)
+def test_the_probe_loads_records(tmp_path: Path, what: str, capsys: pytest.CaptureFixture[str]) -> None:
+    write_results(tmp_path / "results", runs=2, trials=4, epochs=1)
+    main(what, tmp_path / "results", 8)
+    assert '"peak_bytes"' in capsys.readouterr().out
+
+
+def test_both_sides_read_the_same_columns(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[list[str]] = []
+    read = tuneoff.frames.load.Frames.read
+
+    def noting(self: tuneoff.frames.load.Frames, table: str, columns: list[str]) -> object:
+        asked.append(columns)
+        return read(self, table, columns)
+
+    monkeypatch.setattr(tuneoff.frames.load.Frames, "read", noting)
+    tuneoff.load(folder).summary()
+    assert asked == [SUMMARIZED]
