@@ -52,7 +52,7 @@ def made_results(made: Made, folder: Path = Path("nowhere")) -> Results:
                     label = adapter + (f"#{replicate + 1}" if replicate else "")
                     is_emulated = adapter in made.emulated
                     planned.append(PlannedRun(run_id=spec.run_id, spec=spec, label=label, block=seed, emulated=is_emulated))
-                    if (adapter, seed) not in made.missing:
+                    if replicate or (adapter, seed) not in made.missing:
                         records.append(_record(made, spec, place, is_emulated, hash_of(task, sampler)))
     plan = Plan(name="made", path="made.yaml", runs=tuple(planned), analysis=dict(made.analysis or {"confidence": 0.95}))
     return Results(
@@ -89,7 +89,7 @@ def _spec(made: Made, adapter: str, replicate: int, seed: int, sampler: str, tas
 
 def _record(made: Made, spec: RunSpec, place: int, emulated: bool, level: float) -> RunRecord:
     draw = random.Random(f"{spec.run_id}")
-    failed = (spec.adapter, spec.seed) in made.failed
+    failed = (spec.adapter, spec.seed) in made.failed and not spec.replicate
     start = (PARTS["deploy"] + PARTS["setup"]) * 1_000_000 * (1 + place)
     trials = [_trial(made, spec, number, start, draw, level) for number in range(made.trials)]
     end = max((trial.attempts[-1].ended_ns or 0 for trial in trials), default=start)

@@ -131,15 +131,15 @@ def _panel(view: View, axes: Axes, lines: Sequence[Line], scale: Sequence[Line])
     time_axis(axes, lines[0].clock, starts, ends)
     table: list[Row] = []
     for line in lines:
-        table += _draw_line(axes, line, view.style(line.label), low if line.is_max else high)
+        table += _draw_line(axes, line, view.style(line.label), view.label(line.label), low if line.is_max else high)
     return table
 
 
-def _draw_line(axes: Axes, line: Line, style: Style, worst: float) -> list[Row]:
+def _draw_line(axes: Axes, line: Line, style: Style, label: str, worst: float) -> list[Row]:
     table: list[Row] = []
     end = max(line.end, line.points[-1][0])
     few = len(line.seeds) < BAND_FROM
-    head = (line.scope.text, style.label, line.clock)
+    head = (line.scope.text, label, line.clock)
     if few and len(line.seeds) > 1:
         for seed, steps in line.seeds:
             if steps:

@@ -71,7 +71,7 @@ def _panel(view: View, axes: Axes, found: Sequence[Runtimes], clock: Clock) -> l
     for one, end in zip(found, ends, strict=True):
         style = view.style(one.label)
         _line(axes, one.ecdf[clock], style, end)
-        rows += [(one.scope.text, style.label, clock, x, share) for x, share in one.ecdf[clock]]
+        rows += [(one.scope.text, view.label(one.label), clock, x, share) for x, share in one.ecdf[clock]]
     return rows
 
 

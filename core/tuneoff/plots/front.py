@@ -167,7 +167,7 @@ def _panel(view: View, axes: Axes, clouds: Sequence[Cloud], on: Sequence[Cloud],
         kept = [ordered[place] for place in spread_out(len(ordered), MOST_POINTS)]
         _points(axes, [(price, value) for _, price, value in kept], style, size=3.2, alpha=0.55)
         kind = kinds_text(sorted(cloud.kinds))
-        head = (cloud.scope.text, style.label, cloud.price, cloud.unit, kind)
+        head = (cloud.scope.text, view.label(cloud.label), cloud.price, cloud.unit, kind)
         rows += [(*head, seed, price, value, None) for seed, price, value in kept]
         if all(map(math.isfinite, cloud.median)):
             _points(axes, [cloud.median], style, size=9, alpha=1.0)

@@ -82,7 +82,7 @@ def draw(view: View) -> Drawing | None:
         if coarse:
             visible = stretches(visible, end / STRETCHES)
         _panel(axes, visible, slots[place], end, last=place == len(found) - 1 or not is_shared)
-        rows += [(label, run.ref.seed, piece.slot, piece.what, piece.start, piece.end) for piece in visible]
+        rows += [(view.label(group.label), run.ref.seed, piece.slot, piece.what, piece.start, piece.end) for piece in visible]
         parts.append(f"{label} ({why}): {_said(run.record, drawn)}" if run.record is not None else label)
     return made(
         sheet,

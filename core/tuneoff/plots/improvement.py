@@ -38,7 +38,7 @@ def draw(view: View) -> Drawing | None:
         chances = _chances(one)
         _matrix(view, axes, one, chances, sheet.panel_width)
         for (first, second), interval in chances.items():
-            pair = (view.style(first).label, view.style(second).label)
+            pair = (view.label(first), view.label(second))
             rows.append((*head(one), *pair, *bounds(interval), interval.method))
         for (first, second), interval in one.improvement.items():
             text = f"{bound_text(interval.estimate)}, from {bound_text(interval.low)} to {bound_text(interval.high)}"

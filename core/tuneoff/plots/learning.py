@@ -67,7 +67,7 @@ def draw(view: View) -> Drawing | None:
         if place % columns == 0:
             axes.set_ylabel(objective.metric.replace("_", " "), size=SMALL)
         rows += [
-            (label, run.ref.seed, line.trial, line.what, line.is_best, int(epoch), value)
+            (view.label(group.label), run.ref.seed, line.trial, line.what, line.is_best, int(epoch), value)
             for line in drawn
             for epoch, value in line.points
         ]

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from matplotlib.text import Text
+
+from tuneoff.cli.output import printable
 from tuneoff.plots.canvas import Sheet
 from tuneoff.plots.drawing import Drawing
 from tuneoff.plots.svg import to_png, to_svg
@@ -22,18 +25,23 @@ def made(
     rows: Sequence[Row],
     notes: Sequence[str] = (),
 ) -> Drawing:
-    """Return the drawing of a sheet; `parts`: what it shows, in words with the figures."""
-    question = sheet.question
-    alternative = f"{question} {said(parts)}"
+    """Return the drawing of a sheet; `parts`: what it shows, in words with the figures.
+
+    Whatever a name, a parameter or an error text holds, control characters are shown as escapes.
+    """
+    for text in sheet.figure.findobj(Text):
+        text.set_text("\n".join(printable(line) for line in text.get_text().split("\n")))
+    question = printable(sheet.question)
+    alternative = printable(f"{question} {said(parts)}")
     png = to_png(sheet)
     return Drawing(
         name=name,
         question=question,
-        caption=caption,
+        caption=printable(caption),
         alternative=alternative,
         svg=to_svg(sheet, name, question, alternative),
         columns=tuple(columns),
-        rows=tuple(rows),
-        note=" ".join(note for note in notes if note),
+        rows=tuple(tuple(printable(cell) if isinstance(cell, str) else cell for cell in row) for row in rows),
+        note=printable(" ".join(note for note in notes if note)),
         png=png,
     )

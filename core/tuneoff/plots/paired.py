@@ -166,7 +166,7 @@ def _draw(view: View, axes: Axes, panel: Panel) -> list[Row]:
 
 def _pair_row(view: View, axes: Axes, verdict: Verdict, place: int, reach: float) -> list[Row]:
     colour = MUTED if verdict.is_noise else SERIES[0]
-    head = (verdict.scope.text, verdict.question.name, view.style(verdict.one).label, view.style(verdict.other).label)
+    head = (verdict.scope.text, verdict.question.name, view.label(verdict.one), view.label(verdict.other))
     known = sorted((item.difference, item.seed) for item in verdict.differences if item.difference is not None)
     known = [known[index] for index in spread_out(len(known), MOST_POINTS)]
     finite = [(value, seed) for value, seed in known if math.isfinite(value)]

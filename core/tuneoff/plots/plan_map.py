@@ -60,7 +60,7 @@ def draw(view: View) -> Drawing | None:
             continue
         for number, run in enumerate(line.group.runs[line.first : line.first + PER_LINE]):
             boxes.setdefault(run.status, []).append((number + 0.06, number + 0.94, place - 0.42, place + 0.42))
-            label = view.style(line.group.label).label
+            label = view.label(line.group.label)
             rows.append((line.group.scope.text, label, run.seed, run.run_id, run.status, run.is_continued, run.reason))
     for status, cells in boxes.items():
         colour, hatch = LOOKS.get(status, (GRID, None))

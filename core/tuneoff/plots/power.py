@@ -64,7 +64,7 @@ def draw(view: View) -> Drawing | None:
         _panel(axes, run, trace)
         if place % columns == 0:
             axes.set_ylabel("W", size=SMALL)
-        rows += [(label, run.ref.seed, trace.kind, x, watts) for x, watts in trace.points]
+        rows += [(view.label(group.label), run.ref.seed, trace.kind, x, watts) for x, watts in trace.points]
         parts.append(f"{label} ({why}), {trace.kind} by {trace.meter}: {_said(trace)}")
     return made(
         sheet,

@@ -69,7 +69,7 @@ def draw(view: View) -> Drawing | None:
                 markeredgecolor=style.colour,
                 clip_on=False,
             )
-            rows += [(strategy, style.label, regret, share) for regret, share in steps]
+            rows += [(strategy, view.label(profile.label), regret, share) for regret, share in steps]
         axes.set_xlim(left - 0.05, FARTHEST)
         axes.set_ylim(-0.03, 1.03)
         plain_numbers(axes, "both", most=5)

@@ -41,7 +41,7 @@ def draw(view: View) -> Drawing | None:
         difference = one.critical_difference or 0.0
         ordered = sorted(one.ranks.items(), key=lambda item: item[1])
         _ranks(view, axes, ordered, difference)
-        rows += [(*head(one), view.style(label).label, rank, difference, len(one.tasks)) for label, rank in ordered]
+        rows += [(*head(one), view.label(label), rank, difference, len(one.tasks)) for label, rank in ordered]
         ranks = ", ".join(f"{view.style(label).label} {rank:.2f}" for label, rank in ordered)
         parts.append(f"{scope_text(one)}, {counted(len(one.tasks), 'task')}: {ranks}; critical difference {difference:.2f}")
     return made(

@@ -38,7 +38,7 @@ def draw(view: View) -> Drawing | None:
         _intervals(view, axes, found)
         axes.set_xlabel("normalised regret: 0 is the best known value, 1 the median of random search", size=SMALL)
         for label, interval in found:
-            rows.append((*head(one), view.style(label).label, *bounds(interval), interval.n, interval.method))
+            rows.append((*head(one), view.label(label), *bounds(interval), interval.n, interval.method))
             text = f"{bound_text(interval.estimate)}, from {bound_text(interval.low)} to {bound_text(interval.high)}"
             parts.append(f"{scope_text(one)}: {view.style(label).label} {text}")
     return made(

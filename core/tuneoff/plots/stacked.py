@@ -93,7 +93,7 @@ def draw_stack(view: View, stack: Stack) -> Drawing | None:
         if has_scale:
             axes.set_xlabel("seconds" if stack.unit == "s" else f"{stack.unit} per trial", size=SMALL)
         for bar in mine:
-            head = (text, view.style(bar.label).label)
+            head = (text, view.label(bar.label))
             rows += [(*head, part, None, value) for part, value in bar.parts]
             rows += [(*head, "one run", seed, value) for seed, value in _points(bar)]
     thinned = any(len(bar.totals) > MOST_POINTS for bar in bars)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import statistics
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
@@ -61,10 +62,8 @@ class View:
     @classmethod
     def of(cls, results: Results, answers: Answers) -> View:
         """Return the view of a folder."""
-        texts = label_texts((group.label, group.adapter) for group in answers.groups)
-        found = styles(
-            (group.label, shown(texts[group.label], LABEL), group.replicate, group.emulated) for group in answers.groups
-        )
+        texts = _texts(answers.groups)
+        found = styles((group.label, texts[group.label], group.replicate, group.emulated) for group in answers.groups)
         view = cls(results, answers, found)
         view._specs.update((run.run_id, run.spec) for run in results.planned)
         return view
@@ -72,6 +71,10 @@ class View:
     def style(self, label: str) -> Style:
         """Return how an adapter is drawn."""
         return self.styles[label]
+
+    def label(self, label: str) -> str:
+        """Return an adapter's label in full, for tables."""
+        return shown(label)
 
     def runs(self, group: Group) -> tuple[Run, ...]:
         """Return the runs of a group in the plan's order."""
@@ -144,6 +147,14 @@ class View:
 
 
 WHY = "Of each adapter the run is shown whose completion time is nearest to its median"
+
+
+def _texts(groups: Sequence[Group]) -> dict[str, str]:
+    """Return the text of each label, shortened where it stays unique."""
+    texts = {label: shown(text) for label, text in label_texts((group.label, group.adapter) for group in groups).items()}
+    short = {label: shown(text, LABEL) for label, text in texts.items()}
+    times = Counter(short.values())
+    return {label: text if times[text] == 1 else texts[label] for label, text in short.items()}
 
 
 def tried(runs: Sequence[Run]) -> list[Run]:

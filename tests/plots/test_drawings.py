@@ -1,0 +1,224 @@
+"""Each drawing answers a question, says in words what it shows, and its table is what is drawn."""
+
+from __future__ import annotations
+
+import math
+import re
+import statistics
+import xml.etree.ElementTree as ET
+
+import pytest
+
+from plots.drawn import OVER_TASKS, SEVERAL, draw, view_of
+from plots.made_folder import Made
+from tuneoff.answers.anytime import value_at
+from tuneoff.plots import anytime
+from tuneoff.plots.all import ORDER
+from tuneoff.plots.canvas import Sheet, rules
+from tuneoff.plots.drawing import Drawing
+
+SINGLE = Made(seeds=(0, 1))
+
+
+def number(cell: str | float | None) -> float:
+    assert isinstance(cell, (int, float))
+    return cell
+
+
+def column(drawing: Drawing, name: str) -> list[str | float | int | bool | None]:
+    return [row[drawing.columns.index(name)] for row in drawing.rows]
+
+
+def test_drawings_come_in_the_order_of_the_report(several: dict[str, Drawing], over_tasks: dict[str, Drawing]) -> None:
+    files = {"plan_map": "plan"}
+    order = [files.get(name, name) for name in ORDER]
+    for found in (several, over_tasks):
+        assert list(found) == [name for name in order if name in found]
+    assert {"anytime", "phases", "gantt", "overhead", "paired", "ecdf", "front", "learning", "plan"} == set(several)
+    assert set(over_tasks) - set(several) == {"profile", "regret", "improvement", "ranks"}
+
+
+def test_each_asks_a_question_and_answers_it_in_words_with_figures(
+    several: dict[str, Drawing], over_tasks: dict[str, Drawing]
+) -> None:
+    for drawing in (*several.values(), *over_tasks.values()):
+        assert drawing.question.endswith("?")
+        assert 1 <= drawing.caption.count(". ") + 1 <= 3
+        assert drawing.caption.endswith(".")
+        assert drawing.alternative.startswith(drawing.question)
+        said = drawing.alternative.removeprefix(drawing.question)
+        assert "serial" in said or drawing.name == "plan"
+        assert re.search(r"\d", said), drawing.name
+        assert "nan" not in said
+        assert not re.search(r"\binf\b", said)
+
+
+def test_each_has_a_table_and_a_picture(several: dict[str, Drawing], over_tasks: dict[str, Drawing]) -> None:
+    for drawing in (*several.values(), *over_tasks.values()):
+        assert drawing.rows
+        assert {len(row) for row in drawing.rows} == {len(drawing.columns)}
+        assert drawing.png.startswith(b"\x89PNG")
+        assert not any(isinstance(cell, float) and math.isnan(cell) for row in drawing.rows for cell in row)
+
+
+def test_the_incumbent_is_the_median_of_the_runs_and_a_failure_counts(several: dict[str, Drawing]) -> None:
+    view = view_of(SEVERAL)
+    scope = view.answers.scopes[0]
+    curves = view.curves(scope)["optuna"]
+    assert len(curves) == 10
+    drawing = several["anytime"]
+    rows = [row for row in drawing.rows if row[1] == "optuna" and row[2] == "trials" and row[3] is None]
+    assert rows
+    for row in rows:
+        x, median, high = (number(row[place]) for place in (4, 5, 7))
+        reached = [value_at(curve, "trials", x) if curve.status == "done" else None for curve in curves]
+        values = [-math.inf if value is None else value for value in reached]
+        assert median == pytest.approx(statistics.median(values))
+        assert values.count(-math.inf) >= 1
+        assert row[6] is None or number(row[6]) <= median
+        assert high >= median
+
+
+def test_what_is_drawn_of_an_incumbent_is_its_table_as_steps() -> None:
+    view = view_of(SINGLE)
+    line = anytime._lines(view, view.answers.scopes[0])[0]
+    with rules():
+        axes = Sheet("Which?", [2.0]).panel(0)
+        rows = anytime._draw_line(axes, line, view.style(line.label), line.label, 0.0)
+    drawn = {tuple(map(tuple, one.get_xydata())) for one in axes.lines}  # type: ignore[arg-type]
+    median = [(row[4], row[5]) for row in rows if row[3] is None]
+    assert any(set(median) <= points for points in map(set, drawn))
+    assert all(one.get_drawstyle() == "steps-post" for one in axes.lines if len(one.get_xdata()) > 1)  # type: ignore[arg-type]
+
+
+def oblique(svg: str) -> int:
+    """Return how many pieces of open paths are neither level nor upright."""
+    found = 0
+    for element in ET.fromstring(svg).iter():
+        path = element.get("d", "")
+        if not path.startswith("M") or "z" in path or "C" in path or "fill: none" not in element.get("style", ""):
+            continue
+        points = [(float(x), float(y)) for x, y in re.findall(r"[ML] (-?[\d.]+) (-?[\d.]+)", path)]
+        starts = {place for place, command in enumerate(re.findall(r"[ML]", path)) if command == "M"}
+        pairs = [(points[place - 1], points[place]) for place in range(1, len(points)) if place not in starts]
+        found += sum(abs(a - c) > 0.02 and abs(b - d) > 0.02 for (a, b), (c, d) in pairs)
+    return found
+
+
+def test_no_incumbent_is_interpolated(several: dict[str, Drawing]) -> None:
+    assert oblique(several["anytime"].svg) == 0
+    assert oblique(several["ecdf"].svg) == 0
+    assert oblique(several["learning"].svg) > 0  # lines from epoch to epoch: the check sees them
+
+
+def test_a_share_with_failures_never_reaches_one(several: dict[str, Drawing]) -> None:
+    last: dict[object, float] = {}
+    for _, adapter, clock, _, share in several["ecdf"].rows:
+        last[adapter, clock] = number(share)
+    assert last["optuna", "trials"] <= 0.9
+    assert last["serial", "trials"] > last["optuna", "trials"]
+
+
+def test_phases_are_medians_with_a_point_per_run(several: dict[str, Drawing]) -> None:
+    view = view_of(SEVERAL)
+    group = next(group for group in view.answers.groups if group.label == "serial")
+    runs = [run for run in view.runs(group) if run.is_done]
+    rows = [row for row in several["phases"].rows if row[1] == "serial"]
+    parts = {row[2]: row[4] for row in rows if row[3] is None}
+    deploy = [run.value("time.deploy") or 0.0 for run in runs]
+    assert parts["deploy"] == pytest.approx(statistics.median(deploy) / 1000)
+    points = {row[3]: row[4] for row in rows if row[3] is not None}
+    whole = {run.ref.seed: (run.value("time.jct_without_metric_collection") or 0) / 1000 for run in runs}
+    assert points == pytest.approx(whole)
+
+
+def test_the_map_has_a_cell_per_planned_run(several: dict[str, Drawing]) -> None:
+    view = view_of(SEVERAL)
+    drawing = several["plan"]
+    assert len(drawing.rows) == len(view.results.planned)
+    statuses = column(drawing, "status")
+    assert statuses.count("failed") == 1
+    assert statuses.count("planned") == 1
+    cells = sum(element.get("d", "").count("z") for element in ET.fromstring(drawing.svg).iter() if element.tag.endswith("path"))
+    legend = len(set(statuses))
+    assert cells >= len(drawing.rows) + legend
+    assert "1 failed" in drawing.caption
+
+
+def test_every_pair_of_seeds_is_a_dot(several: dict[str, Drawing]) -> None:
+    view = view_of(SEVERAL)
+    drawing = several["paired"]
+    expected = sum(item.difference is not None for verdict in view.answers.verdicts for item in verdict.differences)
+    assert sum(seed is not None for seed in column(drawing, "seed")) == expected > 0
+    infinite = [row for row in drawing.rows if isinstance(row[5], float) and math.isinf(row[5])]
+    assert {row[4] for row in infinite} == {1}  # the seed that failed
+    assert not any("katib" in str(name) for name in (*column(drawing, "one"), *column(drawing, "other")))
+
+
+def test_what_is_emulated_is_shown_and_on_no_front(several: dict[str, Drawing]) -> None:
+    drawing = several["front"]
+    on = {row[1] for row in drawing.rows if row[-1]}
+    assert on
+    assert not any("katib" in str(label) for label in on)
+    assert any("katib" in str(label) for label in column(drawing, "adapter"))
+    assert "emulated, on no front" in drawing.alternative
+
+
+def test_gantt_says_which_run_and_why(several: dict[str, Drawing]) -> None:
+    drawing = several["gantt"]
+    assert "nearest to its median" in drawing.caption
+    assert re.search(r"serial \(seed \d", drawing.alternative)
+    assert {"completed", "pruned", "overhead"} <= set(column(drawing, "what"))
+
+
+def test_learning_curves_end_where_trials_were_stopped(several: dict[str, Drawing]) -> None:
+    drawing = several["learning"]
+    ends: dict[tuple[object, ...], int] = {}
+    for adapter, _, trial, what, _, epoch, _ in drawing.rows:
+        key = (adapter, trial, what)
+        ends[key] = max(ends.get(key, 0), int(number(epoch)))
+    assert {end for (*_, what), end in ends.items() if what == "stopped early"} == {SEVERAL.epochs // 2}
+    assert {end for (*_, what), end in ends.items() if what == "trained to its end"} == {SEVERAL.epochs}
+    assert sum(bool(row[4]) for row in drawing.rows) == SEVERAL.epochs * len({row[0] for row in drawing.rows})  # one each
+
+
+def test_a_profile_weighs_tasks_equally(over_tasks: dict[str, Drawing]) -> None:
+    drawing = over_tasks["profile"]
+    shares = [row[3] for row in drawing.rows if row[1] == "serial"]
+    assert shares == sorted(shares, key=number)
+    assert shares[-1] == pytest.approx(1.0)
+
+
+def test_intervals_over_tasks_are_those_of_the_answers(over_tasks: dict[str, Drawing]) -> None:
+    view = view_of(OVER_TASKS)
+    expected = {
+        (one.question.name, label, interval.estimate, interval.low, interval.high)
+        for one in view.answers.across
+        for label, interval in one.iqm_regret.items()
+    }
+    assert {(row[0], row[2], row[3], row[4], row[5]) for row in over_tasks["regret"].rows} == expected
+    chances = {(row[0], row[2], row[3]): row[4] for row in over_tasks["improvement"].rows}
+    for (question, one, other), chance in chances.items():
+        assert number(chance) + number(chances[question, other, one]) == pytest.approx(1.0)
+
+
+def test_no_critical_difference_below_ten_tasks() -> None:
+    few = Made(seeds=(0, 1, 2), tasks=OVER_TASKS.tasks[:9], trials=3, epochs=2, analysis=OVER_TASKS.analysis)
+    assert draw("ranks", few) is None
+    assert draw("improvement", few) is not None
+
+
+def test_without_tasks_or_anchors_there_is_no_profile() -> None:
+    assert draw("profile", SINGLE) is None
+    assert draw("profile", Made(seeds=(0, 1), tasks=("a", "b"))) is None
+
+
+def test_many_scopes_are_limited_and_it_is_said() -> None:
+    many = Made(adapters=("serial",), seeds=(0,), samplers=tuple(f"s{number}" for number in range(14)), trials=2)
+    view = view_of(many)
+    scopes, note = view.scopes()
+    assert (len(scopes), len(view.answers.scopes)) == (12, 14)
+    assert "12 of 14 scopes" in note
+    drawing = draw("phases", view)
+    assert drawing is not None
+    assert note in drawing.note

@@ -1,0 +1,110 @@
+"""Results that lack what a plot shows give fewer plots, and never an error or empty axes."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from plots.drawn import drawn, view_of
+from plots.made_folder import Made, made_results
+from tuneoff.answers.all import answers
+from tuneoff.errors import MissingPackageError
+from tuneoff.plots import all as plots
+from tuneoff.plots.view import View
+from tuneoff.records.model import ContinuesRecord
+
+BOTH = ("serial", "optuna")
+
+
+def test_a_single_run_is_drawn_and_paired_with_none() -> None:
+    found = drawn(Made(adapters=("serial",), seeds=(0,)))
+    assert "paired" not in found
+    assert {"anytime", "phases", "gantt", "learning", "plan"} <= set(found)
+    assert "1 planned run: 1 done" in found["plan"].alternative
+
+
+def test_failed_runs_alone_leave_the_plan_and_the_pairs() -> None:
+    found = drawn(Made(failed=[(label, seed) for label in BOTH for seed in (0, 1)]))
+    assert set(found) <= {"plan", "paired"}
+    assert "4 failed" in found["plan"].caption
+
+
+def test_emulated_runs_alone_are_on_no_front_and_in_no_pair() -> None:
+    found = drawn(Made(emulated=BOTH))
+    assert "paired" not in found
+    assert not any(row[-1] for row in found["front"].rows)
+
+
+def test_runs_without_a_trial_have_no_curves() -> None:
+    found = drawn(Made(trials=0))
+    assert not {"anytime", "ecdf", "gantt", "learning", "front"} & set(found)
+    assert "plan" in found
+
+
+def test_a_plan_that_never_started_is_a_map_alone() -> None:
+    found = drawn(Made(missing=[(label, seed) for label in BOTH for seed in (0, 1)]))
+    assert set(found) == {"plan"}
+    assert "4 planned" in found["plan"].caption
+
+
+def test_trials_of_one_epoch_have_no_learning_curve() -> None:
+    assert "learning" not in drawn(Made(epochs=1))
+
+
+def test_a_loss_is_better_when_it_is_lower() -> None:
+    found = drawn(Made(mode="min", seeds=(0, 1, 2)))
+    medians = [row[5] for row in found["anytime"].rows if row[1] == "serial" and row[2] == "trials" and row[3] is None]
+    assert medians == sorted(medians, key=lambda value: -float(value or 0))
+    assert "lower is better" in found["front"].svg
+
+
+def test_a_continued_run_has_no_seconds_and_no_slots() -> None:
+    results = made_results(Made(adapters=("serial",), seeds=(0,)))
+    record = results.records[0]
+    pause = ContinuesRecord(executions=("e",), digest="d", finished=(), begun_again=(), away_ns=1)
+    metrics = {name: value for name, value in record.metrics.items() if not name.startswith(("time.", "overhead."))}
+    record = replace(record, continues=pause, metrics=metrics)
+    results = replace(results, records=(record,), standing={record.run_id: record})
+    found = {drawing.name: drawing for drawing in plots.drawings(results, answers(results))}
+    assert {row[2] for row in found["anytime"].rows} == {"trials"}
+    assert not {"gantt", "phases", "overhead"} & set(found)
+    assert "learning" in found
+
+
+def test_thirty_seeds_have_a_band_and_three_have_thin_lines() -> None:
+    many = list(drawn(Made(adapters=("serial",), seeds=range(30), trials=3))["anytime"].rows)
+    few = list(drawn(Made(adapters=("serial",), seeds=range(3), trials=3))["anytime"].rows)
+    assert all(row[3] is None and row[6] is not None for row in many)
+    assert {row[3] for row in few} == {None, 0, 1, 2}
+
+
+def test_names_that_are_shortened_to_the_same_text_stay_whole() -> None:
+    long = [f"an-adapter-with-{middle * 10}-and-the-same-end-of-it" for middle in "ab"]
+    texts = [style.label for style in view_of(Made(adapters=long, seeds=(0,), trials=1)).styles.values()]
+    assert texts == long
+    alone = view_of(Made(adapters=long[:1], seeds=(0,), trials=1)).styles[long[0]].label
+    assert len(alone) < len(long[0])
+    assert "…" in alone
+
+
+def test_without_matplotlib_the_way_out_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    results = made_results(Made())
+    monkeypatch.setattr(plots, "missing_modules", lambda names: list(names))
+    with pytest.raises(MissingPackageError, match=r"pip install 'tuneoff\[report\]'"):
+        next(plots.drawings(results, answers(results)))
+
+
+def test_a_run_is_chosen_whose_time_is_in_the_middle() -> None:
+    view: View = view_of(Made(adapters=("serial",), seeds=range(5)))
+    (group, run, why), *rest = view.representative()
+    assert not rest
+    times = sorted(run.value("time.jct") or 0 for run in view.runs(group))
+    assert run.value("time.jct") == times[2]
+    assert why.startswith(f"seed {run.ref.seed} of")
+
+
+def test_results_without_a_folder_are_no_fault_matrix() -> None:
+    assert "faults" not in drawn(Made(adapters=("serial",), seeds=(0,), trials=1))
+    assert not Path("nowhere").exists()

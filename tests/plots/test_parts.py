@@ -1,0 +1,171 @@
+"""The parts that decide what is drawn: stretches of a slot, fronts, cliques, power, the fault matrix, files."""
+
+from __future__ import annotations
+
+import csv
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from plots.drawn import draw, view_of
+from plots.made_folder import Made, made_results
+from results_folders import write_examples
+from tuneoff.answers.all import answers
+from tuneoff.answers.model import Scope
+from tuneoff.answers.results import read_results
+from tuneoff.errors import ResultsError
+from tuneoff.metrics.values import Kind
+from tuneoff.plots.drawing import Drawing
+from tuneoff.plots.faults import read_faults
+from tuneoff.plots.files import write
+from tuneoff.plots.front import Cloud, front
+from tuneoff.plots.gantt import Piece, stretches
+from tuneoff.plots.ranks import cliques
+from tuneoff.plots.view import View
+from tuneoff.plots.words import lines, said, shown, value_text
+
+SCOPE = Scope(sampler="random", pruner="none", variant="", task="", text="random")
+
+
+def cloud(label: str, price: float, quality: float, *, kind: Kind = "derived", emulated: bool = False) -> Cloud:
+    return Cloud(
+        scope=SCOPE,
+        label=label,
+        emulated=emulated,
+        replicate=0,
+        price="energy",
+        unit="J",
+        runs=((0, price, quality),),
+        kinds=frozenset({kind}),
+        median=(price, quality),
+    )
+
+
+def on(*clouds: Cloud, is_max: bool = True) -> set[str]:
+    return {one.label for one in front(clouds, is_max=is_max)}
+
+
+def test_a_front_holds_what_nothing_beats() -> None:
+    cheap, good, worse = cloud("cheap", 1, 0.8), cloud("good", 2, 0.9), cloud("worse", 2.5, 0.85)
+    assert on(cheap, good, worse) == {"cheap", "good"}
+    assert on(cheap, good, worse, is_max=False) == {"cheap"}
+
+
+def test_kinds_are_never_compared_on_a_front() -> None:
+    assert on(cloud("a", 1, 0.9), cloud("b", 2, 0.8)) == {"a"}
+    assert on(cloud("a", 1, 0.9, kind="estimated"), cloud("b", 2, 0.8)) == {"a", "b"}
+    mixed = replace(cloud("c", 0.1, 1.0), kinds=frozenset[Kind]({"derived", "estimated"}))
+    assert on(mixed, cloud("b", 2, 0.8)) == {"b"}
+
+
+def test_what_is_emulated_takes_nobody_from_a_front() -> None:
+    assert on(cloud("x@emulated", 0.1, 1.0, emulated=True), cloud("b", 2, 0.8)) == {"b"}
+
+
+def test_equal_ones_share_a_front() -> None:
+    assert on(cloud("a", 1, 0.9), cloud("b", 1, 0.9)) == {"a", "b"}
+
+
+def test_a_short_failure_is_kept_when_a_run_is_thinned() -> None:
+    pieces = [Piece(0, "completed", number / 100, number / 100 + 0.0099) for number in range(1000)]
+    pieces[500] = Piece(0, "failed", 5.0, 5.0005)
+    found = stretches(pieces, 0.05)
+    assert len(found) < len(pieces) / 10
+    assert [piece.what for piece in found] == ["completed", "failed", "completed"]
+    failed = found[1]
+    assert failed.start <= 5.0 <= failed.end
+
+
+def test_an_idle_slot_stays_idle_when_a_run_is_thinned() -> None:
+    found = stretches([Piece(0, "completed", 0.0, 1.0), Piece(0, "completed", 3.0, 4.0), Piece(1, "pruned", 0.0, 0.5)], 0.1)
+    assert [(piece.slot, round(piece.start, 9), round(piece.end, 9)) for piece in found] == [(0, 0, 1), (0, 3, 4), (1, 0, 0.5)]
+
+
+def test_cliques_are_the_longest_stretches_within_the_difference() -> None:
+    assert cliques([1.0, 1.5, 2.4, 4.0], 1.0) == [(0, 1), (1, 2)]
+    assert cliques([1.0, 1.2, 1.4], 1.0) == [(0, 2)]
+    assert cliques([1.0, 3.0], 1.0) == []
+
+
+def test_names_and_figures_are_shown_whole_or_shortened() -> None:
+    assert shown("a\x00b\ud800") == "a\\x00b\\ud800"
+    assert (shown("abcdefghij", 5), len(shown("abcdefghij", 5))) == ("ab…ij", 5)
+    assert all(len(line) <= 10 for line in lines("averyveryverylongname with more", 10).split("\n"))
+    assert [value_text(None), value_text(float("inf")), value_text(3, "trials")] == ["no value", "no value", "3 trials"]
+    assert said(["a"] * 50).endswith("and 10 more, which are in the table.")
+
+
+def test_power_is_of_samples_and_says_its_kind(tmp_path: Path) -> None:
+    results = read_results(write_examples(tmp_path / "results").path)
+    drawing = draw("power", View.of(results, answers(results)))
+    assert drawing is not None
+    kinds = {row[2] for row in drawing.rows}
+    assert kinds <= {"measured", "estimated"}
+    assert str(next(iter(kinds))) in drawing.alternative
+    assert all(isinstance(row[4], float) and row[4] >= 0 for row in drawing.rows)
+    assert min(float(row[3] or 0) for row in drawing.rows) >= 0
+    for file in tmp_path.rglob("power.jsonl"):
+        file.unlink()
+    assert draw("power", View.of(results, answers(results))) is None
+
+
+def matrix_file(folder: Path) -> Path:
+    runs = [
+        {"adapter": adapter, "setting": setting, "fault": fault, "outcome": outcome, "reason": "x", "wasted_seconds": 1.0}
+        for adapter, outcome in (("serial", "recovered"), ("optuna", "silently wrong"), ("ray", None))
+        for setting in ("defaults", "adapter")
+        for fault in ("none", "raise", "one<of>ours")
+    ]
+    path = folder / "faults.json"
+    path.write_text(json.dumps({"about": {}, "runs": runs, "exit_code": 0}))
+    return path
+
+
+def test_a_fault_matrix_beside_the_results_is_drawn(tmp_path: Path) -> None:
+    made = made_results(Made(seeds=(0,), trials=1), tmp_path)
+    view = View.of(made, answers(made))
+    assert draw("faults", view) is None
+    matrix_file(tmp_path)
+    drawing = draw("faults", view)
+    assert drawing is not None
+    assert len(drawing.rows) == 18
+    assert "optuna, defaults: silently wrong under none, raise, one<of>ours" in drawing.alternative
+    assert drawing.svg.count(">wrong<") == 6
+
+
+@pytest.mark.parametrize("text", ["{", "[]", '{"runs": 3}', '{"runs": [{"adapter": "x"}]}'])
+def test_a_damaged_fault_matrix_is_one_line(tmp_path: Path, text: str) -> None:
+    path = matrix_file(tmp_path)
+    path.write_text(text)
+    with pytest.raises(ResultsError, match=r"faults\.json is no fault matrix: .*; write it by: tuneoff faults --json"):
+        read_faults(tmp_path)
+
+
+def test_a_drawing_is_three_files(tmp_path: Path, several: dict[str, Drawing]) -> None:
+    drawing = several["plan"]
+    write(drawing, tmp_path / "new" / "plots")
+    folder = tmp_path / "new" / "plots"
+    assert sorted(path.name for path in folder.iterdir()) == ["plan.csv", "plan.png", "plan.svg"]
+    assert (folder / "plan.svg").read_text() == drawing.svg
+    with (folder / "plan.csv").open(newline="") as file:
+        rows = list(csv.reader(file))
+    assert tuple(rows[0]) == drawing.columns
+    assert len(rows) == 1 + len(drawing.rows)
+    blocked = tmp_path / "file"
+    blocked.write_text("")
+    with pytest.raises(ResultsError, match="cannot be made"):
+        write(drawing, blocked / "plots")
+
+
+def test_a_large_run_is_thinned_and_it_is_said() -> None:
+    view = view_of(Made(adapters=("serial",), seeds=(0,), trials=1200, epochs=2))
+    for name, most in (("gantt", 700), ("learning", 200)):
+        drawing = draw(name, view)
+        assert drawing is not None
+        assert len(drawing.rows) < most
+        assert drawing.note
+    gantt = draw("gantt", view)
+    assert gantt is not None
+    assert "failed" in {row[3] for row in gantt.rows}

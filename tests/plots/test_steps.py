@@ -1,0 +1,89 @@
+"""Incumbents are steps: nothing is interpolated, failures count, and thinning keeps what sticks out."""
+
+from __future__ import annotations
+
+import math
+import random
+import statistics
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tuneoff.plots.steps import at, combined, middle, order_statistic, spread_out, thinned
+
+FINITE = st.floats(-1e6, 1e6)
+
+
+def test_a_step_holds_until_the_next_one() -> None:
+    steps = [(1.0, 10.0), (2.0, 20.0)]
+    assert [at(steps, x, -1) for x in (0.5, 1.0, 1.999, 2.0, 99.0)] == [-1, 10, 10, 20, 20]
+
+
+def test_the_median_changes_only_where_a_run_improves() -> None:
+    runs = [[(1.0, 0.5), (5.0, 0.9)], [(2.0, 0.6)], [(3.0, 0.7)]]
+    found = {x: median for x, median, _, _ in combined(runs, -math.inf)}
+    assert found == {1.0: -math.inf, 2.0: 0.5, 3.0: 0.6, 5.0: 0.7}
+
+
+def test_a_failed_run_stays_the_worst() -> None:
+    runs = [[(1.0, 0.5)], [(1.0, 0.6)], []]
+    assert combined(runs, -math.inf) == [(1.0, 0.5, -math.inf, 0.6)]
+    assert combined([[(1.0, 0.5)], []], -math.inf)[0][1] == -math.inf  # half of the runs failed
+    assert combined([[], []], -math.inf) == []
+
+
+def test_points_of_many_runs_are_limited_and_exact() -> None:
+    draw = random.Random(0)
+    runs = [sorted((draw.random(), draw.random()) for _ in range(20)) for _ in range(100)]
+    found = combined(runs, -math.inf, most=50)
+    assert len(found) == 50
+    for x, median, low, high in found:
+        values = [at(run, x, -math.inf) for run in runs]
+        assert median == middle(values)
+        assert low <= median <= high
+        assert (low, high) == (order_statistic(values, 0.25), order_statistic(values, 0.75))
+
+
+@given(st.lists(FINITE, min_size=1, max_size=30))
+def test_the_middle_is_the_median(values: list[float]) -> None:
+    assert middle(values) == pytest.approx(statistics.median(values))
+
+
+def test_quartiles_are_values_of_runs() -> None:
+    values = [1.0, 2.0, 3.0, 4.0, math.inf]
+    assert order_statistic(values, 0.25) == 2.0
+    assert order_statistic(values, 0.75) == 4.0
+    assert order_statistic(values, 1.0) == math.inf
+
+
+@given(st.lists(FINITE, max_size=600), st.integers(4, 80))
+def test_thinning_keeps_ends_and_extremes(values: list[float], most: int) -> None:
+    points = [(float(place), value) for place, value in enumerate(values)]
+    kept = thinned(points, most)
+    assert len(kept) <= max(most, 4) or len(points) <= most
+    assert set(kept) <= set(points)
+    assert kept == sorted(kept)
+    if points:
+        assert kept[0] == points[0]
+        assert kept[-1] == points[-1]
+        heights = [value for _, value in kept]
+        assert max(heights) == max(values)
+        assert min(heights) == min(values)
+
+
+def test_taking_every_nth_point_would_lose_a_spike() -> None:
+    points = [(float(place), 100.0 if place == 503 else 1.0) for place in range(1000)]
+    assert max(value for _, value in points[::10]) == 1.0
+    assert max(value for _, value in thinned(points, 100)) == 100.0
+
+
+@given(st.integers(0, 500), st.integers(1, 100))
+def test_places_are_spread_out_with_both_ends(count: int, most: int) -> None:
+    places = spread_out(count, most)
+    assert len(places) == min(count, most) or len(places) == len(set(places)) <= most
+    assert places == sorted(set(places))
+    assert all(0 <= place < count for place in places)
+    if count > 1 and most > 1:
+        assert places[0] == 0
+        assert places[-1] == count - 1
