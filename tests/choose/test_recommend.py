@@ -189,6 +189,33 @@ def test_settings_of_other_samplers_do_not_surround_a_request() -> None:
     assert found.exit_code == 1
 
 
+def test_only_the_sampler_and_the_platform_that_were_asked_for_are_weighed() -> None:
+    known = [
+        listing(name, platforms=("local", "cluster"), samplers={"random": Offer(), "grid": Offer()}) for name in ("serial", "x")
+    ]
+    random, grid = runs_of("serial"), runs_of("serial", sampler="grid", variant={"sampler": "grid"})
+    folder = made_folder(random, grid, runs_of("x", platform="cluster"))
+    assert [one.name for one in ask(folder, known=known, sampler="grid").families] == ["workload null, sampler grid"]
+    assert ask(folder, known=known, sampler="grid").families[0].recommended == ("serial",)
+    there = ask(folder, known=known, platform="cluster")
+    assert [one.setting.labels for family in there.families for one in family.weighed] == [("x",)]
+    assert there.not_measured == ("serial",)
+
+
+def test_each_setting_of_a_folder_is_weighed_by_its_own_verdicts() -> None:
+    few: dict[str, Any] = {"workers": 1, "variant": {"workers.count": 1}}
+    many: dict[str, Any] = {"workers": 4, "variant": {"workers.count": 4}}
+    folder = made_folder(
+        runs_of("serial", seconds=1.0, **few),
+        runs_of("optuna", seconds=2.0, **few),
+        runs_of("serial", seconds=2.0, **many),
+        runs_of("optuna", seconds=1.0, **many),
+    )
+    assert ask(folder, workers=1).families[0].recommended == ("serial",)
+    assert ask(folder, workers=4).families[0].recommended == ("optuna",)
+    assert ask(folder).families[0].recommended == ()
+
+
 def test_what_only_ran_on_a_stand_in_can_but_was_not_measured_and_recommends_nothing() -> None:
     folder = made_folder(runs_of("serial"), runs_of("katib", seconds=0.1, platform="emulated"), emulated=("emulated",))
     found = ask(folder, known=[*KNOWN, KATIB], platform="kubernetes")
@@ -218,6 +245,7 @@ def test_a_framework_that_is_not_installed_here_counts_where_it_was_measured() -
     missing = listing("optuna", state="missing", text="adapter 'optuna' needs the optuna package; run: pip install optuna")
     measured = ask(fast_and_slow(), known=[KNOWN[0], missing])
     assert "optuna" in measured.families[0].weighed[0].setting.labels
+    assert "optuna" in [one.adapter for one in measured.capable]
     assert any("pip install optuna" in line for line in lines(measured))
     elsewhere = ask(made_folder(runs_of("serial")), known=[KNOWN[0], missing])
     assert [(one.adapter, one.obstacles[0].kind) for one in elsewhere.excluded] == [("optuna", No.ABSENT)]

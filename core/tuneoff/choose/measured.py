@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -65,13 +66,13 @@ def settings(folders: Sequence[Folder], adapters: Sequence[str], request: Reques
 
 
 def on_stand_ins(folders: Sequence[Folder]) -> list[OnStandIn]:
-    """Return what was measured on emulated platforms."""
-    return [
-        OnStandIn(folder=folder.results.folder, adapter=group.adapter, label=group.label, runs=done(group))
-        for folder in folders
-        for group in folder.answers.groups
-        if group.emulated and done(group)
-    ]
+    """Return what was measured on emulated platforms, by folder and label."""
+    counts: Counter[tuple[Path, str, str]] = Counter()
+    for folder in folders:
+        for group in folder.answers.groups:
+            if group.emulated:
+                counts[folder.results.folder, group.adapter, group.label] += done(group)
+    return [OnStandIn(folder=path, adapter=name, label=label, runs=runs) for (path, name, label), runs in counts.items() if runs]
 
 
 def done(group: Group) -> int:
