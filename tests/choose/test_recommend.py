@@ -9,7 +9,8 @@ from typing import Any
 
 import pytest
 
-from choose.made_choices import FILE, SEEDS, listing, made_folder, runs_of
+from choose.made_choices import FILE, SEEDS, listing, made_folder, made_results, runs_of
+from tuneoff.answers.all import answers
 from tuneoff.answers.model import Outcome
 from tuneoff.capabilities import Offer, Support
 from tuneoff.choose.capable import No
@@ -120,6 +121,22 @@ def test_every_reason_cites_runs_that_exist_in_its_folder() -> None:
     for run in cited:
         assert run.folder == folder.results.folder
         assert folder.results.standing[run.run_id].execution_id == run.execution_id
+
+
+def test_a_sampler_that_is_another_one_cites_the_runs_that_stand_for_it() -> None:
+    """A skipped `default` that is random search has no run of its own."""
+    random, twins = (runs_of("serial", sampler=name, variant={"sampler": name}) for name in ("random", "default"))
+    results = made_results(random, [(spec, None) for spec, _ in twins], runs_of("optuna", sampler="default", variant={}))
+    same = {twin.run_id: spec.run_id for (spec, _), (twin, _) in zip(random, twins, strict=True)}
+    planned = tuple(
+        replace(run, skip_reason="same", same_as=same[run.run_id]) if run.run_id in same else run for run in results.planned
+    )
+    results = replace(results, planned=planned, plan=replace(results.plan, runs=planned))
+    known = [listing(name, samplers={"random": Offer(), "default": Offer()}) for name in ("serial", "optuna")]
+    found = ask(Folder(results=results, answers=answers(results)), known=known, sampler="default")
+    cited = all_cited(found)
+    assert {run.run_id for run in cited} >= set(same.values())
+    assert all(results.standing[run.run_id].execution_id == run.execution_id for run in cited)
 
 
 def test_a_verdict_cites_only_the_seeds_that_it_compares() -> None:

@@ -83,9 +83,7 @@ def notes(adapter: str, emulated_platforms: Sequence[str], evidence: Sequence[Ev
     found = []
     if request.never_silently_wrong:
         tried = [one for one in own if _was_tried(one, request.faults_by)]
-        found.append(
-            f"{counted(len(tried), 'fault')} {_BY[request.faults_by]} were tried, and others not: silently wrong in none"
-        )
+        found.append(f"{counted(len(tried), 'fault')} {_BY[request.faults_by]} were tried: silently wrong in none")
     for one in own:
         result = one.result
         is_bad = result.outcome is not None and (

@@ -20,7 +20,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="DIR",
         type=Path,
         nargs="*",
-        help="two results folders, the old one first; default: the newest one under results/, and before it the last of the same file",
+        help="two results folders, the old one first; default: the newest under results/, and the last before it of that file",
     )
     parser.add_argument(
         "--json", action="store_true", help="write JSON: every question with each pair of seeds, and all that differs"
