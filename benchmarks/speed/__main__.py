@@ -29,6 +29,7 @@ BENCHMARKS = {  # name -> minutes that it takes by default on two cores
     "command_start": 0.2,
     "events": 2,
     "verify": 3,
+    "report_cost": 2,
     "sampler": 5,
     "training": 4,
     "trial_start": 1,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -29,10 +29,11 @@ SAMPLES = 300  # per run: a minute at the sampler's default rate
 _encode = msgspec.json.Encoder().encode
 
 
-def write_results(path: Path, runs: int, trials: int, epochs: int) -> int:
-    """Write the folder, and return its size in bytes. The runs differ by their seed alone; the first one is derived."""
-    specs = [make_spec("serial", "null", trials=trials, epochs=epochs, seed=seed) for seed in range(runs)]
-    planned = [PlannedRun(run_id=spec.run_id, spec=spec, label="serial", block=spec.seed) for spec in specs]
+def write_results(path: Path, runs: int, trials: int, epochs: int, adapters: Sequence[str] = ("serial",)) -> int:
+    """Write the folder, and return its size in bytes. The runs differ by seed and adapter alone; the first one is derived."""
+    cells = [divmod(number, len(adapters)) for number in range(runs)]
+    specs = [make_spec(adapters[place], "null", trials=trials, epochs=epochs, seed=seed) for seed, place in cells]
+    planned = [PlannedRun(run_id=spec.run_id, spec=spec, label=spec.adapter, block=spec.seed) for spec in specs]
     plan = Plan(name="synthetic", path="synthetic.yaml", runs=tuple(planned))
     path.mkdir(parents=True)
     (path / PLAN).write_text(json.dumps(plan.to_json()))

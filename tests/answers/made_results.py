@@ -106,7 +106,8 @@ def _spec(entry: Entry, seed: int) -> RunSpec:
     spec = make_spec(adapter=entry.adapter, sampler=entry.sampler, pruner=entry.pruner, seed=seed, variant=entry.variant)
     objective = replace(spec.experiment.objective, metric=entry.metric, mode=entry.mode)  # type: ignore[arg-type]
     platform = "emulated" if entry.emulated else spec.platform
-    experiment = replace(spec.experiment, objective=objective)
+    workload = replace(spec.experiment.workload, options=dict(entry.variant))  # a variant's name is no part of a run's identity
+    experiment = replace(spec.experiment, objective=objective, workload=workload)
     return replace(spec, replicate=entry.replicate, platform=platform, experiment=experiment, local_options=())
 
 

@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from command_line import Call, File
+from tuneoff.cli import matrix
 from tuneoff.cli.folders import folder_to_resume, new_folder, newest_folder
 from tuneoff.cli.matrix import _may_continue, exit_code, reason, resume_command
 from tuneoff.cli.selection import overridden_plan
@@ -53,6 +54,7 @@ def outcome(monkeypatch: pytest.MonkeyPatch, fakes: None) -> Outcome:
             return ends
 
         monkeypatch.setattr(execution, "execute", execute)
+        monkeypatch.setattr(matrix, "written_report", lambda results: None)  # it has tests of its own, in tests/page
 
     return say
 

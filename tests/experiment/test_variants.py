@@ -98,3 +98,42 @@ def test_variants_of_a_long_file_are_bounded_together() -> None:
     content = {"configurations": [{"x": number} for number in range(1000)], "matrix": {"budget.trials": list(range(1, 2000))}}
     with pytest.raises(ExperimentError, match="all variants together may have at most 2000000 values"):
         expand(content)
+
+
+def test_tasks_come_first_and_are_called_by_their_name() -> None:
+    tasks = {"small": {"budget.trials": 3, "search_space": {"x": 1}}, "usual": {}}
+    variants = expand({"budget": {"trials": 9}, "tasks": tasks, "matrix": {"sampler": ["a", "b"]}})
+    assert [values for values, _ in variants] == [
+        {"task": "small", "sampler": "a"},
+        {"task": "small", "sampler": "b"},
+        {"task": "usual", "sampler": "a"},
+        {"task": "usual", "sampler": "b"},
+    ]
+    assert variants[0][1] == {"budget": {"trials": 3}, "search_space": {"x": 1}, "sampler": "a"}
+    assert variants[3][1] == {"budget": {"trials": 9}, "sampler": "b"}
+
+
+def test_overridden_keys_leave_the_tasks() -> None:
+    content = {"tasks": {"one": {"budget.trials": 3, "workers.count": 2}, "other": {"budget.trials": 4}}}
+    assert without(content, {"budget.trials": 5}) == {"tasks": {"one": {"workers.count": 2}, "other": {}}}
+
+
+@pytest.mark.parametrize(
+    ("content", "problem"),
+    [
+        ({"tasks": []}, "tasks: must be a mapping"),
+        ({"tasks": {}}, "tasks: must be a mapping"),
+        ({"tasks": {"a b": {}}}, "tasks: a name must be letters"),
+        ({"tasks": {1: {}}}, "tasks: a name must be letters"),
+        ({"tasks": {"a": [1]}}, "tasks.a: must be a mapping"),
+        ({"tasks": {"a": {"budget": {}, "budget.trials": 1}}}, "tasks.a: a key may be set once"),
+        ({"tasks": {"a": {"seeds": [1]}}}, "'seeds' may not be varied"),
+        ({"tasks": {"a": {"tasks.b": 1}}}, "'tasks.b' may not be varied"),
+        ({"tasks": {"a": {"budget.trials": 1}}, "matrix": {"budget.trials": [1, 2]}}, "by one axis only"),
+        ({"zip": [{"budget": [{}], "budget.trials": [1]}]}, "by one axis only"),
+    ],
+    ids=str,
+)
+def test_a_task_that_cannot_be_is_refused(content: dict[str, Any], problem: str) -> None:
+    with pytest.raises(ExperimentError, match=problem):
+        expand(content)

@@ -58,10 +58,9 @@ def test_warm_ups_are_labelled_too(plan: MakePlan) -> None:
 def test_a_comparison_never_has_an_emulated_run(plan: MakePlan) -> None:
     made = plan("plain", "rich", on("emulated"))
     assert [comparison["adapters"] for comparison in made.analysis["comparisons"]] == [["plain", "rich"]]
-    assert made.analysis["family_size"] == 1
     assert made.analysis["emulated"] == ["twofold@emulated"]
     real = plan("plain", "rich", on("cluster"))  # control: the same adapter on its real platform is compared
-    assert real.analysis["family_size"] == 3
+    assert len(real.analysis["comparisons"]) == 3
     assert "emulated" not in real.analysis
 
 

@@ -161,7 +161,7 @@ def test_the_bound_in_seconds_follows_timeouts_and_budget(plan: MakePlan) -> Non
 
 @pytest.mark.parametrize(("metric", "is_said"), [("energy.job", True), ("waste.strict.carbon", True), ("time.jct", False)])
 def test_what_is_decided_by_energy_is_never_compared_across_kinds(plan: MakePlan, metric: str, is_said: bool) -> None:
-    made = plan({**LEAST, "analysis": {"primary_metric": metric}})
+    made = plan({**LEAST, "analysis": {"primary_metric": metric, "questions": {"time": "time.jct"}}})
     assert ("kind_rule" in made.analysis) is is_said
     older = {name: value for name, value in made.analysis.items() if name != "kind_rule"}
     assert difference(older, made.analysis) is None, "a folder that was begun before there was the rule is resumed"
@@ -179,7 +179,7 @@ def test_the_analysis_is_frozen_with_its_family(plan: MakePlan) -> None:
     analysis = made.analysis
     assert (analysis["primary_metric"], analysis["margin_percent"], analysis["seeds"]) == ("overhead.per_trial", 10.0, [1, 2])
     assert analysis["comparisons"] == [{"variant": {"sampler": "random"}, "adapters": ["plain", "rich"]}]
-    assert analysis["family_size"] == 1
+    assert (analysis["family_size"], analysis["looks"], analysis["questions"]["quality"]) == (15, [], "quality.test")
     assert analysis["noise_floor"] == ["plain#2"]
     assert made.analysis_digest != plan(content).analysis_digest
 
@@ -217,3 +217,39 @@ def test_planning_imports_no_framework() -> None:
         "print(sorted({'optuna', 'ray', 'syne_tune', 'torch', 'pandas', 'kubernetes'} & set(sys.modules)))"
     )
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "[]\n"
+
+
+def test_a_folder_of_the_first_format_is_resumed_with_what_is_frozen_now(plan: MakePlan) -> None:
+    made = plan(LEAST)
+    added = ("questions", "looks", "failure_rule")
+    older = {name: value for name, value in made.analysis.items() if name not in added}
+    older |= {"format": 1, "correction": "holm", "family_size": 1}
+    assert difference(older, made.analysis) is None
+    assert difference({**older, "margin_percent": 1.0}, made.analysis) == "analysis"
+    assert difference({**made.analysis, "family_size": 3}, made.analysis) == "analysis", "of this format every key is frozen"
+
+
+def test_anchors_are_frozen_by_task(plan: MakePlan) -> None:
+    anchors = {"random_search": 0.9, "best_known": 0.99, "source": "planted"}
+    tasks = {"one": {"budget.trials": 3, "anchors": anchors}, "other": {"budget.trials": 4}}
+    assert plan({**LEAST, "tasks": tasks}).analysis["anchors"] == {"one": anchors}
+    assert plan({**LEAST, "anchors": anchors}).analysis["anchors"] == {"": anchors}
+    assert "anchors" not in plan(LEAST).analysis
+
+
+@pytest.mark.parametrize(
+    ("part", "problem"),
+    [
+        ({"analysis": {"looks": [10, 5]}}, "looks must increase"),
+        ({"analysis": {"looks": [1, 2, 3, 4]}}, "analysis.looks"),
+        ({"analysis": {"family_size": 0}}, "analysis.family_size"),
+        ({"analysis": {"questions": {"time": "time.jtc"}}}, "no metric named 'time.jtc'"),
+        ({"analysis": {"questions": {}}}, "analysis.questions"),
+        ({"anchors": {"random_search": 1.0, "best_known": 1.0, "source": "s"}}, "must differ"),
+        ({"anchors": {"random_search": 1.0, "best_known": 2.0}}, "anchors.source"),
+    ],
+    ids=str,
+)
+def test_an_analysis_that_cannot_hold_is_refused(plan: MakePlan, part: dict[str, Any], problem: str) -> None:
+    with pytest.raises(ExperimentError, match=problem):
+        plan({**LEAST, **part})

@@ -1,16 +1,14 @@
-"""Progress: lines without a terminal, a display on one; what both say."""
+"""Progress: the lines without a terminal, and what the display says too."""
 
 from __future__ import annotations
 
 import io
-import os
-import pty
 from dataclasses import replace
 
 import pytest
 
 from tuneoff.matrix.listener import Listener, LiveRun
-from tuneoff.report.progress import LiveProgress, PlainProgress, RunsLeft, duration, end_text, progress, trials_text
+from tuneoff.report.progress import PlainProgress, RunsLeft, duration, end_text, trials_text
 
 LIVE = LiveRun(
     run_id="abc",
@@ -62,13 +60,10 @@ def test_plain_lines_tell_starts_ends_and_every_ten_seconds() -> None:
     ]
 
 
-@pytest.mark.parametrize("is_live", [False, True])
-def test_a_note_on_the_whole_matrix_is_one_line(is_live: bool) -> None:
-    rich, stream = pytest.importorskip("rich.console"), io.StringIO()
-    console = rich.Console(file=stream, force_terminal=True, width=40, color_system=None)
-    listener: Listener = LiveProgress(console, RunsLeft()) if is_live else PlainProgress(stream, RunsLeft())
+def test_a_note_on_the_whole_matrix_is_one_line() -> None:
+    stream = io.StringIO()
     text = f"power: model [estimated]; {'no better one, ' * 10}"
-    listener.noted(text)
+    PlainProgress(stream, RunsLeft()).noted(text)
     assert stream.getvalue() == f"{text}\n"
 
 
@@ -87,42 +82,6 @@ def test_a_reader_that_went_away_ends_no_matrix() -> None:
     stream, clock = io.StringIO(), Clock()
     stream.close()
     _matrix(PlainProgress(stream, RunsLeft(), clock), clock)
-
-
-def test_the_display_shows_bars_and_keeps_the_lines_of_runs_that_ended() -> None:
-    rich = pytest.importorskip("rich.console")
-    stream, clock = io.StringIO(), Clock()
-    console = rich.Console(file=stream, force_terminal=True, width=120, color_system=None)
-    listener = LiveProgress(console, RunsLeft(), clock)
-    listener.run_started(1, 3, "serial [seed 0]", "abc")
-    clock.now += 1.0
-    listener.run_progress(LIVE)
-    listener._progress.refresh()
-    shown = stream.getvalue()
-    assert "serial [seed 0]" in shown  # not taken for markup
-    assert "5/20 trials, 2 running, 1 pruned, 1 failed, best 0.97531" in shown
-    listener.close()
-    stream.truncate(0)
-    _matrix(listener, clock)
-    listener.close()
-    assert "[1/3] serial seed 0: done in 25 s" in stream.getvalue()
-    assert "[3/3] optuna seed 0: failed in 2.0 s: step deploy failed: oops" in stream.getvalue()
-
-
-def test_the_display_appears_on_a_terminal_only(monkeypatch: pytest.MonkeyPatch) -> None:
-    with progress(io.StringIO()) as listener:
-        assert isinstance(listener, PlainProgress)
-    ours, theirs = pty.openpty()
-    try:
-        with os.fdopen(theirs, "w") as terminal:
-            monkeypatch.setenv("TERM", "xterm")
-            with progress(terminal) as listener:
-                assert isinstance(listener, LiveProgress)
-            monkeypatch.setenv("TERM", "dumb")
-            with progress(terminal) as listener:
-                assert isinstance(listener, PlainProgress)
-    finally:
-        os.close(ours)
 
 
 def test_the_text_of_a_run_names_its_step_outside_of_the_trials() -> None:

@@ -15,7 +15,7 @@ from tuneoff.answers.judging import Rules, verdict
 from tuneoff.answers.limits import limits
 from tuneoff.answers.model import Answers, Question, Verdict
 from tuneoff.answers.pairing import is_elsewhere, noise_pairs, pairs
-from tuneoff.answers.phrases import floor_size
+from tuneoff.answers.phrases import floor_size, is_decided, is_within_noise
 from tuneoff.answers.questions import Questions, overall
 from tuneoff.answers.results import Results
 from tuneoff.answers.run_values import units
@@ -33,12 +33,13 @@ def answers(results: Results) -> Answers:
     need_scipy("the comparison of adapters")
     plan = frozen(results.plan.analysis)
     matrix = Matrix(results)
-    known_units = units((run for cell in matrix.cells for run in cell.runs), {*plan.questions.values(), *TABLE})
-    questions = Questions(plan, results.plan.analysis, known_units)
-    by_scope = {scope: questions.of(cells[0].spec.experiment) for scope, cells in matrix.by_scope.items()}
+    questions = Questions(plan, results.plan.analysis, {})
+    shown = {*plan.questions.values(), *TABLE}
+    known = {scope: units((run for cell in cells for run in cell.runs), shown) for scope, cells in matrix.by_scope.items()}
+    by_scope = {scope: questions.of(cells[0].spec.experiment, known[scope]) for scope, cells in matrix.by_scope.items()}
     steps = {scope: grid_step(results, cells) for scope, cells in matrix.by_scope.items()}
     groups = tuple(
-        group(cell, by_scope[scope], known_units, plan.confidence, steps[scope])
+        group(cell, by_scope[scope], known[scope], plan.confidence, steps[scope])
         for scope, cells in matrix.by_scope.items()
         for cell in cells
     )
@@ -76,8 +77,16 @@ def _verdicts(cells: Sequence[Cell], questions: Sequence[Question], plan: Frozen
         ]
         floor = _floor([one for one, _ in noise])
         for one, other in compared:
-            yield replace(verdict(one, other, question, rules), noise_floor=floor)
+            yield _beside(verdict(one, other, question, rules), floor)
         yield from (one for one, is_told_elsewhere in noise if not is_told_elsewhere)
+
+
+def _beside(found: Verdict, floor: Interval | None) -> Verdict:
+    """Return a verdict with the noise floor beside it; a difference that equal entries have too is said to be so."""
+    reason = found.reason
+    if is_decided(found) and is_within_noise(found.interval, floor):
+        reason += "; it is no larger than the noise floor, so equal entries may differ as much"
+    return replace(found, noise_floor=floor, reason=reason)
 
 
 def _floor(noise: Sequence[Verdict]) -> Interval | None:

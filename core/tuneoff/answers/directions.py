@@ -35,9 +35,30 @@ _DIFFERENCES = (
 )
 _COUNTS = ("trials.", "epochs.", "failures.", "goal.", "stop.")
 _RATIOS = ("trials.per_second",)
-_RATES = {"trials.per_second": "1/s"}
-_UNITS = (  # the first beginning that fits, for a folder without a record that has the metric
-    ("energy.trial", "kWh"),
+_EXACT_UNITS = {
+    "trials.per_second": "1/s",
+    "carbon.trials_left_out": "count",
+    "energy.trial": "kWh",
+    "energy.trial_power": "W",
+    "energy.watts_per_core": "W",
+    "energy.joules_per_cpu_second": "J/s",
+    "nodes.peak_memory": "MB",
+    "pruning.saved_energy": "kWh",
+    "pruning.saved_time": "ms",
+    "slots.greatest_overlap": "count",
+    "slots.overlapped": "s",
+    "slots.trial_gap_median": "ms",
+    "stop.busy_after_decision": "ms",
+}
+_ENDINGS = (  # before the beginnings
+    ("_intensity", "g/kWh"),
+    ("_intensity_weighted", "g/kWh"),
+    ("_seconds", "s"),
+    (".core_time", "core-ms"),
+    ("]", "s"),
+)
+_OF_WASTE = {"energy": "kWh", "carbon": "g", "cost": "USD"}
+_BEGINNINGS = (
     ("energy.", "J"),
     ("carbon.", "g"),
     ("cost.", "USD"),
@@ -98,12 +119,21 @@ def is_of_objective(metric: str, objective_metric: str) -> bool:
 
 def default_unit(metric: str, objective_metric: str) -> str:
     """Return the unit of a metric that no record has."""
+    if metric == "quality.test":
+        return f"test_{objective_metric.removeprefix('validation_').removeprefix('val_')}"
     if metric.startswith("quality."):
         return objective_metric
     if metric.startswith("test."):
         return metric.removeprefix("test.")
+    if metric in _EXACT_UNITS:
+        return _EXACT_UNITS[metric]
     if is_share(metric):
         return "%"
-    if metric in _RATES:
-        return _RATES[metric]
-    return next((unit for beginning, unit in _UNITS if metric.startswith(beginning)), "count")
+    if metric.startswith("waste."):
+        family = metric.rpartition(".")[2]
+        if family in _OF_WASTE:
+            return _OF_WASTE[family]
+    for ending, unit in _ENDINGS:
+        if metric.endswith(ending):
+            return unit
+    return next((unit for beginning, unit in _BEGINNINGS if metric.startswith(beginning)), "count")

@@ -13,8 +13,9 @@ from tuneoff.answers.model import Outcome, PairedDifference, Question, Scope, Se
 from tuneoff.answers.weights import ENDS, UNKNOWN, is_modelled, weighted
 from tuneoff.stats.interval import Interval
 from tuneoff.stats.location import median
-from tuneoff.stats.paired import Estimator, Judgement, judge
+from tuneoff.stats.paired import Estimator, Judgement, judge, judge_without_each
 from tuneoff.stats.power import seeds_needed
+from tuneoff.stats.signed_rank import least_n
 from tuneoff.words import counted
 
 FEWEST_SEEDS = 10  # paired; with fewer the intervals are shown, and nothing is claimed
@@ -79,8 +80,12 @@ class _Case:
             interval=judgement.interval,
             sensitivities=sensitivities,
             is_robust=bool(sensitivities) and all(one.outcome is outcome for one in sensitivities),
-            seeds_to_decide=None if outcome in DECIDED else self._seeds_to_decide(values),
+            seeds_to_decide=None if why or outcome in DECIDED else self._seeds_to_decide(values),
         )
+
+    @property
+    def _step(self) -> float:
+        return self.rules.grid_step if self.question.metric == "quality.test" else 0.0
 
     def _too_few(self) -> str | None:
         """Say why there are too few seeds to claim anything, whatever they hold."""
@@ -98,7 +103,7 @@ class _Case:
             values,
             margin=self.question.margin,
             alpha=self.rules.alpha if alpha is None else alpha,
-            grid_step=self.rules.grid_step if self.question.metric == "quality.test" else 0.0,
+            grid_step=self._step,
             rounding_scale=self.pair.scale,
             key=self.key,
             estimator=estimator,
@@ -111,8 +116,7 @@ class _Case:
         """Return the median of the differences with an interval that claims nothing: too few seeds for the verdict's own."""
         if len(values) < FEWEST_FOR_INTERVAL:
             return None
-        step = self.rules.grid_step if self.question.metric == "quality.test" else 0.0
-        return median(values, self.rules.confidence, grid_step=step, key=self.key)
+        return median(values, self.rules.confidence, grid_step=self._step, key=self.key)
 
     def _outcome(self, judgement: Judgement) -> Outcome:
         if judgement.relation == "equivalent":
@@ -124,13 +128,13 @@ class _Case:
         is_better = (judgement.relation == "below") == (self.question.better == "min")
         return Outcome.BETTER if is_better else Outcome.WORSE
 
-    def _guarded(self, outcome: Outcome, rows: Sequence[PairedDifference]) -> tuple[Outcome, str]:
+    def _guarded(self, outcome: Outcome, rows: Sequence[PairedDifference], fewest: int = FEWEST_SEEDS) -> tuple[Outcome, str]:
         """Take back an equivalence that rests on seeds in which both failed: these are no difference, and show nothing."""
         ties = sum(row.reason == BOTH_FAILED for row in rows)
         if outcome not in (Outcome.EQUIVALENT, Outcome.EQUIVALENT_THOUGH_DIFFERENT) or not ties:
             return outcome, ""
         rest = [row.difference for row in rows if row.difference is not None and row.reason != BOTH_FAILED]
-        if len(rest) >= FEWEST_SEEDS and self._outcome(self._judge(rest)) is outcome:
+        if len(rest) >= fewest and self._outcome(self._judge(rest)) is outcome:
             return outcome, ""
         return Outcome.UNDECIDED, f"both failed in {counted(ties, 'seed')}, and the others do not show that they are equivalent"
 
@@ -144,27 +148,34 @@ class _Case:
             found += [self._weighted(choice, ratio) for choice, ratio in ENDS.items()]
         return found
 
-    def _sensitivity(
-        self, choice: str, rows: Sequence[PairedDifference], estimator: Estimator = "hodges-lehmann", fewest: int = FEWEST_SEEDS
-    ) -> Sensitivity:
+    def _sensitivity(self, choice: str, rows: Sequence[PairedDifference], estimator: Estimator = "hodges-lehmann") -> Sensitivity:
         values = [row.difference for row in rows if row.difference is not None]
-        if len(values) < fewest:
-            shown = self._shown(values, self.rules.alpha)
-            return Sensitivity(choice=choice, outcome=Outcome.NOT_JUDGED, interval=shown)
+        if len(values) < FEWEST_SEEDS:
+            return Sensitivity(choice=choice, outcome=Outcome.NOT_JUDGED, interval=self._plain(values))
         judgement = self._judge(values, estimator)
         return Sensitivity(choice=choice, outcome=self._guarded(self._outcome(judgement), rows)[0], interval=judgement.interval)
 
     def _without_one(self, rows: Sequence[PairedDifference], outcome: Outcome) -> Sensitivity:
-        """Leave out each seed in turn; one line names those without which the verdict would be another."""
-        tried = {
-            row.seed: self._sensitivity("", [*rows[:place], *rows[place + 1 :]], fewest=len(rows) - 1)
-            for place, row in enumerate(rows)
-        }
+        """Leave out each seed in turn; one line names those without which the verdict would be another.
+
+        Where the seeds that are left could show nothing at all at this error, the least one that they allow is taken: else no
+        verdict on the fewest seeds would be robust.
+        """
+        alpha = max(self.rules.alpha, 2.0 ** (2 - len(rows)))
+        values = [row.difference for row in rows if row.difference is not None]
+        judgements = judge_without_each(
+            values, margin=self.question.margin, alpha=alpha, grid_step=self._step, rounding_scale=self.pair.scale
+        )
+        tried = {}
+        for place, (row, judgement) in enumerate(zip(rows, judgements, strict=True)):
+            rest = [*rows[:place], *rows[place + 1 :]]
+            found = self._guarded(self._outcome(judgement), rest, fewest=FEWEST_SEEDS - 1)[0]
+            tried[row.seed] = Sensitivity(choice="without any one seed", outcome=found, interval=judgement.interval)
         changing = {seed: one for seed, one in tried.items() if one.outcome is not outcome}
         if changing:
             first = next(iter(changing.values()))
             return replace(first, choice=f"without seed {' or '.join(map(str, changing))}")
-        return replace(max(tried.values(), key=_width), choice="without any one seed")
+        return max(tried.values(), key=_width)
 
     def _weighted(self, choice: str, ratio: float) -> Sensitivity:
         found = pair(self.one, self.other, self.question, self.rules.looks, weighted(ratio))
@@ -186,18 +197,20 @@ class _Case:
         )
 
     def _reason(self, outcome: Outcome, interval: Interval) -> str:
-        question = self.question
-        if outcome in (Outcome.BETTER, Outcome.WORSE):
-            if question.margin is None:
-                return "the interval leaves out 0"
-            return f"the interval leaves out 0 and is not within the margin of {question.margin_text}"
+        margin = self.question.margin_text.partition(" (")[0]  # where it is from is said with the question
         if outcome is Outcome.EQUIVALENT:
-            return f"the interval is within the margin of {question.margin_text}"
+            return f"the interval is within the margin of {margin}"
         if outcome is Outcome.EQUIVALENT_THOUGH_DIFFERENT:
-            return f"the interval leaves out 0, but is within the margin of {question.margin_text}"
-        if question.margin is None:
-            return f"the interval holds 0, and there is no margin to be equivalent by: {question.margin_text}"
-        return f"the interval holds 0 and reaches beyond the margin of {question.margin_text}"
+            return f"the interval leaves out 0, but is within the margin of {margin}"
+        if outcome in (Outcome.BETTER, Outcome.WORSE):
+            beyond = f" and is not within the margin of {margin}" if self.question.margin is not None else ""
+            return f"the interval leaves out 0{beyond}"
+        if interval.n < (needed := least_n(self.rules.alpha)):
+            error = f"the error of {self.rules.alpha:.2g} that family and looks leave for one verdict"
+            return f"{counted(interval.n, 'seed')} can show nothing at {error}; it takes {needed}"
+        if self.question.margin is None:
+            return f"the interval holds 0, and there is no margin to be equivalent by: {self.question.margin_text}"
+        return f"the interval holds 0 and reaches beyond the margin of {margin}"
 
     def _seeds_to_decide(self, values: Sequence[float]) -> int | None:
         """Return about how many seeds of a new experiment would find a difference as large as the margin, by this spread."""

@@ -13,6 +13,7 @@ from tuneoff.answers.pairing import pairs
 from tuneoff.answers.phrases import is_decided
 from tuneoff.answers.results import Results
 from tuneoff.answers.weights import rests_on_energy
+from tuneoff.controls.cells import POOL
 from tuneoff.metrics.energy_order import GREATEST_RATIO, LEAST_RATIO
 from tuneoff.report.notes import listed
 from tuneoff.words import counted
@@ -44,6 +45,7 @@ def limits(made: Answers, matrix: Matrix, results: Results, plan: Frozen) -> Ite
     yield from _unlike_noise(made)
     yield from _energy(made)
     yield from _emulated(matrix.cells)
+    yield from _pool(matrix.cells)
     yield from _flags(made)
     yield from _continued(made)
     yield from _skipped(made)
@@ -83,12 +85,8 @@ def _seeds(made: Answers) -> Iterator[str]:
         yield f"{text[:1].upper()}{text[1:]}: too few for any verdict, which needs {FEWEST_SEEDS}; dots and intervals only."
     else:
         open_ones = sum(one.outcome is Outcome.UNDECIDED for one in made.verdicts if not one.is_noise)
-        more = (
-            f" {counted(open_ones, 'verdict')} undecided: undecided is not equivalent. More seeds are for a new experiment, "
-            "never to be added to this one."
-            if open_ones
-            else ""
-        )
+        are = f"{counted(open_ones, 'verdict')} {'is' if open_ones == 1 else 'are'} undecided, which is not equivalent"
+        more = f" {are}. More seeds are for a new experiment, never to be added to this one." if open_ones else ""
         yield f"{text[:1].upper()}{text[1:]} per group.{more}"
 
 
@@ -151,6 +149,11 @@ def _emulated(cells: Sequence[Cell]) -> Iterator[str]:
     labels = [cell.label for cell in cells if cell.emulated]
     if labels:
         yield f"{listed(labels)}: emulated, so shown and labelled, and in no verdict, ranking or noise floor."
+
+
+def _pool(cells: Sequence[Cell]) -> Iterator[str]:
+    if any(cell.spec.adapter == POOL for cell in cells):
+        yield f"{POOL} is no framework: a plain process pool, by which the others' overhead is seen."
 
 
 def _flags(made: Answers) -> Iterator[str]:

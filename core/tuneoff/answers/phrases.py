@@ -6,6 +6,7 @@ import math
 from collections.abc import Iterable
 
 from tuneoff.answers.model import Outcome, Question, Scope, Verdict
+from tuneoff.controls.cells import POOL
 from tuneoff.report.figures import MISSING, figure, score, shown_unit
 from tuneoff.stats.interval import Interval
 
@@ -107,13 +108,23 @@ def floor_size(floor: Interval) -> float:
     return max(abs(floor.low), abs(floor.high))
 
 
+def is_within_noise(interval: Interval | None, floor: Interval | None) -> bool:
+    """Whether a difference is no larger than what an A/A pair's interval holds."""
+    return interval is not None and floor is not None and abs(interval.estimate) <= floor_size(floor)
+
+
+def named(label: str) -> str:
+    """Return a label for a sentence; the plain process pool is no framework, and is called what it is."""
+    return f"{label} (plain pool)" if label.partition("#")[0] == POOL else label
+
+
 def claim(verdict: Verdict) -> str:
     """Return a decided verdict as a sentence without its end: the better one first, by how much, how sure."""
     question = verdict.question
     is_one = verdict.outcome is Outcome.BETTER
     first, second = (verdict.one, verdict.other) if is_one else (verdict.other, verdict.one)
     verb = _BETTER.get(question.name, f"is better in {question.metric} than")
-    return f"{first} {verb} {second}{_amount(verdict, is_one)} ({', '.join(_notes(verdict))})"
+    return f"{named(first)} {verb} {named(second)}{_amount(verdict, is_one)} ({', '.join(_notes(verdict))})"
 
 
 def one_of(outcome: Outcome, verdicts: Iterable[Verdict]) -> list[Verdict]:
@@ -154,7 +165,8 @@ def _notes(verdict: Verdict) -> list[str]:
     if changing:
         notes[0] += f": another verdict {', '.join(map(_under, changing))}"
     floor = floor_text(verdict)
-    notes.append("noise floor not measured" if floor == MISSING else f"noise floor {floor}")
+    within = "no larger than the " if is_within_noise(verdict.interval, verdict.noise_floor) else ""
+    notes.append("noise floor not measured" if floor == MISSING else f"{within}noise floor {floor}")
     return notes
 
 

@@ -25,18 +25,18 @@ class Questions:
         self._frozen, self._analysis, self._units = frozen, analysis, units
         self._margins: dict[str, Margin] = {}
 
-    def of(self, experiment: ExperimentSpec) -> tuple[Question, ...]:
-        """Return the questions of an experiment, the primary one first."""
-        return tuple(self._question(name, metric, experiment) for name, metric in self._frozen.questions.items())
+    def of(self, experiment: ExperimentSpec, units: Mapping[str, str] | None = None) -> tuple[Question, ...]:
+        """Return the questions of an experiment, the primary one first; `units`: as the records of its own scope have them."""
+        known = self._units if units is None else units
+        return tuple(self._question(name, metric, experiment, known) for name, metric in self._frozen.questions.items())
 
-    def _question(self, name: str, metric: str, experiment: ExperimentSpec) -> Question:
+    def _question(self, name: str, metric: str, experiment: ExperimentSpec, units: Mapping[str, str]) -> Question:
         objective = experiment.objective
         margin, text = self._margin(metric, experiment)
-        unit = default_unit(metric, objective.metric)
         return Question(
             name=name,
             metric=metric,
-            unit=unit if metric.startswith("quality.") else self._units.get(metric, unit),
+            unit=units.get(metric, default_unit(metric, objective.metric)),
             better=better(metric, objective.metric, objective.mode),
             scale=scale(metric),
             margin=margin,

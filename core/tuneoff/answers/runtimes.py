@@ -1,7 +1,7 @@
 """Runtimes to targets: how many trials and seconds it took until the incumbent was as good as a target on validation.
 
-Targets are fixed before the runs where the plan froze anchors or a threshold. A run that never came there, or that failed, has the
-runtime +inf: the ECDF of runtimes then never reaches 1, and what the run spent counts in the expected runtime (ERT).
+Targets are fixed before the runs where the plan froze anchors or a threshold. A run that never came there, or that failed, has
+the runtime +inf: the ECDF of runtimes then never reaches 1, and what the run spent counts in the expected runtime (ERT).
 """
 
 from __future__ import annotations

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from tuneoff.answers.model import Answers, Group, Question, Scope, Verdict
+from tuneoff.answers.model import AcrossTasks, Answers, Group, Outcome, Question, Scope, Verdict
 from tuneoff.answers.phrases import difference_text, floor_text, median_text, question_text, scope_text, success_text
 from tuneoff.report.figures import MISSING, wrapped
+from tuneoff.stats.interval import Interval
 
 _GAP = "  "
 
@@ -49,7 +50,7 @@ def _table(answers: Answers, question: Question, scope: Scope) -> Iterator[str]:
     yield from _columns(["adapter", "median", "IQM", "runs done"], [_row(group, own) for group in groups])
     if verdicts:
         common = _common_reason(verdicts)
-        rows = [_verdict(one, reason="" if common else one.reason) for one in verdicts]
+        rows = [_verdict(one, one.reason if _is_told(one) and not common else "") for one in verdicts]
         yield from _columns(["pair (one − other)", "difference", "noise floor", "verdict"], rows)
         if common:
             yield f"  {common}"
@@ -79,12 +80,17 @@ def _missing(reasons: object) -> str:
 
 def _common_reason(verdicts: Sequence[Verdict]) -> str:
     """Return the reason that all verdicts share, where several do: it is said once, below them."""
-    texts = {f"{one.outcome}: {one.reason}" for one in verdicts if one.reason}
-    return texts.pop() if len(texts) == 1 and len(verdicts) > 1 else ""
+    texts = {f"{one.outcome}: {one.reason}" for one in verdicts if _is_told(one)}
+    return texts.pop() if len(texts) == 1 and sum(map(_is_told, verdicts)) > 1 else ""
+
+
+def _is_told(one: Verdict) -> bool:
+    """Whether the reason says more than the interval beside it."""
+    return bool(one.reason) and not one.reason.startswith("the interval")
 
 
 def _verdict(one: Verdict, reason: str) -> list[str]:
-    sure = "" if not one.sensitivities else ", robust" if one.is_robust else ", not robust"
+    sure = "" if not one.sensitivities or one.outcome is Outcome.UNDECIDED else ", robust" if one.is_robust else ", not robust"
     noise = " [A/A]" if one.is_noise else ""
     return [
         f"{one.one}, {one.other}{noise}",
@@ -98,7 +104,26 @@ def _across(answers: Answers) -> Iterator[str]:
     for one in answers.across:
         yield ""
         yield f"Across {len(one.tasks)} tasks, {question_text(one.question)}, {scope_text(one.scope)}"
+        if one.iqm_regret:
+            rows = [[label, _plain(one.iqm_regret[label]), _rank(one, label)] for label in one.labels]
+            yield from _columns(["adapter", "IQM of regret", "mean rank"], rows)
+        elif one.ranks:
+            yield from _columns(["adapter", "mean rank"], [[label, _rank(one, label)] for label in one.labels])
+        if one.improvement:
+            pairs = [
+                [f"{ours}, {theirs}", _plain(found), f"{one.wilcoxon[ours, theirs]:.2g}"]
+                for (ours, theirs), found in one.improvement.items()
+            ]
+            yield from _columns(["pair (one, other)", "P(one is better)", "p, Wilcoxon, Holm"], pairs)
         yield from (f"  {text}" for text in one.texts)
+
+
+def _plain(interval: Interval) -> str:
+    return f"{interval.estimate:.2f} [{interval.low:.2f}, {interval.high:.2f}]"
+
+
+def _rank(one: AcrossTasks, label: str) -> str:
+    return f"{one.ranks[label]:.2f}" if label in one.ranks else MISSING
 
 
 def _columns(head: Sequence[str], rows: Sequence[Sequence[str]]) -> Iterator[str]:

@@ -24,7 +24,7 @@ from tuneoff.resume.history import FILE_NAME as CONTINUES
 from tuneoff.trial.checkpoint import checkpoint_path
 
 SINGLE = (RECORD, SPEC, VERSIONS, CONTINUES, *BESIDE)  # of an execution, where they are there
-LEFT_OUT = "log.txt, the framework's own files, exports, locks and notes of processes"
+LEFT_OUT = "log.txt, the framework's own files, exports, the report, locks and notes of processes"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

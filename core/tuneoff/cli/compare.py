@@ -10,7 +10,7 @@ from tuneoff.cli.metrics_port import add_metrics_port
 from tuneoff.cli.selection import add_file, add_overrides, overridden_plan
 
 NAME = "compare"
-HELP = "run every run of a file, with live progress, and print one table and the path of the results"
+HELP = "run every run of a file, with live progress, and print one table, the path of its report and that of the results"
 EXAMPLE = "tuneoff compare benchmarks/digits.yaml --adapter serial optuna --seeds 0 --trials 4"
 
 
@@ -25,6 +25,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     add_overrides(parser)
     add_metrics_port(parser)
+    parser.add_argument("--no-report", dest="report", action="store_false", help="write no report.html at the end")
     parser.add_argument("--json", action="store_true", help="write what each run came to as JSON, instead of the table")
 
 

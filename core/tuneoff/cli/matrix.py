@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any
 from tuneoff.cli.command import script_name
 from tuneoff.cli.folders import folder_to_resume, new_folder
 from tuneoff.cli.metrics_port import metrics_of
-from tuneoff.cli.output import note, terminal_width, write, write_json
+from tuneoff.cli.output import note, printable, terminal_width, write, write_json
+from tuneoff.cli.report import written_report
 
 if TYPE_CHECKING:
     from tuneoff.matrix.folder import RunEnd
@@ -25,7 +26,8 @@ FLAGGED = "flagged"  # of --retry
 def run_plan(plan: Plan, arguments: argparse.Namespace) -> int:
     """Execute a plan with progress on standard error, print its table and the path, and return the exit code.
 
-    Reads `output`, `resume`, `continues`, `json`, `metrics_port`, `metrics_address` and `argv` of the arguments.
+    Reads `output`, `resume`, `continues`, `json`, `report`, `metrics_port`, `metrics_address` and `argv` of the arguments.
+    A report that cannot be written is one line, and changes no exit code.
 
     Raises:
         TuneoffError: bad data, an unusable results folder or port, a plan of which nothing would run.
@@ -38,8 +40,7 @@ def run_plan(plan: Plan, arguments: argparse.Namespace) -> int:
     retry_flagged = getattr(arguments, "retry", None) == FLAGGED
     resume = arguments.resume or arguments.continues or retry_flagged
     results = arguments.output or (folder_to_resume(plan) if resume else new_folder(plan))
-    skipped = [position for position, run in enumerate(plan.runs, 1) if run.skip_reason is not None]
-    with progress(sys.stderr, skipped) as shown, metrics_of(plan, arguments, shown) as listener:
+    with progress(sys.stderr, plan, results) as shown, metrics_of(plan, arguments, shown) as listener:
         ends = execute(
             plan, results, listener=listener, resume=resume, continues=arguments.continues, retry_flagged=retry_flagged
         )
@@ -52,10 +53,15 @@ def run_plan(plan: Plan, arguments: argparse.Namespace) -> int:
     if code == INTERRUPTED:
         how = " (add --continue to keep an interrupted run's finished trials)" if _may_continue(arguments, plan, results) else ""
         note(f"tuneoff: interrupted; to go on{how}: {resume_command(arguments.argv, results)}")
+    with_report = getattr(arguments, "report", False) and code != INTERRUPTED
     if arguments.json:
-        write_json({**to_json(plan, results, ends), **compared_json(plan, results), "exit_code": code})
+        known = {**to_json(plan, results, ends), **compared_json(plan, results)}
+        report = written_report(results) if with_report else None
+        write_json({**known, "report": str(report) if report is not None else None, "exit_code": code})
     else:
-        write(f"\n{table(plan, results)}\n{results.resolve()}")
+        write(f"\n{table(plan, results)}\n")
+        report = written_report(results) if with_report else None
+        write("\n".join(printable(str(path)) for path in (report, results.resolve()) if path is not None))
     return code
 
 

@@ -20,7 +20,7 @@ def add_metrics_port(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--metrics-port",
         metavar="N",
-        type=_port,
+        type=port_number,
         help="serve live metrics for Prometheus at this port while the command runs, 0 for any that is free; default: none",
     )
     parser.add_argument(
@@ -49,7 +49,8 @@ def metrics_of(plan: Plan, arguments: argparse.Namespace, shown: Listener) -> It
         yield metrics
 
 
-def _port(text: str) -> int:
+def port_number(text: str) -> int:
+    """Return an argument as a port."""
     if not text.isascii() or not text.isdigit() or int(text) > 65535:
         raise argparse.ArgumentTypeError(f"must be a port from 0 to 65535, but got {text!r}")
     return int(text)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import time
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tuneoff.cli.output import counted, filled_columns, write, write_json
@@ -20,6 +21,13 @@ EXAMPLE = "tuneoff plan benchmarks/digits.yaml"
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_file(parser)
     add_overrides(parser)
+    parser.add_argument(
+        "--from",
+        dest="earlier",
+        metavar="DIR",
+        type=Path,
+        help="results folder whose measured spreads say in units what the planned seeds would find; default: none",
+    )
     parser.add_argument("--json", action="store_true", help="write the plan as JSON")
 
 
@@ -28,7 +36,11 @@ def execute(arguments: argparse.Namespace) -> int:
     if arguments.json:
         write_json(plan.to_json())
     else:
-        write("\n".join([_table(plan), "", *_emulated(plan), *_accounting(plan), _summary(plan)]))
+        write(
+            "\n".join(
+                [_table(plan), "", *_emulated(plan), *_accounting(plan), *_detectable(plan, arguments.earlier), _summary(plan)]
+            )
+        )
     return 0
 
 
@@ -79,6 +91,18 @@ def _accounting(plan: Plan) -> list[str]:
 
     lacking = uncharged_lines(plan, time.time_ns())
     return [plan.power.line, carbon_line(plan.accounting), prices_line(plan.accounting), *lacking]
+
+
+def _detectable(plan: Plan, earlier: Path | None) -> list[str]:
+    """Return which differences the planned seeds would find, by the spreads of earlier results where there are some."""
+    from tuneoff.matrix.detectable import detectable_lines, spreads
+
+    if earlier is None:
+        return detectable_lines(plan)
+    from tuneoff.answers.all import answers
+    from tuneoff.answers.results import read_results
+
+    return detectable_lines(plan, spreads(answers(read_results(earlier))), str(earlier))
 
 
 def _summary(plan: Plan) -> str:

@@ -74,7 +74,7 @@ def _run(request: Request, arguments: argparse.Namespace) -> tuple[Path, list[Ru
 
     plan = request.plan()
     results = arguments.output or new_folder(plan)
-    with progress(sys.stderr) as listener:
+    with progress(sys.stderr, plan, results) as listener:
         return results, execute_plan(plan, results, listener=listener)
 
 

@@ -28,6 +28,13 @@ from tuneoff.power.part import PowerPart
 
 NAME = r"^[A-Za-z0-9][A-Za-z0-9._-]*$"
 _DEFAULTS, _WORKERS = Timeouts(), Workers()
+QUESTIONS = {  # and the primary metric of each
+    "quality": "quality.test",
+    "time": "time.jct",
+    "overhead": "overhead.per_trial",
+    "energy": "energy.per_completed_trial",
+    "cost": "cost.per_completed_trial",
+}
 Name = Annotated[str, Field(min_length=1)]
 Count = Annotated[int, Field(ge=1, le=1_000_000_000)]
 Seed = Annotated[int, Field(ge=0, le=2**63 - 1)]
@@ -165,14 +172,45 @@ class StopPart(Part):
 
 
 class AnalysisPart(Part):
-    """What is frozen before the first run: the metric that decides, the smallest differences that matter, confidence."""
+    """What is frozen before the first run: the metrics that decide, the smallest differences that matter, confidence."""
 
     primary_metric: Annotated[Name, AfterValidator(_known_metric)] = "time.jct"
+    questions: Annotated[
+        dict[Annotated[str, Field(pattern=NAME, max_length=100)], Annotated[Name, AfterValidator(_known_metric)]],
+        Field(min_length=1, max_length=20),
+    ] = Field(default_factory=lambda: dict(QUESTIONS), description="One primary metric per question; all others are descriptive.")
     margin_percent: Annotated[float, Field(ge=0)] = 5.0
     confidence: Annotated[float, Field(gt=0, lt=1)] = 0.95
     quality_margin: Annotated[float, Field(gt=0)] | None = Field(
-        default=None, description="Of the selected model's test score, for `tuneoff controls`; null: the workload's own."
+        default=None, description="Of the selected model's test score; null: the workload's own."
     )
+    family_size: Annotated[int, Field(ge=1, le=1_000_000)] = Field(
+        default=15, description="Pairs that a question may have in a setting: Bonferroni's m. 15 are all pairs of six adapters."
+    )
+    looks: Annotated[list[Count], Field(max_length=3)] = Field(
+        default_factory=list,
+        description="Numbers of seeds at which verdicts may be made before all have ended; they share alpha.",
+    )
+
+    @model_validator(mode="after")
+    def _increasing(self) -> AnalysisPart:
+        if self.looks != sorted(set(self.looks)):
+            raise ValueError(f"looks must increase, but got {self.looks}")
+        return self
+
+
+class AnchorsPart(Part):
+    """What regret is normalised by, both of the objective's metric on *validation*: 1 is random search, 0 the best known."""
+
+    random_search: float = Field(description="Median over seeds of what random search selects with the full budget.")
+    best_known: float = Field(description="The best value that anybody knows.")
+    source: Annotated[str, Field(min_length=1, max_length=300)] = Field(description="Where both are from.")
+
+    @model_validator(mode="after")
+    def _apart(self) -> AnchorsPart:
+        if self.random_search == self.best_known:
+            raise ValueError(f"random_search and best_known must differ, but both are {self.best_known}")
+        return self
 
 
 Workload = Annotated[WorkloadPart, BeforeValidator(_by_name, json_schema_input_type=str | WorkloadPart)]
@@ -191,7 +229,7 @@ Axes = dict[str, Annotated[list[Any], Field(min_length=1)]]
 
 
 class ExperimentFile(Part):
-    """A whole file. `matrix` and `zip` are taken out and multiplied before the rest is checked, once per variant."""
+    """A whole file. `tasks`, `matrix` and `zip` are taken out and multiplied before the rest is checked, once per variant."""
 
     resolved_keys: ClassVar[tuple[str, ...]] = ("include",)
 
@@ -215,6 +253,10 @@ class ExperimentFile(Part):
     carbon: Carbon = Field(default=CarbonPart(zone=WORLD), description="Carbon intensity of the grid.")
     prices: PricesPath = Field(default=None, description="Path of a price file, or none; left out: the one that ships.")
     analysis: AnalysisPart = AnalysisPart()
+    anchors: AnchorsPart | None = Field(default=None, description="What regret is normalised by; of each task its own.")
+    tasks: dict[str, dict[str, Any]] | None = Field(
+        default=None, description="Names of tasks, each with dotted keys and values: claims across tasks rest on these."
+    )
     matrix: Axes | None = Field(default=None, description="Dotted keys with lists of values; all combinations are run.")
     zip: list[Axes] | None = Field(default=None, description="Groups of dotted keys with equally long lists, paired.")
 

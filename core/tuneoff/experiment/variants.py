@@ -1,53 +1,74 @@
-"""`matrix:` lists multiply and `zip:` groups pair: from the values of a file to one content per variant."""
+"""`tasks:`, `matrix:` and `zip:` multiply: from the values of a file to one content per variant."""
 
 from __future__ import annotations
 
 import copy
 import math
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from itertools import product
+from itertools import combinations, product
 from typing import Any
 
 from tuneoff.errors import ExperimentError
 from tuneoff.experiment.identity import canonical_json
 from tuneoff.experiment.include import NAMED, named
 
+TASKS, TASK = "tasks", "task"  # the key of a file, and what a variant calls its own
 MAX_VARIANTS = 10_000
 MAX_VALUES = 2_000_000  # of all variants together: each is a copy of the file
 _OWN_AXES = ("adapters", "seeds")  # multiply already
-_NO_AXES = ("name", "matrix", "zip", "include", "warm_up", "power", "carbon", "prices", "analysis")  # belong to the whole file
+# belong to the whole file
+_NO_AXES = ("name", "matrix", "zip", "tasks", "include", "warm_up", "power", "carbon", "prices", "analysis")
+_AXES = ("matrix", "zip", TASKS)
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Axis:
-    """Dotted keys that change together: one step sets each key to its value."""
+    """Dotted keys that change together: one step sets each key to its value.
+
+    `names`: what a variant's values call each step, where that is not what it sets: the names of tasks.
+    """
 
     steps: tuple[Mapping[str, Any], ...]
+    names: tuple[str, ...] = ()
+
+    @property
+    def keys(self) -> tuple[str, ...]:
+        """Every key that a step sets."""
+        return tuple(dict.fromkeys(key for step in self.steps for key in step))
+
+    @property
+    def choices(self) -> tuple[tuple[Mapping[str, Any], Mapping[str, Any]], ...]:
+        """Of each step what the variant's values say, and what it sets."""
+        shown = tuple({TASK: name} for name in self.names) or self.steps
+        return tuple(zip(shown, self.steps, strict=True))
 
 
 def expand(content: Mapping[str, Any]) -> list[tuple[dict[str, Any], dict[str, Any]]]:
-    """Return (the values of the variant, its content without `matrix` and `zip`) per variant, the last axis fastest.
+    """Return (the values of the variant, its content without the axes) per variant, tasks slowest, the last axis fastest.
 
     Raises:
         ExperimentError: an axis is not a list of different values, or two axes set the same key.
     """
-    axes = _matrix_axes(content.get("matrix")) + _zip_axes(content.get("zip"))
-    _check_keys([key for axis in axes for key in axis.steps[0]])
+    axes = _task_axes(content.get(TASKS)) + _matrix_axes(content.get("matrix")) + _zip_axes(content.get("zip"))
+    _check_keys(axes)
     count = math.prod(len(axis.steps) for axis in axes)
     if count > MAX_VARIANTS:
         raise ExperimentError(f"matrix: at most {MAX_VARIANTS} variants may be asked for, but got {count}; shorten a list")
-    base = {key: value for key, value in content.items() if key not in ("matrix", "zip")}
+    base = {key: value for key, value in content.items() if key not in _AXES}
     if count > 1 and count * _size(base) > MAX_VALUES:
         raise ExperimentError(
             f"matrix: all variants together may have at most {MAX_VALUES} values, but {count} have more; shorten a list"
         )
     variants = []
-    for steps in product(*(axis.steps for axis in axes)):
-        values = {key: value for step in steps for key, value in step.items()}
+    for choices in product(*(axis.choices for axis in axes)):
+        values = {key: value for shown, _ in choices for key, value in shown.items()}
         variant = copy.deepcopy(base) if values else base
-        for key, value in values.items():
-            put(variant, key, copy.deepcopy(value))
+        for _, step in choices:
+            for key, value in step.items():
+                put(variant, key, copy.deepcopy(value))
         variants.append((values, variant))
     return variants
 
@@ -75,7 +96,7 @@ def put(content: dict[str, Any], key: str, value: Any) -> None:
 
 
 def without(content: Mapping[str, Any], keys: Mapping[str, Any]) -> dict[str, Any]:
-    """Return `content` with the axes that set one of `keys`, or a part of one, taken out of `matrix` and `zip`."""
+    """Return `content` with the axes that set one of `keys`, or a part of one, taken out of `matrix`, `zip` and each task."""
 
     def keep(group: Any) -> Any:
         if not isinstance(group, Mapping):
@@ -87,7 +108,27 @@ def without(content: Mapping[str, Any], keys: Mapping[str, Any]) -> dict[str, An
         result["matrix"] = keep(content["matrix"])
     if isinstance(content.get("zip"), list):
         result["zip"] = [group for group in map(keep, content["zip"]) if group]
+    if isinstance(content.get(TASKS), Mapping):
+        result[TASKS] = {name: keep(task) for name, task in content[TASKS].items()}
     return {key: value for key, value in result.items() if value or key not in ("matrix", "zip")}
+
+
+def _task_axes(tasks: Any) -> list[Axis]:
+    if tasks is None:
+        return []
+    if not isinstance(tasks, Mapping) or not tasks:
+        raise ExperimentError(f"tasks: must be a mapping of names to dotted keys with their values, but got {tasks!r}")
+    for name, task in tasks.items():
+        if not isinstance(name, str) or not _NAME.fullmatch(name):
+            raise ExperimentError(
+                f"tasks: a name must be letters, digits, `.`, `_` and `-` after a letter or digit, but got {name!r}; rename it"
+            )
+        if not isinstance(task, Mapping):
+            raise ExperimentError(f"tasks.{name}: must be a mapping of dotted keys to values, but got {task!r}")
+        for key, other in combinations(task, 2):
+            if _overlap(key, other):
+                raise ExperimentError(f"tasks.{name}: a key may be set once, but got {key!r} and {other!r}; remove one")
+    return [Axis(steps=tuple(dict(task) for task in tasks.values()), names=tuple(tasks))]
 
 
 def _matrix_axes(matrix: Any) -> list[Axis]:
@@ -141,16 +182,19 @@ def _check_distinct(place: str, values: list[Any]) -> None:
         seen.add(text)
 
 
-def _check_keys(keys: list[str]) -> None:
-    for index, key in enumerate(keys):
-        head = key.partition(".")[0]
-        if head in _OWN_AXES:
-            raise ExperimentError(f"matrix: {key!r} may not be varied: `{head}:` is a list that multiplies already; use that")
-        if head in _NO_AXES or not all(key.split(".")):
-            raise ExperimentError(f"matrix: {key!r} may not be varied; give a dotted key of one run, e.g. budget.trials")
-        for other in keys[:index]:
-            if _overlap(key, other):
-                raise ExperimentError(f"matrix: a key may be set by one axis only, but got {other!r} and {key!r}; remove one")
+def _check_keys(axes: list[Axis]) -> None:
+    seen: list[tuple[Axis, str]] = []
+    for axis in axes:
+        for key in axis.keys:
+            head = key.partition(".")[0]
+            if head in _OWN_AXES:
+                raise ExperimentError(f"matrix: {key!r} may not be varied: `{head}:` is a list that multiplies already; use that")
+            if head in _NO_AXES or not all(key.split(".")):
+                raise ExperimentError(f"matrix: {key!r} may not be varied; give a dotted key of one run, e.g. budget.trials")
+            for other_axis, other in seen:
+                if _overlap(key, other) and not (other_axis is axis and axis.names):  # within a task: checked where it is read
+                    raise ExperimentError(f"matrix: a key may be set by one axis only, but got {other!r} and {key!r}; remove one")
+            seen.append((axis, key))
 
 
 def _overlap(one: str, other: str) -> bool:

@@ -10,6 +10,7 @@ class Drawing:
     """One plot. `svg` is for a page: its colours are CSS variables. `alternative` says in words what the plot shows.
 
     `columns` and `rows` are all that is drawn, as a table; `note` says what was left out or thinned, "" for nothing.
+    `png` is the same in light colours, with its title.
     """
 
     name: str  # of its files: "anytime"
@@ -20,3 +21,4 @@ class Drawing:
     columns: tuple[str, ...]
     rows: tuple[tuple[str | float | int | bool | None, ...], ...]
     note: str = ""
+    png: bytes = b""

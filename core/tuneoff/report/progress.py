@@ -3,37 +3,33 @@
 from __future__ import annotations
 
 import contextlib
-import os
 import time
 from collections.abc import Callable, Collection, Iterator
+from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
 
 from tuneoff.matrix.listener import Listener, LiveRun
 
 if TYPE_CHECKING:
-    from rich.console import Console
-    from rich.progress import Progress, TaskID
+    from tuneoff.matrix.plan import Plan
 
 LINE_EVERY_SECONDS = 10.0  # plain lines of a run that goes on
-SHOW_EVERY_SECONDS = 0.2
 
 
 @contextlib.contextmanager
-def progress(stream: TextIO, skipped: Collection[int] = ()) -> Iterator[Listener]:
-    """Yield what shows progress on `stream`: live where it is a terminal, else line by line.
+def progress(stream: TextIO, plan: Plan, results: Path) -> Iterator[Listener]:
+    """Yield what shows progress on `stream`: the whole matrix live where it is a terminal, else line by line."""
+    from tuneoff.live.footer import Footer, has_colour, is_terminal
 
-    `skipped`: positions (from 1) of runs that take no time.
-    """
-    if not _is_terminal(stream):
+    if not is_terminal(stream):
+        skipped = [position for position, run in enumerate(plan.runs, 1) if run.skip_reason is not None]
         yield PlainProgress(stream, RunsLeft(skipped))
         return
-    from rich.console import Console
+    from tuneoff.live.board import Board
+    from tuneoff.live.display import shown
 
-    live = LiveProgress(Console(file=stream), RunsLeft(skipped))
-    try:
+    with shown(Footer(stream, has_colour()), Board(plan, results)) as live:
         yield live
-    finally:
-        live.close()
 
 
 class RunsLeft:
@@ -91,67 +87,6 @@ class PlainProgress:
             self._stream.flush()
 
 
-class LiveProgress:
-    """Two bars that stay at the bottom (the matrix, the trials of its current run); runs that ended scroll above."""
-
-    def __init__(self, console: Console, left: RunsLeft, clock: Callable[[], float] = time.monotonic) -> None:
-        from rich.progress import BarColumn, Progress, TextColumn
-
-        self._progress: Progress = Progress(
-            TextColumn("{task.description}", markup=False),
-            BarColumn(bar_width=16),
-            TextColumn("{task.fields[text]}", markup=False),
-            console=console,
-            transient=True,
-            refresh_per_second=5,
-        )
-        self._clock, self._left, self._shown = clock, left, 0.0
-        self._position, self._total, self._label = 0, 0, ""
-        self._runs: TaskID | None = None
-        self._trials: TaskID | None = None
-
-    def noted(self, text: str) -> None:
-        self._progress.console.print(text, markup=False, highlight=False, soft_wrap=True)  # one line, however long
-
-    def run_started(self, position: int, total: int, label: str, run_id: str) -> None:
-        self._position, self._total, self._label, self._shown = position, total, label, 0.0
-        self._drop_trials()
-        if self._runs is None:
-            self._progress.start()
-            self._runs = self._progress.add_task("runs", total=total, text="")
-        self._progress.update(self._runs, completed=position - 1, total=total, text=f"{position}/{total} {label}")
-        self._trials = self._progress.add_task("trials", total=None, text="starting")
-
-    def run_progress(self, live: LiveRun) -> None:
-        now = self._clock()
-        if self._trials is None or self._runs is None or now - self._shown < SHOW_EVERY_SECONDS:
-            return
-        self._shown = now
-        self._progress.update(self._trials, completed=live.ended, total=live.trials, text=trials_text(live))
-        left = self._left.seconds(self._position, self._total, live.seconds_left)
-        in_all = f", {duration(left)} left" if left is not None else ""
-        self._progress.update(self._runs, text=f"{self._position}/{self._total} {self._label}{in_all}")
-
-    def run_ended(self, position: int, total: int, label: str, status: str, reason: str | None, seconds: float) -> None:
-        if seconds:
-            self._left.add(seconds)
-        self._drop_trials()
-        if self._runs is not None:
-            self._progress.update(self._runs, completed=position, total=total, text=f"{position}/{total}")
-        colour = {"done": "green", "skipped": "dim"}.get(status, "red")
-        text = f"[{position}/{total}] {label}: {end_text(status, reason, seconds)}"
-        self._progress.console.print(text, style=colour, markup=False, highlight=False)
-
-    def close(self) -> None:
-        """Take the display away."""
-        self._progress.stop()
-
-    def _drop_trials(self) -> None:
-        if self._trials is not None:
-            self._progress.remove_task(self._trials)
-            self._trials = None
-
-
 def trials_text(live: LiveRun) -> str:
     """Return where a run stands: trials, incumbent, rate, time left."""
     parts = [f"{live.ended}/{live.trials} trials"]
@@ -159,14 +94,21 @@ def trials_text(live: LiveRun) -> str:
     parts += [f"{count} {name}" for name, count in kinds.items() if count]
     if live.incumbent is not None:
         parts.append(f"best {live.incumbent:.5g}")
-    if live.ended and live.seconds > 0:
-        rate = live.ended / live.seconds
-        parts.append(f"{rate:.1f} trials/s" if rate >= 1 else f"{60 * rate:.1f} trials/min")
+    if rate := rate_text(live):
+        parts.append(rate)
     if live.step not in ("", "trial"):
         parts.append(f"step {live.step}")
     elif live.seconds_left is not None:
         parts.append(f"{duration(live.seconds_left)} left")
     return ", ".join(parts)
+
+
+def rate_text(live: LiveRun) -> str:
+    """Return how fast trials end; nothing before the first."""
+    if not live.ended or live.seconds <= 0:
+        return ""
+    rate = live.ended / live.seconds
+    return f"{rate:.1f} trials/s" if rate >= 1 else f"{60 * rate:.1f} trials/min"
 
 
 def end_text(status: str, reason: str | None, seconds: float) -> str:
@@ -190,7 +132,3 @@ def duration(seconds: float) -> str:
         return f"{minutes} min {rest} s" if rest else f"{minutes} min"
     hours, minutes = divmod(minutes, 60)
     return f"{hours} h {minutes} min" if minutes else f"{hours} h"
-
-
-def _is_terminal(stream: TextIO) -> bool:
-    return stream.isatty() and os.environ.get("TERM", "dumb") != "dumb"

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
-import numpy as np
-from numpy.typing import NDArray
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
 
 NEGLIGIBLE = 1e-12  # a weight
 
@@ -17,6 +19,8 @@ def checked(values: Sequence[float], what: str = "values") -> NDArray[np.float64
     Raises:
         ValueError: there is none, or one is not a number.
     """
+    import numpy as np
+
     array = np.asarray(values, dtype=np.float64)  # (n,)
     if array.ndim != 1 or array.size == 0:
         raise ValueError(f"`{what}` must hold at least one number, but got {list(values)!r}")
@@ -32,16 +36,18 @@ def midpoint(one: float, other: float) -> float:
     return one / 2 + other / 2 if math.isinf(one) or math.isinf(other) else (one + other) / 2
 
 
-def weighted_sums(weights: NDArray[np.float64], values: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return weights @ values where an infinite value counts if its weight is above 0; the side with the greater weight wins.
+def weighted_sums(values: NDArray[np.float64], weights: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return values @ weights where an infinite value counts if its weight is above 0; the side with the greater weight wins.
 
     Args:
-        weights: (rows, n), each row sums to 1.
-        values: (n,), or (n, samples); then the result is (rows, samples).
+        values: (samples, n), finite or infinite.
+        weights: (n, columns), each column sums to 1; the result is (samples, columns).
     """
+    import numpy as np
+
     finite = np.isfinite(values)
-    sums = weights @ np.where(finite, values, 0.0)
+    sums = np.where(finite, values, 0.0) @ weights
     if finite.all():
         return np.asarray(sums)
-    surplus = weights @ np.where(finite, 0.0, np.sign(values))
+    surplus = np.where(finite, 0.0, np.sign(values)) @ weights
     return np.where(surplus > NEGLIGIBLE, np.inf, np.where(surplus < -NEGLIGIBLE, -np.inf, sums))

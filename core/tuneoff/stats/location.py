@@ -9,9 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-
-import numpy as np
-from numpy.typing import NDArray
+from typing import TYPE_CHECKING
 
 from tuneoff.stats import order
 from tuneoff.stats.extended import checked, midpoint
@@ -20,9 +18,13 @@ from tuneoff.stats.keyed import generator
 from tuneoff.stats.resampling import percentile_bounds, trimmed_weights
 from tuneoff.stats.trimmed import IQM_TRIM, cut_off, trimmed, yuen
 
-BOOTSTRAP_FROM = 20  # values; below, its intervals of the IQM are too short
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
 
-Floats = NDArray[np.float64]
+    Floats = NDArray[np.float64]
+
+BOOTSTRAP_FROM = 20  # values; below, its intervals of the IQM are too short
 
 
 def median(values: Sequence[float], confidence: float, *, grid_step: float = 0.0, key: tuple[str, ...] = ()) -> Interval:
@@ -34,6 +36,8 @@ def median(values: Sequence[float], confidence: float, *, grid_step: float = 0.0
     Raises:
         ValueError: there is no value, or one is NaN.
     """
+    import numpy as np
+
     ordered = np.sort(checked(values))
     n = ordered.size
     estimate = midpoint(float(ordered[(n - 1) // 2]), float(ordered[n // 2]))
@@ -54,6 +58,8 @@ def iqm(values: Sequence[float], confidence: float, *, grid_step: float = 0.0, k
     Raises:
         ValueError: there is no value, or one is NaN.
     """
+    import numpy as np
+
     array = checked(values)
     if array.size < BOOTSTRAP_FROM:
         return trimmed_mean(values, confidence, trim=IQM_TRIM, grid_step=grid_step)
@@ -70,6 +76,8 @@ def trimmed_mean(values: Sequence[float], confidence: float, *, trim: float, gri
     Raises:
         ValueError: there is no value, one is NaN, or nothing would be left.
     """
+    import numpy as np
+
     if not 0 <= trim < 0.5:
         raise ValueError(f"`0 <= trim < 0.5` must hold, but got {trim}")
     ordered = np.sort(checked(values))
@@ -83,6 +91,8 @@ def trimmed_mean(values: Sequence[float], confidence: float, *, trim: float, gri
 
 def extended_trimmed_mean(ordered: Floats, trim: float) -> float:
     """Return the trimmed mean of sorted values; infinite where a failure is left, 0 where opposite ones cancel."""
+    import numpy as np
+
     cut = cut_off(ordered.size, trim)
     kept = ordered[cut : ordered.size - cut]
     surplus = int((kept == np.inf).sum()) - int((kept == -np.inf).sum())
@@ -98,6 +108,8 @@ def _t_bounds(ordered: Floats, confidence: float, trim: float) -> tuple[float, f
     They may where a resample holds more of them than are cut off with a probability above that of a bound's error. The other
     bound takes the failures as no worse than the worst success.
     """
+    import numpy as np
+
     finite = ordered[np.isfinite(ordered)]
     if finite.size == 0:
         return float(ordered[0]), float(ordered[-1])

@@ -6,11 +6,13 @@ Source: T. P. Hettmansperger and S. J. Sheather, Statist. Probab. Lett. 4 (1986)
 from __future__ import annotations
 
 import math
+from typing import TYPE_CHECKING
 
-import numpy as np
-from numpy.typing import NDArray
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
 
-Floats = NDArray[np.float64]
+    Floats = NDArray[np.float64]
 
 
 def coverage(n: int, depth: int) -> float:
@@ -28,6 +30,8 @@ def depth(n: int, confidence: float) -> int:
 
 def interpolated(ordered: Floats, confidence: float) -> tuple[Floats, Floats]:
     """Return the bounds for the medians of sorted rows (rows, n), between the depth that holds and the next."""
+    import numpy as np
+
     n = ordered.shape[1]
     outer = depth(n, confidence)
     if outer == 0:
@@ -45,5 +49,7 @@ def interpolated(ordered: Floats, confidence: float) -> tuple[Floats, Floats]:
 
 def _between(outer: Floats, inner: Floats, weight: float) -> Floats:
     """Return the value at `weight` from outer to inner; where the outer one is infinite, that: nothing nearer is known."""
+    import numpy as np
+
     finite = np.isfinite(outer) & np.isfinite(inner)
     return np.where(finite, np.where(finite, outer, 0.0) * (1 - weight) + np.where(finite, inner, 0.0) * weight, outer)

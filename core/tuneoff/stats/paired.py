@@ -9,10 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal
-
-import numpy as np
-from numpy.typing import NDArray
+from typing import TYPE_CHECKING, Literal
 
 from tuneoff.stats import order, signed_rank
 from tuneoff.stats.extended import checked, midpoint
@@ -21,10 +18,15 @@ from tuneoff.stats.location import trimmed_mean
 from tuneoff.stats.rounding import rounding, without_rounding
 from tuneoff.stats.trimmed import IQM_TRIM, trimmed
 
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    Floats = NDArray[np.float64]
+
 Relation = Literal["below", "above", "equivalent", "equivalent though different", "undecided"]
 Estimator = Literal["hodges-lehmann", "median", "iqm"]
-
-Floats = NDArray[np.float64]
+SIGNED_RANK = "Hodges-Lehmann, exact signed-rank"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -90,6 +92,34 @@ def judge(
     return Judgement(relation=_relation(interval, margin, tolerance * unit), interval=interval, p=p, method=interval.method)
 
 
+def judge_without_each(
+    differences: Sequence[float], *, margin: float | None, alpha: float, grid_step: float = 0.0, rounding_scale: float = 0.0
+) -> tuple[Judgement, ...]:
+    """Return what `judge` says with each difference left out in turn, by the estimator of the verdict, all at once.
+
+    Raises:
+        ValueError: as `judge`, or there are fewer than 2 differences.
+    """
+    import numpy as np
+
+    if not 0 < alpha < 1:
+        raise ValueError(f"`0 < alpha < 1` must hold, but got {alpha}")
+    array = checked(differences, "differences")
+    if array.size < 2:
+        raise ValueError(f"at least 2 differences must be given, but got {array.size}")
+    clean, step = without_rounding(array, grid_step, rounding_scale)
+    unit = step if step > 0 else 1.0
+    tolerance = 0.0 if step > 0 else rounding(array, rounding_scale)
+    rows = np.tile(clean, (array.size, 1))[~np.eye(array.size, dtype=bool)].reshape(array.size, -1)  # (n, n - 1)
+    found = signed_rank.bounds(rows, alpha, step, tolerance)
+    made = []
+    for estimate, low, high, p in zip(found.estimate, found.low, found.high, found.p, strict=True):
+        interval = _scaled(_made(estimate, low, high, alpha, rows.shape[1], SIGNED_RANK), unit, grid_step / 2)
+        relation = _relation(interval, margin, tolerance * unit)
+        made.append(Judgement(relation=relation, interval=interval, p=float(p), method=SIGNED_RANK))
+    return tuple(made)
+
+
 def _relation(interval: Interval, margin: float | None, tolerance: float) -> Relation:
     excludes_zero = interval.low > 0 or interval.high < 0
     if margin is not None and interval.low > tolerance - margin and interval.high < margin - tolerance:
@@ -101,12 +131,14 @@ def _relation(interval: Interval, margin: float | None, tolerance: float) -> Rel
 
 def _signed_rank(differences: Floats, alpha: float, step: float, tolerance: float) -> tuple[Interval, float]:
     found = signed_rank.bounds(differences[None, :], alpha, step, tolerance)
-    method = "Hodges-Lehmann, exact signed-rank"
-    return _made(found.estimate[0], found.low[0], found.high[0], alpha, differences.size, method), float(found.p[0])
+    made = _made(found.estimate[0], found.low[0], found.high[0], alpha, differences.size, SIGNED_RANK)
+    return made, float(found.p[0])
 
 
 def _sign(differences: Floats, alpha: float) -> tuple[Interval, float]:
     """Return the median with the order statistics that bound it without interpolation, and the p of the sign test."""
+    import numpy as np
+
     ordered = np.sort(differences)
     n = ordered.size
     estimate = midpoint(float(ordered[(n - 1) // 2]), float(ordered[n // 2]))
@@ -119,6 +151,8 @@ def _sign(differences: Floats, alpha: float) -> tuple[Interval, float]:
 
 def _yuen(differences: Floats, alpha: float) -> tuple[Interval, float | None]:
     """Return the IQM with Yuen's interval; where what is kept has no spread, no shorter than that of the sign test."""
+    import numpy as np
+
     found = trimmed_mean(differences.tolist(), 1 - alpha, trim=IQM_TRIM)
     n = differences.size
     if n == 1 or not math.isfinite(found.high - found.low):

@@ -7,8 +7,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
-import numpy as np
-
 from tuneoff.controls.statistics import holm
 from tuneoff.stats.extended import checked
 from tuneoff.stats.rounding import without_rounding
@@ -36,6 +34,8 @@ def wilcoxon(one: Sequence[float], other: Sequence[float]) -> float:
     Raises:
         ValueError: the two differ in length, are empty or hold NaN.
     """
+    import numpy as np
+
     if len(one) != len(other):
         raise ValueError(f"`len(one) == len(other)` must hold, but got {len(one)} and {len(other)}")
     left, right = checked(one, "one"), checked(other, "other")
@@ -56,6 +56,8 @@ def friedman(table: Sequence[Sequence[float]]) -> Friedman:
     Sources: M. Friedman, J. Am. Stat. Assoc. 32 (1937) 675; R. L. Iman and J. M. Davenport, Commun. Statist. A 9 (1980) 571;
     J. Demšar, J. Mach. Learn. Res. 7 (2006) 1.
     """
+    import numpy as np
+
     if len(table) < 2 or len({len(row) for row in table}) != 1 or len(table[0]) < 2:
         raise ValueError(f"a table of at least 2 rows and 2 columns must be given, but got rows of {[len(row) for row in table]}")
     from scipy import stats

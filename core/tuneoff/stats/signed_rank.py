@@ -20,11 +20,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import TYPE_CHECKING
 
-import numpy as np
-from numpy.typing import NDArray
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
 
-Floats = NDArray[np.float64]
+    Floats = NDArray[np.float64]
+
 EQUAL = 1e-9  # relative; probabilities that are equal but for rounding
 
 
@@ -41,6 +44,8 @@ class Bounds:
 @lru_cache(maxsize=256)
 def null_distribution(n: int) -> Floats:
     """Return P(T <= t) for t = 0, 1, ..., n(n+1)/2: the sum of the ranks of the positive differences, without ties."""
+    import numpy as np
+
     mass = np.zeros(n * (n + 1) // 2 + 1)
     mass[0] = 1.0
     for rank in range(1, n + 1):
@@ -52,6 +57,8 @@ def null_distribution(n: int) -> Floats:
 
 def depth(n: int, alpha: float) -> int:
     """Return k: the k-th smallest and k-th greatest Walsh averages bound the interval; 0 where n is too small for alpha."""
+    import numpy as np
+
     return int(np.count_nonzero(2 * null_distribution(n) <= alpha * (1 + EQUAL)))
 
 
@@ -71,17 +78,19 @@ def bounds(rows: Floats, alpha: float, grid_step: float = 0.0, tolerance: float 
         grid_step: 0 where the differences are on no grid.
         tolerance: a Walsh average of at most this size is 0: what is left of equal values by rounding.
     """
+    import numpy as np
+
     n = rows.shape[1]
     one, other = np.triu_indices(n)
     with np.errstate(invalid="ignore"):  # inf − inf: nothing known
         walsh = (rows[:, one] + rows[:, other]) / 2  # (rows, pairs)
     walsh[np.abs(walsh) <= tolerance] = 0.0
     unknown = np.isnan(walsh)
-    below, above = walsh, walsh
+    middle = np.sort(np.where(unknown, 0.0, walsh), axis=1)
+    below = above = middle
     if unknown.any():
-        below, above = np.where(unknown, -np.inf, walsh), np.where(unknown, np.inf, walsh)
-        walsh = np.where(unknown, 0.0, walsh)
-    below, above, middle = np.sort(below, axis=1), np.sort(above, axis=1), np.sort(walsh, axis=1)
+        below = np.sort(np.where(unknown, -np.inf, walsh), axis=1)
+        above = np.sort(np.where(unknown, np.inf, walsh), axis=1)
     pairs, k = len(one), depth(n, alpha)
     estimate = _middle(middle)
     at_most, at_least = (below <= 0).sum(axis=1), (above >= 0).sum(axis=1)
@@ -114,6 +123,8 @@ def statistic(differences: Floats) -> tuple[float, float]:
 
 def exact_p(differences: Floats) -> float:
     """Return the two-sided p of all 2**n ways to flip the signs, given the sizes: ties have mid-ranks, zeros their ranks."""
+    import numpy as np
+
     doubled = np.round(2 * _ranks(differences)).astype(int)  # mid-ranks are halves
     flipped = doubled[differences != 0]
     mass = np.zeros(int(flipped.sum()) + 1)
@@ -127,6 +138,7 @@ def exact_p(differences: Floats) -> float:
 
 
 def _ranks(differences: Floats) -> Floats:
+    import numpy as np
     from scipy import stats
 
     return np.asarray(stats.rankdata(np.abs(differences)), dtype=np.float64)
@@ -134,6 +146,8 @@ def _ranks(differences: Floats) -> Floats:
 
 def _spread(ordered: Floats, bound: Floats, k: int) -> Floats:
     """Return the k-th smallest where equal values, half a step apart from the next, stand for evenly spread ones."""
+    import numpy as np
+
     fewer = (ordered < bound[:, None]).sum(axis=1)
     equal = (ordered == bound[:, None]).sum(axis=1)
     place = (k - 0.5 - fewer) / equal  # in (0, 1)
@@ -142,6 +156,8 @@ def _spread(ordered: Floats, bound: Floats, k: int) -> Floats:
 
 def _middle(ordered: Floats) -> Floats:
     """Return the medians of sorted rows, of opposite infinite values 0."""
+    import numpy as np
+
     size = ordered.shape[1]
     one, other = ordered[:, (size - 1) // 2], ordered[:, size // 2]
     opposite = np.isinf(one) & np.isinf(other) & (one != other)

@@ -7,21 +7,25 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-
-import numpy as np
-from numpy.typing import NDArray
+from typing import TYPE_CHECKING
 
 from tuneoff.stats.extended import NEGLIGIBLE, checked
 from tuneoff.stats.interval import Interval
 from tuneoff.stats.keyed import generator
 from tuneoff.stats.resampling import percentiles
 
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    Floats = NDArray[np.float64]
+
 RESAMPLES = 3999
 
-Floats = NDArray[np.float64]
 
-
-def stratified_iqm(scores: Mapping[str, Sequence[float]], confidence: float, *, key: tuple[str, ...]) -> Interval:
+def stratified_iqm(
+    scores: Mapping[str, Sequence[float]], confidence: float, *, key: tuple[str, ...], resamples: int = RESAMPLES
+) -> Interval:
     """Return the interquartile mean over the runs of all tasks, and its bootstrap interval stratified by task.
 
     Resampling n seeds shows only (n − 1) / n of the variance, so the interval is widened by the root of n / (n − 1); without
@@ -32,13 +36,15 @@ def stratified_iqm(scores: Mapping[str, Sequence[float]], confidence: float, *, 
 
     Source: R. Agarwal et al., NeurIPS 2021 (arXiv 2108.13264), without the widening.
     """
+    import numpy as np
+
     tasks = _checked(scores)
     sizes = [values.size for values in tasks.values()]
     weights = np.concatenate([np.full(size, 1 / (size * len(sizes))) for size in sizes])
     pooled = np.concatenate(list(tasks.values()))
     estimate = float(_weighted_iqm(pooled[None, :], weights)[0])
     resampled = [
-        values[generator("stratified iqm", *key, name).integers(0, values.size, (RESAMPLES, values.size))]
+        values[generator("stratified iqm", *key, name).integers(0, values.size, (resamples, values.size))]
         for name, values in tasks.items()
     ]
     means = _weighted_iqm(np.concatenate(resampled, axis=1), weights)
@@ -57,6 +63,8 @@ def probability_of_improvement(
 
     Source: R. Agarwal et al., NeurIPS 2021 (arXiv 2108.13264).
     """
+    import numpy as np
+
     if set(one) != set(other):
         raise ValueError(f"both must have the same tasks, but only one of them has {sorted(set(one) ^ set(other))}")
     left, right = _checked(one), _checked(other)
@@ -69,6 +77,7 @@ def probability_of_improvement(
         columns = _counts(right[name].size, draw)  # (resamples, m)
         shares += np.einsum("rn,nm,rm->r", rows, wins, columns, optimize=True) / wins.size / len(left)
         estimate += float(wins.mean()) / len(left)
+    estimate, shares = min(estimate, 1.0), np.minimum(shares, 1.0)  # a sum of thirds may end a bit beyond
     sizes = [values.size for values in (*left.values(), *right.values())]
     found = _interval(estimate, shares, sizes, confidence, "probability of improvement, stratified bootstrap")
     return Interval(
@@ -87,6 +96,8 @@ def performance_profile(scores: Mapping[str, Sequence[float]], taus: Sequence[fl
     Raises:
         ValueError: there is no task, one has no score, or a score is NaN.
     """
+    import numpy as np
+
     tasks = _checked(scores)
     return tuple(float(np.mean([(values <= tau).mean() for values in tasks.values()])) for tau in taus)
 
@@ -100,6 +111,8 @@ def _checked(scores: Mapping[str, Sequence[float]]) -> dict[str, Floats]:
 
 def _weighted_iqm(rows: Floats, weights: Floats) -> Floats:
     """Return the mean of the middle half of the weight of each row (rows, n); a run at a quartile counts in part."""
+    import numpy as np
+
     places = np.argsort(rows, axis=1, kind="stable")
     ordered = np.take_along_axis(rows, places, axis=1)
     upper = np.cumsum(weights[places], axis=1)
@@ -112,14 +125,19 @@ def _weighted_iqm(rows: Floats, weights: Floats) -> Floats:
 
 
 def _counts(size: int, draw: np.random.Generator) -> Floats:
-    """Return how often each of `size` values is drawn, in each resample."""
-    return draw.multinomial(size, np.full(size, 1 / size), RESAMPLES).astype(np.float64)
+    """Return how often each of `size` values is drawn, in each resample; ten times as fast as multinomial numbers."""
+    import numpy as np
+
+    drawn = draw.integers(0, size, (RESAMPLES, size)) + size * np.arange(RESAMPLES)[:, None]
+    return np.bincount(drawn.ravel(), minlength=size * RESAMPLES).reshape(RESAMPLES, size).astype(np.float64)
 
 
 def _interval(estimate: float, resampled: Floats, sizes: Sequence[int], confidence: float, method: str) -> Interval:
+    import numpy as np
+
     low, high = -math.inf, math.inf
     if min(sizes) > 1:
-        lows, highs = percentiles(resampled[:, None], confidence)
+        lows, highs = percentiles(resampled[None, :], confidence)
         wider = math.sqrt(float(np.mean([size / (size - 1) for size in sizes])))
         low, high = _widened(estimate, float(lows[0]), wider), _widened(estimate, float(highs[0]), wider)
     return Interval(

@@ -7,11 +7,14 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-import numpy as np
-from numpy.typing import NDArray
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
 
-Floats = NDArray[np.float64]
+    Floats = NDArray[np.float64]
+
 IQM_TRIM = 0.25  # of each end: what is left is the middle half
 
 
@@ -31,6 +34,8 @@ def cut_off(n: int, trim: float) -> int:
 
 def trimmed(ordered: Floats, trim: float) -> Trimmed:
     """Return the trimmed means of sorted rows of finite values: (rows, n), n at least 2."""
+    import numpy as np
+
     n = ordered.shape[1]
     cut = cut_off(n, trim)
     left = n - 2 * cut

@@ -1,0 +1,37 @@
+"""Write the report of a results folder in a process of its own: `python -m benchmarks.speed.report_probe FOLDER TRIALS`.
+
+Its time is that of the process: interpreter, imports and drawing included.
+"""
+
+from __future__ import annotations
+
+import json
+import resource
+import sys
+from pathlib import Path
+
+from benchmarks.speed.derive_probe import peak_bytes
+from tuneoff.answers.results import read_results
+from tuneoff.page.report import write_report
+
+
+def main(folder: Path, trials: int) -> None:
+    page = write_report(folder)
+    used = resource.getrusage(resource.RUSAGE_SELF)
+    found = sum(len(record.trials) for record in read_results(folder).records)
+    if found != trials:
+        raise SystemExit(f"the report must be over {trials} trials, but its folder has {found}")
+    print(
+        json.dumps(
+            {
+                "page_bytes": page.stat().st_size,
+                "plots": len(list((page.parent / "plots").glob("*.svg"))),
+                "cpu_seconds": used.ru_utime + used.ru_stime,
+                "peak_bytes": peak_bytes(),
+            }
+        )
+    )
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]), int(sys.argv[2]))

@@ -1,0 +1,97 @@
+"""How often 95 % intervals cover what they are of."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from functools import lru_cache
+
+import numpy as np
+from numpy.typing import NDArray
+
+from benchmarks.statistics.distributions import REFERENCE, STATED, Distribution
+from benchmarks.statistics.row import Row, coverage_range
+from tuneoff.stats import order
+from tuneoff.stats.keyed import generator
+from tuneoff.stats.location import BOOTSTRAP_FROM
+from tuneoff.stats.resampling import percentile_bounds, trimmed_weights
+from tuneoff.stats.tasks import stratified_iqm
+from tuneoff.stats.trimmed import IQM_TRIM, trimmed, yuen
+
+Floats = NDArray[np.float64]
+Method = Callable[[Floats, float], tuple[Floats, Floats, Floats]]  # (sorted rows, confidence) -> estimates, lows, highs
+
+CONFIDENCE = 0.95
+SIZES = (10, 20, 30)
+SMALL = (3, 5, 7)  # shown, never claimed
+CHUNK = 500
+TASKS = 12
+
+
+def medians(ordered: Floats, confidence: float) -> tuple[Floats, Floats, Floats]:
+    """Return what `tuneoff.stats.location.median` gives, for many samples at once."""
+    n = ordered.shape[1]
+    estimates = (ordered[:, (n - 1) // 2] + ordered[:, n // 2]) / 2
+    if order.depth(n, confidence) == 0:
+        return estimates, *yuen(ordered, confidence, trim=0.0)
+    return estimates, *order.interpolated(ordered, confidence)
+
+
+def iqms(ordered: Floats, confidence: float) -> tuple[Floats, Floats, Floats]:
+    """Return what `tuneoff.stats.location.iqm` gives, for many samples at once (all with the same resamples)."""
+    if ordered.shape[1] >= BOOTSTRAP_FROM:
+        return bootstrapped_iqms(ordered, confidence)
+    return trimmed(ordered, IQM_TRIM).mean, *yuen(ordered, confidence, IQM_TRIM)
+
+
+def bootstrapped_iqms(ordered: Floats, confidence: float) -> tuple[Floats, Floats, Floats]:
+    """Return the IQMs with the percentile bootstrap, at any n."""
+    weights = trimmed_weights(ordered.shape[1], IQM_TRIM, generator("iqm"))
+    parts = [percentile_bounds(part, weights, confidence) for part in np.array_split(ordered, max(1, len(ordered) // CHUNK))]
+    lows, highs = np.concatenate([low for low, _ in parts]), np.concatenate([high for _, high in parts])
+    return trimmed(ordered, IQM_TRIM).mean, lows, highs
+
+
+@lru_cache
+def true_values(distribution: Distribution) -> tuple[float, float]:
+    """Return the median and the IQM of a distribution."""
+    values = np.sort(distribution.values(generator("reference", distribution.name), (REFERENCE,)))
+    return float(np.median(values)), float(values[REFERENCE // 4 : -REFERENCE // 4].mean())
+
+
+def share_covered(method: Method, distribution: Distribution, truth: float, n: int, repetitions: int) -> float:
+    """Return in which share of the repetitions the interval, widened to half a grid step, covers the true value."""
+    ordered = np.sort(distribution.values(generator("coverage", distribution.name, str(n)), (repetitions, n)), axis=1)
+    estimates, lows, highs = method(ordered, CONFIDENCE)
+    half = distribution.step / 2
+    lows, highs = np.minimum(lows, estimates - half), np.maximum(highs, estimates + half)
+    tolerance = 1e-12 * abs(truth)
+    return float(((lows <= truth + tolerance) & (truth - tolerance <= highs)).mean())
+
+
+def rows(repetitions: int) -> Iterator[Row]:
+    """Yield the coverage of both intervals for every stated distribution and size."""
+    for distribution in STATED:
+        median, iqm = true_values(distribution)
+        for what, method, truth in (("median", medians, median), ("IQM", iqms, iqm)):
+            for n in (*SMALL, *SIZES):
+                share = share_covered(method, distribution, truth, n, repetitions)
+                required = coverage_range(distribution.step > 0) if n in SIZES else None
+                yield Row(what=what, distribution=distribution.name, n=n, share=share, required=required)
+
+
+def task_rows(repetitions: int, sizes: tuple[int, ...] = (3, 5, 10)) -> Iterator[Row]:
+    """Yield the coverage of the IQM over tasks: normal regrets whose centre and spread differ by task."""
+    centres, spreads = np.linspace(0.0, 1.0, TASKS), np.linspace(0.05, 0.5, TASKS)
+    reference = generator("tasks, reference").standard_normal((REFERENCE // TASKS, TASKS)) * spreads + centres
+    pooled = np.sort(reference.ravel())
+    truth = float(pooled[len(pooled) // 4 : -len(pooled) // 4].mean())
+    for n in sizes:
+        draw = generator("tasks", str(n))
+        covered = 0
+        for repetition in range(repetitions):
+            values = draw.standard_normal((n, TASKS)) * spreads + centres
+            scores = {str(task): values[:, task].tolist() for task in range(TASKS)}
+            found = stratified_iqm(scores, CONFIDENCE, key=(str(repetition),), resamples=399)
+            covered += found.low <= truth <= found.high
+        what = f"IQM over {TASKS} tasks"
+        yield Row(what=what, distribution="normal, n seeds per task", n=n, share=covered / repetitions)

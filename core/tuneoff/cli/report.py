@@ -1,0 +1,67 @@
+"""`tuneoff report`: the answers of a results folder as one page, or in the terminal."""
+
+from __future__ import annotations
+
+import argparse
+import shlex
+from pathlib import Path
+
+from tuneoff.cli.command import script_name
+from tuneoff.cli.folders import add_results, newest_folder
+from tuneoff.cli.output import note, printable, terminal_width, write, write_json
+from tuneoff.errors import TuneoffError
+
+NAME = "report"
+HELP = "write one self-contained page with the verdicts, tables and plots of a results folder, and print its path"
+EXAMPLE = "tuneoff report --text"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    add_results(parser)
+    parser.add_argument("--output", metavar="DIR", type=Path, help="folder of report.html and plots/; default: DIR/report")
+    shown = parser.add_mutually_exclusive_group()
+    shown.add_argument("--text", action="store_true", help="print the verdicts, and write nothing")
+    shown.add_argument("--json", action="store_true", help="print all answers as JSON, and write nothing")
+
+
+def execute(arguments: argparse.Namespace) -> int:
+    from tuneoff.page.report import need_packages, write_report
+
+    results = arguments.results or newest_folder()
+    if not (arguments.text or arguments.json):
+        write(printable(str(write_report(results, arguments.output).resolve())))
+        return 0
+    need_packages(("scipy",))
+    from tuneoff.answers.all import answers
+    from tuneoff.answers.results import read_results
+
+    found = answers(read_results(results))
+    if arguments.json:
+        from tuneoff.answers.values import to_json
+
+        write_json(to_json(found))
+    else:
+        from tuneoff.answers.text import lines
+
+        write("\n".join(printable(line) for line in lines(found, terminal_width())))
+    return 0
+
+
+def written_report(results: Path) -> Path | None:
+    """Write the report of a finished matrix and return its path; None, and one line on standard error, where that fails.
+
+    Nothing of the matrix may be lost by it: neither its results nor its exit code.
+    """
+    from tuneoff.page.report import write_report
+
+    try:
+        return write_report(results).resolve()
+    except TuneoffError as error:
+        problem = str(error)
+    except KeyboardInterrupt:
+        problem = "interrupted"
+    except Exception as error:  # whatever a drawing came to
+        problem = f"a fault of tuneoff itself: {type(error).__name__}: {error}"
+    way_out = f"the results are complete; to try again: {script_name()} report {shlex.quote(str(results))}"
+    note(f"tuneoff: no report was written: {problem}; {way_out}")
+    return None

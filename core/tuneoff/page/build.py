@@ -1,0 +1,96 @@
+"""From results, answers and plots to everything that the page shows."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from tuneoff.answers.model import Answers
+from tuneoff.answers.results import Results
+from tuneoff.page import environment, view
+from tuneoff.page.across import task_tables
+from tuneoff.page.basis import basis
+from tuneoff.page.frameworks import Entry, entries, figure_tables
+from tuneoff.page.places import Places
+from tuneoff.page.runs import run_rows, status_counts
+from tuneoff.page.seeds import group_runs
+from tuneoff.page.verdicts import glance, question_tables
+from tuneoff.page.words import percent, sentence
+from tuneoff.report.circumstances import Circumstances, circumstances
+from tuneoff.report.cost_notes import cost_notes
+from tuneoff.report.notes import notes
+from tuneoff.report.summary import SummaryRow
+
+FIRST_LINES = 8  # of the summary; the others are folded
+
+
+def page(results: Results, answers: Answers, plots: Sequence[view.Plot], folder: Path) -> view.Page:
+    """Return the page of a results folder; `folder`: where it will lie, for links to the runs' files."""
+    places = Places(results, answers, folder)
+    found = entries(results, answers)
+    measured_by = circumstances(results.folder, results.standing.values())
+    same, differing = environment.packages(results)
+    at_a_glance = glance(answers)
+    banner = _banner(answers, at_a_glance is not None)
+    summary = answers.summary[1:] if banner else answers.summary
+    return view.Page(
+        title=answers.name,
+        facts=tuple(_facts(results, answers, found)),
+        statuses=tuple(status_counts(results)),
+        planned=len(results.planned),
+        banner=banner,
+        exploratory=tuple(sentence(text) for text in answers.exploratory),
+        summary=summary[:FIRST_LINES],
+        more_summary=summary[FIRST_LINES:],
+        glance=at_a_glance,
+        questions=tuple(question_tables(answers, places)),
+        tasks=tuple(task_tables(answers)),
+        tables=tuple(_with_notes(figure_tables(found), found, measured_by)),
+        groups=tuple(group_runs(found, places)),
+        plots=tuple(plots),
+        runs=tuple(run_rows(results, places)),
+        runs_left_out=max(0, len(results.planned) - len(places)),
+        environment=(*environment.machine(results), environment.frameworks(results, answers), same),
+        differing=(differing,) if differing.rows else (),
+        basis=tuple(basis(results, answers, measured_by)),
+        limits=answers.limits,
+    )
+
+
+def _facts(results: Results, answers: Answers, found: Sequence[Entry]) -> list[tuple[str, str]]:
+    done = sum(record.status == "done" for record in results.standing.values() if _is_planned(results, record.run_id))
+    seeds = sorted({ref.seed for entry in found for ref in entry.group.runs})
+    trials = sum(len(record.trials) for entry in found for _, record in entry.records if record is not None)
+    times = sorted(record.started_at for record in results.standing.values() if record.started_at)
+    tasks = {entry.group.scope.task for entry in found if entry.group.scope.task}
+    facts = [
+        ("runs done", f"{done} of {len(results.planned)}"),
+        ("frameworks", str(len({entry.group.label for entry in found if not entry.group.replicate}))),
+        ("seeds", str(len(seeds))),
+        *([("tasks", str(len(tasks)))] if tasks else []),
+        ("trials", f"{trials:,}".replace(",", "\u202f")),
+        ("confidence", percent(answers.confidence)),
+    ]
+    return [*facts, ("begun", f"{times[0][:16].replace('T', ' ')} UTC")] if times else facts
+
+
+def _is_planned(results: Results, run_id: str) -> bool:
+    return any(run.run_id == run_id for run in results.planned)
+
+
+def _banner(answers: Answers, is_judged: bool) -> str:
+    """Return the line that no verdict is made, where none is: what the summary begins with."""
+    if is_judged:
+        return ""
+    return answers.summary[0] if answers.summary else "No verdicts: there is nothing to compare."
+
+
+def _with_notes(tables: Sequence[view.FigureTable], found: Sequence[Entry], measured_by: Circumstances) -> list[view.FigureTable]:
+    from dataclasses import replace
+
+    from tuneoff.page.columns import ENERGY_AND_COST
+
+    rows: list[SummaryRow] = [entry.row for entry in found if entry.row is not None]
+    headings = {column.metric: column.heading for column in ENERGY_AND_COST}
+    own = (tuple(notes(rows)), tuple(cost_notes(rows, headings, measured_by)) if any(row.runs_done for row in rows) else (), ())
+    return [replace(table, notes=lines) for table, lines in zip(tables, own, strict=True)]

@@ -1,0 +1,50 @@
+"""Where things stand: on the page, and in the results folder beside it. A link never leads to nothing."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from tuneoff.answers.model import Answers, RunRef, Scope
+from tuneoff.answers.results import Results
+from tuneoff.page.words import path_link
+from tuneoff.records.model import RunRecord
+from tuneoff.records.store import FILE_NAME
+
+MOST_RUNS = 4000  # in the table of runs, and in those of seeds; beyond, the page would be too large
+
+
+class Places:
+    """The anchors of groups and runs, and the relative paths of files. `folder`: where the page will lie."""
+
+    def __init__(self, results: Results, answers: Answers, folder: Path) -> None:
+        self.folder = folder
+        self._results = results
+        self._shown = frozenset(run.run_id for run in results.planned[:MOST_RUNS])
+        self._anchors = {(group.label, group.scope): f"group-{number}" for number, group in enumerate(answers.groups, 1)}
+        self._group_of = {run.run_id: self.group(group.label, group.scope) for group in answers.groups for run in group.runs}
+        self._runs = {(group.label, group.scope): {run.seed: run for run in group.runs} for group in answers.groups}
+
+    def __len__(self) -> int:
+        """Return how many runs have a row."""
+        return len(self._shown)
+
+    def group(self, label: str, scope: Scope) -> str:
+        """Return the link to the runs behind a group's figures."""
+        found = self._anchors.get((label, scope))
+        return f"#{found}" if found else ""
+
+    def group_of(self, run_id: str) -> str:
+        """Return the link to the group that a run belongs to."""
+        return self._group_of.get(run_id, "")
+
+    def run(self, label: str, scope: Scope, seed: int) -> RunRef | None:
+        """Return a group's run of a seed."""
+        return self._runs.get((label, scope), {}).get(seed)
+
+    def run_link(self, run: RunRef | None) -> str:
+        """Return the link to a run's row in the table of all runs."""
+        return f"#run-{run.run_id}" if run is not None and run.run_id in self._shown else ""
+
+    def file(self, record: RunRecord) -> str:
+        """Return the link to a record's file."""
+        return path_link(self._results.folder / self._results.run_folder(record) / FILE_NAME, self.folder)

@@ -1,0 +1,64 @@
+"""`tuneoff report`: read a results folder once, answer, draw, and write one page with its plots beside it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from tuneoff.errors import MissingPackageError, ResultsError
+from tuneoff.packages import install_command, missing_modules
+from tuneoff.records.store import write_bytes
+
+FOLDER = "report"  # in a results folder; derived from it, so it is in no bundle
+PAGE = "report.html"
+PACKAGES = ("scipy", "matplotlib", "jinja2")
+
+
+def need_packages(names: Sequence[str] = PACKAGES) -> None:
+    """Raise MissingPackageError in one line where a package of the report is not installed."""
+    missing = missing_modules(names)
+    if missing:
+        raise MissingPackageError(f"the report needs {', '.join(missing)}; run: {install_command('tuneoff[report]')}")
+
+
+def write_report(results_folder: Path, output: Path | None = None) -> Path:
+    """Write report.html, and `plots/` with each plot as SVG, PNG and CSV; return the path of the page.
+
+    `output`: the folder to write to; default: `report/` in the results folder.
+
+    Raises:
+        MissingPackageError: a package of the report is missing.
+        ResultsError: it is no results folder, a file in it is damaged, or the report cannot be written.
+    """
+    need_packages()
+    from tuneoff.answers.all import answers
+    from tuneoff.answers.results import read_results
+    from tuneoff.page.build import page
+    from tuneoff.page.figures import PLOTS, Room, plot
+    from tuneoff.page.render import render
+    from tuneoff.plots.all import drawings
+    from tuneoff.plots.files import write
+
+    folder = output or results_folder / FOLDER
+    results = read_results(results_folder)
+    found = answers(results)
+    make_folder(folder)
+    room, plots = Room(), []
+    for drawing in drawings(results, found):
+        write(drawing, folder / PLOTS)
+        plots.append(plot(drawing, room))
+    path = folder / PAGE
+    write_bytes(path, render(page(results, found, plots, folder)).encode())
+    return path
+
+
+def make_folder(folder: Path) -> None:
+    """Make the folder of a report.
+
+    Raises:
+        ResultsError: it cannot be made.
+    """
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise ResultsError(f"{folder} cannot be made: {error.strerror}; free space or choose another --output") from error

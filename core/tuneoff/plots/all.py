@@ -1,0 +1,50 @@
+"""All plots of a results folder, in the order in which a report shows them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from importlib import import_module
+
+from tuneoff.answers.model import Answers
+from tuneoff.answers.results import Results
+from tuneoff.errors import MissingPackageError
+from tuneoff.packages import install_command, missing_modules
+from tuneoff.plots.drawing import Drawing
+
+ORDER = (
+    "anytime",
+    "phases",
+    "gantt",
+    "overhead",
+    "paired",
+    "ecdf",
+    "profile",
+    "front",
+    "learning",
+    "power",
+    "faults",
+    "plan_map",
+    "regret",
+    "improvement",
+    "ranks",
+)
+
+
+def drawings(results: Results, answers: Answers) -> Iterator[Drawing]:
+    """Yield the plots for which there are data.
+
+    Raises:
+        MissingPackageError: matplotlib is not installed.
+    """
+    if missing_modules(("matplotlib",)):
+        raise MissingPackageError(f"plots need matplotlib; run: {install_command('tuneoff[report]')}")
+    from tuneoff.plots.canvas import rules
+    from tuneoff.plots.view import View
+
+    view = View.of(results, answers)
+    for name in ORDER:
+        module = import_module(f"tuneoff.plots.{name}")
+        with rules():
+            drawing = module.draw(view)
+        if drawing is not None:
+            yield drawing

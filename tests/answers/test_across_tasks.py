@@ -1,0 +1,155 @@
+"""Claims across tasks: a task is the unit, regret has frozen anchors, and what is too little for a claim is said."""
+
+from __future__ import annotations
+
+import math
+import random
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import pytest
+
+from answers.made_results import Draw, Entry, Metrics, results
+from tuneoff.answers.all import answers
+from tuneoff.answers.frozen import Anchors
+from tuneoff.answers.model import AcrossTasks, Answers
+from tuneoff.answers.regret import bounded, normalised
+from tuneoff.answers.text import lines
+from tuneoff.records.model import RunStatus
+
+pytest.importorskip("scipy")
+ANCHORS = {"random_search": 0.9, "best_known": 0.98, "source": "made"}
+
+
+def around(quality: float, jct: float, key: str) -> Draw:
+    def draw(seed: int) -> Metrics:
+        chance = random.Random(f"{key} {seed}")
+        value = quality + 0.001 * chance.gauss(0, 1)
+        return {"quality.validation": value, "quality.test": value, "time.jct": jct * (1 + 0.01 * chance.gauss(0, 1))}
+
+    return draw
+
+
+def made(
+    tasks: int,
+    means: Mapping[str, tuple[float, float]],
+    seeds: Sequence[int] = range(3),
+    status: Mapping[str, Mapping[int, RunStatus]] | None = None,
+    **changes: Any,
+) -> Answers:
+    """Return the answers of a file with tasks; `means`: quality and JCT by adapter, both different from task to task."""
+    entries = [
+        Entry(
+            name,
+            around(quality - 0.002 * task, jct * (1 + task), f"{name} {task}"),
+            variant={"task": f"t{task}"},
+            status=(status or {}).get(name, {}),
+        )
+        for task in range(tasks)
+        for name, (quality, jct) in means.items()
+    ]
+    anchors = {f"t{task}": ANCHORS for task in range(tasks)}
+    return answers(results(entries, seeds=seeds, **{"anchors": anchors, **changes}))
+
+
+def question(found: Answers, name: str) -> AcrossTasks:
+    (across,) = [one for one in found.across if one.question.name == name]
+    return across
+
+
+def test_one_that_is_ahead_in_every_task_is_claimed_over_these_tasks_only() -> None:
+    found = question(made(12, {"a": (0.97, 1000), "b": (0.95, 2000)}), "quality")
+    assert len(found.tasks) == 12
+    assert found.wilcoxon["a", "b"] < 0.05
+    assert found.improvement["a", "b"].estimate > 0.9
+    assert found.iqm_regret["a"].estimate < found.iqm_regret["b"].estimate
+    assert found.ranks == {"a": 1.0, "b": 2.0}
+    assert found.critical_difference is not None
+    assert "a is ahead of b in 12 of 12 tasks" in found.texts[0]
+    assert any("The claim is over these 12 tasks of null: t0, t1" in text for text in found.texts)
+    assert any("Each task has 3 seeds" in text for text in found.texts)
+
+
+def test_times_are_compared_by_the_medians_of_tasks_and_have_no_regret() -> None:
+    found = question(made(12, {"a": (0.97, 1000), "b": (0.95, 2000)}), "time")
+    assert found.wilcoxon["a", "b"] < 0.05
+    assert not found.iqm_regret
+    assert "by the medians of the tasks: a is ahead of b in 12 of 12" in found.texts[0]
+
+
+def test_equal_adapters_are_not_claimed_to_differ() -> None:
+    found = question(made(12, {"a": (0.96, 1000), "b": (0.96, 1000)}), "quality")
+    assert found.wilcoxon["a", "b"] > 0.05
+    assert "no pair is shown to differ" in found.texts[0]
+
+
+def test_more_seeds_add_nothing_to_the_number_of_tasks() -> None:
+    few = question(made(5, {"a": (0.97, 1000), "b": (0.90, 2000)}, seeds=range(3)), "quality")
+    many = question(made(5, {"a": (0.97, 1000), "b": (0.90, 2000)}, seeds=range(20)), "quality")
+    assert few.wilcoxon == many.wilcoxon == {("a", "b"): pytest.approx(2 / 2**5)}
+    assert any("5 tasks cannot show a difference in any of 1 pair" in text for text in many.texts)
+    assert many.critical_difference is None
+    assert any("There is no critical difference: it needs 10 tasks, and there are 5" in text for text in many.texts)
+    assert not any("Each task has" in text for text in many.texts)
+
+
+def test_a_failed_run_is_the_worst_anchor_in_regret_and_last_in_ranks() -> None:
+    status: dict[str, dict[int, RunStatus]] = {"b": {0: "failed", 1: "failed"}}
+    found = question(made(12, {"a": (0.95, 1000), "b": (0.97, 1000)}, status=status), "quality")
+    assert found.ranks == {"a": 1.0, "b": 2.0}  # the median of three with two failures is a failure
+    assert found.iqm_regret["b"].estimate <= 1
+    assert any("24 runs failed, and counts as the worst anchor" in text for text in found.texts)
+    assert question(made(12, {"a": (0.95, 1000), "b": (0.97, 1000)}), "quality").ranks == {"a": 2.0, "b": 1.0}  # control
+
+
+def test_without_anchors_quality_is_not_compared_and_time_is() -> None:
+    found = made(12, {"a": (0.97, 1000), "b": (0.95, 2000)}, anchors={})
+    assert question(found, "quality").tasks == ()
+    assert "the file has no anchors" in question(found, "quality").texts[0]
+    assert question(found, "time").wilcoxon["a", "b"] < 0.05
+    assert any("The file has no anchors" in limit for limit in found.limits)
+
+
+def test_a_task_without_anchors_is_left_out_and_named() -> None:
+    anchors = {f"t{task}": ANCHORS for task in range(11)}
+    found = question(made(12, {"a": (0.97, 1000), "b": (0.95, 2000)}, anchors=anchors), "quality")
+    assert len(found.tasks) == 11
+    assert any("1 task left out, because some adapter has no value there: t11" in text for text in found.texts)
+
+
+def test_a_file_without_tasks_claims_nothing_across() -> None:
+    entries = [Entry("a", around(0.97, 1000, "a")), Entry("b", around(0.9, 1000, "b"))]
+    assert answers(results(entries)).across == ()
+
+
+def test_the_claim_across_tasks_leads_the_summary() -> None:
+    found = made(12, {"a": (0.97, 1000), "b": (0.95, 2000)}, seeds=range(10))
+    assert found.summary[0].startswith("Time (time.jct), over 12 tasks, random search, by the medians of the tasks: a is ahead")
+    assert any("a is better in 12 of 12 (12 robust)" in line for line in found.summary)
+
+
+def test_with_too_few_seeds_for_pairs_the_tasks_still_speak() -> None:
+    found = made(12, {"a": (0.97, 1000), "b": (0.95, 2000)}, seeds=range(3))
+    text = "\n".join(found.summary)
+    assert "a is ahead of b in 12 of 12 tasks" in text
+    assert "No verdicts within a task: 3 seeds planned" in text
+
+
+@pytest.mark.parametrize(("search", "best"), [(0.9, 0.98), (0.5, 0.1)])
+def test_regret_is_one_at_random_search_and_zero_at_the_best_known(search: float, best: float) -> None:
+    anchors = Anchors(random_search=search, best_known=best, source="made")
+    assert normalised(search, anchors) == 1
+    assert normalised(best, anchors) == 0
+    assert normalised((search + best) / 2, anchors) == pytest.approx(0.5)
+
+
+def test_a_failure_is_never_better_than_a_success_that_is_worse_than_random_search() -> None:
+    assert bounded([0.2, 1.7, math.inf]) == [0.2, 1.7, 1.7]
+    assert bounded([0.2, math.inf]) == [0.2, 1.0]
+
+
+def test_the_text_has_regrets_ranks_and_probabilities() -> None:
+    text = "\n".join(lines(made(12, {"a": (0.97, 1000), "b": (0.95, 2000)}), 140))
+    assert "IQM of regret" in text
+    assert "P(one is better)" in text
+    assert f"1.00 [1.00, 1.00]  {2 / 2**12:.2g}" in text

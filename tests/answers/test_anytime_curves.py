@@ -1,0 +1,160 @@
+"""Anytime curves on four clocks, and runtimes to targets, from the worked examples and from made runs."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from answers.made_results import Entry, results, steady
+from made_runs import METRIC, made_run
+from results_folders import write_examples
+from tuneoff.answers.anytime import CLOCKS, Curve, curves, first_reach, value_at
+from tuneoff.answers.frozen import Anchors
+from tuneoff.answers.results import Results, read_results
+from tuneoff.answers.runtimes import EXPLORATORY, Reached, runtimes, targets
+from tuneoff.metrics.spans import boundaries
+from tuneoff.records.model import ContinuesRecord, RunStatus
+
+pytest.importorskip("scipy")
+
+
+@pytest.fixture(scope="module")
+def examples(tmp_path_factory: pytest.TempPathFactory) -> Results:
+    folder: Path = tmp_path_factory.mktemp("anytime") / "r"
+    write_examples(folder, seeds=range(2))
+    return read_results(folder)
+
+
+def with_values(*values: list[float], status: RunStatus = "done") -> Results:
+    """Return results of one adapter; each list is a run's trials, by the value of their last epoch: at 1 ns, 2 ns, ..."""
+    made = results([Entry("a", steady())], seeds=range(len(values)))
+    records = [
+        made_run(record.run_spec(), [[{METRIC: min(of)}] * place + [{METRIC: value}] for place, value in enumerate(of)])
+        for record, of in zip(made.records, values, strict=True)
+    ]
+    if status != "done":
+        records = [replace(record, status=status, reason="planted") for record in records]
+    return replace(made, records=tuple(records), standing={record.run_id: record for record in records})
+
+
+def reached(made: Results, text: str, clock: str = "trials") -> Reached:
+    (group,) = runtimes(made)
+    (found,) = [one for one in group.reached if one.target.text == text and one.clock == clock]
+    return found
+
+
+def test_a_curve_never_gets_worse_and_moves_on_on_every_clock(examples: Results) -> None:
+    found = [curve for curve in curves(examples) if curve.steps]
+    assert found
+    for curve in found:
+        values = [step.value for step in curve.steps]
+        assert values == sorted(values, reverse=curve.mode == "min")
+        for clock in CLOCKS:
+            places = [step.at(clock) for step in curve.steps]
+            known = [place for place in places if place is not None]
+            assert known == sorted(known)
+            assert not known or known[-1] <= curve.ends[clock]
+
+
+def test_energy_at_the_end_of_the_trials_is_that_of_the_parts_before(examples: Results) -> None:
+    curve = next(curve for curve in curves(examples) if "kwh" in curve.ends)
+    record = examples.standing[curve.run_id]
+    parts = [record.metrics[f"energy.step.{part}"].value for part in ("deploy", "setup", "trial")]
+    assert curve.ends["kwh"] * 3.6e6 == pytest.approx(sum(part or 0.0 for part in parts))
+    costs = [record.metrics[f"cost.step.{part}"].value for part in ("deploy", "setup", "trial")]
+    assert curve.ends["usd"] == pytest.approx(sum(cost or 0.0 for cost in costs))
+    assert curve.kinds["kwh"] == curve.kinds["usd"] == "estimated"
+    assert curve.kinds["seconds"] == "derived"
+
+
+def test_within_a_part_energy_grows_evenly_in_time(examples: Results) -> None:
+    curve = next(curve for curve in curves(examples) if "kwh" in curve.ends)
+    record = examples.standing[curve.run_id]
+    marks = boundaries(record)
+    assert marks.first_submitted_ns is not None
+    assert marks.last_ended_ns is not None
+    step = curve.steps[0]
+    assert step.job_seconds is not None
+    assert step.kwh is not None
+    share = (step.job_seconds * 1e9 - marks.first_submitted_ns) / (marks.last_ended_ns - marks.first_submitted_ns)
+    before = sum(record.metrics[f"energy.step.{part}"].value or 0.0 for part in ("deploy", "setup"))
+    during = record.metrics["energy.step.trial"].value or 0.0
+    assert step.kwh * 3.6e6 == pytest.approx(before + share * during)
+
+
+def test_a_run_without_energy_has_no_such_clock_and_says_why() -> None:
+    (curve,) = curves(with_values([0.5, 0.7]))
+    assert set(curve.ends) == {"trials", "seconds"}
+    assert curve.reasons == {"kwh": "the run has no energy of its parts", "usd": "the run has no cost of its parts"}
+    assert all(step.kwh is None for step in curve.steps)
+
+
+def test_a_continued_run_has_trials_for_its_only_clock() -> None:
+    made = with_values([0.5, 0.7])
+    before = ContinuesRecord(executions=("e",), digest="", finished=(), begun_again=(), away_ns=1)
+    records = tuple(replace(record, continues=before) for record in made.records)
+    (curve,) = curves(replace(made, records=records, standing={record.run_id: record for record in records}))
+    assert set(curve.ends) == {"trials"}
+    assert "continued after an interruption" in curve.reasons["seconds"]
+
+
+def test_a_value_holds_from_its_step_on_and_is_never_interpolated() -> None:
+    (curve,) = curves(with_values([0.5, 0.7]))
+    first = curve.steps[0].seconds
+    assert first is not None
+    assert value_at(curve, "seconds", first) == curve.steps[0].value
+    assert value_at(curve, "seconds", math.nextafter(first, -math.inf)) is None
+    assert value_at(curve, "seconds", 1e9) == 0.7
+
+
+def test_a_target_is_reached_at_its_first_step_in_either_direction() -> None:
+    (curve,) = curves(with_values([0.5, 0.7]))
+    assert first_reach(curve, "trials", 0.6) == 2
+    assert first_reach(curve, "trials", 0.8) == math.inf
+    turned: Curve = replace(curve, mode="min")
+    assert first_reach(turned, "trials", 0.5) == 2
+    assert first_reach(turned, "trials", 0.4) == math.inf
+
+
+def test_targets_are_of_the_frozen_anchors_the_easiest_first() -> None:
+    (curve,) = curves(with_values([0.5, 0.7]))
+    found, note = targets([curve], Anchors(random_search=0.9, best_known=0.98, source="made"), 0.95)
+    assert [one.text for one in found] == [
+        "regret 1",
+        "regret 0.75",
+        "regret 0.5",
+        "threshold",
+        "regret 0.25",
+        "regret 0.1",
+        "regret 0",
+    ]
+    assert note == "anchors: made"
+
+
+def test_without_anchors_and_threshold_the_targets_are_called_exploratory() -> None:
+    (group,) = runtimes(with_values([0.5, 0.7]))
+    assert group.note == EXPLORATORY
+
+
+def test_what_unsuccessful_runs_spent_counts_in_the_expected_runtime() -> None:
+    made = with_values([0.5, 0.7], [0.4, 0.4], [0.1, 0.1])
+    found = reached(made, "quantile 0.75")  # of 0.1, 0.4 and 0.7: 0.4
+    assert found.target.value == 0.4
+    assert found.runtimes == (2.0, 2.0, math.inf)
+    assert found.successes == 2
+    assert found.ert == (2 + 2 + 2) / 2
+
+
+def test_a_failed_run_reached_nothing_and_the_ecdf_stays_below_one() -> None:
+    made = with_values([0.5, 0.7], [0.5, 0.7], status="failed")
+    found = reached(made, "quantile 0.5")
+    assert found.runtimes == (math.inf, math.inf)
+    assert found.ert == math.inf
+    (group,) = runtimes(made)
+    assert group.ecdf["trials"] == ()
+    done = with_values([0.5, 0.7], [0.5, 0.7])  # control
+    (group,) = runtimes(done)
+    assert group.ecdf["trials"][-1] == (2.0, 1.0)

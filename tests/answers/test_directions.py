@@ -1,0 +1,67 @@
+"""Direction, scale and unit of metrics, held to what other parts know of them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from metric_directions import DIRECTIONS
+from results_folders import write_examples
+from tuneoff.answers.directions import better, bounds, default_unit, is_of_objective, scale
+from tuneoff.answers.results import read_results
+
+OBJECTIVE = "validation_accuracy"
+
+
+@pytest.mark.parametrize("metric", [name for name in DIRECTIONS if not name.startswith("quality.")])
+def test_what_is_used_up_is_better_small_and_what_is_done_is_better_great(metric: str) -> None:
+    assert better(metric, OBJECTIVE, "max") == {"lower": "min", "higher": "max"}[DIRECTIONS[metric].better]
+
+
+@pytest.mark.parametrize("mode", ["min", "max"])
+def test_quality_follows_the_objective_and_its_test_score_too(mode: str) -> None:
+    for metric in ("quality.test", "quality.validation", "test.test_accuracy"):
+        assert better(metric, OBJECTIVE, mode) == mode  # type: ignore[arg-type]
+        assert is_of_objective(metric, OBJECTIVE)
+    assert better("test.test_loss", OBJECTIVE, "max") == "min"
+    assert better("test.test_macro_f1", "validation_loss", "min") == "max"
+    assert better("quality.optimism", OBJECTIVE, "max") == "min"
+    assert not is_of_objective("test.test_loss", OBJECTIVE)
+
+
+@pytest.mark.parametrize(
+    ("metric", "expected"),
+    [
+        ("time.jct", "ratio"),
+        ("trials.per_second", "ratio"),
+        ("energy.per_completed_trial", "ratio"),
+        ("waste.default.cost", "ratio"),
+        ("quality.test", "difference"),
+        ("slots.idle_share", "difference"),
+        ("slots.utilization", "difference"),
+        ("trials.failed", "difference"),
+        ("goal.trials", "difference"),
+    ],
+)
+def test_what_has_a_true_zero_and_is_no_share_is_compared_by_its_ratio(metric: str, expected: str) -> None:
+    assert scale(metric) == expected
+
+
+def test_units_without_a_record_are_those_that_records_have(tmp_path: Path) -> None:
+    write_examples(tmp_path / "r")
+    wrong = {
+        name: (value.unit, default_unit(name, record.run_spec().experiment.objective.metric))
+        for record in read_results(tmp_path / "r").records
+        for name, value in record.metrics.items()
+        if value.unit != default_unit(name, record.run_spec().experiment.objective.metric)
+    }
+    assert wrong == {}
+
+
+def test_no_value_of_a_record_is_beyond_the_bounds_of_its_metric(tmp_path: Path) -> None:
+    write_examples(tmp_path / "r")
+    for record in read_results(tmp_path / "r").records:
+        for name, value in record.metrics.items():
+            low, high = bounds(name, record.run_spec().experiment.objective.metric)
+            assert value.value is None or low <= value.value <= high, name

@@ -1,0 +1,89 @@
+"""Energy: kinds are never mixed, and a modelled order must hold for every plausible weight of the model."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+
+import pytest
+
+from answers.made_results import Draw, Entry, Metrics, results
+from tuneoff.answers.all import answers
+from tuneoff.answers.model import Answers, Outcome, Verdict
+from tuneoff.metrics.values import Kind, known
+
+pytest.importorskip("scipy")
+METRIC = "energy.per_completed_trial"
+JOULES, WATTS = 2.0, 0.6  # ratio 0.3
+
+
+def uses(cpu: float, cores: float, key: str) -> Draw:
+    """Return a job's energy by its CPU and core seconds, with a little chance."""
+
+    def draw(seed: int) -> Metrics:
+        chance = random.Random(f"{key} {seed}")
+        factor = 1 + 0.002 * chance.gauss(0, 1)
+        return {
+            METRIC: (JOULES * cpu + WATTS * cores) * factor / 10,
+            "trials.completed": 10.0,
+            "energy.cpu_seconds": cpu * factor,
+            "energy.reserved_core_seconds": cores * factor,
+            "energy.joules_per_cpu_second": JOULES,
+        }
+
+    return draw
+
+
+def metered(joules: float, kind: Kind, key: str) -> Draw:
+    """Return an energy of a kind, without a model's weights."""
+
+    def draw(seed: int) -> Metrics:
+        return {METRIC: known(joules * (1 + 0.002 * random.Random(f"{key} {seed}").gauss(0, 1)), "J", kind=kind)}
+
+    return draw
+
+
+def judged(entries: Sequence[Entry]) -> tuple[Verdict, Answers]:
+    made = answers(results(entries, questions={"energy": METRIC}, primary_metric=METRIC))
+    (found,) = made.verdicts
+    return found, made
+
+
+def test_an_order_that_holds_at_both_ends_of_the_weights_is_claimed() -> None:
+    found, made = judged([Entry("a", uses(10, 10, "a")), Entry("b", uses(20, 20, "b"))])
+    assert found.outcome is Outcome.BETTER
+    assert {one.choice: one.outcome for one in found.sensitivities}["energy weights low"] is Outcome.BETTER
+    assert found.is_robust
+    assert any("is estimated by a model, not measured; an order is claimed only if" in limit for limit in made.limits)
+
+
+def test_an_order_that_turns_over_the_weights_is_undecided_with_that_reason() -> None:
+    found, _ = judged([Entry("a", uses(20, 10, "a")), Entry("b", uses(10, 60, "b"))])  # equal at a ratio of 0.2
+    assert found.outcome is Outcome.UNDECIDED
+    assert "does not hold for every plausible weight" in found.reason
+    assert "worse at 0.14; better at 0.71" in found.reason
+    assert not found.is_robust
+
+
+def test_a_measured_energy_needs_no_weights() -> None:
+    found, _ = judged([Entry("a", metered(10, "derived", "a")), Entry("b", metered(20, "derived", "b"))])
+    assert found.outcome is Outcome.BETTER
+    assert not any(one.choice.startswith("energy") for one in found.sensitivities)
+
+
+def test_measured_and_estimated_energies_are_never_compared() -> None:
+    found, made = judged([Entry("a", metered(10, "derived", "a")), Entry("b", uses(20, 20, "b"))])
+    assert found.outcome is Outcome.UNDECIDED
+    assert found.reason == "the kinds differ (derived and estimated), and such values are never compared"
+    assert found.interval is None
+    assert all(row.difference is None for row in found.differences)
+    assert any("values of different kinds are never compared" in limit for limit in made.limits)
+
+
+def test_a_modelled_energy_whose_uses_are_missing_gives_no_order() -> None:
+    def without(draw: Draw) -> Draw:
+        return lambda seed: {name: value for name, value in draw(seed).items() if name != "energy.cpu_seconds"}
+
+    found, _ = judged([Entry("a", without(uses(10, 10, "a"))), Entry("b", without(uses(20, 20, "b")))])
+    assert found.outcome is Outcome.UNDECIDED
+    assert "the model's two weights cannot be applied" in found.reason

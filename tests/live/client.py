@@ -1,0 +1,63 @@
+"""A client over raw sockets, and a served folder in which one run of six has ended."""
+
+from __future__ import annotations
+
+import contextlib
+import socket
+from dataclasses import dataclass
+from pathlib import Path
+
+from live.folders import Folder
+from tuneoff.live.server import Limits, Server
+from tuneoff.live.site import Site
+from tuneoff.live.watcher import Watcher
+
+QUICK = Limits(request_seconds=0.4, request_bytes=2000, connections=3)
+DEADLINE_SECONDS = 20.0
+
+
+@dataclass(frozen=True)
+class Reply:
+    status: int
+    headers: dict[str, str]
+    body: str
+
+
+def place_of(server: Server) -> tuple[str, int]:
+    return str(server.server_address[0]), server.server_port
+
+
+def exchange(server: Server, request: bytes) -> Reply:
+    """Send bytes and return the answer; status 0: none came."""
+    with socket.create_connection(place_of(server), timeout=DEADLINE_SECONDS) as connection:
+        with contextlib.suppress(ConnectionError):  # it may answer before it has read all
+            connection.sendall(request)
+        return read(connection)
+
+
+def read(connection: socket.socket) -> Reply:
+    data = b""
+    with contextlib.suppress(ConnectionResetError):
+        while part := connection.recv(65_536):
+            data += part
+    if not data:
+        return Reply(0, {}, "")
+    head, _, body = data.partition(b"\r\n\r\n")
+    first, *lines = head.decode("latin-1").split("\r\n")
+    headers = {name.lower(): value for name, _, value in (line.partition(": ") for line in lines)}
+    return Reply(int(first.split()[1]), headers, body.decode())
+
+
+def get(server: Server, target: str = "/", *headers: str, host: str | None = None, method: str = "GET") -> Reply:
+    lines = [f"{method} {target} HTTP/1.1", f"Host: {host or f'127.0.0.1:{server.server_port}'}", *headers, "", ""]
+    return exchange(server, "\r\n".join(lines).encode())
+
+
+def made_folder(path: Path) -> Folder:
+    folder = Folder(path / "results")
+    folder.end("serial", 0)
+    return folder
+
+
+def made_site(folder: Folder) -> Site:
+    return Site(Watcher(folder.path), lambda path: f"<h1>report of {path.name}</h1>")

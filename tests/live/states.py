@@ -1,0 +1,44 @@
+"""Live states made by hand."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from live.test_picture import row
+from tuneoff.live.state import Activity, Current, LiveState, counted_statuses
+from tuneoff.matrix.listener import LiveRun
+
+LIVE = LiveRun(
+    run_id="serial0",
+    step="trial",
+    seconds=10.0,
+    trials=20,
+    epochs_per_trial=3,
+    running=2,
+    completed=3,
+    pruned=1,
+    failed=1,
+    incumbent=0.97531,
+)
+CURRENT = Current(
+    run_id="serial0", execution_id="serial0-1", name="serial seed 0", position=3, total=9, metric="accuracy", live=LIVE
+)
+
+
+def state(signs: Sequence[str] = ("##F>.", "#T-I."), **changes: Any) -> LiveState:
+    rows = tuple(row(name, statuses, name) for name, statuses in zip(("serial", "optuna"), signs, strict=True))
+    values: dict[str, Any] = {
+        "name": "digits",
+        "plan_id": "p1",
+        "folder": "results/digits",
+        "file": "digits.yaml",
+        "activity": Activity.WORKING,
+        "seeds": (0, 1, 2, 3, 4),
+        "rows": rows,
+        "counts": counted_statuses(rows),
+        "current": CURRENT,
+        "seconds_left": 200.0,
+        "pid": 12,
+    }
+    return LiveState(**{**values, **changes})

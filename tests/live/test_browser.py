@@ -1,0 +1,121 @@
+"""The live page in a browser: it follows the folder, asks no other host, and shows hostile names as text."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from live.folders import Folder
+from tuneoff.live.server import Server, serving
+from tuneoff.live.site import Site
+from tuneoff.live.watcher import Watcher
+
+pytestmark = pytest.mark.slow
+
+HOSTILE = "<script>document.title='taken'</script>\x1b[2J"
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Any]:
+    api = pytest.importorskip("playwright.sync_api")
+    path = shutil.which("chromium") or shutil.which("google-chrome")
+    if path is None:
+        pytest.skip("no Chromium is installed")
+    with api.sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=path, args=["--no-sandbox"])
+        yield browser
+        browser.close()
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Folder:
+    folder = Folder(tmp_path / "results")
+    folder.write_plan(name=HOSTILE)
+    folder.take()
+    return folder
+
+
+@pytest.fixture
+def server(folder: Folder) -> Iterator[Server]:
+    with serving(Site(Watcher(folder.path), lambda path: "<p>report</p>"), "127.0.0.1", 0) as made:
+        yield made
+
+
+def open_page(browser: Any, url: str, **options: Any) -> tuple[Any, list[str]]:
+    """Return the open page and what goes wrong on it: console messages, errors, requests to other hosts."""
+    page = browser.new_context(**options).new_page()
+    problems: list[str] = []
+    page.on("console", lambda message: problems.append(message.text))
+    page.on("pageerror", lambda error: problems.append(str(error)))
+    page.on(
+        "request",
+        lambda request: None if request.url.startswith((url.partition("?")[0], "data:")) else problems.append(request.url),
+    )
+    page.goto(url)
+    return page, problems
+
+
+def shows(page: Any, selector: str, text: str) -> None:
+    """Wait until an element has a text; the page's policy forbids what evaluates strings in it."""
+    from playwright.sync_api import expect
+
+    expect(page.locator(selector)).to_contain_text(text, timeout=20_000)
+
+
+def test_the_page_follows_the_matrix(browser: Any, server: Server, folder: Folder) -> None:
+    page, problems = open_page(browser, server.url)
+    assert page.text_content("#ended") == "0 of 6 runs ended"
+    assert page.text_content("#announce") == ""
+    running = folder.begin("serial", 0)
+    running.trial("1", value=0.25)
+    shows(page, "#run-incumbent", "0.25")
+    assert page.get_attribute("td >> nth=0", "data-status") == "running"
+    assert page.text_content("#announce") == ""  # figures are not read out
+    folder.end("serial", 0, "failed", execution="9")
+    shows(page, "#ended", "1 failed")
+    assert page.get_attribute("td >> nth=0", "data-status") == "failed"
+    assert "serial random seed 0: failed" in page.text_content("#failed")
+    assert "1 of 6 runs ended, 1 failed" in page.text_content("#announce")
+    assert problems == []
+
+
+def test_hostile_names_are_text_and_their_scripts_do_not_run(browser: Any, server: Server) -> None:
+    page, problems = open_page(browser, server.url)
+    assert page.text_content("h1") == HOSTILE.replace("\x1b", "\\x1b")
+    assert page.title().startswith("<script>")
+    assert page.evaluate("document.scripts.length") == 1
+    assert problems == []
+    with page.expect_event("console"):  # planted: the policy refuses it, and says so
+        page.evaluate("document.body.insertAdjacentHTML('beforeend', '<img src=/x onerror=\"document.title=1\">')")
+    assert problems != []
+
+
+@pytest.mark.parametrize("width", [320, 1200])
+def test_the_page_is_no_wider_than_the_screen(browser: Any, tmp_path: Path, width: int) -> None:
+    folder = Folder(tmp_path / "wide", ("a-long-name-of-an-adapter", "b"), seeds=60)  # the map is wider, and scrolls by itself
+    with serving(Site(Watcher(folder.path), lambda path: ""), "127.0.0.1", 0) as server:
+        page, _ = open_page(browser, server.url, viewport={"width": width, "height": 700})
+        assert page.evaluate("document.documentElement.scrollWidth") <= width
+        assert page.evaluate("document.getElementById('map').scrollWidth") > width
+
+
+def test_without_script_the_state_is_there(browser: Any, server: Server) -> None:
+    page, _ = open_page(browser, server.url, java_script_enabled=False)
+    assert page.text_content("#ended") == "0 of 6 runs ended"
+    assert page.locator("td").count() == 6
+
+
+def test_the_token_does_not_stay_in_the_address(browser: Any, folder: Folder) -> None:
+    with serving(Site(Watcher(folder.path), lambda path: "<p>report</p>"), "0.0.0.0", 0) as server:
+        url = server.url.replace(server.url.partition("//")[2].partition(":")[0], "127.0.0.1", 1)
+        page, problems = open_page(browser, url)
+        assert "token" not in page.url
+        folder.end("serial", 0)
+        shows(page, "#ended", "1 of 6")  # by the cookie
+        page.click("a")
+        assert page.text_content("p") == "report"
+        assert problems == []

@@ -1,0 +1,53 @@
+"""The time left: by the nearest runs that ended, and none where nothing can be told."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from live.folders import Folder
+from live.states import LIVE
+from tuneoff.live.estimate import Estimate
+
+
+@pytest.fixture
+def ids(tmp_path: Path) -> tuple[Estimate, dict[tuple[str, int], str]]:
+    folder = Folder(tmp_path / "results")
+    return Estimate(folder.plan.runs), {key: spec.run_id for key, spec in folder.specs.items()}
+
+
+def test_a_run_takes_as_long_as_those_of_its_cell(ids: tuple[Estimate, dict[tuple[str, int], str]]) -> None:
+    estimate, of = ids
+    took = {of["serial", 0]: 10.0, of["serial", 1]: 20.0, of["optuna", 0]: 100.0}
+    assert estimate.seconds([of["serial", 2]], took, None) == 15.0
+    assert estimate.seconds([of["serial", 2], of["optuna", 1]], took, None) == 115.0
+    del took[of["optuna", 0]]
+    assert estimate.seconds([of["optuna", 1]], took, None) == 15.0  # of all, where its adapter has none
+
+
+def test_the_current_run_counts_with_what_is_left_of_it(ids: tuple[Estimate, dict[tuple[str, int], str]]) -> None:
+    estimate, of = ids
+    took = {of["serial", 0]: 40.0}
+    begun = replace(LIVE, run_id=of["serial", 1], seconds=15.0, completed=0, pruned=0, failed=0)
+    assert estimate.seconds([], took, begun) == 25.0  # before its first trial ended
+    assert estimate.seconds([], took, replace(begun, seconds=99.0)) == 0.0
+    assert estimate.seconds([of["serial", 2]], took, LIVE) == LIVE.seconds_left + 40.0  # type: ignore[operator]
+
+
+def test_nothing_is_said_before_it_is_known(ids: tuple[Estimate, dict[tuple[str, int], str]]) -> None:
+    estimate, of = ids
+    assert estimate.seconds([of["serial", 0]], {}, None) is None
+    assert estimate.seconds([of["serial", 0]], {}, LIVE) is None
+    assert estimate.seconds([], {}, LIVE) == LIVE.seconds_left
+    assert estimate.seconds([], {}, None) == 0
+
+
+def test_warm_ups_say_nothing_of_the_others(tmp_path: Path) -> None:
+    folder = Folder(tmp_path / "results", seeds=2)
+    warm = replace(folder.plan.runs[0], spec=replace(folder.plan.runs[0].spec, warm_up=True))
+    warm = replace(warm, run_id=warm.spec.run_id)
+    estimate = Estimate([warm, *folder.plan.runs])
+    assert estimate.seconds([folder.plan.runs[1].run_id], {warm.run_id: 3.0}, None) is None
+    assert estimate.seconds([], {}, replace(LIVE, run_id=warm.run_id, completed=0, pruned=0, failed=0)) is None

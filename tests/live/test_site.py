@@ -1,0 +1,155 @@
+"""What the addresses answer: errors as one line, the report made once per state of the folder, all text escaped."""
+
+from __future__ import annotations
+
+import re
+import shutil
+from html import unescape
+from html.parser import HTMLParser
+from pathlib import Path
+
+import pytest
+
+from live.folders import Folder
+from live.states import state
+from tuneoff.errors import MissingPackageError
+from tuneoff.live import site as module
+from tuneoff.live.page import POLICY, SCRIPT, STYLE, page
+from tuneoff.live.picture import SIGNS
+from tuneoff.live.site import Site
+from tuneoff.live.state import Activity
+from tuneoff.live.values import to_json
+from tuneoff.live.watcher import Watcher
+
+HOSTILE = "<script>alert(1)</script>\"'&\x1b[2J\x00\u202e"
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Folder:
+    return Folder(tmp_path / "results")
+
+
+class Renderer:
+    def __init__(self) -> None:
+        self.count = 0
+
+    def __call__(self, results: Path) -> str:
+        self.count += 1
+        return f"report {self.count}"
+
+
+def test_the_report_is_made_once_per_state_of_the_folder(folder: Folder, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "LOOK_EVERY_SECONDS", 0.0)
+    render = Renderer()
+    site = Site(Watcher(folder.path), render)
+    assert [site.answer("/report/").body for _ in range(3)] == [b"report 1"] * 3
+    folder.end("serial", 0)
+    assert [site.answer("/report/").body for _ in range(2)] == [b"report 2"] * 2
+
+
+def test_many_who_ask_cost_one_look(folder: Folder) -> None:
+    now = 0.0
+    watcher = Watcher(folder.path)
+    site = Site(watcher, Renderer(), lambda: now)
+    first = site.answer("/state.json").body
+    folder.end("serial", 0)
+    assert site.answer("/state.json").body == first
+    now = 1.0
+    assert site.answer("/state.json").body != first
+
+
+def test_an_error_is_one_line(folder: Folder, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "LOOK_EVERY_SECONDS", 0.0)
+
+    def lacks(results: Path) -> str:
+        raise MissingPackageError("the report needs x; run: pip install x")
+
+    def breaks(results: Path) -> str:
+        raise KeyError("<planted>\n")
+
+    lacking = Site(Watcher(folder.path), lacks).answer("/report/")
+    assert (lacking.status, lacking.body) == (503, b"the report needs x; run: pip install x\n")
+    broken = Site(Watcher(folder.path), breaks).answer("/report/")
+    assert (broken.status, broken.body.count(b"\n")) == (500, 1)
+    assert broken.content_type.startswith("text/plain")
+    site = Site(Watcher(folder.path), Renderer())
+    shutil.rmtree(folder.path)
+    gone = site.answer("/")
+    assert (gone.status, gone.body.count(b"\n")) == (503, 1)
+    assert b"is gone" in gone.body
+
+
+class Page(HTMLParser):
+    """Collects ids, tags and texts."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.ids: list[str] = []
+        self.tags: list[str] = []
+        self.attributes: list[str] = []
+        self.feed(text)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append(tag)
+        self.attributes += [name for name, _ in attrs]
+        self.ids += [value or "" for name, value in attrs if name == "id"]
+
+
+def hostile_page() -> str:
+    made = state(name=HOSTILE, folder=HOSTILE, file=HOSTILE, problems=(HOSTILE,), activity=Activity.STOPPED)
+    cells = tuple(
+        tuple(
+            type(cell)(run_id=HOSTILE, name=HOSTILE, seed=0, status=cell.status, reason=HOSTILE) if cell else None
+            for cell in row.cells
+        )
+        for row in made.rows
+    )
+    rows = tuple(type(row)(text=HOSTILE, adapter=HOSTILE, cells=found) for row, found in zip(made.rows, cells, strict=True))
+    return page(to_json(type(made)(**{**{name: getattr(made, name) for name in made.__slots__}, "rows": rows})))
+
+
+def test_what_comes_from_the_folder_is_text() -> None:
+    text = hostile_page()
+    found, plain = Page(text), Page(page(to_json(state(problems=("x",), activity=Activity.STOPPED))))
+    assert found.tags.count("script") == plain.tags.count("script") == 1
+    assert set(found.attributes) == set(plain.attributes)
+    assert "<script>alert" not in text
+    assert "<script>alert(1)</script>" in unescape(text)
+    assert not re.search("[\x00\x1b\u202e]", text)
+    assert "\\x1b" in text
+    assert Page(unescape(text)).tags.count("script") > 1  # the planted one would be seen
+
+
+def test_ids_are_used_once_and_the_script_finds_them() -> None:
+    found = Page(page(to_json(state()))).ids
+    assert len(found) == len(set(found))
+    wanted = set(re.findall(r'(?:at|set|list)\("([a-z-]+)"[,)]', SCRIPT))
+    assert wanted <= set(found)
+    assert {f"run-{key}" for key in to_json(state())["texts"]["figures"]} <= set(found)
+
+
+def test_the_policy_allows_the_own_script_and_style_alone() -> None:
+    text = page(to_json(state()))
+    assert f"<script>{SCRIPT}</script>" in text
+    assert f"<style>{STYLE}</style>" in text
+    assert POLICY.count("sha256-") == 2
+    assert " style=" not in text
+    assert not re.search(r"\son[a-z]+=", text)
+    assert "http://" not in text.replace("http-equiv", "")
+    assert "https://" not in text
+
+
+def test_the_script_has_the_signs_of_the_page() -> None:
+    (written,) = re.findall(r"var signs = (\{.*?\});", SCRIPT)
+    assert dict(re.findall(r'(\w+): "(.)"', written)) == SIGNS
+
+
+def test_without_script_the_page_reloads_itself() -> None:
+    assert re.search(r'<noscript><meta http-equiv="refresh" content="\d+"></noscript>', page(to_json(state())))
+
+
+@pytest.mark.parametrize(
+    ("activity", "judged"), [(Activity.WORKING, "Not judged yet"), (Activity.FINISHED, "the verdicts are in")]
+)
+def test_no_verdict_is_given_before_the_end(activity: Activity, judged: str) -> None:
+    assert judged in page(to_json(state(activity=activity)))

@@ -1,0 +1,254 @@
+"""The state of a results folder in which another process works: what it is, that it costs little, and that nothing is written."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, Literal
+
+import pytest
+
+from live.folders import Folder, snapshot
+from made_runs import made_run
+from tuneoff.errors import ResultsError
+from tuneoff.events import reader, tail
+from tuneoff.live import executions
+from tuneoff.live.state import Activity, LiveState, cells_of
+from tuneoff.live.watcher import KILLED, Watcher
+from tuneoff.live.words import lines
+from tuneoff.matrix.folder import LOCK, run_ends
+
+
+def statuses(state: LiveState) -> dict[str, str]:
+    return {cell.run_id: cell.status for cell in cells_of(state.rows)}
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Folder:
+    return Folder(tmp_path / "results")
+
+
+def test_a_finished_matrix_has_a_status_per_run_and_its_exit_code(folder: Folder) -> None:
+    folder.end_all()
+    state = Watcher(folder.path).look()
+    assert (state.activity, state.exit_code, state.ended, state.total) == (Activity.FINISHED, 0, 6, 6)
+    assert [row.text for row in state.rows] == ["serial random", "optuna random"]
+    assert state.seeds == (0, 1, 2)
+    folder.end("optuna", 1, "failed", execution="2", started_at="2027")
+    assert Watcher(folder.path).look().exit_code == 0  # the earlier one is done, and stands
+
+
+@pytest.mark.parametrize("status", ["failed", "timeout"])
+def test_a_matrix_with_failures_is_told_apart(tmp_path: Path, status: Literal["failed", "timeout"]) -> None:
+    folder = Folder(tmp_path / "results", seeds=1)
+    folder.end("serial", 0)
+    folder.end("optuna", 0, status)
+    state = Watcher(folder.path).look()
+    assert (state.activity, state.exit_code, state.counts[status]) == (Activity.FINISHED, 1, 1)
+    assert [cell.reason for cell in state.failures] == [f"it {status}"]
+
+
+def test_the_statuses_are_those_of_the_results_folder(tmp_path: Path) -> None:
+    folder = Folder(tmp_path / "results", ("serial", "optuna", "katib"), skipped="katib")
+    folder.end("serial", 0, "interrupted")
+    folder.end("serial", 0, execution="2")
+    folder.end("serial", 1, "failed", charged="workload")
+    folder.end("optuna", 0, "timeout", charged="infrastructure")
+    folder.end("optuna", 0, "interrupted", execution="2")
+    repeated = made_run(folder.specs["optuna", 1], [], execution="3", environment={"repeat": {"number": 1}})
+    folder.end("optuna", 1)
+    folder.write(replace(repeated, status="failed", reason="again", charged="workload", started_at="2020"))
+    found = statuses(Watcher(folder.path).look())
+    assert found == {end.run_id: end.status for end in run_ends(folder.path)}
+    assert set(found.values()) == {"done", "failed", "interrupted", "skipped", "planned"}
+
+
+def test_a_matrix_at_work_shows_its_current_run(folder: Folder) -> None:
+    folder.end("serial", 0)
+    folder.take()
+    running = folder.begin("optuna", 0)
+    running.log.step("deploy", 0, None)
+    running.log.step("trial", 1, None)
+    running.trial("1", value=0.7)
+    running.trial("2", "pruned")
+    running.trial("3", "failed")
+    running.log.coordinator.start("4", 4.0, slot=0)
+    running.write()
+    state = Watcher(folder.path).look()
+    assert (state.activity, state.exit_code, state.pid) == (Activity.WORKING, None, os.getpid())
+    assert state.current is not None
+    live = state.current.live
+    assert (live.step, live.completed, live.pruned, live.failed, live.running, live.incumbent) == ("trial", 1, 1, 1, 1, 0.7)
+    assert (state.current.name, state.current.position, state.current.total) == ("optuna random seed 0", 2, 6)
+    assert state.counts["running"] == 1
+    assert state.seconds_left is not None
+    assert state.seconds_left > 4 * 10  # four runs as long as the one that ended, and the rest of this one
+    assert live.seconds < 3600  # on this machine's clock
+
+
+def test_a_run_that_ends_between_two_looks_is_seen(folder: Folder) -> None:
+    folder.take()
+    running = folder.begin("serial", 0)
+    running.write()
+    watcher = Watcher(folder.path)
+    assert statuses(watcher.look())[running.spec.run_id] == "running"
+    before = watcher.version
+    folder.end("serial", 0, execution="9")
+    state = watcher.look()
+    assert statuses(state)[running.spec.run_id] == "done"
+    assert (state.current, watcher.version != before) == (None, True)
+    folder.begin("optuna", 0).write()
+    current = watcher.look().current
+    assert current is not None
+    assert current.name == "optuna random seed 0"
+
+
+def test_a_line_that_is_not_whole_yet_is_read_when_it_is(folder: Folder) -> None:
+    folder.take()
+    running = folder.begin("serial", 0)
+    running.log.coordinator.start("1", 1.0, slot=0)
+    data = running.lines()
+    running.write(data[:-20])
+    watcher = Watcher(folder.path)
+    first = watcher.look()
+    running.write(data[-20:])
+    second = watcher.look()
+    assert first.current is not None
+    assert second.current is not None
+    assert (first.current.live.running, second.current.live.running) == (0, 1)
+    assert second.problems == ()
+    running.write(b"no event\n")
+    assert "line 3 is no event" in watcher.look().problems[0]
+
+
+def test_nothing_is_read_twice(folder: Folder, monkeypatch: pytest.MonkeyPatch) -> None:
+    read: list[Path] = []
+    decoded: list[int] = []
+    read_end, decode_lines = executions.read_end, reader.decode_lines
+
+    def counted_record(path: Path) -> Any:
+        read.append(path)
+        return read_end(path)
+
+    def counted_lines(chunk: bytes, *arguments: Any) -> Any:
+        decoded.append(len(chunk))
+        return decode_lines(chunk, *arguments)
+
+    monkeypatch.setattr(executions, "read_end", counted_record)
+    monkeypatch.setattr(tail, "decode_lines", counted_lines)
+    folder.end("serial", 0)
+    folder.take()
+    running = folder.begin("optuna", 0)
+    running.write()
+    watcher = Watcher(folder.path)
+    for number in range(5):
+        running.trial(str(number))
+        watcher.look()
+    assert len(read) == 1
+    assert sum(decoded) == running.path.stat().st_size
+
+
+def test_a_killed_command_is_seen_to_be_gone_and_how_to_resume_is_said(folder: Folder) -> None:
+    ended = subprocess.Popen([sys.executable, "-c", ""])
+    ended.wait()
+    folder.take(pid=ended.pid)
+    running = folder.begin("serial", 0)
+    running.write()
+    state = Watcher(folder.path).look()
+    assert (state.activity, state.exit_code, state.current) == (Activity.STOPPED, 130, None)
+    cell = next(cell for cell in cells_of(state.rows) if cell.run_id == running.spec.run_id)
+    assert (cell.status, cell.reason) == ("interrupted", KILLED)
+    text = "\n".join(lines(state))
+    assert "nobody works here any more, and 6 runs are left" in text
+    assert f"tuneoff compare 'my files/digits.yaml' --resume --output {folder.path}" in text
+
+
+def test_a_process_id_that_another_process_uses_now_is_nobody(folder: Folder) -> None:
+    folder.take(pid=os.getppid())  # alive, and it has no such file open
+    folder.begin("serial", 0).write()
+    assert Watcher(folder.path).look().activity is Activity.STOPPED
+
+
+def test_a_command_that_waits_between_runs_is_at_work(folder: Folder) -> None:
+    folder.end("serial", 0)
+    folder.take()
+    state = Watcher(folder.path).look()
+    assert (state.activity, state.current) == (Activity.WORKING, None)
+    folder.leave(ended=False)
+    assert Watcher(folder.path).look().activity is Activity.STOPPED
+
+
+def test_what_an_earlier_command_left_is_not_the_current_run(folder: Folder) -> None:
+    left = folder.begin("serial", 0, execution="8")
+    left.write()
+    os.utime(left.folder / "spec.json", ns=(1, 1))
+    folder.take()
+    state = Watcher(folder.path).look()
+    assert state.current is None
+    assert statuses(state)[left.spec.run_id] == "interrupted"
+    folder.begin("optuna", 0).write()
+    assert Watcher(folder.path).look().counts["running"] == 1
+
+
+def test_a_run_on_another_host_is_not_said_to_be_dead(folder: Folder) -> None:
+    folder.take(pid=2**22 + 1)  # no such process here
+    running = folder.begin("serial", 0, host="elsewhere")
+    running.log.step("deploy", 0, None)
+    running.write()
+    state = Watcher(folder.path).look()
+    assert (state.activity, state.host, state.exit_code) == (Activity.ELSEWHERE, "elsewhere", None)
+    assert state.current is not None
+    assert "cannot be told from here" in "\n".join(lines(state))
+
+
+def test_a_damaged_record_is_named_and_the_rest_is_shown(folder: Folder) -> None:
+    good = folder.end("serial", 0)
+    bad = folder.end("optuna", 0)
+    bad.write_text("{")
+    moved = folder.path / "runs" / folder.specs["serial", 1].run_id / "x"
+    shutil.copytree(good.parent, moved)
+    state = Watcher(folder.path).look()
+    assert state.counts["done"] == 1
+    assert any(str(bad) in problem and "damaged" in problem for problem in state.problems)
+    assert any("record of another place" in problem for problem in state.problems)
+
+
+def test_a_folder_that_goes_away_is_one_line(folder: Folder) -> None:
+    watcher = Watcher(folder.path)
+    watcher.look()
+    shutil.rmtree(folder.path)
+    with pytest.raises(ResultsError, match=r"is gone: matrix\.json cannot be read"):
+        watcher.look()
+
+
+def test_a_plan_that_was_replaced_is_read_again(folder: Folder) -> None:
+    watcher = Watcher(folder.path)
+    assert watcher.look().total == 6
+    folder.write_plan(runs=folder.plan.runs[:2])
+    os.utime(folder.path / "matrix.json", ns=(1, 1))
+    assert watcher.look().total == 2
+
+
+def test_nothing_is_written_into_the_folder(folder: Folder) -> None:
+    folder.end("serial", 0)
+    folder.take()
+    folder.begin("optuna", 0).trial("1")
+    before = snapshot(folder.path)
+    watcher = Watcher(folder.path)
+    for _ in range(3):
+        watcher.look()
+    assert snapshot(folder.path) == before
+    (folder.path / "planted").touch()
+    assert snapshot(folder.path) != before
+
+
+def test_a_folder_without_lock_is_judged_by_its_runs(folder: Folder) -> None:
+    assert Watcher(folder.path).look().activity is Activity.STOPPED
+    folder.end_all()
+    assert Watcher(folder.path).look().activity is Activity.FINISHED
+    (folder.path / LOCK).write_text("no pid\n")
+    assert Watcher(folder.path).look().activity is Activity.FINISHED

@@ -1,0 +1,185 @@
+"""`tuneoff report`, and the report at the end of `tuneoff compare`."""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+from pathlib import Path
+
+import pytest
+
+from command_line import Call, caller
+from page.folders import folder, specs
+from results_folders import write_examples
+from tuneoff.cli.report import written_report
+from tuneoff.errors import MissingPackageError, ResultsError
+from tuneoff.page import report as page_report
+from tuneoff.page.report import need_packages, write_report
+from tuneoff.verify.results import verify
+
+
+@pytest.fixture
+def call(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Call:
+    """Return a function that runs a command in an empty folder and returns its answer."""
+    monkeypatch.chdir(tmp_path)
+    return caller(capsys)
+
+
+@pytest.fixture
+def no_plots(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Draw nothing: the plots have tests of their own, and take seconds."""
+    monkeypatch.setattr("tuneoff.plots.all.drawings", lambda results, answers: iter(()))
+
+
+@pytest.fixture
+def results(tmp_path: Path) -> Path:
+    """Return a small results folder."""
+    return folder(tmp_path / "results" / "r", specs(["serial", "optuna"], 2))
+
+
+def test_report_writes_the_page_of_the_newest_folder_and_prints_its_path(call: Call, results: Path, no_plots: None) -> None:
+    answer = call("report")
+    assert (answer.code, answer.err) == (0, "")
+    assert answer.out == f"{results / 'report' / 'report.html'}\n"
+    assert (results / "report" / "report.html").read_text().startswith("<!doctype html>")
+
+
+def test_report_again_gives_the_same_bytes(call: Call, results: Path, no_plots: None) -> None:
+    pages = []
+    for _ in range(2):
+        assert call("report", results).code == 0
+        pages.append((results / "report" / "report.html").read_bytes())
+    assert pages[0] == pages[1]
+
+
+def test_report_elsewhere_links_back_to_the_runs(call: Call, results: Path, no_plots: None, tmp_path: Path) -> None:
+    assert call("report", results, "--output", tmp_path / "else where").code == 0
+    assert 'href="../results/r/runs/' in (tmp_path / "else where" / "report.html").read_text()
+    assert not (results / "report").exists()
+
+
+def test_text_and_json_write_nothing(call: Call, results: Path) -> None:
+    text = call("report", results, "--text")
+    assert text.code == 0
+    assert "No verdicts" in text.out
+    answers = json.loads(call("report", results, "--json").out)
+    assert answers["name"] == "example"
+    assert not (results / "report").exists()
+
+
+def test_a_folder_that_is_none_is_one_line(call: Call, tmp_path: Path) -> None:
+    answer = call("report", tmp_path)
+    assert answer.code == 5
+    assert "no results folder" in answer.line
+
+
+def test_a_missing_package_is_named_with_its_command(
+    call: Call, results: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(page_report, "missing_modules", lambda names: [name for name in names if name == "jinja2"])
+    answer = call("report", results)
+    assert answer.code == 3
+    assert answer.line == "tuneoff: the report needs jinja2; run: pip install 'tuneoff[report]'"
+    need_packages(("scipy",))
+    with pytest.raises(MissingPackageError):
+        need_packages()
+
+
+def test_a_full_disk_is_one_line_and_leaves_the_old_page(
+    call: Call, results: Path, no_plots: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = write_report(results)
+    before = path.read_bytes()
+
+    def full(source: object, target: object) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(os, "replace", full)
+    answer = call("report", results)
+    assert answer.code == 5
+    assert "No space left on device" in answer.line
+    assert path.read_bytes() == before
+    assert os.listdir(path.parent) == [path.name]
+
+
+def test_a_report_folder_that_cannot_be_made_is_one_line(call: Call, results: Path, no_plots: None) -> None:
+    (results / "report").write_text("in the way")
+    answer = call("report", results)
+    assert answer.code == 5
+    assert "report cannot be made: File exists" in answer.line
+
+
+@pytest.mark.parametrize(
+    ("error", "says"),
+    [
+        (ResultsError("the disk is full; free space"), "the disk is full; free space"),
+        (MissingPackageError("the report needs jinja2; run: pip"), "needs jinja2"),
+        (ZeroDivisionError("a drawing"), "a fault of tuneoff itself: ZeroDivisionError: a drawing"),
+        (KeyboardInterrupt(), "interrupted"),
+    ],
+)
+def test_a_report_that_fails_at_the_end_of_a_matrix_is_one_line(
+    error: BaseException, says: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], results: Path
+) -> None:
+    def fail(results: Path) -> Path:
+        raise error
+
+    monkeypatch.setattr(page_report, "write_report", fail)
+    assert written_report(results) is None
+    line = capsys.readouterr().err
+    assert line.count("\n") == 1
+    assert says in line
+    assert "the results are complete; to try again: " in line
+    assert f" tuneoff report {results}" in line
+
+
+def test_a_report_does_not_disturb_verify_and_is_in_no_bundle(tmp_path: Path, no_plots: None) -> None:
+    from tuneoff.bundle.contents import executions, result_files
+
+    made = write_examples(tmp_path / "r").path
+    found = executions(made)
+    before = result_files(made, found, checkpoints=True)
+    path = write_report(made)
+    assert path.is_relative_to(made)
+    assert verify(made).is_verified
+    assert result_files(made, found, checkpoints=True) == before
+
+
+EXPERIMENT = {
+    "workload": "null",
+    "adapters": ["serial"],
+    "budget": {"trials": 2, "epochs_per_trial": 1},
+    "warm_up": False,
+    "power": "none",
+}
+
+
+@pytest.mark.slow
+def test_compare_ends_with_the_report_and_the_results(call: Call, tmp_path: Path) -> None:
+    (tmp_path / "e.yaml").write_text(json.dumps(EXPERIMENT))
+    answer = call("compare", "e.yaml", "--output", "x")
+    assert answer.code == 0, answer.err
+    page, results = map(Path, answer.out.splitlines()[-2:])
+    assert (page, results) == (tmp_path / "x" / "report" / "report.html", tmp_path / "x")
+    assert page.is_file()
+    assert sorted(path.suffix for path in (page.parent / "plots").glob("gantt.*")) == [".csv", ".png", ".svg"]
+    again = call("compare", "e.yaml", "--output", "x", "--resume", "--no-report", "--json")
+    assert again.code == 0
+    assert json.loads(again.out)["report"] is None
+
+
+@pytest.mark.slow
+def test_a_report_that_fails_keeps_the_exit_code_and_the_table(
+    call: Call, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(results: Path) -> Path:
+        raise ZeroDivisionError("planted")
+
+    monkeypatch.setattr(page_report, "write_report", fail)
+    (tmp_path / "e.yaml").write_text(json.dumps(EXPERIMENT))
+    answer = call("compare", "e.yaml", "--output", "x")
+    assert answer.code == 0
+    assert answer.out.splitlines()[-1] == str(tmp_path / "x")
+    assert "serial" in answer.out
+    assert answer.err.splitlines()[-1].startswith("tuneoff: no report was written: a fault of tuneoff itself: ZeroDivisionError")
