@@ -77,6 +77,18 @@ def test_a_planted_change_of_a_time_is_found_where_it_was_planted(factor: float,
     assert lines(found)[1].startswith(f"  optuna random: time is {outcome.value} by ")
 
 
+def test_changes_are_judged_at_the_family_size_that_was_frozen() -> None:
+    """Ten seeds that all grew by more than the margin, but one: enough for one comparison, too little for one of fifteen."""
+    signs = {seed: 0.8 if seed == 0 else 1.2 + seed / 100 for seed in SEEDS}
+    new = [pair for seed, factor in signs.items() for pair in changed([SERIAL[seed]], factor, noise=0)]
+    alone = {**FROZEN, "family_size": 1}
+    outcomes = [
+        change(compared(folder(SERIAL, name="a", analysis=frozen), folder(new, analysis=frozen)), "serial", "time").outcome
+        for frozen in (alone, FROZEN)
+    ]
+    assert outcomes == [Outcome.WORSE, Outcome.UNDECIDED]
+
+
 def test_below_ten_seeds_nothing_is_judged_however_different_it_is() -> None:
     few = runs_of("serial", seeds=SEEDS[:9])
     found = compared(folder(few, name="a"), folder(changed(few, 3.0)))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 
 import pytest
@@ -10,6 +11,7 @@ import pytest
 from choose.made_choices import made_results, runs_of, write_results
 from command_line import Call, caller
 from tuneoff.cli import diff, recommend
+from tuneoff.matrix.folder import PLAN
 
 pytest.importorskip("scipy")
 
@@ -100,6 +102,18 @@ def test_diff_finds_a_planted_change_and_exits_with_1(call: Call, results: Path,
     found = json.loads(call("diff", results, other, "--json").out)
     assert (found["exit_code"], found["has_changed"]) == (1, True)
     assert found["answer"][1] in answer.out
+
+
+def test_diff_takes_the_two_newest_folders_of_the_same_file(call: Call, results: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(results.parents[1])
+    assert "no two results folders of the same file" in call(*diff.EXAMPLE.split()[1:]).line
+    newer = write_results(made_results(runs_of("serial"), folder=results.with_name("new")))
+    for place, folder in enumerate((results, newer)):
+        os.utime(folder / PLAN, (place, place))
+    answer = call(*diff.EXAMPLE.split()[1:])
+    assert answer.code == 0
+    assert [line for line in answer.out.splitlines() if line[:3] in ("A: ", "B: ")] == ["A: results/old", "B: results/new"]
+    assert call("diff", results).code == 2
 
 
 def test_diff_refuses_odd_folders_in_one_line(call: Call, results: Path, tmp_path: Path) -> None:

@@ -83,6 +83,11 @@ def test_never_silently_wrong_is_of_every_fault_that_was_tried() -> None:
     assert against(result("optuna", "recovered", "none"), request=NEVER_WRONG) == [No.UNKNOWN]
 
 
+def test_how_many_faults_were_tried_is_told() -> None:
+    tried = evidence(*(result("optuna", "recovered", fault) for fault in ("none", "nan", "inf")), result("optuna", None, "hang"))
+    assert notes("optuna", (), tried, NEVER_WRONG) == ["2 faults through its adapter were tried: silently wrong in none"]
+
+
 def test_files_and_folders_of_the_command_are_read_back(tmp_path: Path) -> None:
     for name in ("one", "two"):
         (tmp_path / f"{name}.json").write_text(json.dumps({"about": {}, "runs": [result(name, "recovered")], "exit_code": 0}))

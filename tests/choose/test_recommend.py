@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import pytest
 
-from choose.made_choices import FILE, SEEDS, listing, made_folder, runs_of
+from choose.made_choices import SEEDS, listing, made_folder, made_results, runs_of
+from tuneoff.answers.all import answers
 from tuneoff.answers.model import Outcome
 from tuneoff.capabilities import Offer, Support
 from tuneoff.choose.capable import No
@@ -122,6 +122,22 @@ def test_every_reason_cites_runs_that_exist_in_its_folder() -> None:
         assert folder.results.standing[run.run_id].execution_id == run.execution_id
 
 
+def test_a_sampler_that_is_another_one_cites_the_runs_that_stand_for_it() -> None:
+    """A skipped `default` that is random search has no run of its own."""
+    random, twins = (runs_of("serial", sampler=name, variant={"sampler": name}) for name in ("random", "default"))
+    results = made_results(random, [(spec, None) for spec, _ in twins], runs_of("optuna", sampler="default", variant={}))
+    same = {twin.run_id: spec.run_id for (spec, _), (twin, _) in zip(random, twins, strict=True)}
+    planned = tuple(
+        replace(run, skip_reason="same", same_as=same[run.run_id]) if run.run_id in same else run for run in results.planned
+    )
+    results = replace(results, planned=planned, plan=replace(results.plan, runs=planned))
+    known = [listing(name, samplers={"random": Offer(), "default": Offer()}) for name in ("serial", "optuna")]
+    found = ask(Folder(results=results, answers=answers(results)), known=known, sampler="default")
+    cited = all_cited(found)
+    assert {run.run_id for run in cited} >= set(same.values())
+    assert all(results.standing[run.run_id].execution_id == run.execution_id for run in cited)
+
+
 def test_a_verdict_cites_only_the_seeds_that_it_compares() -> None:
     folder = made_folder(runs_of("serial"), runs_of("optuna"))
     blank = replace(folder.answers.verdicts[0].differences[0], difference=None)
@@ -131,62 +147,17 @@ def test_a_verdict_cites_only_the_seeds_that_it_compares() -> None:
     assert seeds == set(SEEDS) - {blank.seed}
 
 
-@pytest.mark.parametrize(
-    ("asked", "range_text"),
-    [
-        ({"workers": 8}, "measured were 2 workers"),
-        ({"trials": 1000}, "measured were 10 trials"),
-        ({"trial_seconds": 60.0}, "measured were 0.50 s per trial"),
-        ({"workers": 1}, "measured were 2 workers"),
-    ],
-)
-def test_beyond_what_was_measured_there_is_a_refusal_with_the_range_and_the_file(asked: dict[str, Any], range_text: str) -> None:
-    found = ask(fast_and_slow(), **asked)
-    assert found.exit_code == 1
-    assert found.families == ()
-    assert found.headline[0].startswith("not measured, so nothing is said: ")
-    assert range_text in found.headline[1]
-    assert any(f"tuneoff compare {FILE}" in line for line in lines(found))
-    assert to_json(found)["recommended"] == []
-
-
-def test_inside_the_range_only_the_measured_settings_around_are_used_and_named() -> None:
-    low, high = (fast_and_slow(workers=workers, variant={"workers.count": workers}) for workers in (1, 4))
-    far = fast_and_slow(workers=16, variant={"workers.count": 16})
-    found = ask(low, high, far, workers=2)
-    (family,) = found.families
-    assert not family.is_exact
-    assert [one.setting.sizes["workers"] for one in family.weighed] == [(1.0, 1.0), (4.0, 4.0)]
-    assert family.recommended == ("serial",)
-    assert any("measured around what was asked for, nothing beyond" in line for line in lines(found))
-
-
-def test_where_the_order_turns_round_between_the_settings_nobody_is_recommended_and_it_is_said() -> None:
-    low = made_folder(runs_of("serial", seconds=1.0, workers=1), runs_of("optuna", seconds=2.0, workers=1), folder=Path("low"))
-    high = made_folder(runs_of("serial", seconds=2.0, workers=4), runs_of("optuna", seconds=1.0, workers=4), folder=Path("high"))
-    found = ask(low, high, workers=2)
-    (family,) = found.families
-    assert family.recommended == ()
-    assert "disagree" in found.headline[0]
-    assert len(family.differs) == 1
-    assert "serial is better than optuna in time at random (1 worker" in family.differs[0].text
-    assert {run.folder for run in family.differs[0].runs} == {Path("low"), Path("high")}
-    assert found.exit_code == 1
-
-
-def test_who_was_measured_on_one_side_alone_is_not_recommended_in_between() -> None:
-    low = made_folder(runs_of("serial", workers=1), runs_of("optuna", workers=1))
-    high = made_folder(runs_of("serial", workers=4))
-    (family,) = ask(low, high, workers=2).families
-    assert family.recommended == ("serial",)
-    assert any(text.startswith("optuna was not measured at random (4 workers") for text in family.unmeasured)
-
-
-def test_settings_of_other_samplers_do_not_surround_a_request() -> None:
-    low, high = (made_folder(runs_of("serial", workers=workers, sampler=name)) for workers, name in ((1, "random"), (4, "fixed")))
-    found = ask(low, high, workers=2)
-    assert len(found.outside) == 2
-    assert found.exit_code == 1
+def test_only_the_sampler_and_the_platform_that_were_asked_for_are_weighed() -> None:
+    known = [
+        listing(name, platforms=("local", "cluster"), samplers={"random": Offer(), "grid": Offer()}) for name in ("serial", "x")
+    ]
+    random, grid = runs_of("serial"), runs_of("serial", sampler="grid", variant={"sampler": "grid"})
+    folder = made_folder(random, grid, runs_of("x", platform="cluster"))
+    assert [one.name for one in ask(folder, known=known, sampler="grid").families] == ["workload null, sampler grid"]
+    assert ask(folder, known=known, sampler="grid").families[0].recommended == ("serial",)
+    there = ask(folder, known=known, platform="cluster")
+    assert [one.setting.labels for family in there.families for one in family.weighed] == [("x",)]
+    assert there.not_measured == ("serial",)
 
 
 def test_what_only_ran_on_a_stand_in_can_but_was_not_measured_and_recommends_nothing() -> None:
@@ -218,6 +189,7 @@ def test_a_framework_that_is_not_installed_here_counts_where_it_was_measured() -
     missing = listing("optuna", state="missing", text="adapter 'optuna' needs the optuna package; run: pip install optuna")
     measured = ask(fast_and_slow(), known=[KNOWN[0], missing])
     assert "optuna" in measured.families[0].weighed[0].setting.labels
+    assert "optuna" in [one.adapter for one in measured.capable]
     assert any("pip install optuna" in line for line in lines(measured))
     elsewhere = ask(made_folder(runs_of("serial")), known=[KNOWN[0], missing])
     assert [(one.adapter, one.obstacles[0].kind) for one in elsewhere.excluded] == [("optuna", No.ABSENT)]

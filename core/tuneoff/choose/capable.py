@@ -104,7 +104,7 @@ def _platform(name: str, capabilities: Capabilities, wanted: str | None) -> Iter
     if wanted is None:
         return
     if wanted not in capabilities.platforms:
-        text = f"platform {wanted!r}: adapter {name!r} has {', '.join(capabilities.platforms)}"
+        text = f"platform {wanted!r}: adapter {name!r} has only {', '.join(capabilities.platforms)}"
         yield Obstacle(kind=No.TUNEOFF, text=text)  # adapters declare no platforms that their frameworks lack
     elif wanted in capabilities.emulated_platforms:
         yield Obstacle(kind=No.UNKNOWN, text=f"platform {wanted!r} is a local stand-in: it recommends nothing")

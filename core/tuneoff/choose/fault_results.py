@@ -15,6 +15,7 @@ from tuneoff.errors import ResultsError, UnknownNameError
 from tuneoff.faultmatrix.classify import Class
 from tuneoff.faultmatrix.faults import FAULTS, NO_FAULT
 from tuneoff.files import read_regular
+from tuneoff.words import counted
 
 SURVIVED = (Class.RECOVERED.value, Class.LOST.value)  # an answer that holds for the trials that were completed
 NO_SUCH_PART = "the framework has no such part"
@@ -67,7 +68,7 @@ def check_names(names: Iterable[str]) -> None:
 
 def obstacles(adapter: str, emulated_platforms: Sequence[str], evidence: Sequence[Evidence], request: Request) -> list[Obstacle]:
     """Return what the faults that an adapter must survive say against it. What was only seen on a stand-in is not known."""
-    own = [one for one in evidence if _is_of(one.result.adapter, adapter, emulated_platforms, request.platform)]
+    own = _of_adapter(adapter, emulated_platforms, evidence, request)
     decisive = [one for one in own if one.result.setting == request.faults_by]
     found = [obstacle for fault in request.must_survive for obstacle in _survival(fault, decisive, request.faults_by)]
     if request.never_silently_wrong:
@@ -78,14 +79,18 @@ def obstacles(adapter: str, emulated_platforms: Sequence[str], evidence: Sequenc
 def notes(adapter: str, emulated_platforms: Sequence[str], evidence: Sequence[Evidence], request: Request) -> list[str]:
     """Return what the other settings came to under the faults that must be survived: it decides nothing here."""
     other = DEFAULTS if request.faults_by == ADAPTER else ADAPTER
+    own = _of_adapter(adapter, emulated_platforms, evidence, request)
     found = []
-    for one in evidence:
+    if request.never_silently_wrong:
+        tried = [one for one in own if _was_tried(one, request.faults_by)]
+        found.append(f"{counted(len(tried), 'fault')} {_BY[request.faults_by]} were tried: silently wrong in none")
+    for one in own:
         result = one.result
         is_bad = result.outcome is not None and (
             (result.fault in request.must_survive and result.outcome not in SURVIVED)
             or (request.never_silently_wrong and result.outcome == Class.WRONG.value)
         )
-        if is_bad and result.setting == other and _is_of(result.adapter, adapter, emulated_platforms, request.platform):
+        if is_bad and result.setting == other:
             found.append(f"{_BY[other]}, {result.fault}: {result.outcome} ({one.file})")
     return found
 
@@ -102,7 +107,7 @@ def _survival(fault: str, evidence: Sequence[Evidence], by: str) -> Iterator[Obs
 
 
 def _wrong(evidence: Sequence[Evidence], by: str) -> list[Obstacle]:
-    tried = [one for one in evidence if one.result.outcome is not None and one.result.fault != NO_FAULT.name]
+    tried = [one for one in evidence if _was_tried(one, by)]
     wrong = [one for one in tried if one.result.outcome == Class.WRONG.value]
     if not tried:
         return [Obstacle(kind=No.UNKNOWN, text=f"faults {_BY[by]}: no result")]
@@ -110,6 +115,16 @@ def _wrong(evidence: Sequence[Evidence], by: str) -> list[Obstacle]:
         Obstacle(kind=No.FAULTS, text=f"{one.result.fault} {_BY[by]}: silently wrong, {one.result.reason} ({one.file})")
         for one in wrong
     ]
+
+
+def _was_tried(one: Evidence, by: str) -> bool:
+    return one.result.setting == by and one.result.outcome is not None and one.result.fault != NO_FAULT.name
+
+
+def _of_adapter(
+    adapter: str, emulated_platforms: Sequence[str], evidence: Sequence[Evidence], request: Request
+) -> list[Evidence]:
+    return [one for one in evidence if _is_of(one.result.adapter, adapter, emulated_platforms, request.platform)]
 
 
 def _is_of(label: str, adapter: str, emulated_platforms: Sequence[str], platform: str | None) -> bool:

@@ -103,9 +103,9 @@ def _changes(request: Request, names: Sequence[str]) -> str:
     for name in names:
         value = request.asked[name]
         if name == WORKERS:
-            texts.append(f"workers: {{count: {value:g}}}")
+            texts.append(f"workers.count to {value:g}")
         elif name == TRIALS:
-            texts.append(f"budget: {{trials: {value:g}}}")
+            texts.append(f"budget.trials to {value:g}")
         elif name == TRIAL_SECONDS:
-            texts.append(f"a workload whose trials take about {figure(value)} s")
+            texts.append(f"the workload so that a trial takes about {figure(value)} s")
     return " and ".join(texts)

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tuneoff.answers.model import Answers, Group, Scope
+from tuneoff.answers.model import Answers, Group, RunRef, Scope
 from tuneoff.choose.bracket import Range
 from tuneoff.choose.request import TRIAL_SECONDS, TRIALS, WORKERS, Request
 
@@ -35,6 +36,7 @@ class Setting:
     family: str
     sizes: Mapping[str, Range]
     groups: tuple[Group, ...]
+    executions: Mapping[str, tuple[str, str]]  # by run id: the run that stands for it, and its execution
 
     @property
     def labels(self) -> tuple[str, ...]:
@@ -65,13 +67,13 @@ def settings(folders: Sequence[Folder], adapters: Sequence[str], request: Reques
 
 
 def on_stand_ins(folders: Sequence[Folder]) -> list[OnStandIn]:
-    """Return what was measured on emulated platforms."""
-    return [
-        OnStandIn(folder=folder.results.folder, adapter=group.adapter, label=group.label, runs=done(group))
-        for folder in folders
-        for group in folder.answers.groups
-        if group.emulated and done(group)
-    ]
+    """Return what was measured on emulated platforms, by folder and label."""
+    counts: Counter[tuple[Path, str, str]] = Counter()
+    for folder in folders:
+        for group in folder.answers.groups:
+            if group.emulated:
+                counts[folder.results.folder, group.adapter, group.label] += done(group)
+    return [OnStandIn(folder=path, adapter=name, label=label, runs=runs) for (path, name, label), runs in counts.items() if runs]
 
 
 def done(group: Group) -> int:
@@ -106,6 +108,12 @@ def _of_folder(folder: Folder, adapters: set[str], request: Request) -> Iterator
             family=_family(experiment.workload.name, scope),
             sizes=sizes,
             groups=tuple(groups),
+            executions={
+                run.run_id: (record.run_id, record.execution_id)
+                for group in groups
+                for run in group.runs
+                if (record := _record(run, planned, folder.results)) is not None
+            },
         )
 
 
@@ -115,11 +123,16 @@ def _counts(group: Group, adapters: set[str]) -> bool:
 
 
 def _records(group: Group, planned: Mapping[str, PlannedRun], results: Results) -> Iterator[RunRecord]:
-    """Yield the records of the runs that were tried to their end; of a sampler that is another one, those of the other."""
+    """Yield the records of the runs that were tried to their end."""
     for run in group.runs:
-        record = results.standing.get(planned[run.run_id].same_as or run.run_id)
+        record = _record(run, planned, results)
         if record is not None and record.status in _TRIED:
             yield record
+
+
+def _record(run: RunRef, planned: Mapping[str, PlannedRun], results: Results) -> RunRecord | None:
+    """Return the record that stands for a run; of a sampler that is another one, that of the other."""
+    return results.standing.get(planned[run.run_id].same_as or run.run_id)
 
 
 def _busy_seconds(records: Sequence[RunRecord]) -> Iterator[float]:

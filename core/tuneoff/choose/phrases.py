@@ -25,11 +25,12 @@ def cited(setting: Setting, labels: Sequence[str], verdicts: Sequence[Verdict] =
     """Return the runs of labels in a setting; with verdicts, of the seeds in which these have something to compare."""
     seeds = {pair.seed for verdict in verdicts for pair in verdict.differences if pair.difference is not None}
     return tuple(
-        Cited(folder=setting.folder, run_id=run.run_id, execution_id=run.execution_id)
+        Cited(folder=setting.folder, run_id=run_id, execution_id=execution_id)
         for group in setting.groups
         if group.label in labels
         for run in group.runs
-        if run.execution_id is not None and (not verdicts or run.seed in seeds)
+        if run.run_id in setting.executions and (not verdicts or run.seed in seeds)
+        for run_id, execution_id in (setting.executions[run.run_id],)
     )
 
 

@@ -18,7 +18,7 @@ class Cited:
 
     folder: Path
     run_id: str
-    execution_id: str | None
+    execution_id: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

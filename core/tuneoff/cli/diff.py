@@ -5,17 +5,23 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
+from tuneoff.cli.folders import newest_two
 from tuneoff.cli.output import terminal_width, write, write_json
 
 NAME = "diff"
 HELP = "compare two results folders of the same experiments, old and new: what changed beyond noise; exit code 1 if anything did"
-EXAMPLE = "tuneoff diff results/old results/new"
+EXAMPLE = "tuneoff diff"
 CHANGED = 1
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("old", metavar="DIR_A", type=Path, help="results folder of the old versions")
-    parser.add_argument("new", metavar="DIR_B", type=Path, help="results folder of the new versions")
+    parser.add_argument(
+        "results",
+        metavar="DIR",
+        type=Path,
+        nargs="*",
+        help="two results folders, the old one first; default: the newest under results/, and the last before it of that file",
+    )
     parser.add_argument(
         "--json", action="store_true", help="write JSON: every question with each pair of seeds, and all that differs"
     )
@@ -25,8 +31,11 @@ def execute(arguments: argparse.Namespace) -> int:
     from tuneoff.choose.changes.compare import compare
     from tuneoff.choose.changes.text import lines
     from tuneoff.choose.changes.values import to_json
+    from tuneoff.errors import ExperimentError
 
-    found = compare(arguments.old, arguments.new)
+    if len(arguments.results) not in (0, 2):
+        raise ExperimentError(f"two results folders are needed, or none for the two newest, but got {len(arguments.results)}")
+    found = compare(*(arguments.results or newest_two()))
     code = CHANGED if found.has_changed else 0
     if arguments.json:
         write_json({"exit_code": code, **to_json(found)})

@@ -62,6 +62,25 @@ def newest_folder(root: Path = RESULTS) -> Path:
     return found[0]
 
 
+def newest_two(root: Path = RESULTS) -> tuple[Path, Path]:
+    """Return the results folder under `root` that was begun last, and before it the last one of a file of the same name.
+
+    Raises:
+        ResultsError: there are no two.
+    """
+    from tuneoff.matrix.folder import read_plan
+
+    newest, *others = _newest_first(root) or [root]
+    name = read_plan(newest).name if others else ""
+    for folder in others:
+        try:
+            if read_plan(folder).name == name:
+                return folder, newest
+        except ResultsError:  # damaged or of another version: it is not the one
+            continue
+    raise ResultsError(f"there are no two results folders of the same file under {root.absolute()}; name two")
+
+
 def folder_to_resume(plan: Plan, root: Path = RESULTS) -> Path:
     """Return the newest results folder under `root` that holds this plan.
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from tuneoff.answers.model import Outcome, Verdict
-from tuneoff.answers.phrases import difference_text
+from tuneoff.answers.phrases import difference_text, signed
 from tuneoff.choose.changes.model import Change, Comparison
 from tuneoff.cli.output import columns, printable
 from tuneoff.controls.cells import POOL
@@ -100,10 +100,18 @@ def _quiet(changes: Sequence[Change]) -> list[str]:
     for change in quiet:
         assert change.verdict is not None
         word = _word(change.verdict)
-        rows.append((change.name, change.question.name, word, difference_text(change.verdict.interval, change.question)))
+        rows.append((change.name, change.question.name, word, _size(change.verdict)))
         if word in _OPEN:
             reasons[f"{word}: {change.reason}"] = None
     return [*columns(("entry", "question", "says", "B against A"), rows).splitlines(), *reasons]
+
+
+def _size(verdict: Verdict) -> str:
+    """Return the interval of a change, or without one the change of the only seed."""
+    known = [pair.difference for pair in verdict.differences if pair.difference is not None]
+    if verdict.interval is None and len(known) == 1:
+        return f"{signed(known[0], verdict.question)} in 1 seed"
+    return difference_text(verdict.interval, verdict.question)
 
 
 def _word(verdict: Verdict) -> str:
