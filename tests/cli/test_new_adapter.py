@@ -83,7 +83,7 @@ def test_the_installed_package_passes_its_own_test_and_takes_part_in_a_matrix(ca
 
     matrix = tmp_path / "matrix.yaml"
     matrix.write_text((package / "experiment.yaml").read_text().replace("[my-own]", "[serial, my-own]"))
-    comparison = [python, "-m", "tuneoff", "compare", str(matrix), "--output", str(tmp_path / "results"), "--json"]
+    comparison = [python, "-m", "tuneoff", "compare", "--no-report", str(matrix), "--output", str(tmp_path / "results"), "--json"]
     compared = subprocess.run(comparison, capture_output=True, text=True)
     assert compared.returncode == 0, compared.stderr
     assert {run["label"]: run["status"] for run in json.loads(compared.stdout)["runs"]} == {"serial": "done", "my-own": "done"}

@@ -52,7 +52,7 @@ class Compare:
         self.results = folder / "results"
         file = folder / "experiment.yaml"
         file.write_text(json.dumps({"warm_up": False, "timeouts": {"setup_seconds": START_SECONDS}, **content}))
-        self._command = [sys.executable, "-m", "tuneoff", "compare", str(file), "--output", str(self.results)]
+        self._command = [sys.executable, "-m", "tuneoff", "compare", "--no-report", str(file), "--output", str(self.results)]
 
     def run(self) -> Answer:
         """Run it to its end."""

@@ -140,7 +140,7 @@ def finish(file: Path, results: Path) -> None:
 
 def start(file: Path, results: Path) -> subprocess.Popen[bytes]:
     resume = ["--resume"] if (results / "matrix.json").exists() else []
-    command = [sys.executable, "-m", "tuneoff", "compare", str(file), "--output", str(results), *resume]
+    command = [sys.executable, "-m", "tuneoff", "compare", "--no-report", str(file), "--output", str(results), *resume]
     return subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE if resume else subprocess.DEVNULL)
 
 

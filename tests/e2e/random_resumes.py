@@ -242,7 +242,7 @@ def start(adapter: str, sampler: str, results: Path) -> subprocess.Popen[bytes]:
         given = "configurations: {sample: 10, seed: 0}\n" if sampler == "fixed" else ""
         file.write_text(f"include: {MATRIX}\nsampler: {sampler}\n{given}adapters: [{entry}]\n")
     resume = ["--resume", "--continue"] if (results / "matrix.json").exists() else []
-    command = [sys.executable, "-m", "tuneoff", "compare", str(file), "--output", str(results), *resume]
+    command = [sys.executable, "-m", "tuneoff", "compare", "--no-report", str(file), "--output", str(results), *resume]
     tests = str(Path(__file__).parents[1])
     path = os.pathsep.join([tests, *filter(None, [os.environ.get("PYTHONPATH")])])
     environment = {**os.environ, "PYTHONPATH": path}

@@ -33,7 +33,7 @@ warm_up: false
 def command(tmp_path: Path, adapter: str, *more: str) -> list[str]:
     file = tmp_path / "matrix.yaml"
     file.write_text(MATRIX.format(adapter=adapter))
-    return [sys.executable, "-m", "tuneoff", "compare", str(file), "--output", str(tmp_path / "results"), *more]
+    return [sys.executable, "-m", "tuneoff", "compare", "--no-report", str(file), "--output", str(tmp_path / "results"), *more]
 
 
 @pytest.fixture(params=["serial", "ray-tune", "syne-tune", "optuna"])

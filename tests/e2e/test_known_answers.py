@@ -97,7 +97,7 @@ def compare(folder: Path, adapters: Sequence[str], **changes: Any) -> Runs:
     }
     file = folder / "known.yaml"
     file.write_text(json.dumps(content))
-    assert main(["compare", str(file), "--output", str(folder / "results")]) == 0
+    assert main(["compare", "--no-report", str(file), "--output", str(folder / "results")]) == 0
     runs: dict[str, list[RunRecord]] = {}
     for record in read_runs(folder / "results"):
         runs.setdefault(record.run_spec().adapter.removeprefix("known_answers:"), []).append(record)

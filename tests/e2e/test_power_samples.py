@@ -44,7 +44,7 @@ def matrix(folder: Path, **parts: Any) -> Path:
 
 
 def compare(file: Path, results: Path) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "tuneoff", "compare", str(file), "--output", str(results)]
+    command = [sys.executable, "-m", "tuneoff", "compare", "--no-report", str(file), "--output", str(results)]
     return subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
 
 

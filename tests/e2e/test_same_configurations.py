@@ -26,7 +26,7 @@ def test_equal_configurations_give_equal_bits_in_every_adapter(tmp_path: Path, c
     fewer = {"configurations": {"sample": TRIALS, "seed": 0}, "budget": {"trials": TRIALS}, "warm_up": False}
     file = tmp_path / "fewer.yaml"
     file.write_text(json.dumps({"include": str(MATRIX), **fewer}))
-    assert main(["compare", str(file), "--output", str(tmp_path / "results")]) == 0
+    assert main(["compare", "--no-report", str(file), "--output", str(tmp_path / "results")]) == 0
     records = [record for record in read_runs(tmp_path / "results") if not record.run_spec().warm_up]
     curves = {record.run_spec().adapter: learning_curves(record) for record in records}
     assert set(curves) == {"serial", "optuna", "ray-tune", "syne-tune", "katib"}
@@ -41,7 +41,7 @@ def test_equal_configurations_give_equal_bits_in_every_adapter(tmp_path: Path, c
 
 
 def test_another_seed_gives_other_figures_for_the_same_configurations(tmp_path: Path) -> None:
-    arguments = ["compare", str(MATRIX), "--adapter", "serial", "--seeds", "0", "1", "--trials", "2"]
+    arguments = ["compare", "--no-report", str(MATRIX), "--adapter", "serial", "--seeds", "0", "1", "--trials", "2"]
     assert main([*arguments, "--output", str(tmp_path / "results")]) == 0
     first, second = (learning_curves(record) for record in read_runs(tmp_path / "results") if not record.run_spec().warm_up)
     assert set(first) == set(second)

@@ -68,7 +68,7 @@ def test_a_matrix_that_is_done_is_verified(tmp_path: Path, workload: str) -> Non
             "budget": {"trials": 2, "epochs_per_trial": 2},
         }
     results = tmp_path / "results"
-    assert run("compare", write_matrix(tmp_path, **content), "--output", results).returncode == 0
+    assert run("compare", "--no-report", write_matrix(tmp_path, **content), "--output", results).returncode == 0
     assert run("export", results).returncode == 0
     found = verified(results)
     assert (found["checked"]["runs"], found["not_begun"], found["notes"]) == (2, [], [])
@@ -87,7 +87,7 @@ def test_a_matrix_that_was_ended_and_resumed_is_verified(tmp_path: Path, number:
     content = {"workload": {"name": "sleep", "options": {"epoch_seconds": 0.2}}, "budget": {"trials": 6, "epochs_per_trial": 4}}
     file, results = write_matrix(tmp_path, adapters=["serial"], seeds=[0, 1], **content), tmp_path / "results"
     process = subprocess.Popen(
-        command("compare", file, "--output", results), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+        command("compare", "--no-report", file, "--output", results), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
     )
     deadline = time.monotonic() + 60
     while not any('"epoch"' in path.read_text() for path in results.glob("runs/*/*/events/[tw]*")):
@@ -102,7 +102,7 @@ def test_a_matrix_that_was_ended_and_resumed_is_verified(tmp_path: Path, number:
     else:
         found = verified(results)
         assert "no run.json, as its command was killed" in found["notes"][0]["text"]
-    assert run("compare", file, "--output", results, "--resume").returncode == 0
+    assert run("compare", "--no-report", file, "--output", results, "--resume").returncode == 0
     found = verified(results)
     assert (found["checked"]["runs"], found["checked"]["executions"], found["not_begun"]) == (2, 3, [])
     last = json.loads((results / "matrix.json").read_text())["runs"][-1]["run_id"]
@@ -114,5 +114,5 @@ def test_a_run_with_an_emulated_platform_is_verified(tmp_path: Path) -> None:
     pytest.importorskip("kubeflow.katib")
     results = tmp_path / "results"
     file = write_matrix(tmp_path, adapters=[{"name": "katib", "platform": "emulated"}])
-    assert run("compare", file, "--output", results).returncode == 0
+    assert run("compare", "--no-report", file, "--output", results).returncode == 0
     assert verified(results)["checked"]["runs"] == 1

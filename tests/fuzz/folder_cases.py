@@ -31,7 +31,7 @@ EXPORT = (
     ["export", RESULTS, "--format", "parquet", "--output", "tables"],
 )
 BUNDLE = (["bundle", RESULTS, "--output", "b.tar.gz"], ["bundle", RESULTS, "--output", "b.tar.gz", "--allow-unverified"])
-RESUME = ["compare", FILE, "--output", RESULTS, "--resume"]
+RESUME = ["compare", "--no-report", FILE, "--output", RESULTS, "--resume"]
 
 
 def run_case(task: Task) -> Report:

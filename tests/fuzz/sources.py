@@ -91,19 +91,19 @@ def _examples(source: Path) -> None:
 
 def _done(source: Path) -> None:
     (source / FILE).write_text(json.dumps(DONE))
-    _tuneoff(source, "compare", FILE, "--output", RESULTS)
+    _tuneoff(source, "compare", "--no-report", FILE, "--output", RESULTS)
     for format in ("csv", "json"):
         _tuneoff(source, "export", RESULTS, "--format", format)
 
 
 def _pruned(source: Path) -> None:
     (source / FILE).write_text(json.dumps(PRUNED))
-    _tuneoff(source, "compare", FILE, "--output", RESULTS)
+    _tuneoff(source, "compare", "--no-report", FILE, "--output", RESULTS)
 
 
 def _failed(source: Path) -> None:
     (source / FILE).write_text(json.dumps(FAILED))
-    _tuneoff(source, "compare", FILE, "--output", RESULTS)
+    _tuneoff(source, "compare", "--no-report", FILE, "--output", RESULTS)
 
 
 def _interrupted(source: Path) -> None:
@@ -113,7 +113,7 @@ def _interrupted(source: Path) -> None:
 def _repeated(source: Path) -> None:
     """Interrupt it and go on: one run has two executions."""
     _ended_early(source, signal.SIGINT)
-    _tuneoff(source, "compare", FILE, "--output", RESULTS, "--resume")
+    _tuneoff(source, "compare", "--no-report", FILE, "--output", RESULTS, "--resume")
 
 
 def _killed(source: Path) -> None:
@@ -122,7 +122,7 @@ def _killed(source: Path) -> None:
 
 def _ended_early(source: Path, number: signal.Signals) -> None:
     (source / FILE).write_text(json.dumps(SLOW))
-    process = subprocess.Popen(_command("compare", FILE, "--output", RESULTS), cwd=source, **_silent())
+    process = subprocess.Popen(_command("compare", "--no-report", FILE, "--output", RESULTS), cwd=source, **_silent())
     while process.poll() is None and not _has_finished_a_trial(source / RESULTS):
         time.sleep(0.05)
     process.send_signal(number)

@@ -90,7 +90,7 @@ def file(tmp_path: Path) -> Path:
 def test_a_matrix_is_seen_from_its_first_trial_to_its_end(file: Path, tmp_path: Path) -> None:
     pytest.importorskip("matplotlib")
     results = tmp_path / "results"
-    with started("compare", file, "--output", results) as compare:
+    with started("compare", "--no-report", file, "--output", results) as compare:
         until((results / "matrix.json").exists, bool)
         with started("serve", results) as serve, started("watch", results) as watch:
             assert serve.stdout is not None
@@ -134,7 +134,7 @@ def _noted(state: dict[str, Any], seen: list[int]) -> dict[str, Any]:
 
 def test_a_killed_matrix_is_seen_to_be_dead_and_the_printed_command_completes_it(file: Path, tmp_path: Path) -> None:
     results = tmp_path / "results"
-    with started("compare", file, "--output", results) as compare:
+    with started("compare", "--no-report", file, "--output", results) as compare:
         until((results / "matrix.json").exists, bool)
         with started("watch", results) as watch:
             until(lambda: once(results), is_training)

@@ -150,11 +150,11 @@ def test_the_command_repeats_whole_blocks_and_keeps_the_old_ones(
     keys = {"workload": "null", "adapters": ["serial", "serial"], "budget": {"trials": 2}, "seeds": [0, 1], "power": "none"}
     file.write_text(json.dumps(keys))
     results = tmp_path / "results"
-    assert main(["compare", str(file), "--output", str(results)]) == 0
+    assert main(["compare", "--no-report", str(file), "--output", str(results)]) == 0
     before = {record.execution_id for record in read_runs(results)}
     assert "1 of 2 blocks holds a run that the machine guard flagged" in capsys.readouterr().out
     states += [quiet] * 3
-    assert main(["compare", str(file), "--output", str(results), "--retry", "flagged", "--json"]) == 0
+    assert main(["compare", "--no-report", str(file), "--output", str(results), "--retry", "flagged", "--json"]) == 0
     told = json.loads(capsys.readouterr().out)["repeats"]
     assert (told["blocks"], told["set_aside"], told["flagged_seeds"], told["unfinished_seeds"]) == (2, 2, [], [])
     assert told["repeated"] == [{"seed": 1, "number": 1, "because": {"busy_machine": 1}}]

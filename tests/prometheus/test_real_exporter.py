@@ -65,7 +65,7 @@ def test_the_real_server_has_seen_every_trial_of_a_real_run(tmp_path: Path) -> N
 
 def test_an_interrupted_command_serves_until_its_end_and_leaves_no_port(tmp_path: Path) -> None:
     file, port = write(tmp_path, budget={"trials": 200, "epochs_per_trial": 3}), free_port()
-    command = [sys.executable, "-m", "tuneoff", "compare", str(file), "--output", str(tmp_path / "results")]
+    command = [sys.executable, "-m", "tuneoff", "compare", "--no-report", str(file), "--output", str(tmp_path / "results")]
     with prometheus(tmp_path / "server", {f"127.0.0.1:{port}": {}}) as url:
         process = subprocess.Popen(
             [*command, "--metrics-port", str(port)], stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True, env=os.environ
