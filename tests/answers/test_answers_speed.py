@@ -11,7 +11,7 @@ import pytest
 from answers.made_results import Draw, Entry, Metrics, results
 from made_runs import METRIC, made_run
 from tuneoff.answers.all import answers
-from tuneoff.answers.frozen import DEFAULT_QUESTIONS
+from tuneoff.experiment.schema import QUESTIONS
 
 pytest.importorskip("scipy")
 TASKS, SEEDS, TRIALS = 12, 10, 210
@@ -21,7 +21,7 @@ MOST_SECONDS = 4.0  # of CPU time, twice of what is aimed at: other programs sha
 def drawn(key: str) -> Draw:
     def draw(seed: int) -> Metrics:
         chance = random.Random(f"{key} {seed}")
-        return {metric: 1 + 0.1 * chance.random() for metric in (*DEFAULT_QUESTIONS.values(), "quality.validation")}
+        return {metric: 1 + 0.1 * chance.random() for metric in (*QUESTIONS.values(), "quality.validation")}
 
     return draw
 
@@ -31,7 +31,7 @@ def test_answers_of_a_hundred_thousand_trials_take_a_few_seconds() -> None:
     adapters = ("serial", "optuna", "ray-tune", "syne-tune")
     entries = [Entry(name, drawn(f"{name} {task}"), variant={"task": f"t{task}"}) for task in range(TASKS) for name in adapters]
     anchors = {f"t{task}": {"random_search": 1.0, "best_known": 1.1, "source": "made"} for task in range(TASKS)}
-    made = results(entries, seeds=range(SEEDS), questions=dict(DEFAULT_QUESTIONS), anchors=anchors)
+    made = results(entries, seeds=range(SEEDS), questions=dict(QUESTIONS), anchors=anchors)
     trials = made_run(made.records[0].run_spec(), [[{METRIC: 0.5}]] * TRIALS).trials
     records = tuple(replace(record, trials=trials) for record in made.records)
     made = replace(made, records=records, standing={record.run_id: record for record in records})
@@ -39,4 +39,4 @@ def test_answers_of_a_hundred_thousand_trials_take_a_few_seconds() -> None:
     begin = time.process_time()
     found = answers(made)
     assert time.process_time() - begin < MOST_SECONDS
-    assert len(found.verdicts) == TASKS * 6 * len(DEFAULT_QUESTIONS)
+    assert len(found.verdicts) == TASKS * 6 * len(QUESTIONS)

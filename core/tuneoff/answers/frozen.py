@@ -6,18 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from tuneoff.experiment.schema import AnalysisPart
+from tuneoff.experiment.schema import QUESTIONS, AnalysisPart
 
 _DEFAULTS = AnalysisPart()
-DEFAULT_QUESTIONS: Mapping[str, str] = {
-    "quality": "quality.test",
-    "time": "time.jct",
-    "overhead": "overhead.per_trial",
-    "energy": "energy.per_completed_trial",
-    "cost": "cost.per_completed_trial",
-}
-DEFAULT_FAMILY = 15  # all pairs of six adapters
-FIRST_FORMAT_WITH_QUESTIONS = 2
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,7 +45,7 @@ def frozen(analysis: Mapping[str, Any]) -> Frozen:
     primary = analysis.get("primary_metric")
     primary = primary if isinstance(primary, str) and primary else _DEFAULTS.primary_metric
     has_questions = isinstance(analysis.get("questions"), Mapping) and bool(analysis["questions"])
-    asked = analysis["questions"] if has_questions else DEFAULT_QUESTIONS
+    asked = analysis["questions"] if has_questions else QUESTIONS
     questions = {str(name): metric for name, metric in asked.items() if isinstance(metric, str)}
     leading = next((name for name, metric in questions.items() if metric == primary), None)
     if leading is None:  # the plan names it and asks no question of it
@@ -67,7 +58,7 @@ def frozen(analysis: Mapping[str, Any]) -> Frozen:
         questions={leading: questions[leading], **questions},
         margin_percent=_number(analysis.get("margin_percent"), _DEFAULTS.margin_percent, 0, 1e6),
         confidence=_number(analysis.get("confidence"), _DEFAULTS.confidence, 1e-9, 1 - 1e-9),
-        family_size=family if isinstance(family, int) and family >= 1 else DEFAULT_FAMILY,
+        family_size=family if isinstance(family, int) and family >= 1 else _DEFAULTS.family_size,
         looks=_integers(analysis.get("looks")) if has_questions else (),
         seeds=_integers(analysis.get("seeds")),
         anchors=_anchors(analysis.get("anchors")),

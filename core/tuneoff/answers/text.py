@@ -101,6 +101,8 @@ def _verdict(one: Verdict, reason: str) -> list[str]:
 
 
 def _across(answers: Answers) -> Iterator[str]:
+    every = [one.texts for one in answers.across]
+    common = [text for text in every[0] if len(every) > 1 and all(text in texts for texts in every)] if every else []
     for one in answers.across:
         yield ""
         yield f"Across {len(one.tasks)} tasks, {question_text(one.question)}, {scope_text(one.scope)}"
@@ -115,7 +117,11 @@ def _across(answers: Answers) -> Iterator[str]:
                 for (ours, theirs), found in one.improvement.items()
             ]
             yield from _columns(["pair (one, other)", "P(one is better)", "p, Wilcoxon, Holm"], pairs)
-        yield from (f"  {text}" for text in one.texts)
+        yield from (f"  {text}" for text in one.texts if text not in common)
+    if answers.across and common:
+        yield ""
+        yield "Across tasks, of all questions:"
+        yield from (f"  {text}" for text in common)
 
 
 def _plain(interval: Interval) -> str:

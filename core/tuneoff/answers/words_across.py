@@ -10,6 +10,7 @@ from tuneoff.answers.cells import Cell
 from tuneoff.answers.frozen import Frozen
 from tuneoff.answers.model import AcrossTasks
 from tuneoff.answers.phrases import question_text, scope_text
+from tuneoff.answers.weights import is_modelled
 from tuneoff.report.figures import figure
 from tuneoff.report.notes import listed
 from tuneoff.words import counted
@@ -57,6 +58,8 @@ def _texts(
             f"{counted(tasks, 'task')} cannot show a difference in any of {counted(pairs, 'pair')}: the least p that they allow "
             f"is {figure(min(1.0, least))}."
         )
+    if _is_modelled(made, cells):
+        yield "Modelled energy: p is the greatest over the plausible weights; probabilities and ranks are at the default weights."
     if tasks < FEWEST_TASKS:
         yield f"There is no critical difference: it needs {FEWEST_TASKS} tasks, and there are {tasks}."
     seeds = sorted({sum(run.has_ended for run in cell.runs) for of in cells.values() for cell in of.values()})
@@ -69,6 +72,11 @@ def _texts(
         yield f"{counted(failed, 'run')} failed, and counts {worst}as worse than any success in ranks."
     workloads = dict.fromkeys(cell.spec.experiment.workload.name for of in cells.values() for cell in of.values())
     yield f"The claim is over these {tasks} tasks of {listed(workloads)}: {_named(made.tasks)}. Of others nothing is said."
+
+
+def _is_modelled(made: AcrossTasks, cells: Cells) -> bool:
+    every = [cell for of in cells.values() for cell in of.values()]
+    return any(is_modelled(cell, cell, made.question.metric) for cell in every)
 
 
 def _head(made: AcrossTasks, tasks: Sequence[str], regret: bool) -> str:
