@@ -21,7 +21,7 @@ BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
 FILES = sorted(BENCHMARKS.glob("*.yaml"))
 LOCAL = {"serial", "optuna", "ray-tune", "syne-tune"}
 ALL = {*LOCAL, "katib"}
-WITH_KATIB = ("digits", "every_kind", "faults", "same_configurations", "control_fixed_mnist")
+WITH_KATIB = ("digits", "digits_ten_seeds", "every_kind", "faults", "same_configurations", "control_fixed_mnist")
 LIGHT = {"adapters", "workloads", "schema", "plan"}
 ENDLESS = {"serve"}  # until a signal
 
