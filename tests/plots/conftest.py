@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from plots.drawn import OVER_TASKS, SEVERAL, drawn
+from plots.drawn import OVER_TASKS, SEVERAL, draw, drawn, view_of
 from tuneoff.plots.drawing import Drawing
 
 
@@ -16,5 +16,7 @@ def several() -> dict[str, Drawing]:
 
 @pytest.fixture(scope="session")
 def over_tasks() -> dict[str, Drawing]:
-    """Two adapters on ten tasks with anchors."""
-    return drawn(OVER_TASKS)
+    """What is drawn over tasks of two adapters on ten tasks with anchors."""
+    view = view_of(OVER_TASKS)
+    found = [draw(name, view) for name in ("profile", "regret", "improvement", "ranks")]
+    return {drawing.name: drawing for drawing in found if drawing is not None}

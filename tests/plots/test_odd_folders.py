@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from plots.drawn import drawn, view_of
+from plots.drawn import draw, drawn, view_of
 from plots.made_folder import Made, made_results
 from tuneoff.answers.all import answers
 from tuneoff.errors import MissingPackageError
@@ -32,9 +32,11 @@ def test_failed_runs_alone_leave_the_plan_and_the_pairs() -> None:
 
 
 def test_emulated_runs_alone_are_on_no_front_and_in_no_pair() -> None:
-    found = drawn(Made(emulated=BOTH))
-    assert "paired" not in found
-    assert not any(row[-1] for row in found["front"].rows)
+    view = view_of(Made(emulated=BOTH))
+    assert draw("paired", view) is None
+    front = draw("front", view)
+    assert front is not None
+    assert not any(row[-1] for row in front.rows)
 
 
 def test_runs_without_a_trial_have_no_curves() -> None:
@@ -50,14 +52,18 @@ def test_a_plan_that_never_started_is_a_map_alone() -> None:
 
 
 def test_trials_of_one_epoch_have_no_learning_curve() -> None:
-    assert "learning" not in drawn(Made(epochs=1))
+    assert draw("learning", Made(epochs=1)) is None
+    assert draw("learning", Made(epochs=2)) is not None
 
 
 def test_a_loss_is_better_when_it_is_lower() -> None:
-    found = drawn(Made(mode="min", seeds=(0, 1, 2)))
-    medians = [row[5] for row in found["anytime"].rows if row[1] == "serial" and row[2] == "trials" and row[3] is None]
+    view = view_of(Made(mode="min", seeds=(0, 1, 2)))
+    anytime, front = draw("anytime", view), draw("front", view)
+    assert anytime is not None
+    assert front is not None
+    medians = [row[5] for row in anytime.rows if row[1] == "serial" and row[2] == "trials" and row[3] is None]
     assert medians == sorted(medians, key=lambda value: -float(value or 0))
-    assert "lower is better" in found["front"].svg
+    assert "lower is better" in front.svg
 
 
 def test_a_continued_run_has_no_seconds_and_no_slots() -> None:
@@ -74,10 +80,12 @@ def test_a_continued_run_has_no_seconds_and_no_slots() -> None:
 
 
 def test_thirty_seeds_have_a_band_and_three_have_thin_lines() -> None:
-    many = list(drawn(Made(adapters=("serial",), seeds=range(30), trials=3))["anytime"].rows)
-    few = list(drawn(Made(adapters=("serial",), seeds=range(3), trials=3))["anytime"].rows)
-    assert all(row[3] is None and row[6] is not None for row in many)
-    assert {row[3] for row in few} == {None, 0, 1, 2}
+    many = draw("anytime", Made(adapters=("serial",), seeds=range(30), trials=3))
+    few = draw("anytime", Made(adapters=("serial",), seeds=range(3), trials=3))
+    assert many is not None
+    assert few is not None
+    assert all(row[3] is None and row[6] is not None for row in many.rows)
+    assert {row[3] for row in few.rows} == {None, 0, 1, 2}
 
 
 def test_names_that_are_shortened_to_the_same_text_stay_whole() -> None:
@@ -106,5 +114,5 @@ def test_a_run_is_chosen_whose_time_is_in_the_middle() -> None:
 
 
 def test_results_without_a_folder_are_no_fault_matrix() -> None:
-    assert "faults" not in drawn(Made(adapters=("serial",), seeds=(0,), trials=1))
+    assert draw("faults", Made(adapters=("serial",), seeds=(0,), trials=1)) is None
     assert not Path("nowhere").exists()
