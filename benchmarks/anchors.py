@@ -22,11 +22,11 @@ from tuneoff.cli.main import main as tuneoff
 from tuneoff.errors import TuneoffError
 from tuneoff.experiment.include import read_merged
 from tuneoff.experiment.load import load_matrix
-from tuneoff.experiment.variants import TASKS, put
+from tuneoff.experiment.variants import TASK, TASKS, expand
 from tuneoff.records.store import read_runs
 
 FIRST_SEED, FIRST_LONG_SEED, LONG_SEEDS = 1000, 2000, 5
-DROPPED = ("matrix", "zip", TASKS, "anchors", "analysis", "power", "carbon", "prices")
+DROPPED = ("matrix", "zip", "anchors", "analysis", "power", "carbon", "prices")
 
 
 def main(arguments: list[str]) -> int:
@@ -47,23 +47,20 @@ def main(arguments: list[str]) -> int:
 def anchors(path: Path, seeds: int, longer: int, only: list[str] | None) -> dict[str, Any]:
     """Return what the file is to include: `anchors` of the file, or of each of its tasks."""
     load_matrix(path)
-    content = read_merged(path)
-    base = {key: value for key, value in content.items() if key not in DROPPED}
-    tasks: Mapping[str, Mapping[str, Any]] = content.get(TASKS) or {"": {}}
+    content = {key: value for key, value in read_merged(path).items() if key not in DROPPED}
     found = {}
-    for name, task in tasks.items():
+    for chosen, variant in expand(content):
+        name = chosen.get(TASK, "")
         if only is None or name in only:
             print(f"{name or path.stem} ...", file=sys.stderr)
-            found[name] = {"anchors": measured(base, {key: task[key] for key in task if key != "anchors"}, seeds, longer)}
+            variant.pop("anchors", None)
+            found[name] = {"anchors": measured(variant, seeds, longer)}
     return found.get("", {TASKS: found})
 
 
-def measured(base: Mapping[str, Any], task: Mapping[str, Any], seeds: int, longer: int) -> dict[str, Any]:
-    """Return the anchors of one task."""
-    content = dict(base)
-    for key, value in task.items():
-        put(content, key, value)
-    content |= {"adapters": ["serial"], "sampler": "random", "pruner": "none", "warm_up": False, "power": "none"}
+def measured(task: Mapping[str, Any], seeds: int, longer: int) -> dict[str, Any]:
+    """Return the anchors of one task, given its content."""
+    content = {**task, "adapters": ["serial"], "sampler": "random", "pruner": "none", "warm_up": False, "power": "none"}
     trials = content["budget"]["trials"]
     usual, mode = values({**content, "seeds": {"first": FIRST_SEED, "count": seeds}})
     longer_budget = {**content["budget"], "trials": trials * longer}
@@ -83,7 +80,7 @@ def values(content: Mapping[str, Any]) -> tuple[list[float], str]:
         file.write_text(yaml.safe_dump(dict(content)))
         stdout, sys.stdout = sys.stdout, sys.stderr  # the table of the runs is not the answer
         try:
-            code = tuneoff(["compare", str(file), "--output", str(results)])
+            code = tuneoff(["compare", str(file), "--output", str(results), "--no-report"])
         finally:
             sys.stdout = stdout
         if code:
