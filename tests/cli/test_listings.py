@@ -104,6 +104,21 @@ def test_a_broken_plugin_does_not_break_the_listing(call: Call, monkeypatch: pyt
     assert "No module named 'no_such_module'" in listed["broken"]["text"]
 
 
+def test_a_broken_adapter_that_is_asked_for_ends_the_command_with_its_exit_code(
+    call: Call, fakes: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fake_plugins.register(monkeypatch, fake_plugins.plugin("broken", "no_such_module:Adapter"))
+    alone = call("adapters", "broken")
+    assert (alone.code, alone.out) == (6, "")
+    assert "adapter 'broken' is broken" in alone.line
+    among = call("adapters", "plain", "broken")
+    assert (among.code, among.err) == (6, alone.err)
+    assert among.out.startswith("plain: ready")
+    assert "broken" not in among.out
+    as_json = call("adapters", "broken", "--json")
+    assert (as_json.code, json.loads(as_json.out)[0]["status"]) == (6, "broken")
+
+
 def test_workloads_are_listed_with_their_objective(call: Call, fakes: None) -> None:
     listed = {workload["name"]: workload for workload in json.loads(call("workloads", "--json").out)}
     assert listed["curve"]["status"] == "ready"
