@@ -23,7 +23,7 @@ class Hungry(Surrogate):
     """`takes` of the configuration says what its second epoch does."""
 
     name: ClassVar[str] = "hungry"
-    option_names: ClassVar[tuple[str, ...]] = ()
+    default_options: ClassVar[Mapping[str, Any] | None] = {}
 
     def __init__(self, options: Mapping[str, Any]) -> None:
         super().__init__(options)

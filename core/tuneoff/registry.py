@@ -153,13 +153,17 @@ def list_adapter(name: str) -> AdapterListing:
 
 def list_workloads() -> list[WorkloadListing]:
     """Return every workload plugin; a broken one is a line, not an error."""
-    listings = []
-    for plugin in scan("workload"):
-        try:
-            listings.append(WorkloadListing(plugin=plugin, workload=workload_class(plugin.name)))
-        except PluginError as error:
-            listings.append(WorkloadListing(plugin=plugin, text=str(error)))
-    return listings
+    return [_list_workload(plugin) for plugin in scan("workload")]
+
+
+def list_workload(name: str) -> WorkloadListing:
+    """Return one workload, by its name or as "module:Class".
+
+    Raises:
+        UnknownNameError: no plugin has that name, or there is no such module.
+        PluginError: two distributions bring one of that name.
+    """
+    return _list_workload(find("workload", name))
 
 
 def broken_power_meters() -> list[str]:
@@ -187,6 +191,13 @@ def _list_adapter(plugin: Plugin) -> AdapterListing:
         framework_version=status.version,
         capabilities=capabilities,
     )
+
+
+def _list_workload(plugin: Plugin) -> WorkloadListing:
+    try:
+        return WorkloadListing(plugin=plugin, workload=workload_class(plugin.name))
+    except PluginError as error:
+        return WorkloadListing(plugin=plugin, text=str(error))
 
 
 def _load(kind: Kind, plugin: Plugin, base: type[Any]) -> type[Any]:

@@ -69,6 +69,7 @@ class Workload(ABC):
     default_epochs: ClassVar[int]
     has_state: ClassVar[bool] = True  # False: no checkpoint, the test needs only the configuration
     training_algorithm: ClassVar[str] = ""
+    default_options: ClassVar[Mapping[str, Any] | None] = None  # all that `options` may name, for `tuneoff workloads NAME`
 
     def __init__(self, options: Mapping[str, Any]) -> None:
         """Check `options` (raise ExperimentError with rule, value and way out); read no data and import nothing heavy."""

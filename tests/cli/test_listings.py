@@ -10,6 +10,8 @@ import pytest
 
 import fake_plugins
 from command_line import Call, File
+from tuneoff import registry
+from tuneoff.errors import ExperimentError
 
 HEAVY = (
     "torch",
@@ -104,12 +106,80 @@ def test_a_broken_plugin_does_not_break_the_listing(call: Call, monkeypatch: pyt
     assert "No module named 'no_such_module'" in listed["broken"]["text"]
 
 
+def test_a_broken_adapter_that_is_asked_for_ends_the_command_with_its_exit_code(
+    call: Call, fakes: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fake_plugins.register(monkeypatch, fake_plugins.plugin("broken", "no_such_module:Adapter"))
+    alone = call("adapters", "broken")
+    assert (alone.code, alone.out) == (6, "")
+    assert "adapter 'broken' is broken" in alone.line
+    among = call("adapters", "plain", "broken")
+    assert (among.code, among.err) == (6, alone.err)
+    assert among.out.startswith("plain: ready")
+    assert "broken" not in among.out
+    as_json = call("adapters", "broken", "--json")
+    assert (as_json.code, json.loads(as_json.out)[0]["status"]) == (6, "broken")
+
+
 def test_workloads_are_listed_with_their_objective(call: Call, fakes: None) -> None:
     listed = {workload["name"]: workload for workload in json.loads(call("workloads", "--json").out)}
     assert listed["curve"]["status"] == "ready"
     assert (listed["curve"]["objective"], listed["curve"]["mode"], listed["curve"]["epochs"]) == ("accuracy", "max", 9)
     assert listed["heavy"]["status"] == "missing"
     assert "curve     ready    accuracy (max)  9       loss accuracy" in call("workloads").out
+
+
+def test_one_workload_is_shown_with_its_options_metrics_and_default_space(call: Call) -> None:
+    answer = call("workloads", "sleep")
+    lines = [" ".join(line.split()) for line in answer.out.splitlines()]
+    assert (answer.code, answer.err) == (0, "")
+    assert lines[0].startswith("sleep: ready; 1 epoch unless")
+    for line in (
+        "option epoch_seconds default: 1.0",
+        "metric validation_loss min, the objective unless the file names another",
+        "metric validation_accuracy max",
+        "dimension x float [-1, 1]",
+    ):
+        assert line in lines
+    shown = json.loads(call("workloads", "sleep", "null", "--json").out)
+    assert [workload["name"] for workload in shown] == ["sleep", "null"]
+    assert shown[0]["options"]["epoch_seconds"] == 1.0
+    assert (shown[1]["options"], shown[1]["default_space"]) == ({}, {"x": "float [-1, 1]"})
+
+
+@pytest.mark.parametrize("name", [listing.plugin.name for listing in registry.list_workloads()])
+def test_every_built_in_workload_declares_just_the_options_that_it_knows(name: str) -> None:
+    workload = registry.workload_class(name)
+    declared = workload.default_options
+    assert declared is not None
+    workload({key: value for key, value in declared.items() if value is not None})
+    with pytest.raises(ExperimentError, match="no_such_option"):
+        workload({"no_such_option": 1})
+
+
+def test_a_workload_that_declares_no_options_is_shown_without_them(call: Call, fakes: None) -> None:
+    lines = [" ".join(line.split()) for line in call("workloads", "curve").out.splitlines()]
+    assert "option ? it does not declare them" in lines
+    assert "dimension width int [1, 4] step 1" in lines
+    assert call("workloads", "heavy").out.splitlines()[1].startswith("workload 'heavy' needs no_such_module")
+
+
+def test_a_workload_that_is_not_there_or_broken_is_an_error_when_it_is_asked_for(call: Call, fakes: None) -> None:
+    unknown = call("workloads", "curv")
+    assert (unknown.code, "did you mean 'curve'?" in unknown.line) == (2, True)
+    broken = call("workloads", "fake_plugins:Plain")
+    assert (broken.code, "must be a subclass of Workload" in broken.line) == (6, True)
+    among = call("workloads", "curve", "fake_plugins:Plain")
+    assert (among.code, among.err, among.out.startswith("curve: ready")) == (6, broken.err, True)
+
+
+def test_a_workload_without_a_default_space_is_broken(call: Call, fakes: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    def no_space() -> None:
+        raise KeyError("rate")
+
+    monkeypatch.setattr(fake_plugins.Curve, "default_space", no_space)
+    answer = call("workloads", "curve")
+    assert (answer.code, "must give a default search space" in answer.line) == (6, True)
 
 
 def test_the_schemas_accept_what_they_describe(call: Call, fakes: None, file: File) -> None:

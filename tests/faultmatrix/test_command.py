@@ -36,12 +36,19 @@ def test_every_built_in_adapter_has_a_plain_program_and_names_its_parts(adapter:
 @pytest.mark.parametrize(
     ("changes", "text"),
     [
-        ({"workload": "surrogate"}, "`workload.name` must be faulty, but got 'surrogate'"),
-        ({"budget": {"trials": 4, "epochs_per_trial": 2}}, "`budget.epochs_per_trial` must be 3, but got 2"),
+        ({"workload": "surrogate"}, "`workload.name` must be faulty, but got 'surrogate'; write `workload: {name: faulty,"),
+        ({"budget": {"trials": 4, "epochs_per_trial": 2}}, "`budget.epochs_per_trial` must be 3, but got 2; write 3"),
         ({"seeds": [0, 1]}, "`seeds` must have one seed, but got [0, 1]"),
         ({"matrix": {"workers.count": [1, 2]}}, "`matrix` must be left out"),
         ({"zip": [{"workers.count": [1, 2]}]}, "`zip` must be left out"),
-        ({"sampler": "random", "configurations": None}, "`sampler: fixed` with at least three configurations"),
+        (
+            {"sampler": "random", "configurations": None},
+            "but got 'random'; write `sampler: fixed` and `configurations: {sample: 4, seed: 0}`, or list them",
+        ),
+        (
+            {"configurations": [{"learning_rate": 0.1}], "budget": {"trials": 1, "epochs_per_trial": 3}},
+            "at least three `configurations`, but got 1; list more",
+        ),
     ],
 )
 def test_a_file_that_is_none_for_faults_is_refused(call: Call, tmp_path: Path, changes: dict[str, Any], text: str) -> None:

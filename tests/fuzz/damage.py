@@ -35,6 +35,7 @@ FOREIGN = (
     "later/events/x.jsonl",
     "x",
     ".lock",
+    ".executions",
     "tickets",
 )
 Damage = Callable[[Path, random.Random], str]

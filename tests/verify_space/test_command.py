@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.util
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -88,6 +89,9 @@ def test_defects_are_rejected_with_their_reason(verify: Verify) -> None:
     assert (
         "  distribution: probe_rank (ordered ['xs', 's', 'm', 'l']): the values do not follow core's distribution: chi2, p = "
         in answer.out
+    )
+    assert re.search(
+        r"  ends: probe_rank .*; \d+ draws at the low end \(100 expected\), \d+ at the high end \(100\)\n", answer.out
     )
     assert "  bounds: the framework left the space: an index must be an integer in 0 .. " in answer.out
     assert answer.out.splitlines()[-1] == "NOT ACCEPTED: 0 of 2 adapters accepted"

@@ -145,6 +145,8 @@ def test_two_draws_in_a_hundred_at_the_ends_of_a_float_are_rejected_by_the_ends_
     assert ends.p is not None
     assert distribution.p is not None
     assert ends.p < 1e-9 < distribution.p
+    assert ends.ends is not None
+    assert all(count > expected for count, expected in ends.ends)
 
 
 @pytest.mark.slow

@@ -101,7 +101,7 @@ class Faulty(Surrogate):
     """
 
     name: ClassVar[str] = "faulty"
-    option_names: ClassVar[tuple[str, ...]] = tuple(_DEFAULTS)
+    default_options: ClassVar[Mapping[str, Any] | None] = _DEFAULTS
 
     def __init__(self, options: Mapping[str, Any]) -> None:
         super().__init__(options)

@@ -36,6 +36,7 @@ class Null(Workload):
     default_epochs: ClassVar[int] = 1
     has_state: ClassVar[bool] = False
     training_algorithm: ClassVar[str] = "none"
+    default_options: ClassVar[Mapping[str, Any] | None] = {}
 
     def __init__(self, options: Mapping[str, Any]) -> None:
         super().__init__(options)

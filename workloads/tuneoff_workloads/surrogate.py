@@ -58,13 +58,14 @@ class Surrogate(Workload):
     default_metric: ClassVar[str] = "validation_loss"
     default_epochs: ClassVar[int] = 9
     training_algorithm: ClassVar[str] = "closed-form learning curve"
-    option_names: ClassVar[tuple[str, ...]] = ("noise",)
+    default_options: ClassVar[Mapping[str, Any] | None] = {"noise": 0.0}
 
     def __init__(self, options: Mapping[str, Any]) -> None:
         super().__init__(options)
-        unknown = sorted(set(options) - set(self.option_names))
+        known = self.default_options or {}
+        unknown = sorted(set(options) - set(known))
         if unknown:
-            raise ExperimentError(f"{self.name} has no option {unknown[0]!r}; its options: {', '.join(self.option_names)}")
+            raise ExperimentError(f"{self.name} has no option {unknown[0]!r}; its options: {', '.join(known)}")
         self._noise = options.get("noise", 0.0)
         if not is_finite(self._noise) or self._noise < 0:
             raise ExperimentError(f"{self.name}: `noise` must be a number of at least 0, but got {self._noise!r}")

@@ -14,15 +14,12 @@ if TYPE_CHECKING:
 Row = tuple[str, str, str, str]
 
 
-def details(listing: AdapterListing) -> str:
+def details(listing: AdapterListing, capabilities: Capabilities) -> str:
     """Return the state of an adapter, its platforms, one row per sampler, pruner and feature, and its notes."""
     framework = " ".join(part for part in (listing.framework, listing.framework_version) if part)
     lines = [f"{listing.plugin.name}: {listing.state}" + (f", framework {framework}" if framework else "")]
     if listing.text:
         lines.append(listing.text)
-    capabilities = listing.capabilities
-    if capabilities is None:
-        return "\n".join(lines)
     lines += [f"platforms: {_platforms(capabilities)}", ""]
     lines.append(columns(("kind", "name", "offered", ""), list(_rows(capabilities))))
     if capabilities.notes:

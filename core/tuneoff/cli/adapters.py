@@ -26,16 +26,21 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def execute(arguments: argparse.Namespace) -> int:
     from tuneoff.cli.adapter_offers import details
+    from tuneoff.errors import PluginError
     from tuneoff.registry import list_adapter, list_adapters
 
     names = list(dict.fromkeys(arguments.names))
     listings = [list_adapter(name) for name in names] if names else list_adapters()
+    whole = [(listing, listing.capabilities) for listing in listings if listing.capabilities is not None]
+    broken = [listing.text for listing in listings if listing.capabilities is None] if names else []
     if arguments.json:
         write_json([_to_json(listing) for listing in listings])
-    elif names:
-        write("\n\n".join(details(listing) for listing in listings))
-    else:
+    elif not names:
         write(_table(listings))
+    elif whole:
+        write("\n\n".join(details(listing, capabilities) for listing, capabilities in whole))
+    if broken:  # of those that were asked for: in the list of all of them a broken one is a line
+        raise PluginError("; ".join(broken))
     return 0
 
 

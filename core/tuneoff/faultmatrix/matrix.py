@@ -123,15 +123,24 @@ def check_file(plan: Plan) -> None:
     experiment = plan.counted[0].spec.experiment
     if experiment.workload.name != "faulty":
         raise ExperimentError(
-            f"{plan.path}: `workload.name` must be faulty, but got {experiment.workload.name!r}; see benchmarks/faults.yaml"
+            f"{plan.path}: `workload.name` must be faulty, but got {experiment.workload.name!r}; write "
+            "`workload: {name: faulty, options: {epoch_seconds: 0.2}}`"
         )
-    if experiment.sampler.name != "fixed" or len(experiment.configurations) < 3:
+    if experiment.sampler.name != "fixed":
         raise ExperimentError(
-            f"{plan.path}: `sampler: fixed` with at least three configurations is needed, but got sampler "
-            f"{experiment.sampler.name!r} with {len(experiment.configurations)}; see benchmarks/faults.yaml"
+            f"{plan.path}: `sampler` must be fixed, so that every framework gets the same configurations, but got "
+            f"{experiment.sampler.name!r}; write `sampler: fixed` and `configurations: {{sample: 4, seed: 0}}`, or list them"
+        )
+    if len(experiment.configurations) < 3:
+        raise ExperimentError(
+            f"{plan.path}: there must be at least three `configurations`, but got {len(experiment.configurations)}; "
+            "list more, or write `configurations: {sample: 4, seed: 0}`"
         )
     if experiment.budget.epochs_per_trial != 3:
-        raise ExperimentError(f"{plan.path}: `budget.epochs_per_trial` must be 3, but got {experiment.budget.epochs_per_trial}")
+        raise ExperimentError(
+            f"{plan.path}: `budget.epochs_per_trial` must be 3, but got {experiment.budget.epochs_per_trial}; write 3: the fault "
+            "strikes in the second"
+        )
     for key in ("matrix", "zip"):
         if plan.content.get(key):
             raise ExperimentError(

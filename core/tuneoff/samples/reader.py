@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
+from io import BufferedReader
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
 from tuneoff.errors import ResultsError
-from tuneoff.files import open_regular, read_regular
+from tuneoff.files import open_regular
 from tuneoff.samples.schema import FILE_NAME, SCHEMA_VERSION, Header, Line, NodeSample, PowerSample, UsageSample
 from tuneoff.samples.series import EnergySeries
+
+MOST_BYTES = 1 << 30  # of a file: a week of five looks a second at four domains
+MOST_LINE_BYTES = 1 << 24
 
 _decoder: msgspec.json.Decoder[Line] = msgspec.json.Decoder(Line)
 
@@ -55,19 +59,16 @@ def read_samples(path: Path) -> Samples | None:
         ResultsError: the file cannot be read, has no header, another version, or a line that is none of ours.
     """
     path = path / FILE_NAME if path.is_dir() else path
+    found = _Collector(path)
     try:
-        content = read_regular(path)
+        with open_regular(path) as file:
+            read, torn = _take_all(path, file, found)
     except FileNotFoundError:
         return None
     except OSError as error:
         raise ResultsError(f"{path} cannot be read: {error.strerror}") from error
-    lines = content.split(b"\n")
-    torn = 1 if lines.pop() else 0
-    if not lines:  # killed as it began
+    if read == 0:  # killed as it began
         return None
-    found = _Collector(path)
-    for line in _decoded(path, lines):
-        found.take(line)
     if found.header is None:
         raise ResultsError(f"{path} has no header line; remove it, and the run has no energy")
     return found.samples(torn)
@@ -87,14 +88,30 @@ def power_of(path: Path) -> dict[str, Any] | None:
     return {**known, "detail": header.detail, "idle_problem": header.idle_problem}
 
 
-def _decoded(path: Path, lines: list[bytes]) -> Iterator[Line]:
-    for number, line in enumerate(lines, 1):
-        try:
-            yield _decoder.decode(line)
-        except (msgspec.MsgspecError, UnicodeDecodeError) as error:
-            raise ResultsError(
-                f"{path} line {number} is no sample: {error}; remove the file, and the run has no energy"
-            ) from error
+def _take_all(path: Path, file: BufferedReader, found: _Collector) -> tuple[int, int]:
+    """Give every whole line to `found`, with one in memory at a time; return how many there were, and how many were not whole.
+
+    Raises:
+        ResultsError: a line is no sample, or the file or a line is larger than any that a run writes.
+    """
+    number, size, decode, take = 0, 0, _decoder.decode, found.take
+    try:
+        while line := file.readline(MOST_LINE_BYTES + 1):
+            size += len(line)
+            if size > MOST_BYTES or len(line) > MOST_LINE_BYTES:
+                raise _too_large(path, size)
+            if not line.endswith(b"\n"):
+                return number, 1
+            number += 1
+            take(decode(line))
+    except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+        raise ResultsError(f"{path} line {number} is no sample: {error}; remove the file, and the run has no energy") from error
+    return number, 0
+
+
+def _too_large(path: Path, size: int) -> ResultsError:
+    what, most = ("it", MOST_BYTES) if size > MOST_BYTES else ("a line of it", MOST_LINE_BYTES)
+    return ResultsError(f"{path} is too large: {what} must have at most {most} bytes; remove it, and the run has no energy")
 
 
 class _Collector:

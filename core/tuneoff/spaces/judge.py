@@ -202,7 +202,11 @@ def _finding(test: Test, space: SearchSpace) -> Finding:
         "independence": "the two depend on each other",
     }[test.kind]
     of = " and ".join(f"{name} ({describe(space.dimensions[name])})" for name in test.names)
-    return Finding(kind=test.kind, names=test.names, text=f"{of}: {what}: {test.method}, p = {test.p:.2g}", p=test.p)
+    text = f"{of}: {what}: {test.method}, p = {test.p:.2g}"
+    if test.ends is not None:
+        (low, low_expected), (high, high_expected) = test.ends
+        text += f"; {low} draws at the low end ({low_expected:.0f} expected), {high} at the high end ({high_expected:.0f})"
+    return Finding(kind=test.kind, names=test.names, text=text, p=test.p)
 
 
 def _text(configuration: Mapping[str, Any]) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import combinations
 from typing import Any, Literal
 
@@ -29,6 +29,7 @@ class Test:
     statistic: float | None
     p: float | None
     text: str = ""
+    ends: tuple[tuple[int, float], tuple[int, float]] | None = None  # of `ends`: draws at either end, and how many are expected
 
 
 def distribution_test(name: str, dimension: Dimension, places: Sequence[float]) -> Test:
@@ -108,7 +109,10 @@ def _chi_squared(kind: Kind, names: tuple[str, ...], counts: Sequence[int], shar
         return Test(kind=kind, method="chi2", names=names, statistic=None, p=None, text=text)
     total = sum(counts)
     statistic = sum((count - total * share) ** 2 / (total * share) for count, share in zip(counts, shares, strict=True))
-    return _test(kind, "chi2", names, statistic, float(stats.chi2.sf(statistic, len(counts) - 1)))
+    test = _test(kind, "chi2", names, statistic, float(stats.chi2.sf(statistic, len(counts) - 1)))
+    if kind != "ends":
+        return test
+    return replace(test, ends=((counts[0], total * shares[0]), (counts[-1], total * shares[-1])))
 
 
 def _test(kind: Kind, method: str, names: tuple[str, ...], statistic: float, p: float) -> Test:

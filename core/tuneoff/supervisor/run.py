@@ -24,6 +24,7 @@ from tuneoff.lifecycle.run import DONE, FAILED, INTERRUPTED, INTERRUPTED_SECONDS
 from tuneoff.matrix.listener import Listener
 from tuneoff.power.plan import NO_POWER, PowerPlan
 from tuneoff.power.sampler import COLLECT_SECONDS, Sampler
+from tuneoff.records.begun import note_begun
 from tuneoff.records.derive import Verdict
 from tuneoff.resume.adopt import adopt
 from tuneoff.resume.history import History
@@ -87,9 +88,10 @@ def supervise(
     execution, whose finished trials are taken over. `notes_after` is asked for more flags when the run has ended.
 
     Raises:
-        ResultsError: that execution's files are not as they were sealed.
+        ResultsError: that execution's files are not as they were sealed, or the folder's list of executions cannot be written.
     """
     execution = new_execution(spec, results / "runs")
+    note_begun(results, spec.run_id, execution.execution_id)
     history = adopt(continues, execution.folder) if continues is not None else NO_HISTORY
     write_accounting(execution.folder, accounting)
     temporary = _temporary_folder(execution)

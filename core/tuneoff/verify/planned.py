@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -19,6 +19,7 @@ from tuneoff.experiment.names import run_name
 from tuneoff.files import read_regular
 from tuneoff.matrix.folder import PLAN
 from tuneoff.matrix.plan import FORMAT_VERSION, WARM_UP_BLOCK, Plan, PlannedRun
+from tuneoff.records.store import RUNS
 from tuneoff.verify.compare import differences, show
 from tuneoff.verify.problem import Check, Outcome, Problem
 from tuneoff.verify.readable import load_json
@@ -207,6 +208,20 @@ def foreign_runs(planned: Sequence[Planned], outcomes: Sequence[Outcome]) -> Ite
     for outcome in outcomes:
         if outcome.run_id not in known:
             yield Problem(check="plan", where=outcome.where, what="", text="its run is not in the plan")
+
+
+def removed_executions(
+    listed: Sequence[tuple[str, str]], outcomes: Sequence[Outcome], known: Collection[str]
+) -> Iterator[Problem]:
+    """Yield a problem for each execution that was begun and is not there; `known`: what is named already.
+
+    `listed`: (run id, execution id) of those that were begun. A folder that was made before there was such a list has none.
+    """
+    there = {(outcome.run_id, outcome.execution_id) for outcome in outcomes}
+    for run_id, execution_id in dict.fromkeys(listed):
+        if (run_id, execution_id) not in there and f"{RUNS}/{run_id}" not in known:
+            text = "was begun in this folder, but is not there: it was removed"
+            yield Problem(check="file", where=f"{RUNS}/{run_id}/{execution_id}", what="", text=text)
 
 
 def _missing(run: Planned, why: str) -> Problem:

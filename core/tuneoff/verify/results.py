@@ -11,12 +11,14 @@ from pathlib import Path
 from tuneoff.events.reader import SUFFIX
 from tuneoff.events.writer import FOLDER as EVENTS
 from tuneoff.matrix.folder import LOCK, came_to_end
+from tuneoff.records.begun import FILE_NAME as BEGUN
+from tuneoff.records.begun import begun
 from tuneoff.records.store import FILE_NAME, RUNS
 from tuneoff.verify.execution import verify_execution
 from tuneoff.verify.exports import FOLDER as EXPORTS
 from tuneoff.verify.exports import export_problems
 from tuneoff.verify.frozen import Expected
-from tuneoff.verify.planned import Planned, check_plan, foreign_runs, missing_runs
+from tuneoff.verify.planned import PlanFindings, Planned, check_plan, foreign_runs, missing_runs, removed_executions
 from tuneoff.verify.pool import run_all
 from tuneoff.verify.problem import Outcome, Problem
 from tuneoff.verify.readable import is_utf8
@@ -71,6 +73,7 @@ def verify(results: Path, progress: Progress | None = None, processes: int | Non
         ResultsError: it is no results folder, or it cannot be read.
     """
     plan = check_plan(results)
+    listed = _listed(results, plan)
     planned = {run.run_id: run for run in plan.runs}
     was_running = _is_locked(results)
     found = Verification(results=results, plan_problems=plan.problems)
@@ -100,11 +103,23 @@ def verify(results: Path, progress: Progress | None = None, processes: int | Non
         found.skipped = [run for run in plan.runs if run.skip_reason is not None]
         missing, found.not_begun = missing_runs(plan.runs, found.outcomes, has_ended)
         found.plan_problems += [*missing, *foreign_runs(plan.runs, found.outcomes)]
+    if is_listed:
+        found.plan_problems += removed_executions(listed, found.outcomes, {problem.where for problem in found.plan_problems})
     if (results / EXPORTS).is_dir() and is_listed:
         found.export_problems += _exports(found, [run.run_id for run in plan.runs])
     if is_running:
         found.notes.append("a tuneoff command works in this folder now: it is not complete")
     return found
+
+
+def _listed(results: Path, plan: PlanFindings) -> list[tuple[str, str]]:
+    """Return the executions that were begun, before their folders are listed: a command may begin another one meanwhile."""
+    try:
+        return begun(results)
+    except OSError as error:
+        text = f"cannot be read: {error.strerror}"
+        plan.problems.append(Problem(check="file", where=BEGUN, what="", text=text))
+        return []
 
 
 def verify_task(task: Task) -> Outcome:

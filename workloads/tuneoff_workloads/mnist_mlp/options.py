@@ -11,7 +11,7 @@ from tuneoff_workloads.mnist_mlp.data.catalog import CATALOG, Dataset
 
 Device = Literal["cpu", "cuda", "auto"]
 DEVICES: tuple[Device, ...] = ("cpu", "cuda", "auto")
-NAMES = ("dataset", "device", "validation_size", "train_limit")
+DEFAULTS: Mapping[str, Any] = {"dataset": "digits", "device": "cpu", "validation_size": None, "train_limit": None}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,14 +36,14 @@ def parse_options(options: Mapping[str, Any]) -> Options:
     Raises:
         ExperimentError: an unknown name, or a value outside its range.
     """
-    unknown = sorted(set(options) - set(NAMES))
+    unknown = sorted(set(options) - set(DEFAULTS))
     if unknown:
-        raise ExperimentError(f"mnist_mlp has no option {unknown[0]!r}; its options: {', '.join(NAMES)}")
-    name = options.get("dataset", "digits")
+        raise ExperimentError(f"mnist_mlp has no option {unknown[0]!r}; its options: {', '.join(DEFAULTS)}")
+    name = options.get("dataset", DEFAULTS["dataset"])
     if not isinstance(name, str) or name not in CATALOG:
         raise ExperimentError(f"mnist_mlp: `dataset` must be one of {', '.join(CATALOG)}, but got {name!r}")
     dataset = CATALOG[name]
-    device = options.get("device", "cpu")
+    device = options.get("device", DEFAULTS["device"])
     if device not in DEVICES:
         raise ExperimentError(f"mnist_mlp: `device` must be one of {', '.join(DEVICES)}, but got {device!r}")
     largest = dataset.train_size - len(dataset.classes)

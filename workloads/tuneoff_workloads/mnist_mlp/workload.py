@@ -9,7 +9,7 @@ from tuneoff.experiment.space import SearchSpace
 from tuneoff.workload import Configuration, DataDescription, Mode, Scores, StateTensor, TrialSeeds, Workload
 from tuneoff_workloads.mnist_mlp import specification
 from tuneoff_workloads.mnist_mlp.data.prepare import prepare
-from tuneoff_workloads.mnist_mlp.options import parse_options
+from tuneoff_workloads.mnist_mlp.options import DEFAULTS, parse_options
 
 if TYPE_CHECKING:
     from tuneoff_workloads.mnist_mlp.training import Training
@@ -18,7 +18,8 @@ if TYPE_CHECKING:
 class MnistMlp(Workload):
     """An MLP classifier on digits, MNIST or Fashion-MNIST.
 
-    Options: `dataset` (digits, mnist, fashion_mnist), `device` (cpu, cuda, auto), `validation_size` and `train_limit` (images).
+    Options: `dataset` (digits, mnist, fashion_mnist), `device` (cpu, cuda, auto), and in images `validation_size` (else the data
+    set's own) and `train_limit` (else all).
     """
 
     name: ClassVar[str] = "mnist_mlp"
@@ -32,6 +33,7 @@ class MnistMlp(Workload):
     default_metric: ClassVar[str] = "validation_accuracy"
     default_epochs: ClassVar[int] = 8
     training_algorithm: ClassVar[str] = "minibatch Adam or SGD on cross-entropy"
+    default_options: ClassVar[Mapping[str, Any] | None] = DEFAULTS
 
     def __init__(self, options: Mapping[str, Any]) -> None:
         super().__init__(options)
