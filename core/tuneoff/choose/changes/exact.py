@@ -53,4 +53,4 @@ def _tried(cell: Cell) -> str:
 
 
 def _done(cell: answers.Cell) -> dict[int, RunRecord]:
-    return {run.seed: run.record for run in cell.runs if run.is_done and run.record is not None and run.ref.status == "done"}
+    return {run.seed: run.record for run in cell.runs if run.record is not None and run.ref.status == "done"}
