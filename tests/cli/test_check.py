@@ -84,9 +84,9 @@ def test_an_adapter_without_a_platform_is_broken(call: Call, tmp_path: Path) -> 
 
 def test_a_wrong_type_in_the_capabilities_is_a_broken_adapter(call: Call, tmp_path: Path) -> None:
     (tmp_path / "badly_declared.py").write_text(NOWHERE.replace("platforms=()", "retry=True"))
-    for command, code in (("check", 6), ("adapters", 0)):  # a broken plugin is a line of a listing, and stops nothing
+    for command in ("check", "adapters"):
         answer = call(command, "badly_declared:Nowhere")
-        assert answer.code == code
+        assert answer.code == 6
         assert "capabilities.retry must be a Support (e.g. Support.YES), but got True" in answer.out + answer.err
 
 
