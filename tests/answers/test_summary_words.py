@@ -1,4 +1,4 @@
-"""The summary says no more than the verdicts: what waits is not alike, what was not compared is not equivalent, by which seeds."""
+"""The summary says no more than the verdicts: what waits is not alike, what is compared elsewhere is not equivalent."""
 
 from __future__ import annotations
 
