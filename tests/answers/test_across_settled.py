@@ -75,3 +75,11 @@ def test_a_look_across_tasks_uses_its_own_seeds_and_its_share_of_the_error() -> 
     assert "b is ahead of a in 6 of 6 tasks" in question(single, "time").texts[0]
     assert "no pair is shown to differ" in question(shared, "time").texts[0]
     assert any("6 tasks cannot show a difference" in text for text in question(shared, "time").texts)
+
+
+def test_anchors_the_wrong_way_round_make_nobody_better() -> None:
+    inverted = {f"t{task}": {**ANCHORS, "best_known": 0.8} for task in range(12)}
+    found = question(made(anchors=inverted), "quality")
+    assert found.tasks == ()
+    assert not found.wilcoxon
+    assert "b is ahead of a" in question(made(), "quality").texts[0]  # control
