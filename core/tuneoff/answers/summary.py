@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from itertools import combinations
 
 from tuneoff.answers.model import Answers, Outcome, Question, Scope, Verdict
-from tuneoff.answers.phrases import claim, is_decided, named, one_of, question_text, scope_text
+from tuneoff.answers.phrases import ESTIMATED, claim, is_decided, named, one_of, question_text, scope_text
 from tuneoff.answers.sets import not_apart
 from tuneoff.report.notes import listed
 from tuneoff.words import counted
@@ -57,7 +57,8 @@ def _of_scope(question: Question, scope: Scope, verdicts: Sequence[Verdict]) -> 
     for outcome in (Outcome.EQUIVALENT, Outcome.EQUIVALENT_THOUGH_DIFFERENT):
         for names in _sets(verdicts, outcome):
             differ = ", though they differ" if outcome is Outcome.EQUIVALENT_THOUGH_DIFFERENT else ""
-            yield f"{head}: {_listed(names)} are equivalent{differ} (margin {question.margin_text})."
+            notes = f"{ESTIMATED}, " if any(one.is_estimated for one in verdicts) else ""
+            yield f"{head}: {_listed(names)} are equivalent{differ} ({notes}margin {question.margin_text})."
     tested = [one for one in one_of(Outcome.UNDECIDED, verdicts) if one.sensitivities]
     for names in _largest(verdicts, tested):
         yield f"{head}: {_listed(names)} are not distinguishable{_why(tested, names)}."
@@ -93,7 +94,7 @@ def _why(verdicts: Sequence[Verdict], names: Sequence[str]) -> str:
     text = f": {reasons.pop()}" if len(reasons) == 1 else ""
     needed = [one.seeds_to_decide for one in inside if one.seeds_to_decide is not None]
     if needed:
-        text += f"; a new experiment with about {counted(max(needed), 'seed')} would find a difference as large as the margin"
+        text += f"; a new experiment with about {counted(max(needed), 'seed')} would decide it, better, worse or equivalent"
     return text
 
 
