@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from answers.made_results import Entry, results
+from answers.made_results import Draw, Entry, results
 from answers.test_across_tasks import ANCHORS, around, question
 from tuneoff.answers.all import answers
 from tuneoff.answers.model import Answers
@@ -83,3 +83,31 @@ def test_anchors_the_wrong_way_round_make_nobody_better() -> None:
     assert found.tasks == ()
     assert not found.wilcoxon
     assert "b is ahead of a" in question(made(), "quality").texts[0]  # control
+
+
+def test_values_below_zero_have_no_ratio_and_claim_nothing() -> None:
+    """Minus the logarithm of the size, as of what is better great, would put -3 behind 0.1."""
+
+    def of(overhead: float) -> Draw:
+        return lambda seed: {"time.jct": 1000.0, "overhead.per_trial": overhead * (1 + 0.01 * seed)}
+
+    def p(less: float) -> float:
+        entries = [
+            Entry(name, of(overhead), variant={"task": f"t{task}"})
+            for task in range(12)
+            for name, overhead in (("a", less), ("b", 0.1))
+        ]
+        questions = {"time": "time.jct", "overhead": "overhead.per_trial"}
+        return question(answers(results(entries, seeds=range(3), questions=questions)), "overhead").wilcoxon["a", "b"]
+
+    assert p(-3.0) == 1
+    assert p(0.01) < 0.05  # control
+
+
+def test_many_families_say_how_many_false_claims_there_may_be() -> None:
+    def told(tasks: int) -> list[str]:
+        return [limit for limit in made(tasks, seeds=10).limits if "family of its own" in limit]
+
+    (text,) = told(10)  # two questions each
+    assert "with an error of 5 %: of the 20 that are judged, up to 1 on average hold a false claim" in text
+    assert told(9) == []

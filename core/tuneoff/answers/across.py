@@ -150,6 +150,9 @@ def _wilcoxon(
 def _p(question: Question, one: Sequence[float], other: Sequence[float]) -> float:
     """Return Wilcoxon's p; on the ratio scale of the logarithms, so that a task with long runs does not outweigh the others."""
     if question.scale == "ratio":
+        sign = 1 if question.better == "min" else -1
+        if any(math.isfinite(value) and sign * value < 0 for value in (*one, *other)):
+            return 1.0  # a value below 0 has no ratio, and its logarithm no order
         one, other = ([_log(value) for value in values] for values in (one, other))
     return wilcoxon(one, other)
 
