@@ -108,6 +108,15 @@ def test_equal_entries_show_the_noise_of_each_folder_and_are_no_change_of_their_
     ]
 
 
+@pytest.mark.parametrize(("noise", "is_told"), [(0.5, True), (0.01, False)])
+def test_a_change_that_equal_entries_show_too_says_so(noise: float, is_told: bool) -> None:
+    """Without it a small sure change was announced as beyond noise, beside an A/A pair that differs by more."""
+    again = changed(runs_of("serial", replicate=1), noise=noise, name="x")
+    found = compared(folder(SERIAL, again, name="a"), folder(changed(SERIAL, 1.15), changed(again, 1.15, name="y")))
+    (told,) = [line for line in lines(found) if line.startswith("  serial random: time is worse")]
+    assert ("no larger than what equal entries may differ by" in told) is is_told
+
+
 def test_when_the_plain_pool_changed_too_the_framework_is_not_blamed_alone() -> None:
     found = compared(OLD, folder(changed(SERIAL, 1.3), changed(OPTUNA, 1.3)))
     text = "\n".join(lines(found))

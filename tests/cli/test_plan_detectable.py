@@ -111,3 +111,14 @@ def test_the_command_prints_it_and_reads_earlier_results(
 def test_a_folder_that_is_no_results_folder_is_one_line(call: Call, file: File, fakes: None, tmp_path: Path) -> None:
     answer = call("plan", file(), "--from", tmp_path / "nowhere")
     assert (answer.code != 0, answer.out, len(answer.err.splitlines())) == (True, "", 1)
+
+
+def test_pairs_of_zeros_have_a_spread_and_no_correlation() -> None:
+    def free(seed: int) -> dict[str, float]:
+        return {"time.jct": 1000.0 + seed, "quality.test": 0.9, "cost.job": 0.0 if seed < 5 else 1.0 + seed}
+
+    questions = {"time": "time.jct", "cost": "cost.job"}
+    found = spreads(all_answers.answers(made_results.results([Entry("a", free), Entry("b", free)], questions=questions)))
+    (cost,) = found["cost.job"]
+    assert cost.correlation is None
+    assert found["time.jct"][0].correlation == pytest.approx(1)  # control

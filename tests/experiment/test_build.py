@@ -52,6 +52,12 @@ def test_a_metric_brings_its_own_mode(build: Build) -> None:
     assert experiment.objective.mode == "min"
 
 
+def test_anchors_the_right_way_round_are_taken_for_either_direction(build: Build) -> None:
+    great = {"random_search": 0.9, "best_known": 0.99, "source": "planted"}
+    assert build({**LEAST, "anchors": great})
+    assert build({**LEAST, "objective": {"metric": "loss"}, "anchors": {**great, "best_known": 0.1}})
+
+
 def test_pruner_options_have_the_same_defaults_everywhere(build: Build) -> None:
     (experiment,) = build({**LEAST, "pruner": {"name": "asha", "reduction_factor": 4}})
     assert experiment.pruner.options == {"first_rung_epochs": 1, "reduction_factor": 4}
@@ -130,6 +136,14 @@ def test_rungs_follow_the_factor_and_leave_out_the_last_epoch() -> None:
         ),
         ({"objective": {"metric": "acuracy"}}, "objective: metric: no metric named 'acuracy'; did you mean 'accuracy'?"),
         ({"objective": {"metric": "loss", "mode": "max"}}, "objective: mode: 'loss' is better at its min, but got mode='max'"),
+        (
+            {"anchors": {"random_search": 0.99, "best_known": 0.9, "source": "planted"}},
+            "anchors: best_known must be better than random_search, but the max of 'accuracy' is better",
+        ),
+        (
+            {"objective": {"metric": "loss"}, "anchors": {"random_search": 0.1, "best_known": 0.2, "source": "planted"}},
+            "anchors: best_known must be better than random_search, but the min of 'loss' is better",
+        ),
         ({"sampler": "radnom"}, "sampler: no sampler named 'radnom'; did you mean 'random'?"),
         ({"sampler": {"name": "random", "seed": 3}}, "sampler: sampler 'random' has no options, but got 'seed'; remove it"),
         ({"pruner": "ahsa"}, "pruner: no pruner named 'ahsa'; did you mean 'asha'?"),

@@ -100,6 +100,17 @@ def test_an_export_that_is_stale_is_not_used_and_a_warning_says_so(
     assert f"tuneoff export {results} --format parquet" in warning.getMessage()
 
 
+def test_an_export_of_another_tuneoff_is_not_used(
+    results: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What a trial is charged is computed: with the same files and columns, by other rules."""
+    export_to(results)
+    made_by = tuneoff.__version__
+    monkeypatch.setattr(tuneoff, "__version__", "99.0")
+    assert tuneoff.load(results).source == "records"
+    assert f"tuneoff {made_by} made it, this is 99.0" in caplog.text
+
+
 def test_what_a_stale_export_lacks_is_in_the_frames(results: Path) -> None:
     """Control: the tables themselves still have the old rows."""
     import pandas

@@ -18,6 +18,7 @@ from tuneoff.answers.frozen import Frozen
 from tuneoff.answers.model import AcrossTasks, Question, Scope
 from tuneoff.answers.regret import anchors_of, bounded, regrets
 from tuneoff.answers.run_values import value
+from tuneoff.answers.settled import settled
 from tuneoff.answers.weights import ENDS, is_modelled, weighted
 from tuneoff.answers.words_across import FEWEST_TASKS, texts
 from tuneoff.experiment.identity import canonical_json
@@ -65,6 +66,7 @@ def _families(matrix: Matrix, questions: Mapping[Scope, Sequence[Question]], pla
 
 def _across(family: _Family, plan: Frozen) -> AcrossTasks:
     question = family.question
+    family.cells, waiting = settled(family.cells, plan.looks)
     is_quality = _is_quality(family)
     scores = {label: _scores(cells, question, plan, is_quality) for label, cells in family.cells.items()}
     if not is_quality and _has_several_kinds(family):
@@ -85,15 +87,19 @@ def _across(family: _Family, plan: Frozen) -> AcrossTasks:
             (one, other): probability_of_improvement(scores[one], scores[other], plan.confidence, key=(*key, one, other))
             for one, other in pairs
         },
-        wilcoxon=_wilcoxon(family, tasks, medians, pairs),
+        wilcoxon=_wilcoxon(family, tasks, medians, pairs) if waiting is None else {},
         ranks=_ranks(medians, labels, tasks),
-        critical_difference=critical_difference(len(labels), len(tasks)) if len(tasks) >= FEWEST_TASKS and pairs else None,
+        critical_difference=critical_difference(len(labels), len(tasks)) if _is_comparable(tasks, pairs, waiting) else None,
     )
-    return texts(made, family.tasks, family.cells, plan, medians, regret=is_quality)
+    return texts(made, family.tasks, family.cells, plan, medians, regret=is_quality, waiting=waiting)
+
+
+def _is_comparable(tasks: Sequence[str], pairs: Sequence[tuple[str, str]], waiting: str | None) -> bool:
+    return waiting is None and len(tasks) >= FEWEST_TASKS and bool(pairs)
 
 
 def _scores(cells: Mapping[str, Cell], question: Question, plan: Frozen, is_quality: bool) -> Scores:
-    """Return the scores of a label by task; a task without a value of any run is left out."""
+    """Return the scores of a label by task; a task without a value of any run is left out, one in which all failed is not."""
     found: Scores = {}
     for task, cell in cells.items():
         if is_quality:
@@ -102,9 +108,14 @@ def _scores(cells: Mapping[str, Cell], question: Question, plan: Frozen, is_qual
         else:
             sign = 1.0 if question.better == "min" else -1.0
             scores = [sign * one if math.isfinite(one) else one for one in _values(cell, question.metric, value)]
-        if any(math.isfinite(score) for score in scores):
+        if any(math.isfinite(score) for score in scores) or (scores and _has_failed(cell)):
             found[task] = scores
     return found
+
+
+def _has_failed(cell: Cell) -> bool:
+    """Whether every run failed: that is worse than any success, and not a task without the metric."""
+    return all(run.has_failed for run in cell.runs if run.will_run)
 
 
 def _values(cell: Cell, metric: str, measure: Measure) -> list[float]:
@@ -139,6 +150,9 @@ def _wilcoxon(
 def _p(question: Question, one: Sequence[float], other: Sequence[float]) -> float:
     """Return Wilcoxon's p; on the ratio scale of the logarithms, so that a task with long runs does not outweigh the others."""
     if question.scale == "ratio":
+        sign = 1 if question.better == "min" else -1
+        if any(math.isfinite(value) and sign * value < 0 for value in (*one, *other)):
+            return 1.0  # a value below 0 has no ratio, and its logarithm no order
         one, other = ([_log(value) for value in values] for values in (one, other))
     return wilcoxon(one, other)
 

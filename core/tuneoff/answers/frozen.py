@@ -35,9 +35,14 @@ class Frozen:
     anchors: Mapping[str, Anchors] = field(default_factory=dict)  # by task, "" where there are none
     added: tuple[str, ...] = ()
 
+    @property
+    def error(self) -> float:
+        """The error that a family may have at one look."""
+        return (1 - self.confidence) / max(1, len(self.looks))
+
     def alpha(self, pairs: int) -> float:
         """Return the error that one verdict may have, in a scope with so many pairs."""
-        return (1 - self.confidence) / max(self.family_size, pairs) / max(1, len(self.looks))
+        return self.error / max(self.family_size, pairs)
 
 
 def frozen(analysis: Mapping[str, Any]) -> Frozen:

@@ -10,7 +10,9 @@ from dataclasses import dataclass, replace
 from tuneoff.answers.cells import Cell
 from tuneoff.answers.differences import BOTH_FAILED, pair
 from tuneoff.answers.model import Outcome, PairedDifference, Question, Scope, Sensitivity, Verdict
+from tuneoff.answers.run_values import value
 from tuneoff.answers.weights import ENDS, UNKNOWN, is_modelled, weighted
+from tuneoff.metrics.values import Kind
 from tuneoff.stats.interval import Interval
 from tuneoff.stats.location import median
 from tuneoff.stats.paired import Estimator, Judgement, judge, judge_without_each
@@ -21,7 +23,6 @@ from tuneoff.words import counted
 FEWEST_SEEDS = 10  # paired; with fewer the intervals are shown, and nothing is claimed
 FEWEST_FOR_INTERVAL = 2
 FEWEST_FOR_SPREAD = 5
-MOST_SEEDS = 10_000  # a number of seeds beyond which none would do
 DECIDED = (Outcome.BETTER, Outcome.WORSE, Outcome.EQUIVALENT, Outcome.EQUIVALENT_THOUGH_DIFFERENT)
 
 
@@ -60,6 +61,7 @@ class _Case:
             differences=self.pair.differences,
             failures=self.pair.failures,
             is_noise=self.is_noise,
+            is_estimated=any(self._kind(cell, seed) == "estimated" for cell in (self.one, self.other) for seed in self._used),
         )
         few = self._too_few()
         if few is not None:
@@ -82,6 +84,13 @@ class _Case:
             is_robust=bool(sensitivities) and all(one.outcome is outcome for one in sensitivities),
             seeds_to_decide=None if why or outcome in DECIDED else self._seeds_to_decide(values),
         )
+
+    @property
+    def _used(self) -> list[int]:
+        return [row.seed for row in self.pair.usable]
+
+    def _kind(self, cell: Cell, seed: int) -> Kind | None:
+        return value(cell.by_seed[seed], self.question.metric).kind
 
     @property
     def _step(self) -> float:
@@ -213,15 +222,17 @@ class _Case:
         return f"the interval holds 0 and reaches beyond the margin of {margin}"
 
     def _seeds_to_decide(self, values: Sequence[float]) -> int | None:
-        """Return about how many seeds of a new experiment would find a difference as large as the margin, by this spread."""
+        """Return about how many seeds of a new experiment would decide by this spread, whatever the difference is.
+
+        It is at least half the margin away from 0 or from the margin: with so many seeds that distance is found.
+        """
         finite = [value for value in values if math.isfinite(value)]
         if self.question.margin is None or len(finite) < FEWEST_FOR_SPREAD:
             return None
         spread = statistics.stdev(finite)
         if spread <= 1e-12 * max(1.0, self.pair.scale):
             return None
-        needed = seeds_needed(self.question.margin / spread, self.rules.alpha)
-        return needed if needed is not None and needed <= MOST_SEEDS else None
+        return seeds_needed(self.question.margin / 2 / spread, self.rules.alpha)
 
 
 def _width(one: Sensitivity) -> float:

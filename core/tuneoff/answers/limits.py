@@ -41,6 +41,7 @@ def limits(made: Answers, matrix: Matrix, results: Results, plan: Frozen) -> Ite
     yield from _unfinished(made)
     yield from _family(made, matrix)
     yield from _seeds(made)
+    yield from _families(made)
     yield from _failures(made)
     yield from _unlike_noise(made)
     yield from _energy(made)
@@ -88,6 +89,17 @@ def _seeds(made: Answers) -> Iterator[str]:
         are = f"{counted(open_ones, 'verdict')} {'is' if open_ones == 1 else 'are'} undecided, which is not equivalent"
         more = f" {are}. More seeds are for a new experiment, never to be added to this one." if open_ones else ""
         yield f"{text[:1].upper()}{text[1:]} per group.{more}"
+
+
+def _families(made: Answers) -> Iterator[str]:
+    """Say how many false claims there may be over all families, where that is one or more."""
+    families = {(one.scope, one.question.name) for one in made.verdicts if not one.is_noise and one.sensitivities}
+    error = 1 - made.confidence
+    if len(families) * error >= 1 - 1e-9:
+        yield (
+            f"Each question in each scope is a family of its own, with an error of {100 * error:.3g} %: of the {len(families)} "
+            f"that are judged, up to {len(families) * error:.3g} on average hold a false claim by chance."
+        )
 
 
 def _failures(made: Answers) -> Iterator[str]:

@@ -134,7 +134,8 @@ class Verdict:
 
     `interval` is of one − other on the question's scale, at the family's confidence. `noise_floor`: that of an A/A pair in
     the same scope and question; None: the file names no entry twice. `is_robust`: every sensitivity has the same outcome.
-    `seeds_to_decide`: about how many seeds a *new* experiment would need; None: decided, or no number would do.
+    `seeds_to_decide`: about how many seeds a *new* experiment would need; None: decided, or nothing tells the number.
+    `is_estimated`: values are by a model, which no sentence about them may leave out.
     """
 
     question: Question
@@ -151,6 +152,7 @@ class Verdict:
     is_robust: bool = False
     seeds_to_decide: int | None = None
     is_noise: bool = False  # an A/A pair: in no family
+    is_estimated: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

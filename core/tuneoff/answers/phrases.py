@@ -17,6 +17,7 @@ _BETTER = {  # what the better one of a pair does, by question
     "energy": "needs less energy than",
     "cost": "costs less than",
 }
+ESTIMATED = "estimated by a model"
 _AMOUNTS = ("ms", "s", "J", "kWh", "g", "USD", "slot-s", "%", "MB", "1/s", "W", "count", "core-ms", "g/kWh")  # units, not names
 _SEARCH = {"random": "random search", "fixed": "fixed configurations", "grid": "grid search", "default": "default sampler"}
 
@@ -164,6 +165,8 @@ def _notes(verdict: Verdict) -> list[str]:
     changing = [one.choice for one in verdict.sensitivities if one.outcome is not verdict.outcome]
     if changing:
         notes[0] += f": another verdict {', '.join(map(_under, changing))}"
+    if verdict.is_estimated:
+        notes.insert(0, ESTIMATED)
     floor = floor_text(verdict)
     within = "no larger than the " if is_within_noise(verdict.interval, verdict.noise_floor) else ""
     notes.append("noise floor not measured" if floor == MISSING else f"{within}noise floor {floor}")

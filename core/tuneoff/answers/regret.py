@@ -12,11 +12,14 @@ VALIDATION = "quality.validation"
 
 
 def anchors_of(cell: Cell, plan: Frozen) -> Anchors | None:
-    """Return the frozen anchors of a cell's task; None where there are none, or they are of another metric."""
-    found = plan.anchors.get(cell.scope.task)
-    if found is None or found.metric not in (None, cell.spec.experiment.objective.metric):
+    """Return the frozen anchors of a cell's task; None where there are none, or they are of another metric or direction.
+
+    With the best known value below random search (where great is better) the better adapter would have the greater regret.
+    """
+    found, objective = plan.anchors.get(cell.scope.task), cell.spec.experiment.objective
+    if found is None or found.metric not in (None, objective.metric):
         return None
-    return found
+    return found if (found.best_known > found.random_search) == (objective.mode == "max") else None
 
 
 def normalised(validation: float, anchors: Anchors) -> float:

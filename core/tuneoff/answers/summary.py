@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from itertools import combinations
 
 from tuneoff.answers.model import Answers, Outcome, Question, Scope, Verdict
-from tuneoff.answers.phrases import claim, is_decided, named, one_of, question_text, scope_text
+from tuneoff.answers.phrases import ESTIMATED, claim, is_decided, named, one_of, question_text, scope_text
 from tuneoff.answers.sets import not_apart
 from tuneoff.report.notes import listed
 from tuneoff.words import counted
@@ -56,10 +57,14 @@ def _of_scope(question: Question, scope: Scope, verdicts: Sequence[Verdict]) -> 
     for outcome in (Outcome.EQUIVALENT, Outcome.EQUIVALENT_THOUGH_DIFFERENT):
         for names in _sets(verdicts, outcome):
             differ = ", though they differ" if outcome is Outcome.EQUIVALENT_THOUGH_DIFFERENT else ""
-            yield f"{head}: {_listed(names)} are equivalent{differ} (margin {question.margin_text})."
-    open_ones = one_of(Outcome.UNDECIDED, verdicts)
-    for names in _sets(verdicts, Outcome.UNDECIDED):
-        yield f"{head}: {_listed(names)} are not distinguishable{_why(open_ones, names)}."
+            notes = f"{ESTIMATED}, " if any(one.is_estimated for one in verdicts) else ""
+            yield f"{head}: {_listed(names)} are equivalent{differ} ({notes}margin {question.margin_text})."
+    tested = [one for one in one_of(Outcome.UNDECIDED, verdicts) if one.sensitivities]
+    for names in _largest(verdicts, tested):
+        yield f"{head}: {_listed(names)} are not distinguishable{_why(tested, names)}."
+    blocked = [one for one in one_of(Outcome.UNDECIDED, verdicts) if not one.sensitivities]  # not tested: it waits, or may not be
+    for names in _largest(verdicts, blocked):
+        yield f"{head}: nothing is decided between {_listed(names)}{_why(blocked, names)}."
     unjudged = one_of(Outcome.NOT_JUDGED, verdicts)
     if unjudged:
         reasons = listed(one.reason for one in unjudged)
@@ -72,8 +77,14 @@ def _listed(labels: Sequence[str]) -> str:
 
 def _sets(verdicts: Sequence[Verdict], outcome: Outcome) -> list[tuple[str, ...]]:
     """Return the largest sets of adapters all of whose pairs have this outcome."""
+    return _largest(verdicts, one_of(outcome, verdicts))
+
+
+def _largest(verdicts: Sequence[Verdict], alike: Sequence[Verdict]) -> list[tuple[str, ...]]:
+    """Return the largest sets of adapters all of whose pairs are among `alike`; a pair that has no verdict here is not."""
     labels = list(dict.fromkeys(label for one in verdicts for label in (one.one, one.other)))
-    return not_apart(labels, [(one.one, one.other) for one in verdicts if one.outcome is not outcome])
+    pairs = {frozenset((one.one, one.other)) for one in alike}
+    return not_apart(labels, [pair for pair in combinations(labels, 2) if frozenset(pair) not in pairs])
 
 
 def _why(verdicts: Sequence[Verdict], names: Sequence[str]) -> str:
@@ -83,7 +94,7 @@ def _why(verdicts: Sequence[Verdict], names: Sequence[str]) -> str:
     text = f": {reasons.pop()}" if len(reasons) == 1 else ""
     needed = [one.seeds_to_decide for one in inside if one.seeds_to_decide is not None]
     if needed:
-        text += f"; a new experiment with about {counted(max(needed), 'seed')} would find a difference as large as the margin"
+        text += f"; a new experiment with about {counted(max(needed), 'seed')} would decide it, better, worse or equivalent"
     return text
 
 
@@ -129,5 +140,8 @@ def _one_reason(verdicts: Sequence[Verdict]) -> str | None:
 
 
 def _seeds(verdicts: Sequence[Verdict]) -> str:
-    counts = {sum(row.difference is not None for row in one.differences) for one in verdicts}
+    counts = {
+        one.interval.n if one.interval is not None else sum(row.difference is not None for row in one.differences)
+        for one in verdicts
+    }
     return counted(counts.pop(), "seed") if len(counts) == 1 else f"{min(counts)} to {max(counts)} seeds"

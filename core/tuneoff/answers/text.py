@@ -113,7 +113,7 @@ def _across(answers: Answers) -> Iterator[str]:
             yield from _columns(["adapter", "mean rank"], [[label, _rank(one, label)] for label in one.labels])
         if one.improvement:
             pairs = [
-                [f"{ours}, {theirs}", _plain(found), f"{one.wilcoxon[ours, theirs]:.2g}"]
+                [f"{ours}, {theirs}", _plain(found), _p(one.wilcoxon.get((ours, theirs)))]
                 for (ours, theirs), found in one.improvement.items()
             ]
             yield from _columns(["pair (one, other)", "P(one is better)", "p, Wilcoxon, Holm"], pairs)
@@ -126,6 +126,10 @@ def _across(answers: Answers) -> Iterator[str]:
 
 def _plain(interval: Interval) -> str:
     return f"{interval.estimate:.2f} [{interval.low:.2f}, {interval.high:.2f}]"
+
+
+def _p(value: float | None) -> str:
+    return MISSING if value is None else f"{value:.2g}"
 
 
 def _rank(one: AcrossTasks, label: str) -> str:

@@ -120,12 +120,13 @@ def _verdict(one: Verdict) -> dict[str, Any]:
         **_interval("interval", one.interval, one.reason),
         "differences": [_difference(row) for row in one.differences],
         "failures": list(one.failures),
+        "is_estimated": one.is_estimated,
         **_interval(
             "noise_floor", one.noise_floor, "it is an A/A pair itself" if one.is_noise else "no entry is named twice here"
         ),
         "sensitivities": [_sensitivity(row) for row in one.sensitivities],
         "is_robust": one.is_robust,
-        **_nullable("seeds_to_decide", one.seeds_to_decide, "it is decided, or no number would do"),
+        **_nullable("seeds_to_decide", one.seeds_to_decide, "it is decided, or nothing tells the number"),
         "is_noise": one.is_noise,
     }
 

@@ -31,9 +31,16 @@ def texts(
     medians: Medians,
     *,
     regret: bool,
+    waiting: str | None = None,
 ) -> AcrossTasks:
-    """Return the same with its texts, the claim first. `asked`: all tasks; `regret`: the medians are normalised regrets."""
-    return replace(made, texts=tuple(_texts(made, asked, cells, plan, medians, regret)))
+    """Return the same with its texts, the claim first.
+
+    Args:
+        asked: all tasks.
+        regret: the medians are normalised regrets.
+        waiting: why nothing may be claimed yet.
+    """
+    return replace(made, texts=tuple(_texts(made, asked, cells, plan, medians, regret, waiting)))
 
 
 def _texts(
@@ -43,17 +50,19 @@ def _texts(
     plan: Frozen,
     medians: Medians,
     regret: bool,
+    waiting: str | None,
 ) -> Iterator[str]:
     tasks, pairs = len(made.tasks), len(made.wilcoxon)
     if not made.tasks:
         yield f"{_head(made, asked, regret)}: nothing can be said: {_nothing(made, cells, plan, regret)}."
         return
-    yield f"{_head(made, made.tasks, regret)}: {_claim(made, medians, plan)}."
+    claim = _claim(made, medians, plan) if waiting is None else f"nothing is claimed yet: {waiting}"
+    yield f"{_head(made, made.tasks, regret)}: {claim}."
     left_out = [task for task in asked if task not in made.tasks]
     if left_out:
         yield f"{counted(len(left_out), 'task')} left out, because some adapter has no value there: {_named(left_out)}."
     least = 2.0 ** (1 - tasks) * max(1, pairs)
-    if pairs and least > 1 - plan.confidence:
+    if pairs and least > plan.error:
         yield (
             f"{counted(tasks, 'task')} cannot show a difference in any of {counted(pairs, 'pair')}: the least p that they allow "
             f"is {figure(min(1.0, least))}."
@@ -89,7 +98,7 @@ def _claim(made: AcrossTasks, medians: Medians, plan: Frozen) -> str:
         return "there are no two adapters to compare"
     claims = []
     for (one, other), p in made.wilcoxon.items():
-        if p < 1 - plan.confidence:
+        if p <= plan.error:
             first, second = (one, other) if _is_lower(medians[one], medians[other]) else (other, one)
             ahead = sum(ours < theirs for ours, theirs in zip(medians[first], medians[second], strict=True))
             claims.append(f"{first} is ahead of {second} in {ahead} of {len(made.tasks)} tasks (p {figure(p)}, Wilcoxon, Holm)")

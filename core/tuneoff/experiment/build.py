@@ -12,7 +12,7 @@ from tuneoff.experiment import spec
 from tuneoff.experiment.identity import canonical_json, configuration_digest
 from tuneoff.experiment.load import MatrixFile, Variant
 from tuneoff.experiment.sampling import sample_distinct
-from tuneoff.experiment.schema import DrawPart, ExperimentFile, ObjectivePart
+from tuneoff.experiment.schema import AnchorsPart, DrawPart, ExperimentFile, ObjectivePart
 from tuneoff.experiment.space import MAX_LISTED, SearchSpace
 from tuneoff.experiment.strategies import check_pruner, check_sampler
 from tuneoff.suggest import unknown_name
@@ -54,6 +54,8 @@ def _build(path: str, variant: Variant, samplers: frozenset[str], pruners: froze
     stops = _at(where, "stops", lambda: _stops(file, space, listed, epochs)) if pruner.name == "scripted" else {}
     fixed = _at(where, "configurations", lambda: _required(listed)) if sampler.name == "fixed" else ()
     most = _at(where, "sampler", lambda: _most(sampler.name, space, fixed))
+    objective = _at(where, "objective", lambda: _objective(file.objective, workload_type))
+    _at(where, "anchors", lambda: _check_anchors(file.anchors, objective))
     return spec.ExperimentSpec(
         workload=spec.WorkloadSpec(
             name=file.workload.name,
@@ -61,7 +63,7 @@ def _build(path: str, variant: Variant, samplers: frozenset[str], pruners: froze
             options=file.workload.options,
         ),
         search_space=space,
-        objective=_at(where, "objective", lambda: _objective(file.objective, workload_type)),
+        objective=objective,
         sampler=sampler,
         pruner=pruner,
         budget=spec.Budget(
@@ -136,6 +138,16 @@ def _objective(part: ObjectivePart, workload: type[Workload]) -> spec.Objective:
     if part.mode is not None and part.mode != mode:
         raise ExperimentError(f"mode: {metric!r} is better at its {mode}, but got mode={part.mode!r}; leave `mode` out")
     return spec.Objective(metric=metric, mode=mode, threshold=part.threshold)
+
+
+def _check_anchors(anchors: AnchorsPart | None, objective: spec.Objective) -> None:
+    """Refuse anchors the wrong way round: regret would call the worse adapter the better one."""
+    if anchors is None or (anchors.best_known > anchors.random_search) == (objective.mode == "max"):
+        return
+    raise ExperimentError(
+        f"best_known must be better than random_search, but the {objective.mode} of {objective.metric!r} is better, and got "
+        f"best_known={anchors.best_known} and random_search={anchors.random_search}; exchange them"
+    )
 
 
 def _configurations(file: ExperimentFile, space: SearchSpace) -> Configurations:

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import msgspec
 
+import tuneoff
 from tuneoff.accounting.model import FILE_NAME as ACCOUNTING
 from tuneoff.experiment.identity import digest
 from tuneoff.files import open_regular, read_regular
@@ -35,6 +36,7 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True):
     """The files that tables were made from, by their path in the results folder."""
 
     format_version: int = FORMAT_VERSION
+    tuneoff: str = ""  # the version that made it: what a trial is charged is computed, and another may compute it otherwise
     made_at_ns: int
     sources: dict[str, Source]
 
@@ -54,7 +56,7 @@ def make_manifest(results: Path) -> Manifest:
     sources = {}
     for name, found in _sources(results):
         sources[name] = Source(size=found.st_size, mtime_ns=found.st_mtime_ns, sha256=_sha256(results / name))
-    return Manifest(made_at_ns=made_at, sources=sources)
+    return Manifest(tuneoff=tuneoff.__version__, made_at_ns=made_at, sources=sources)
 
 
 def write_manifest(folder: Path, manifest: Manifest) -> Path:
@@ -74,11 +76,13 @@ def read_manifest(folder: Path) -> Manifest | None:
 
 
 def changes(manifest: Manifest, results: Path) -> str | None:
-    """Return in words what has changed in the results folder since; None: nothing has.
+    """Return in words what has changed in the results folder, or in tuneoff, since; None: nothing has.
 
     Where size and time of a file are those of then, it is taken as the same; where the size alone is, as in a copy of the
     folder, or where the file was young then, its content decides.
     """
+    if manifest.tuneoff != tuneoff.__version__:
+        return f"tuneoff {manifest.tuneoff or 'of an unknown version'} made it, this is {tuneoff.__version__}"
     found = dict(_sources(results))
     new, gone = found.keys() - manifest.sources.keys(), manifest.sources.keys() - found.keys()
     both = [name for name in manifest.sources if name in found]

@@ -29,7 +29,7 @@ class Spread:
 
     question: Question
     deviation: float
-    correlation: float | None  # None: one of the two has no spread
+    correlation: float | None  # None: one of the two has no spread, or values that have no ratio
     n: int
 
 
@@ -141,6 +141,8 @@ def _spread(verdict: Verdict) -> Spread | None:
 
 def _correlation(ones: Sequence[float], others: Sequence[float], question: Question) -> float | None:
     if question.scale == "ratio":
+        if min(*ones, *others) <= 0:  # equal zeros are no difference, and have no logarithm
+            return None
         ones, others = [math.log(one) for one in ones], [math.log(other) for other in others]
     if len(set(ones)) == 1 or len(set(others)) == 1:
         return None

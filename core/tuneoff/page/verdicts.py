@@ -164,7 +164,7 @@ def _seeds(verdict: Verdict) -> str:
         return MISSING
     if verdict.seeds_to_decide is not None:
         return f"about {verdict.seeds_to_decide}"
-    return "none would do" if verdict.outcome is Outcome.UNDECIDED else MISSING
+    return "not known" if verdict.outcome is Outcome.UNDECIDED else MISSING
 
 
 def _sensitivities(found: Sequence[Sensitivity]) -> list[view.Sensitivity]:

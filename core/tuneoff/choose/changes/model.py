@@ -8,6 +8,7 @@ from pathlib import Path
 
 from tuneoff.answers.cells import Cell
 from tuneoff.answers.model import Outcome, Question, Scope, Verdict
+from tuneoff.answers.phrases import is_within_noise
 from tuneoff.stats.interval import Interval
 
 Sides = tuple[str, str]  # what A has and what B has, as text
@@ -57,6 +58,12 @@ class Change:
     def is_beyond_noise(self) -> bool:
         """Whether B is judged to be better or worse than A."""
         return self.outcome in (Outcome.BETTER, Outcome.WORSE)
+
+    @property
+    def is_within_equal_entries(self) -> bool:
+        """Whether equal entries of one of the folders may differ by as much."""
+        interval = self.verdict.interval if self.verdict is not None else None
+        return any(is_within_noise(interval, one.interval) for one in self.noise)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -76,6 +76,7 @@ def _change(change: Change, others: Sequence[Change]) -> str:
     text = f"{change.name}: {change.question.name} is {word} by {difference_text(change.verdict.interval, change.question)}"
     notes = [counted(seeds, "seed")]
     notes += [] if change.verdict.is_robust else ["not robust: another reasonable choice changes it"]
+    notes += ["no larger than what equal entries may differ by"] if change.is_within_equal_entries else []
     notes += _pool(change, others)
     return f"{text} ({'; '.join(notes)})"
 
