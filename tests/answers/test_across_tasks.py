@@ -86,8 +86,8 @@ def test_equal_adapters_are_not_claimed_to_differ() -> None:
 def test_more_seeds_add_nothing_to_the_number_of_tasks() -> None:
     few = question(made(5, {"a": (0.97, 1000), "b": (0.90, 2000)}, seeds=range(3)), "quality")
     many = question(made(5, {"a": (0.97, 1000), "b": (0.90, 2000)}, seeds=range(20)), "quality")
-    assert few.wilcoxon == many.wilcoxon == {("a", "b"): pytest.approx(2 / 2**5)}
-    assert any("5 tasks cannot show a difference in any of 1 pair" in text for text in many.texts)
+    assert few.wilcoxon == many.wilcoxon == {("a", "b"): pytest.approx(15 * 2 / 2**5)}
+    assert any("5 tasks cannot show a difference in a family of 15 pairs" in text for text in many.texts)
     assert many.critical_difference is None
     assert any("There is no critical difference: it needs 10 tasks, and there are 5" in text for text in many.texts)
     assert not any("Each task has" in text for text in many.texts)
@@ -114,7 +114,7 @@ def test_a_task_without_anchors_is_left_out_and_named() -> None:
     anchors = {f"t{task}": ANCHORS for task in range(11)}
     found = question(made(12, {"a": (0.97, 1000), "b": (0.95, 2000)}, anchors=anchors), "quality")
     assert len(found.tasks) == 11
-    assert any("1 task left out, because some adapter has no value there: t11" in text for text in found.texts)
+    assert any("1 task left out, because no two adapters have a value there: t11" in text for text in found.texts)
 
 
 def test_a_file_without_tasks_claims_nothing_across() -> None:
@@ -152,4 +152,30 @@ def test_the_text_has_regrets_ranks_and_probabilities() -> None:
     text = "\n".join(lines(made(12, {"a": (0.97, 1000), "b": (0.95, 2000)}), 140))
     assert "IQM of regret" in text
     assert "P(one is better)" in text
-    assert f"1.00 [1.00, 1.00]  {2 / 2**12:.2g}" in text
+    assert f"1.00 [1.00, 1.00]  {15 * 2 / 2**12:.2g}" in text
+
+
+def test_further_adapters_change_no_claim_between_the_others() -> None:
+    """Also one that fails everywhere, and one that is skipped in most tasks."""
+    four = {"a": (0.97, 1000), "b": (0.96, 1100), "c": (0.955, 1500), "d": (0.95, 2000)}
+    fewer, more = made(12, four), made(12, {**four, "e": (0.9, 900), "f": (0.99, 5000)})
+    for name in ("quality", "time"):
+        one, other = question(fewer, name), question(more, name)
+        assert set(one.wilcoxon) < set(other.wilcoxon)
+        assert {names: other.wilcoxon[names] for names in one.wilcoxon} == dict(one.wilcoxon)
+        assert {names: other.improvement[names] for names in one.improvement} == dict(one.improvement)
+        assert any(p < 0.05 for p in one.wilcoxon.values())
+
+
+def test_an_adapter_that_has_few_tasks_takes_none_from_the_others() -> None:
+    entries = [
+        Entry(name, around(0.97 - cost / 1e5, cost * (1 + task), f"{name} {task}"), variant={"task": f"t{task}"})
+        for task in range(12)
+        for name, cost in (("a", 1000.0), ("b", 2000.0), ("rare", 500.0))
+        if name != "rare" or task < 5
+    ]
+    found = question(answers(results(entries, anchors={f"t{task}": ANCHORS for task in range(12)})), "time")
+    assert len(found.tasks) == len(found.tasks_of["a", "b"]) == 12
+    assert found.wilcoxon["a", "b"] < 0.05 < found.wilcoxon["a", "rare"]
+    assert len(found.tasks_of["a", "rare"]) == 5
+    assert any("Pairs that have values in fewer tasks: a and rare in 5" in text for text in found.texts)

@@ -23,7 +23,7 @@ from tuneoff.answers.weights import ENDS, is_modelled, weighted
 from tuneoff.answers.words_across import FEWEST_TASKS, texts
 from tuneoff.experiment.identity import canonical_json
 from tuneoff.stats.interval import Interval
-from tuneoff.stats.ranks import critical_difference, friedman, holm, wilcoxon
+from tuneoff.stats.ranks import critical_difference, friedman, wilcoxon
 from tuneoff.stats.tasks import probability_of_improvement, stratified_iqm
 
 Scores = dict[str, list[float]]  # by task, smaller is better, a failed run +inf
@@ -69,33 +69,45 @@ def _across(family: _Family, plan: Frozen) -> AcrossTasks:
     family.cells, waiting = settled(family.cells, plan.looks)
     is_quality = _is_quality(family)
     scores = {label: _scores(cells, question, plan, is_quality) for label, cells in family.cells.items()}
-    if not is_quality and _has_several_kinds(family):
-        scores = {}
-    tasks = [task for task in family.tasks if scores and all(scores_of.get(task) for scores_of in scores.values())]
-    scores = {label: {task: of[task] for task in tasks} for label, of in scores.items()}
+    scores = {label: found for label, found in scores.items() if found}
+    tasks_of = {
+        (one, other): tuple(task for task in family.tasks if task in scores[one] and task in scores[other])
+        for one, other in combinations(scores, 2)
+        if is_quality or not _has_several_kinds(family, (one, other))
+    }
+    tasks_of = {names: tasks for names, tasks in tasks_of.items() if tasks}
+    is_one_kind = is_quality or not _has_several_kinds(family, tuple(scores))
+    whole = [task for task in family.tasks if scores and is_one_kind and all(task in found for found in scores.values())]
+    tasks = [task for task in family.tasks if task in whole or any(task in found for found in tasks_of.values())]
     labels = tuple(scores) if tasks else ()
-    medians = {label: [_median(scores[label][task]) for task in tasks] for label in labels}
+    medians = {label: {task: _median(found) for task, found in scores[label].items()} for label in labels}
     key = (question.name, question.metric, family.scope.text)
-    pairs = list(combinations(labels, 2))
+    complete = {label: {task: scores[label][task] for task in whole} for label in labels} if whole else {}
     made = AcrossTasks(
         question=question,
         scope=family.scope,
         tasks=tuple(tasks),
         labels=labels,
-        iqm_regret=_iqm(scores, plan, key) if is_quality and tasks else {},
+        iqm_regret=_iqm(complete, plan, key) if is_quality else {},
         improvement={
-            (one, other): probability_of_improvement(scores[one], scores[other], plan.confidence, key=(*key, one, other))
-            for one, other in pairs
+            (one, other): probability_of_improvement(
+                {task: scores[one][task] for task in found},
+                {task: scores[other][task] for task in found},
+                plan.confidence,
+                key=(*key, one, other),
+            )
+            for (one, other), found in tasks_of.items()
         },
-        wilcoxon=_wilcoxon(family, tasks, medians, pairs) if waiting is None else {},
-        ranks=_ranks(medians, labels, tasks),
-        critical_difference=critical_difference(len(labels), len(tasks)) if _is_comparable(tasks, pairs, waiting) else None,
+        wilcoxon=_wilcoxon(family, tasks_of, medians, plan) if waiting is None else {},
+        ranks=_ranks(medians, labels, whole) if waiting is None else {},
+        critical_difference=critical_difference(len(labels), len(whole)) if _is_comparable(whole, labels, waiting) else None,
+        tasks_of=tasks_of,
     )
     return texts(made, family.tasks, family.cells, plan, medians, regret=is_quality, waiting=waiting)
 
 
-def _is_comparable(tasks: Sequence[str], pairs: Sequence[tuple[str, str]], waiting: str | None) -> bool:
-    return waiting is None and len(tasks) >= FEWEST_TASKS and bool(pairs)
+def _is_comparable(tasks: Sequence[str], labels: Sequence[str], waiting: str | None) -> bool:
+    return waiting is None and len(tasks) >= FEWEST_TASKS and len(labels) > 1
 
 
 def _scores(cells: Mapping[str, Cell], question: Question, plan: Frozen, is_quality: bool) -> Scores:
@@ -132,19 +144,24 @@ def _iqm(scores: Mapping[str, Scores], plan: Frozen, key: tuple[str, ...]) -> di
 
 
 def _wilcoxon(
-    family: _Family, tasks: Sequence[str], medians: Mapping[str, Sequence[float]], pairs: Sequence[tuple[str, str]]
+    family: _Family,
+    tasks_of: Mapping[tuple[str, str], Sequence[str]],
+    medians: Mapping[str, Mapping[str, float]],
+    plan: Frozen,
 ) -> dict[tuple[str, str], float]:
-    """Return the p of each pair on the medians of tasks, adjusted by Holm; of modelled energy the greatest over the weights."""
-    if not pairs:
-        return {}
-    found = []
-    for one, other in pairs:
-        p = _p(family.question, medians[one], medians[other])
+    """Return the p of each pair on the medians of its tasks, times the family's size, so that no other adapter changes it.
+
+    Of modelled energy the greatest p over the weights.
+    """
+    found = {}
+    for (one, other), tasks in tasks_of.items():
+        ours, theirs = ([medians[label][task] for task in tasks] for label in (one, other))
+        p = _p(family.question, ours, theirs)
         cells = [(family.cells[one][task], family.cells[other][task]) for task in tasks]
-        if any(is_modelled(ours, theirs, family.question.metric) for ours, theirs in cells):
-            p = max([p, *(_weighted_p(family.question, cells, ratio, medians[one], medians[other]) for ratio in ENDS.values())])
-        found.append(p)
-    return dict(zip(pairs, holm(found), strict=True))
+        if any(is_modelled(left, right, family.question.metric) for left, right in cells):
+            p = max([p, *(_weighted_p(family.question, cells, ratio, ours, theirs) for ratio in ENDS.values())])
+        found[one, other] = min(1.0, p * max(plan.family_size, len(tasks_of)))
+    return found
 
 
 def _p(question: Question, one: Sequence[float], other: Sequence[float]) -> float:
@@ -183,17 +200,16 @@ def _is_quality(family: _Family) -> bool:
     return bool(metrics) and all(is_of_objective(family.question.metric, metric) for metric in metrics)
 
 
-def _has_several_kinds(family: _Family) -> bool:
-    kinds = {
-        value(run, family.question.metric).kind for cells in family.cells.values() for cell in cells.values() for run in cell.runs
-    }
+def _has_several_kinds(family: _Family, labels: Sequence[str]) -> bool:
+    cells = (cell for label in labels for cell in family.cells[label].values())
+    kinds = {value(run, family.question.metric).kind for cell in cells for run in cell.runs}
     return len(kinds - {None}) > 1
 
 
-def _ranks(medians: Mapping[str, Sequence[float]], labels: Sequence[str], tasks: Sequence[str]) -> dict[str, float]:
+def _ranks(medians: Mapping[str, Mapping[str, float]], labels: Sequence[str], tasks: Sequence[str]) -> dict[str, float]:
     if len(labels) < 2 or len(tasks) < 2:
         return {}
-    table = [[medians[label][place] for label in labels] for place in range(len(tasks))]
+    table = [[medians[label][task] for label in labels] for task in tasks]
     return dict(zip(labels, friedman(table).mean_ranks, strict=True))
 
 

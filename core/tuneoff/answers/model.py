@@ -165,10 +165,11 @@ class AcrossTasks:
     labels: tuple[str, ...]
     iqm_regret: Mapping[str, Interval]  # by label; stratified bootstrap over tasks
     improvement: Mapping[tuple[str, str], Interval]  # P(one better than other), ties half
-    wilcoxon: Mapping[tuple[str, str], float]  # p on task medians, Holm-adjusted
+    wilcoxon: Mapping[tuple[str, str], float]  # p on task medians, times the family's size
     ranks: Mapping[str, float]
     critical_difference: float | None  # None below 10 tasks
     texts: tuple[str, ...] = ()
+    tasks_of: Mapping[tuple[str, str], tuple[str, ...]] = field(default_factory=dict)  # in which both of a pair have values
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

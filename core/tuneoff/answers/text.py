@@ -116,7 +116,7 @@ def _across(answers: Answers) -> Iterator[str]:
                 [f"{ours}, {theirs}", _plain(found), _p(one.wilcoxon.get((ours, theirs)))]
                 for (ours, theirs), found in one.improvement.items()
             ]
-            yield from _columns(["pair (one, other)", "P(one is better)", "p, Wilcoxon, Holm"], pairs)
+            yield from _columns(["pair (one, other)", "P(one is better)", "p, Wilcoxon, adjusted"], pairs)
         yield from (f"  {text}" for text in one.texts if text not in common)
     if answers.across and common:
         yield ""

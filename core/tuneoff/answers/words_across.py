@@ -20,7 +20,7 @@ FEWEST_SEEDS = 10  # of a task, for its own verdicts
 _MOST_NAMED = 12
 
 Cells = Mapping[str, Mapping[str, Cell]]  # by label and task
-Medians = Mapping[str, Sequence[float]]
+Medians = Mapping[str, Mapping[str, float]]  # by label and task
 
 
 def texts(
@@ -58,14 +58,14 @@ def _texts(
         return
     claim = _claim(made, medians, plan) if waiting is None else f"nothing is claimed yet: {waiting}"
     yield f"{_head(made, made.tasks, regret)}: {claim}."
-    left_out = [task for task in asked if task not in made.tasks]
-    if left_out:
-        yield f"{counted(len(left_out), 'task')} left out, because some adapter has no value there: {_named(left_out)}."
-    least = 2.0 ** (1 - tasks) * max(1, pairs)
+    yield from _lacking(made, asked)
+    most = max((len(found) for found in made.tasks_of.values()), default=tasks)
+    family = max(plan.family_size, pairs)
+    least = 2.0 ** (1 - most) * family
     if pairs and least > plan.error:
         yield (
-            f"{counted(tasks, 'task')} cannot show a difference in any of {counted(pairs, 'pair')}: the least p that they allow "
-            f"is {figure(min(1.0, least))}."
+            f"{counted(most, 'task')} cannot show a difference in a family of {counted(family, 'pair')}: the least p that they "
+            f"allow is {figure(min(1.0, least))}."
         )
     if _is_modelled(made, cells):
         yield "Modelled energy: p is the greatest over the plausible weights; probabilities and ranks are at the default weights."
@@ -99,13 +99,25 @@ def _claim(made: AcrossTasks, medians: Medians, plan: Frozen) -> str:
     claims = []
     for (one, other), p in made.wilcoxon.items():
         if p <= plan.error:
-            first, second = (one, other) if _is_lower(medians[one], medians[other]) else (other, one)
-            ahead = sum(ours < theirs for ours, theirs in zip(medians[first], medians[second], strict=True))
-            claims.append(f"{first} is ahead of {second} in {ahead} of {len(made.tasks)} tasks (p {figure(p)}, Wilcoxon, Holm)")
+            tasks = made.tasks_of[one, other]
+            ours, theirs = ([medians[label][task] for task in tasks] for label in (one, other))
+            first, second, ahead, behind = (one, other, ours, theirs) if _is_lower(ours, theirs) else (other, one, theirs, ours)
+            wins = sum(left < right for left, right in zip(ahead, behind, strict=True))
+            claims.append(f"{first} is ahead of {second} in {wins} of {len(tasks)} tasks (p {figure(p)}, Wilcoxon, Bonferroni)")
     if claims:
         return "; ".join(claims)
     least = min(made.wilcoxon.values())
-    return f"no pair is shown to differ (least p {figure(least)}, Wilcoxon on the medians of tasks, Holm)"
+    return f"no pair is shown to differ (least p {figure(least)}, Wilcoxon on the medians of tasks, Bonferroni)"
+
+
+def _lacking(made: AcrossTasks, asked: Sequence[str]) -> Iterator[str]:
+    """Yield which tasks are in no pair, and which pairs lack some of the others."""
+    left_out = [task for task in asked if task not in made.tasks]
+    if left_out:
+        yield f"{counted(len(left_out), 'task')} left out, because no two adapters have a value there: {_named(left_out)}."
+    few = [f"{one} and {other} in {len(found)}" for (one, other), found in made.tasks_of.items() if len(found) < len(made.tasks)]
+    if few:
+        yield f"Pairs that have values in fewer tasks: {listed(few)}. Intervals and ranks are over the tasks that all have."
 
 
 def _is_lower(one: Sequence[float], other: Sequence[float]) -> bool:
@@ -120,8 +132,8 @@ def _nothing(made: AcrossTasks, cells: Cells, plan: Frozen, regret: bool) -> str
     if regret and not plan.anchors:
         return "the file has no anchors to normalise regret by (anchors: {random_search, best_known, source} of each task)"
     if regret:
-        return "no task has anchors of its objective's metric and a run that is done, of every adapter"
-    return f"no task has a value of {made.question.metric} of every adapter, all of one kind"
+        return "no task has anchors of its objective's metric and a run that is done, of two adapters"
+    return f"no task has a value of {made.question.metric} of two adapters, both of one kind"
 
 
 def _named(tasks: Sequence[str]) -> str:
