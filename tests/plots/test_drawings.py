@@ -13,7 +13,7 @@ from plots.drawn import OVER_TASKS, SEVERAL, draw, view_of
 from plots.made_folder import Made
 from tuneoff.answers.anytime import value_at
 from tuneoff.plots import anytime
-from tuneoff.plots.all import ORDER
+from tuneoff.plots.all import NAMES, ORDER
 from tuneoff.plots.canvas import Sheet, rules
 from tuneoff.plots.drawing import Drawing
 
@@ -32,6 +32,7 @@ def column(drawing: Drawing, name: str) -> list[str | float | int | bool | None]
 def test_drawings_come_in_the_order_of_the_report(several: dict[str, Drawing], over_tasks: dict[str, Drawing]) -> None:
     files = {"plan_map": "plan"}
     order = [files.get(name, name) for name in ORDER]
+    assert set(order) == NAMES
     assert list(several) == [name for name in order if name in several]
     assert {"anytime", "phases", "gantt", "overhead", "paired", "ecdf", "front", "learning", "plan"} == set(several)
     assert set(over_tasks) == {"profile", "regret", "improvement", "ranks"}

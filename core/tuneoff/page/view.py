@@ -227,6 +227,7 @@ class Plot:
     rows: tuple[tuple[str, ...], ...]
     row_count: int
     files: tuple[Link, ...]
+    runs: tuple[Link, ...] = ()  # that it shows one by one
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

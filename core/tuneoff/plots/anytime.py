@@ -20,6 +20,7 @@ from tuneoff.plots.view import View
 from tuneoff.plots.words import value_text
 from tuneoff.words import counted
 
+MOST_POINTS = 400  # of a median
 BAND_FROM = 10  # runs: below, each run is a thin line
 Points = tuple[tuple[float, float, float, float], ...]
 
@@ -36,6 +37,7 @@ class Line:
     seeds: tuple[tuple[int, tuple[tuple[float, float], ...]], ...]  # (seed, steps); a run that failed has none
     points: Points  # (x, median, lower quartile, upper quartile)
     end: float  # of its longest run
+    is_thinned: bool = False  # its median has more points than are drawn
 
     @property
     def is_drawn(self) -> bool:
@@ -79,7 +81,13 @@ def draw(view: View) -> Drawing | None:
         parts=[_said(view, line, single=len(shown) == 1) for line in lines if line.scope in shown],
         columns=("scope", "adapter", "clock", "seed", "x", "value", "lower_quartile", "upper_quartile"),
         rows=table,
-        notes=(note, _no_incumbent(view, lines)),
+        notes=(
+            note,
+            _no_incumbent(view, lines),
+            f"Medians that change at more than {MOST_POINTS} points are thinned to as many of them, each exact."
+            if any(line.is_thinned for line in lines if line.is_drawn)
+            else "",
+        ),
     )
 
 
@@ -106,7 +114,8 @@ def _line(scope: Scope, label: str, curves: Sequence[Curve], clock: Clock) -> Li
         metric=there[0].metric,
         is_max=is_max,
         seeds=seeds,
-        points=tuple(combined([steps for _, steps in seeds], -math.inf if is_max else math.inf)),
+        points=tuple(combined([steps for _, steps in seeds], -math.inf if is_max else math.inf, MOST_POINTS)),
+        is_thinned=len({x for _, steps in seeds for x, _ in steps}) > MOST_POINTS,
         end=max(curve.ends.get(clock, 0.0) for curve in there),
     )
 

@@ -19,7 +19,7 @@ from tuneoff.plots.drawing import Drawing
 from tuneoff.plots.made import Row, made
 from tuneoff.plots.steps import middle, thinned
 from tuneoff.plots.theme import GRID, SERIES
-from tuneoff.plots.view import WHY, Run, View
+from tuneoff.plots.view import WHY, Run, View, run_name
 from tuneoff.plots.words import lines, shown, value_text
 from tuneoff.samples.reader import Samples, read_samples
 from tuneoff.samples.series import EnergySeries
@@ -71,6 +71,7 @@ def draw(view: View) -> Drawing | None:
         "power",
         caption=f"{WHY}. The mean power of the whole host, other programs included, between two samples.",
         parts=parts,
+        runs=[(run_name(view, group, run), run.ref.run_id) for group, run, *_ in found],
         columns=("adapter", "seed", "kind", "seconds", "watts"),
         rows=rows,
         notes=(

@@ -157,6 +157,11 @@ def _texts(groups: Sequence[Group]) -> dict[str, str]:
     return {label: text if times[text] == 1 else texts[label] for label, text in short.items()}
 
 
+def run_name(view: View, group: Group, run: Run) -> str:
+    """Return a single run's name: `optuna, seed 3`."""
+    return f"{view.style(group.label).label}, seed {run.ref.seed}"
+
+
 def tried(runs: Sequence[Run]) -> list[Run]:
     """Return the runs that count in a comparison: done, or failed."""
     return [run for run in runs if run.is_done or run.ref.is_failure]
