@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import xml.etree.ElementTree as ET
-from collections.abc import Collection, Iterable
+from collections.abc import Collection
 
 from markupsafe import Markup
 
@@ -97,12 +97,6 @@ def _check_attribute(name: str, value: str) -> None:
 
 def _local(name: str) -> str:
     return name.rpartition("}")[2]
-
-
-def plots(drawings: Iterable[Drawing]) -> list[view.Plot]:
-    """Return all plots in their order."""
-    room = Room()
-    return [plot(drawing, room) for drawing in drawings]
 
 
 def _cell(value: str | float | int | bool | None) -> str:

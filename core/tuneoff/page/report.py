@@ -35,7 +35,7 @@ def write_report(results_folder: Path, output: Path | None = None) -> Path:
     from tuneoff.answers.results import read_results
     from tuneoff.page.build import page
     from tuneoff.page.figures import PLOTS, Room, plot
-    from tuneoff.page.places import MOST_RUNS
+    from tuneoff.page.places import linked_runs
     from tuneoff.page.render import render
     from tuneoff.plots.all import NAMES, drawings
     from tuneoff.plots.files import remove_others, write
@@ -44,8 +44,7 @@ def write_report(results_folder: Path, output: Path | None = None) -> Path:
     results = read_results(results_folder)
     found = answers(results)
     make_folder(folder)
-    room, plots = Room(), []
-    linked = {run.run_id for run in results.planned[:MOST_RUNS]}
+    room, plots, linked = Room(), [], linked_runs(results)
     for drawing in drawings(results, found):
         write(drawing, folder / PLOTS)
         plots.append(plot(drawing, room, linked))

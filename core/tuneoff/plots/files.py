@@ -26,10 +26,14 @@ def write(drawing: Drawing, folder: Path) -> None:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise ResultsError(f"{folder} cannot be made: {error.strerror}; free space or choose another folder") from error
-    write_bytes(folder / f"{drawing.name}.svg", drawing.svg.encode())
-    if drawing.png:
-        write_bytes(folder / f"{drawing.name}.png", drawing.png)
-    write_bytes(folder / f"{drawing.name}.csv", table(drawing).encode())
+    for name, content in contents(drawing).items():
+        write_bytes(folder / name, content)
+
+
+def contents(drawing: Drawing) -> dict[str, bytes]:
+    """Return what is in each file of a drawing."""
+    found = {"svg": drawing.svg.encode(), "png": drawing.png, "csv": table(drawing).encode()}
+    return {f"{drawing.name}.{suffix}": content for suffix, content in found.items() if content}
 
 
 def remove_others(folder: Path, drawn: Collection[str], known: Collection[str]) -> None:

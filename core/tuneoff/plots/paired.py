@@ -162,7 +162,7 @@ def _draw(view: View, axes: Axes, panel: Panel) -> list[Row]:
         axes.set_xticks(places, texts)
     else:
         axes.xaxis.set_major_locator(MaxNLocator(nbins=5, steps=[1, 2, 5, 10]))
-        axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:+g}" if value else "0"))
+        axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:+g}".replace("-", "\u2212") if value else "0"))
     one, other = ("first is better", "second is better")
     left, right = (one, other) if question.better == "min" else (other, one)
     axes.set_xlabel(f"← {left}   |   {right} →", size=SMALL)
