@@ -10,7 +10,7 @@ from matplotlib.axes import Axes
 
 from tuneoff.answers.anytime import Clock, Curve
 from tuneoff.answers.model import Scope
-from tuneoff.plots.canvas import line_key, value_scale
+from tuneoff.plots.canvas import end_marker, line_key, value_scale
 from tuneoff.plots.clocks import CLOCKS, panels, sheet_of, time_axis
 from tuneoff.plots.drawing import Drawing
 from tuneoff.plots.made import Row, made
@@ -162,15 +162,7 @@ def _draw_line(axes: Axes, line: Line, style: Style, label: str, worst: float) -
         below, above = [min(pair) for pair in bounds], [max(pair) for pair in bounds]
         axes.fill_between([*xs, end], [*below, below[-1]], [*above, above[-1]], step="post", color=style.colour, alpha=0.16, lw=0)
     axes.step([*xs, end], [*ys, ys[-1]], where="post", color=style.colour, linestyle=style.line, lw=1.6)
-    axes.plot(
-        [end],
-        [ys[-1]],
-        linestyle="none",
-        marker=style.marker,
-        markerfacecolor=style.fill,
-        markeredgecolor=style.colour,
-        clip_on=False,
-    )
+    end_marker(axes, style, end, ys[-1])
     for x, median, lower, upper in points:
         band = (None, None) if few else tuple(value if math.isfinite(value) else None for value in (lower, upper))
         table.append((*head, None, x, median, *band))

@@ -197,6 +197,19 @@ def patch_key(label: str, colour: str, hatch: str | None = None) -> Patch:
     return Patch(facecolor=colour, edgecolor=PAPER, linewidth=0, hatch=hatch, label=label)
 
 
+def end_marker(axes: Axes, style: Style, x: float, y: float) -> None:
+    """Draw an adapter's marker where its line ends."""
+    axes.plot(
+        [x],
+        [y],
+        linestyle="none",
+        marker=style.marker,
+        markerfacecolor=style.fill,
+        markeredgecolor=style.colour,
+        clip_on=False,
+    )
+
+
 def emulated_hatch(style: Style) -> str | None:
     return HATCH if style.emulated else None
 
