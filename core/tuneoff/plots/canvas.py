@@ -226,7 +226,7 @@ def plain_numbers(axes: Axes, which: str = "both", *, most: int = 5) -> None:
 def whole_numbers(axes: Axes, which: str, *, most: int = 6) -> None:
     """Write tick labels of an axis that counts."""
     for axis in _axes(axes, which):
-        axis.set_major_locator(MaxNLocator(nbins=most, integer=True))
+        axis.set_major_locator(MaxNLocator(nbins=most, integer=True, steps=[1, 2, 5, 10]))
         axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
 
 

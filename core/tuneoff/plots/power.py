@@ -19,7 +19,7 @@ from tuneoff.plots.drawing import Drawing
 from tuneoff.plots.made import Row, made
 from tuneoff.plots.steps import middle, thinned
 from tuneoff.plots.theme import GRID, SERIES
-from tuneoff.plots.view import WHY, Run, View, run_name
+from tuneoff.plots.view import WHY, Run, View, most_note, run_name
 from tuneoff.plots.words import lines, shown, value_text
 from tuneoff.samples.reader import Samples, read_samples
 from tuneoff.samples.series import EnergySeries
@@ -75,6 +75,7 @@ def draw(view: View) -> Drawing | None:
         columns=("adapter", "seed", "kind", "seconds", "watts"),
         rows=rows,
         notes=(
+            most_note(view, MOST_ADAPTERS),
             f"Runs with more than {MOST_POINTS} samples are thinned; the least and the greatest of each stretch are kept."
             if any(trace.is_thinned for *_, trace in found)
             else "",

@@ -146,6 +146,12 @@ class View:
                     yield group, run, f"seed {run.ref.seed} of {shown(scope.text)}"
 
 
+def most_note(view: View, most: int) -> str:
+    """Return one sentence where not every adapter is shown; "" where each is."""
+    labels = {group.label for group in view.answers.groups if group.same_as is None}
+    return f"Of {len(labels)} adapters the first {most} are shown." if len(labels) > most else ""
+
+
 WHY = "Of each adapter the run is shown whose completion time is nearest to its median"
 
 
