@@ -63,6 +63,8 @@ def test_json_stays_json_where_a_stored_number_is_infinite(call: Call, results: 
 def test_json_shows_control_characters_as_escapes(capsys: pytest.CaptureFixture[str]) -> None:
     write_json({"\x7f": "\x9b"})
     assert capsys.readouterr().out == '{\n "\\u007f": "\\u009b"\n}\n'
+    write_json("\u202e\u2066")
+    assert capsys.readouterr().out == '"\\u202e\\u2066"\n'
 
 
 def test_json_has_what_was_checked_and_each_problem(call: Call, results: Results) -> None:

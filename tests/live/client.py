@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from live.folders import Folder
+from tuneoff.live.reports import Rendered
 from tuneoff.live.server import Limits, Server
 from tuneoff.live.site import Site
 from tuneoff.live.watcher import Watcher
@@ -60,4 +61,4 @@ def made_folder(path: Path) -> Folder:
 
 
 def made_site(folder: Folder) -> Site:
-    return Site(Watcher(folder.path), lambda path: f"<h1>report of {path.name}</h1>")
+    return Site(Watcher(folder.path), lambda path: Rendered(page=f"<h1>report of {path.name}</h1>"))

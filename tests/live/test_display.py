@@ -18,7 +18,7 @@ from live.folders import Folder
 from live.states import LIVE
 from tuneoff.cli import logs
 from tuneoff.live.board import Board
-from tuneoff.live.display import LiveProgress, shown
+from tuneoff.live.display import Above, LiveProgress, shown
 from tuneoff.live.footer import Footer
 from tuneoff.matrix.listener import Listener
 from tuneoff.report.progress import PlainProgress, progress
@@ -119,3 +119,11 @@ def test_a_display_that_fails_to_draw_is_taken_away(folder: Folder) -> None:
         live.run_started(1, 3, "serial", folder.plan.runs[0].run_id)
         raise KeyboardInterrupt
     assert terminal.text == ""
+
+
+def test_what_a_library_writes_cannot_move_the_cursor() -> None:
+    stream = io.StringIO()
+    above = Above(Footer(stream, colour=False))
+    above.write("\x1b[2Jgone\n 10 %\r 20 %\r\na\tb\n\x1b[1A")
+    above.end()
+    assert stream.getvalue() == "\\x1b[2Jgone\n 20 %\na       b\n\\x1b[1A\n"

@@ -35,6 +35,10 @@ CONTRAST = """
 }
 """
 OVERFLOW = "() => document.documentElement.scrollWidth - document.documentElement.clientWidth"
+LEAST_TEXT = """
+() => Math.min(...[...document.querySelectorAll(".plot svg text")].map((one) =>
+  parseFloat(getComputedStyle(one).fontSize) * one.ownerSVGElement.getScreenCTM().a))
+"""
 FOCUSED = """
 () => {
   const one = document.activeElement;

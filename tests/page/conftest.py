@@ -11,7 +11,7 @@ from page.folders import folder, specs
 from page.made_answers import made_answers
 from tuneoff.answers.results import read_results
 from tuneoff.page.build import page
-from tuneoff.page.figures import plots
+from tuneoff.page.figures import Room, plot
 from tuneoff.page.render import render
 from tuneoff.plots.drawing import Drawing
 
@@ -36,8 +36,8 @@ def drawing(**changes: object) -> Drawing:
 
 def made_page(path: Path, *drawings: Drawing) -> str:
     """Return the page of a results folder, with answers made by hand."""
-    results = read_results(path)
-    return render(page(results, made_answers(results), plots(drawings), path / "report"))
+    results, room = read_results(path), Room()
+    return render(page(results, made_answers(results), [plot(one, room) for one in drawings], path / "report"))
 
 
 @pytest.fixture(scope="module")

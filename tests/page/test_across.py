@@ -52,6 +52,11 @@ def test_frameworks_stay_in_the_order_of_the_file() -> None:
     assert table.texts == ("no diagram below 10 tasks",)
 
 
+def test_a_small_p_is_not_shown_as_none() -> None:
+    (table,) = task_tables(replace(ANSWERS, across=(replace(ACROSS, wilcoxon={("serial", "optuna"): 2 / 2**12}),)))
+    assert [cell.text for _, cells in table.pairs for cell in cells] == ["0.75", "<0.001"]
+
+
 def test_a_question_without_anchors_has_no_regret() -> None:
     (table,) = task_tables(replace(ANSWERS, across=(replace(ACROSS, iqm_regret={}),)))
     assert [one.text for one in table.headings] == ["mean rank"]

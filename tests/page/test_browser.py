@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from page.browsing import CONTRAST, FOCUSED, LOW_CONTRAST, OVERFLOW, WIDE
+from page.browsing import CONTRAST, FOCUSED, LEAST_TEXT, LOW_CONTRAST, OVERFLOW, WIDE
 from page.folders import failed, folder, never, specs
 from tuneoff.page.report import write_report
 
@@ -33,6 +33,7 @@ LACKING = next(
 pytestmark = [pytest.mark.slow, pytest.mark.skipif(bool(LACKING), reason=LACKING)]
 PHONE = {"width": 360, "height": 740}
 DESK = {"width": 1280, "height": 900}
+A4 = {"width": 1031, "height": 703}  # landscape, without margins
 Open = Callable[..., "Page"]
 
 
@@ -134,6 +135,22 @@ def test_nothing_sticks_out_of_the_page(opened: Open, width: int) -> None:
     page = opened(viewport={"width": width, "height": 740})
     page.evaluate("() => document.querySelectorAll('details').forEach((one) => { one.open = true; })")
     assert page.evaluate(OVERFLOW) <= 0
+
+
+def test_texts_of_plots_are_never_too_small_to_read(opened: Open) -> None:
+    page = opened(viewport=PHONE)
+    assert page.evaluate(LEAST_TEXT) >= 9
+    page.add_style_tag(content=".plot svg { min-width: 0 !important; }")  # control: shrunk to the phone's width
+    assert page.evaluate(LEAST_TEXT) < 9
+
+
+def test_no_folded_table_is_cut_off_in_print(opened: Open) -> None:
+    page = opened(viewport=A4)
+    page.evaluate("() => document.querySelectorAll('details').forEach((one) => { one.open = true; })")
+    page.emulate_media(media="print")
+    assert page.evaluate(OVERFLOW) <= 0
+    page.add_style_tag(content=".seeds { font-size: 20pt !important; }")  # control
+    assert page.evaluate(OVERFLOW) > 0
 
 
 def test_without_scripts_every_table_is_there(opened: Open) -> None:

@@ -117,3 +117,10 @@ def test_both_themes_have_all_colours() -> None:
     light, _, dark = style().partition("prefers-color-scheme")
     assert all(name in light and name in dark for name in names - {"--link:", "--better:", "--worse:"})
     assert all(style().count(name) >= 3 for name in names)
+
+
+def test_a_plot_of_single_runs_leads_to_those_that_have_a_row(tmp_path: Path) -> None:
+    planned = specs(["serial"], 2)
+    runs = (("serial, seed 0", planned[0].run_id), ("serial, seed 1", "elsewhere"))
+    one = plot(drawing(runs=runs), Room(), {planned[0].run_id})
+    assert [link.href for link in one.runs] == [f"#run-{planned[0].run_id}", ""]

@@ -13,9 +13,10 @@ from plots.drawn import OVER_TASKS, SEVERAL, draw, view_of
 from plots.made_folder import Made
 from tuneoff.answers.anytime import value_at
 from tuneoff.plots import anytime
-from tuneoff.plots.all import ORDER
+from tuneoff.plots.all import NAMES, ORDER
 from tuneoff.plots.canvas import Sheet, rules
 from tuneoff.plots.drawing import Drawing
+from tuneoff.plots.view import most_note
 
 SINGLE = Made(seeds=(0, 1))
 
@@ -32,6 +33,7 @@ def column(drawing: Drawing, name: str) -> list[str | float | int | bool | None]
 def test_drawings_come_in_the_order_of_the_report(several: dict[str, Drawing], over_tasks: dict[str, Drawing]) -> None:
     files = {"plan_map": "plan"}
     order = [files.get(name, name) for name in ORDER]
+    assert set(order) == NAMES
     assert list(several) == [name for name in order if name in several]
     assert {"anytime", "phases", "gantt", "overhead", "paired", "ecdf", "front", "learning", "plan"} == set(several)
     assert set(over_tasks) == {"profile", "regret", "improvement", "ranks"}
@@ -221,3 +223,15 @@ def test_many_scopes_are_limited_and_it_is_said() -> None:
     drawing = draw("phases", view)
     assert drawing is not None
     assert note in drawing.note
+
+
+@pytest.mark.parametrize(("most", "note"), [(1, "Of 2 adapters the first 1 are shown."), (2, "")])
+def test_adapters_that_are_left_out_are_counted(most: int, note: str) -> None:
+    assert most_note(view_of(SINGLE), most) == note
+
+
+def test_an_axis_that_counts_has_round_steps() -> None:
+    drawing = draw("anytime", Made(seeds=(0, 1), trials=300, epochs=2))
+    assert drawing is not None
+    assert ">80<" not in drawing.svg
+    assert ">100<" in drawing.svg

@@ -4,6 +4,10 @@ from __future__ import annotations
 
 import csv
 import json
+import os
+import re
+import subprocess
+import sys
 from dataclasses import replace
 from pathlib import Path
 
@@ -17,9 +21,10 @@ from tuneoff.answers.model import Scope
 from tuneoff.answers.results import read_results
 from tuneoff.errors import ResultsError
 from tuneoff.metrics.values import Kind
+from tuneoff.plots.all import NAMES
 from tuneoff.plots.drawing import Drawing
 from tuneoff.plots.faults import read_faults
-from tuneoff.plots.files import write
+from tuneoff.plots.files import remove_others, table, write
 from tuneoff.plots.front import Cloud, front
 from tuneoff.plots.gantt import Piece, stretches
 from tuneoff.plots.ranks import cliques
@@ -169,3 +174,59 @@ def test_a_large_run_is_thinned_and_it_is_said() -> None:
     gantt = draw("gantt", view)
     assert gantt is not None
     assert "failed" in {row[3] for row in gantt.rows}
+
+
+@pytest.mark.parametrize("text", ["=cmd|' /C calc'!A0", "@SUM(1)", "+1", "-1+1", "  =1", "\t=1"])
+def test_no_text_of_a_table_is_a_formula(text: str) -> None:
+    drawing = Drawing(name="n", question="?", caption="", alternative="", svg="", columns=("a", "b"), rows=((text, -1.5),))
+    _, row = csv.reader(table(drawing).splitlines())
+    assert row == [f"'{text}", "-1.5"]
+
+
+def test_files_of_plots_that_are_no_longer_drawn_are_removed_and_no_others(tmp_path: Path, several: dict[str, Drawing]) -> None:
+    for name in ("plan", "ecdf"):
+        write(several[name], tmp_path)
+    (tmp_path / "mine.csv").write_text("a user's own")
+    (tmp_path / "ecdf.txt").write_text("a user's own")
+    remove_others(tmp_path, ["plan"], NAMES)
+    assert {path.name for path in tmp_path.iterdir()} == {"plan.csv", "plan.png", "plan.svg", "mine.csv", "ecdf.txt"}
+
+
+def test_a_home_that_cannot_be_written_costs_no_remark_and_leaves_nothing(tmp_path: Path) -> None:
+    code = (
+        "import contextlib, sys; from tuneoff.plots.all import drawings\n"
+        "with contextlib.suppress(AttributeError): next(drawings(None, None))\n"
+        "sys.exit('matplotlib' not in sys.modules)"
+    )
+    environment = {**os.environ, "HOME": "/dev/null/none", "TMPDIR": str(tmp_path)}
+    for name in ("MPLCONFIGDIR", "XDG_CONFIG_HOME", "XDG_CACHE_HOME"):
+        environment.pop(name, None)
+    answer = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True)
+    assert (answer.stdout, answer.stderr) == ("", "")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_median_and_pairs_that_are_thinned_say_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    view = view_of(Made(adapters=("serial", "optuna"), seeds=range(12), trials=6, epochs=2))
+    for name in ("anytime", "paired"):
+        whole = draw(name, view)
+        assert whole is not None
+        assert not re.search("more than \\d+ (points|seeds)", whole.note)
+        monkeypatch.setattr(f"tuneoff.plots.{name}.MOST_POINTS", 1)
+        drawing = draw(name, view)
+        assert drawing is not None
+        assert re.search("more than 1 (points|seeds)", drawing.note)
+        assert len(drawing.rows) < len(whole.rows)
+
+
+def test_a_plot_of_single_runs_names_them(several: dict[str, Drawing]) -> None:
+    for name in ("gantt", "learning"):
+        assert {text.partition(",")[0] for text, _ in several[name].runs} >= {"serial", "optuna"}
+        assert all(run_id for _, run_id in several[name].runs)
+
+
+def test_trials_are_counted_in_whole_numbers() -> None:
+    drawing = draw("anytime", Made(seeds=(0, 1), trials=8, epochs=2))
+    assert drawing is not None
+    assert ">2.5<" not in drawing.svg
+    assert ">7.5<" not in drawing.svg

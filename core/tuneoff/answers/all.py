@@ -19,7 +19,7 @@ from tuneoff.answers.phrases import floor_size, is_decided, is_within_noise
 from tuneoff.answers.questions import Questions, overall
 from tuneoff.answers.results import Results
 from tuneoff.answers.run_values import units
-from tuneoff.answers.summary import summary
+from tuneoff.answers.summary import claims
 from tuneoff.packages import need_scipy
 from tuneoff.stats.interval import Interval
 
@@ -62,7 +62,8 @@ def answers(results: Results) -> Answers:
         analysis=results.plan.analysis,
         exploratory=plan.added,
     )
-    made = replace(made, summary=tuple(summary(made)))
+    said = tuple(claims(made))
+    made = replace(made, claims=said, summary=tuple(one.sentence for one in said))
     return replace(made, limits=tuple(limits(made, matrix, results, plan)))
 
 

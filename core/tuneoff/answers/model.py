@@ -173,8 +173,26 @@ class AcrossTasks:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Claim:
+    """One thing that the summary says. `question`: its heading, "" for what is of none; `where`: the scope, and the seeds."""
+
+    question: str
+    where: str
+    text: str
+
+    @property
+    def sentence(self) -> str:
+        """The claim by itself, with its scope."""
+        head = ", ".join(part for part in (self.question, self.where) if part)
+        return f"{head}: {self.text}" if head else self.text
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Answers:
-    """All answers of a results folder. `summary`: the verdicts in words, most important first; no ranking without one."""
+    """All answers of a results folder. `summary`: the verdicts in words, most important first; no ranking without one.
+
+    `claims`: the same in parts, for a page that groups them.
+    """
 
     name: str
     questions: tuple[Question, ...]
@@ -190,3 +208,4 @@ class Answers:
     looks: tuple[int, ...]
     analysis: Mapping[str, Any]  # as frozen
     exploratory: tuple[str, ...] = ()  # what was asked for later than the plan, e.g. by an option of the command
+    claims: tuple[Claim, ...] = ()

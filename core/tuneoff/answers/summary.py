@@ -6,34 +6,47 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from itertools import combinations
 
-from tuneoff.answers.model import Answers, Outcome, Question, Scope, Verdict
+from tuneoff.answers.model import Answers, Claim, Outcome, Question, Scope, Verdict
 from tuneoff.answers.phrases import ESTIMATED, claim, is_decided, named, one_of, question_text, scope_text
 from tuneoff.answers.sets import not_apart
 from tuneoff.report.notes import listed
 from tuneoff.words import counted
 
+NO_VERDICTS = "No verdicts"  # begins the claim that nothing is judged
 MOST_SCOPES = 4  # of a question, each with its own sentences; beyond, verdicts are counted over the scopes
 
 
-def summary(made: Answers) -> Iterator[str]:
-    """Yield what the report says first, one line per verdict, or per group of scopes."""
+def claims(made: Answers) -> Iterator[Claim]:
+    """Yield what the report says first, one claim per verdict, or per group of scopes."""
     verdicts = [one for one in made.verdicts if not one.is_noise]
     if not verdicts:
-        yield "No verdicts: there are no two adapters in one scope to compare."
+        yield _plain(f"{NO_VERDICTS}: there are no two adapters in one scope to compare.")
         return
     same = _one_reason(verdicts)
     for across in made.across:
         if same is not None or across.question.name == made.questions[0].name:
-            yield from across.texts[:1]
+            yield from map(_plain, across.texts[:1])
     if same is not None:
         within = " within a task" if made.across else ""
-        yield f"No verdicts{within}: {same}. Below are the values and their intervals, and of single pairs nothing is claimed."
+        below = "Below are the values and their intervals, and of single pairs nothing is claimed."
+        yield _plain(f"{NO_VERDICTS}{within}: {same}. {below}")
         return
     for question in made.questions:
-        yield from _of_question(question, [one for one in verdicts if one.question.name == question.name])
+        heading = f"{question_text(question)}{', estimated' if _is_estimated(made, question) else ''}"
+        yield from _of_question(heading, [one for one in verdicts if one.question.name == question.name])
 
 
-def _of_question(question: Question, verdicts: Sequence[Verdict]) -> Iterator[str]:
+def _plain(text: str) -> Claim:
+    return Claim(question="", where="", text=text)
+
+
+def _is_estimated(made: Answers, question: Question) -> bool:
+    """Whether any value that a question is judged by is estimated, not measured."""
+    found = (group.estimates.get(question.metric) for group in made.groups)
+    return any("estimated" in one.kinds for one in found if one is not None)
+
+
+def _of_question(heading: str, verdicts: Sequence[Verdict]) -> Iterator[Claim]:
     by_scope: dict[Scope, list[Verdict]] = {}
     for one in verdicts:
         by_scope.setdefault(one.scope, []).append(one)
@@ -41,34 +54,34 @@ def _of_question(question: Question, verdicts: Sequence[Verdict]) -> Iterator[st
         return
     same = _one_reason(verdicts)
     if same is not None:
-        yield f"{question_text(question)}: no verdict: {same}."
+        yield Claim(question=heading, where="", text=f"no verdict: {same}.")
     elif len(by_scope) > MOST_SCOPES:
-        yield from _counted(question, by_scope)
+        yield from _counted(heading, by_scope)
     else:
         for scope, found in by_scope.items():
-            yield from _of_scope(found[0].question, scope, found)
+            where = f"{scope_text(scope)}, {_seeds(found)}"
+            yield from (Claim(question=heading, where=where, text=text) for text in _of_scope(found[0].question, found))
 
 
-def _of_scope(question: Question, scope: Scope, verdicts: Sequence[Verdict]) -> Iterator[str]:
-    head = f"{question_text(question)}, {scope_text(scope)}, {_seeds(verdicts)}"
+def _of_scope(question: Question, verdicts: Sequence[Verdict]) -> Iterator[str]:
     for one in verdicts:
         if is_decided(one):
-            yield f"{head}: {claim(one)}."
+            yield f"{claim(one)}."
     for outcome in (Outcome.EQUIVALENT, Outcome.EQUIVALENT_THOUGH_DIFFERENT):
         for names in _sets(verdicts, outcome):
             differ = ", though they differ" if outcome is Outcome.EQUIVALENT_THOUGH_DIFFERENT else ""
             notes = f"{ESTIMATED}, " if any(one.is_estimated for one in verdicts) else ""
-            yield f"{head}: {_listed(names)} are equivalent{differ} ({notes}margin {question.margin_text})."
+            yield f"{_listed(names)} are equivalent{differ} ({notes}margin {question.margin_text})."
     tested = [one for one in one_of(Outcome.UNDECIDED, verdicts) if one.sensitivities]
     for names in _largest(verdicts, tested):
-        yield f"{head}: {_listed(names)} are not distinguishable{_why(tested, names)}."
+        yield f"{_listed(names)} are not distinguishable{_why(tested, names)}."
     blocked = [one for one in one_of(Outcome.UNDECIDED, verdicts) if not one.sensitivities]  # not tested: it waits, or may not be
     for names in _largest(verdicts, blocked):
-        yield f"{head}: nothing is decided between {_listed(names)}{_why(blocked, names)}."
+        yield f"nothing is decided between {_listed(names)}{_why(blocked, names)}."
     unjudged = one_of(Outcome.NOT_JUDGED, verdicts)
     if unjudged:
         reasons = listed(one.reason for one in unjudged)
-        yield f"{head}: no verdict between {listed(f'{one.one} and {one.other}' for one in unjudged)}: {reasons}."
+        yield f"no verdict between {listed(f'{one.one} and {one.other}' for one in unjudged)}: {reasons}."
 
 
 def _listed(labels: Sequence[str]) -> str:
@@ -98,7 +111,7 @@ def _why(verdicts: Sequence[Verdict], names: Sequence[str]) -> str:
     return text
 
 
-def _counted(question: Question, by_scope: dict[Scope, list[Verdict]]) -> Iterator[str]:
+def _counted(heading: str, by_scope: dict[Scope, list[Verdict]]) -> Iterator[Claim]:
     """Yield in how many of the scopes each pair has which outcome; pairs in which no one is ever better, together."""
     strategies: dict[str, dict[tuple[str, str], list[Verdict]]] = {}
     for scope, verdicts in by_scope.items():
@@ -107,17 +120,18 @@ def _counted(question: Question, by_scope: dict[Scope, list[Verdict]]) -> Iterat
         for one in verdicts:
             pairs.setdefault((one.one, one.other), []).append(one)
     for strategy, pairs in strategies.items():
-        head = f"{question_text(question)}, {strategy}"
         apart = {names: found for names, found in pairs.items() if any(map(is_decided, found))}
         for (one_label, other), found in apart.items():
             parts = ", ".join(_parts(found))
-            yield f"{head}, {counted(len(found), 'scope')}: {one_label} and {other}: {parts}."
+            where = f"{strategy}, {counted(len(found), 'scope')}"
+            yield Claim(question=heading, where=where, text=f"{one_label} and {other}: {parts}.")
         rest = [one for names, found in pairs.items() if names not in apart for one in found]
         if rest:
             outcomes = Counter(str(one.outcome) for one in rest)
             told = ", ".join(f"{count} {outcome}" for outcome, count in outcomes.most_common())
             others = "the other pairs" if apart else "all pairs"
-            yield f"{head}: {others}: in no scope is one shown to be better ({told})."
+            text = f"{others}: in no scope is one shown to be better ({told})."
+            yield Claim(question=heading, where=strategy, text=text)
 
 
 def _parts(verdicts: Sequence[Verdict]) -> Iterator[str]:

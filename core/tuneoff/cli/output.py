@@ -13,7 +13,8 @@ from typing import Any
 from tuneoff.errors import ResultsError
 from tuneoff.words import counted as counted
 
-_CONTROLS = re.compile("[\x7f-\x9f]")  # JSON may hold them as they are, and a terminal obeys them
+# JSON may hold these as they are, and a terminal obeys them: control characters, and what turns the direction of a text
+_CONTROLS = re.compile("[\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]")
 LONGEST_LINE = 1200  # characters: a few lines of a terminal
 
 

@@ -68,14 +68,19 @@ class Above(io.TextIOBase):
     def write(self, text: str) -> int:
         *lines, self._rest = (self._rest + text).split("\n")
         for line in lines:
-            self._footer.print(line)
+            self._footer.print(_visible(line))
         return len(text)
 
     def end(self) -> None:
         """Write what has no end of line."""
         if self._rest:
-            self._footer.print(self._rest)
+            self._footer.print(_visible(self._rest))
             self._rest = ""
+
+
+def _visible(line: str) -> str:
+    """Return a line without what would move the cursor; of one that was written over, what stood there last."""
+    return printable(line.rstrip("\r").rpartition("\r")[2].expandtabs())
 
 
 @contextlib.contextmanager

@@ -11,6 +11,8 @@ from tuneoff.report.figures import MISSING, figure
 from tuneoff.stats.interval import Interval
 from tuneoff.words import counted
 
+LEAST_P = 0.001  # that is shown
+
 
 def task_tables(answers: Answers) -> list[view.TaskTable]:
     """Return one table per question, sampler and pruner; none for a file without tasks."""
@@ -40,13 +42,18 @@ def _table(one: AcrossTasks) -> view.TaskTable:
 
 def _pairs(one: AcrossTasks) -> Iterator[tuple[str, tuple[view.Cell, ...]]]:
     for pair in dict.fromkeys((*one.improvement, *one.wilcoxon)):
-        yield f"{pair[0]} better than {pair[1]}", (_interval(one.improvement.get(pair)), _number(one.wilcoxon.get(pair), 3))
+        yield f"{pair[0]} better than {pair[1]}", (_interval(one.improvement.get(pair)), _p(one.wilcoxon.get(pair)))
 
 
 def _interval(interval: Interval | None) -> view.Cell:
     if interval is None:
         return view.Cell(text=MISSING)
     return view.Cell(text=figure(interval.estimate), below=f"{figure(interval.low)}–{figure(interval.high)}")
+
+
+def _p(value: float | None) -> view.Cell:
+    """Return a p; one is never 0."""
+    return view.Cell(text=f"<{LEAST_P}") if value is not None and value < LEAST_P else _number(value, 3)
 
 
 def _number(value: float | None, decimals: int) -> view.Cell:

@@ -3,25 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from tuneoff.answers.model import Answers
 from tuneoff.answers.results import Results
 from tuneoff.page import environment, view
 from tuneoff.page.across import task_tables
+from tuneoff.page.answer import said, unjudged
 from tuneoff.page.basis import basis
+from tuneoff.page.columns import ENERGY_AND_COST
 from tuneoff.page.frameworks import Entry, entries, figure_tables
 from tuneoff.page.places import Places
 from tuneoff.page.runs import run_rows, status_counts
 from tuneoff.page.seeds import group_runs
 from tuneoff.page.verdicts import glance, question_tables
-from tuneoff.page.words import confidence, sentence, unbroken
+from tuneoff.page.words import confidence, sentence
 from tuneoff.report.circumstances import Circumstances, circumstances
 from tuneoff.report.cost_notes import cost_notes
 from tuneoff.report.notes import notes
 from tuneoff.report.summary import SummaryRow
-
-FIRST_LINES = 8  # of the summary; the others are folded
 
 
 def page(results: Results, answers: Answers, plots: Sequence[view.Plot], folder: Path) -> view.Page:
@@ -31,8 +32,8 @@ def page(results: Results, answers: Answers, plots: Sequence[view.Plot], folder:
     measured_by = circumstances(results.folder, results.standing.values())
     same, differing = environment.packages(results)
     at_a_glance = glance(answers)
-    banner = _banner(answers, at_a_glance is not None)
-    summary = tuple(map(unbroken, answers.summary[1:] if banner else answers.summary))
+    banner = unjudged(answers) if at_a_glance is None else ""
+    summary, more_summary = said(answers, banner)
     return view.Page(
         title=answers.name,
         facts=tuple(_facts(results, answers, found)),
@@ -40,8 +41,8 @@ def page(results: Results, answers: Answers, plots: Sequence[view.Plot], folder:
         planned=len(results.planned),
         banner=banner,
         exploratory=tuple(sentence(text) for text in answers.exploratory),
-        summary=summary[:FIRST_LINES],
-        more_summary=summary[FIRST_LINES:],
+        summary=summary,
+        more_summary=more_summary,
         glance=at_a_glance,
         questions=tuple(question_tables(answers, places)),
         tasks=tuple(task_tables(answers)),
@@ -58,7 +59,8 @@ def page(results: Results, answers: Answers, plots: Sequence[view.Plot], folder:
 
 
 def _facts(results: Results, answers: Answers, found: Sequence[Entry]) -> list[tuple[str, str]]:
-    done = sum(record.status == "done" for record in results.standing.values() if _is_planned(results, record.run_id))
+    planned = {run.run_id for run in results.planned}
+    done = sum(record.status == "done" for record in results.standing.values() if record.run_id in planned)
     seeds = sorted({ref.seed for entry in found for ref in entry.group.runs})
     trials = sum(len(record.trials) for entry in found for _, record in entry.records if record is not None)
     times = sorted(record.started_at for record in results.standing.values() if record.started_at)
@@ -74,22 +76,7 @@ def _facts(results: Results, answers: Answers, found: Sequence[Entry]) -> list[t
     return [*facts, ("begun", f"{times[0][:16].replace('T', ' ')} UTC")] if times else facts
 
 
-def _is_planned(results: Results, run_id: str) -> bool:
-    return any(run.run_id == run_id for run in results.planned)
-
-
-def _banner(answers: Answers, is_judged: bool) -> str:
-    """Return the line that no verdict is made, where none is: what the summary begins with."""
-    if is_judged:
-        return ""
-    return answers.summary[0] if answers.summary else "No verdicts: there is nothing to compare."
-
-
 def _with_notes(tables: Sequence[view.FigureTable], found: Sequence[Entry], measured_by: Circumstances) -> list[view.FigureTable]:
-    from dataclasses import replace
-
-    from tuneoff.page.columns import ENERGY_AND_COST
-
     rows: list[SummaryRow] = [entry.row for entry in found if entry.row is not None]
     headings = {column.metric: column.heading for column in ENERGY_AND_COST}
     own = (tuple(notes(rows)), tuple(cost_notes(rows, headings, measured_by)) if any(row.runs_done for row in rows) else (), ())

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import xml.etree.ElementTree as ET
-from collections.abc import Iterable
+from collections.abc import Collection
 
 from markupsafe import Markup
 
@@ -41,8 +41,11 @@ class Room:
         return True
 
 
-def plot(drawing: Drawing, room: Room) -> view.Plot:
-    """Return a plot with the first of its rows; one that is too large is in its file alone, which the page says."""
+def plot(drawing: Drawing, room: Room, linked: Collection[str] = ()) -> view.Plot:
+    """Return a plot with the first of its rows; one that is too large is in its file alone, which the page says.
+
+    `linked`: the ids of the runs that have a row on the page.
+    """
     check_safe(drawing.svg)
     fits = room.take(len(drawing.svg.encode()))
     suffixes = ["csv", "svg", *(["png"] if drawing.png else [])]
@@ -57,6 +60,7 @@ def plot(drawing: Drawing, room: Room) -> view.Plot:
         rows=tuple(tuple(_cell(value) for value in row) for row in drawing.rows[:FIRST_ROWS]),
         row_count=len(drawing.rows),
         files=tuple(view.Link(text=f"{drawing.name}.{suffix}", href=f"{PLOTS}/{drawing.name}.{suffix}") for suffix in suffixes),
+        runs=tuple(view.Link(text=name, href=f"#run-{run_id}" if run_id in linked else "") for name, run_id in drawing.runs),
     )
 
 
@@ -93,12 +97,6 @@ def _check_attribute(name: str, value: str) -> None:
 
 def _local(name: str) -> str:
     return name.rpartition("}")[2]
-
-
-def plots(drawings: Iterable[Drawing]) -> list[view.Plot]:
-    """Return all plots in their order."""
-    room = Room()
-    return [plot(drawing, room) for drawing in drawings]
 
 
 def _cell(value: str | float | int | bool | None) -> str:

@@ -13,13 +13,18 @@ from tuneoff.records.store import FILE_NAME
 MOST_RUNS = 4000  # in the table of runs, and in those of seeds; beyond, the page would be too large
 
 
+def linked_runs(results: Results) -> frozenset[str]:
+    """Return the ids of the runs that have a row on the page."""
+    return frozenset(run.run_id for run in results.planned[:MOST_RUNS])
+
+
 class Places:
     """The anchors of groups and runs, and the relative paths of files. `folder`: where the page will lie."""
 
     def __init__(self, results: Results, answers: Answers, folder: Path) -> None:
         self.folder = folder
         self._results = results
-        self._shown = frozenset(run.run_id for run in results.planned[:MOST_RUNS])
+        self._shown = linked_runs(results)
         self._anchors = {(group.label, group.scope): f"group-{number}" for number, group in enumerate(answers.groups, 1)}
         self._group_of = {run.run_id: self.group(group.label, group.scope) for group in answers.groups for run in group.runs}
         self._runs = {(group.label, group.scope): {run.seed: run for run in group.runs} for group in answers.groups}

@@ -35,20 +35,22 @@ def write_report(results_folder: Path, output: Path | None = None) -> Path:
     from tuneoff.answers.results import read_results
     from tuneoff.page.build import page
     from tuneoff.page.figures import PLOTS, Room, plot
+    from tuneoff.page.places import linked_runs
     from tuneoff.page.render import render
-    from tuneoff.plots.all import drawings
-    from tuneoff.plots.files import write
+    from tuneoff.plots.all import NAMES, drawings
+    from tuneoff.plots.files import remove_others, write
 
     folder = output or results_folder / FOLDER
     results = read_results(results_folder)
     found = answers(results)
     make_folder(folder)
-    room, plots = Room(), []
+    room, plots, linked = Room(), [], linked_runs(results)
     for drawing in drawings(results, found):
         write(drawing, folder / PLOTS)
-        plots.append(plot(drawing, room))
+        plots.append(plot(drawing, room, linked))
     path = folder / PAGE
     write_bytes(path, render(page(results, found, plots, folder)).encode())
+    remove_others(folder / PLOTS, [one.name for one in plots], NAMES)
     return path
 
 

@@ -227,6 +227,7 @@ class Plot:
     rows: tuple[tuple[str, ...], ...]
     row_count: int
     files: tuple[Link, ...]
+    runs: tuple[Link, ...] = ()  # that it shows one by one
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -255,6 +256,19 @@ class Facts:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Said:
+    """What the answer says on one question: in each place one line per claim. `question` is "" for what is of none."""
+
+    question: str
+    places: tuple[tuple[str, tuple[str, ...]], ...]
+
+    @property
+    def count(self) -> int:
+        """How many claims there are."""
+        return sum(len(texts) for _, texts in self.places)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Page:
     """Everything on the page, in its order."""
 
@@ -264,8 +278,8 @@ class Page:
     planned: int
     banner: str  # that nothing is judged; "" where something is
     exploratory: tuple[str, ...]
-    summary: tuple[str, ...]
-    more_summary: tuple[str, ...]
+    summary: tuple[Said, ...]
+    more_summary: tuple[Said, ...]
     glance: Glance | None
     questions: tuple[QuestionTable, ...]
     tasks: tuple[TaskTable, ...]

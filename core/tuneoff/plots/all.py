@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterator
+from contextlib import contextmanager
 from importlib import import_module
 
 from tuneoff.answers.model import Answers
@@ -28,6 +30,7 @@ ORDER = (
     "improvement",
     "ranks",
 )
+NAMES = frozenset(name.removesuffix("_map") for name in ORDER)  # of their files
 
 
 def drawings(results: Results, answers: Answers) -> Iterator[Drawing]:
@@ -38,7 +41,8 @@ def drawings(results: Results, answers: Answers) -> Iterator[Drawing]:
     """
     if missing_modules(("matplotlib",)):
         raise MissingPackageError(f"plots need matplotlib; run: {install_command('tuneoff[report]')}")
-    from tuneoff.plots.canvas import rules
+    with _quiet():
+        from tuneoff.plots.canvas import rules
     from tuneoff.plots.view import View
 
     view = View.of(results, answers)
@@ -48,3 +52,15 @@ def drawings(results: Results, answers: Answers) -> Iterator[Drawing]:
             drawing = module.draw(view)
         if drawing is not None:
             yield drawing
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """Keep matplotlib's remarks on its cache off the terminal: that it makes one, or a temporary one that it removes again."""
+    log = logging.getLogger("matplotlib")
+    before = log.level
+    log.setLevel(logging.ERROR)
+    try:
+        yield
+    finally:
+        log.setLevel(before)

@@ -10,7 +10,7 @@ from matplotlib.axes import Axes
 
 from tuneoff.answers.anytime import Clock, Curve
 from tuneoff.answers.model import Scope
-from tuneoff.plots.canvas import line_key, value_scale
+from tuneoff.plots.canvas import end_marker, line_key, value_scale
 from tuneoff.plots.clocks import CLOCKS, panels, sheet_of, time_axis
 from tuneoff.plots.drawing import Drawing
 from tuneoff.plots.made import Row, made
@@ -20,6 +20,7 @@ from tuneoff.plots.view import View
 from tuneoff.plots.words import value_text
 from tuneoff.words import counted
 
+MOST_POINTS = 400  # of a median
 BAND_FROM = 10  # runs: below, each run is a thin line
 Points = tuple[tuple[float, float, float, float], ...]
 
@@ -36,6 +37,7 @@ class Line:
     seeds: tuple[tuple[int, tuple[tuple[float, float], ...]], ...]  # (seed, steps); a run that failed has none
     points: Points  # (x, median, lower quartile, upper quartile)
     end: float  # of its longest run
+    is_thinned: bool = False  # its median has more points than are drawn
 
     @property
     def is_drawn(self) -> bool:
@@ -79,7 +81,13 @@ def draw(view: View) -> Drawing | None:
         parts=[_said(view, line, single=len(shown) == 1) for line in lines if line.scope in shown],
         columns=("scope", "adapter", "clock", "seed", "x", "value", "lower_quartile", "upper_quartile"),
         rows=table,
-        notes=(note, _no_incumbent(view, lines)),
+        notes=(
+            note,
+            _no_incumbent(view, lines),
+            f"Medians that change at more than {MOST_POINTS} points are thinned to as many of them, each exact."
+            if any(line.is_thinned for line in lines if line.is_drawn)
+            else "",
+        ),
     )
 
 
@@ -106,7 +114,8 @@ def _line(scope: Scope, label: str, curves: Sequence[Curve], clock: Clock) -> Li
         metric=there[0].metric,
         is_max=is_max,
         seeds=seeds,
-        points=tuple(combined([steps for _, steps in seeds], -math.inf if is_max else math.inf)),
+        points=tuple(combined([steps for _, steps in seeds], -math.inf if is_max else math.inf, MOST_POINTS)),
+        is_thinned=len({x for _, steps in seeds for x, _ in steps}) > MOST_POINTS,
         end=max(curve.ends.get(clock, 0.0) for curve in there),
     )
 
@@ -153,15 +162,7 @@ def _draw_line(axes: Axes, line: Line, style: Style, label: str, worst: float) -
         below, above = [min(pair) for pair in bounds], [max(pair) for pair in bounds]
         axes.fill_between([*xs, end], [*below, below[-1]], [*above, above[-1]], step="post", color=style.colour, alpha=0.16, lw=0)
     axes.step([*xs, end], [*ys, ys[-1]], where="post", color=style.colour, linestyle=style.line, lw=1.6)
-    axes.plot(
-        [end],
-        [ys[-1]],
-        linestyle="none",
-        marker=style.marker,
-        markerfacecolor=style.fill,
-        markeredgecolor=style.colour,
-        clip_on=False,
-    )
+    end_marker(axes, style, end, ys[-1])
     for x, median, lower, upper in points:
         band = (None, None) if few else tuple(value if math.isfinite(value) else None for value in (lower, upper))
         table.append((*head, None, x, median, *band))

@@ -197,6 +197,19 @@ def patch_key(label: str, colour: str, hatch: str | None = None) -> Patch:
     return Patch(facecolor=colour, edgecolor=PAPER, linewidth=0, hatch=hatch, label=label)
 
 
+def end_marker(axes: Axes, style: Style, x: float, y: float) -> None:
+    """Draw an adapter's marker where its line ends."""
+    axes.plot(
+        [x],
+        [y],
+        linestyle="none",
+        marker=style.marker,
+        markerfacecolor=style.fill,
+        markeredgecolor=style.colour,
+        clip_on=False,
+    )
+
+
 def emulated_hatch(style: Style) -> str | None:
     return HATCH if style.emulated else None
 
@@ -213,7 +226,7 @@ def plain_numbers(axes: Axes, which: str = "both", *, most: int = 5) -> None:
 def whole_numbers(axes: Axes, which: str, *, most: int = 6) -> None:
     """Write tick labels of an axis that counts."""
     for axis in _axes(axes, which):
-        axis.set_major_locator(MaxNLocator(nbins=most, integer=True))
+        axis.set_major_locator(MaxNLocator(nbins=most, integer=True, steps=[1, 2, 5, 10]))
         axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
 
 

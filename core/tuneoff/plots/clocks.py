@@ -10,7 +10,7 @@ from matplotlib.axes import Axes
 
 from tuneoff.answers.anytime import Clock
 from tuneoff.answers.model import Scope
-from tuneoff.plots.canvas import SMALL, Sheet, letters, log_scale, plain_numbers
+from tuneoff.plots.canvas import SMALL, Sheet, letters, log_scale, plain_numbers, whole_numbers
 from tuneoff.plots.view import FEW_SCOPES
 from tuneoff.plots.words import lines
 
@@ -49,7 +49,7 @@ def time_axis(axes: Axes, clock: Clock, starts: Sequence[float], ends: Sequence[
         log_scale(axes, "x", low, max(ends))
         axes.set_xlim(low / 1.1, max(ends) * 1.1)
     else:
-        plain_numbers(axes, "x", most=4)
+        (whole_numbers if clock == "trials" else plain_numbers)(axes, "x", most=4)
         axes.set_xlim(0, 1.03 * (max(ends) or 1))
     wide = axes.get_position().width > 0.3
     text = "seconds since the first trial was submitted" if wide else "seconds"

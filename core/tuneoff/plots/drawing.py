@@ -22,3 +22,4 @@ class Drawing:
     rows: tuple[tuple[str | float | int | bool | None, ...], ...]
     note: str = ""
     png: bytes = b""
+    runs: tuple[tuple[str, str], ...] = ()  # (name, run id) of the runs that it shows one by one

@@ -9,7 +9,7 @@ from matplotlib.axes import Axes
 
 from tuneoff.answers.anytime import Clock
 from tuneoff.answers.runtimes import Runtimes
-from tuneoff.plots.canvas import line_key, plain_numbers
+from tuneoff.plots.canvas import end_marker, line_key, plain_numbers
 from tuneoff.plots.clocks import CLOCKS, panels, sheet_of, time_axis
 from tuneoff.plots.drawing import Drawing
 from tuneoff.plots.made import Row, made
@@ -78,15 +78,7 @@ def _panel(view: View, axes: Axes, found: Sequence[Runtimes], clock: Clock) -> l
 def _line(axes: Axes, steps: Sequence[tuple[float, float]], style: Style, end: float) -> None:
     xs, ys = [0.0, *(x for x, _ in steps)], [0.0, *(share for _, share in steps)]
     axes.step([*xs, end], [*ys, ys[-1]], where="post", color=style.colour, linestyle=style.line, lw=1.5)
-    axes.plot(
-        [end],
-        [ys[-1]],
-        linestyle="none",
-        marker=style.marker,
-        markerfacecolor=style.fill,
-        markeredgecolor=style.colour,
-        clip_on=False,
-    )
+    end_marker(axes, style, end, ys[-1])
 
 
 def _end(one: Runtimes, clock: Clock) -> float:

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import contextlib
 import csv
 import io
+from collections.abc import Collection
 from pathlib import Path
 
 from tuneoff.errors import ResultsError
 from tuneoff.plots.drawing import Drawing
 from tuneoff.records.store import write_bytes
+
+SUFFIXES = ("svg", "png", "csv")
+FORMULA = ("=", "+", "-", "@", "\t", "\r", "\\t", "\\r")  # control characters are escapes by then
 
 
 def write(drawing: Drawing, folder: Path) -> None:
@@ -21,16 +26,35 @@ def write(drawing: Drawing, folder: Path) -> None:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise ResultsError(f"{folder} cannot be made: {error.strerror}; free space or choose another folder") from error
-    write_bytes(folder / f"{drawing.name}.svg", drawing.svg.encode())
-    if drawing.png:
-        write_bytes(folder / f"{drawing.name}.png", drawing.png)
-    write_bytes(folder / f"{drawing.name}.csv", table(drawing).encode())
+    for name, content in contents(drawing).items():
+        write_bytes(folder / name, content)
+
+
+def contents(drawing: Drawing) -> dict[str, bytes]:
+    """Return what is in each file of a drawing."""
+    found = {"svg": drawing.svg.encode(), "png": drawing.png, "csv": table(drawing).encode()}
+    return {f"{drawing.name}.{suffix}": content for suffix, content in found.items() if content}
+
+
+def remove_others(folder: Path, drawn: Collection[str], known: Collection[str]) -> None:
+    """Remove the files of plots that an earlier report had and this one has not; files that are none of ours stay."""
+    for name in set(known) - set(drawn):
+        for suffix in SUFFIXES:
+            with contextlib.suppress(OSError):  # never there, or it cannot be removed: the page does not name it
+                (folder / f"{name}.{suffix}").unlink()
 
 
 def table(drawing: Drawing) -> str:
-    """Return what is drawn as CSV with a header; a missing value is an empty cell."""
+    """Return what is drawn as CSV with a header; a missing value is an empty cell.
+
+    A text that a spreadsheet would take for a formula begins with an apostrophe: names and reasons come from outside.
+    """
     file = io.StringIO()
     writer = csv.writer(file, lineterminator="\n")
     writer.writerow(drawing.columns)
-    writer.writerows(drawing.rows)
+    writer.writerows([_harmless(cell) for cell in row] for row in drawing.rows)
     return file.getvalue()
+
+
+def _harmless(cell: str | float | int | bool | None) -> str | float | int | bool | None:
+    return f"'{cell}" if isinstance(cell, str) and cell.lstrip().startswith(FORMULA) else cell

@@ -84,7 +84,8 @@ def draw(view: View) -> Drawing | None:
         "front",
         caption=(
             "Small signs are runs, large ones an adapter's medians with failed runs as the worst. The front joins the medians "
-            "that no other beats in both, one per kind (measured, derived, estimated); emulated platforms are on none."
+            "that no other beats in both, one per kind (measured, derived, estimated); emulated platforms and repeated entries "
+            "are on none. Which differences hold, the verdicts say."
         ),
         parts=parts,
         columns=("scope", "adapter", "price", "unit", "kind", "seed", "price_value", "quality", "on_front"),

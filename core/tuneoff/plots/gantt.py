@@ -13,7 +13,7 @@ from tuneoff.plots.canvas import SMALL, Sheet, letters, patch_key, plain_numbers
 from tuneoff.plots.drawing import Drawing
 from tuneoff.plots.made import Row, made
 from tuneoff.plots.theme import INK, MUTED, PAPER, SERIES
-from tuneoff.plots.view import WHY, View
+from tuneoff.plots.view import WHY, View, most_note, run_name
 from tuneoff.plots.words import lines, value_text
 from tuneoff.records.model import RunRecord
 from tuneoff.words import counted
@@ -88,13 +88,15 @@ def draw(view: View) -> Drawing | None:
         sheet,
         "gantt",
         caption=(
-            f"{WHY}. A line is a worker's slot; white is idle time, thin grey is overhead: a process without a trial, or a trial "
-            "that waits in its report."
+            f"{WHY}. A line is a worker's slot; an empty place is idle time, thin grey is overhead: a process without a trial, "
+            "or a trial that waits in its report."
         ),
         parts=parts,
+        runs=[(run_name(view, group, run), run.ref.run_id) for group, run, _, _ in found],
         columns=("adapter", "seed", "slot", "what", "start_s", "end_s"),
         rows=rows,
         notes=(
+            most_note(view, MOST_ADAPTERS),
             "" if is_shared else "The runs have scales of their own.",
             f"Runs of more than {MOST_ATTEMPTS} trials are thinned to {STRETCHES} stretches of time, each showing what filled "
             "most of it; a failure is kept however short it was."

@@ -15,7 +15,7 @@ from tuneoff.plots.drawing import Drawing
 from tuneoff.plots.made import Row, made
 from tuneoff.plots.steps import spread_out, thinned
 from tuneoff.plots.theme import INK, SERIES
-from tuneoff.plots.view import WHY, Run, View
+from tuneoff.plots.view import WHY, Run, View, most_note, run_name
 from tuneoff.plots.words import lines, value_text
 from tuneoff.records.derive import best_trial
 from tuneoff.records.model import TrialRecord
@@ -78,9 +78,11 @@ def draw(view: View) -> Drawing | None:
         "learning",
         caption=f"{WHY}. A line is a trial; its last sign is where it was stopped or failed.",
         parts=parts,
+        runs=[(run_name(view, group, run), run.ref.run_id) for group, run, *_ in found],
         columns=("adapter", "seed", "trial", "what", "selected", "epoch", "value"),
         rows=rows,
         notes=(
+            most_note(view, MOST_ADAPTERS),
             f"Of {most} trials {MOST_TRIALS} are drawn, spread evenly over the values they reached; the selected one, the best "
             "and the worst are among them."
             if most > MOST_TRIALS

@@ -24,8 +24,9 @@ def made(
     columns: Sequence[str],
     rows: Sequence[Row],
     notes: Sequence[str] = (),
+    runs: Sequence[tuple[str, str]] = (),
 ) -> Drawing:
-    """Return the drawing of a sheet; `parts`: what it shows, in words with the figures.
+    """Return the drawing of a sheet; `parts`: what it shows, in words with the figures; `runs`: (name, run id) of single runs.
 
     Whatever a name, a parameter or an error text holds, control characters are shown as escapes.
     """
@@ -44,4 +45,5 @@ def made(
         rows=tuple(tuple(printable(cell) if isinstance(cell, str) else cell for cell in row) for row in rows),
         note=printable(" ".join(note for note in notes if note)),
         png=png,
+        runs=tuple((printable(name), run_id) for name, run_id in runs),
     )

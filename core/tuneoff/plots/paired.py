@@ -95,7 +95,12 @@ def draw(view: View) -> Drawing | None:
         parts=[_said(view, verdict) for panel in panels for verdict in panel.verdicts],
         columns=("scope", "question", "one", "other", "seed", "difference", "ratio", "low", "high"),
         rows=rows,
-        notes=(note,),
+        notes=(
+            note,
+            f"Of a pair with more than {MOST_POINTS} seeds as many are drawn, the least and the greatest among them."
+            if any(sum(item.difference is not None for item in v.differences) > MOST_POINTS for p in panels for v in p.verdicts)
+            else "",
+        ),
     )
 
 
@@ -157,10 +162,10 @@ def _draw(view: View, axes: Axes, panel: Panel) -> list[Row]:
         axes.set_xticks(places, texts)
     else:
         axes.xaxis.set_major_locator(MaxNLocator(nbins=5, steps=[1, 2, 5, 10]))
-        axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:+g}" if value else "0"))
+        axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:+g}".replace("-", "\u2212") if value else "0"))
     one, other = ("first is better", "second is better")
     left, right = (one, other) if question.better == "min" else (other, one)
-    axes.set_xlabel(f"← {left}      {right} →", size=SMALL)
+    axes.set_xlabel(f"← {left}   |   {right} →", size=SMALL)
     return rows
 
 

@@ -19,7 +19,7 @@ from tuneoff.plots.drawing import Drawing
 from tuneoff.plots.made import Row, made
 from tuneoff.plots.steps import middle, thinned
 from tuneoff.plots.theme import GRID, SERIES
-from tuneoff.plots.view import WHY, Run, View
+from tuneoff.plots.view import WHY, Run, View, most_note, run_name
 from tuneoff.plots.words import lines, shown, value_text
 from tuneoff.samples.reader import Samples, read_samples
 from tuneoff.samples.series import EnergySeries
@@ -71,9 +71,11 @@ def draw(view: View) -> Drawing | None:
         "power",
         caption=f"{WHY}. The mean power of the whole host, other programs included, between two samples.",
         parts=parts,
+        runs=[(run_name(view, group, run), run.ref.run_id) for group, run, *_ in found],
         columns=("adapter", "seed", "kind", "seconds", "watts"),
         rows=rows,
         notes=(
+            most_note(view, MOST_ADAPTERS),
             f"Runs with more than {MOST_POINTS} samples are thinned; the least and the greatest of each stretch are kept."
             if any(trace.is_thinned for *_, trace in found)
             else "",

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from tuneoff.answers.frozen import frozen
 from tuneoff.answers.regret import VALIDATION, normalised
 from tuneoff.experiment.names import strategy_text
-from tuneoff.plots.canvas import SMALL, Sheet, letters, line_key, plain_numbers
+from tuneoff.plots.canvas import SMALL, Sheet, end_marker, letters, line_key, plain_numbers
 from tuneoff.plots.drawing import Drawing
 from tuneoff.plots.made import Row, made
 from tuneoff.plots.steps import at
@@ -60,15 +60,7 @@ def draw(view: View) -> Drawing | None:
             steps = [step for step in profile.steps if step[0] <= FARTHEST]
             xs, ys = [left - 0.05, *(x for x, _ in steps)], [0.0, *(share for _, share in steps)]
             axes.step([*xs, FARTHEST], [*ys, ys[-1]], where="post", color=style.colour, linestyle=style.line, lw=1.5)
-            axes.plot(
-                [FARTHEST],
-                [ys[-1]],
-                linestyle="none",
-                marker=style.marker,
-                markerfacecolor=style.fill,
-                markeredgecolor=style.colour,
-                clip_on=False,
-            )
+            end_marker(axes, style, FARTHEST, ys[-1])
             rows += [(strategy, view.label(profile.label), regret, share) for regret, share in steps]
         axes.set_xlim(left - 0.05, FARTHEST)
         axes.set_ylim(-0.03, 1.03)

@@ -146,6 +146,12 @@ class View:
                     yield group, run, f"seed {run.ref.seed} of {shown(scope.text)}"
 
 
+def most_note(view: View, most: int) -> str:
+    """Return one sentence where not every adapter is shown; "" where each is."""
+    labels = {group.label for group in view.answers.groups if group.same_as is None}
+    return f"Of {len(labels)} adapters the first {most} are shown." if len(labels) > most else ""
+
+
 WHY = "Of each adapter the run is shown whose completion time is nearest to its median"
 
 
@@ -155,6 +161,11 @@ def _texts(groups: Sequence[Group]) -> dict[str, str]:
     short = {label: shown(text, LABEL) for label, text in texts.items()}
     times = Counter(short.values())
     return {label: text if times[text] == 1 else texts[label] for label, text in short.items()}
+
+
+def run_name(view: View, group: Group, run: Run) -> str:
+    """Return a single run's name: `optuna, seed 3`."""
+    return f"{view.style(group.label).label}, seed {run.ref.seed}"
 
 
 def tried(runs: Sequence[Run]) -> list[Run]:
