@@ -97,10 +97,15 @@ def signed(value: float, question: Question) -> str:
 
 
 def floor_text(verdict: Verdict) -> str:
-    """Return the noise floor as ± its greater bound; MISSING without an A/A pair."""
+    """Return the noise floor as far as its greater bound reaches to both sides; MISSING without an A/A pair.
+
+    On the ratio scale both sides are told: twice as long is +100 %, and half as long −50 %.
+    """
     floor, question = verdict.noise_floor, verdict.question
     if floor is None:
         return MISSING
+    if question.scale == "ratio":
+        return f"[{signed(-floor_size(floor), question)}, {signed(floor_size(floor), question)}]"
     return f"±{signed(floor_size(floor), question).removeprefix('+')}"
 
 
