@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from itertools import groupby
 
-from tuneoff.answers.model import AcrossTasks, Answers, Group, Outcome, Question, Scope, Verdict
+from tuneoff.answers.model import AcrossTasks, Answers, Claim, Group, Outcome, Question, Scope, Verdict
 from tuneoff.answers.phrases import difference_text, floor_text, median_text, question_text, scope_text, success_text
 from tuneoff.report.figures import MISSING, wrapped
 from tuneoff.stats.interval import Interval
@@ -22,7 +23,7 @@ def _lines(answers: Answers) -> Iterator[str]:
     came = ", ".join(f"{count} {status}" for status, count in sorted(answers.statuses.items()))
     yield f"{answers.name}: {total} planned runs: {came}"
     yield ""
-    yield from answers.summary
+    yield from _claims(answers.claims)
     for question in answers.questions:
         for scope in answers.scopes:
             yield from _table(answers, question, scope)
@@ -37,6 +38,18 @@ def _lines(answers: Answers) -> Iterator[str]:
         f"Intervals of medians: {percent:g} %. Verdicts: paired by seed, {percent:g} % over a family of {family} pairs per "
         f"question and scope (Bonferroni{looks}). How to read them: docs/verdicts.md"
     )
+
+
+def _claims(claims: Sequence[Claim]) -> Iterator[str]:
+    """Yield the claims below one heading per question and scope; a claim that is alone keeps its heading in its line."""
+    for (question, where), found in groupby(claims, key=lambda one: (one.question, one.where)):
+        heading = ", ".join(part for part in (question, where) if part)
+        group = list(found)
+        if len(group) == 1 or not heading:
+            yield from (one.sentence for one in group)
+        else:
+            yield f"{heading}:"
+            yield from (f"  - {one.text}" for one in group)
 
 
 def _table(answers: Answers, question: Question, scope: Scope) -> Iterator[str]:
