@@ -67,7 +67,7 @@ def _facts(results: Results, answers: Answers, found: Sequence[Entry]) -> list[t
     tasks = {entry.group.scope.task for entry in found if entry.group.scope.task}
     facts = [
         ("runs done", f"{done} of {len(results.planned)}"),
-        ("frameworks", str(len({entry.group.label for entry in found if not entry.group.replicate}))),
+        ("adapters", str(len({entry.group.label for entry in found if not entry.group.replicate}))),
         ("seeds", str(len(seeds))),
         *([("tasks", str(len(tasks)))] if tasks else []),
         ("trials", f"{trials:,}".replace(",", "\u202f")),
