@@ -95,7 +95,7 @@ def test_planted_adapters_are_found_to_be_wrong_and_to_hang(call: Call, tmp_path
     timeouts = {"trial_seconds": 5, "silence_seconds": 4, "trials_seconds": 9, "undeploy_seconds": 5}
     adapters = ["faultmatrix.planted:CleansMetrics", "faultmatrix.planted:WaitsForEver"]
     file = changed(tmp_path, adapters=adapters, timeouts=timeouts)
-    answer = call("faults", file, "--fault", "inf", "--by", "adapter", "--at-once", "1", "--json")
+    answer = call("faults", file, "--fault", "inf", "--by", "adapter", "--at-once", "2", "--json")
     assert answer.code == 1
     runs = {(run["adapter"].rpartition(":")[2], run["fault"]): run for run in json.loads(answer.out)["runs"]}
     assert {key: run["outcome"] for key, run in runs.items()} == {
