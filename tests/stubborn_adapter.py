@@ -33,3 +33,10 @@ class Stubborn(Adapter):
 
     def undeploy(self) -> None:
         (self.context.run_dir / "undeployed").touch()
+
+
+class Slow(Stubborn):
+    """Ends by SIGTERM."""
+
+    def setup(self) -> None:
+        pass

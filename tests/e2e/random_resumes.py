@@ -21,7 +21,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -100,13 +100,21 @@ def main(arguments: list[str] | None = None) -> int:
     return 0
 
 
-def kill_many(adapter: str, folder: Path, kills: int, generator: random.Random, samplers: Sequence[str] = SAMPLERS) -> Tally:
-    """Kill and continue until so many kills came in time.
+def kill_many(
+    adapter: str,
+    folder: Path,
+    kills: int,
+    generator: random.Random,
+    samplers: Sequence[str] = SAMPLERS,
+    references: Mapping[str, RunRecord] | None = None,
+) -> Tally:
+    """Kill and continue until so many kills came in time. `references`: runs that were not interrupted, else they are made.
 
     Raises:
         Broken: a reference run failed, or most kills came too late.
     """
-    references = {sampler: reference(adapter, folder / f"reference-{sampler}", sampler) for sampler in samplers}
+    if references is None:
+        references = {sampler: reference(adapter, folder / f"reference-{sampler}", sampler) for sampler in samplers}
     tally, late, number = Tally(), 0, 0
     while tally.kills < kills:
         sampler = samplers[number % len(samplers)]

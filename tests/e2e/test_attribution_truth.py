@@ -89,12 +89,19 @@ def busy_seconds(trial: TrialRecord) -> float:
     return (attempt.ended_ns - attempt.started_ns) / 1e9
 
 
-@pytest.mark.parametrize("adapter", ["serial", "syne-tune"])
-def test_trials_are_charged_the_cpu_time_that_they_used_within_3_points(adapter: str, tmp_path: Path) -> None:
-    alone = [{"duty": duty, "way": "alone"} for duty in (0.0, 0.25, 0.5, 1.0)]
+@pytest.fixture(scope="module", params=["serial", "syne-tune"])
+def of_every_kind(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Ran:
+    """Return a run by an adapter whose trials use processors in every way."""
+    alone = [{"duty": duty, "way": "alone"} for duty in (0.0, 0.5, 1.0)]
     others = [{"duty": 0.5, "way": "threads"}, {"duty": 0.1, "way": "child"}, {"duty": 0.1, "way": "child left"}]
-    result = ran(tmp_path, BY_MODEL, [*alone, *others], adapter)
-    assert len(result.record.trials) == 7
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("PYTHONPATH", str(Path(duty_workload.__file__).parent))
+        return ran(tmp_path_factory.mktemp("kinds"), BY_MODEL, [*alone, *others], request.param)
+
+
+def test_trials_are_charged_the_cpu_time_that_they_used_within_3_points(of_every_kind: Ran) -> None:
+    result = of_every_kind
+    assert len(result.record.trials) == 6
     for trial in result.record.trials:
         points = (result.charged(trial) - told(trial)) / busy_seconds(trial)
         assert abs(points) < POINTS, f"{dict(trial.configuration)}: {points:+.3f} of {told(trial):.2f} s"
@@ -102,12 +109,12 @@ def test_trials_are_charged_the_cpu_time_that_they_used_within_3_points(adapter:
     assert (told(busiest) - result.charged(idle)) / busy_seconds(idle) > 5 * POINTS, "a wrong charge would go unseen"
 
 
-@pytest.mark.parametrize("adapter", ["serial", "syne-tune"])
-def test_the_samples_alone_tell_what_a_process_used_within_3_points(adapter: str, tmp_path: Path) -> None:
+def test_the_samples_alone_tell_what_a_process_used_within_3_points(of_every_kind: Ran) -> None:
     """As where a trial was killed, and its own clock was never read."""
-    duties = [{"duty": duty, "way": "alone"} for duty in (0.0, 0.5, 1.0)]
-    result = ran(tmp_path, BY_MODEL, duties, adapter)
-    for trial in result.record.trials:
+    result = of_every_kind
+    trials = [trial for trial in result.record.trials if trial.configuration["way"] == "alone"]
+    assert len(trials) == 3
+    for trial in trials:
         attempt = trial.attempts[-1]
         assert attempt.process is not None
         assert attempt.started_ns is not None

@@ -19,7 +19,7 @@ workload: {{name: sleep, options: {{epoch_seconds: 0.2}}}}
 search_space:
   x: {{type: float, low: 0.0, high: 1.0}}
 sampler: random
-budget: {{trials: 6, epochs_per_trial: 4}}
+budget: {{trials: 4, epochs_per_trial: 3}}
 workers: {{count: 2}}
 adapters: [{adapter}]
 warm_up: false

@@ -14,7 +14,9 @@ pytestmark = pytest.mark.slow
 
 
 def test_compare_killed_at_random_moments_leaves_nothing_and_resumes(tmp_path: Path) -> None:
-    random_kills.kill_many(random_kills.MATRIX, tmp_path / "results", 1, random.Random(os.getpid()), 20.0)
+    file = tmp_path / "one_seed.yaml"
+    file.write_text(random_kills.MATRIX.read_text().replace("seeds: [0, 1]", "seeds: [0]"))
+    random_kills.kill_many(file, tmp_path / "results", 1, random.Random(os.getpid()), 12.0)
 
 
 def test_kills_that_come_too_late_do_not_count(

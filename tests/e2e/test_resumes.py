@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -14,6 +14,7 @@ from e2e.resume_checks import Outcome, outcome
 from tuneoff.records.model import RunRecord
 
 pytestmark = pytest.mark.slow
+WORKLOAD = "e2e.resumable_workload:Resumable"
 PLANTED: dict[str, Callable[[Outcome], bool]] = {
     "Forgetful": lambda found: bool(found.repeated),
     "Renaming": lambda found: bool(found.repeated),
@@ -23,15 +24,27 @@ PLANTED: dict[str, Callable[[Outcome], bool]] = {
 }
 
 
+@pytest.fixture(scope="module", autouse=True)
+def _shorter(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Let epochs be shorter than in the proof that docs/resume.md shows, and kills come as much sooner after them."""
+    file = tmp_path_factory.mktemp("matrix") / "shorter.yaml"
+    workload = f"{{name: '{WORKLOAD}', options: {{epoch_seconds: 0.08}}}}"
+    file.write_text(f"include: {random_resumes.MATRIX}\nworkload: {workload}\n")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(random_resumes, "MATRIX", file)
+        patch.setattr(random_resumes, "LATEST_SECONDS", 0.2)
+        yield
+
+
 @pytest.fixture(scope="module")
-def uninterrupted(tmp_path_factory: pytest.TempPathFactory) -> RunRecord:
-    """A run by the honest adapter; of planted ones, which differ only after a kill, it is the reference too."""
+def uninterrupted(_shorter: None, tmp_path_factory: pytest.TempPathFactory) -> RunRecord:
+    """A run by the honest adapter. It is the reference of all: configurations are given, planted ones differ after a kill."""
     return random_resumes.reference("serial", tmp_path_factory.mktemp("reference") / "fixed", "fixed")
 
 
 @pytest.mark.parametrize("adapter", ["serial", "optuna"])
-def test_killed_runs_that_are_continued_lose_and_repeat_nothing(adapter: str, tmp_path: Path) -> None:
-    tally = random_resumes.kill_many(adapter, tmp_path, 2, random.Random(5), ["fixed"])
+def test_killed_runs_that_are_continued_lose_and_repeat_nothing(adapter: str, tmp_path: Path, uninterrupted: RunRecord) -> None:
+    tally = random_resumes.kill_many(adapter, tmp_path, 2, random.Random(5), ["fixed"], {"fixed": uninterrupted})
     assert [one.text() for one in tally.wrong] == []
     assert tally.kills == 2
     assert tally.kept > 0

@@ -20,9 +20,15 @@ WORKLOAD = experiment("sleep", {"epoch_seconds": 0.3}, budget=Budget(trials=3, e
 TICK = 1_000_000_000 // os.sysconf("SC_CLK_TCK")
 
 
+@pytest.fixture(scope="module")
+def serial(tmp_path_factory: pytest.TempPathFactory) -> Made:
+    """Return a run without a framework."""
+    return make("serial", WORKLOAD, tmp_path_factory.mktemp("serial"))
+
+
 @pytest.mark.parametrize(("adapter", "platform"), CASES)
-def test_every_process_with_events_is_in_the_samples(adapter: str, platform: str, tmp_path: Path) -> None:
-    made = make(adapter, WORKLOAD, tmp_path, platform=platform)
+def test_every_process_with_events_is_in_the_samples(adapter: str, platform: str, tmp_path: Path, serial: Made) -> None:
+    made = serial if adapter == "serial" else make(adapter, WORKLOAD, tmp_path, platform=platform)
     assert made.record.status == "done"
     samples = read_samples(made.folder)
     assert samples is not None
@@ -33,8 +39,8 @@ def test_every_process_with_events_is_in_the_samples(adapter: str, platform: str
     assert shifted - seen == shifted, "the comparison does not tell one process from another"
 
 
-def test_the_coordinator_s_last_moments_are_in_what_the_supervising_process_waited_for(tmp_path: Path) -> None:
-    made = make("serial", WORKLOAD, tmp_path)
+def test_the_coordinator_s_last_moments_are_in_what_the_supervising_process_waited_for(serial: Made) -> None:
+    made = serial
     samples = read_samples(made.folder)
     assert samples is not None
     (coordinator,) = (process.pid for process in made.events(schema.Process) if process.role == "coordinator")

@@ -84,7 +84,7 @@ def test_a_matrix_that_is_done_is_verified(tmp_path: Path, workload: str) -> Non
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL])
 def test_a_matrix_that_was_ended_and_resumed_is_verified(tmp_path: Path, number: signal.Signals) -> None:
-    content = {"workload": {"name": "sleep", "options": {"epoch_seconds": 0.2}}, "budget": {"trials": 6, "epochs_per_trial": 4}}
+    content = {"workload": {"name": "sleep", "options": {"epoch_seconds": 0.1}}, "budget": {"trials": 6, "epochs_per_trial": 4}}
     file, results = write_matrix(tmp_path, adapters=["serial"], seeds=[0, 1], **content), tmp_path / "results"
     process = subprocess.Popen(
         command("compare", "--no-report", file, "--output", results), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL

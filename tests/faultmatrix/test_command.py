@@ -92,10 +92,10 @@ def test_serial_meets_faults_by_both_settings(call: Call, tmp_path: Path) -> Non
 @pytest.mark.slow
 def test_planted_adapters_are_found_to_be_wrong_and_to_hang(call: Call, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(REPOSITORY / "tests"), *filter(None, [os.environ.get("PYTHONPATH")])]))
-    timeouts = {"trial_seconds": 5, "silence_seconds": 4, "trials_seconds": 12, "undeploy_seconds": 5}
+    timeouts = {"trial_seconds": 5, "silence_seconds": 4, "trials_seconds": 9, "undeploy_seconds": 5}
     adapters = ["faultmatrix.planted:CleansMetrics", "faultmatrix.planted:WaitsForEver"]
     file = changed(tmp_path, adapters=adapters, timeouts=timeouts)
-    answer = call("faults", file, "--fault", "inf", "--by", "adapter", "--at-once", "1", "--json")
+    answer = call("faults", file, "--fault", "inf", "--by", "adapter", "--at-once", "2", "--json")
     assert answer.code == 1
     runs = {(run["adapter"].rpartition(":")[2], run["fault"]): run for run in json.loads(answer.out)["runs"]}
     assert {key: run["outcome"] for key, run in runs.items()} == {
@@ -105,7 +105,7 @@ def test_planted_adapters_are_found_to_be_wrong_and_to_hang(call: Call, tmp_path
         ("WaitsForEver", "inf"): "hung until the limit",
     }
     assert runs["CleansMetrics", "inf"]["reason"] == "the faulty trial counts as complete with 1, which it never reached"
-    assert "step trial took longer than 12 s" in runs["WaitsForEver", "inf"]["reason"]
+    assert "step trial took longer than 9 s" in runs["WaitsForEver", "inf"]["reason"]
 
 
 def environment(pid: int) -> bytes:

@@ -16,11 +16,18 @@ from tuneoff.page.report import write_report
 TWO = specs(["serial", "optuna"], 3)
 CASES: dict[str, tuple[Sequence[object], Mapping[int, Change], Sequence[int], dict[str, int]]] = {
     "all done": (TWO, {}, (), {"done": 6}),
-    "failed": (TWO, {1: failed("failed", "it broke")}, (), {"done": 5, "failed": 1}),
-    "timed out": (TWO, {2: failed("timeout", "trials: 60 s are over")}, (), {"done": 5, "timeout": 1}),
-    "interrupted": (TWO, {5: failed("interrupted", "SIGINT")}, (), {"done": 5, "interrupted": 1}),
+    "each way to end": (
+        TWO,
+        {
+            0: continued,
+            1: failed("failed", "it broke"),
+            2: failed("timeout", "trials: 60 s are over"),
+            5: failed("interrupted", "SIGINT"),
+        },
+        (),
+        {"done": 3, "failed": 1, "timeout": 1, "interrupted": 1},
+    ),
     "skipped": (TWO, {}, (1, 3, 5), {"done": 3, "skipped": 3}),
-    "continued": (TWO, {0: continued}, (), {"done": 6}),
     "zero trials": (TWO, {0: without_trials}, (), {"done": 5, "failed": 1}),
     "a single seed": (specs(["serial", "optuna"], 1), {}, (), {"done": 2}),
     "a single adapter": (specs(["serial"], 3), {}, (), {"done": 3}),

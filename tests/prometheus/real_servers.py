@@ -11,6 +11,7 @@ import time
 import urllib.error
 import urllib.request
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlencode
@@ -60,11 +61,29 @@ def query(url: str, text: str) -> list[tuple[dict[str, str], float]]:
     return [(one["metric"], float(one["value"][1])) for one in json.loads(content)["data"]["result"]]
 
 
-@contextlib.contextmanager
-def prometheus(folder: Path, targets: Mapping[str, Mapping[str, str]]) -> Iterator[str]:
-    """Yield the URL of a server that scrapes targets (address -> labels) five times a second."""
+@dataclass(frozen=True)
+class Server:
+    """A server that scrapes addresses five times a second, where something may listen later."""
+
+    url: str
+    addresses: tuple[str, ...]
+    process: subprocess.Popen[bytes]
+    log: Path
+
+    @contextlib.contextmanager
+    def ready(self) -> Iterator[str]:
+        """Yield its URL, and end it at the end of the block."""
+        with ending(self.process):
+            until(lambda: is_up(f"{self.url}/-/ready") or self.process.poll() is not None)
+            assert self.process.poll() is None, self.log.read_text()
+            yield self.url
+
+
+def start_prometheus(folder: Path, targets: Sequence[Mapping[str, str]]) -> Server:
+    """Start a server that has a target of its own for each of these labels; it looks for them only 5 s after its start."""
     folder.mkdir()
-    static = [{"targets": [address], "labels": dict(labels)} for address, labels in targets.items()]
+    addresses = tuple(f"127.0.0.1:{free_port()}" for _ in targets)
+    static = [{"targets": [address], "labels": dict(labels)} for address, labels in zip(addresses, targets, strict=True)]
     scrape = {"job_name": "test", "scrape_interval": SCRAPE, "scrape_timeout": SCRAPE, "static_configs": static}
     (folder / "prometheus.yml").write_text(json.dumps({"scrape_configs": [scrape]}))  # JSON is YAML
     port = free_port()
@@ -73,19 +92,17 @@ def prometheus(folder: Path, targets: Mapping[str, Mapping[str, str]]) -> Iterat
         f"--storage.tsdb.path={folder}/data",
         f"--web.listen-address=127.0.0.1:{port}",
     ]
-    url = f"http://127.0.0.1:{port}"
-    with program(["prometheus", *options], folder / "log.txt", f"{url}/-/ready"):
-        yield url
+    log = folder / "log.txt"
+    return Server(f"http://127.0.0.1:{port}", addresses, started(["prometheus", *options], log), log)
 
 
 @contextlib.contextmanager
-def node_exporter(folder: Path, *options: str) -> Iterator[str]:
-    """Yield the address of an exporter of what a (fake) /sys below `folder` says."""
-    address = f"127.0.0.1:{free_port()}"
+def node_exporter(folder: Path, address: str, *options: str) -> Iterator[None]:
+    """Serve an exporter of what a (fake) /sys below `folder` says."""
     fixed = [f"--web.listen-address={address}", "--collector.disable-defaults", "--collector.rapl", "--collector.cpu"]
     command = ["prometheus-node-exporter", *fixed, f"--path.sysfs={folder}", *options]
     with program(command, folder.with_suffix(".log"), f"http://{address}/metrics"):
-        yield address
+        yield
 
 
 class Powercap:
@@ -119,14 +136,26 @@ def is_up(answers: str | int) -> bool:
     return listens(answers) if isinstance(answers, int) else get(answers) is not None
 
 
+def started(command: Sequence[str], log: Path) -> subprocess.Popen[bytes]:
+    """Start a program."""
+    with log.open("wb") as output:
+        return subprocess.Popen(command, stdout=output, stderr=subprocess.STDOUT)
+
+
 @contextlib.contextmanager
 def program(command: Sequence[str], log: Path, answers: str | int) -> Iterator[None]:
     """Run a program until the block ends; it is up when the page `answers` is there, or something at that port."""
-    with log.open("wb") as output:
-        process = subprocess.Popen(command, stdout=output, stderr=subprocess.STDOUT)
-    try:
+    process = started(command, log)
+    with ending(process):
         until(lambda: is_up(answers) or process.poll() is not None)
         assert process.poll() is None, log.read_text()
+        yield
+
+
+@contextlib.contextmanager
+def ending(process: subprocess.Popen[bytes]) -> Iterator[None]:
+    """End a process at the end of the block."""
+    try:
         yield
     finally:
         process.terminate()

@@ -11,7 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from prometheus.real_servers import free_port, get, needs_servers, prometheus, query, until
+from prometheus.conftest import Take
+from prometheus.real_servers import Server, get, needs_servers, query, until
 from tuneoff.check.listeners import all_listeners
 from tuneoff.cli.selection import overridden_plan
 from tuneoff.matrix.execute import execute
@@ -38,11 +39,15 @@ def write(folder: Path, **replaced: object) -> Path:
     return path
 
 
-def test_the_real_server_has_seen_every_trial_of_a_real_run(tmp_path: Path) -> None:
+def port_of(server: Server) -> int:
+    return int(server.addresses[0].rpartition(":")[2])
+
+
+def test_the_real_server_has_seen_every_trial_of_a_real_run(tmp_path: Path, take: Take) -> None:
     plan = overridden_plan(write(tmp_path))
-    port = free_port()
-    target = {f"127.0.0.1:{port}": {"instance": "bench"}}
-    with exported(plan, Silent(), port, "127.0.0.1") as (metrics, _), prometheus(tmp_path / "server", target) as url:
+    server = take("bench")
+    port = port_of(server)
+    with exported(plan, Silent(), port, "127.0.0.1") as (metrics, _), server.ready() as url:
         until(lambda: query(url, "tuneoff_runs_planned"))  # a new server looks for its targets every five seconds
         (end,) = execute(plan, tmp_path / "results", listener=metrics)
         assert end.status == "done"
@@ -63,10 +68,11 @@ def test_the_real_server_has_seen_every_trial_of_a_real_run(tmp_path: Path) -> N
         until(lambda: value("count(up == 1)") == 1)  # the page is well formed to the last
 
 
-def test_an_interrupted_command_serves_until_its_end_and_leaves_no_port(tmp_path: Path) -> None:
-    file, port = write(tmp_path, budget={"trials": 200, "epochs_per_trial": 3}), free_port()
+def test_an_interrupted_command_serves_until_its_end_and_leaves_no_port(tmp_path: Path, take: Take) -> None:
+    file, server = write(tmp_path, budget={"trials": 200, "epochs_per_trial": 3}), take("interrupted")
+    port = port_of(server)
     command = [sys.executable, "-m", "tuneoff", "compare", "--no-report", str(file), "--output", str(tmp_path / "results")]
-    with prometheus(tmp_path / "server", {f"127.0.0.1:{port}": {}}) as url:
+    with server.ready() as url:
         process = subprocess.Popen(
             [*command, "--metrics-port", str(port)], stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True, env=os.environ
         )

@@ -13,7 +13,8 @@ from types import SimpleNamespace
 
 import pytest
 
-from prometheus.real_servers import Powercap, needs_servers, node_exporter, prometheus, query, until
+from prometheus.conftest import Take
+from prometheus.real_servers import Powercap, needs_servers, node_exporter, query, until
 from tuneoff.power.meter import MeterError
 from tuneoff.prometheus.api import PrometheusApi
 from tuneoff.prometheus.idle import busy_shares
@@ -71,15 +72,18 @@ def energy(found: list[PowerSample], domain: str, start_ns: int, end_ns: int) ->
     return at(end_ns) - at(start_ns)
 
 
-def test_the_energy_of_two_real_nodes_is_what_their_counters_did(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_energy_of_two_real_nodes_is_what_their_counters_did(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, take: Take
+) -> None:
     monkeypatch.setattr(os, "uname", lambda: SimpleNamespace(nodename="node-a"))
     a, b = Powercap(tmp_path / "a", ZONES), Powercap(tmp_path / "b", ZONES)
     counters = {a: 262_000.0, b: 5.0}
     with ExitStack() as stack:
-        addresses = [stack.enter_context(node_exporter(node.root)) for node in (a, b)]
-        targets = {address: {"instance": name} for address, name in zip(addresses, ("node-a:9100", "node-b:9100"), strict=True)}
+        server = take("two nodes")
+        for node, address in zip((a, b), server.addresses, strict=True):
+            stack.enter_context(node_exporter(node.root, address))
         stack.enter_context(burning({a: A, b: B}, counters))
-        url = stack.enter_context(prometheus(tmp_path / "server", targets))
+        url = stack.enter_context(server.ready())
         enough = "count(count_over_time(node_rapl_dram_joules_total[9s]) > 12)"
         until(lambda: [count for _, count in query(url, enough)] == [2])
         meter = PrometheusMeter({"url": url})
@@ -103,11 +107,12 @@ def test_the_energy_of_two_real_nodes_is_what_their_counters_did(tmp_path: Path,
         assert any(sample.t >= end for sample in found)  # it waited for the scrape that covers the end
 
 
-def test_a_counter_that_wraps_in_mid_run_loses_at_most_one_scrape(tmp_path: Path) -> None:
+def test_a_counter_that_wraps_in_mid_run_loses_at_most_one_scrape(tmp_path: Path, take: Take) -> None:
     node = Powercap(tmp_path / "a", {"intel-rapl:0": "package-0"})
     steps = [262_000.0, 262_060.0, 262_120.0, 15.0, 75.0, 135.0]  # the wrap lies at 262 143.3: 38.3 J, of them 15 after it
     node.set("intel-rapl:0", steps[0])
-    with node_exporter(node.root) as address, prometheus(tmp_path / "server", {address: {"instance": "a"}}) as url:
+    server = take("wrap")
+    with node_exporter(node.root, *server.addresses), server.ready() as url:
         until(lambda: query(url, "node_rapl_package_joules_total"))
         meter = PrometheusMeter({"url": url})
         start = time.time_ns()
@@ -120,9 +125,10 @@ def test_a_counter_that_wraps_in_mid_run_loses_at_most_one_scrape(tmp_path: Path
     assert meter.problems == ("a/package-0: 1 restarts of the counter; what it lost before each is not counted",)
 
 
-def test_own_promql_and_its_errors_come_from_the_real_server(tmp_path: Path) -> None:
+def test_own_promql_and_its_errors_come_from_the_real_server(tmp_path: Path, take: Take) -> None:
     node = Powercap(tmp_path / "a", {"intel-rapl:0": "package-0"})
-    with node_exporter(node.root) as address, prometheus(tmp_path / "server", {address: {"instance": "a:1"}}) as url:
+    server = take("own")
+    with node_exporter(node.root, *server.addresses), server.ready() as url:
         until(lambda: query(url, "node_rapl_package_joules_total"))
 
         def own(text: str, unit: str = "watts") -> PrometheusMeter:

@@ -11,7 +11,8 @@ from typing import Any
 import msgspec
 import pytest
 
-from prometheus.real_servers import Powercap, free_port, needs_servers, node_exporter, prometheus, query, until
+from prometheus.conftest import Take
+from prometheus.real_servers import Powercap, free_port, needs_servers, node_exporter, query, until
 from prometheus.test_real_exporter import write
 from prometheus.test_real_meter import ZONES, burning
 from tuneoff.cli.selection import overridden_plan
@@ -47,11 +48,12 @@ def run(folder: Path, url: str, listener: Silent) -> dict[str, Any]:
     return record
 
 
-def test_a_runs_energy_comes_from_the_real_server(tmp_path: Path) -> None:
+def test_a_runs_energy_comes_from_the_real_server(tmp_path: Path, take: Take) -> None:
     node = Powercap(tmp_path / "sys", ZONES)
+    server = take("run")
     with ExitStack() as stack:
-        address = stack.enter_context(node_exporter(node.root, "--collector.meminfo"))
-        url = stack.enter_context(prometheus(tmp_path / "server", {address: {"instance": "node-a"}}))
+        stack.enter_context(node_exporter(node.root, *server.addresses, "--collector.meminfo"))
+        url = stack.enter_context(server.ready())
         stack.enter_context(burning({node: WATTS}, {node: 10.0}))
         until(lambda: query(url, ENOUGH))
         record = run(tmp_path, url, Silent())
@@ -82,10 +84,11 @@ def busy_seconds(folder: Path, seconds: float) -> float:
     return (seen[-1].busy_ns - seen[0].busy_ns) / (seen[-1].t - seen[0].t) * seconds
 
 
-def test_a_server_that_goes_away_in_mid_run_costs_the_energy_alone(tmp_path: Path) -> None:
+def test_a_server_that_goes_away_in_mid_run_costs_the_energy_alone(tmp_path: Path, take: Take) -> None:
     node = Powercap(tmp_path / "sys", ZONES)
-    with ExitStack() as stack, node_exporter(node.root) as address:
-        url = stack.enter_context(prometheus(tmp_path / "server", {address: {"instance": "node-a"}}))
+    server = take("gone")
+    with ExitStack() as stack, node_exporter(node.root, *server.addresses):
+        url = stack.enter_context(server.ready())
         until(lambda: query(url, ENOUGH))
         record = run(tmp_path, url, WhenATrialHasEnded(stack))
     (flag,) = [flag for flag in record["flags"] if flag["name"] == "power_problem"]

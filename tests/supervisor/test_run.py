@@ -80,7 +80,7 @@ def test_a_coordinator_that_ignores_sigterm_is_undeployed_within_15_seconds_of_a
 
 
 def test_a_step_over_its_limit_is_a_timeout_and_not_the_user_s_doing(tmp_path: Path) -> None:
-    record = run(spec(trials_seconds=0.5), tmp_path, Silent(), threading.Event())
+    record = run(spec("stubborn_adapter:Slow", trials_seconds=0.5), tmp_path, Silent(), threading.Event())
     assert (record.status, record.reason, record.charged) == ("timeout", "step trial took longer than 0.5 s", "workload")
 
 

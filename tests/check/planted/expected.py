@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from tuneoff.check.checks.undeploy import FAILED
-from tuneoff.check.checks.workers import WORKING
 from tuneoff.check.plan import DRAWS, REFUSALS, repetitions
 
 ONE, TWO = repetitions(1)[0], repetitions(2)[0]
@@ -69,7 +68,7 @@ CONTROLS = (
     Control("proposing:IgnoresSeed", "seeds.differ", (ONE, "other-seed")),
     Control("proposing:SeedsByWorker", "seeds.trial-values", (ONE, TWO)),
     Control("working:OneWorkerMore", "workers.at-most", ("scripted",)),
-    Control("working:OneWorkerLess", "workers.all-used", WORKING),
+    Control("working:OneWorkerLess", "workers.all-used", ("scripted", "interrupted")),
     Control("working:TwoThreads", "threads.per-trial", ("honest-max",)),
     Control("working:TellsTwoThreads", "threads.per-trial", ("honest-max",)),
     Control("working:OwnTimeLimit", "limits.time", ("faulty",)),

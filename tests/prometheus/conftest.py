@@ -1,0 +1,34 @@
+"""Servers of the tests against the real Prometheus: started together, as each takes its targets up only after five seconds."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack
+
+import pytest
+
+from prometheus.real_servers import Server, ending, start_prometheus
+
+Take = Callable[[str], Server]
+
+TARGETS: Mapping[str, list[dict[str, str]]] = {  # the labels of what each server scrapes
+    "two nodes": [{"instance": "node-a:9100"}, {"instance": "node-b:9100"}],
+    "wrap": [{"instance": "a"}],
+    "own": [{"instance": "a:1"}],
+    "run": [{"instance": "node-a"}],
+    "gone": [{"instance": "node-a"}],
+    "bench": [{"instance": "bench"}],
+    "interrupted": [{}],
+}
+
+
+@pytest.fixture(scope="session")
+def take(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Take]:
+    """Return a function that gives each server once, to be used by one test alone."""
+    folder = tmp_path_factory.mktemp("servers")
+    with ExitStack() as stack:
+        left: dict[str, Server] = {}
+        for name, targets in TARGETS.items():
+            left[name] = start_prometheus(folder / name.replace(" ", "-"), targets)
+            stack.enter_context(ending(left[name].process))
+        yield left.pop
