@@ -40,8 +40,7 @@ def test_a_task_is_measured_without_what_the_others_set(tmp_path: Path, monkeypa
 
 
 @pytest.mark.slow
-def test_anchors_are_of_real_runs_and_may_be_put_into_a_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(anchors, "LONG_SEEDS", 1)
+def test_anchors_are_of_real_runs_and_may_be_put_into_a_file(tmp_path: Path) -> None:
     path = tmp_path / "file.yaml"
     path.write_text(FILE)
     (found,) = anchors.anchors(path, 2, 2, ["plain"])["tasks"].values()

@@ -85,26 +85,26 @@ def test_intervals_of_95_percent_cover_in_92_to_97_percent(distribution: Distrib
     found = coverage.true_values(distribution)
     for truth, method in zip(found, (coverage.medians, coverage.iqms), strict=True):
         for n in coverage.SIZES:
-            share = coverage.share_covered(method, distribution, truth, n, 4_000)
+            share = coverage.share_covered(method, distribution, truth, n, 10_000)
             assert within(share, coverage_range(distribution.step > 0)), (n, share)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("distribution", [NORMAL, SPIKED, GRID, TIES], ids=lambda distribution: distribution.name)
 def test_equal_adapters_win_in_at_most_5_percent_of_families(distribution: Distribution) -> None:
-    assert within(verdicts.family_wise(verdicts.signed_ranks, distribution, 20, 4_000), FAMILY_WISE)
+    assert within(verdicts.family_wise(verdicts.signed_ranks, distribution, 20, 10_000), FAMILY_WISE)
 
 
 @pytest.mark.slow
 def test_one_standard_deviation_is_found_in_80_percent_of_20_seeds() -> None:
     for distribution in ALL:
-        assert within(verdicts.power(verdicts.signed_ranks, distribution, 20, 4_000), POWER), distribution.name
+        assert within(verdicts.power(verdicts.signed_ranks, distribution, 20, 10_000), POWER), distribution.name
 
 
 @pytest.mark.slow
 def test_a_difference_of_the_margin_is_rarely_called_equivalent() -> None:
     for distribution in ALL:
-        share = verdicts.called_equivalent(distribution, 20, 4_000, margin_in_sd=1.0, is_at_margin=True)
+        share = verdicts.called_equivalent(distribution, 20, 10_000, margin_in_sd=1.0, is_at_margin=True)
         assert share <= verdicts.ALPHA, distribution.name
-    equal = verdicts.called_equivalent(NORMAL, 20, 4_000, margin_in_sd=1.5, is_at_margin=False)
+    equal = verdicts.called_equivalent(NORMAL, 20, 10_000, margin_in_sd=1.5, is_at_margin=False)
     assert equal > 0.9  # and it is called so where it is
