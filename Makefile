@@ -8,6 +8,8 @@ PYTHON ?= python3
 VENV ?= .venv
 ARGS ?=
 BIN := $(VENV)/bin
+PARALLEL := -n 2 --dist loadfile# two files of tests at a time
+COMPUTED := tests/answers tests/choose tests/docs tests/frames tests/page tests/plots tests/stats# slow, and start no runs
 INSTALLED := $(VENV)/.installed
 
 .DEFAULT_GOAL := compare
@@ -35,10 +37,11 @@ lint: $(INSTALLED)
 	$(BIN)/mypy
 
 test-fast: $(INSTALLED)
-	$(BIN)/python -m pytest -m 'not slow' $(ARGS)
+	$(BIN)/python -m pytest -m 'not slow' $(PARALLEL) $(ARGS)
 
 test-slow: $(INSTALLED)
-	$(BIN)/python -m pytest -m slow $(ARGS)
+	$(BIN)/python -m pytest -m slow $(PARALLEL) $(ARGS) $(COMPUTED)
+	$(BIN)/python -m pytest -m slow $(ARGS) $(COMPUTED:%=--ignore=%)
 
 speed: $(INSTALLED)
 	$(BIN)/python -m benchmarks.speed $(ARGS)

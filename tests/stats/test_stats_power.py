@@ -7,8 +7,8 @@ from statistics import NormalDist
 
 import pytest
 
-from benchmarks.statistics.distributions import NORMAL
-from benchmarks.statistics.verdicts import power, signed_ranks
+from benchmarks.simulation.distributions import NORMAL
+from benchmarks.simulation.verdicts import power, signed_ranks
 from tuneoff.stats.power import detectable, seeds_needed, t_quantile
 
 stats = pytest.importorskip("scipy.stats")

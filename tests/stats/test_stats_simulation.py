@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from benchmarks.statistics import coverage, verdicts
-from benchmarks.statistics.distributions import ALL, GRID, LOGNORMAL, NORMAL, SPIKED, STATED, TIES, Distribution
-from benchmarks.statistics.row import FAMILY_WISE, POWER, Row, coverage_range, table
+from benchmarks.simulation import coverage, verdicts
+from benchmarks.simulation.distributions import ALL, GRID, LOGNORMAL, NORMAL, SPIKED, STATED, TIES, Distribution
+from benchmarks.simulation.row import FAMILY_WISE, POWER, Row, coverage_range, table
 from tuneoff.stats.keyed import generator
 from tuneoff.stats.location import iqm, median
 from tuneoff.stats.paired import judge

@@ -13,6 +13,7 @@ from tuneoff.answers.judging import FEWEST_SEEDS
 from tuneoff.answers.model import Answers, Question, Verdict
 from tuneoff.answers.phrases import signed
 from tuneoff.experiment.identity import canonical_json
+from tuneoff.experiment.variants import TASK
 from tuneoff.matrix.plan import Plan
 from tuneoff.stats.power import detectable
 from tuneoff.stats.signed_rank import least_n
@@ -57,6 +58,7 @@ def detectable_lines(plan: Plan, measured: Mapping[str, Sequence[Spread]] | None
     alpha = rules.alpha(pairs)
     planned = rules.looks or (len(rules.seeds),)
     lines = [f"{LABEL}{'; '.join(_by_deviation(n, alpha) for n in planned)} ({_family(rules, pairs)})"]
+    lines += _across(plan, rules, pairs)
     most = max(planned)
     if measured is not None and _can_find(most, alpha):
         lines += [
@@ -64,6 +66,17 @@ def detectable_lines(plan: Plan, measured: Mapping[str, Sequence[Spread]] | None
             for name, metric in rules.questions.items()
         ]
     return lines
+
+
+def _across(plan: Plan, rules: Frozen, pairs: int) -> list[str]:
+    """Say whether the tasks of a file are enough for a claim across them; nothing for a file without tasks."""
+    tasks = {run.spec.experiment.variant[TASK] for run in plan.counted if TASK in run.spec.experiment.variant}
+    if not tasks:
+        return []
+    family = max(rules.family_size, pairs)
+    can = 2.0 ** (1 - len(tasks)) * family <= rules.error
+    how = "a difference that has one sign in all of them would be found" if can else "no difference can be found, however large"
+    return [f"  across its {counted(len(tasks), 'task')}, whatever the number of seeds: {how}"]
 
 
 def _by_deviation(n: int, alpha: float) -> str:

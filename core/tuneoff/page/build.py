@@ -61,12 +61,14 @@ def page(results: Results, answers: Answers, plots: Sequence[view.Plot], folder:
 def _facts(results: Results, answers: Answers, found: Sequence[Entry]) -> list[tuple[str, str]]:
     planned = {run.run_id for run in results.planned}
     done = sum(record.status == "done" for record in results.standing.values() if record.run_id in planned)
+    skipped = sum(run.skip_reason is not None for run in results.planned)
     seeds = sorted({ref.seed for entry in found for ref in entry.group.runs})
     trials = sum(len(record.trials) for entry in found for _, record in entry.records if record is not None)
     times = sorted(record.started_at for record in results.standing.values() if record.started_at)
     tasks = {entry.group.scope.task for entry in found if entry.group.scope.task}
     facts = [
-        ("runs done", f"{done} of {len(results.planned)}"),
+        ("runs done", f"{done} of {len(results.planned) - skipped}"),
+        *([("skipped", str(skipped))] if skipped else []),
         ("adapters", str(len({entry.group.label for entry in found if not entry.group.replicate}))),
         ("seeds", str(len(seeds))),
         *([("tasks", str(len(tasks)))] if tasks else []),

@@ -25,7 +25,7 @@ class Places:
         self.folder = folder
         self._results = results
         self._shown = linked_runs(results)
-        self._anchors = {(group.label, group.scope): f"group-{number}" for number, group in enumerate(answers.groups, 1)}
+        self._anchors = _anchors(results, answers)
         self._group_of = {run.run_id: self.group(group.label, group.scope) for group in answers.groups for run in group.runs}
         self._runs = {(group.label, group.scope): {run.seed: run for run in group.runs} for group in answers.groups}
 
@@ -53,3 +53,17 @@ class Places:
     def file(self, record: RunRecord) -> str:
         """Return the link to a record's file."""
         return path_link(self._results.folder / self._results.run_folder(record) / FILE_NAME, self.folder)
+
+
+def _anchors(results: Results, answers: Answers) -> dict[tuple[str, Scope], str]:
+    """Return the anchor of each group; where other runs stand for its own, that of the group which has them."""
+    numbered = {(group.label, group.scope): f"group-{number}" for number, group in enumerate(answers.groups, 1)}
+    own = {
+        run.run_id: numbered[group.label, group.scope] for group in answers.groups if group.same_as is None for run in group.runs
+    }
+    twins = {run.run_id: run.same_as for run in results.planned if run.same_as is not None}
+    for group in answers.groups:
+        if group.same_as is not None:
+            standing = (own.get(twins.get(run.run_id, "")) for run in group.runs)
+            numbered[group.label, group.scope] = next((anchor for anchor in standing if anchor), "")
+    return numbered

@@ -26,8 +26,8 @@ def energy_order_lines(rows: Sequence[SummaryRow]) -> list[str]:
         return []
     weights = f"{LEAST_RATIO:g} to {GREATEST_RATIO:g} W per reserved core over J per CPU second"
     return [
-        f"Energy order per completed trial, modelled, claimed only if it holds in each of {LEAST_SEEDS} seeds or more "
-        f"for {weights}:",
+        f"Energy order per completed trial in these runs, modelled, told only if it holds in each of {LEAST_SEEDS} seeds or more "
+        f"for {weights}; a verdict beyond these seeds is in the report:",
         *(f"  {line}" for line in lines),
     ]
 

@@ -1,6 +1,6 @@
 """Median and interquartile mean of the values of one group, each with an interval that holds at small n.
 
-The choices rest on simulation: docs/statistics.md, `python -m benchmarks.statistics`. A failed run is +inf (or -inf, where
+The choices rest on simulation: docs/statistics.md, `python -m benchmarks.simulation`. A failed run is +inf (or -inf, where
 greater is better): it has the worst rank, and where failures reach the estimate or may reach it, the bound on their side is
 infinite.
 """

@@ -8,8 +8,8 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
-from benchmarks.statistics.distributions import REFERENCE, STATED, Distribution
-from benchmarks.statistics.row import Row, coverage_range
+from benchmarks.simulation.distributions import REFERENCE, STATED, Distribution
+from benchmarks.simulation.row import Row, coverage_range
 from tuneoff.stats import order
 from tuneoff.stats.keyed import generator
 from tuneoff.stats.location import BOOTSTRAP_FROM

@@ -8,8 +8,8 @@ from itertools import combinations
 import numpy as np
 from numpy.typing import NDArray
 
-from benchmarks.statistics.distributions import ALL, NORMAL, Distribution
-from benchmarks.statistics.row import FAMILY_WISE, POWER, Row
+from benchmarks.simulation.distributions import ALL, NORMAL, Distribution
+from benchmarks.simulation.row import FAMILY_WISE, POWER, Row
 from tuneoff.stats import order, signed_rank
 from tuneoff.stats.keyed import generator
 from tuneoff.stats.trimmed import IQM_TRIM, yuen

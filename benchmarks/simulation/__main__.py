@@ -1,4 +1,4 @@
-"""`python -m benchmarks.statistics [--repetitions N]`: simulate, print the tables of docs/statistics.md as markdown.
+"""`python -m benchmarks.simulation [--repetitions N]`: simulate, print the tables of docs/statistics.md as markdown.
 
 Exit code 0 where every requirement holds, 1 where one does not; the cell is marked (!).
 """
@@ -10,9 +10,9 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 
-from benchmarks.statistics import coverage, verdicts
-from benchmarks.statistics.distributions import ALL
-from benchmarks.statistics.row import Row, table
+from benchmarks.simulation import coverage, verdicts
+from benchmarks.simulation.distributions import ALL
+from benchmarks.simulation.row import Row, table
 from tuneoff.stats.power import detectable
 
 REPETITIONS = 10_000
