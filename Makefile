@@ -9,7 +9,9 @@ VENV ?= .venv
 ARGS ?=
 BIN := $(VENV)/bin
 PARALLEL := -n 2 --dist loadfile# two files of tests at a time
-COMPUTED := tests/answers tests/choose tests/docs tests/frames tests/page tests/plots tests/stats# slow, and start no runs
+COMPUTED := tests/answers tests/choose tests/docs tests/frames tests/page tests/plots tests/stats
+WAITING := tests/katib tests/live tests/prometheus tests/verify_space
+BESIDE := $(COMPUTED) $(WAITING)# slow tests that mind no other program beside them
 INSTALLED := $(VENV)/.installed
 
 .DEFAULT_GOAL := compare
@@ -40,8 +42,8 @@ test-fast: $(INSTALLED)
 	$(BIN)/python -m pytest -m 'not slow' $(PARALLEL) $(ARGS)
 
 test-slow: $(INSTALLED)
-	$(BIN)/python -m pytest -m slow $(PARALLEL) $(ARGS) $(COMPUTED)
-	$(BIN)/python -m pytest -m slow $(ARGS) $(COMPUTED:%=--ignore=%)
+	$(BIN)/python -m pytest -m slow $(PARALLEL) $(ARGS) $(BESIDE)
+	$(BIN)/python -m pytest -m slow $(ARGS) $(BESIDE:%=--ignore=%)
 
 speed: $(INSTALLED)
 	$(BIN)/python -m benchmarks.speed $(ARGS)

@@ -12,3 +12,4 @@ settings.load_profile("untimed")
 
 # What a script starts with `&` has SIGINT ignored, and its children too: those that tests send it to must not.
 signal.signal(signal.SIGINT, signal.default_int_handler)
+signal.signal(signal.SIGHUP, signal.SIG_DFL)  # and what `nohup` starts has this one ignored
