@@ -7,21 +7,9 @@ from dataclasses import replace
 
 import pytest
 
+from live.states import LIVE
 from tuneoff.matrix.listener import Listener, LiveRun
 from tuneoff.report.progress import PlainProgress, RunsLeft, duration, end_text, trials_text
-
-LIVE = LiveRun(
-    run_id="abc",
-    step="trial",
-    seconds=10.0,
-    trials=20,
-    epochs_per_trial=3,
-    running=2,
-    completed=3,
-    pruned=1,
-    failed=1,
-    incumbent=0.97531,
-)
 
 
 class Clock:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 import statistics
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import combinations
 
 from tuneoff.answers.cells import Cell, Matrix
@@ -103,7 +103,8 @@ def _across(family: _Family, plan: Frozen) -> AcrossTasks:
         critical_difference=critical_difference(len(labels), len(whole)) if _is_comparable(whole, labels, waiting) else None,
         tasks_of=tasks_of,
     )
-    return texts(made, family.tasks, family.cells, plan, medians, regret=is_quality, waiting=waiting)
+    said = texts(made, family.tasks, family.cells, plan, medians, regret=is_quality, waiting=waiting)
+    return replace(made, texts=tuple(said))
 
 
 def _is_comparable(tasks: Sequence[str], labels: Sequence[str], waiting: str | None) -> bool:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import statistics
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
 
 from tuneoff.answers.cells import Cell
 from tuneoff.answers.frozen import Frozen
@@ -32,26 +31,14 @@ def texts(
     *,
     regret: bool,
     waiting: str | None = None,
-) -> AcrossTasks:
-    """Return the same with its texts, the claim first.
+) -> Iterator[str]:
+    """Yield what is said of it, the claim first.
 
     Args:
         asked: all tasks.
         regret: the medians are normalised regrets.
         waiting: why nothing may be claimed yet.
     """
-    return replace(made, texts=tuple(_texts(made, asked, cells, plan, medians, regret, waiting)))
-
-
-def _texts(
-    made: AcrossTasks,
-    asked: Sequence[str],
-    cells: Cells,
-    plan: Frozen,
-    medians: Medians,
-    regret: bool,
-    waiting: str | None,
-) -> Iterator[str]:
     tasks, pairs = len(made.tasks), len(made.wilcoxon)
     if not made.tasks:
         yield f"{_head(made, asked, regret)}: nothing can be said: {_nothing(made, cells, plan, regret)}."

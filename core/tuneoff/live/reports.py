@@ -5,6 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from tuneoff.plots.drawing import Drawing
 
 # The page's own policy, in it, allows its one script by its hash; both hold at once.
 REPORT_POLICY = (
@@ -28,23 +32,19 @@ def rendered(folder: Path) -> Rendered:
         MissingPackageError: a package of the report is missing.
         ResultsError: a file in the folder is damaged.
     """
-    from tuneoff.page.report import FOLDER, need_packages
+    from tuneoff.page.report import FOLDER, composed, need_packages
 
     need_packages()
     from tuneoff.answers.all import answers
     from tuneoff.answers.results import read_results
-    from tuneoff.page.build import page
-    from tuneoff.page.figures import PLOTS, Room, plot
-    from tuneoff.page.places import linked_runs
-    from tuneoff.page.render import render
-    from tuneoff.plots.all import drawings
+    from tuneoff.page.figures import PLOTS
     from tuneoff.plots.files import contents
 
     results = read_results(folder)
-    found = answers(results)
-    room, linked = Room(), linked_runs(results)
-    plots, files = [], {}
-    for drawing in drawings(results, found):
-        plots.append(plot(drawing, room, linked))
+    files: dict[str, bytes] = {}
+
+    def keep(drawing: Drawing) -> None:
         files.update({f"{PLOTS}/{name}": content for name, content in contents(drawing).items()})
-    return Rendered(page=render(page(results, found, plots, folder / FOLDER)), files=files)
+
+    html = composed(results, answers(results), folder / FOLDER, keep)
+    return Rendered(page=html, files=files)

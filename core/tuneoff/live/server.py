@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import errno
 import io
 import ipaddress
 import logging
@@ -16,6 +15,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 from tuneoff.errors import ExperimentError
+from tuneoff.listening import unusable
 from tuneoff.live.access import Access, access_of
 from tuneoff.live.bounded import BoundedReader, TooLargeError
 from tuneoff.live.site import Answer, Site, text_answer
@@ -179,7 +179,7 @@ def serving(site: Site, address: str, port: int, limits: Limits | None = None) -
         family, _, _, _, place = socket.getaddrinfo(address, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)[0]
         server = Server(place, family, site, limits or Limits())
     except (OSError, OverflowError, UnicodeError) as error:
-        raise ExperimentError(_unusable(address, port, error)) from error
+        raise ExperimentError(unusable(address, port, error, port_option="--port", address_option="--address")) from error
     thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.1}, name="serve", daemon=True)
     thread.start()
     try:
@@ -188,14 +188,3 @@ def serving(site: Site, address: str, port: int, limits: Limits | None = None) -
         server.shutdown()
         server.server_close()
         thread.join()
-
-
-def _unusable(address: str, port: int, error: Exception) -> str:
-    """Return why nothing can be served there: rule, value, way out."""
-    number = getattr(error, "errno", None)
-    if number == errno.EADDRINUSE:
-        return f"`--port` must be free on {address}, but {port} is in use; take another one, or 0 for any"
-    if number in (errno.EACCES, errno.EPERM):
-        return f"`--port` must be allowed to this user, but {port} on {address} is not; take one from 1024 on, or 0 for any"
-    reason = getattr(error, "strerror", None) or str(error)
-    return f"`--address` must be an address of this host, but got {address!r} with port {port}: {reason}"

@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from tuneoff.errors import MissingPackageError, ResultsError
 from tuneoff.packages import install_command, missing_modules
 from tuneoff.records.store import write_bytes
+
+if TYPE_CHECKING:
+    from tuneoff.answers.model import Answers
+    from tuneoff.answers.results import Results
+    from tuneoff.plots.drawing import Drawing
 
 FOLDER = "report"  # in a results folder; derived from it, so it is in no bundle
 PAGE = "report.html"
@@ -33,25 +39,40 @@ def write_report(results_folder: Path, output: Path | None = None) -> Path:
     need_packages()
     from tuneoff.answers.all import answers
     from tuneoff.answers.results import read_results
-    from tuneoff.page.build import page
-    from tuneoff.page.figures import PLOTS, Room, plot
-    from tuneoff.page.places import linked_runs
-    from tuneoff.page.render import render
-    from tuneoff.plots.all import NAMES, drawings
+    from tuneoff.page.figures import PLOTS
+    from tuneoff.plots.all import NAMES
     from tuneoff.plots.files import remove_others, write
 
     folder = output or results_folder / FOLDER
     results = read_results(results_folder)
     found = answers(results)
     make_folder(folder)
-    room, plots, linked = Room(), [], linked_runs(results)
-    for drawing in drawings(results, found):
+    drawn = []
+
+    def keep(drawing: Drawing) -> None:
         write(drawing, folder / PLOTS)
-        plots.append(plot(drawing, room, linked))
+        drawn.append(drawing.name)
+
     path = folder / PAGE
-    write_bytes(path, render(page(results, found, plots, folder)).encode())
-    remove_others(folder / PLOTS, [one.name for one in plots], NAMES)
+    write_bytes(path, composed(results, found, folder, keep).encode())
+    remove_others(folder / PLOTS, drawn, NAMES)
     return path
+
+
+def composed(results: Results, found: Answers, folder: Path, keep: Callable[[Drawing], None]) -> str:
+    """Return the HTML of a report that will lie in `folder`; each drawing is given to `keep` once it is made."""
+    from tuneoff.page.build import page
+    from tuneoff.page.figures import Room, plot
+    from tuneoff.page.places import linked_runs
+    from tuneoff.page.render import render
+    from tuneoff.plots.all import drawings
+
+    room, linked = Room(), linked_runs(results)
+    plots = []
+    for drawing in drawings(results, found):
+        keep(drawing)
+        plots.append(plot(drawing, room, linked))
+    return render(page(results, found, plots, folder))
 
 
 def make_folder(folder: Path) -> None:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import contextlib
-import errno
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from tuneoff.errors import ExperimentError, MissingPackageError, PluginError
+from tuneoff.listening import unusable
 from tuneoff.matrix.listener import Listener
 from tuneoff.packages import module_exists
 from tuneoff.prometheus.live import LiveMetrics
@@ -38,7 +38,9 @@ def exported(plan: Plan, shown: Listener, port: int, address: str) -> Iterator[t
     try:
         server, thread = start_http_server(port, address, registry)
     except (OSError, OverflowError) as error:
-        raise ExperimentError(_unusable(address, port, error)) from error
+        raise ExperimentError(
+            unusable(address, port, error, port_option="--metrics-port", address_option="--metrics-address")
+        ) from error
     try:
         host = f"[{address}]" if ":" in address else address
         yield metrics, f"http://{host}:{server.server_port}/metrics"
@@ -46,16 +48,3 @@ def exported(plan: Plan, shown: Listener, port: int, address: str) -> Iterator[t
         server.shutdown()
         server.server_close()
         thread.join()
-
-
-def _unusable(address: str, port: int, error: Exception) -> str:
-    """Return why nothing can be served there: rule, value, way out."""
-    number = getattr(error, "errno", None)
-    if number == errno.EADDRINUSE:
-        return f"`--metrics-port` must be free on {address}, but {port} is in use; take another one, or 0 for any"
-    if number in (errno.EACCES, errno.EPERM):
-        return (
-            f"`--metrics-port` must be allowed to this user, but {port} on {address} is not; take one from 1024 on, or 0 for any"
-        )
-    reason = getattr(error, "strerror", None) or str(error)
-    return f"`--metrics-address` must be an address of this host, but got {address!r} with port {port}: {reason}"
