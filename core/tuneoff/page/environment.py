@@ -14,7 +14,6 @@ from tuneoff.report.notes import listed
 from tuneoff.words import counted
 
 GIGABYTE = 1e9
-MOST_RUNS_NAMED = 6
 
 
 def machine(results: Results) -> list[view.Facts]:

@@ -21,7 +21,7 @@ from matplotlib.path import Path
 from matplotlib.text import Text
 from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, ScalarFormatter
 
-from tuneoff.plots.theme import GRID, HATCH, INK, MUTED, PAPER, Style
+from tuneoff.plots.theme import GRID, INK, MUTED, PAPER, Style
 from tuneoff.plots.words import inches
 
 WIDTH = 7.6  # inches; a page scales it
@@ -208,10 +208,6 @@ def end_marker(axes: Axes, style: Style, x: float, y: float) -> None:
         markeredgecolor=style.colour,
         clip_on=False,
     )
-
-
-def emulated_hatch(style: Style) -> str | None:
-    return HATCH if style.emulated else None
 
 
 def plain_numbers(axes: Axes, which: str = "both", *, most: int = 5) -> None:

@@ -15,7 +15,6 @@ _XLINK = "http://www.w3.org/1999/xlink"
 _REFERENCE = re.compile(r"url\(#([^)]+)\)")
 _COLOUR = re.compile(r"#[0-9a-fA-F]{6}")
 _NUMBER = re.compile(r"-?\d+\.\d{3,}")
-_FONT = re.compile(r"font(?:-family)?: [^;]*")
 _DEFAULTS = {"stroke-linejoin: round", "stroke-linecap: butt", "fill: none"}
 
 
