@@ -9,10 +9,13 @@ VENV ?= .venv
 ARGS ?=
 BIN := $(VENV)/bin
 PARALLEL := -n 2 --dist loadfile# two files of tests at a time
-COMPUTED := tests/answers tests/choose tests/docs tests/frames tests/page tests/plots tests/stats
-WAITING := tests/katib tests/live tests/prometheus tests/verify_space
-BESIDE := $(COMPUTED) $(WAITING)# slow tests that mind no other program beside them
+# slow tests of times, processor use or processes of the whole machine: nothing else may run
+ALONE := tests/check tests/contract tests/matrix/test_cpu_limit.py tests/power tests/prometheus/test_real_runs.py \
+	tests/adapters/test_ray_tune_runs.py tests/supervisor tests/trial \
+	$(patsubst %,tests/e2e/test_%.py,attribution_truth disturbed_runs interruption killed_command kills known_answers resumes \
+	power_samples sampled_processes slot_presence worker_limits)
 INSTALLED := $(VENV)/.installed
+unexport PYTHONDONTWRITEBYTECODE# without it every process of a test would compile what it imports
 
 .DEFAULT_GOAL := compare
 .PHONY: setup compare compare-mnist test test-fast test-slow lint speed kill-test fuzz clean
@@ -42,8 +45,8 @@ test-fast: $(INSTALLED)
 	$(BIN)/python -m pytest -m 'not slow' $(PARALLEL) $(ARGS)
 
 test-slow: $(INSTALLED)
-	$(BIN)/python -m pytest -m slow $(PARALLEL) $(ARGS) $(BESIDE)
-	$(BIN)/python -m pytest -m slow $(ARGS) $(BESIDE:%=--ignore=%)
+	$(BIN)/python -m pytest -m slow $(PARALLEL) $(ARGS) $(ALONE:%=--ignore=%)
+	$(BIN)/python -m pytest -m slow $(ARGS) $(ALONE)
 
 speed: $(INSTALLED)
 	$(BIN)/python -m benchmarks.speed $(ARGS)

@@ -13,7 +13,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-TABLE = Path(__file__).parents[1] / "core" / "tuneoff" / "accounting" / "tables" / "intensity.json"
+TABLE = Path(__file__).parents[1] / "core" / "tuneoff" / "experiment" / "accounting" / "tables" / "intensity.json"
 FILE = "codecarbon/data/private_infra/global_energy_mix.json"
 
 

@@ -17,9 +17,9 @@ from statistics import median
 
 from tuneoff.errors import ResultsError, TuneoffError
 from tuneoff.experiment.names import cell_name, platform_text, short_label
-from tuneoff.matrix.folder import read_plan
-from tuneoff.records.model import RunRecord
-from tuneoff.records.store import read_runs, selected
+from tuneoff.record.results_folder import read_plan
+from tuneoff.record.run_record import RunRecord
+from tuneoff.record.store import read_runs, selected
 
 PARTS = {
     "time.deploy": ("deploy", "#4c78a8"),

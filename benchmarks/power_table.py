@@ -1,11 +1,11 @@
 """Derive the table of watts per hardware thread from SPECpower_ssj2008 results.
 
-    python benchmarks/power_table.py SPECPOWER.csv > core/tuneoff/power/tables/cpu_watts.json
+    python benchmarks/power_table.py SPECPOWER.csv > core/tuneoff/measure/power/tables/cpu_watts.json
 
 SPECPOWER.csv holds one published result per row, with the columns named in `COLUMNS` (the file specpower_ssj2008.csv of the
 repository cloud-carbon-footprint/ccf-coefficients has them). Watts of the whole server are divided by its hardware threads. A
-row of the table is a generation of `tuneoff.power.generations`, by the name of the CPU; one with fewer than `LEAST_RESULTS` is
-left out. `default` holds all servers published since `DEFAULT_SINCE`, whatever their CPU.
+row of the table is a generation of `tuneoff.measure.power.generations`, by the name of the CPU; one with fewer than
+`LEAST_RESULTS` is left out. `default` holds all servers published since `DEFAULT_SINCE`, whatever their CPU.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from tuneoff.power.cpu_table import problems
-from tuneoff.power.generations import GENERATIONS, all_named, plain
+from tuneoff.measure.power.cpu_table import problems
+from tuneoff.measure.power.generations import GENERATIONS, all_named, plain
 
 IDLE, FULL = "avg. watts @ active idle", "avg. watts @ 100%"
 COLUMNS = ("CPU Description", IDLE, FULL, "Total Threads", "# Threads Per Core", "Published")
@@ -98,7 +98,7 @@ def derive(results: Sequence[Result]) -> dict[str, Any]:
 
 
 def row(results: Sequence[Result]) -> dict[str, Any]:
-    """Return the row of a group: count, years, means, and 5, 50 and 95 % quantiles of idle, full and their difference."""
+    """Return the row of a group: count, years, means; 5, 50 and 95 % quantiles of idle, full, full - idle, and idle over that."""
     idle, full = [result.idle for result in results], [result.full for result in results]
     return {
         "results": len(results),
@@ -109,6 +109,7 @@ def row(results: Sequence[Result]) -> dict[str, Any]:
         "idle": quantiles(idle),
         "full": quantiles(full),
         "dynamic": quantiles(result.full - result.idle for result in results),
+        "ratio": quantiles(result.idle / (result.full - result.idle) for result in results),
     }
 
 

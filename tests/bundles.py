@@ -14,11 +14,7 @@ from typing import Any
 
 import msgspec
 
-from tuneoff.bundle.archive import describe, unpack, write_archive
-from tuneoff.bundle.exact import Pair
-from tuneoff.bundle.manifest import MANIFEST, Manifest
-from tuneoff.bundle.pack import Packed, pack
-from tuneoff.experiment.identity import configuration_digest, derive_seed
+from tuneoff.base.identity import configuration_digest, derive_seed
 from tuneoff.experiment.space import Float, SearchSpace
 from tuneoff.experiment.spec import (
     Budget,
@@ -30,8 +26,12 @@ from tuneoff.experiment.spec import (
     WorkloadSpec,
     run_spec_to_json,
 )
-from tuneoff.metrics.values import MetricValue
-from tuneoff.records.model import AttemptRecord, BestRecord, EpochRecord, RunRecord, TestRecord, TrialRecord
+from tuneoff.record.metric_value import MetricValue
+from tuneoff.record.run_record import AttemptRecord, BestRecord, EpochRecord, RunRecord, TestRecord, TrialRecord
+from tuneoff.trust.bundle.archive import describe, unpack, write_archive
+from tuneoff.trust.bundle.exact import Pair
+from tuneoff.trust.bundle.manifest import MANIFEST, Manifest
+from tuneoff.trust.bundle.pack import Packed, pack
 
 LIMIT = 10_000_000
 FILES: Mapping[str, bytes] = {"README.txt": b"read me\n", "results/a.txt": b"a" * 3000, "results/deep/b.bin": bytes(range(256))}
@@ -149,7 +149,7 @@ def trial_of(spec: RunSpec, number: int, configuration: Mapping[str, Any], value
 
 
 def environment(**more: Any) -> dict[str, Any]:
-    """Return the environment of a record as `tuneoff.environment.capture` has it, of no machine that exists."""
+    """Return the environment of a record as `tuneoff.record.environment.capture` has it, of no machine that exists."""
     cpu = {"vendor": "V", "family": 1, "model": 2, "stepping": 3, "name": "CPU", "logical_count": 2}
     base = {
         "python": "3.11.1",

@@ -18,6 +18,7 @@ class Burning(Workload):
     metrics: ClassVar[Mapping[str, Mode]] = {"validation_loss": "min", "processor": "min"}
     default_metric: ClassVar[str] = "validation_loss"
     default_epochs: ClassVar[int] = 1
+    has_state: ClassVar[bool] = False
 
     def __init__(self, options: Mapping[str, Any]) -> None:
         super().__init__(options)

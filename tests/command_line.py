@@ -12,7 +12,7 @@ import pytest
 
 import fake_plugins
 from tuneoff.cli.main import main
-from tuneoff.matrix import execute as execution
+from tuneoff.run import execute as execution
 
 LEAST: dict[str, Any] = {"workload": "curve", "adapters": ["plain"], "budget": {"trials": 5}, "warm_up": False}
 

@@ -9,15 +9,16 @@ from typing import Any
 from hypothesis import strategies as st
 
 from event_logs import T0, Log, Writer, make_spec, ns
-from tuneoff.accounting.model import Accounting, Intensity, Prices
-from tuneoff.events import schema
+from tuneoff.experiment.accounting.declared import Accounting, Intensity, Prices
 from tuneoff.experiment.spec import RunSpec, Workers
-from tuneoff.metrics.evidence import Evidence
-from tuneoff.records.derive import derive
-from tuneoff.records.model import RunRecord
-from tuneoff.samples.reader import Samples
-from tuneoff.samples.schema import Coefficients, ProcessUsage, UsageSample
-from tuneoff.samples.series import EnergySeries
+from tuneoff.measure.attribution.account import EnergyAccount, joules
+from tuneoff.measure.evidence import Evidence
+from tuneoff.record.derive import derive
+from tuneoff.record.events import schema
+from tuneoff.record.run_record import RunRecord
+from tuneoff.record.samples.reader import Samples
+from tuneoff.record.samples.schema import Coefficients, ProcessUsage, UsageSample
+from tuneoff.record.samples.series import EnergySeries
 from worked_examples import header, used
 
 HOST_CPUS = 4
@@ -152,7 +153,7 @@ def simulations(draw: st.DrawFn) -> Simulation:
             last = max(last, at)
         if worker is not None:
             worker.go(draw(st.integers(1, 3)), draw(rate))  # its exit
-            log.coordinator.add(schema.Stage, worker.at, name="exit", duration_ns=0, trial=f"t{number - 1:02d}")
+            worker.writer.exit(worker.at, by=log.coordinator)
             last = max(last, worker.at)
     end = last + draw(seconds) + 1
     log.step("collect", end, end + 1)
@@ -217,7 +218,7 @@ def one_trial(rates: tuple[float, float] = (0.5, 1.0), cut: int = 5, length: int
     writer.epoch("t00", 1, worker.at, 0.5, reported=worker.at, attempt=attempt, cpu=done - base, reported_cpu=done - base)
     writer.end("t00", worker.at, "completed", 1, attempt=attempt, cpu=done - base)
     worker.go(1, 0.5)
-    log.coordinator.add(schema.Stage, worker.at, name="exit", duration_ns=0, trial="t00")
+    writer.exit(worker.at, by=log.coordinator)
     log.step("collect", 18, 19)
     log.coordinator.add(schema.BestKnown, 19, trial="t00")
     log.step("undeploy", 19, 20)
@@ -228,3 +229,10 @@ def one_trial(rates: tuple[float, float] = (0.5, 1.0), cut: int = 5, length: int
         busy = [(length, sum(cpu for _, cpu in busy))]
     simulation.busy = {("t00", index): pair for index, pair in enumerate(busy)}
     return simulation
+
+
+def left_over(account: EnergyAccount) -> tuple[float, float]:
+    """Return (the node's energy, what of it is in no part) in J, with any meter."""
+    parts = [*account.parts.values(), *account.attempts.values()]
+    node = joules(account.node or ())
+    return node, node - sum(map(joules, parts))

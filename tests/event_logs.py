@@ -8,11 +8,11 @@ from typing import Any
 
 import msgspec
 
-from tuneoff.events import schema
-from tuneoff.events.schema import Event, Process
-from tuneoff.experiment.identity import configuration_digest
+from tuneoff.base.identity import configuration_digest
 from tuneoff.experiment.space import Float, SearchSpace
 from tuneoff.experiment.spec import Budget, ExperimentSpec, Objective, RunSpec, Strategy, Workers, WorkloadSpec
+from tuneoff.record.events import schema
+from tuneoff.record.events.schema import Event, Process
 
 SECOND = 1_000_000_000
 BOOT = "boot-1"
@@ -65,7 +65,7 @@ class Writer:
         self.process = Process(
             seq=0,
             t=ns(started) + self.shift,
-            version=1,
+            version=schema.SCHEMA_VERSION,
             role=role,
             pid=pid,
             host=host,
@@ -128,6 +128,10 @@ class Writer:
     def end(self, trial: str, at: float, state: schema.EndState, epochs: int, *, cpu: float | None = None, **more: Any) -> None:
         used = None if cpu is None else ns(cpu)
         self.add(schema.TrialEnded, at, trial=trial, state=state, epochs=epochs, cpu_ns=used, **more)
+
+    def exit(self, at: float, by: Writer) -> None:
+        """Another process sees that this one is gone."""
+        by.add(schema.ProcessExited, at, process=self.process.name)
 
 
 class Log:
@@ -201,6 +205,7 @@ def example_b() -> tuple[Log, RunSpec]:
     log.step("deploy", 0, 5)
     log.step("setup", 5, 5.5)
     log.step("trial", 5.5, 43)
+    log.coordinator.add(schema.Stage, 6, name="ask", duration_ns=ns(0.01))
     log.submit("1", 6, x=0.1)
     log.submit("2", 6, x=0.2)
     log.submit("2", 10, attempt=2, x=0.2)
@@ -228,8 +233,8 @@ def example_b() -> tuple[Log, RunSpec]:
     coordinator = log.coordinator
     coordinator.add(schema.StopDecided, 40, trial="3", epoch=2)
     coordinator.add(schema.TrialEnded, 43, trial="3", state="pruned", epochs=2, by="coordinator")
-    for trial, at in (("1", 29), ("2", 9), ("2", 33), ("3", 43)):
-        coordinator.add(schema.Stage, at, name="exit", duration_ns=0, trial=trial)
+    for process, at in ((one, 29), (failed, 9), (retried, 33), (late, 43)):
+        process.exit(at, by=coordinator)
     log.step("collect", 43, 44)
     coordinator.add(schema.BestKnown, 44, trial="1", value=0.74)
     log.step("test", 44, 48)
@@ -237,3 +242,39 @@ def example_b() -> tuple[Log, RunSpec]:
     log.step("metrics", 48, 49)
     log.step("undeploy", 49, 52)
     return log, make_spec(trials=3, workers=Workers(count=2, memory_mb=2000))
+
+
+def example_c() -> tuple[Log, RunSpec]:
+    """Worked example C: a process per trial, two import at a time, and both trials of a pair could fit on one slot."""
+    log = Log()
+    log.step("deploy", 0, 10)
+    log.step("setup", 10, 10.5)
+    log.step("trial", 10.5, 29)
+    first = ((11, 18, 18, 18.1, 19, 0), (12, 18.5, 18.5, 18.6, 19.5, 1))
+    _processes_of_one_trial(log, (*first, (19.2, 26, 26, 26.1, 27, 0), (20, 26.4, 26.4, 26.5, 27.5, 1)))
+    log.step("collect", 29, 30)
+    log.coordinator.add(schema.BestKnown, 30, trial="1")
+    log.step("undeploy", 31, 32)
+    return log, make_spec(trials=4, epochs=1)
+
+
+def example_c_of_one_slot(role: str = "trial") -> tuple[Log, RunSpec]:
+    """The last paragraph of worked example C: the second process imports while the first one runs its trial and exits."""
+    log = Log()
+    log.step("deploy", -0.5, 0)
+    _processes_of_one_trial(log, ((0, 4, 4, 9, 10, 0), (8, 11, 11, 14, 15, 0)), role)
+    log.step("collect", 15, 16)
+    log.coordinator.add(schema.BestKnown, 16, trial="1")
+    log.step("undeploy", 17, 18)
+    return log, make_spec(trials=2, epochs=1, workers=Workers(count=1))
+
+
+def _processes_of_one_trial(log: Log, rows: Iterable[tuple[float, float, float, float, float, int]], role: str = "trial") -> None:
+    """Add processes by kernel start (and submission), imports done, attempt's start and end, exit, slot."""
+    for number, (started, imported, begun, ended, gone, slot) in enumerate(rows, 1):
+        log.submit(str(number), started, x=number / 10)
+        process = log.process(role, started)
+        process.start(str(number), begun, slot=slot, imported=imported, x=number / 10)
+        process.epoch(str(number), 1, ended, 1 - number / 10, reported=ended)
+        process.end(str(number), ended, "completed", 1)
+        process.exit(gone, by=log.coordinator)

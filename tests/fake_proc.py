@@ -6,7 +6,7 @@ import shutil
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from tuneoff.lifecycle.context import MARK
+from tuneoff.base.processes import MARK
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -1,6 +1,6 @@
 """Adapters that are worse than `serial` in one known way each; and, as a program, a trial whose process starts late.
 
-`python -m known_answers SECONDS CONTEXT TRIAL CONFIGURATION ATTEMPT` sleeps, then is `python -m tuneoff.trial`.
+`python -m known_answers SECONDS CONTEXT TRIAL CONFIGURATION ATTEMPT` sleeps, then is `python -m tuneoff.run.trial`.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, ClassVar
 
+from tuneoff.base.identity import configuration_digest
 from tuneoff.capabilities import Capabilities
-from tuneoff.experiment.identity import configuration_digest
-from tuneoff.trial.context import TrialContext
-from tuneoff.trial.pool import Worker, WorkerPool
-from tuneoff.trial.run_trial import Decision, Report, run_trial, trial_process
+from tuneoff.run.trial.context import TrialContext
+from tuneoff.run.trial.pool import Worker, WorkerPool
+from tuneoff.run.trial.run_trial import Decision, Report, run_trial, trial_process
 from tuneoff_adapters.serial import SerialAdapter
 
 REPORT_SECONDS = 0.05
@@ -68,7 +68,7 @@ class ProcessPerTrial(SerialAdapter):
         self._running: dict[int, tuple[subprocess.Popen[bytes], str, Mapping[str, Any]]] = {}  # by pidfd
 
     def run_trials(self) -> None:
-        proposals = self._propose()
+        proposals = self.propose()
         count = self.context.spec.experiment.workers.count
         while True:
             while len(self._running) < count and (proposal := next(proposals, None)) is not None:
@@ -172,6 +172,6 @@ def _value_file(context: TrialContext, trial_id: str) -> Path:
 
 if __name__ == "__main__":
     time.sleep(float(sys.argv[1]))
-    from tuneoff.trial.__main__ import main
+    from tuneoff.run.trial.__main__ import main
 
     os._exit(main(sys.argv[2:]))

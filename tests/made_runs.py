@@ -3,29 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 from event_logs import make_spec
-from tuneoff.experiment.identity import configuration_digest
+from tuneoff.base.identity import configuration_digest
+from tuneoff.experiment.plan import Plan, PlannedRun
 from tuneoff.experiment.spec import RunSpec, run_spec_to_json
-from tuneoff.metrics.values import known
-from tuneoff.records.model import AttemptRecord, EpochRecord, FlagRecord, RunRecord, TrialRecord
+from tuneoff.judge.results import Results
+from tuneoff.record.metric_value import known
+from tuneoff.record.run_record import AttemptRecord, EpochRecord, FlagRecord, RunRecord, TrialRecord
+from tuneoff.record.store import selected
 
 METRIC = "validation_accuracy"
 Curve = Sequence[Mapping[str, float | None]]  # metrics by epoch
-
-
-@dataclass(frozen=True)
-class Planned:
-    """What a control needs of a plan's run."""
-
-    run_id: str
-    spec: RunSpec
-    label: str
-    skip_reason: str | None = None
-    same_as: str | None = None
-    emulated: bool = False
 
 
 def made_spec(adapter: str = "serial", *, sampler: str = "random", replicate: int = 0, listed: int = 0, **more: Any) -> RunSpec:
@@ -60,14 +52,28 @@ def made_run(
     return replace(record, **changes)
 
 
-def planned(runs: Sequence[RunRecord]) -> list[Planned]:
+def planned(runs: Sequence[RunRecord]) -> list[PlannedRun]:
     """Return the plan of exactly these runs, in their order."""
-    found = []
+    found: dict[str, PlannedRun] = {}
     for run in runs:
         spec = run.run_spec()
         label = spec.adapter + (f"#{spec.replicate + 1}" if spec.replicate else "")
-        found.append(Planned(run.run_id, spec, label, emulated=run.emulated))
-    return found
+        found.setdefault(run.run_id, PlannedRun(run_id=run.run_id, spec=spec, label=label, block=0, emulated=run.emulated))
+    return list(found.values())
+
+
+def results_of(
+    runs: Sequence[RunRecord], plan: Sequence[PlannedRun] | None = None, analysis: Mapping[str, Any] | None = None
+) -> Results:
+    """Return the results of these runs; `plan`: in its order, without one exactly these runs."""
+    made = sorted(planned(runs), key=lambda run: (run.label, run.spec.seed)) if plan is None else plan
+    return Results(
+        folder=Path("/nonexistent"),
+        plan=Plan(name="made", path="made.yaml", runs=tuple(made), analysis=analysis or {}),
+        planned=tuple(run for run in made if not run.spec.warm_up),
+        records=tuple(runs),
+        standing={run.run_id: run for run in selected(sorted(runs, key=lambda run: run.execution_id))},
+    )
 
 
 def _trial(place: int, curve: Curve) -> TrialRecord:

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
-from tuneoff.metrics.names import general_name
-from tuneoff.metrics.values import MetricValue
+from tuneoff.experiment.metric_names import general_name
+from tuneoff.record.metric_value import MetricValue
 
 Values = Mapping[str, MetricValue]
 
@@ -29,7 +29,7 @@ WHOLE = Direction("lower", 0.30, 500.0)  # ms: processes start and end in it, wh
 WHOLE_SHARE = Direction("lower", 0.30)
 
 _GROUPS: dict[str, Direction] = {
-    "time.jct time.jct_without_metric_collection time.optimization time.trial": WHOLE,
+    "time.jct time.jct_without_test time.jct_without_metric_collection time.optimization time.trial": WHOLE,
     "time.unassigned time.clock_uncertainty": COUNT_LOWER,
     "quality.validation quality.validation_of_core_best quality.test goal.trials goal.epochs": COUNT_LOWER,
     "goal.seconds": WHOLE_SHARE,
@@ -85,11 +85,12 @@ _EXCLUDED: dict[str, str] = {
     ),
     "work or how it ended, neither good nor bad: what it cost is compared": (
         "trials.submitted trials.used trials.distinct_configurations trials.of_budget trials.pruned epochs.trained "
-        "epochs.of_budget trial_execution.min slots.busy slots.overlapped slots.greatest_overlap"
+        "epochs.of_budget trial_execution.min slots.busy slots.overlapped slots.crowded slots.greatest_overlap"
     ),
     "of the machine, its grid and the meter, not of the framework": (
         "energy.suite energy.other energy.unreserved energy.node energy.residual energy.residual_share "
-        "energy.joules_per_cpu_second energy.watts_per_core energy.second_opinion carbon.trial_intensity "
+        "energy.joules_per_cpu_second energy.watts_per_core energy.weight_ratio_low energy.weight_ratio_high "
+        "energy.second_opinion host.other_cpu_share carbon.trial_intensity "
         "carbon.trial_intensity_weighted carbon.job_intensity"
     ),
     "of the test split: equal where quality.test is, or a difference of two that are compared": "quality.optimism test.NAME",

@@ -9,7 +9,7 @@ import torch
 
 from tuneoff_workloads.mnist_mlp import MnistMlp
 from tuneoff_workloads.mnist_mlp.layers import Layout
-from tuneoff_workloads.mnist_mlp.model import Mlp
+from tuneoff_workloads.mnist_mlp.mlp import Mlp
 
 CPU = torch.device("cpu")
 

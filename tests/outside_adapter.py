@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tempfile
 from pathlib import Path
 from typing import ClassVar
 
@@ -40,5 +41,6 @@ class Outside(Adapter):
     def undeploy(self) -> None:
         if (self.thing.parent / "away").exists():
             raise StepError("un-deploy failed: the cluster is away")
+        Path(f"{self.thing.parent}.temporary").write_text(tempfile.gettempdir())
         self.thing.unlink(missing_ok=True)
         self.context.outside.unlink(missing_ok=True)

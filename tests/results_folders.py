@@ -9,15 +9,15 @@ from pathlib import Path
 from typing import Any
 
 from event_logs import Log
+from tuneoff.experiment.plan import Plan, PlannedRun
 from tuneoff.experiment.spec import RunSpec, run_spec_to_json
-from tuneoff.matrix.folder import PLAN
-from tuneoff.matrix.plan import Plan, PlannedRun
-from tuneoff.records.derive import Verdict
-from tuneoff.records.folder import derive_folder
-from tuneoff.records.model import RunRecord
-from tuneoff.records.seal import seal
-from tuneoff.records.store import RUNS, read_run, write_run
-from tuneoff.verify.results import verify
+from tuneoff.measure.derived import derive_folder
+from tuneoff.record.derive import Verdict
+from tuneoff.record.digests import seal
+from tuneoff.record.results_folder import PLAN
+from tuneoff.record.run_record import RunRecord
+from tuneoff.record.store import RUNS, read_run, write_run
+from tuneoff.trust.verify.results import verify
 from worked_examples import write_example
 
 EXECUTION = "run1-abc"  # of the examples' logs

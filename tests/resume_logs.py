@@ -7,9 +7,9 @@ from event_logs import BOOT, Log, make_spec
 SPEC = make_spec(trials=4, epochs=2)
 
 
-def killed_log() -> Log:
+def killed_log(execution: str = "run1-one") -> Log:
     """Two trials end, one by its own fault, one is lost in its second epoch, one was submitted only."""
-    log = Log("run1-one")
+    log = Log(execution)
     log.step("deploy", 0, 1)
     log.step("setup", 1, 2)
     log.step("trial", 2, None)

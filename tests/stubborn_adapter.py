@@ -1,13 +1,15 @@
-"""An adapter that does not react to SIGTERM, and leaves a process behind."""
+"""Adapters that do not react to SIGTERM, and leave a process behind."""
 
 from __future__ import annotations
 
+import os
 import signal
 import subprocess
 import sys
 import time
 from typing import ClassVar
 
+from daemons import start_daemon
 from tuneoff.adapter import Adapter, Best
 from tuneoff.capabilities import Capabilities, Offer
 
@@ -40,3 +42,51 @@ class Slow(Stubborn):
 
     def setup(self) -> None:
         pass
+
+
+class Daemonic(Slow):
+    """Leaves a daemon."""
+
+    def deploy(self) -> None:
+        start_daemon(self.context.run_dir / "daemon")
+
+    def run_trials(self) -> None:
+        pass
+
+
+class DaemonicAndSlow(Daemonic):
+    """Leaves a daemon, and trains for a minute."""
+
+    def run_trials(self) -> None:
+        time.sleep(60)
+
+
+class Idle(Slow):
+    """Runs nothing."""
+
+    def run_trials(self) -> None:
+        pass
+
+
+class Quits0(Slow):
+    """Ends its process in the trial step, with the code in its name."""
+
+    def run_trials(self) -> None:
+        os._exit(int(type(self).__name__[-1]))
+
+
+class Quits1(Quits0):
+    pass
+
+
+class Quits5(Quits0):
+    pass
+
+
+class Lost(Slow):
+    """Its framework ends the process where it lost a part."""
+
+    lost_codes: ClassVar[frozenset[int]] = frozenset({7})
+
+    def run_trials(self) -> None:
+        os._exit(7)

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tuneoff.accelerators import accelerators
+from tuneoff.base.accelerators import accelerators
 
 
 class NVMLError(Exception):

@@ -1,8 +1,9 @@
-"""Dependencies point one way: adapters and workloads import core, core imports neither; adapters do not import each other."""
+"""Dependencies point one way: adapters import core and never each other; the rooms of core import those below them only."""
 
 from __future__ import annotations
 
 import ast
+import functools
 import subprocess
 import sys
 from pathlib import Path
@@ -11,17 +12,25 @@ import pytest
 
 ROOT = Path(__file__).parents[1]
 HEAVY = (
-    *("ray", "optuna", "syne_tune", "kubernetes", "kubeflow", "torch", "torchvision", "sklearn"),
+    *("ray", "optuna", "syne_tune", "rustuna", "nevergrad", "kubernetes", "kubeflow", "torch", "torchvision", "sklearn"),
     *("pandas", "pyarrow", "scipy", "matplotlib", "jinja2"),
 )
 # parts of core that only reports import, and what they may import at once
-ALLOWED = {"stats": {"numpy"}, "plots": {"numpy", "matplotlib"}, "page": {"jinja2"}}
-ADAPTERS = ("serial", "optuna", "ray_tune", "syne_tune", "katib")
+ALLOWED: dict[tuple[str, ...], set[str]] = {
+    ("judge", "stats"): {"numpy"},
+    ("tell", "plots"): {"numpy", "matplotlib"},
+    ("tell", "page"): {"jinja2"},
+}
+FLOORS = ("base", "experiment", "record", "measure", "run", "judge", "tell", "trust", "cli")  # an import only goes down
+TOP = ("adapter.py", "capabilities.py", "errors.py", "meter.py", "registry.py", "workload.py")  # what any room may name
+FOR_PLUGINS = ("adapter_parts", "ask_tell", "testing")  # and what no room may name
+PLUGINS = ("tuneoff_adapters", "tuneoff_meters", "tuneoff_workloads", "katib_emulation")
+ADAPTERS = ("serial", "optuna", "ray_tune", "syne_tune", "rustuna", "nevergrad", "katib")
 
 
 def imports(source: str, *, top_level_only: bool) -> set[str]:
     """Return the modules that a source imports: all, or those that importing it imports."""
-    tree = ast.parse(source)
+    tree = _parsed(source)
     nodes = ast.walk(tree)
     if top_level_only:
         nodes = iter([node for statement in tree.body if not _is_for_types(statement) for node in _reached(statement)])
@@ -32,6 +41,9 @@ def imports(source: str, *, top_level_only: bool) -> set[str]:
         elif isinstance(node, ast.ImportFrom) and node.module:
             found.add(node.module)
     return found
+
+
+_parsed = functools.lru_cache(maxsize=1)(ast.parse)
 
 
 def _is_for_types(statement: ast.stmt) -> bool:
@@ -51,22 +63,25 @@ def forbidden(path: Path, source: str) -> set[str]:
     everything = {name.split(".")[0] for name in imports(source, top_level_only=False)}
     at_import = {name.split(".")[0] for name in imports(source, top_level_only=True)}
     if relative[0] == "core":
-        return (everything & {"tuneoff_adapters", "tuneoff_workloads", "ray", "optuna", "syne_tune", "torch"}) | (
-            (at_import & {*HEAVY, "numpy"}) - ALLOWED.get(relative[2], set())
+        return (everything & {*PLUGINS, "ray", "optuna", "syne_tune", "torch"}) | (
+            (at_import & {*HEAVY, "numpy"}) - ALLOWED.get(relative[2:4], set()) | _upward(relative[2], source)
         )
     if relative[0] == "workloads":
         return everything & {"tuneoff_adapters", "ray", "optuna", "syne_tune"}
-    own = relative[2].removesuffix(".py")
-    if relative[3:4] == ("emulated",):  # usable alone, and no part of what it is compared with
-        others = {name for name in imports(source, top_level_only=False) if name.startswith("tuneoff_adapters.")}
-        inside = {name for name in others if name.startswith("tuneoff_adapters.katib.emulated")}
-        return (
-            (everything & {"tuneoff", "tuneoff_workloads", "kubernetes", "kubeflow"})
-            | (others - inside)
-            | (at_import & {"optuna"})
-        )
+    if relative[1] == "katib_emulation":  # usable alone, and no part of what it is compared with
+        return (everything & {"tuneoff", *PLUGINS[:-1], "kubernetes", "kubeflow"}) | (at_import & {"optuna"})
+    own = relative[2].removesuffix(".py") if relative[1] == "tuneoff_adapters" else ""
     modules = {name.split(".")[1] for name in imports(source, top_level_only=False) if name.startswith("tuneoff_adapters.")}
     return (everything & {"tuneoff_workloads"}) | ((modules & set(ADAPTERS)) - {own})
+
+
+def _upward(room: str, source: str) -> set[str]:
+    """Return the imports of rooms above this one; what is on top of core is for plugins, and any room may name it."""
+    on_top = room in TOP  # what these import at once, every room imports that names them
+    if not (on_top or room in FLOORS):
+        return set()
+    above = {f"tuneoff.{name}" for name in (*FLOORS[3 if on_top else FLOORS.index(room) + 1 :], *FOR_PLUGINS)}
+    return {name for name in imports(source, top_level_only=on_top) if ".".join(name.split(".")[:2]) in above}
 
 
 FILES = sorted(path for folder in ("core", "adapters", "workloads") for path in (ROOT / folder).rglob("*.py"))
@@ -81,15 +96,21 @@ def test_no_file_imports_against_the_direction(path: Path) -> None:
     ("place", "source"),
     [
         ("core/tuneoff/x.py", "import tuneoff_adapters.serial"),
+        ("core/tuneoff/measure/x.py", "def f():\n    from tuneoff_meters.rapl import RaplMeter"),
         ("core/tuneoff/x.py", "def f():\n    from optuna import create_study"),
         ("core/tuneoff/x.py", "import numpy as np"),
-        ("core/tuneoff/stats/x.py", "from scipy import stats"),
-        ("core/tuneoff/page/x.py", "from matplotlib.figure import Figure"),
+        ("core/tuneoff/record/x.py", "from tuneoff.run.trial.context import TrialContext"),
+        ("core/tuneoff/run/x.py", "from tuneoff.ask_tell import AskTellAdapter"),
+        ("core/tuneoff/meter.py", "from tuneoff.measure.power.model_meter import ModelMeter"),
+        ("core/tuneoff/judge/x.py", "def f():\n    import tuneoff.tell.report.table"),
+        ("core/tuneoff/judge/stats/x.py", "from scipy import stats"),
+        ("core/tuneoff/tell/page/x.py", "from matplotlib.figure import Figure"),
         ("workloads/tuneoff_workloads/x.py", "import ray"),
         ("adapters/tuneoff_adapters/optuna/x.py", "from tuneoff_adapters.ray_tune.session import start_ray"),
         ("adapters/tuneoff_adapters/serial.py", "from tuneoff_workloads.null import Null"),
-        ("adapters/tuneoff_adapters/katib/emulated/x.py", "from tuneoff import clock"),
-        ("adapters/tuneoff_adapters/katib/emulated/x.py", "from tuneoff_adapters.katib.plan import KatibPlan"),
+        ("adapters/tuneoff_meters/x.py", "from tuneoff_adapters.serial import SerialAdapter"),
+        ("adapters/katib_emulation/x.py", "from tuneoff.base import clock"),
+        ("adapters/katib_emulation/x.py", "from tuneoff_adapters.katib.plan import KatibPlan"),
     ],
 )
 def test_a_planted_import_against_the_direction_is_found(place: str, source: str) -> None:
@@ -104,7 +125,7 @@ def test_importing_every_adapter_and_workload_imports_no_framework() -> None:
 
 
 def test_commands_and_the_processes_of_runs_start_without_arrays() -> None:
-    names = ["tuneoff.cli.main", "tuneoff.lifecycle.__main__", "tuneoff.trial.__main__", "tuneoff.supervisor.run"]
+    names = ["tuneoff.cli.main", "tuneoff.run.lifecycle.__main__", "tuneoff.run.trial.__main__", "tuneoff.run.supervisor.run"]
     code = f"import sys, importlib\nfor name in {names}: importlib.import_module(name)\nprint(*sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert {name.split(".")[0] for name in done.stdout.split()} & {*HEAVY, "numpy"} == set()

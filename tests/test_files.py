@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tuneoff.files import open_regular, read_regular, reason_of
+from tuneoff.base.files import open_regular, pinned, read_regular, reason_of
 
 
 def test_a_pipe_that_nobody_writes_to_is_refused_and_not_waited_for(tmp_path: Path) -> None:
@@ -20,7 +20,7 @@ def test_a_pipe_that_nobody_writes_to_is_refused_and_not_waited_for(tmp_path: Pa
 def test_a_device_is_refused_by_its_link_too(tmp_path: Path, device: str) -> None:
     (tmp_path / "link").symlink_to(device)
     with pytest.raises(OSError, match="not a regular file"):
-        read_regular(tmp_path / "link")
+        read_regular(tmp_path / "link", follow=True)
 
 
 def test_a_folder_is_told_apart(tmp_path: Path) -> None:
@@ -38,11 +38,25 @@ def test_a_file_that_is_too_large_is_refused_unread(tmp_path: Path) -> None:
 
 def test_a_file_that_says_it_has_no_byte_is_bounded_too() -> None:
     with pytest.raises(OSError, match="it has more than 10 bytes"):
-        read_regular(Path("/proc/self/status"), 10)
+        read_regular(Path("/proc/self/status"), 10, follow=True)
+
+
+@pytest.mark.parametrize("error", [OSError(28, "No space left on device"), OSError("it failed")])
+def test_an_error_that_names_no_file_keeps_its_text(tmp_path: Path, error: OSError) -> None:
+    text = str(error)
+    with pytest.raises(OSError) as caught, pinned(tmp_path):
+        raise error
+    assert str(caught.value) == text
+
+
+def test_an_error_of_a_pinned_folder_has_the_folder_s_own_path(tmp_path: Path) -> None:
+    with pytest.raises(FileNotFoundError) as caught, pinned(tmp_path) as place:
+        (place / "none").read_bytes()
+    assert caught.value.filename == str(tmp_path / "none")
 
 
 def test_links_in_a_circle_have_a_reason(tmp_path: Path) -> None:
     (tmp_path / "circle").symlink_to("circle")
     with pytest.raises(OSError) as caught:
-        read_regular(tmp_path / "circle")
+        read_regular(tmp_path / "circle", follow=True)
     assert reason_of(caught.value) == reason_of(RuntimeError("Symlink loop")) == "Too many levels of symbolic links"

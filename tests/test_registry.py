@@ -13,7 +13,7 @@ import fake_plugins
 from tuneoff import registry
 from tuneoff.capabilities import Capabilities
 from tuneoff.errors import MissingPackageError, PluginError, UnknownNameError
-from tuneoff.packages import framework_status, import_framework, module_exists, release
+from tuneoff.experiment.packages import framework_status, import_framework, module_exists, release
 
 BROKEN = {
     "nowhere": ("no_such_module:Adapter", "No module named 'no_such_module'"),

@@ -10,10 +10,10 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, ClassVar
 
-from tuneoff.events import schema
-from tuneoff.events.reader import EventLog
 from tuneoff.experiment.space import Float, SearchSpace
-from tuneoff.trial.context import TrialContext
+from tuneoff.record.events import schema
+from tuneoff.record.events.reader import EventLog
+from tuneoff.run.trial.context import TrialContext
 from tuneoff.workload import Configuration, Mode, Scores, StateTensor, TrialSeeds, Workload
 
 
@@ -109,3 +109,17 @@ class WithChild(Curve):
         script = f"import time\nwhile time.process_time() < {self.options['cpu_seconds']}: pass"
         subprocess.run([sys.executable, "-c", script], check=True)
         return super().train_epoch(epoch)
+
+
+class Forgetful(Curve):
+    """Says that it has state, as every workload that does not deny it, and returns none."""
+
+    def state_dict(self) -> tuple[Mapping[str, StateTensor], Mapping[str, str]]:
+        return {}, {}
+
+
+class BrokenTest(Curve):
+    """Fails in its test, after a warning."""
+
+    def test(self) -> Scores:
+        raise ValueError("no test split")

@@ -10,11 +10,11 @@ from typing import Literal
 import msgspec
 
 from event_logs import BOOT, SECOND, T0, example_a, example_b, ns
-from tuneoff.accounting.model import Accounting, Intensity, Prices
-from tuneoff.accounting.store import write_accounting
-from tuneoff.events.writer import FOLDER
+from tuneoff.experiment.accounting.declared import Accounting, Intensity, Prices
+from tuneoff.experiment.accounting.store import write_accounting
 from tuneoff.experiment.spec import RunSpec
-from tuneoff.samples.schema import FILE_NAME, Coefficients, Header, Line, PowerSample, ProcessUsage, UsageSample
+from tuneoff.record.events.writer import FOLDER
+from tuneoff.record.samples.schema import FILE_NAME, Coefficients, Header, Line, PowerSample, ProcessUsage, UsageSample
 
 WALL = 1_700_000_000 * SECOND  # the wall clock at second 0 of a log
 TICKS_BEFORE = ns(500)  # CPU time of the host before the run

@@ -5,9 +5,9 @@ from __future__ import annotations
 import os
 from typing import Any
 
-from tuneoff.packages import import_framework
-from tuneoff.trial.context import load_target
-from tuneoff.trial.pool import Worker, WorkerPool
+from tuneoff.base.targets import load_target
+from tuneoff.experiment.packages import import_framework
+from tuneoff.run.trial.pool import Worker, WorkerPool
 from tuneoff_adapters.optuna.adapter import OptunaAdapter
 from tuneoff_adapters.optuna.plan import Finished, Order, StudyPlan, study_plan
 from tuneoff_adapters.ray_tune.adapter import RayTuneAdapter
@@ -83,7 +83,7 @@ def work_with_callback(worker: Worker, plan: StudyPlan) -> None:
     from optuna.study import MaxTrialsCallback
     from optuna.trial import TrialState
 
-    from tuneoff import clock
+    from tuneoff.base import clock
     from tuneoff.errors import TrialFailedError
     from tuneoff_adapters.optuna import worker as parts
 

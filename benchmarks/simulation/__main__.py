@@ -10,10 +10,10 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 
-from benchmarks.simulation import coverage, verdicts
+from benchmarks.simulation import coverage, tasks, verdicts
 from benchmarks.simulation.distributions import ALL
 from benchmarks.simulation.row import Row, table
-from tuneoff.stats.power import detectable
+from tuneoff.judge.stats.power import detectable
 
 REPETITIONS = 10_000
 PLANNED = (5, 10, 12, 15, 20, 30, 50)
@@ -34,6 +34,7 @@ def main() -> int:
         ("Skewed differences", verdicts.skewed_rows),
         ("A difference of 1 SD of the paired difference, found at alpha = 0.05 / 15", verdicts.power_rows),
         ("Called equivalent", verdicts.equivalence_rows),
+        ("Across tasks: files with any false claim (n: adapters)", across_rows),
     )
     all_rows: list[Row] = []
     for title, make in parts:
@@ -46,6 +47,16 @@ def main() -> int:
     print(f"\n{len(failing)} of {sum(row.required is not None for row in all_rows)} requirements do not hold.")
     print(f"{time.monotonic() - started:.0f} s", file=sys.stderr)
     return 1 if failing else 0
+
+
+def across_rows(repetitions: int) -> Iterator[Row]:
+    """Yield what claims across tasks come to, of a tenth of the files: each is a whole results folder."""
+    files = max(1, repetitions // 10)
+    yield from tasks.null_rows(files)
+    yield from tasks.null_rows(files, "quality")
+    yield from tasks.null_rows(files, by_data=True)
+    yield from tasks.shared_rows(files)
+    yield from tasks.power_rows(files)
 
 
 def _methods(repetitions: int) -> str:

@@ -10,12 +10,12 @@ from numpy.typing import NDArray
 
 from benchmarks.simulation.distributions import REFERENCE, STATED, Distribution
 from benchmarks.simulation.row import Row, coverage_range
-from tuneoff.stats import order
-from tuneoff.stats.keyed import generator
-from tuneoff.stats.location import BOOTSTRAP_FROM
-from tuneoff.stats.resampling import percentile_bounds, trimmed_weights
-from tuneoff.stats.tasks import stratified_iqm
-from tuneoff.stats.trimmed import IQM_TRIM, trimmed, yuen
+from tuneoff.judge.stats import order
+from tuneoff.judge.stats.keyed import generator
+from tuneoff.judge.stats.location import BOOTSTRAP_FROM
+from tuneoff.judge.stats.resampling import percentile_bounds, trimmed_weights
+from tuneoff.judge.stats.tasks import stratified_iqm
+from tuneoff.judge.stats.trimmed import IQM_TRIM, trimmed, yuen
 
 Floats = NDArray[np.float64]
 Method = Callable[[Floats, float], tuple[Floats, Floats, Floats]]  # (sorted rows, confidence) -> estimates, lows, highs
@@ -28,7 +28,7 @@ TASKS = 12
 
 
 def medians(ordered: Floats, confidence: float) -> tuple[Floats, Floats, Floats]:
-    """Return what `tuneoff.stats.location.median` gives, for many samples at once."""
+    """Return what `tuneoff.judge.stats.location.median` gives, for many samples at once."""
     n = ordered.shape[1]
     estimates = (ordered[:, (n - 1) // 2] + ordered[:, n // 2]) / 2
     if order.depth(n, confidence) == 0:
@@ -37,7 +37,7 @@ def medians(ordered: Floats, confidence: float) -> tuple[Floats, Floats, Floats]
 
 
 def iqms(ordered: Floats, confidence: float) -> tuple[Floats, Floats, Floats]:
-    """Return what `tuneoff.stats.location.iqm` gives, for many samples at once (all with the same resamples)."""
+    """Return what `tuneoff.judge.stats.location.iqm` gives, for many samples at once (all with the same resamples)."""
     if ordered.shape[1] >= BOOTSTRAP_FROM:
         return bootstrapped_iqms(ordered, confidence)
     return trimmed(ordered, IQM_TRIM).mean, *yuen(ordered, confidence, IQM_TRIM)

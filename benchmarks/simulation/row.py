@@ -8,17 +8,22 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Row:
-    """A share of the repetitions, and where it must lie; `required` is None where it is shown alone."""
+    """A share of the repetitions, and where it must lie; `required` is None where it is shown alone.
+
+    `upper`: what must lie there in its place, the upper end of the share's interval.
+    """
 
     what: str
     distribution: str
     n: int
     share: float
     required: tuple[float, float] | None = None
+    upper: float | None = None
 
     @property
     def holds(self) -> bool:
-        return self.required is None or self.required[0] <= self.share <= self.required[1]
+        value = self.share if self.upper is None else self.upper
+        return self.required is None or self.required[0] <= value <= self.required[1]
 
 
 def coverage_range(is_grid: bool) -> tuple[float, float]:

@@ -10,9 +10,9 @@ from numpy.typing import NDArray
 
 from benchmarks.simulation.distributions import ALL, NORMAL, Distribution
 from benchmarks.simulation.row import FAMILY_WISE, POWER, Row
-from tuneoff.stats import order, signed_rank
-from tuneoff.stats.keyed import generator
-from tuneoff.stats.trimmed import IQM_TRIM, yuen
+from tuneoff.judge.stats import order, signed_rank
+from tuneoff.judge.stats.keyed import generator
+from tuneoff.judge.stats.trimmed import IQM_TRIM, yuen
 
 Floats = NDArray[np.float64]
 Method = Callable[[Floats, float, float], tuple[Floats, Floats]]  # (differences, alpha, grid step) -> lows, highs
@@ -26,7 +26,7 @@ FAILING = 0.1  # share of runs
 
 
 def signed_ranks(differences: Floats, alpha: float, step: float) -> tuple[Floats, Floats]:
-    """Return the intervals that decide: what `tuneoff.stats.paired.judge` uses, for many pairs at once."""
+    """Return the intervals that decide: what `tuneoff.judge.stats.paired.judge` uses, for many pairs at once."""
     parts = [signed_rank.bounds(part, alpha, step) for part in np.array_split(differences, max(1, len(differences) // CHUNK))]
     return np.concatenate([part.low for part in parts]), np.concatenate([part.high for part in parts])
 

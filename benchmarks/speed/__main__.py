@@ -23,7 +23,7 @@ from typing import Any
 from benchmarks.speed.row import Row
 from benchmarks.speed.settings import ROOT, Settings
 from benchmarks.speed.table import render
-from tuneoff.environment import capture
+from tuneoff.record.environment import capture
 
 BENCHMARKS = {  # name -> minutes that it takes by default on two cores
     "command_start": 0.2,

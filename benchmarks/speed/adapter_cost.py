@@ -46,7 +46,10 @@ def _guarded(make: _Maker, framework: Framework, name: str, target: Target | Non
 
 
 def _what(framework: Framework) -> tuple[str, str]:
-    return f"trial span of tuneoff with {framework.adapter}, 2 workers", f"bare script: {framework.bare}"
+    return (
+        f"trial span of tuneoff with {framework.adapter}, 2 workers, no processor limit on either side",
+        f"bare script: {framework.bare}",
+    )
 
 
 def _null_row(framework: Framework, name: str, target: Target | None, settings: Settings) -> Row:

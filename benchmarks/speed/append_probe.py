@@ -7,7 +7,7 @@ import sys
 import time
 from pathlib import Path
 
-from tuneoff.events.writer import EventWriter
+from tuneoff.record.events.writer import EventWriter
 
 EVENTS_PER_TRIAL = 6
 TRIALS_PER_BATCH = 100

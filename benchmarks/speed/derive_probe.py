@@ -8,12 +8,12 @@ import time
 from pathlib import Path
 
 from benchmarks.speed.specs import make_spec
-from tuneoff.metrics.attribution import EnergyAccount, energy_account
-from tuneoff.metrics.evidence import Evidence
-from tuneoff.records import folder as records_folder
-from tuneoff.records.derive import Verdict
-from tuneoff.records.model import RunRecord
-from tuneoff.records.store import write_run
+from tuneoff.measure import derived as records_folder
+from tuneoff.measure.attribution.account import EnergyAccount, energy_account
+from tuneoff.measure.evidence import Evidence
+from tuneoff.record.derive import Verdict
+from tuneoff.record.run_record import RunRecord
+from tuneoff.record.store import write_run
 
 
 def peak_bytes() -> int:

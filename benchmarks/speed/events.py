@@ -12,7 +12,7 @@ from benchmarks.speed.row import Row, Target, skipped
 from benchmarks.speed.settings import Settings
 from benchmarks.speed.statistics import estimate
 from benchmarks.speed.synthetic_log import write_log
-from tuneoff.events.writer import FOLDER
+from tuneoff.record.events.writer import FOLDER
 
 APPENDING_TRIALS = 10_000
 EVENTS = 1_000_000

@@ -118,7 +118,7 @@ def waiting(side: Side, requests: list[Request], offset: float) -> Waiting:
 def _server(folder: Path) -> Iterator[Path]:
     """Serve an emulated cluster with `folder/kubeconfig`; yield its access log."""
     kubeconfig, access_log, errors = folder / "kubeconfig", folder / "access.log", folder / "errors"
-    command = [sys.executable, "-m", "tuneoff_adapters.katib.emulated", str(folder / "cluster")]
+    command = [sys.executable, "-m", "katib_emulation", str(folder / "cluster")]
     command += ["--kubeconfig", str(kubeconfig), "--image", IMAGE, "--access-log", str(access_log)]
     with errors.open("wb") as output:
         process = subprocess.Popen(

@@ -17,11 +17,11 @@ import pyarrow
 
 import tuneoff
 from benchmarks.speed.derive_probe import peak_bytes
-from tuneoff.frames.columns import CHARGED, TABLES
-from tuneoff.frames.load import load
-from tuneoff.frames.summary import COLUMNS
-from tuneoff.matrix.folder import read_plan
-from tuneoff.report.export import export
+from tuneoff.record.results_folder import read_plan
+from tuneoff.tell.frames.columns import CHARGED, TABLES
+from tuneoff.tell.frames.load import load
+from tuneoff.tell.frames.summary import COLUMNS
+from tuneoff.tell.report.export import export
 
 SUMMARIZED = ["label", "sampler", *COLUMNS]
 REPEATS = 3

@@ -13,16 +13,18 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.speed.specs import make_spec
-from tuneoff.events import schema
-from tuneoff.events.reader import EventLog
-from tuneoff.events.writer import FOLDER
-from tuneoff.matrix.finish import finish
-from tuneoff.matrix.listener import LiveRun, Silent
-from tuneoff.records.model import StepRecord
+from tuneoff.base.processes import become_subreaper, children, command_line, rss_bytes
+from tuneoff.base.targets import load_target
+from tuneoff.record.events import schema
+from tuneoff.record.events.reader import EventLog
+from tuneoff.record.events.writer import FOLDER
+from tuneoff.record.run_record import StepRecord
 from tuneoff.registry import adapter_class
-from tuneoff.supervisor.processes import become_subreaper, children, command_line, rss_bytes
-from tuneoff.supervisor.run import supervise
-from tuneoff.trial.context import load_target
+from tuneoff.run.finish import finish
+from tuneoff.run.listener import LiveRun, Silent
+from tuneoff.run.supervisor.limits import reserve_processors
+from tuneoff.run.supervisor.processors import ReservedProcessors
+from tuneoff.run.supervisor.run import supervise
 
 
 @dataclass
@@ -34,7 +36,7 @@ class MemoryListener(Silent):
 
     def run_progress(self, live: LiveRun) -> None:
         if self._coordinator is None:
-            found = [pid for pid in children(os.getpid()) if "tuneoff.lifecycle" in command_line(pid)]
+            found = [pid for pid in children(os.getpid()) if "tuneoff.run.lifecycle" in command_line(pid)]
             self._coordinator = found[0] if found else None
         if self._coordinator is not None and live.step == "trial":
             resident = rss_bytes(self._coordinator)
@@ -51,7 +53,9 @@ def main(arguments: list[str]) -> int:
     become_subreaper()
     listener = MemoryListener()
     started = time.monotonic()
-    ended = supervise(spec, results, listener, threading.Event())
+    with ReservedProcessors() as reserved:
+        processors = reserve_processors([spec], reserved)
+        ended = supervise(spec, results, listener, threading.Event(), processors=processors)
     supervised = time.monotonic()
     record = finish(ended.execution.folder, spec, ended.verdict, adapter, {"limits": dict(ended.limits)})
     finished = time.monotonic()
@@ -66,6 +70,8 @@ def main(arguments: list[str]) -> int:
                 "lifecycle_seconds": _lifecycle_seconds(record.steps),
                 "steps_seconds": {step.step: (step.ended_ns - step.started_ns) / 1e9 for step in record.steps if step.ended_ns},
                 "memory": listener.samples,
+                "overhead_per_trial_ms": record.metrics["overhead.per_trial"].value,
+                "cpu_limit": ended.limits.get("cpus"),
                 **_from_events(ended.execution.folder),
             }
         )

@@ -11,8 +11,8 @@ import sys
 from pathlib import Path
 
 from benchmarks.speed.derive_probe import peak_bytes
-from tuneoff.answers.results import read_results
-from tuneoff.page.report import write_report
+from tuneoff.judge.results import read_results
+from tuneoff.tell.page.report import write_report
 
 
 def main(folder: Path, trials: int) -> None:

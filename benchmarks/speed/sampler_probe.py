@@ -9,12 +9,12 @@ import sys
 import time
 from pathlib import Path
 
-from tuneoff.lifecycle.context import MARK
-from tuneoff.power.choose import Chosen
-from tuneoff.power.plan import PowerPlan
-from tuneoff.power.rapl import RaplMeter
-from tuneoff.power.sampler import Sampler
-from tuneoff.samples.reader import read_samples
+from tuneoff.base.processes import MARK
+from tuneoff.measure.power.metering import PowerPlan
+from tuneoff.measure.power.sampler import Sampler
+from tuneoff.measure.power.select_meter import Chosen
+from tuneoff.record.samples.reader import read_samples
+from tuneoff_meters.rapl import RaplMeter
 
 RUN = "speed-of-the-sampler"
 SETTLING_SECONDS = 2.0  # the first looks meet everything as new

@@ -13,6 +13,7 @@ from typing import Any
 
 from benchmarks.speed.child import run_module
 from benchmarks.speed.settings import Settings
+from tuneoff.experiment.spec import CpuLimit
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -120,6 +121,7 @@ def run_tuneoff(
     own_space: bool = False,
     platform: str = "local",
     adapter_options: Mapping[str, Any] | None = None,
+    cpu_limit: CpuLimit = "none",
 ) -> Side:
     """Run one supervised run in a fresh results folder.
 
@@ -135,6 +137,7 @@ def run_tuneoff(
         "own_space": own_space,
         "platform": platform,
         "adapter_options": dict(adapter_options or {}),
+        "cpu_limit": cpu_limit,
         "results": str(folder),
     }
     try:

@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from tuneoff.base.targets import load_target
 from tuneoff.experiment.space import Float, SearchSpace, stepped
 from tuneoff.experiment.spec import (
     Budget,
+    CpuLimit,
     ExperimentSpec,
     Objective,
     RunSpec,
@@ -17,7 +19,6 @@ from tuneoff.experiment.spec import (
     WorkloadSpec,
 )
 from tuneoff.registry import find
-from tuneoff.trial.context import load_target
 
 WORKERS = 2
 SPACE = SearchSpace(
@@ -40,6 +41,7 @@ def make_spec(
     platform: str = "local",
     adapter_options: Mapping[str, Any] | None = None,
     seed: int = 0,
+    cpu_limit: CpuLimit = "none",
 ) -> RunSpec:
     """Return a run by names of adapter and workload. `own_space`: search the workload's default space instead of `SPACE`.
 
@@ -57,7 +59,7 @@ def make_spec(
         sampler=Strategy(name="random"),
         pruner=Strategy(name="none"),
         budget=Budget(trials=trials, epochs_per_trial=epochs),
-        workers=Workers(count=WORKERS),
+        workers=Workers(count=WORKERS, cpu_limit=cpu_limit),
         timeouts=Timeouts(trial_seconds=300.0, silence_seconds=300.0),
     )
     return RunSpec(

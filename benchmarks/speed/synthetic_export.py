@@ -13,16 +13,16 @@ from typing import Any, get_args
 import numpy as np
 
 from benchmarks.speed.specs import make_spec
-from tuneoff.accounting.model import FILE_NAME as ACCOUNTING
+from tuneoff.experiment.accounting.declared import FILE_NAME as ACCOUNTING
+from tuneoff.experiment.plan import Plan, PlannedRun
 from tuneoff.experiment.spec import RunSpec, Strategy, run_spec_to_json
-from tuneoff.frames.arrow import ParquetTable, schema
-from tuneoff.frames.columns import TABLES, Column
-from tuneoff.frames.manifest import make_manifest, write_manifest
-from tuneoff.matrix.folder import PLAN
-from tuneoff.matrix.plan import Plan, PlannedRun
-from tuneoff.records.model import RunRecord, TrialState
-from tuneoff.records.store import RUNS, write_run
-from tuneoff.samples.schema import FILE_NAME as SAMPLES
+from tuneoff.record.results_folder import PLAN
+from tuneoff.record.run_record import RunRecord, TrialState
+from tuneoff.record.samples.schema import FILE_NAME as SAMPLES
+from tuneoff.record.store import RUNS, write_run
+from tuneoff.tell.frames.arrow import ParquetTable, schema
+from tuneoff.tell.frames.columns import TABLES, Column
+from tuneoff.tell.frames.manifest import make_manifest, write_manifest
 
 ADAPTERS = ("serial", "optuna", "ray-tune", "syne-tune")
 SAMPLERS = ("random", "tpe", "cmaes")

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import msgspec
 
-from tuneoff import clock
-from tuneoff.events import schema
-from tuneoff.experiment.identity import configuration_digest
+from tuneoff.base import clock
+from tuneoff.base.identity import configuration_digest
+from tuneoff.record.events import schema
 
 WORKERS = 2
 EXECUTION = "synthetic"

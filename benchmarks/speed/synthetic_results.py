@@ -12,18 +12,18 @@ import msgspec
 
 from benchmarks.speed.specs import make_spec
 from benchmarks.speed.synthetic_log import EXECUTION, MILLISECOND, WORKERS, events_per_trial, write_log
-from tuneoff import clock
-from tuneoff.accounting.model import Accounting, Intensity, Prices
-from tuneoff.accounting.store import write_accounting
-from tuneoff.events.reader import EventLog
-from tuneoff.events.schema import Process
-from tuneoff.events.writer import FOLDER
+from tuneoff.base import clock
+from tuneoff.experiment.accounting.declared import Accounting, Intensity, Prices
+from tuneoff.experiment.accounting.store import write_accounting
+from tuneoff.experiment.plan import Plan, PlannedRun
 from tuneoff.experiment.spec import RunSpec, run_spec_to_json
-from tuneoff.matrix.folder import PLAN
-from tuneoff.matrix.plan import Plan, PlannedRun
-from tuneoff.records.folder import derive_folder
-from tuneoff.records.store import RUNS, write_run
-from tuneoff.samples.schema import FILE_NAME, SCHEMA_VERSION, Coefficients, Header, ProcessUsage, UsageSample
+from tuneoff.measure.derived import derive_folder
+from tuneoff.record.events.reader import EventLog
+from tuneoff.record.events.schema import Process
+from tuneoff.record.events.writer import FOLDER
+from tuneoff.record.results_folder import PLAN
+from tuneoff.record.samples.schema import FILE_NAME, SCHEMA_VERSION, Coefficients, Header, ProcessUsage, UsageSample
+from tuneoff.record.store import RUNS, write_run
 
 SAMPLES = 300  # per run: a minute at the sampler's default rate
 _encode = msgspec.json.Encoder().encode

@@ -9,8 +9,8 @@ import time
 from pathlib import Path
 
 from benchmarks.speed.derive_probe import peak_bytes
-from tuneoff.verify.pool import usable_processes
-from tuneoff.verify.results import verify
+from tuneoff.trust.verify.pool import usable_processes
+from tuneoff.trust.verify.results import verify
 
 
 def main(folder: Path, runs: int) -> None:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     import os
 
-    from tuneoff.frames.load import Frames
+    from tuneoff.tell.frames.load import Frames
 
 __version__ = "0.1.0"
 
@@ -22,6 +22,6 @@ def load(results: str | os.PathLike[str]) -> Frames:
         ResultsError: it is no results folder.
         MissingPackageError: pandas or pyarrow is missing.
     """
-    from tuneoff.frames.load import load as load_frames
+    from tuneoff.tell.frames.load import load as load_frames
 
     return load_frames(results)

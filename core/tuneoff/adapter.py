@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
     from tuneoff.experiment.framework_space import FrameworkSpace
     from tuneoff.experiment.spec import RunSpec
-    from tuneoff.lifecycle.context import RunContext
+    from tuneoff.run.lifecycle.context import RunContext
     from tuneoff.workload import Configuration, Scores
 
 
@@ -41,8 +41,12 @@ class Adapter(ABC):
     same run, by its id and in every table."""
 
     fault_tools: ClassVar[str | None] = None
-    """`module:NAME` of a `tuneoff.faultmatrix.tools.FaultTools`, for `tuneoff faults`: a plain program of the framework, and its
-    parts that can break."""
+    """`module:NAME` of a `tuneoff.trust.faultmatrix.tools.FaultTools`, for `tuneoff faults`: a plain program of the framework,
+    and its parts that can break."""
+
+    lost_codes: ClassVar[frozenset[int]] = frozenset()
+    """Exit codes with which the framework ends the coordinator when a part of it was lost: charged to the infrastructure, as a
+    signal is, so that `--resume` repeats the run. With any other code the adapter ended its process itself."""
 
     undeploy_seconds: float = 60.0
     """How long `undeploy` may take until its process is killed; core sets it before the call: less after an interruption."""
@@ -123,7 +127,7 @@ class Adapter(ABC):
 
     def test(self, best: Best) -> Scores:
         """Score the best trial's own checkpoint on the test split, in a fresh process; the same for every adapter."""
-        from tuneoff.lifecycle.score_best import score_best
+        from tuneoff.run.lifecycle.score_best import score_best
 
         return score_best(self.context, best)
 

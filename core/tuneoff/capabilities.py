@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from tuneoff.experiment.identity import is_finite
+from tuneoff.base.identity import is_finite
 
 
 class Support(enum.Enum):
@@ -72,7 +72,8 @@ class Capabilities:
     On `emulated_platforms` something local stands in for what the framework needs: what is measured there is labelled
     everywhere, and in no ranking. `head_node`, `database`: a machine and a database service that it needs beside the workers'
     slots, on every platform: who rents machines pays for them. `memory_limiter` and `cpu_limiter` name what limits a trial's
-    memory and CPU where core does not; on an emulated platform the latter limits nothing.
+    memory and CPU time where core does not; on an emulated platform the latter limits nothing. `changed_defaults`: what the
+    adapter sets otherwise than a user of the framework finds it, where that moves a figure; stands beside the figures.
     """
 
     framework: str
@@ -91,7 +92,8 @@ class Capabilities:
     head_node: bool = False
     database: bool = False
     memory_limiter: str = ""  # e.g. "container"; "": core's control groups and watchdog
-    cpu_limiter: str = ""  # e.g. "container"; "": core's affinity or quota
+    cpu_limiter: str = ""  # e.g. "container"; "": core, as `workers.cpu_limit` asks
+    changed_defaults: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:

@@ -2,24 +2,26 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import importlib.metadata
 import inspect
 import os
 import sys
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal, cast
+from typing import TYPE_CHECKING, Any, Literal
 
 from tuneoff.adapter import Adapter
+from tuneoff.base.suggest import unknown_name
+from tuneoff.base.targets import load_target
 from tuneoff.capabilities import Capabilities
 from tuneoff.errors import PluginError, UnknownNameError
-from tuneoff.packages import State, framework_status
-from tuneoff.suggest import unknown_name
-from tuneoff.trial.context import load_target
+from tuneoff.experiment.packages import State, framework_status
 from tuneoff.workload import Workload
 
 if TYPE_CHECKING:
-    from tuneoff.power.meter import MeterClass
+    from tuneoff.meter import PowerMeter
 
 Kind = Literal["adapter", "workload", "power_meter"]
 
@@ -120,20 +122,16 @@ def workload_class(name: str) -> type[Workload]:
     return loaded
 
 
-def power_meter_class(name: str) -> MeterClass:
+def power_meter_class(name: str) -> type[PowerMeter]:
     """Return what opens the power meter of that name, or at "module:Class".
 
     Raises:
         UnknownNameError: no plugin has that name, or there is no such module.
-        PluginError: the plugin cannot be imported, or is no meter: a class with `read` and `close`.
+        PluginError: the plugin cannot be imported, or is not a `PowerMeter`.
     """
-    plugin = find("power_meter", name)
-    loaded = _loaded("power_meter", plugin)
-    lacking = [item for item in ("read", "close") if not callable(getattr(loaded, item, None))]
-    if not isinstance(loaded, type) or lacking:
-        rule = f"must be a class with read and close, but {_place(plugin)} is {loaded!r}"
-        raise PluginError(f"power meter {plugin.name!r} {rule}")
-    return cast("MeterClass", loaded)
+    from tuneoff.meter import PowerMeter
+
+    return _load("power_meter", find("power_meter", name), PowerMeter)
 
 
 def list_adapters() -> list[AdapterListing]:
@@ -203,10 +201,12 @@ def _list_workload(plugin: Plugin) -> WorkloadListing:
 def _load(kind: Kind, plugin: Plugin, base: type[Any]) -> type[Any]:
     loaded = _loaded(kind, plugin)
     if not (isinstance(loaded, type) and issubclass(loaded, base)):
-        raise PluginError(f"{kind} {plugin.name!r} must be a subclass of {base.__name__}, but {_place(plugin)} is {loaded!r}")
+        raise PluginError(
+            f"{_label(kind)} {plugin.name!r} must be a subclass of {base.__name__}, but {_place(plugin)} is {loaded!r}"
+        )
     if inspect.isabstract(loaded):
         left = ", ".join(sorted(getattr(loaded, "__abstractmethods__", ())))
-        raise PluginError(f"{kind} {plugin.name!r} must implement every step, but {_place(plugin)} lacks: {left}")
+        raise PluginError(f"{_label(kind)} {plugin.name!r} must implement every step, but {_place(plugin)} lacks: {left}")
     return loaded
 
 
@@ -224,9 +224,21 @@ def _loaded(kind: Kind, plugin: Plugin) -> object:
         raise PluginError(f"{_label(kind)} {plugin.name!r} is broken ({_origin(plugin)}): {problem}") from error
 
 
+@contextlib.contextmanager
+def _exits_as_errors() -> Iterator[None]:
+    """Let `os._exit` raise as `sys.exit` does: a command would end with a module's exit code, and without a word."""
+    real = os._exit
+    os._exit = sys.exit  # type: ignore[assignment]
+    try:
+        yield
+    finally:
+        os._exit = real
+
+
 def _import(target: str) -> object:
     try:
-        return load_target(target)
+        with _exits_as_errors():
+            return load_target(target)
     except PluginError as error:
         folder, module = os.getcwd(), target.partition(":")[0].partition(".")[0]
         missing = isinstance(error.__cause__, ModuleNotFoundError) and error.__cause__.name == module
@@ -234,7 +246,7 @@ def _import(target: str) -> object:
             raise
         # an uninstalled module lies beside the experiment; a console script has no current folder on its path
         sys.path.append(folder)
-        return load_target(target)
+        return _import(target)
     except SystemExit as error:  # a module that ends the process when it is imported is broken too
         raise PluginError(f"{target!r} ends the process while it is imported (exit code {error.code})") from error
 

@@ -3,12 +3,30 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal
 
-if TYPE_CHECKING:
-    from tuneoff.experiment.space import SearchSpace
+from tuneoff.experiment.dimension import Categorical, Constant, Float, IntegerLog, Stepped, stepped
+from tuneoff.experiment.space import SearchSpace
+
+__all__ = [
+    "Categorical",
+    "Configuration",
+    "Constant",
+    "DataDescription",
+    "Float",
+    "IntegerLog",
+    "Mode",
+    "Scalar",
+    "Scores",
+    "SearchSpace",
+    "StateTensor",
+    "Stepped",
+    "TrialSeeds",
+    "Workload",
+    "stepped",
+]
 
 Mode = Literal["min", "max"]
 Scalar = float | int | str | bool | None
@@ -83,6 +101,16 @@ class Workload(ABC):
     def check_space(self, space: SearchSpace) -> None:  # noqa: B027
         """Raise ExperimentError where the space has a dimension or value that the workload does not understand."""
 
+    @classmethod
+    def refuse_foreign(cls, options: Mapping[str, Any]) -> str | None:
+        """Return why these options are not obeyed where a bundle of somebody else gives them, or None.
+
+        Refuse what acts beyond a trial's own result: files that are made, memory that is taken, processes that are ended. Unless
+        a workload knows better, texts that look like a path or an address are refused.
+        """
+        suspects = (f"option {name!r} may be a path: {text!r}" for name, value in options.items() for text in _paths(value))
+        return next(suspects, None)
+
     def prepare(self) -> DataDescription:
         """Make the data available on this host, once per matrix and before any run; check its content.
 
@@ -124,3 +152,15 @@ class Workload(ABC):
     def device(self) -> str:
         """Return the device that this instance trains on: "cpu" or "cuda:<name>"."""
         return "cpu"
+
+
+def _paths(value: Any) -> Iterator[str]:
+    """Yield the texts in a JSON value that look like a path or an address."""
+    if isinstance(value, Mapping):
+        value = [*value, *value.values()]
+    if isinstance(value, str):
+        if value.startswith(("~", "..")) or "/" in value or "\\" in value:
+            yield value
+    elif isinstance(value, list | tuple):
+        for item in value:
+            yield from _paths(item)

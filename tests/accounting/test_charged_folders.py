@@ -8,11 +8,11 @@ from typing import Literal
 import msgspec
 import pytest
 
-from tuneoff.accounting.model import Accounting, Intensity
-from tuneoff.accounting.store import read_accounting, write_accounting
 from tuneoff.errors import ResultsError
-from tuneoff.metrics.values import MetricValue
-from tuneoff.records.folder import derive_folder
+from tuneoff.experiment.accounting.declared import Accounting, Intensity
+from tuneoff.experiment.accounting.store import read_accounting, write_accounting
+from tuneoff.measure.derived import derive_folder
+from tuneoff.record.metric_value import MetricValue
 from worked_examples import accounting_a, write_example
 
 A: dict[str, float | None] = {

@@ -12,9 +12,10 @@ import pytest
 import fake_plugins
 from tuneoff.errors import ExperimentError
 from tuneoff.experiment.load import MatrixFile, load_matrix
+from tuneoff.experiment.plan import Plan, make_plan
+from tuneoff.experiment.power_settings import PowerSettings
 from tuneoff.experiment.schema import json_schema
-from tuneoff.matrix.plan import Plan, make_plan
-from tuneoff.power.settings import PowerSettings
+from tuneoff.measure.power.check_meters import check_meters
 
 jsonschema: Any = importlib.import_module("jsonschema")  # it has no types
 LEAST: dict[str, Any] = {"workload": "curve", "adapters": ["plain"], "budget": {"trials": 2}}
@@ -154,7 +155,7 @@ def test_they_are_not_in_the_identity_of_a_run_but_frozen(tmp_path: Path, monkey
 )
 def test_a_plan_refuses_a_meter_that_nobody_installed(tmp_path: Path, power: Any, message: str) -> None:
     with pytest.raises(ExperimentError) as caught:
-        make_plan(load(tmp_path, workload="null", adapters=["serial"], power=power))
+        check_meters(load(tmp_path, workload="null", adapters=["serial"], power=power))
     assert str(caught.value).startswith(f"{tmp_path / 'file.yaml'}: {message}")
     assert caught.value.exit_code == 2
 

@@ -9,10 +9,10 @@ from typing import Any
 import msgspec
 import pytest
 
-from tuneoff.accounting.model import Prices
-from tuneoff.accounting.parts import PriceFile, price_file_schema
-from tuneoff.accounting.resolve import DEFAULT_PRICES, read_prices
 from tuneoff.errors import ExperimentError
+from tuneoff.experiment.accounting.declared import Prices
+from tuneoff.experiment.accounting.parts import PriceFile, price_file_schema
+from tuneoff.experiment.accounting.resolve import DEFAULT_PRICES, read_prices
 from tuneoff.experiment.yaml_reader import read_yaml
 
 jsonschema: Any = importlib.import_module("jsonschema")  # it has no types

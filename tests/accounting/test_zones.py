@@ -8,8 +8,8 @@ import re
 import pytest
 
 from benchmarks.intensity_table import make_table, table_text
-from tuneoff.accounting.zones import TABLE, WORLD, nearest_zones, zone
 from tuneoff.errors import ExperimentError
+from tuneoff.experiment.accounting.zones import TABLE, WORLD, nearest_zones, zone
 
 
 def mix(name: str, intensity: float, generated: float, year: int = 2023) -> dict[str, object]:

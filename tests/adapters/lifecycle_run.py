@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import signal
@@ -13,8 +14,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
-from tuneoff.events.reader import EventLog
-from tuneoff.events.schema import Event, TrialEnded, TrialStarted, TrialSubmitted
+from tuneoff.base.processes import MARK
+from tuneoff.base.targets import load_target
 from tuneoff.experiment.space import Categorical, Float, IntegerLog, SearchSpace, stepped
 from tuneoff.experiment.spec import (
     Budget,
@@ -26,10 +27,12 @@ from tuneoff.experiment.spec import (
     Workers,
     WorkloadSpec,
 )
-from tuneoff.lifecycle.context import MARK
-from tuneoff.supervisor.prepare import new_execution, write_inputs
-from tuneoff.trial.context import load_target
-from tuneoff.trial.limits import thread_environment
+from tuneoff.record.events.reader import EventLog
+from tuneoff.record.events.schema import Event, TrialEnded, TrialStarted, TrialSubmitted
+from tuneoff.run.lifecycle.context import SPEC
+from tuneoff.run.supervisor.prepare import new_execution, write_inputs
+from tuneoff.run.trial.context import FILE_NAME
+from tuneoff.run.trial.limits import thread_environment
 
 TESTS = Path(__file__).parent.parent
 TOY = "adapters.toy_workload:Toy"
@@ -139,7 +142,7 @@ def start_lifecycle(
     options: Mapping[str, Any] | None = None,
     environment: Mapping[str, str] | None = None,
 ) -> RunningLifecycle:
-    """Start `python -m tuneoff.lifecycle` on a new folder under `tmp_path`, in its own session, TMPDIR and HOME."""
+    """Start `python -m tuneoff.run.lifecycle` on a new folder under `tmp_path`, in its own session, TMPDIR and HOME."""
     workload_class = load_target(workload)
     spec = RunSpec(
         experiment=ExperimentSpec(
@@ -172,7 +175,7 @@ def start_lifecycle(
     paths = [str(TESTS), *filter(None, [os.environ.get("PYTHONPATH")])]
     with (execution.folder / "log.txt").open("wb") as log:
         process = subprocess.Popen(
-            [sys.executable, "-m", "tuneoff.lifecycle", str(execution.folder)],
+            [sys.executable, "-m", "tuneoff.run.lifecycle", str(execution.folder)],
             env={
                 **os.environ,
                 **thread_environment(1),
@@ -198,3 +201,13 @@ def run_lifecycle(tmp_path: Path, adapter_target: str, *, timeout_seconds: float
         subprocess.TimeoutExpired: it took longer than `timeout_seconds`; its session was killed.
     """
     return start_lifecycle(tmp_path, adapter_target, **arguments).wait(timeout_seconds)
+
+
+def undeploy_afresh(folder: Path, environment: Mapping[str, str] | None = None) -> None:
+    """Un-deploy a run in a fresh process, told what to un-deploy as the supervisor tells it."""
+    request = json.loads((folder / SPEC).read_text()) | {"trial_context": json.loads((folder / FILE_NAME).read_text())}
+    command = [sys.executable, "-m", "tuneoff.run.lifecycle", str(folder), "--undeploy=20"]
+    done = subprocess.run(
+        command, input=json.dumps(request), env=environment, capture_output=True, text=True, check=False, timeout=30.0
+    )
+    assert done.returncode == 0, done.stderr

@@ -8,11 +8,11 @@ from pathlib import Path
 from typing import Any
 
 from adapters.lifecycle_run import SPACE, TOY
-from tuneoff.events.writer import EventWriter
 from tuneoff.experiment.space import SearchSpace
 from tuneoff.experiment.spec import Budget, ExperimentSpec, Failures, Objective, RunSpec, Strategy, Workers, WorkloadSpec
-from tuneoff.lifecycle.context import RunContext
-from tuneoff.supervisor.prepare import new_execution, write_inputs
+from tuneoff.record.events.writer import EventWriter
+from tuneoff.run.lifecycle.context import RunContext
+from tuneoff.run.supervisor.prepare import new_execution, write_inputs
 
 
 def run_spec(

@@ -10,15 +10,15 @@ from optuna.study import Study
 from optuna.trial import TrialState
 
 from adapters.optuna_specs import run_spec
-from tuneoff.events.reader import EventLog
-from tuneoff.events.schema import WorkerDied
-from tuneoff.events.writer import EventWriter
 from tuneoff.experiment.sampling import sample_distinct
 from tuneoff.experiment.space import SearchSpace, stepped
 from tuneoff.experiment.spec import RunSpec
-from tuneoff.lifecycle.context import RunContext
-from tuneoff.supervisor.prepare import new_execution, write_inputs
-from tuneoff.trial.pool import Death
+from tuneoff.record.events.reader import EventLog
+from tuneoff.record.events.schema import WorkerDied
+from tuneoff.record.events.writer import EventWriter
+from tuneoff.run.lifecycle.context import RunContext
+from tuneoff.run.supervisor.prepare import new_execution, write_inputs
+from tuneoff.run.trial.pool import Death
 from tuneoff_adapters.optuna.distributions import distributions
 from tuneoff_adapters.optuna.mending import Mender
 from tuneoff_adapters.optuna.note import Note, NoteFile, Stage

@@ -12,8 +12,8 @@ from optuna.trial import TrialState
 
 from adapters.lifecycle_run import SPACE
 from adapters.optuna_specs import memory_study, plan_of, run_spec
+from tuneoff.base.identity import configuration_digest
 from tuneoff.errors import UnsupportedError
-from tuneoff.experiment.identity import configuration_digest
 from tuneoff.experiment.sampling import sample_distinct
 from tuneoff.experiment.strategies import rungs
 from tuneoff_adapters.optuna.distributions import distributions

@@ -18,10 +18,10 @@ from optuna.trial import TrialState
 
 from adapters.lifecycle_run import SPACE, LifecycleRun, run_lifecycle, start_lifecycle
 from adapters.toy_workload import FAULT_SPACE, toy_loss
-from tuneoff.events import schema
-from tuneoff.experiment.identity import configuration_digest
+from tuneoff.base.identity import configuration_digest
 from tuneoff.experiment.sampling import sample_distinct
-from tuneoff.lifecycle.run import FAILED
+from tuneoff.record.events import schema
+from tuneoff.run.lifecycle.run import FAILED
 
 pytestmark = pytest.mark.slow
 

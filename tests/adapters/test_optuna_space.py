@@ -16,7 +16,7 @@ from scipy import stats
 
 from adapters.optuna_specs import plan_of, run_spec
 from spaces import spaces, units
-from tuneoff.experiment.identity import canonical_json
+from tuneoff.base.identity import canonical_json
 from tuneoff.experiment.space import Categorical, Constant, Float, IntegerLog, SearchSpace, points, stepped
 from tuneoff.experiment.translation import SpaceTranslation
 from tuneoff_adapters.optuna.distributions import distributions

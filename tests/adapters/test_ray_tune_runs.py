@@ -14,14 +14,13 @@ from typing import Any
 
 import pytest
 
-from adapters.lifecycle_run import LifecycleRun, RunningLifecycle, run_lifecycle, start_lifecycle
+from adapters.lifecycle_run import LifecycleRun, RunningLifecycle, run_lifecycle, start_lifecycle, undeploy_afresh
 from adapters.toy_workload import FAULT_SPACE
-from tuneoff.events.reader import EventLog
-from tuneoff.events.schema import BestKnown, Epoch, Event, StepEnded, StopDecided, TrialStarted, TrialSubmitted, WorkerDied
+from tuneoff.base.processes import MARK, command_line, with_mark
 from tuneoff.experiment.space import Float, SearchSpace
-from tuneoff.lifecycle.context import MARK
-from tuneoff.supervisor.leftovers import shared_memory
-from tuneoff.supervisor.processes import command_line, with_mark
+from tuneoff.record.events.reader import EventLog
+from tuneoff.record.events.schema import BestKnown, Epoch, Event, StepEnded, StopDecided, TrialStarted, TrialSubmitted, WorkerDied
+from tuneoff.run.supervisor.leftovers import shared_memory
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(240)]
 
@@ -142,10 +141,9 @@ def test_after_a_killed_coordinator_a_fresh_process_ends_exactly_the_run(tmp_pat
         os.kill(running.process.pid, signal.SIGKILL)
         running.process.wait()
         assert processes(running), "Ray's agents outlive their driver by a minute: that is what undeploy is for"
-        undeploy = [sys.executable, "-m", "tuneoff.lifecycle", str(running.folder), "--undeploy"]
         environment = {**os.environ, MARK: running.folder.name, "TMPDIR": str(running.temporary)}
         started = time.monotonic()
-        assert subprocess.run(undeploy, env=environment, timeout=30, check=False).returncode == 0
+        undeploy_afresh(running.folder, environment)
         assert time.monotonic() - started < 15
         assert processes(running) == []
         assert list(running.temporary.iterdir()) == []

@@ -12,9 +12,9 @@ from pathlib import Path
 import pytest
 
 from adapters.ray_tune_specs import run_context, run_spec
+from tuneoff.base.processes import MARK
 from tuneoff.errors import StepError
 from tuneoff.experiment.space import Categorical, Float, SearchSpace
-from tuneoff.lifecycle.context import MARK
 from tuneoff_adapters.ray_tune import RayTuneAdapter, session
 from tuneoff_adapters.ray_tune.environment import REMOVED, SETTINGS, TOKEN, prepare_environment
 from tuneoff_adapters.ray_tune.exits import exit_code
@@ -29,7 +29,9 @@ def test_the_environment_is_set_and_what_would_change_the_run_is_removed(monkeyp
     for name in (*SETTINGS, *REMOVED, TOKEN):
         monkeypatch.setenv(name, "before")  # also puts it back after the test
     monkeypatch.setenv("RAY_memory_usage_threshold", "0.9")
+    monkeypatch.setenv("TUNE_RESULT_DIR", "/tmp/x")  # Ray fails where it is set
     record = prepare_environment()
+    assert "TUNE_RESULT_DIR" not in os.environ
     assert {name: os.environ[name] for name in SETTINGS} == {name: value for name, (value, _) in SETTINGS.items()}
     assert not [name for name in REMOVED if name in os.environ]
     assert record["removed"] == sorted(REMOVED)
@@ -65,30 +67,68 @@ def test_undeploy_without_a_deploy_does_nothing_twice(tmp_path: Path) -> None:
     adapter.undeploy()
 
 
-def test_undeploy_ends_marked_processes_and_no_others(tmp_path: Path) -> None:
+UNMARKED = "import sys; file = open(sys.argv[1], 'a'); input()"
+
+
+def test_undeploy_ends_marked_processes_and_those_that_write_in_ray_s_folder_and_no_others(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     context = run_context(run_spec(), tmp_path)
-    folder = tmp_path / "ray"
-    folder.mkdir()
+    folder, elsewhere = tmp_path / "ray", tmp_path / "ray-of-others"
+    for path in (folder, elsewhere):
+        path.mkdir()
     (context.work_dir / session.RECORD).write_text(json.dumps({"temporary_folder": str(folder)}))
-    command = [sys.executable, "-c", "input()"]
-    ours = subprocess.Popen(command, stdin=subprocess.PIPE, env={**os.environ, MARK: context.execution_id})
-    other = subprocess.Popen(command, stdin=subprocess.PIPE, env={**os.environ, MARK: f"{context.execution_id}-other"})
+    wait = [sys.executable, "-c", "input()"]
+    unmarked = [sys.executable, "-c", UNMARKED]
+    ours = subprocess.Popen(wait, stdin=subprocess.PIPE, env={**os.environ, MARK: context.execution_id})
+    agent = subprocess.Popen([*unmarked, str(folder / "log")], stdin=subprocess.PIPE)
+    other = subprocess.Popen(wait, stdin=subprocess.PIPE, env={**os.environ, MARK: f"{context.execution_id}-other"})
+    stranger = subprocess.Popen([*unmarked, str(elsewhere / "log")], stdin=subprocess.PIPE)
     try:
         deadline = time.monotonic() + 10
-        while session.processes_of(context.execution_id) != [ours.pid] and time.monotonic() < deadline:
-            time.sleep(0.01)  # until it has its own environment
+        while session.processes_of(context.execution_id, folder) != sorted([ours.pid, agent.pid]):
+            assert time.monotonic() < deadline
+            time.sleep(0.01)  # until each has its own environment, and its file
         session.stop_ray(context)
-        assert ours.wait(5) == -9
-        assert other.poll() is None
+        assert (ours.wait(5), agent.wait(5)) == (-9, -9)
+        assert (other.poll(), stranger.poll()) == (None, None)
         assert not folder.exists()
     finally:
-        for process in (ours, other):
+        for process in (ours, agent, other, stranger):
             process.kill()
             process.communicate()
 
 
+def test_undeploy_believes_no_folder_but_this_run_s_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    context = run_context(run_spec(), tmp_path)
+    mine = tmp_path / "mine"
+    mine.mkdir()
+    (context.work_dir / session.RECORD).write_text(json.dumps({"temporary_folder": str(mine)}))
+    session.stop_ray(context)
+    assert mine.exists()
+
+
+@pytest.mark.parametrize("is_pipe", [True, False])
+def test_undeploy_follows_no_link_and_waits_for_no_pipe(tmp_path: Path, is_pipe: bool) -> None:
+    context = run_context(run_spec(), tmp_path)
+    record = context.work_dir / session.RECORD
+    if is_pipe:
+        os.mkfifo(record)
+    else:
+        (tmp_path / "mine").write_text(json.dumps({"temporary_folder": str(tmp_path)}))
+        record.symlink_to(tmp_path / "mine")
+    with pytest.raises(OSError, match="is a pipe" if is_pipe else "is a link"):
+        session.stop_ray(context)
+
+
 def test_a_process_never_ends_those_that_it_descends_from(tmp_path: Path) -> None:
-    code = f"from tuneoff_adapters.ray_tune.session import processes_of; print(processes_of({'run-x'!r}))"
+    code = """
+from pathlib import Path
+from tuneoff_adapters.ray_tune.session import processes_of
+print(processes_of("run-x", Path("/nowhere")))
+"""
     inner = [sys.executable, "-c", code]
     outer = [sys.executable, "-c", f"import subprocess; subprocess.run({inner!r})"]
     done = subprocess.run(outer, env={**os.environ, MARK: "run-x"}, capture_output=True, text=True, check=True)

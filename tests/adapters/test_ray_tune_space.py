@@ -11,7 +11,7 @@ import pytest
 from scipy import stats
 
 from adapters.ray_tune_specs import run_spec
-from tuneoff.experiment.identity import canonical_json
+from tuneoff.base.identity import canonical_json
 from tuneoff.experiment.space import Categorical, Constant, Float, IntegerLog, SearchSpace, points, stepped
 from tuneoff.experiment.translation import ListTranslation, SpaceTranslation, translation_of
 from tuneoff_adapters.optuna_samplers import SAMPLER_OPTIONS

@@ -9,13 +9,13 @@ from typing import Any
 import pytest
 
 from adapters.ray_tune_specs import RayTrial, run_context, run_spec
-from tuneoff.events.reader import EventLog
-from tuneoff.events.schema import Event, StopDecided, TrialSubmitted, WorkerDied
 from tuneoff.experiment.spec import Budget
 from tuneoff.experiment.translation import translation_of
-from tuneoff.lifecycle.context import RunContext
-from tuneoff.trial.faults import note_kill
-from tuneoff.trial.locks import Tickets
+from tuneoff.record.events.reader import EventLog
+from tuneoff.record.events.schema import Event, StopDecided, TrialSubmitted, WorkerDied
+from tuneoff.run.lifecycle.context import RunContext
+from tuneoff.run.trial.faults import note_kill
+from tuneoff.run.trial.locks import Tickets
 from tuneoff_adapters.ray_tune.signals import DeferredTermination
 from tuneoff_adapters.ray_tune.submission import TASK, Submissions
 

@@ -8,13 +8,13 @@ from typing import Any
 import pytest
 
 from adapters.lifecycle_run import run_lifecycle
-from tuneoff.events import schema
-from tuneoff.trial.pool import Message
-from tuneoff.trial.run_trial import TrialOutcome
+from tuneoff.record.events import schema
+from tuneoff.run.trial.run_trial import TrialOutcome
 from tuneoff_adapters.serial import SerialAdapter
 from verify_space.every_kind import context_of
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("limits", "most"),
     [({"epochs_total": 10}, 5), ({"wall_clock_seconds": 0.4, "workload_options": {"epoch_seconds": 0.05}}, 20)],
@@ -32,7 +32,7 @@ def test_of_equal_values_the_earlier_trial_is_named_whichever_ended_first(tmp_pa
     adapter = SerialAdapter(context_of(SerialAdapter, 0, 2, tmp_path))
     adapter.setup()
     for trial_id in order:
-        adapter._note((trial_id, {}, 0), Message(worker=0, content=TrialOutcome(state="completed", value=0.5)))
+        adapter.ended((trial_id, {}, 0), TrialOutcome(state="completed", value=0.5))
     best = adapter.collect_results()
     assert best is not None
     assert best.trial_id == "t00000"

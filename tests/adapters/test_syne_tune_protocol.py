@@ -11,8 +11,8 @@ from tuneoff_adapters.syne_tune import reporter
 
 PRINTING_TRIAL = """
 import os, subprocess, sys
-from tuneoff.trial.context import TrialContext
-from tuneoff.trial.run_trial import Decision
+from tuneoff.run.trial.context import TrialContext
+from tuneoff.run.trial.run_trial import Decision
 from tuneoff_adapters.syne_tune.reporter import PrintedReport
 
 context = TrialContext(run_dir="", execution_id="", workload="", metric="val loss", mode="min", epochs=2, trials=1)

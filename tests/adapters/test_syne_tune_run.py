@@ -13,15 +13,14 @@ from typing import Any
 
 import pytest
 
-from adapters.lifecycle_run import LifecycleRun, RunningLifecycle, run_lifecycle, start_lifecycle
+from adapters.lifecycle_run import LifecycleRun, RunningLifecycle, run_lifecycle, start_lifecycle, undeploy_afresh
 from adapters.syne_tune_workload import MORE_FAULTS, MORE_FAULTS_SPACE, TARGET
 from adapters.toy_workload import toy_loss
-from tuneoff.events import schema
-from tuneoff.events.reader import EventLog
-from tuneoff.experiment.identity import configuration_digest
+from tuneoff.base.identity import configuration_digest
+from tuneoff.base.processes import MARK, with_mark
 from tuneoff.experiment.space import Float, SearchSpace
-from tuneoff.lifecycle.context import MARK
-from tuneoff.supervisor.processes import with_mark
+from tuneoff.record.events import schema
+from tuneoff.record.events.reader import EventLog
 
 pytestmark = pytest.mark.slow
 
@@ -175,8 +174,10 @@ def test_the_trials_beside_faulty_ones_are_complete(faulty: LifecycleRun) -> Non
 
 def test_only_a_killed_trial_is_tried_again_under_its_own_name(faulty: LifecycleRun) -> None:
     again = [event for event in faulty.of(schema.TrialSubmitted) if event.attempt == 2]
-    assert [event.configuration["fault"] for event in again] == ["sigkill", "sigkill_once"]
-    killed_once = again[1].trial
+    by_fault = {event.configuration["fault"]: event.trial for event in again}
+    assert len(again) == len(by_fault)
+    assert set(by_fault) == {"sigkill", "sigkill_once"}
+    killed_once = by_fault["sigkill_once"]
     assert faulty.ends[killed_once, 2] == "completed"
     assert faulty.of(schema.Refused) == []  # a second attempt needs no ticket
 
@@ -266,7 +267,7 @@ def test_a_killed_coordinator_leaves_no_process_and_a_fresh_one_undeploys(folder
     running.process.send_signal(signal.SIGKILL)
     assert running.wait(5.0).exit_code == -signal.SIGKILL
     wait_until(lambda: processes_of(running.folder) == [], 5.0)
-    undeploy(running.folder)
+    undeploy_afresh(running.folder)
 
 
 def test_undeploy_in_a_fresh_process_ends_the_runs_trials_and_only_those(plain: LifecycleRun) -> None:
@@ -275,7 +276,7 @@ def test_undeploy_in_a_fresh_process_ends_the_runs_trials_and_only_those(plain: 
     other = subprocess.Popen(sleeper, env={**os.environ, "TUNEOFF_SYNE_TUNE_RUN": "another-run"})
     try:
         wait_until(lambda: ours.pid in with_mark("TUNEOFF_SYNE_TUNE_RUN", plain.folder.name))
-        undeploy(plain.folder)
+        undeploy_afresh(plain.folder)
         assert ours.wait(5.0) == -signal.SIGKILL
         assert other.poll() is None
     finally:
@@ -283,10 +284,4 @@ def test_undeploy_in_a_fresh_process_ends_the_runs_trials_and_only_those(plain: 
         other.kill()
         ours.wait()
         other.wait()
-    undeploy(plain.folder)  # a second time: nothing is left to do
-
-
-def undeploy(folder: Path) -> None:
-    command = [sys.executable, "-m", "tuneoff.lifecycle", str(folder), "--undeploy"]
-    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=30.0)
-    assert done.returncode == 0, done.stderr
+    undeploy_afresh(plain.folder)  # a second time: nothing is left to do

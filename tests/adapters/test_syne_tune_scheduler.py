@@ -10,17 +10,17 @@ from typing import Any
 import pytest
 
 from adapters.syne_tune_specs import spec_of
-from tuneoff.events import schema
-from tuneoff.events.reader import EventLog
-from tuneoff.events.writer import EventWriter
-from tuneoff.experiment.identity import configuration_digest
+from tuneoff.base.identity import configuration_digest
 from tuneoff.experiment.sampling import listed_configurations
 from tuneoff.experiment.space import Categorical, Float, SearchSpace, stepped
 from tuneoff.experiment.spec import Budget, Failures, Objective, RunSpec, Strategy
 from tuneoff.experiment.translation import translation_of
-from tuneoff.lifecycle.context import RunContext
-from tuneoff.supervisor.prepare import new_execution, write_inputs
-from tuneoff.trial.faults import note_kill
+from tuneoff.record.events import schema
+from tuneoff.record.events.reader import EventLog
+from tuneoff.record.events.writer import EventWriter
+from tuneoff.run.lifecycle.context import RunContext
+from tuneoff.run.supervisor.prepare import new_execution, write_inputs
+from tuneoff.run.trial.faults import note_kill
 from tuneoff_adapters.syne_tune.dispatch import Dispatch
 from tuneoff_adapters.syne_tune.reporter import OBJECTIVE
 from tuneoff_adapters.syne_tune.schedulers import make_scheduler
@@ -248,7 +248,7 @@ def test_a_trial_that_was_over_a_limit_or_stopped_is_not_tried_again(make: Make)
 
 
 def test_nothing_is_proposed_once_the_budget_of_epochs_or_time_is_used(make: Make) -> None:
-    from tuneoff.trial.locks import Tickets
+    from tuneoff.run.trial.locks import Tickets
 
     for limits, file, taken in (({"epochs_total": 2}, "epoch_tickets", 2), ({"wall_clock_seconds": 1e-6}, "tickets", 1)):
         driver = make(spec_of(SPACE, **budget(9, **limits)))

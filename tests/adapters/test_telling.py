@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -13,19 +13,19 @@ import pytest
 from adapters import optuna_specs, ray_tune_specs
 from adapters.lifecycle_run import SPACE
 from adapters.ray_tune_specs import run_context
-from tuneoff.events.writer import EventWriter
-from tuneoff.experiment.identity import configuration_digest
+from tuneoff.base.identity import configuration_digest
 from tuneoff.experiment.sampling import draws
 from tuneoff.experiment.spec import RunSpec
 from tuneoff.experiment.translation import translation_of
-from tuneoff.lifecycle.context import RunContext
-from tuneoff.resume.history import FILE_NAME, EarlierExecution, FinishedTrial, History, UnfinishedTrial
-from tuneoff.supervisor.prepare import new_execution, write_inputs
+from tuneoff.record.events.writer import EventWriter
+from tuneoff.record.history import FILE_NAME, EarlierExecution, FinishedTrial, History, UnfinishedTrial
+from tuneoff.run.lifecycle.context import RunContext
+from tuneoff.run.supervisor.prepare import new_execution, write_inputs
 
 STATES = ("completed", "pruned", "failed", "completed")
 
 
-def history_of(configurations: list[Mapping[str, Any]]) -> History:
+def history_of(configurations: Sequence[Mapping[str, Any]]) -> History:
     """Four finished trials and one that was lost; the event of a sixth was lost too."""
     finished = []
     for number, state in enumerate(STATES):
@@ -228,6 +228,7 @@ class TestSyneTune:
         ]
         assert [configuration for _, _, configuration in rest] == [configuration for _, _, configuration in whole[4:]]
 
+    @pytest.mark.slow
     @pytest.mark.parametrize("sampler", ["tpe", "bore", "rea"])
     def test_a_sampler_that_learns_begins_with_what_was_lost(self, sampler: str, tmp_path: Path) -> None:
         spec, configurations = self.spec(sampler=sampler), drawn(6)

@@ -9,12 +9,15 @@ from pathlib import Path
 from typing import Any
 
 from event_logs import make_spec
-from tuneoff.answers.results import Results
+from tuneoff.base.identity import digest
+from tuneoff.experiment.accounting.declared import NO_ACCOUNTING, Accounting
+from tuneoff.experiment.plan import Plan, PlannedRun
 from tuneoff.experiment.spec import RunSpec, run_spec_to_json
-from tuneoff.matrix.plan import Plan, PlannedRun
-from tuneoff.metrics.values import Kind, MetricValue, known
-from tuneoff.records.model import ContinuesRecord, FlagRecord, RunRecord, RunStatus
-from tuneoff.records.store import selected
+from tuneoff.judge.results import Results
+from tuneoff.measure.disturbance import DISTURBED, SHARE
+from tuneoff.record.metric_value import Kind, MetricValue, known, missing
+from tuneoff.record.run_record import ContinuesRecord, FlagRecord, RunRecord, RunStatus
+from tuneoff.record.store import selected
 
 QUESTIONS = {"quality": "quality.test", "time": "time.jct"}
 ANALYSIS: Mapping[str, Any] = {
@@ -46,11 +49,15 @@ class Entry:
     absent: Sequence[int] = ()
     continued: Sequence[int] = ()
     flags: Mapping[int, Sequence[str]] = field(default_factory=dict)
+    disturbed: Sequence[int] = ()  # by other programs, which used half of the processors
+    unsampled: Sequence[int] = ()
     skipped: str | None = None
     same_as: str | None = None  # the sampler whose runs stand for these
     emulated: bool = False
     mode: str = "max"
     metric: str = "validation_accuracy"
+    stream: str | None = None  # what the task changes, where that is not said by its name
+    data: str | None = None  # the data set's name
 
 
 def steady(jct: float = 1000.0, quality: float = 0.9, spread: float = 0.01, key: str = "") -> Draw:
@@ -72,6 +79,7 @@ def results(
     seeds: Sequence[int] = range(10),
     analysis: Mapping[str, Any] | None = None,
     folder: Path = Path("/nonexistent"),
+    accounting: Accounting = NO_ACCOUNTING,
     **changes: Any,
 ) -> Results:
     """Return the results of these entries over the seeds; `changes` are of the frozen analysis."""
@@ -97,7 +105,7 @@ def results(
             )
             if skipped is None and seed not in entry.absent:
                 records.append(_record(entry, spec))
-    plan = Plan(name="made", path="made.yaml", runs=tuple(planned), analysis=frozen)
+    plan = Plan(name="made", path="made.yaml", runs=tuple(planned), analysis=frozen, accounting=accounting)
     standing = {record.run_id: record for record in selected(records)}
     return Results(folder=folder, plan=plan, planned=tuple(planned), records=tuple(records), standing=standing)
 
@@ -107,7 +115,8 @@ def _spec(entry: Entry, seed: int) -> RunSpec:
     objective = replace(spec.experiment.objective, metric=entry.metric, mode=entry.mode)  # type: ignore[arg-type]
     platform = "emulated" if entry.emulated else spec.platform
     workload = replace(spec.experiment.workload, options=dict(entry.variant))  # a variant's name is no part of a run's identity
-    experiment = replace(spec.experiment, objective=objective, workload=workload)
+    changes = digest(entry.variant["task"] if entry.stream is None else entry.stream) if "task" in entry.variant else ""
+    experiment = replace(spec.experiment, objective=objective, workload=workload, task_digest=changes)
     return replace(spec, replicate=entry.replicate, platform=platform, experiment=experiment, local_options=())
 
 
@@ -116,6 +125,9 @@ def _record(entry: Entry, spec: RunSpec) -> RunRecord:
     is_continued = spec.seed in entry.continued
     before = ContinuesRecord(executions=("e",), digest="", finished=(), begun_again=(), away_ns=1)
     values = dict(entry.draw(spec.seed)) if status == "done" else {}
+    is_disturbed = spec.seed in entry.disturbed
+    values[SHARE] = missing("%", "no sample") if spec.seed in entry.unsampled else known(50.0 if is_disturbed else 0.0, "%")
+    flags = [*entry.flags.get(spec.seed, ()), *([DISTURBED] if is_disturbed else [])]
     return RunRecord(
         run_id=spec.run_id,
         execution_id=f"{spec.run_id}-1",
@@ -123,10 +135,10 @@ def _record(entry: Entry, spec: RunSpec) -> RunRecord:
         status=status,
         reason=None if status == "done" else "planted",
         started_at="2026-01-01T00:00:01Z",
-        environment={"host": "here"},
+        environment={"host": "here"} if entry.data is None else {"host": "here", "data": {"name": entry.data}},
         continues=before if is_continued else None,
         emulated=entry.emulated,
-        flags=tuple(FlagRecord(name=name, text="planted") for name in entry.flags.get(spec.seed, ())),
+        flags=tuple(FlagRecord(name=name, text="planted") for name in flags),
         metrics={name: _metric(name, value, entry.metric) for name, value in values.items()},
     )
 

@@ -10,8 +10,8 @@ import pytest
 
 from answers.made_results import Draw, Entry, Metrics, results
 from made_runs import METRIC, made_run
-from tuneoff.answers.all import answers
-from tuneoff.experiment.schema import QUESTIONS
+from tuneoff.experiment.metric_names import QUESTIONS
+from tuneoff.judge.answers.all import answers
 
 pytest.importorskip("scipy")
 TASKS, SEEDS, TRIALS = 12, 10, 210
@@ -39,4 +39,4 @@ def test_answers_of_a_hundred_thousand_trials_take_a_few_seconds() -> None:
     begin = time.process_time()
     found = answers(made)
     assert time.process_time() - begin < MOST_SECONDS
-    assert len(found.verdicts) == TASKS * 6 * len(QUESTIONS)
+    assert len(found.verdicts) == TASKS * 6 * len(found.questions)

@@ -11,12 +11,12 @@ import pytest
 from answers.made_results import Entry, results, steady
 from made_runs import METRIC, made_run
 from results_folders import write_examples
-from tuneoff.answers.anytime import CLOCKS, Curve, curves, first_reach, value_at
-from tuneoff.answers.frozen import Anchors
-from tuneoff.answers.results import Results, read_results
-from tuneoff.answers.runtimes import EXPLORATORY, Reached, runtimes, targets
-from tuneoff.metrics.spans import boundaries
-from tuneoff.records.model import ContinuesRecord, RunStatus
+from tuneoff.judge.answers.analysis_plan import Anchors
+from tuneoff.judge.answers.anytime import CLOCKS, Curve, curves, first_reach, value_at
+from tuneoff.judge.answers.runtimes import EXPLORATORY, Reached, runtimes, targets
+from tuneoff.judge.results import Results, read_results
+from tuneoff.measure.spans import boundaries
+from tuneoff.record.run_record import ContinuesRecord, RunStatus
 
 pytest.importorskip("scipy")
 

@@ -8,8 +8,8 @@ import pytest
 
 from metric_directions import DIRECTIONS
 from results_folders import write_examples
-from tuneoff.answers.directions import better, bounds, default_unit, is_of_objective, scale
-from tuneoff.answers.results import read_results
+from tuneoff.judge.answers.directions import better, bounds, default_unit, is_of_objective, scale
+from tuneoff.judge.results import read_results
 
 OBJECTIVE = "validation_accuracy"
 

@@ -8,9 +8,9 @@ from dataclasses import replace
 import pytest
 
 from answers.made_results import Entry, results, steady
-from tuneoff.answers.all import answers
-from tuneoff.answers.model import Answers, Outcome, Verdict
-from tuneoff.records.model import RunStatus
+from tuneoff.judge.answers.all import answers
+from tuneoff.judge.answers.answer import Answers, Outcome, Verdict
+from tuneoff.record.run_record import RunStatus
 
 pytest.importorskip("scipy")
 FAST, SLOW = steady(1000, key="fast"), steady(2000, key="slow")

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 import pytest
 
 from answers.made_results import Entry, results, steady
-from tuneoff.answers.all import answers
-from tuneoff.answers.model import Outcome, Verdict
+from tuneoff.judge.answers.all import answers
+from tuneoff.judge.answers.answer import Outcome, Verdict
 
 pytest.importorskip("scipy")
 

@@ -8,9 +8,10 @@ from collections.abc import Sequence
 import pytest
 
 from answers.made_results import Draw, Entry, Metrics, results
-from tuneoff.answers.all import answers
-from tuneoff.answers.model import Answers, Outcome, Verdict
-from tuneoff.metrics.values import Kind, known
+from tuneoff.judge.answers.all import answers
+from tuneoff.judge.answers.answer import Answers, Outcome, Verdict
+from tuneoff.measure.energy_order import RATIO_HIGH, RATIO_LOW, weight_range
+from tuneoff.record.metric_value import Kind, known
 
 pytest.importorskip("scipy")
 METRIC = "energy.per_completed_trial"
@@ -53,16 +54,35 @@ def test_an_order_that_holds_at_both_ends_of_the_weights_is_claimed() -> None:
     found, made = judged([Entry("a", uses(10, 10, "a")), Entry("b", uses(20, 20, "b"))])
     assert found.outcome is Outcome.BETTER
     assert {one.choice: one.outcome for one in found.sensitivities}["energy weights low"] is Outcome.BETTER
+    assert found.weights == weight_range(())
+    (claim,) = [one.text for one in made.claims if "needs less energy" in one.text]
+    assert "at every weight from 0.19 to 0.937, 287 servers published since 2023" in claim
     assert found.is_robust
     assert any("is estimated by a model, not measured; an order is claimed only if" in limit for limit in made.limits)
 
 
 def test_an_order_that_turns_over_the_weights_is_undecided_with_that_reason() -> None:
-    found, _ = judged([Entry("a", uses(20, 10, "a")), Entry("b", uses(10, 60, "b"))])  # equal at a ratio of 0.2
+    found, _ = judged([Entry("a", uses(30, 10, "a")), Entry("b", uses(10, 60, "b"))])  # equal at a ratio of 0.4
     assert found.outcome is Outcome.UNDECIDED
-    assert "does not hold for every plausible weight" in found.reason
-    assert "worse at 0.14; better at 0.71" in found.reason
+    assert "worse at 0.19; better at 0.937" in found.reason
+    assert "287 servers published since 2023" in found.reason
     assert not found.is_robust
+
+
+def test_the_range_is_that_of_the_row_that_the_runs_used_and_named() -> None:
+    def of_row(draw: Draw) -> Draw:
+        row = {name: known(value, "ratio", source="x servers") for name, value in ((RATIO_LOW, 0.1), (RATIO_HIGH, 0.3))}
+        return lambda seed: {**draw(seed), **row}
+
+    entries = [Entry("a", of_row(uses(30, 10, "a"))), Entry("b", of_row(uses(10, 60, "b")))]  # equal at a ratio of 0.4
+    found, made = judged(entries)
+    assert found.outcome is Outcome.WORSE
+    assert found.weights is not None
+    assert (found.weights.low, found.weights.high, found.weights.servers) == (0.1, 0.3, "x servers")
+    assert any("from 0.1 to 0.3, x servers" in limit for limit in made.limits)
+    mixed, _ = judged([entries[0], Entry("b", uses(10, 60, "b"))])
+    assert mixed.outcome is Outcome.UNDECIDED
+    assert "x servers and 287 servers published since 2023" in mixed.reason
 
 
 def test_a_measured_energy_needs_no_weights() -> None:

@@ -12,15 +12,15 @@ import pytest
 
 from answers.made_results import ANALYSIS, Entry, results, steady
 from results_folders import write_examples
-from tuneoff.answers.all import answers
-from tuneoff.answers.anytime import curves
-from tuneoff.answers.model import Answers, Outcome
-from tuneoff.answers.results import Results, read_results
-from tuneoff.answers.runtimes import runtimes
-from tuneoff.answers.text import lines
-from tuneoff.answers.values import to_json
-from tuneoff.metrics.values import missing
-from tuneoff.records.store import FILE_NAME, RUNS
+from tuneoff.judge.answers.all import answers
+from tuneoff.judge.answers.answer import Answers, Outcome
+from tuneoff.judge.answers.anytime import curves
+from tuneoff.judge.answers.runtimes import runtimes
+from tuneoff.judge.answers.text import lines
+from tuneoff.judge.answers.values import to_json
+from tuneoff.judge.results import Results, read_results
+from tuneoff.record.metric_value import missing
+from tuneoff.record.store import FILE_NAME, RUNS
 
 pytest.importorskip("scipy")
 FAST, SLOW = steady(1000, key="fast"), steady(2000, key="slow")
@@ -132,8 +132,8 @@ def test_a_missing_metric_is_missing_with_its_reason_and_never_zero() -> None:
 
 
 def test_flags_of_the_machine_are_counted() -> None:
-    found = checked(results([Entry("a", FAST, flags={0: ["busy_machine"], 1: ["best_tied"]}), Entry("b", SLOW)]))
-    assert any("The machine was not quiet in 1 run (busy_machine: 1)" in limit for limit in found.limits)
+    found = checked(results([Entry("a", FAST, flags={0: ["machine_drift"], 1: ["best_tied"]}), Entry("b", SLOW)]))
+    assert any("1 run (machine_drift: 1)" in limit for limit in found.limits)
 
 
 @pytest.mark.parametrize(
@@ -161,7 +161,8 @@ def test_an_older_plan_that_froze_no_question_is_answered_as_exploratory() -> No
     }
     found = checked(results([Entry("a", FAST), Entry("b", SLOW)], analysis=old))
     assert found.family_size == 15
-    assert [question.name for question in found.questions] == ["time", "quality", "overhead", "energy", "cost"]
+    assert found.questions[0].metric == old["primary_metric"]  # what it did freeze leads
+    assert {question.name for question in found.questions} >= {"time", "quality", "overhead", "energy", "cost"}
     assert any(limit.startswith("Exploratory: the plan is older") for limit in found.limits)
 
 

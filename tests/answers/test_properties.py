@@ -10,9 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from answers.made_results import Draw, Entry, Metrics, results, steady
-from tuneoff.answers.all import answers
-from tuneoff.answers.model import Answers, Outcome, Verdict
-from tuneoff.stats.paired import judge, judge_without_each
+from tuneoff.judge.answers.all import answers
+from tuneoff.judge.answers.answer import Answers, Outcome, Verdict
+from tuneoff.judge.stats.paired import judge, judge_without_each
 
 pytest.importorskip("scipy")
 FOUR = ("a", "b", "c", "d")
@@ -29,6 +29,7 @@ def among(made: Answers, names: tuple[str, ...]) -> list[Verdict]:
     return [verdict for verdict in made.verdicts if verdict.one in names and verdict.other in names]
 
 
+@pytest.mark.slow
 @settings(max_examples=5, deadline=None)
 @given(means=MEANS, fails=st.booleans())
 def test_a_fifth_and_a_sixth_adapter_change_no_verdict_between_the_other_four(means: Mapping[str, float], fails: bool) -> None:

@@ -8,9 +8,9 @@ from statistics import NormalDist
 import pytest
 
 from answers.made_results import Draw, Entry, Metrics, results, steady
-from tuneoff.answers.all import answers
-from tuneoff.answers.model import Outcome
-from tuneoff.metrics.values import Kind, known
+from tuneoff.judge.answers.all import answers
+from tuneoff.judge.answers.answer import Outcome
+from tuneoff.record.metric_value import Kind, known
 
 pytest.importorskip("scipy")
 

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from answers.made_results import Entry, Metrics, results, steady
-from tuneoff.answers.all import answers
-from tuneoff.answers.model import Answers, Outcome, Verdict
-from tuneoff.answers.results import Results
+from tuneoff.judge.answers.all import answers
+from tuneoff.judge.answers.answer import Answers, Outcome, Verdict
+from tuneoff.judge.results import Results
 
 pytest.importorskip("scipy")
 

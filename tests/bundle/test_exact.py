@@ -10,10 +10,10 @@ import msgspec
 import pytest
 
 from bundles import CONFIGURATIONS, VALUES, metric, pair_of, record_of, spec_of, trial_of, with_trial
-from tuneoff.bundle.exact import exact_columns
-from tuneoff.bundle.verdict import Answer, Column, overall
 from tuneoff.experiment.spec import Budget, Strategy, Workers
-from tuneoff.records.model import ContinuesRecord, RunRecord
+from tuneoff.record.run_record import ContinuesRecord, RunRecord
+from tuneoff.trust.bundle.exact import exact_columns
+from tuneoff.trust.bundle.verdict import Answer, Column, overall
 
 SPEC = spec_of()
 CPU = "CPU is A here, B in the bundle"

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 
 from results_folders import Results, execution
-from tuneoff.bundle.contents import executions
-from tuneoff.bundle.lock import lock_of, lock_text
-from tuneoff.records.store import read_run, write_run
+from tuneoff.record.store import read_run, write_run
+from tuneoff.trust.bundle.contents import executions
+from tuneoff.trust.bundle.lock import lock_of, lock_text
 
 
 def versions(results: Results, **found: str) -> Results:

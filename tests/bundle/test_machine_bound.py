@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 
 from bundles import metric, pair_of, record_of, spec_of
-from tuneoff.bundle.exact import Pair
-from tuneoff.bundle.machine_bound import BOUNDS, machine_columns
-from tuneoff.bundle.verdict import Answer, Column
-from tuneoff.records.model import FlagRecord
+from tuneoff.record.run_record import FlagRecord
+from tuneoff.trust.bundle.exact import Pair
+from tuneoff.trust.bundle.machine_bound import BOUNDS, machine_columns
+from tuneoff.trust.bundle.verdict import Answer, Column
 
 SPEC = spec_of()
 CPU = "CPU is A here, B in the bundle"
@@ -51,7 +51,7 @@ def test_a_ratio_in_the_band_is_reproduced() -> None:
 def test_a_ratio_outside_the_band_is_different_on_the_same_machine_without_other_work_alone(bound: Any) -> None:
     for ratio in (bound.band * 1.01, 0.99 / bound.band):
         assert bound_answers(bound_pair(ratio))[bound.metric] == "DIFFERENT"
-        assert bound_answers(bound_pair(ratio, flags=["busy_machine"]))[bound.metric] == "INCONCLUSIVE"
+        assert bound_answers(bound_pair(ratio, flags=["disturbed"]))[bound.metric] == "INCONCLUSIVE"
         assert bound_answers(bound_pair(ratio, same_machine=False))[bound.metric] == "INCONCLUSIVE"
     assert bound_answers(bound_pair(bound.band * 0.99))[bound.metric] == "REPRODUCED"
 
@@ -78,7 +78,7 @@ def test_a_run_without_a_sentinel_is_not_called_different() -> None:
     assert set(bound_answers(replace(pair, here=bare)).values()) == {"INCONCLUSIVE"}
 
 
-TIMES = ("time.jct", "time.deploy", "time.trial", "time.test", "overhead.per_trial")
+TIMES = ("time.jct_without_test", "time.jct", "time.deploy", "time.trial", "time.test", "overhead.per_trial")
 OF_THE_RUN = ("energy.cpu_seconds", "energy.job", "carbon.job", "cost.job")
 JUST_BELOW = 0.999
 

@@ -13,19 +13,19 @@ import pytest
 import data_workload
 import fake_plugins
 from bundles import environment, metric, record_of, spec_of, with_trial
-from tuneoff.bundle import preflight as module
-from tuneoff.bundle.choose import choose, plan_of, served_here
-from tuneoff.bundle.code import code_digest
-from tuneoff.bundle.manifest import Manifest
-from tuneoff.bundle.opened import Bundle
-from tuneoff.bundle.preflight import Row, preflight
-from tuneoff.bundle.reproduce import prepare
 from tuneoff.errors import ExperimentError, MissingPackageError
+from tuneoff.experiment.packages import PackageStatus
+from tuneoff.experiment.plan import Plan, PlannedRun
+from tuneoff.experiment.power_settings import PowerSettings
 from tuneoff.experiment.spec import RunSpec, Strategy, WorkloadSpec
-from tuneoff.matrix.plan import Plan, PlannedRun
-from tuneoff.packages import PackageStatus
-from tuneoff.power.settings import PowerSettings
-from tuneoff.records.model import ContinuesRecord, RunRecord
+from tuneoff.record.run_record import ContinuesRecord, RunRecord
+from tuneoff.trust.bundle import preflight as module
+from tuneoff.trust.bundle.choose import choose, plan_of, served_here
+from tuneoff.trust.bundle.code import code_digest
+from tuneoff.trust.bundle.manifest import Manifest
+from tuneoff.trust.bundle.opened import Bundle
+from tuneoff.trust.bundle.preflight import Row, preflight
+from tuneoff.trust.bundle.reproduce import prepare
 
 OWN = WorkloadSpec(name="data_workload:FromFile", target="data_workload:FromFile")
 
@@ -247,7 +247,7 @@ def test_an_adapter_that_is_not_installed_is_one_line() -> None:
 def test_a_package_that_is_missing_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
     text = "adapter 'rich' needs the PyYAML package; run: pip install 'tuneoff[rich]'"
     found = {"rich": PackageStatus(state="missing", text=text), "plain": PackageStatus(state="ready")}
-    monkeypatch.setattr("tuneoff.matrix.skips.framework_status", lambda name, capabilities: found[name])
+    monkeypatch.setattr("tuneoff.experiment.skips.framework_status", lambda name, capabilities: found[name])
     with pytest.raises(MissingPackageError, match="needs the PyYAML package"):
         prepare(bundle_of(record(spec())))
     request = prepare(bundle_of(record(spec()), record(spec(adapter="plain"))))

@@ -9,9 +9,9 @@ import pytest
 
 from bundles import packed
 from results_folders import Results
-from tuneoff.bundle import secrets
-from tuneoff.bundle.secrets import check_no_secrets
 from tuneoff.errors import ResultsError
+from tuneoff.trust.bundle import secrets
+from tuneoff.trust.bundle.secrets import check_no_secrets
 
 
 @pytest.mark.parametrize(

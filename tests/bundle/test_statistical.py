@@ -9,9 +9,9 @@ from dataclasses import replace
 import pytest
 
 from bundles import VALUES, metric, pair_of, record_of, spec_of
-from tuneoff.bundle.statistical import quality_columns, t_quantile, value_columns
-from tuneoff.bundle.verdict import Answer, Column
-from tuneoff.records.model import RunRecord
+from tuneoff.record.run_record import RunRecord
+from tuneoff.trust.bundle.statistical import quality_columns, t_quantile, value_columns
+from tuneoff.trust.bundle.verdict import Answer, Column
 
 SPEC = spec_of()
 CPU = "CPU is A here, B in the bundle"

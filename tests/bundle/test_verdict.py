@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from bundles import spec_of
-from tuneoff.bundle.verdict import Answer, Column, of_columns, overall
+from tuneoff.trust.bundle.verdict import Answer, Column, of_columns, overall
 
 SPEC = spec_of()
 CPU = "CPU is A here, B in the bundle"

@@ -12,10 +12,10 @@ import pytest
 
 from check.planted.expected import Control
 from check.planted.leaving import NAME, SHARED_MEMORY
-from tuneoff.check.checks import CHECKS
-from tuneoff.check.evidence import Evidence
-from tuneoff.check.make import make_evidence, subject_of
-from tuneoff.check.model import Check, judge_all
+from tuneoff.trust.check.checks import CHECKS
+from tuneoff.trust.check.evidence import Evidence
+from tuneoff.trust.check.make import make_evidence, subject_of
+from tuneoff.trust.check.model import Check, judge_all
 
 TESTS = Path(__file__).parents[1]
 

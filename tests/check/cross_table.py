@@ -19,9 +19,9 @@ sys.path.insert(0, str(TESTS))  # as pytest does
 
 from check.controls import make, planted_surroundings  # noqa: E402
 from check.planted.expected import CONTROLS  # noqa: E402
-from tuneoff.check.checks import CHECKS  # noqa: E402
-from tuneoff.check.model import judge_all  # noqa: E402
 from tuneoff.registry import adapter_class  # noqa: E402
+from tuneoff.trust.check.checks import CHECKS  # noqa: E402
+from tuneoff.trust.check.model import judge_all  # noqa: E402
 
 HONEST = {"serial": "the reference", "check.planted.base:Altered": "the base of planted adapters, without a defect"}
 ROWS: Mapping[str, str | None] = {**dict.fromkeys(HONEST), **{control.target: control.check for control in CONTROLS}}

@@ -7,22 +7,22 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from tuneoff.base.identity import configuration_digest
 from tuneoff.capabilities import Capabilities
-from tuneoff.check import specs
-from tuneoff.check.checks import CHECKS
-from tuneoff.check.evidence import Evidence, Made, Refusals, Subject
-from tuneoff.check.model import Finding
-from tuneoff.events import schema
-from tuneoff.events.schema import Event, Process
-from tuneoff.experiment.identity import configuration_digest
 from tuneoff.experiment.spec import ExperimentSpec, RunSpec, run_spec_to_json
-from tuneoff.records.model import AttemptRecord, BestRecord, EpochRecord, RunRecord, TrialRecord
+from tuneoff.record.events import schema
+from tuneoff.record.events.schema import Event, Process
+from tuneoff.record.run_record import AttemptRecord, BestRecord, EpochRecord, RunRecord, TrialRecord
+from tuneoff.trust.check import specs
+from tuneoff.trust.check.checks import CHECKS
+from tuneoff.trust.check.evidence import Evidence, Made, Refusals, Subject
+from tuneoff.trust.check.model import Finding
 
 SUBJECT = Subject(name="plain", target="m:C", platform="local", capabilities=Capabilities(framework="none"))
 PROCESS = Process(
     seq=0,
     t=0,
-    version=1,
+    version=schema.SCHEMA_VERSION,
     role="coordinator",
     pid=1,
     host="h",

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from check.evidences import evidence, finding, made, trial
-from tuneoff.check.evidence import Evidence
+from tuneoff.trust.check.evidence import Evidence
 
 LEVELS = (0.4, 0.9, 0.2, 0.6)
 BEST, WORST = "t00001", "t00002"

@@ -9,10 +9,10 @@ import pytest
 from scipy.stats import kstwobign
 
 from check.evidences import record, trial
-from tuneoff.check import specs
-from tuneoff.check.determinism import classify, two_sample_p
 from tuneoff.experiment.sampling import draws
-from tuneoff.records.model import RunRecord
+from tuneoff.record.run_record import RunRecord
+from tuneoff.trust.check import specs
+from tuneoff.trust.check.determinism import classify, two_sample_p
 
 SPEC = specs.drawn(8)
 

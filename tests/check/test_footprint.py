@@ -13,11 +13,11 @@ from uuid import uuid4
 
 import pytest
 
-from tuneoff.check import footprint
-from tuneoff.check.footprint import Footprint, Left, Seen, left_since
-from tuneoff.check.listeners import Listener, all_listeners, listeners_of
-from tuneoff.check.one_run import processes_of
-from tuneoff.lifecycle.context import MARK
+from tuneoff.base.processes import MARK
+from tuneoff.trust.check import footprint
+from tuneoff.trust.check.footprint import Footprint, Left, Seen, left_since
+from tuneoff.trust.check.listeners import Listener, all_listeners, listeners_of
+from tuneoff.trust.check.one_run import processes_of
 
 RUN = f"r{uuid4().hex[:10]}"  # nobody else's processes carry it
 WAIT = "import sys; print(flush=True); sys.stdin.read()"

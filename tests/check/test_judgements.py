@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from check.evidences import attempt, begun, evidence, finding, made, trial
-from tuneoff.check import specs
-from tuneoff.check.evidence import Answer, Evidence, Made, Refusals
-from tuneoff.check.footprint import Left
-from tuneoff.check.listeners import Listener
-from tuneoff.events import schema
-from tuneoff.records.model import FlagRecord, RefusalRecord
+from tuneoff.record.events import schema
+from tuneoff.record.run_record import FlagRecord, RefusalRecord
+from tuneoff.trust.check import specs
+from tuneoff.trust.check.evidence import Answer, Evidence, Made, Refusals
+from tuneoff.trust.check.footprint import Left
+from tuneoff.trust.check.listeners import Listener
 
 
 def ended(name: str, state: Any = "completed", seq: int = 0) -> schema.TrialEnded:
@@ -261,3 +262,21 @@ def test_what_cannot_be_continued_has_to_be_refused() -> None:
         asked = Answer(family="resume", request="to go on", outcome=outcome, text="not by tuneoff yet")
         given = evidence(refusals=Refusals(answers=[asked], framework_imported=False))
         assert finding("resume.as-declared", given).verdict == verdict
+
+
+@pytest.mark.parametrize(
+    ("allowed", "limit", "verdict"),
+    [
+        (2, "none (declared, not enforced)", "passed"),
+        (1, "none (declared, not enforced)", "failed"),
+        (3, "none (declared, not enforced)", "failed"),
+        (1, "container", "passed"),
+    ],
+)
+def test_trials_that_may_use_fewer_processors_than_there_are_need_a_limit_in_the_record(
+    monkeypatch: pytest.MonkeyPatch, allowed: int, limit: str, verdict: str
+) -> None:
+    monkeypatch.setattr(os, "sched_getaffinity", lambda pid: {0, 1})
+    trials = [trial(0, 0.5, attempts=(attempt(1, cpus_allowed=allowed),))]
+    given = made("honest-max", trials, record_fields={"environment": {"limits": {"memory": "none", "cpus": limit}}})
+    assert finding("limits.processors", evidence(given)).verdict == verdict

@@ -13,8 +13,8 @@ from pathlib import Path
 
 import pytest
 
-from tuneoff.supervisor.leftovers import LEFTOVERS, remembered
-from tuneoff.supervisor.processes import all_pids
+from tuneoff.base.processes import all_pids
+from tuneoff.run.supervisor.leftovers import LEFTOVERS, remembered
 
 SECONDS = 30.0
 
@@ -46,6 +46,7 @@ def is_left(temporary: Path, announced: list[str]) -> bool:
     return bool(list(temporary.iterdir()) or processes_of(temporary) or any(map(os.path.exists, announced)))
 
 
+@pytest.mark.slow
 def test_a_killed_check_leaves_nothing(temporary: Path) -> None:
     command = [sys.executable, "-m", "tuneoff", "check", "serial", "--only", "best.direction"]
     process = subprocess.Popen(command, env={**os.environ, "TMPDIR": str(temporary)}, start_new_session=True)

@@ -6,21 +6,11 @@ import pytest
 
 from check.evidences import evidence, made
 from tuneoff.capabilities import Capabilities
-from tuneoff.check.checks import CHECKS, IDS
-from tuneoff.check.evidence import Evidence
-from tuneoff.check.model import (
-    Check,
-    Finding,
-    by_id,
-    chosen,
-    judge_all,
-    judged,
-    not_applicable,
-    not_tested,
-    passed,
-)
-from tuneoff.check.plan import DRAWS, REFUSALS, planned_runs
 from tuneoff.errors import ExperimentError
+from tuneoff.trust.check.checks import CHECKS, IDS
+from tuneoff.trust.check.evidence import Evidence
+from tuneoff.trust.check.model import Check, Finding, by_id, chosen, judge_all, judged, not_applicable, not_tested, passed
+from tuneoff.trust.check.plan import DRAWS, REFUSALS, planned_runs
 
 
 def check(judge: object = None, **fields: object) -> Check:

@@ -13,19 +13,19 @@ import pytest
 from check.evidences import SUBJECT
 from fake_plugins import Plain, Rich, Twofold
 from tuneoff.adapter import Adapter
+from tuneoff.base.targets import load_target
 from tuneoff.capabilities import Capabilities, Offer, Support
-from tuneoff.check import specs
-from tuneoff.check.finished import flagged_left
-from tuneoff.check.footprint import Left
-from tuneoff.check.listeners import Listener
-from tuneoff.check.make import run_spec
-from tuneoff.check.own_folders import own_folders
-from tuneoff.check.plan import PlannedRun, planned_runs, repetitions
-from tuneoff.check.probe import CURVE, METRIC, NOTES, Probe, ProbeError
-from tuneoff.check.refusals import ACCEPTED, REFUSED, ask
-from tuneoff.check.wrapped import PlantedFailure, wrapped_target
 from tuneoff.errors import PluginError
-from tuneoff.trial.context import load_target
+from tuneoff.trust.check import specs
+from tuneoff.trust.check.fault_injection import PlantedFailure, wrapped_target
+from tuneoff.trust.check.finished import flagged_left
+from tuneoff.trust.check.footprint import Left
+from tuneoff.trust.check.listeners import Listener
+from tuneoff.trust.check.make import run_spec
+from tuneoff.trust.check.own_folders import own_folders
+from tuneoff.trust.check.plan import PlannedRun, planned_runs, repetitions
+from tuneoff.trust.check.probe_workload import CURVE, METRIC, NOTES, Probe, ProbeError
+from tuneoff.trust.check.refusals import ACCEPTED, REFUSED, ask
 from tuneoff.workload import TrialSeeds
 
 SEEDS = TrialSeeds(split=1, trial=2)
@@ -62,7 +62,7 @@ def test_undeploy_is_called_twice() -> None:
 
 
 def test_what_is_no_plant_is_no_adapter() -> None:
-    for target in ("tuneoff.check.wrapped:nothing|a:B", "tuneoff.check.wrapped:Wrapped"):
+    for target in ("tuneoff.trust.check.fault_injection:nothing|a:B", "tuneoff.trust.check.fault_injection:Wrapped"):
         with pytest.raises(PluginError):
             load_target(target)
 

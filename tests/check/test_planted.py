@@ -10,8 +10,8 @@ import pytest
 
 from check.controls import failures, make_some, planted_surroundings
 from check.planted.expected import ALONE, CONTROLS, EXPECTED, Control
-from tuneoff.check.checks import CHECKS, IDS
-from tuneoff.check.evidence import Evidence
+from tuneoff.trust.check.checks import CHECKS, IDS
+from tuneoff.trust.check.evidence import Evidence
 
 AT_ONCE = 2
 

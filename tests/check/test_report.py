@@ -7,8 +7,8 @@ from dataclasses import replace
 import pytest
 
 from check.evidences import SUBJECT
-from tuneoff.check.model import Check, Finding, Result, failed, not_applicable, not_tested, passed
-from tuneoff.check.report import Report, answer, markdown, rows, to_json
+from tuneoff.trust.check.model import Check, Finding, Result, failed, not_applicable, not_tested, passed
+from tuneoff.trust.check.report import Report, answer, markdown, rows, to_json
 
 
 def check(number: int) -> Check:

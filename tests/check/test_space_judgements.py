@@ -10,11 +10,11 @@ import pytest
 from scipy.stats import binom
 
 from check.evidences import begun, evidence, finding, made
-from tuneoff.check import specs
-from tuneoff.check.checks.space import _at_most
-from tuneoff.check.evidence import Drawn, Evidence
-from tuneoff.events import schema
 from tuneoff.experiment.sampling import draws
+from tuneoff.record.events import schema
+from tuneoff.trust.check import specs
+from tuneoff.trust.check.checks.space import _at_most
+from tuneoff.trust.check.evidence import Drawn, Evidence
 
 
 def test_a_configuration_that_changed_on_its_way_is_seen() -> None:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from check.evidences import evidence, finding, made
-from tuneoff.check.evidence import Evidence
-from tuneoff.check.footprint import Left
-from tuneoff.events import schema
+from tuneoff.record.events import schema
+from tuneoff.trust.check.evidence import Evidence
+from tuneoff.trust.check.footprint import Left
 
 
 def undeploys(*calls: tuple[float, str | None] | None, began: float = 2.0) -> list[schema.Event]:

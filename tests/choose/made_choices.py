@@ -10,17 +10,18 @@ from pathlib import Path
 from typing import Any
 
 from made_runs import made_run, made_spec
-from tuneoff.answers.all import answers
-from tuneoff.answers.model import Outcome, PairedDifference, Question, Scope, Verdict
-from tuneoff.answers.results import Results
 from tuneoff.capabilities import Capabilities, Offer, Support
-from tuneoff.choose.measured import Folder
+from tuneoff.experiment.packages import State
+from tuneoff.experiment.plan import Plan, PlannedRun
 from tuneoff.experiment.spec import RunSpec, Workers
-from tuneoff.matrix.folder import PLAN
-from tuneoff.matrix.plan import Plan, PlannedRun
-from tuneoff.packages import State
-from tuneoff.records.model import RunRecord
-from tuneoff.records.store import RUNS, write_run
+from tuneoff.judge.answers.all import answers
+from tuneoff.judge.answers.answer import Outcome, PairedDifference, Question, Verdict
+from tuneoff.judge.recommend.measured import Folder
+from tuneoff.judge.results import Results
+from tuneoff.judge.runs import Scope
+from tuneoff.record.results_folder import PLAN
+from tuneoff.record.run_record import RunRecord
+from tuneoff.record.store import RUNS, write_run
 from tuneoff.registry import AdapterListing, Plugin
 
 FILE = "made.yaml"

@@ -8,9 +8,9 @@ import pytest
 
 from choose.made_choices import listing
 from tuneoff.capabilities import Offer, Support
-from tuneoff.choose.capable import No, candidate, check_request
-from tuneoff.choose.request import Request
 from tuneoff.errors import ExperimentError, UnknownNameError
+from tuneoff.judge.recommend.eligibility import No, candidate, check_request
+from tuneoff.judge.recommend.request import Request
 from tuneoff.registry import AdapterListing, list_adapters
 
 

@@ -12,16 +12,16 @@ import pytest
 
 from choose.made_choices import FROZEN, MACHINE, SEEDS, made_results, runs_of
 from made_runs import METRIC
-from tuneoff.answers.model import Outcome
-from tuneoff.answers.results import Results
-from tuneoff.choose.changes.compare import OTHER_MACHINE, compared
-from tuneoff.choose.changes.model import Change, Comparison
-from tuneoff.choose.changes.text import lines
-from tuneoff.choose.changes.values import to_json
 from tuneoff.errors import ExperimentError
 from tuneoff.experiment.spec import RunSpec
-from tuneoff.metrics.values import known
-from tuneoff.records.model import RunRecord
+from tuneoff.judge.answers.answer import Outcome
+from tuneoff.judge.diff.compare import OTHER_MACHINE, compared
+from tuneoff.judge.diff.model import Change, Comparison
+from tuneoff.judge.diff.text import lines
+from tuneoff.judge.diff.values import to_json
+from tuneoff.judge.results import Results
+from tuneoff.record.metric_value import known
+from tuneoff.record.run_record import RunRecord
 
 pytest.importorskip("scipy")
 Runs = list[tuple[RunSpec, RunRecord]]
@@ -206,10 +206,10 @@ def test_a_folder_that_is_unfinished_has_no_change_for_that() -> None:
 def test_flags_are_counted_on_both_sides() -> None:
     flagged = runs_of("serial")
     spec, record = flagged[0]
-    from tuneoff.records.model import FlagRecord
+    from tuneoff.record.run_record import FlagRecord
 
-    flagged[0] = (spec, replace(record, flags=(FlagRecord(name="busy_machine", text="x"),)))
-    assert compared(OLD, folder(flagged, OPTUNA)).flags == {"busy_machine": (0, 1)}
+    flagged[0] = (spec, replace(record, flags=(FlagRecord(name="disturbed", text="x"),)))
+    assert compared(OLD, folder(flagged, OPTUNA)).flags == {"disturbed": (0, 1)}
 
 
 def test_what_is_in_one_folder_alone_or_is_another_experiment_is_left_out_and_said() -> None:

@@ -11,7 +11,7 @@ import pytest
 from choose.made_choices import made_results, runs_of, write_results
 from command_line import Call, caller
 from tuneoff.cli import diff, recommend
-from tuneoff.matrix.folder import PLAN
+from tuneoff.record.results_folder import PLAN
 
 pytest.importorskip("scipy")
 

@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from choose.made_choices import verdict
-from tuneoff.answers.model import Outcome, Verdict
-from tuneoff.choose.dominance import Dominance, dominances, front
+from tuneoff.judge.answers.answer import Outcome, Verdict
+from tuneoff.judge.recommend.dominance import Dominance, dominances, front
 
 LABELS = ("a", "b", "c", "d")
 QUESTIONS = ("quality", "time", "energy")

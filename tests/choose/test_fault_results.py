@@ -9,11 +9,11 @@ from typing import Any
 
 import pytest
 
-from tuneoff.choose.capable import No
-from tuneoff.choose.fault_results import NO_SUCH_PART, Evidence, FaultResult, check_names, notes, obstacles, read_faults
-from tuneoff.choose.request import Request
 from tuneoff.errors import ResultsError, UnknownNameError
-from tuneoff.faultmatrix.faults import FAULTS
+from tuneoff.judge.faults import FAULTS
+from tuneoff.judge.recommend.eligibility import No
+from tuneoff.judge.recommend.fault_results import NO_SUCH_PART, Evidence, FaultResult, check_names, notes, obstacles, read_faults
+from tuneoff.judge.recommend.request import Request
 
 SIGKILL = Request(must_survive=("sigkill",))
 NEVER_WRONG = Request(never_silently_wrong=True)

@@ -9,17 +9,17 @@ from typing import Any
 import pytest
 
 from choose.made_choices import SEEDS, listing, made_folder, made_results, runs_of
-from tuneoff.answers.all import answers
-from tuneoff.answers.model import Outcome
 from tuneoff.capabilities import Offer, Support
-from tuneoff.choose.capable import No
-from tuneoff.choose.measured import Folder
-from tuneoff.choose.recommend import recommend
-from tuneoff.choose.recommendation import Cited, Recommendation
-from tuneoff.choose.request import Request
-from tuneoff.choose.text import lines
-from tuneoff.choose.values import to_json
 from tuneoff.errors import ExperimentError
+from tuneoff.judge.answers.all import answers
+from tuneoff.judge.answers.answer import Outcome
+from tuneoff.judge.recommend.eligibility import No
+from tuneoff.judge.recommend.measured import Folder
+from tuneoff.judge.recommend.recommend import recommend
+from tuneoff.judge.recommend.recommendation import Cited, Recommendation
+from tuneoff.judge.recommend.request import Request
+from tuneoff.judge.recommend.text import lines
+from tuneoff.judge.recommend.values import to_json
 from tuneoff.registry import AdapterListing
 
 pytest.importorskip("scipy")

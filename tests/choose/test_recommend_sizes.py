@@ -9,12 +9,12 @@ from typing import Any
 import pytest
 
 from choose.made_choices import FILE, listing, made_folder, runs_of
-from tuneoff.choose.measured import Folder
-from tuneoff.choose.recommend import recommend
-from tuneoff.choose.recommendation import Recommendation
-from tuneoff.choose.request import Request
-from tuneoff.choose.text import lines
-from tuneoff.choose.values import to_json
+from tuneoff.judge.recommend.measured import Folder
+from tuneoff.judge.recommend.recommend import recommend
+from tuneoff.judge.recommend.recommendation import Recommendation
+from tuneoff.judge.recommend.request import Request
+from tuneoff.judge.recommend.text import lines
+from tuneoff.judge.recommend.values import to_json
 from tuneoff.registry import AdapterListing
 
 pytest.importorskip("scipy")

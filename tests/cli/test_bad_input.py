@@ -14,7 +14,7 @@ import fake_plugins
 from command_line import Call, File, forbid_runs, write_file
 from tuneoff import errors
 from tuneoff.cli.main import EXIT_CODES
-from tuneoff.matrix.folder import PLAN
+from tuneoff.record.results_folder import PLAN
 
 
 def _space(**rate: Any) -> dict[str, Any]:
@@ -226,12 +226,11 @@ def test_a_full_results_folder_is_one_line(call: Call, file: File, fakes: None, 
     assert "No space left on device; free space or choose another --output" in answer.line
 
 
-def test_a_folder_with_something_else_in_it_is_one_line(call: Call, file: File, fakes: None, tmp_path: Path) -> None:
-    (tmp_path / "mine").mkdir()
-    (tmp_path / "mine" / "letter.txt").write_text("")
+def test_a_folder_with_runs_of_no_known_plan_in_it_is_one_line(call: Call, file: File, fakes: None, tmp_path: Path) -> None:
+    (tmp_path / "mine" / "runs").mkdir(parents=True)
     answer = call("compare", file(), "--output", "mine")
     assert answer.code == 5
-    assert "is not empty" in answer.line
+    assert "holds runs and no matrix.json" in answer.line
 
 
 @pytest.fixture
@@ -261,7 +260,7 @@ def test_results_of_another_format_version_are_one_line(call: Call, results: Pat
     (results / PLAN).write_text(json.dumps({**plan, "format_version": 99}))
     answer = call(command, results)
     assert answer.code == 5
-    assert "format_version 1, but got 99" in answer.line
+    assert "format_version 2, but got 99" in answer.line
 
 
 @pytest.mark.parametrize("command", ["status", "export", "compare"])

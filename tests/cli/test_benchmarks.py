@@ -13,9 +13,9 @@ import pytest
 
 from command_line import Call
 from tuneoff.cli.main import COMMANDS
+from tuneoff.experiment.plan import Plan
 from tuneoff.experiment.space import IntegerLog
 from tuneoff.experiment.spec import RunSpec
-from tuneoff.matrix.plan import Plan
 
 BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
 FILES = sorted(BENCHMARKS.glob("*.yaml"))

@@ -129,6 +129,7 @@ def test_a_bundle_above_the_limit_is_one_line(call: Call, bundle: Path, monkeypa
 ODD: tuple[Any, ...] = ([], "text", {"a": []})
 
 
+@pytest.mark.slow
 def test_records_of_any_shape_are_read_or_refused_in_one_line(call: Call, bundle: Path, tmp_path: Path) -> None:
     places = [("environment", name) for name in ("versions", "cpu", "data", "workload", "machine_before", "memory_total_bytes")]
     places += [("environment", "python"), ("specification", "experiment"), ("specification", "seed")]

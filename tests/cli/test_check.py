@@ -13,9 +13,9 @@ from pathlib import Path
 import pytest
 
 from command_line import Call
-from tuneoff.check import make
-from tuneoff.check.checks import IDS
-from tuneoff.supervisor.processes import is_alive, kill
+from tuneoff.base.processes import is_alive, kill
+from tuneoff.trust.check import make
+from tuneoff.trust.check.checks import IDS
 
 
 def test_the_checks_are_listed_with_their_reasons_and_ways_out(call: Call) -> None:
@@ -97,6 +97,7 @@ def test_an_adapter_that_hangs_when_it_is_asked_is_not_waited_for(call: Call, mo
     assert "nothing could be asked: it took longer than 0.01 s" in answer.out
 
 
+@pytest.mark.slow
 def test_the_process_that_asks_does_not_outlive_a_killed_check(tmp_path: Path) -> None:
     (tmp_path / "hanging.py").write_text(HANGING)
     command = [sys.executable, "-m", "tuneoff", "check", "hanging:Hanging", "--only", "refusal.adapter-options"]

@@ -18,13 +18,13 @@ from tuneoff.cli.folders import folder_to_resume, new_folder, newest_folder
 from tuneoff.cli.matrix import _may_continue, exit_code, reason, resume_command
 from tuneoff.cli.selection import overridden_plan
 from tuneoff.errors import ResultsError, UnsupportedError
-from tuneoff.matrix import execute as execution
-from tuneoff.matrix.folder import PLAN, RunEnd, read_plan
-from tuneoff.matrix.listener import Listener
-from tuneoff.matrix.plan import Plan
-from tuneoff.metrics.declared import with_declared
-from tuneoff.records.derive import derive
-from tuneoff.records.store import write_run
+from tuneoff.experiment.plan import Plan
+from tuneoff.measure.declared import with_declared
+from tuneoff.record.derive import derive
+from tuneoff.record.results_folder import PLAN, RunEnd, read_plan
+from tuneoff.record.store import write_run
+from tuneoff.run import execute as execution
+from tuneoff.run.listener import Listener
 
 Outcome = Callable[..., None]
 
@@ -236,5 +236,5 @@ def test_continue_is_named_where_it_would_keep_something(
             raise found
         return found
 
-    monkeypatch.setattr("tuneoff.resume.choose.to_continue", to_continue)
+    monkeypatch.setattr("tuneoff.run.resume.choose.to_continue", to_continue)
     assert _may_continue(argparse.Namespace(continues=asked), Plan(name="", path="", runs=()), Path()) is may

@@ -11,13 +11,13 @@ import pytest
 
 from command_line import Call
 from made_runs import METRIC, Curve, made_run, made_spec
-from tuneoff.controls import all as all_controls
 from tuneoff.errors import MissingPackageError
+from tuneoff.experiment.plan import Plan, PlannedRun
 from tuneoff.experiment.spec import RunSpec
-from tuneoff.matrix.folder import PLAN
-from tuneoff.matrix.plan import Plan, PlannedRun
-from tuneoff.records.model import RunRecord
-from tuneoff.records.store import write_run
+from tuneoff.judge.controls import all as all_controls
+from tuneoff.record.results_folder import PLAN
+from tuneoff.record.run_record import RunRecord
+from tuneoff.record.store import write_run
 
 CURVES: list[Curve] = [[{METRIC: 0.5}], [{METRIC: 0.75}]]
 

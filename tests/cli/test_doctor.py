@@ -10,10 +10,10 @@ import pytest
 
 import fake_plugins
 from command_line import Call, File
-from tuneoff import packages
 from tuneoff.cli import checks
 from tuneoff.cli.checks import Check
 from tuneoff.cli.kubeconfig import kubeconfig_problem
+from tuneoff.experiment import packages
 
 KUBECONFIG = {
     "current-context": "here",
@@ -193,7 +193,7 @@ def test_what_the_runs_of_a_file_will_not_have_is_said(call: Call, file: File, h
     prices = {"name": "p", "source": "me", "date": "2026", "usd_per_vcpu_hour": 1, "usd_per_gb_hour": 1}
     (tmp_path / "prices.yaml").write_text(json.dumps(prices))
     (tmp_path / "recording.csv").write_text("seconds,domain,watts\n0,wall,40\n9,wall,40\n")
-    meter = {"meter": "tuneoff.power.replay:ReplayMeter", "options": {"path": "recording.csv"}}
+    meter = {"meter": "tuneoff_meters.replay:ReplayMeter", "options": {"path": "recording.csv"}}
     code, found = _checks(call, file(adapters=["plain"], prices="prices.yaml", power=meter))
     assert code == 0
     assert [found[f"foreseen null {number}"].level for number in (1, 2)] == ["warn", "warn"]

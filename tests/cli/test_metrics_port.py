@@ -10,11 +10,11 @@ from pathlib import Path
 import pytest
 
 from command_line import Call, File
-from tuneoff.matrix import execute as execution
-from tuneoff.matrix.folder import RunEnd
-from tuneoff.matrix.listener import Listener
-from tuneoff.matrix.plan import Plan
-from tuneoff.prometheus import exporter
+from tuneoff.experiment.plan import Plan
+from tuneoff.record.results_folder import RunEnd
+from tuneoff.run import execute as execution
+from tuneoff.run.listener import Listener
+from tuneoff.tell.prometheus import exporter
 
 
 @pytest.mark.parametrize("command", [("compare",), ("run", "--adapter", "plain")])

@@ -17,12 +17,12 @@ from tuneoff.cli.run import first_run
 from tuneoff.cli.selection import overridden_plan
 
 METERS = {
-    "rapl": "tuneoff.power.rapl:RaplMeter",
-    "nvml": "tuneoff.power.nvml:NvmlMeter",
-    "model": "tuneoff.power.model:ModelMeter",
-    "command": "tuneoff.power.command:CommandMeter",
-    "replay": "tuneoff.power.replay:ReplayMeter",
-    "codecarbon": "tuneoff.power.codecarbon:CodecarbonMeter",
+    "rapl": "tuneoff_meters.rapl:RaplMeter",
+    "nvml": "tuneoff_meters.nvml:NvmlMeter",
+    "model": "tuneoff.measure.power.model_meter:ModelMeter",
+    "command": "tuneoff_meters.command:CommandMeter",
+    "replay": "tuneoff_meters.replay:ReplayMeter",
+    "codecarbon": "tuneoff_meters.codecarbon:CodecarbonMeter",
 }
 
 
@@ -84,7 +84,7 @@ def test_a_recording_without_idle_power_is_said_before_the_first_run(call: Call,
     recording = tmp_path / "there" / "recording.csv"
     recording.parent.mkdir()
     recording.write_text("seconds,domain,watts\n0,wall,40\n9,wall,40\n")
-    path = file(power={"meter": "tuneoff.power.replay:ReplayMeter", "options": {"path": str(recording)}})
+    path = file(power={"meter": "tuneoff_meters.replay:ReplayMeter", "options": {"path": str(recording)}})
     line = "no idle power of wall, so no run will have energy of trials or job; say it in the recording: `# idle wall: WATTS`"
     assert line in call("plan", path).out
     recording.write_text(f"# idle wall: 30\n{recording.read_text()}")

@@ -11,10 +11,10 @@ import pytest
 from answers import made_results
 from answers.made_results import Entry, steady
 from command_line import Call, File
-from tuneoff.answers import all as all_answers
-from tuneoff.answers.results import Results
-from tuneoff.matrix.detectable import detectable_lines, spreads
-from tuneoff.stats.power import detectable
+from tuneoff.judge.answers import all as all_answers
+from tuneoff.judge.detectable import detectable_lines, spreads
+from tuneoff.judge.results import Results
+from tuneoff.judge.stats.power import detectable
 
 pytest.importorskip("scipy")
 ALPHA = 0.05 / 15
@@ -102,7 +102,7 @@ def test_the_command_prints_it_and_reads_earlier_results(
     path = file(adapters=["plain", "rich"], seeds=list(range(12)))
     line = next(line for line in call("plan", path).out.splitlines() if line.startswith("detectable: "))
     assert f"a difference of {detectable(12, ALPHA):.1f} standard deviations" in line
-    monkeypatch.setattr("tuneoff.answers.results.read_results", lambda folder: planned(12))
+    monkeypatch.setattr("tuneoff.judge.results.read_results", lambda folder: planned(12))
     answer = call("plan", path, "--from", tmp_path / "earlier")
     assert answer.code == 0
     assert f"in {tmp_path / 'earlier'}, 12 seeds" in answer.out

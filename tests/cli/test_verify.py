@@ -16,7 +16,7 @@ import pytest
 
 from command_line import Call
 from results_folders import Results, edit, write_examples
-from tuneoff.cli.output import write_json
+from tuneoff.base.text import write_json
 
 
 @pytest.fixture
@@ -102,6 +102,7 @@ def test_a_flood_of_problems_is_cut_and_counted(call: Call, results: Results) ->
     assert "further problems; --json shows more" in answer.out
 
 
+@pytest.mark.slow
 def test_what_a_terminal_would_obey_is_shown_as_text(results: Results) -> None:
     plan = json.loads((results.path / "matrix.json").read_text())
     plan["runs"][1]["skip_reason"] = "\x1b[2J\nVERIFIED: all \ud800"

@@ -10,11 +10,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from tuneoff.check.footprint import Footprint, Seen, left_since
-from tuneoff.check.listeners import Listener
-from tuneoff.check.one_run import processes_of
-from tuneoff.events import schema
-from tuneoff.events.reader import EventLog
 from tuneoff.experiment.sampling import sample_distinct
 from tuneoff.experiment.space import Float, IntegerLog, SearchSpace, stepped
 from tuneoff.experiment.spec import (
@@ -28,12 +23,19 @@ from tuneoff.experiment.spec import (
     Workers,
     WorkloadSpec,
 )
-from tuneoff.matrix.finish import finish
-from tuneoff.matrix.listener import LiveRun, Silent
-from tuneoff.records.model import RunRecord
+from tuneoff.record.events import schema
+from tuneoff.record.events.reader import EventLog
+from tuneoff.record.run_record import RunRecord
 from tuneoff.registry import adapter_class, workload_class
-from tuneoff.supervisor.leftovers import remembered
-from tuneoff.supervisor.run import supervise
+from tuneoff.run.finish import finish
+from tuneoff.run.listener import LiveRun, Silent
+from tuneoff.run.supervisor.leftovers import remembered
+from tuneoff.run.supervisor.limits import reserve_processors
+from tuneoff.run.supervisor.processors import ReservedProcessors
+from tuneoff.run.supervisor.run import supervise
+from tuneoff.trust.check.footprint import Footprint, Seen, left_since
+from tuneoff.trust.check.listeners import Listener
+from tuneoff.trust.check.one_run import processes_of
 
 LOOK_SECONDS = 0.3
 
@@ -118,7 +120,9 @@ def make(
     run = RunSpec(experiment=spec, adapter=adapter, adapter_target=target, platform=platform, seed=seed, options=options or {})
     before = Footprint.now()
     watcher = Watcher(act=act, folder=results / "runs" / run.run_id)
-    ended = supervise(run, results, watcher, interrupt or threading.Event())
+    with ReservedProcessors() as reserved:
+        processors = reserve_processors([run], reserved)
+        ended = supervise(run, results, watcher, interrupt or threading.Event(), processors=processors)
     execution = ended.execution
     left = [f"{item.kind} {item.text}" for item in left_since(before, execution.execution_id, watcher.seen)]
     left += [f"{kind} {path}" for kind, path in remembered(execution.folder) if os.path.exists(path)]

@@ -1,6 +1,6 @@
 import pytest
 
-from tuneoff.check.contract import adapter_contract
+from tuneoff.testing import adapter_contract
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
 

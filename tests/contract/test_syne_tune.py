@@ -1,7 +1,7 @@
 import pytest
 
 from contract.few_runs import FEW_RUNS
-from tuneoff.check.contract import adapter_contract
+from tuneoff.testing import adapter_contract
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
 

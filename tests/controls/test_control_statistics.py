@@ -9,14 +9,7 @@ from itertools import combinations
 
 import pytest
 
-from tuneoff.controls.statistics import (
-    Verdict,
-    equivalence,
-    holm,
-    interval,
-    kolmogorov_smirnov,
-    seeds_needed,
-)
+from tuneoff.judge.controls.statistics import Verdict, equivalence, holm, interval, kolmogorov_smirnov, seeds_needed
 
 stats = pytest.importorskip("scipy.stats")
 ALPHA = 0.05

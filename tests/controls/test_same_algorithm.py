@@ -10,12 +10,12 @@ from dataclasses import replace
 
 import pytest
 
-from made_runs import METRIC, made_run, made_spec, planned
-from tuneoff.controls.all import Controls, controls
-from tuneoff.controls.statistics import Verdict
-from tuneoff.controls.text import headlines, lines
-from tuneoff.controls.values import to_json
-from tuneoff.records.model import ContinuesRecord, RunRecord
+from made_runs import METRIC, made_run, made_spec, planned, results_of
+from tuneoff.judge.controls.all import Controls, controls
+from tuneoff.judge.controls.statistics import Verdict
+from tuneoff.judge.controls.text import headlines, lines
+from tuneoff.judge.controls.values import to_json
+from tuneoff.record.run_record import ContinuesRecord, RunRecord
 
 pytest.importorskip("scipy")
 FROZEN = {"quality_margin": 0.01, "confidence": 0.95, "primary_metric": "time.jct"}
@@ -57,7 +57,7 @@ def without_scipy(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def judged(*groups: list[RunRecord], frozen: dict[str, object] | None = None) -> Controls:
     together = [run for group in groups for run in group]
-    return controls(together, planned(together), FROZEN if frozen is None else frozen)
+    return controls(results_of(together, planned(together), FROZEN if frozen is None else frozen))
 
 
 def test_a_continued_run_has_quality_and_is_in_no_comparison_of_times() -> None:
@@ -140,7 +140,7 @@ def test_an_entry_named_twice_is_the_noise_floor_and_in_no_family() -> None:
     found = judged(runs("serial"), runs("serial", replicate=1), runs("optuna"))
     assert [(pair.one, pair.other, pair.is_noise) for pair in found.pairs] == [
         ("serial", "optuna", False),
-        ("serial", "serial#2", True),
+        ("serial#2", "serial", True),
     ]
     noise = found.pairs[1]
     assert noise.scores is not None

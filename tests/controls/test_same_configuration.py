@@ -8,13 +8,13 @@ from collections.abc import Sequence
 
 import pytest
 
-from made_runs import METRIC, Curve, made_run, made_spec, planned
-from tuneoff.controls.all import controls
-from tuneoff.controls.same_configuration import Equality, SameConfiguration
-from tuneoff.controls.text import headlines, lines
-from tuneoff.controls.values import to_json
-from tuneoff.experiment.identity import configuration_digest
-from tuneoff.records.model import RunRecord, TestRecord
+from made_runs import METRIC, Curve, made_run, made_spec, planned, results_of
+from tuneoff.base.identity import configuration_digest
+from tuneoff.judge.controls.all import controls
+from tuneoff.judge.controls.same_configuration import Equality, SameConfiguration
+from tuneoff.judge.controls.text import headlines, lines
+from tuneoff.judge.controls.values import to_json
+from tuneoff.record.run_record import RunRecord, TestRecord
 
 CURVES: list[Curve] = [[{METRIC: 0.5, "loss": 1.25}, {METRIC: 0.75, "loss": 0.5}], [{METRIC: 0.1, "loss": 2.0}] * 2]
 NAN: list[Curve] = [[{METRIC: None}]]
@@ -26,7 +26,7 @@ def run(adapter: str, curves: Sequence[Curve] = CURVES, *, replicate: int = 0, s
 
 
 def control(*runs: RunRecord) -> SameConfiguration:
-    (found,) = controls(runs, planned(runs), {}).same_configurations
+    (found,) = controls(results_of(runs, planned(runs), {})).same_configurations
     return found
 
 
@@ -63,10 +63,10 @@ def test_one_other_value_is_found_and_named(value: float | None, shown: str) -> 
     assert (difference.seed, difference.epoch, difference.metric) == (0, 2, "loss")
     assert difference.configuration == configuration_digest({"x": 0.0})
     assert difference.values == {"0.5": ("serial", "optuna"), shown: ("ray-tune",)}
-    text = "\n".join(headlines(controls(runs, planned(runs), {})))
+    text = "\n".join(headlines(controls(results_of(runs, planned(runs), {}))))
     place = f"differs: seed 0, configuration {difference.configuration}, epoch 2, loss"
     assert f"{place}: 0.5 (serial, optuna), {shown} (ray-tune)" in text
-    assert controls(runs, planned(runs), {}).contradicts
+    assert controls(results_of(runs, planned(runs), {})).contradicts
 
 
 def test_zeros_of_other_signs_differ_in_their_bits() -> None:
@@ -86,7 +86,7 @@ def test_an_emulated_adapter_is_compared_and_shown_but_decides_nothing() -> None
     assert [(one.emulated, one.unequal) for one in found.adapters] == [(False, 0), (False, 0), (True, 1)]
     (difference,) = found.differences
     assert difference.emulated_only
-    both = controls(runs, planned(runs), {})
+    both = controls(results_of(runs, planned(runs), {}))
     text = lines(both)
     assert any("katib@local (emulated)" in line for line in text)
     assert not any(line.startswith("  differs: ") for line in text)
@@ -108,7 +108,7 @@ def test_adapters_that_differ_where_the_reference_has_no_run_are_different() -> 
     found = control(*runs)
     assert (found.answer, found.reference) == (Equality.DIFFERENT, "serial")
     assert [one.unequal for one in found.adapters] == [0, 0, 0]  # each as the reference, as far as that goes
-    both = controls(runs, planned(runs), {})
+    both = controls(results_of(runs, planned(runs), {}))
     assert both.contradicts
     assert headlines(both)[0].endswith("DIFFERENT: 1 value not the same in all adapters.")
     assert "all equal; 2 planned configurations not compared with serial" in "\n".join(lines(both))
@@ -133,12 +133,12 @@ def test_configurations_that_an_adapter_lacks_make_it_incomplete() -> None:
 def test_a_run_that_is_not_done_makes_it_incomplete_and_is_named() -> None:
     runs = [run("serial"), run("optuna"), run("ray-tune", status="failed", reason="boom")]
     assert control(*runs).answer is Equality.INCOMPLETE
-    assert "seed 0 failed" in "\n".join(lines(controls(runs, planned(runs), {})))
+    assert "seed 0 failed" in "\n".join(lines(controls(results_of(runs, planned(runs), {}))))
 
 
 def test_without_anything_in_common_there_is_no_answer() -> None:
     assert control(run("serial"), run("optuna", [])).answer is Equality.NOTHING
-    assert controls([run("serial")], planned([run("serial")]), {}).same_configurations == ()
+    assert controls(results_of([run("serial")], planned([run("serial")]), {})).same_configurations == ()
 
 
 def test_equal_seeds_are_compared_and_a_repetition_of_an_entry_too() -> None:
@@ -171,7 +171,7 @@ def test_the_order_of_trials_and_records_changes_nothing() -> None:
 
 def test_the_json_has_every_difference() -> None:
     runs = [run("serial"), run("optuna", [[{METRIC: 0.0, "loss": 0.0}] * 2] * 2)]
-    (found,) = to_json(controls(runs, planned(runs), {}))["same_configurations"]
+    (found,) = to_json(controls(results_of(runs, planned(runs), {})))["same_configurations"]
     assert (found["answer"], len(found["differences"])) == ("DIFFERENT", 8)
     assert json.dumps(found, allow_nan=False)
-    assert "and 5 more" in "\n".join(headlines(controls(runs, planned(runs), {})))
+    assert "and 5 more" in "\n".join(headlines(controls(results_of(runs, planned(runs), {}))))

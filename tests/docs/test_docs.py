@@ -2,43 +2,37 @@
 
 from __future__ import annotations
 
+import importlib
 import inspect
 import re
+import shlex
+import textwrap
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any, get_args
 
-import msgspec
 import pytest
 import yaml
 
-from event_logs import example_a, example_b
 from tuneoff.adapter import Adapter
-from tuneoff.capabilities import Capabilities, Support
-from tuneoff.check.checks import CHECKS
-from tuneoff.check.contract import AdapterContract
+from tuneoff.ask_tell import AskTellAdapter
+from tuneoff.capabilities import Capabilities
+from tuneoff.cli.command import build_parser
 from tuneoff.cli.main import COMMANDS, EXIT_CODES
-from tuneoff.events import schema
 from tuneoff.experiment.build import build_experiments
 from tuneoff.experiment.load import load_matrix
 from tuneoff.experiment.schema import TimeoutsPart, WorkersPart, json_schema
 from tuneoff.experiment.spec import Strategy
 from tuneoff.experiment.strategies import PRUNERS, SAMPLERS, check_pruner
-from tuneoff.frames.columns import TABLES
-from tuneoff.metrics.all import compute_metrics
-from tuneoff.metrics.energy import RESIDUAL_FLAG
-from tuneoff.records import model
-from tuneoff.records.derive import derive
-from tuneoff.supervisor.limits import TOO_FEW
-from tuneoff.trial.faults import Retries
-from tuneoff.trial.limits import NOT_JOINED, NOT_PINNED
+from tuneoff.record import run_record as model
+from tuneoff.record.events import schema
+from tuneoff.run.trial.faults import Retries
+from tuneoff.trust.check.contract import AdapterContract
 from tuneoff_adapters.katib import layout as katib_layout
 from tuneoff_adapters.katib import offers as katib
-from tuneoff_adapters.katib import results as katib_results
 from tuneoff_adapters.katib.options import KatibOptions
 from tuneoff_adapters.optuna import offers as optuna
-from tuneoff_adapters.ray_tune import environment as ray_environment
 from tuneoff_adapters.ray_tune import offers as ray
 from tuneoff_adapters.serial import SerialAdapter
 from tuneoff_adapters.syne_tune import offers as syne
@@ -46,7 +40,8 @@ from tuneoff_adapters.syne_tune import offers as syne
 REPOSITORY = Path(__file__).parents[2]
 DOCS = REPOSITORY / "docs"
 SOURCES = ("core", "adapters", "workloads")
-PAGES = sorted(DOCS.glob("*.md"))
+PAGES = sorted([*DOCS.glob("*.md"), REPOSITORY / "README.md"])
+NOT_MODULES = {"tuneoff.adapters", "tuneoff.workloads", "tuneoff.power_meters", "tuneoff.kubeconfig", "tuneoff.tar"}
 LEAST = {"workload": "null", "adapters": ["serial"], "budget": {"trials": 6, "epochs_per_trial": 3}}
 
 
@@ -68,13 +63,6 @@ def quoted(page: str, what: str, names: Iterable[str]) -> Facts:
     return Facts(page, what, tuple(f"`{name}`" for name in dict.fromkeys(names)))
 
 
-def metric_names() -> Iterable[str]:
-    """Yield the metrics of the worked examples, the variable part of a name as the page writes it."""
-    for log, spec in (example_a(), example_b()):
-        for name in compute_metrics(derive(log.pairs(), spec)):
-            yield re.sub(r"^(test|stage)\..*", r"\1.NAME", re.sub(r"\[\d+\]", "[N]", name))
-
-
 def schema_keys() -> Iterable[str]:
     """Yield every key of the experiment file."""
     whole = json_schema()
@@ -86,26 +74,6 @@ def in_sources(pattern: str) -> list[str]:
     """Return what a pattern finds in the sources, sorted."""
     paths = [path for folder in SOURCES for path in (REPOSITORY / folder).rglob("*.py")]
     return sorted({found for path in paths for found in re.findall(pattern, path.read_text())})
-
-
-def record_fields() -> Iterable[str]:
-    records: tuple[Any, ...] = (
-        *(model.RunRecord, model.StepRecord, model.RefusalRecord, model.StageRecord, model.BestRecord, model.TestRecord),
-        *(model.FlagRecord, model.SealedFile, model.TrialRecord),
-    )
-    for record in records:
-        yield from (field.name for field in fields(record))
-    for struct in (model.AttemptRecord, model.EpochRecord):
-        yield from (field.name for field in msgspec.structs.fields(struct))
-
-
-def class_names() -> Iterable[str]:
-    """Yield the classes that the built-in adapters say they use."""
-    for capabilities in (SerialAdapter.capabilities, optuna.CAPABILITIES, ray.CAPABILITIES, syne.CAPABILITIES):
-        for offer in (*capabilities.samplers.values(), *capabilities.pruners.values()):
-            if offer.support is Support.YES:
-                yield from (dotted.rpartition(".")[2] for dotted in re.findall(r"[a-z_]\w*(?:\.\w+)+", offer.implementation))
-    yield from syne.HALVING_CLASSES.values()
 
 
 def option_names() -> Iterable[str]:
@@ -127,6 +95,17 @@ def signature(name: str, function: Callable[..., Any]) -> str:
     return f"{name}({', '.join(item for item in inspect.signature(function).parameters if item != 'self')})"
 
 
+def ask_tell_methods() -> Iterable[str]:
+    """Yield the calls that a subclass for ask and tell may define, as the page writes them."""
+    for name in ("open", "ask", "tell", "best", "enqueue", "report", "replay"):
+        yield signature(name, getattr(AskTellAdapter, name))
+
+
+def indented(source: Path) -> str:
+    """Return a source as a block of a page."""
+    return textwrap.indent(source.read_text(), "    ")
+
+
 def katib_defaults() -> Iterable[tuple[str, str]]:
     """Yield the options that have a value by default, as the page writes it."""
     for option in fields(KatibOptions):
@@ -143,20 +122,15 @@ def refused_on_emulated() -> Iterable[str]:
             yield f"| `{sampler}` | `{algorithm}` ("
 
 
-EVENTS = get_args(schema.AnyEvent)
-DEFAULTS = [(name, getattr(part, name)) for part in (TimeoutsPart(), WorkersPart()) for name in type(part).model_fields]
-FLAGS = in_sources(r"""(?:flag\(|FlagRecord\(name=|append\(\()\s*"([a-z]+_[a-z_]+)\"""") + in_sources(
-    r' if is_\w+ else "([a-z]+_[a-z_]+)", text='
-)
+DEFAULTS = [
+    (name, value if isinstance(value, str) else f"{value:g}")
+    for part in (TimeoutsPart(), WorkersPart())
+    for name in type(part).model_fields
+    if (value := getattr(part, name)) is not None
+]
 FACTS = [
-    quoted("metrics.md", "metrics", metric_names()),
-    quoted("results.md", "event types", (kind.__struct_config__.tag for kind in EVENTS)),
-    quoted("results.md", "event fields", (name for kind in EVENTS for name in kind.__struct_fields__)),
-    quoted("results.md", "fields of run.json", record_fields()),
     quoted("results.md", "statuses and states", (*get_args(model.RunStatus), *get_args(model.AttemptState))),
-    quoted("results.md", "flags", (*FLAGS, NOT_JOINED, NOT_PINNED, TOO_FEW, RESIDUAL_FLAG)),
     quoted("results.md", "limits in force", ("cpus", "processors", "cpu_quota", "threads", "memory", "trial_seconds")),
-    quoted("data.md", "columns", (name for columns in TABLES.values() for name in columns)),
     quoted("results.md", "environment variables", in_sources(r'"(TUNEOFF_[A-Z_]+)"')),
     quoted("results.md", "entry-point groups", ("tuneoff.adapters", "tuneoff.workloads")),
     Facts("results.md", "exit codes", tuple(f"| {code} | {meaning} |" for code, meaning in EXIT_CODES.items())),
@@ -165,10 +139,9 @@ FACTS = [
     quoted("experiments.md", "keys", schema_keys()),
     quoted("experiments.md", "samplers and pruners", (*SAMPLERS, *PRUNERS, *syne.CLASSES, *katib.CAPABILITIES.samplers)),
     quoted("experiments.md", "options", option_names()),
-    Facts("experiments.md", "defaults", tuple(f"| `{name}` | {value:g}" for name, value in DEFAULTS if value is not None)),
-    quoted("adapters.md", "classes", class_names()),
-    quoted("adapters.md", "Ray's variables", (*ray_environment.SETTINGS, *ray_environment.REMOVED)),
-    Facts("adapters.md", "Ray's values", tuple(f"| `{name}` | {value[0]} |" for name, value in ray_environment.SETTINGS.items())),
+    Facts("experiments.md", "defaults", tuple(f"| `{name}` | {text}" for name, text in DEFAULTS)),
+    Facts("adapters.md", "the whole adapter of Rustuna", (indented(REPOSITORY / "adapters/tuneoff_adapters/rustuna.py"),)),
+    quoted("adapters.md", "methods for ask and tell", ask_tell_methods()),
     Facts(
         "adapters.md",
         "methods",
@@ -176,14 +149,12 @@ FACTS = [
     ),
     quoted("adapters.md", "the retry helper", (signature("Retries", Retries), signature("may_retry", Retries.may_retry))),
     Facts("adapters.md", "settings of the contract tests", tuple(f"`{name}" for name in AdapterContract.__annotations__)),
-    quoted("conformance.md", "checks", (check.id for check in CHECKS)),
     quoted("katib.md", "options", (option.name for option in fields(KatibOptions))),
     Facts("katib.md", "defaults", tuple(f"| `{name}` | {value} |" for name, value in katib_defaults())),
     quoted("katib.md", "samplers and pruners", (*katib.CAPABILITIES.samplers, *katib.CAPABILITIES.pruners)),
     quoted("katib.md", "Katib's algorithms", katib.ALGORITHMS.values()),
     Facts("katib.md", "what is refused on emulated", tuple(refused_on_emulated())),
-    Facts("katib.md", "places", (katib_layout.POD_MODULE, katib_layout.DATA_DIR, "tuneoff_adapters.katib.emulated")),
-    quoted("results.md", "flags of Katib", (katib_results.NOT_COMPLETED, *in_sources(r'return "([a-z]+_[a-z_]+)", (?:died|f")'))),
+    Facts("katib.md", "places", (katib_layout.POD_MODULE, katib_layout.DATA_DIR, "katib_emulation")),
     quoted("adapters.md", "capabilities", (field.name for field in fields(Capabilities))),
 ]
 IDS = [f"{facts.page}: {facts.what}" for facts in FACTS]
@@ -223,7 +194,7 @@ def anchors(text: str) -> set[str]:
     return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(REPOSITORY).as_posix())
 def test_every_relative_link_resolves(page: Path) -> None:
     assert broken_links(page, page.read_text()) == []
 
@@ -276,10 +247,66 @@ def unknown_commands(text: str) -> list[str]:
     return [name for name in re.findall(r"(?:`|^    )tuneoff ([a-z][a-z-]*)", text, flags=re.MULTILINE) if name not in known]
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(REPOSITORY).as_posix())
 def test_every_command_exists(page: Path) -> None:
     assert unknown_commands(page.read_text()) == []
 
 
 def test_an_unknown_command_is_found() -> None:
     assert unknown_commands("`tuneoff plan FILE`, `tuneoff prove DIR`\n    tuneoff bench x\n") == ["prove", "bench"]
+
+
+def wrong_calls(text: str) -> list[str]:
+    """Return the lines of code of a page that call tuneoff in a way that its parser refuses."""
+    fenced = "".join(re.findall(r"^```\w*\n(.*?)^```", text, flags=re.MULTILINE | re.DOTALL))
+    code = "\n".join([*fenced.splitlines(), *re.findall(r"^    (\S.*)$", text.replace("\\\n", " "), flags=re.MULTILINE)])
+    wrong = []
+    for line in re.findall(r"^(tuneoff [a-z].*)$", code, flags=re.MULTILINE):
+        arguments = shlex.split(re.split(r" +# ", line)[0].partition(" > ")[0].replace("...", ""))[1:]
+        try:
+            build_parser(COMMANDS, "", "", "").parse_args(arguments)
+        except SystemExit:
+            wrong.append(line)
+    return wrong
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(REPOSITORY).as_posix())
+def test_every_call_has_options_that_exist(page: Path) -> None:
+    assert wrong_calls(page.read_text()) == []
+
+
+def test_a_call_with_a_wrong_option_is_found() -> None:
+    text = "    tuneoff plan x.yaml --adapter serial\n    tuneoff plan x.yaml --adapters serial  # wrong\n"
+    assert wrong_calls(text) == ["tuneoff plan x.yaml --adapters serial  # wrong"]
+
+
+# --- names of Python ---
+
+
+def unknown_names(text: str) -> list[str]:
+    """Return the dotted names of tuneoff's packages that cannot be imported."""
+    named = re.findall(r"(?<![\w/.\"-])(?:tuneoff|tuneoff_\w+|katib_emulation)(?:\.\w+)+(?![\w/\"])", text)
+    return [name for name in dict.fromkeys(named) if name not in NOT_MODULES and not can_be_had(name)]
+
+
+def can_be_had(dotted: str) -> bool:
+    """Tell whether a dotted name is a module, or something in one."""
+    parts = dotted.split(".")
+    for count in range(len(parts), 0, -1):
+        try:
+            item: Any = importlib.import_module(".".join(parts[:count]))
+        except ImportError:
+            continue
+        for part in parts[count:]:
+            item = getattr(item, part, None)
+        return item is not None
+    return False
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(REPOSITORY).as_posix())
+def test_every_dotted_name_can_be_imported(page: Path) -> None:
+    assert unknown_names(page.read_text()) == []
+
+
+def test_a_name_that_is_gone_is_found() -> None:
+    assert unknown_names("`tuneoff.load`, `tuneoff.power.meter.Meter`, `tuneoff.adapters`") == ["tuneoff.power.meter.Meter"]

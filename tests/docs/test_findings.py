@@ -11,11 +11,11 @@ import pytest
 
 from command_line import Call, caller
 from tuneoff import registry
-from tuneoff.check.checks import CHECKS
 from tuneoff.cli import main as command_line
 from tuneoff.cli.command import build_parser
-from tuneoff.faultmatrix.faults import FAULTS
-from tuneoff.packages import installed_version
+from tuneoff.experiment.packages import installed_version
+from tuneoff.judge.faults import FAULTS
+from tuneoff.trust.check.checks import CHECKS
 
 REPOSITORY = Path(__file__).parents[2]
 FILES = sorted((REPOSITORY / "benchmarks" / "findings").glob("*.yaml"))
@@ -55,7 +55,9 @@ def test_there_are_ten_findings_and_more_numbered_and_listed() -> None:
 
 @pytest.mark.parametrize("finding", FINDINGS, ids=lambda finding: finding.split(".")[0])
 def test_each_finding_has_a_command_its_output_and_what_it_does_not_show(finding: str) -> None:
-    assert "    tuneoff " in finding or "The command of [finding " in finding
+    of_benchmarks = re.findall(r"^    python -m (benchmarks\.\w+)$", finding, flags=re.MULTILINE)
+    assert all((REPOSITORY / f"{name.replace('.', '/')}.py").is_file() for name in of_benchmarks)
+    assert "    tuneoff " in finding or "The command of [finding " in finding or of_benchmarks
     assert "Output" in finding
     assert "ot shown" in finding
 

@@ -13,9 +13,9 @@ from typing import Any
 from contract.runs import SPACE, Made, experiment, make
 from emulated.program import Program, program
 from katib.faulty_proxy import FaultyProxy
-from tuneoff.events import schema
 from tuneoff.experiment.spec import Budget, ExperimentSpec, Strategy, Timeouts, Workers
-from tuneoff.matrix.listener import LiveRun
+from tuneoff.record.events import schema
+from tuneoff.run.listener import LiveRun
 
 REVIEWS = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"  # questions, though they are asked by POST
 NAMESPACES = "/api/v1/namespaces"

@@ -13,17 +13,17 @@ from tuneoff_adapters.serial import SerialAdapter
 class Forgetful(SerialAdapter):
     """Trains finished trials again."""
 
-    def _propose(self) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    def propose(self) -> Iterator[tuple[str, Mapping[str, Any]]]:
         finished = [(trial.trial_id, trial.configuration) for trial in self.context.finished]
-        return itertools.chain(finished[:1], super()._propose())
+        return itertools.chain(finished[:1], super().propose())
 
 
 class Renaming(SerialAdapter):
     """Trains a finished configuration again under a new name, in place of one that is left."""
 
-    def _propose(self) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    def propose(self) -> Iterator[tuple[str, Mapping[str, Any]]]:
         finished = self.context.finished
-        for trial_id, configuration in super()._propose():
+        for trial_id, configuration in super().propose():
             is_last = finished and trial_id == "t00009"
             yield trial_id, finished[0].configuration if is_last else configuration
 
@@ -31,17 +31,17 @@ class Renaming(SerialAdapter):
 class Dropping(SerialAdapter):
     """Never begins again what an interruption ended."""
 
-    def _propose(self) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    def propose(self) -> Iterator[tuple[str, Mapping[str, Any]]]:
         dropped = self.context.history.first_attempts()
-        return ((trial_id, configuration) for trial_id, configuration in super()._propose() if trial_id not in dropped)
+        return ((trial_id, configuration) for trial_id, configuration in super().propose() if trial_id not in dropped)
 
 
 class Overspending(SerialAdapter):
     """Takes the trials that were begun again for new ones, beyond the budget."""
 
-    def _propose(self) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    def propose(self) -> Iterator[tuple[str, Mapping[str, Any]]]:
         extra = [("t00099", dict(self.context.finished[0].configuration, x=0.123))] if self.context.finished else []
-        return itertools.chain(extra, super()._propose())
+        return itertools.chain(extra, super().propose())
 
 
 class Shortsighted(SerialAdapter):

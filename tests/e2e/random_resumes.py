@@ -16,7 +16,6 @@ import contextlib
 import os
 import random
 import shutil
-import signal
 import subprocess
 import sys
 import tempfile
@@ -25,13 +24,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from tuneoff.records.model import RunRecord
-from tuneoff.records.store import read_runs
-from tuneoff.supervisor.leftovers import RESULTS_MARK
-from tuneoff.supervisor.processes import command_line, with_mark
+from tuneoff.base.processes import GUARDIAN, command_line, descendants, kill
+from tuneoff.record.run_record import RunRecord
+from tuneoff.record.store import read_runs
 
 sys.path.insert(0, str(Path(__file__).parents[1]))  # as a script it would find its own folder alone
 
+from e2e.random_kills import Following
 from e2e.resume_checks import Outcome, outcome
 
 MATRIX = Path(__file__).with_name("resume_matrix.yaml")
@@ -41,6 +40,7 @@ VICTIMS = ("command", "everything", "coordinator")
 SECOND_KILLS = 0.25  # share of continued runs that are killed again
 LATEST_SECONDS = 0.4  # after the epoch: longer than one takes
 LONGEST_SECONDS = 180.0
+GONE_WITHIN_SECONDS = 10.0
 MOST_TOO_LATE = 3
 
 
@@ -187,6 +187,7 @@ def kill_once(adapter: str, sampler: str, results: Path, victim: str, epochs: in
     0 epochs: after its first submission. False: it had ended by then.
     """
     before = set(results.glob("runs/*/*/events"))
+    following = Following()
     process = start(adapter, sampler, results)
     try:
         if not _wait_for_epochs(process, results, before, epochs):
@@ -194,30 +195,26 @@ def kill_once(adapter: str, sampler: str, results: Path, victim: str, epochs: in
         time.sleep(after)
         if process.poll() is not None or _has_recorded(results, before):
             return False
-        _kill(process, results, victim)
+        _kill(process, victim)
     finally:
         with contextlib.suppress(subprocess.TimeoutExpired):
             process.communicate(timeout=60.0)
-    deadline = time.monotonic() + 10.0
-    while with_mark(RESULTS_MARK, str(results.resolve())):
+    deadline = time.monotonic() + GONE_WITHIN_SECONDS
+    while left := following.left():
         if time.monotonic() > deadline:
-            raise Broken(f"processes of {results} outlived a kill by 10 s")
+            raise Broken(f"left {GONE_WITHIN_SECONDS:g} s after a kill in {results}: {', '.join(left)}")
         time.sleep(0.05)
     return True
 
 
-def _kill(process: subprocess.Popen[bytes], results: Path, victim: str) -> None:
-    if victim != "command":
-        own = [pid for pid in with_mark(RESULTS_MARK, str(results.resolve())) if pid != process.pid]
-        if victim == "coordinator":
-            own = [pid for pid in own if "tuneoff.lifecycle" in command_line(pid)]
-        else:
-            process.kill()
-        for pid in own:
-            with contextlib.suppress(ProcessLookupError):
-                os.kill(pid, signal.SIGKILL)
-    else:
+def _kill(process: subprocess.Popen[bytes], victim: str) -> None:
+    below = [pid for pid in descendants(process.pid) if GUARDIAN not in command_line(pid, None)]
+    if victim != "coordinator":
         process.kill()
+    if victim != "command":
+        for pid in below:
+            if victim == "everything" or "tuneoff.run.lifecycle" in command_line(pid):
+                kill(pid)
 
 
 def _wait_for_epochs(process: subprocess.Popen[bytes], results: Path, before: set[Path], epochs: int) -> bool:

@@ -6,12 +6,12 @@ from collections import Counter
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from tuneoff.events.reader import EventLog
-from tuneoff.events.schema import Epoch, TrialEnded, TrialStarted
-from tuneoff.experiment.identity import configuration_digest
-from tuneoff.records.model import RunRecord
-from tuneoff.records.store import read_runs
-from tuneoff.verify.results import verify
+from tuneoff.base.identity import configuration_digest
+from tuneoff.record.events.reader import EventLog
+from tuneoff.record.events.schema import Epoch, TrialEnded, TrialStarted
+from tuneoff.record.run_record import RunRecord
+from tuneoff.record.store import read_runs
+from tuneoff.trust.verify.results import verify
 
 ENDED = ("completed", "pruned")
 SOMEBODYS = "not certainly of this run"  # shared memory that another program made meanwhile

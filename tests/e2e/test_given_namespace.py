@@ -14,10 +14,10 @@ import pytest
 from contract.runs import Made, experiment, fixed, make
 from emulated.program import Program, program, until
 from emulated.served import INJECTED
-from tuneoff.clock import NANOSECONDS
-from tuneoff.events import schema
+from tuneoff.base.clock import NANOSECONDS
 from tuneoff.experiment.spec import Budget, Workers
-from tuneoff.matrix.listener import LiveRun
+from tuneoff.record.events import schema
+from tuneoff.run.listener import LiveRun
 
 pytestmark = pytest.mark.slow
 

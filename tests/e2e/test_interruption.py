@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from tuneoff.matrix.folder import run_ends
-from tuneoff.supervisor.leftovers import RESULTS_MARK
-from tuneoff.supervisor.processes import with_mark
+from tuneoff.base.processes import with_mark
+from tuneoff.record.results_folder import run_ends
+from tuneoff.run.supervisor.leftovers import RESULTS_MARK
 
 pytestmark = pytest.mark.slow
 

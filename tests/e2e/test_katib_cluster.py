@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from e2e.katib_cluster import IMAGE, LABEL, NO_CLUSTER, Cluster, Compare, entry, given
-from tuneoff.experiment.identity import configuration_digest
-from tuneoff.records.model import RunRecord
+from tuneoff.base.identity import configuration_digest
+from tuneoff.record.run_record import RunRecord
 from tuneoff_workloads.faulty import example_of
 
 pytestmark = [

@@ -14,17 +14,17 @@ from typing import Any
 import pytest
 
 from e2e.faulty_cluster import FaultyCluster, faulty_cluster
-from e2e.random_kills import GONE_WITHIN_SECONDS, finish, leftovers, start
+from e2e.random_kills import GONE_WITHIN_SECONDS, Following, finish, start
 from emulated.program import program
-from tuneoff.records.model import RunRecord
-from tuneoff.records.store import read_runs
-from tuneoff.supervisor.leftovers import OUTSIDE
-from tuneoff.supervisor.processes import children, command_line
+from tuneoff.base.processes import children, command_line, with_mark
+from tuneoff.record.run_record import RunRecord
+from tuneoff.record.store import read_runs
+from tuneoff.run.supervisor.leftovers import OUTSIDE, RESULTS_MARK, remembered
 
 pytestmark = pytest.mark.slow
 
 KATIB = "/apis/kubeflow.org/v1beta1"
-GUARDIAN = "tuneoff.supervisor.guardian"
+GUARDIAN = "tuneoff.run.supervisor.guardian"
 WAIT_SECONDS = 60.0
 
 
@@ -56,6 +56,14 @@ def until(is_so: Callable[[], bool], seconds: float = WAIT_SECONDS) -> float:
         assert time.monotonic() - started < seconds
         time.sleep(0.05)
     return time.monotonic() - started
+
+
+def leftovers(results: Path) -> list[str]:
+    """Return what is left of a matrix here; the processes of a cluster, which this one started, carry no mark."""
+    found = [f"process {pid}" for pid in with_mark(RESULTS_MARK, str(results.resolve()))]
+    for execution in results.glob("runs/*/*"):
+        found += [f"{kind} {value}" for kind, value in remembered(execution) if os.path.exists(value)]
+    return found
 
 
 def kill_in_mid_run(file: Path, results: Path, *, with_guardian: bool = False) -> Path:
@@ -97,7 +105,9 @@ def names(answer: dict[str, Any]) -> list[str]:
 
 def test_on_emulated_a_killed_run_leaves_only_its_objects_and_a_resume_completes(tmp_path: Path) -> None:
     file, results = experiment_file(tmp_path, {"name": "katib", "platform": "emulated"}), tmp_path / "results"
+    following = Following()
     folder = kill_in_mid_run(file, results)
+    until(lambda: following.left() == [], GONE_WITHIN_SECONDS)
     finish(file, results)
     found = records(results)
     assert {status: len(of) for status, of in found.items()} == {"interrupted": 1, "done": 1}
@@ -135,7 +145,7 @@ def test_in_a_cluster_a_killed_run_is_undeployed_by_the_guardian_or_by_the_next_
     resumed = start(file, results)
     _, errors = resumed.communicate(timeout=WAIT_SECONDS)
     assert resumed.returncode == 1  # the new run finds no cluster
-    (line,) = [line for line in errors.decode().splitlines() if "an earlier command left" in line]
+    (line,) = [line for line in errors.decode().splitlines() if "an earlier command left, and" in line]
     assert f"kubectl delete namespace tuneoff-{second.name}" in line
     cluster.proxy.restore()
     finish(file, results)

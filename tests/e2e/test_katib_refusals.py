@@ -11,7 +11,7 @@ import pytest
 
 from e2e.faulty_cluster import FaultyCluster, faulty_cluster
 from e2e.katib_cluster import Answer, Compare
-from tuneoff.records.model import RunRecord
+from tuneoff.record.run_record import RunRecord
 
 pytestmark = pytest.mark.slow
 

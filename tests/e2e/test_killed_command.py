@@ -1,21 +1,28 @@
-"""SIGKILL of `tuneoff compare` in the middle of a run, per adapter: nothing is left after 5 s, and a resume completes."""
+"""SIGKILL of `tuneoff compare` in the middle of a run: nothing is left after 5 s, and a resume completes."""
 
 from __future__ import annotations
 
-import signal
+import os
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from e2e.random_kills import GONE_WITHIN_SECONDS, finish, leftovers, start
-from tuneoff.records.store import read_runs
+import daemons
+from daemons import daemon_pid
+from e2e.random_kills import GONE_WITHIN_SECONDS, Following, finish, has_trained, start
+from tuneoff.base.processes import GUARDIAN, command_line, descendants, kill
+from tuneoff.record.events.reader import EventLog
+from tuneoff.record.events.schema import Flag
+from tuneoff.record.store import read_runs
+from tuneoff.run.lifecycle.__main__ import GUARDIAN_SECONDS
 
 pytestmark = pytest.mark.slow
 
 MATRIX = """
 name: killed
-workload: {{name: sleep, options: {{epoch_seconds: 0.2}}}}
+workload: {workload}
 search_space:
   x: {{type: float, low: 0.0, high: 1.0}}
 sampler: random
@@ -24,31 +31,76 @@ workers: {{count: 2}}
 adapters: [{adapter}]
 warm_up: false
 """
+SLEEP = "{name: sleep, options: {epoch_seconds: 0.2}}"
+DAEMONIC = "{{name: 'e2e.daemonic_workload:Daemonic', options: {{epoch_seconds: 0.2, folder: {folder!r}}}}}"
 
 
-def has_trained(results: Path) -> bool:
-    return any(b'"type":"epoch"' in path.read_bytes() for path in results.glob("runs/*/*/events/*.jsonl"))
+@pytest.fixture(autouse=True)
+def _importable(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PYTHONPATH", str(Path(daemons.__file__).parent), prepend=os.pathsep)
+
+
+def wait_until(condition: Callable[[], object], seconds: float) -> None:
+    deadline = time.monotonic() + seconds
+    while not condition() and time.monotonic() < deadline:
+        time.sleep(0.05)
+
+
+def killed_in_trials(file: Path, results: Path, *, guardian_too: bool = False) -> Following:
+    """Start the matrix, kill it once it has trained, and return what follows its processes."""
+    following = Following()
+    process = start(file, results)
+    try:
+        wait_until(lambda: has_trained(results) or process.poll() is not None, 60)
+        following.look(results)
+        kinds = {line.partition(" ")[0] for line in following.left()}
+        assert kinds >= {"process", "folder"}  # the probe sees what must go
+    finally:
+        guardians = [pid for pid in descendants(process.pid) if guardian_too and GUARDIAN in command_line(pid, None)]
+        for pid in (*guardians, process.pid):
+            kill(pid)
+        assert process.wait() == -9  # it had not ended before
+    assert len(guardians) == guardian_too
+    return following
 
 
 @pytest.mark.parametrize("adapter", ["serial", "optuna", "ray-tune", "syne-tune"])
 def test_a_command_killed_in_mid_run_leaves_nothing_and_resumes_to_its_end(adapter: str, tmp_path: Path) -> None:
     file, results = tmp_path / "matrix.yaml", tmp_path / "results"
-    file.write_text(MATRIX.format(adapter=adapter))
-    process = start(file, results)
-    try:
-        deadline = time.monotonic() + 60
-        while not has_trained(results):
-            assert time.monotonic() < deadline
-            time.sleep(0.05)
-        kinds = {line.partition(" ")[0] for line in leftovers(results)}
-        assert kinds >= {"process", "folder"}  # the probe sees what must go
-    finally:
-        process.send_signal(signal.SIGKILL)
-        process.wait()
-    killed = time.monotonic()
-    assert process.returncode == -signal.SIGKILL  # it had not ended before
-    while (left := leftovers(results)) and time.monotonic() - killed < GONE_WITHIN_SECONDS:
-        time.sleep(0.05)
-    assert left == []
+    file.write_text(MATRIX.format(adapter=adapter, workload=SLEEP))
+    following = killed_in_trials(file, results)
+    wait_until(lambda: not following.left(), GONE_WITHIN_SECONDS)
+    assert following.left() == []
     finish(file, results)
     assert sorted(record.status for record in read_runs(results)) == ["done", "interrupted"]
+
+
+@pytest.mark.parametrize("guardian_too", [False, True])
+def test_daemons_of_a_workload_are_ended_with_its_killed_command(tmp_path: Path, guardian_too: bool) -> None:
+    file, results = tmp_path / "matrix.yaml", tmp_path / "results"
+    file.write_text(MATRIX.format(adapter="serial", workload=DAEMONIC.format(folder=str(tmp_path / "daemons"))))
+    (tmp_path / "daemons").mkdir()
+    following = killed_in_trials(file, results, guardian_too=guardian_too)
+    if guardian_too:  # its coordinator ends them, and itself
+        wait_until(lambda: not [line for line in following.left() if line.startswith("process")], GUARDIAN_SECONDS + 5)
+        left = {line.partition(" ")[0] for line in following.left()}
+        assert left <= {"folder", "cgroup"}  # the next command removes them
+        assert "folder" in left
+        finish(file, results)
+    wait_until(lambda: not following.left(), GONE_WITHIN_SECONDS)
+    assert following.left() == []
+
+
+def test_a_run_that_ends_well_ends_the_daemons_of_its_workload_and_flags_them(tmp_path: Path) -> None:
+    file, results = tmp_path / "matrix.yaml", tmp_path / "results"
+    file.write_text(MATRIX.format(adapter="serial", workload=DAEMONIC.format(folder=str(tmp_path / "daemons"))))
+    (tmp_path / "daemons").mkdir()
+    following = Following()
+    finish(file, results)
+    following.look(results)
+    assert following.left() == []
+    (events,) = results.glob("runs/*/*/events")
+    texts = [event.text for _, event in EventLog(events).merged() if isinstance(event, Flag) and event.name == "left_behind"]
+    pids = {daemon_pid(note) for note in (tmp_path / "daemons").iterdir()}
+    assert {text for text in texts if text.startswith("process ")} == {f"process {pid}: sleep 600" for pid in pids}
+    assert len(pids) >= 4  # of the trials, and of the test

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import os
 import random
+import subprocess
 from pathlib import Path
 
 import pytest
 
 from e2e import random_kills
+from tuneoff.base.processes import descendants, end_all
 
 pytestmark = pytest.mark.slow
 
@@ -25,7 +27,7 @@ def test_kills_that_come_too_late_do_not_count(
     too_late = [True, False, True, True, False]
     folders: list[str] = []
 
-    def kill_once(file: Path, results: Path, after_seconds: float) -> random_kills.Kill:
+    def kill_once(file: Path, results: Path, *arguments: object) -> random_kills.Kill:
         folders.append(results.name)
         ended_before = too_late[len(folders) - 1]
         return random_kills.Kill(after_seconds=1.0, gone_seconds=0.1, runs_done=0, ended_before=ended_before)
@@ -45,11 +47,29 @@ def test_kills_that_always_come_too_late_end_with_the_way_out(tmp_path: Path, mo
         random_kills.kill_many(random_kills.MATRIX, tmp_path / "results", 2, random.Random(0), 20.0)
 
 
-def test_the_checks_notice_a_process_that_was_left(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_checks_notice_a_daemon_its_port_and_its_shared_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(random_kills, "GONE_WITHIN_SECONDS", 0.2)
-    monkeypatch.setattr(random_kills, "with_mark", lambda variable, value: [os.getpid()])
-    with pytest.raises(random_kills.Broken, match=r"left 0\.2 s after a kill"):
-        random_kills.kill_once(random_kills.MATRIX, tmp_path / "results", 0.05)
+    before = set(descendants(os.getpid()))
+    try:
+        assert "left 0.2 s after a kill" in random_kills.control(random_kills.MATRIX, tmp_path / "results")
+    finally:
+        end_all(lambda: set(descendants(os.getpid())) - before)
+
+
+def test_the_checks_notice_what_is_left_when_the_next_command_begins_a_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(random_kills, "SETTLE_SECONDS", 0.1)
+    following = random_kills.Following()
+    left, resumed = (subprocess.Popen(["sleep", "60"]) for _ in range(2))
+    try:
+        with pytest.raises(random_kills.Broken, match=rf"left then: process {left.pid} \(sleep 60\)$"):
+            random_kills.check_left(following, resumed, "then")
+    finally:
+        for process in (left, resumed):
+            process.kill()
+            process.wait()
+    random_kills.check_left(following, None, "then")
 
 
 def test_the_checks_notice_a_changed_event_file(tmp_path: Path) -> None:

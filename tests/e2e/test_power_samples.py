@@ -13,13 +13,12 @@ from typing import Any
 
 import pytest
 
-from e2e.random_kills import finish, start
-from e2e.test_killed_command import has_trained
+from e2e.random_kills import finish, has_trained, start
 from power.test_tree import until
-from tuneoff.records.model import RunRecord
-from tuneoff.records.store import read_runs
-from tuneoff.samples.reader import Samples, read_samples
-from tuneoff.samples.schema import FILE_NAME
+from tuneoff.record.run_record import RunRecord
+from tuneoff.record.samples.reader import Samples, read_samples
+from tuneoff.record.samples.schema import FILE_NAME
+from tuneoff.record.store import read_runs
 
 pytestmark = pytest.mark.slow
 

@@ -11,7 +11,7 @@ import pytest
 
 from e2e import random_resumes
 from e2e.resume_checks import Outcome, outcome
-from tuneoff.records.model import RunRecord
+from tuneoff.record.run_record import RunRecord
 
 pytestmark = pytest.mark.slow
 WORKLOAD = "e2e.resumable_workload:Resumable"

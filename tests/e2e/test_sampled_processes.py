@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from contract.runs import Made, experiment, make
-from tuneoff.events import schema
 from tuneoff.experiment.spec import Budget
-from tuneoff.samples.reader import Samples, read_samples
+from tuneoff.record.events import schema
+from tuneoff.record.samples.reader import Samples, read_samples
 
 pytestmark = pytest.mark.slow
 

@@ -8,12 +8,12 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from tuneoff_adapters.katib.emulated.admission import admit_experiment
-from tuneoff_adapters.katib.emulated.conditions import conditions_of, has_condition
-from tuneoff_adapters.katib.emulated.controllers import Controllers
-from tuneoff_adapters.katib.emulated.kinds import EXPERIMENTS, JOBS, NAMESPACES, SUGGESTIONS, TRIALS
-from tuneoff_adapters.katib.emulated.observations import Observation, Observations
-from tuneoff_adapters.katib.emulated.storage.store import Store
+from katib_emulation.admission import admit_experiment
+from katib_emulation.conditions import conditions_of, has_condition
+from katib_emulation.controllers import Controllers
+from katib_emulation.kinds import EXPERIMENTS, JOBS, NAMESPACES, SUGGESTIONS, TRIALS
+from katib_emulation.observations import Observation, Observations
+from katib_emulation.storage.store import Store
 
 Object = dict[str, Any]
 

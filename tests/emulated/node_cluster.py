@@ -8,10 +8,10 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
-from tuneoff_adapters.katib.emulated.kinds import CONFIG_MAPS, EVENTS, JOBS, PODS, TRIALS
-from tuneoff_adapters.katib.emulated.node.node import Node
-from tuneoff_adapters.katib.emulated.observations import Observations
-from tuneoff_adapters.katib.emulated.storage.store import Store
+from katib_emulation.kinds import CONFIG_MAPS, EVENTS, JOBS, PODS, TRIALS
+from katib_emulation.node.node import Node
+from katib_emulation.observations import Observations
+from katib_emulation.storage.store import Store
 
 Found = TypeVar("Found")
 Object = dict[str, Any]

@@ -6,9 +6,9 @@ import sys
 import threading
 from pathlib import Path
 
-from tuneoff_adapters.katib.emulated.node.node import Node
-from tuneoff_adapters.katib.emulated.observations import Observations
-from tuneoff_adapters.katib.emulated.storage.store import Store
+from katib_emulation.node.node import Node
+from katib_emulation.observations import Observations
+from katib_emulation.storage.store import Store
 
 
 def main(folder: Path) -> None:

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-COMMAND = (sys.executable, "-m", "tuneoff_adapters.katib.emulated")
+COMMAND = (sys.executable, "-m", "katib_emulation")
 
 
 def until(condition: Callable[[], Any], seconds: float = 30) -> Any:

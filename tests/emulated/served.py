@@ -9,12 +9,12 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from tuneoff_adapters.katib.emulated.admission import admit_experiment
-from tuneoff_adapters.katib.emulated.http.access import Access, Denial
-from tuneoff_adapters.katib.emulated.http.api import Api
-from tuneoff_adapters.katib.emulated.http.server import Server
-from tuneoff_adapters.katib.emulated.installation import install
-from tuneoff_adapters.katib.emulated.storage.store import Store
+from katib_emulation.admission import admit_experiment
+from katib_emulation.http.access import Access, Denial
+from katib_emulation.http.api import Api
+from katib_emulation.http.server import Server
+from katib_emulation.installation import install
+from katib_emulation.storage.store import Store
 
 Object = dict[str, Any]
 KATIB = "/apis/kubeflow.org/v1beta1"

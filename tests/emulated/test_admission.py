@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from emulated.katib_world import NAMESPACE, experiment_named
-from tuneoff_adapters.katib.emulated.admission import admit_experiment
-from tuneoff_adapters.katib.emulated.statuses import ApiError
+from katib_emulation.admission import admit_experiment
+from katib_emulation.statuses import ApiError
 
 Object = dict[str, Any]
 DENIED = 'admission webhook "validator.experiment.katib.kubeflow.org" denied the request: '

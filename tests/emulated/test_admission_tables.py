@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tuneoff_adapters.katib.emulated.admission.structs import Decoder, table
+from katib_emulation.admission.structs import Decoder, table
 
 
 def unknown_fields(models: Any, prefix: str, known: Any, root: str) -> list[str]:

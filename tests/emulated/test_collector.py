@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from emulated.node_cluster import NodeCluster, conditions, is_alive, node_cluster, script, state_of, trial_of, until
-from tuneoff_adapters.katib.emulated.kinds import PODS, TRIALS
-from tuneoff_adapters.katib.emulated.node.collector_settings import CONTAINER, CollectorSettings
+from katib_emulation.kinds import PODS, TRIALS
+from katib_emulation.node.collector_settings import CONTAINER, CollectorSettings
 from tuneoff_adapters.katib.metrics_file import create_mark
 
 FILE = [{"name": "METRICS", "value": "/var/log/katib/metrics.log"}]

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from tuneoff_adapters.katib.emulated.node.metric_lines import CollectorError, MetricFormat
-from tuneoff_adapters.katib.emulated.observations import UNAVAILABLE, ZERO_TIME, Observation
+from katib_emulation.node.metric_lines import CollectorError, MetricFormat
+from katib_emulation.observations import UNAVAILABLE, ZERO_TIME, Observation
 
 TEXT = MetricFormat(("loss", "accuracy"))
 JSON = MetricFormat(("loss", "accuracy"), "JSON")

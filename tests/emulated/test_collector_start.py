@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from emulated.node_cluster import conditions, node_cluster, script, trial_of
-from tuneoff_adapters.katib.emulated.kinds import TRIALS
-from tuneoff_adapters.katib.emulated.node import collector
-from tuneoff_adapters.katib.emulated.node.file_watch import FileWatch
+from katib_emulation.kinds import TRIALS
+from katib_emulation.node import collector
+from katib_emulation.node.file_watch import FileWatch
 
 
 def test_a_rule_is_met_by_what_was_written_before_the_watch(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

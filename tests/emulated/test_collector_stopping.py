@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 import pytest
 
-from tuneoff_adapters.katib.emulated.node.metric_lines import CollectorError
-from tuneoff_adapters.katib.emulated.node.stopping import StopRule, StopRules
+from katib_emulation.node.metric_lines import CollectorError
+from katib_emulation.node.stopping import StopRule, StopRules
 
 
 def stopped_at(rules: Sequence[StopRule], reports: Sequence[tuple[str, float]], maximize: bool = False) -> int | None:

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from emulated.katib_world import World, experiment_named, world
-from tuneoff_adapters.katib.emulated.conditions import conditions_of, find_condition, has_condition
-from tuneoff_adapters.katib.emulated.kinds import DEPLOYMENTS, EVENTS, EXPERIMENTS, JOBS, SERVICES, SUGGESTIONS, TRIALS
-from tuneoff_adapters.katib.emulated.statuses import ApiError
+from katib_emulation.conditions import conditions_of, find_condition, has_condition
+from katib_emulation.kinds import DEPLOYMENTS, EVENTS, EXPERIMENTS, JOBS, SERVICES, SUGGESTIONS, TRIALS
+from katib_emulation.statuses import ApiError
 
 Object = dict[str, Any]
 

@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 from emulated.katib_world import World, experiment_named, world
-from tuneoff_adapters.katib.emulated.conditions import has_condition
-from tuneoff_adapters.katib.emulated.controllers.work_queue import WorkQueue
-from tuneoff_adapters.katib.emulated.kinds import JOBS, TRIALS
+from katib_emulation.conditions import has_condition
+from katib_emulation.controllers.work_queue import WorkQueue
+from katib_emulation.kinds import JOBS, TRIALS
 
 ENDS = ("Succeeded", "Failed", "Killed", "EarlyStopped", "MetricsUnavailable")
 

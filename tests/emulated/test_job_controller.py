@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 
 from emulated.node_cluster import NAMESPACE, conditions
-from tuneoff_adapters.katib.emulated.kinds import JOBS, PODS
-from tuneoff_adapters.katib.emulated.node import job_controller, pod_status
-from tuneoff_adapters.katib.emulated.node.job_controller import JobController
-from tuneoff_adapters.katib.emulated.storage.store import Store
+from katib_emulation.kinds import JOBS, PODS
+from katib_emulation.node import job_controller, pod_status
+from katib_emulation.node.job_controller import JobController
+from katib_emulation.storage.store import Store
 
 
 class Bench:

@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from emulated.node_cluster import NAMESPACE, conditions, is_alive, node_cluster, script, state_of, until
-from tuneoff_adapters.katib.emulated.kinds import JOBS, PODS
-from tuneoff_adapters.katib.emulated.node import pod_logs
-from tuneoff_adapters.katib.emulated.statuses import ApiError
+from katib_emulation.kinds import JOBS, PODS
+from katib_emulation.node import pod_logs
+from katib_emulation.statuses import ApiError
 
 
 def test_a_job_whose_command_succeeds_is_complete(tmp_path: Path) -> None:

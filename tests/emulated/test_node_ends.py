@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from emulated.node_cluster import NAMESPACE, NodeCluster, conditions, is_alive, node_cluster, script, state_of, until
-from tuneoff_adapters.katib.emulated.kinds import JOBS, PODS
-from tuneoff_adapters.katib.emulated.statuses import ApiError
+from katib_emulation.kinds import JOBS, PODS
+from katib_emulation.statuses import ApiError
 
 ANNOUNCE_AND_SLEEP = "echo $$; exec sleep 1000"
 

@@ -15,7 +15,7 @@ import pytest
 
 from emulated import node_process
 from emulated.node_cluster import NAMESPACE, NodeCluster, conditions, is_alive, node_cluster, script, state_of, until
-from tuneoff_adapters.katib.emulated.node.guardian import VARIABLE, Guardian
+from katib_emulation.node.guardian import VARIABLE, Guardian
 
 # The second sleep leaves the container's session, where no signal to the process group reaches it.
 SLEEPERS = """

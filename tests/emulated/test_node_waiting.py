@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 
 from emulated.node_cluster import NAMESPACE, NodeCluster, conditions, node_cluster, script, until
-from tuneoff_adapters.katib.emulated.kinds import JOBS, PODS
-from tuneoff_adapters.katib.emulated.node import pod_runner
-from tuneoff_adapters.katib.emulated.node.capacity import quantity
-from tuneoff_adapters.katib.emulated.node.volumes import Mounts
-from tuneoff_adapters.katib.emulated.statuses import ApiError
+from katib_emulation.kinds import JOBS, PODS
+from katib_emulation.node import pod_runner
+from katib_emulation.node.capacity import quantity
+from katib_emulation.node.volumes import Mounts
+from katib_emulation.statuses import ApiError
 
 
 def asking(**resources: str) -> dict[str, Any]:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tuneoff_adapters.katib.emulated.observations import ZERO_TIME, Observation, Observations, moment
+from katib_emulation.observations import ZERO_TIME, Observation, Observations, moment
 
 
 def line(time: str, value: str, name: str = "loss") -> Observation:

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from emulated.served import INJECTED, KATIB, Served, experiment, served, trial
-from tuneoff_adapters.katib.emulated.kinds import CONFIG_MAPS, PODS, TRIALS
+from katib_emulation.kinds import CONFIG_MAPS, PODS, TRIALS
 
 
 @pytest.fixture

@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from emulated.program import COMMAND, program, until
-from tuneoff_adapters.katib.emulated.kubeconfig import Kubeconfig, KubeconfigError
-from tuneoff_adapters.katib.emulated.storage.journal import Journal
+from katib_emulation.kubeconfig import Kubeconfig, KubeconfigError
+from katib_emulation.storage.journal import Journal
 
 pytestmark = pytest.mark.slow  # processes, or faults that have to last
 

@@ -303,7 +303,7 @@ def test_pods_find_the_python_that_serves(tmp_path: Path, monkeypatch: pytest.Mo
 
 def test_importing_the_program_imports_nothing_of_tuneoff_nor_a_framework() -> None:
     code = (
-        "import sys; import tuneoff_adapters.katib.emulated.cluster, tuneoff_adapters.katib.emulated.__main__;"
+        "import sys; import katib_emulation.cluster, katib_emulation.__main__;"
         "print([name for name in sys.modules if name.split('.')[0] in ('tuneoff', 'kubernetes', 'kubeflow', 'optuna', 'numpy')])"
     )
     ended = subprocess.run(

@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 
 from emulated.served import Object, trial
-from tuneoff_adapters.katib.emulated.kinds import CONFIG_MAPS, EVENTS, JOBS, NAMESPACES, PODS, TRIALS
-from tuneoff_adapters.katib.emulated.statuses import ApiError
-from tuneoff_adapters.katib.emulated.storage import defaults, table
-from tuneoff_adapters.katib.emulated.storage.store import Store
+from katib_emulation.kinds import CONFIG_MAPS, EVENTS, JOBS, NAMESPACES, PODS, TRIALS
+from katib_emulation.statuses import ApiError
+from katib_emulation.storage import defaults, table
+from katib_emulation.storage.store import Store
 
 
 @pytest.fixture

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from emulated.served import Object, trial
-from tuneoff_adapters.katib.emulated.kinds import CONFIG_MAPS, EXPERIMENTS, JOBS, NAMESPACES, PODS, SERVICE_ACCOUNTS, TRIALS, Kind
-from tuneoff_adapters.katib.emulated.statuses import ApiError
-from tuneoff_adapters.katib.emulated.storage.store import Store
+from katib_emulation.kinds import CONFIG_MAPS, EXPERIMENTS, JOBS, NAMESPACES, PODS, SERVICE_ACCOUNTS, TRIALS, Kind
+from katib_emulation.statuses import ApiError
+from katib_emulation.storage.store import Store
 
 
 @pytest.fixture

@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 
 from emulated.served import trial
-from tuneoff_adapters.katib.emulated.kinds import CONFIG_MAPS, TRIALS
-from tuneoff_adapters.katib.emulated.statuses import ApiError
-from tuneoff_adapters.katib.emulated.storage import table
-from tuneoff_adapters.katib.emulated.storage.journal import JournalError
-from tuneoff_adapters.katib.emulated.storage.store import Store
+from katib_emulation.kinds import CONFIG_MAPS, TRIALS
+from katib_emulation.statuses import ApiError
+from katib_emulation.storage import table
+from katib_emulation.storage.journal import JournalError
+from katib_emulation.storage.store import Store
 
 
 def filled(folder: Path) -> Store:

@@ -12,10 +12,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from emulated.katib_world import experiment_named
-from tuneoff_adapters.katib.emulated.suggestions import Told, algorithm_for
-from tuneoff_adapters.katib.emulated.suggestions.parameters import Parameter, grid_values
-from tuneoff_adapters.katib.emulated.suggestions.random_search import draw
-from tuneoff_adapters.katib.emulated.suggestions.seeds import derived, stream
+from katib_emulation.suggestions import Told, algorithm_for
+from katib_emulation.suggestions.parameters import Parameter, grid_values
+from katib_emulation.suggestions.random_search import draw
+from katib_emulation.suggestions.seeds import derived, stream
 
 Object = dict[str, Any]
 DRAWS = 4000

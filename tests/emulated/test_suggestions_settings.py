@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from emulated.katib_world import experiment_named
-from tuneoff_adapters.katib.emulated.suggestions import MedianStop, told_trials, validate_algorithm, validate_early_stopping
+from katib_emulation.suggestions import MedianStop, told_trials, validate_algorithm, validate_early_stopping
 
 Object = dict[str, Any]
 

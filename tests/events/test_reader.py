@@ -8,10 +8,10 @@ import pytest
 
 from event_logs import Log, example_b, ns
 from tuneoff.errors import ResultsError
-from tuneoff.events import reader, schema
-from tuneoff.events.alignment import Alignment
-from tuneoff.events.reader import EventLog, decode_lines
-from tuneoff.events.writer import EventWriter
+from tuneoff.record.events import reader, schema
+from tuneoff.record.events.alignment import Alignment
+from tuneoff.record.events.reader import EventLog, decode_lines
+from tuneoff.record.events.writer import EventWriter
 
 
 @pytest.fixture
@@ -79,8 +79,8 @@ def test_an_event_of_an_unknown_type_is_an_error(folder: Path) -> None:
 
 def test_another_schema_version_is_refused_in_one_line(folder: Path) -> None:
     path = sorted(folder.iterdir())[0]
-    path.write_bytes(path.read_bytes().replace(b'"version":1', b'"version":7', 1))
-    with pytest.raises(ResultsError, match="version 7 is not readable, this tuneoff reads version 1") as error:
+    path.write_bytes(path.read_bytes().replace(b'"version":2', b'"version":7', 1))
+    with pytest.raises(ResultsError, match="version 7 is not readable, this tuneoff reads version 2") as error:
         list(EventLog(folder))
     assert "\n" not in str(error.value)
 
@@ -101,7 +101,7 @@ def test_a_missing_folder_is_one_line(tmp_path: Path) -> None:
 
 
 def test_lines_longer_than_a_chunk_are_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tuneoff.events.reader.CHUNK_BYTES", 50)
+    monkeypatch.setattr("tuneoff.record.events.reader.CHUNK_BYTES", 50)
     log, _ = example_b()
     assert len(list(EventLog(log.save(tmp_path)))) == len(log.pairs())
 

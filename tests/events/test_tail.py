@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 
 from event_logs import Log, example_b
-from tuneoff.events import schema
-from tuneoff.events.tail import QUIET_POLLS, Tail
-from tuneoff.events.writer import EventWriter
+from tuneoff.record.events import schema
+from tuneoff.record.events.tail import QUIET_POLLS, Tail
+from tuneoff.record.events.writer import EventWriter
 
 
 def test_polls_together_return_every_event_once(tmp_path: Path) -> None:
@@ -70,7 +70,7 @@ def test_files_of_ended_processes_are_not_looked_at_for_ever(tmp_path: Path, mon
     os.waitpid(ended, 0)
     log.process("trial", 1, pid=ended)
     log.process("trial", 1, pid=os.getpid())
-    monkeypatch.setattr("tuneoff.events.tail.boot_id", lambda: log.coordinator.process.boot_id)
+    monkeypatch.setattr("tuneoff.record.events.tail.boot_id", lambda: log.coordinator.process.boot_id)
     log.writers.remove(log.coordinator)
     tail = Tail(log.save(tmp_path))
     assert len(tail.poll()) == 2

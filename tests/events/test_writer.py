@@ -12,9 +12,9 @@ from typing import Any
 import msgspec
 import pytest
 
-from tuneoff.events import schema
-from tuneoff.events.reader import EventLog
-from tuneoff.events.writer import EventWriter
+from tuneoff.record.events import schema
+from tuneoff.record.events.reader import EventLog
+from tuneoff.record.events.writer import EventWriter
 
 
 def test_the_writer_and_the_schema_agree_on_every_type(tmp_path: Path) -> None:

@@ -14,7 +14,8 @@ from hypothesis import strategies as st
 import fake_plugins
 from tuneoff.errors import TuneoffError
 from tuneoff.experiment.load import load_matrix
-from tuneoff.matrix.plan import make_plan
+from tuneoff.experiment.plan import make_plan
+from tuneoff.measure.power.check_meters import check_meters
 
 GOOD: dict[str, Any] = {
     "name": "good",
@@ -52,7 +53,9 @@ def _places(value: Any, above: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
 
 def _outcome(path: Path) -> str:
     try:
-        make_plan(load_matrix(path))
+        file = load_matrix(path)
+        check_meters(file)
+        make_plan(file)
     except TuneoffError as error:
         return str(error)
     return ""
@@ -69,6 +72,7 @@ def test_the_file_that_is_spoiled_below_is_good(path: Path) -> None:
     assert _outcome(path) == ""
 
 
+@pytest.mark.slow
 @settings(max_examples=300, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(place=st.sampled_from(_places(GOOD)), value=values)
 def test_any_value_in_any_place_gives_a_plan_or_one_line(path: Path, place: tuple[Any, ...], value: Any) -> None:
@@ -81,6 +85,7 @@ def test_any_value_in_any_place_gives_a_plan_or_one_line(path: Path, place: tupl
     assert "\n" not in _outcome(path)
 
 
+@pytest.mark.slow
 @settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(cut=st.integers(0, 2000), inserted=st.text(max_size=3))
 def test_a_damaged_text_gives_a_plan_or_one_line(path: Path, cut: int, inserted: str) -> None:

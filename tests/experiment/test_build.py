@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 import fake_plugins
+from tuneoff.base.identity import configuration_digest
 from tuneoff.errors import ExperimentError, PluginError, UnknownNameError
 from tuneoff.experiment.build import build_experiments
-from tuneoff.experiment.identity import configuration_digest
 from tuneoff.experiment.load import load_matrix
 from tuneoff.experiment.spec import ExperimentSpec, RunSpec, run_spec_from_json, run_spec_to_json
 from tuneoff.experiment.strategies import rungs

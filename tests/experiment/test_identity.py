@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tuneoff.base.identity import canonical_json, configuration_digest, derive_seed, is_finite
 from tuneoff.errors import ExperimentError
-from tuneoff.experiment.identity import canonical_json, configuration_digest, derive_seed, is_finite
 
 values = st.dictionaries(st.text(max_size=4), st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.booleans())
 

@@ -278,6 +278,7 @@ def test_the_schema_of_every_key_is_json(tmp_path: Path) -> None:
     assert yaml.safe_load(json.dumps(json_schema()))["additionalProperties"] is False
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("content", "problem"),
     [

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from spaces import spaces, units
+from tuneoff.base.identity import canonical_json
 from tuneoff.errors import ExperimentError
-from tuneoff.experiment.identity import canonical_json
 from tuneoff.experiment.space import Categorical, Constant, Float, IntegerLog, SearchSpace, Stepped, stepped
 
 
@@ -115,3 +116,12 @@ def test_a_grid_lists_every_configuration_once() -> None:
 def test_a_grid_over_a_continuous_dimension_is_refused() -> None:
     with pytest.raises(ExperimentError, match="rate is continuous; give it a step"):
         SearchSpace({"rate": Float(low=0.0, high=1.0)}).grid()
+
+
+@pytest.mark.parametrize(
+    "make", [lambda low, high: Float(low=low, high=high), lambda low, high: stepped(low, high, 1e307, integer=False)]
+)
+def test_bounds_whose_distance_is_no_finite_number_are_refused(make: Callable[[float, float], object]) -> None:
+    assert make(-8e307, 8e307)
+    with pytest.raises(ExperimentError, match="`high - low` must be a finite number"):
+        make(-1.7e308, 1.7e308)

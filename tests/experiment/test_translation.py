@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from spaces import spaces, units
+from tuneoff.base.identity import canonical_json
 from tuneoff.errors import ExperimentError
-from tuneoff.experiment.identity import canonical_json
 from tuneoff.experiment.space import Categorical, Constant, Float, IntegerLog, SearchSpace, stepped
 from tuneoff.experiment.spec import Budget, ExperimentSpec, Objective, RunSpec, Strategy, WorkloadSpec
 from tuneoff.experiment.translation import (

@@ -58,6 +58,7 @@ def test_anchors_and_merge_keys_work(tmp_path: Path) -> None:
     assert _read(tmp_path, text) == {"a": {"x": 1, "y": 2}, "c": {"d": {"e": {"x": 3, "y": 2}}}, "f": {"x": 3, "y": 4}}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("text", "problem"),
     [

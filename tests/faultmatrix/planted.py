@@ -6,9 +6,10 @@ import math
 import threading
 from collections.abc import Mapping
 
-from tuneoff.trial.pool import Message, Worker, WorkerPool
-from tuneoff.trial.run_trial import TrialOutcome
-from tuneoff_adapters import serial
+from tuneoff.run.pool_adapter import Task
+from tuneoff.run.trial import pool_worker
+from tuneoff.run.trial.pool import Worker, WorkerPool
+from tuneoff.run.trial.run_trial import TrialOutcome
 from tuneoff_adapters.serial import SerialAdapter
 from tuneoff_workloads.faulty import Faulty
 
@@ -21,7 +22,7 @@ def work(worker: Worker, stops: Mapping[str, int]) -> None:
         return {name: value if math.isfinite(value) else 1.0 for name, value in validate(workload).items()}
 
     Faulty.validate = cleaned  # type: ignore[method-assign,assignment]
-    serial.work(worker, stops)
+    pool_worker.work(worker, stops)
 
 
 class CleansMetrics(SerialAdapter):
@@ -36,8 +37,7 @@ class CleansMetrics(SerialAdapter):
 class WaitsForEver(SerialAdapter):
     """Waits for ever once a trial has failed."""
 
-    def _note(self, task: serial._Task, message: Message) -> None:
-        outcome: TrialOutcome = message.content
+    def ended(self, task: Task, outcome: TrialOutcome) -> None:
         if outcome.state == "failed":
             threading.Event().wait()
-        super()._note(task, message)
+        super().ended(task, outcome)

@@ -8,9 +8,10 @@ from dataclasses import replace
 import pytest
 
 from tuneoff.experiment.spec import Objective
-from tuneoff.faultmatrix.classify import Class, classify
-from tuneoff.faultmatrix.seen import Claim, Seen
-from tuneoff.faultmatrix.truth import Truth
+from tuneoff.judge.faults import Class
+from tuneoff.trust.faultmatrix.classify import classify
+from tuneoff.trust.faultmatrix.seen import Claim, Seen
+from tuneoff.trust.faultmatrix.truth import Truth
 
 # three configurations, three epochs each; number 1 is the best and meets the fault
 LOST = Truth(

@@ -17,14 +17,14 @@ import pytest
 from command_line import Call
 from faultmatrix.files import FILE
 from tuneoff.cli.selection import overridden_plan
-from tuneoff.faultmatrix import by_adapter, matrix
-from tuneoff.faultmatrix import cell as cells
-from tuneoff.faultmatrix.cell import Cell, NotStruck, Place
-from tuneoff.faultmatrix.child import Ended
-from tuneoff.faultmatrix.faults import FAULTS, NO_FAULT
-from tuneoff.faultmatrix.seen import Claim, Seen
-from tuneoff.faultmatrix.tools import FaultTools, Part
-from tuneoff.faultmatrix.truth import best_of, clean_values
+from tuneoff.judge.faults import FAULTS, NO_FAULT
+from tuneoff.trust.faultmatrix import by_adapter, matrix
+from tuneoff.trust.faultmatrix import cell as cells
+from tuneoff.trust.faultmatrix.cell import Cell, NotStruck, Place
+from tuneoff.trust.faultmatrix.child import Ended
+from tuneoff.trust.faultmatrix.seen import Claim, Seen
+from tuneoff.trust.faultmatrix.tools import FaultTools, Part
+from tuneoff.trust.faultmatrix.truth import best_of, clean_values
 
 Run = Callable[[Cell, Place], None]
 

@@ -12,15 +12,15 @@ from pathlib import Path
 
 import pytest
 
-from tuneoff.faultmatrix import memory
-from tuneoff.faultmatrix.child import CELL, cell_prefix
-from tuneoff.supervisor.controllers import V2, Place
+from tuneoff.run.supervisor.controllers import V2, Place
+from tuneoff.trust.faultmatrix import memory
+from tuneoff.trust.faultmatrix.child import CELL, cell_prefix
 
 COMMAND = """
 import os, subprocess, sys
 from pathlib import Path
-from tuneoff.faultmatrix.child import CELL, cell_prefix
-from tuneoff.faultmatrix.watcher import watch
+from tuneoff.trust.faultmatrix.child import CELL, cell_prefix
+from tuneoff.trust.faultmatrix.watcher import watch
 watcher = watch(Path(sys.argv[1]))
 sleep = [sys.executable, "-c", "import time; time.sleep(60)"]
 for number in range(2):

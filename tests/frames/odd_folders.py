@@ -10,12 +10,12 @@ import msgspec
 
 from event_logs import example_a
 from results_folders import Results, write_examples
-from tuneoff.experiment.identity import configuration_digest
+from tuneoff.base.identity import configuration_digest
 from tuneoff.experiment.spec import run_spec_to_json
-from tuneoff.matrix.folder import read_plan
-from tuneoff.records.model import ContinuesRecord, RunRecord
-from tuneoff.records.store import read_run, write_run
-from tuneoff.report.export import Format, export
+from tuneoff.record.results_folder import read_plan
+from tuneoff.record.run_record import ContinuesRecord, RunRecord
+from tuneoff.record.store import read_run, write_run
+from tuneoff.tell.report.export import Format, export
 
 HOSTILE = "<script>alert(1)</script>\x1b[31m \u202e\u0000\r\n,\"';é漢\U0001f600"
 
@@ -66,7 +66,7 @@ def change(seed: int, done: RunRecord) -> dict[str, Any]:
         attempts = tuple(msgspec.structs.replace(one, state="failed", cause=HOSTILE) for one in first.attempts)
         hostile = replace(
             first,
-            trial=HOSTILE,
+            trial="hostile",
             framework_id=HOSTILE,
             configuration=configuration,
             digest=configuration_digest(configuration),

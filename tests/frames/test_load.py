@@ -12,11 +12,11 @@ from pandas.testing import assert_frame_equal
 import tuneoff
 from frames.odd_folders import export_to
 from tuneoff.errors import MissingPackageError, ResultsError, UnknownNameError
-from tuneoff.frames import load as loading
-from tuneoff.frames.columns import CHARGED, TABLES
-from tuneoff.metrics.waste import POLICIES
-from tuneoff.records import store
-from tuneoff.report import trial_charges
+from tuneoff.measure.waste import POLICIES
+from tuneoff.record import store
+from tuneoff.tell.frames import load as loading
+from tuneoff.tell.frames.columns import CHARGED, TABLES
+from tuneoff.tell.report import trial_charges
 
 
 @pytest.mark.parametrize("folder", ["results", "odd"])
@@ -76,7 +76,7 @@ def test_energy_is_not_computed_for_columns_that_need_none(results: Path, monkey
         asked.append(())
         return {}
 
-    monkeypatch.setattr("tuneoff.frames.executions.trial_charges", no_charges)
+    monkeypatch.setattr("tuneoff.tell.frames.executions.trial_charges", no_charges)
     tuneoff.load(results).read("trials", ["label", "value", "cpu_seconds"])
     assert not asked
     tuneoff.load(results).read("trials", ["label", "busy_seconds"])

@@ -11,8 +11,8 @@ from pandas.testing import assert_frame_equal
 
 import tuneoff
 from frames.odd_folders import HOSTILE, export_to
-from tuneoff.frames.arrow import ParquetTable, schema
-from tuneoff.frames.columns import TABLES
+from tuneoff.tell.frames.arrow import ParquetTable, schema
+from tuneoff.tell.frames.columns import TABLES
 
 
 def from_csv(path: Path, table: str) -> pandas.DataFrame:
@@ -41,7 +41,7 @@ def test_csv_json_and_parquet_hold_the_same_frames(odd: Path, table: str) -> Non
 def test_hostile_texts_survive_as_they_are(odd: Path) -> None:
     for _ in range(2):
         frames = tuneoff.load(odd)
-        (row,) = frames.trials[frames.trials["trial"] == HOSTILE].to_dict("records")
+        (row,) = frames.trials[frames.trials["trial"] == "hostile"].to_dict("records")
         assert (row["cause"], row["framework_id"], row["state"]) == (HOSTILE, HOSTILE, "failed")
         assert json.loads(row["configuration"])[HOSTILE] == HOSTILE
         assert HOSTILE in set(frames.runs["reason"])
@@ -51,8 +51,8 @@ def test_hostile_texts_survive_as_they_are(odd: Path) -> None:
 def test_rows_of_many_runs_lie_together_and_a_large_run_apart(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from pyarrow import parquet
 
-    monkeypatch.setattr("tuneoff.frames.arrow.ROW_GROUP", 10)
-    monkeypatch.setattr("tuneoff.frames.arrow.ROWS_AT_ONCE", 4)
+    monkeypatch.setattr("tuneoff.tell.frames.arrow.ROW_GROUP", 10)
+    monkeypatch.setattr("tuneoff.tell.frames.arrow.ROWS_AT_ONCE", 4)
     columns = {name: TABLES["steps"][name] for name in ("run_id", "execution_id", "milliseconds")}
     table = ParquetTable(tmp_path / "x.parquet", columns)
     made = [(f"run{run}", row) for run in range(7) for row in range(3 if run else 25)]
@@ -68,8 +68,8 @@ def test_rows_of_many_runs_lie_together_and_a_large_run_apart(tmp_path: Path, mo
 
 
 def test_a_count_beyond_the_exact_floats_is_exported(odd: Path) -> None:
-    from tuneoff.metrics.values import known
-    from tuneoff.records.store import read_run, write_run
+    from tuneoff.record.metric_value import known
+    from tuneoff.record.store import read_run, write_run
 
     path = sorted(odd.glob("runs/*/1/run.json"))[0]
     record = read_run(path)

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 import tuneoff
 from frames.odd_folders import export_to
-from tuneoff.frames.summary import STATES, summary
+from tuneoff.tell.frames.summary import STATES, summary
 
 FIELDS: dict[str, st.SearchStrategy[Any]] = {
     "label": st.sampled_from(["serial", "optuna", "ray-tune"]),

@@ -22,9 +22,9 @@ from fuzz.odd_files import ODD_FILES
 from fuzz.sandbox import Main, Place, call_forked
 from fuzz.sources import RESULTS
 from fuzz.touched import touched
-from tuneoff.bundle.archive import describe, unpack, write_archive
-from tuneoff.bundle.manifest import MANIFEST, Manifest, is_safe
 from tuneoff.errors import ResultsError
+from tuneoff.trust.bundle.archive import describe, unpack, write_archive
+from tuneoff.trust.bundle.manifest import MANIFEST, Manifest, is_safe
 
 ARCHIVE = "b.tar.gz"
 PLAN = ["reproduce", ARCHIVE, "--plan", "--limit-mb", "50"]

@@ -12,7 +12,7 @@ import yaml
 
 ROOT = Path(__file__).parents[2]
 LEAST = {"workload": "null", "adapters": ["serial"], "budget": {"trials": 6, "epochs_per_trial": 2}}
-PRICES = ROOT / "core" / "tuneoff" / "accounting" / "tables" / "prices.yaml"
+PRICES = ROOT / "core" / "tuneoff" / "experiment" / "accounting" / "tables" / "prices.yaml"
 SERIES = "time,g_per_kwh\n2026-05-01T13:00:00+02:00,250\n2026-05-01T14:00:00+02:00,240.5\n2026-05-01T15:00:00+02:00,230\n"
 SPACE = {
     "learning_rate": {"type": "float", "low": 0.0001, "high": 1.0, "log": True},

@@ -149,8 +149,8 @@ def _load() -> None:
     with open(os.devnull, "w") as nowhere, contextlib.redirect_stdout(nowhere):
         for file in ("digits", "pruning"):
             main(["plan", str(ROOT / "benchmarks" / f"{file}.yaml")])
-    names = ("matrix.execute", "verify.results", "report.export", "report.summary", "report.table", "report.declared")
-    for module in (*names, "bundle.pack", "bundle.reproduce"):
+    reports = ("judge.summary", "tell.report.export", "tell.report.table", "tell.report.declared")
+    for module in (*reports, "run.execute", "trust.verify.results", "trust.bundle.pack", "trust.bundle.reproduce"):
         importlib.import_module(f"tuneoff.{module}")
 
 

@@ -64,7 +64,7 @@ def run_case(task: Task) -> Report:
 def _main(argv: Sequence[str]) -> int:
     """Call the command line; what would start the first run ends here, with success."""
     from tuneoff.cli.main import main
-    from tuneoff.matrix import execute
+    from tuneoff.run import execute
 
     def would_run(*_: Any, **__: Any) -> NoReturn:
         raise SystemExit(0)

@@ -94,7 +94,7 @@ def _says_verified(answer: Answer) -> bool:
 def start_nothing(argv: Sequence[str]) -> int:
     """Call the command line; a run that would start ends it, with success."""
     main = importlib.import_module("tuneoff.cli.main").main
-    execute = importlib.import_module("tuneoff.matrix.execute")
+    execute = importlib.import_module("tuneoff.run.execute")
 
     def would_run(*_: Any, **__: Any) -> NoReturn:
         raise SystemExit(0)

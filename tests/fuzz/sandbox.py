@@ -20,7 +20,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from fuzz import guard
-from tuneoff.supervisor.processes import become_subreaper, children, command_line, rss_bytes
+from tuneoff.base.processes import become_subreaper, children, command_line, rss_bytes
 
 HERE = Path(__file__).parent
 MOST_SECONDS = 10.0

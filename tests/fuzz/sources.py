@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from results_folders import write_examples
-from tuneoff.verify.results import verify
+from tuneoff.trust.verify.results import verify
 
 FILE, RESULTS = "experiment.yaml", "results"
 COMMON: dict[str, Any] = {

@@ -24,6 +24,7 @@ from fuzz.touched import touched
 FILES, FOLDERS, BUNDLES = 100, 12, 60  # of the 10 000, the 2 000 and the 1 000 that `make fuzz` does
 
 
+@pytest.mark.slow
 def test_fuzzed_files_are_answered(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     code = fuzz_files.main(["--count", str(FILES), "--first", "100000", "--keep", str(tmp_path / "kept")])
     out = capsys.readouterr().out
@@ -78,6 +79,7 @@ def _of_bundle(sources: Path, folder: Path, index: int, main: Main) -> list[str]
     return in_place(task, lambda place, chance: archive_cases.ask(task, place, chance, main)).failures
 
 
+@pytest.mark.slow
 def test_a_reproduce_that_accepts_all_leaves_a_folder_or_fails_is_noticed(sources: Path, tmp_path: Path) -> None:
     folder = tmp_path / "bundle"
     folder.mkdir()
@@ -115,6 +117,7 @@ def _index(is_damaged: bool) -> int:
     raise AssertionError
 
 
+@pytest.mark.slow
 def test_a_verify_that_always_says_verified_is_noticed(sources: Path, tmp_path: Path) -> None:
     found = [_failures(sources, tmp_path / "case", index, _verify_that_says("VERIFIED", 0)) for index in range(8)]
     assert any("VERIFIED, but changed were: " in failure for _, failures in found for failure in failures)

@@ -132,6 +132,7 @@ def test_a_hang_is_ended_and_noticed(place: Place) -> None:
     assert answer.code is None
 
 
+@pytest.mark.slow
 def test_too_much_memory_is_ended_and_noticed(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
     answer = call_forked(_fills_memory, ["plan", "x"], place)
     assert f"memory: more than {sandbox.MOST_BYTES / 1e6:g} MB" in problems(answer)

@@ -50,13 +50,14 @@ class FakeCluster:
         self.refusal: Exception | None = None  # of logs that are read and of deletions
         self.is_there = threading.Event()  # as far as polls are concerned
         self.is_there.set()
-        self._pods: dict[str, Object] = {}
+        self.pods: dict[str, Object] = {}  # that are there, told or not
+        self.listings = 0  # of pods
 
     # What the test tells
 
     def show(self, resource: Resource, thing: Object, change: str = "MODIFIED") -> None:
         if resource is PODS:
-            self._pods[name_of(thing)] = thing
+            self.pods[name_of(thing)] = thing
         self.feeds[resource.plural].put((change, thing))
 
     def log(self, pod: str, *lines: bytes, is_whole: bool = True) -> None:
@@ -92,14 +93,19 @@ class FakeCluster:
         """Only events are asked for."""
         return {"items": self.events}
 
+    def items(self, resource: Resource, namespace: str, labels: Mapping[str, str]) -> list[Object]:
+        """Only pods are asked for."""
+        self.listings += 1
+        return list(self.pods.values())
+
     def delete(self, resource: Resource, name: str, namespace: str) -> bool:
         """Delete at once: a pod's log ends, a deleted experiment takes its pods along."""
         self.deleted.append((resource.plural, name))
         if self.refusal is not None:
             raise self.refusal
-        pods = [pod for pod in self._pods if resource is EXPERIMENTS or pod == name]
+        pods = [pod for pod in self.pods if resource is EXPERIMENTS or pod == name]
         for pod in pods:
-            self.show(PODS, self._pods.pop(pod), "DELETED")
+            self.show(PODS, self.pods.pop(pod), "DELETED")
             self.logs.setdefault(pod, Feed()).put(None)
         return True
 

@@ -12,12 +12,12 @@ from katib.fake_cluster import FakeCluster
 from katib.katib_objects import RUNNING, condition, container, ended, event, pod, trial
 from katib.katib_specs import context_of, spec_of
 from katib.pod_lines import epoch, header, started, whole_log
-from tuneoff.events import schema
-from tuneoff.events.reader import EventLog
 from tuneoff.experiment.space import Float, SearchSpace
 from tuneoff.experiment.spec import Budget, RunSpec
-from tuneoff.lifecycle.context import RunContext
-from tuneoff.records.folder import derive_folder
+from tuneoff.measure.derived import derive_folder
+from tuneoff.record.events import schema
+from tuneoff.record.events.reader import EventLog
+from tuneoff.run.lifecycle.context import RunContext
 from tuneoff_adapters.katib import follow
 from tuneoff_adapters.katib.follow import Follower
 from tuneoff_adapters.katib.options import katib_options

@@ -53,9 +53,9 @@ def container(name: str = "training-container", **state: Any) -> Object:
     return {"name": name, "state": state}
 
 
-def ended(code: int, reason: str = "", name: str = "training-container", message: str = "") -> Object:
+def ended(code: int, reason: str = "", name: str = "training-container", message: str = "", finished_at: str = "") -> Object:
     reason = reason or ("Completed" if code == 0 else "Error")
-    return container(name, terminated={"exitCode": code, "reason": reason, "message": message})
+    return container(name, terminated={"exitCode": code, "reason": reason, "message": message, "finishedAt": finished_at})
 
 
 def event(kind: str, name: str, reason: str, message: str, moment: str = "2026-01-01T00:00:00Z") -> Object:

@@ -6,12 +6,12 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from tuneoff.events.writer import EventWriter
 from tuneoff.experiment.sampling import sample_distinct
 from tuneoff.experiment.space import Categorical, Constant, Float, IntegerLog, SearchSpace, stepped
 from tuneoff.experiment.spec import Budget, ExperimentSpec, Objective, RunSpec, Strategy, Workers, WorkloadSpec
-from tuneoff.lifecycle.context import RunContext
-from tuneoff.supervisor.prepare import new_execution, write_inputs
+from tuneoff.record.events.writer import EventWriter
+from tuneoff.run.lifecycle.context import RunContext
+from tuneoff.run.supervisor.prepare import new_execution, write_inputs
 from tuneoff_adapters.katib.plan import KatibPlan, katib_plan
 
 IMAGE = "registry.example/tuneoff@sha256:0123456789abcdef"

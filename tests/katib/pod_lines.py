@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from tuneoff import clock
+from tuneoff.base import clock
+from tuneoff.record.events.schema import SCHEMA_VERSION
 
 EXECUTION = "5f0c1d2e3f4a-1a2b3c"
 
@@ -18,7 +19,7 @@ def line(type_: str, seq: int, **fields: Any) -> bytes:
 def header(execution: str = EXECUTION, **changes: Any) -> bytes:
     now = clock.monotonic_ns()
     fields = {
-        "version": 1,
+        "version": SCHEMA_VERSION,
         "role": "pod",
         "pid": 7,
         "host": "pod",

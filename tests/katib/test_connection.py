@@ -138,6 +138,7 @@ def test_server_that_is_away_is_unreachable_in_one_line(api: FakeApi) -> None:
     assert "\n" not in str(caught.value)
 
 
+@pytest.mark.slow
 def test_silent_server_is_given_up_in_time_and_the_next_call_works(api: FakeApi) -> None:
     gate = threading.Event()
     api.on("GET", "/version", Silent(gate))

@@ -126,6 +126,7 @@ def test_watch_that_breaks_at_once_does_not_flood_the_server(script: Script) -> 
     assert len(script.api.asked) < 15
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("parts", [[], [event("BOOKMARK", {"metadata": {"resourceVersion": "6"}})]])
 def test_watch_that_ends_regularly_at_once_does_not_flood_the_server(script: Script, parts: list[bytes]) -> None:
     connection = Connection(script.api.kubeconfig, limits=Limits(api=1.0, pause=0.3, longest_pause=1.0))

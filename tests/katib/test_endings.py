@@ -21,13 +21,13 @@ def end(thing: Object | None, its_pod: Object | None, epochs: int = 2, **more: A
 
 def test_a_container_out_of_memory_is_charged_to_the_workload() -> None:
     ending = end(FAILED, pod("a", "Failed", ended(137, "OOMKilled")))
-    assert (ending.state, ending.charged, ending.is_limit) == ("failed", "workload", True)
+    assert (ending.state, ending.charged, ending.limit) == ("failed", "workload", "memory")
     assert ending.cause == "out of memory: more than 500 MB (container)"
 
 
 def test_a_signal_without_a_reason_is_charged_to_the_infrastructure() -> None:
     ending = end(FAILED, pod("a", "Failed", ended(137)))
-    assert (ending.charged, ending.exit_code, ending.is_limit) == ("infrastructure", -9, False)
+    assert (ending.charged, ending.exit_code, ending.limit) == ("infrastructure", -9, None)
     assert "SIGKILL" in (ending.cause or "")
     assert end(FAILED, pod("a", "Failed", ended(143))).exit_code == -15
 
@@ -65,7 +65,7 @@ def test_an_exit_code_of_zero_in_the_middle_of_a_whole_log_is_charged_to_the_wor
 def test_a_deadline_is_a_time_out(thing: Object, its_pod: Object | None) -> None:
     ending = end(thing, its_pod)
     assert ending.cause == "timed out: longer than 900 s (the job's activeDeadlineSeconds)"
-    assert (ending.charged, ending.is_limit) == ("workload", True)
+    assert (ending.charged, ending.limit) == ("workload", "time")
 
 
 def test_an_eviction_is_charged_to_the_infrastructure_in_its_own_words() -> None:

@@ -14,8 +14,8 @@ from katib.katib_objects import RUNNING, condition, container, ended
 from katib.katib_specs import context_of, spec_of
 from katib.pod_lines import own_end, whole_log
 from tuneoff.errors import StepError
-from tuneoff.events import schema
 from tuneoff.experiment.spec import Budget, Timeouts
+from tuneoff.record.events import schema
 from tuneoff_adapters.katib import followed
 from tuneoff_adapters.katib.api_errors import Unreachable
 from tuneoff_adapters.katib.follow import Follower
@@ -68,7 +68,7 @@ def test_a_pod_takes_the_slot_that_was_freed(make: Callable[..., Run]) -> None:
     assert eventually(lambda: len(run.ends()) == 1)
     run.begins(THIRD)
     assert eventually(lambda: len(run.events(schema.TrialStarted)) == 3)
-    assert {item.trial: item.slot for item in run.events(schema.TrialStarted)} == {FIRST: 0, SECOND: 1, THIRD: 0}
+    assert {item.trial: item.attempts[0].slot for item in run.record().trials} == {FIRST: 0, SECOND: 1, THIRD: 0}
 
 
 def test_a_trial_that_is_seen_late_is_submitted_no_later_than_it_started(make: Callable[..., Run]) -> None:
@@ -82,7 +82,7 @@ def test_a_trial_that_is_seen_late_is_submitted_no_later_than_it_started(make: C
 def test_the_exit_of_a_pod_that_said_its_end_is_timed(make: Callable[..., Run]) -> None:
     run = make()
     run.completes(FIRST, [0.5, 0.25])
-    assert eventually(lambda: any(stage.name == "exit" for stage in run.events(schema.Stage)))
+    assert eventually(lambda: bool(run.events(schema.ProcessExited)))
     (record,) = run.record().trials
     assert record.attempts[0].exited_ns >= record.attempts[0].ended_ns
 

@@ -8,13 +8,13 @@ from pathlib import Path
 import pytest
 
 from katib.fake_cluster import eventually
-from katib.followed_run import DONE, FIRST, SECOND, THIRD, Run, followed_runs
+from katib.followed_run import DONE, FIRST, SECOND, Run, followed_runs
 from katib.katib_objects import ended
 from katib.pod_lines import epoch, header, own_end, started
-from tuneoff import clock
-from tuneoff.events import schema
+from tuneoff.base import clock
 from tuneoff.experiment.spec import Budget, Timeouts
-from tuneoff_adapters.katib import book, follow, sources
+from tuneoff.record.events import schema
+from tuneoff_adapters.katib import follow, sources
 from tuneoff_adapters.katib.api_errors import ApiError
 
 pytestmark = pytest.mark.slow  # processes, or faults that have to last
@@ -27,7 +27,6 @@ REFUSED = ApiError("GET /log", 500, "InternalError", "no route to the node")
 def make(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., Run]]:
     monkeypatch.setattr(sources, "POLL_SECONDS", 0.05)
     monkeypatch.setattr(follow, "_BACK_NS", 0)
-    monkeypatch.setattr(book, "_HELD_NS", S // 2)
     yield from followed_runs(tmp_path, monkeypatch)
 
 
@@ -37,28 +36,6 @@ def show_block(run: Run, suffix: str, zero_ns: int, start: float, end: float | N
     if end is not None:
         lines.append(own_end(suffix, 2, epochs=0, t=zero_ns + int(end * S)))
     run.runs(suffix, *lines)
-
-
-@pytest.mark.parametrize("order", [(0, 1, 2), (2, 1, 0), (1, 2, 0), (0, 2, 1)])
-def test_logs_that_come_as_blocks_give_the_slots_of_their_times(make: Callable[..., Run], order: tuple[int, ...]) -> None:
-    run = make(budget=Budget(trials=3, epochs_per_trial=2))
-    zero = clock.monotonic_ns() - 20 * S
-    blocks = [(FIRST, 0.0, 10.0), (SECOND, 5.0, 15.0), (THIRD, 11.0, None)]
-    for number in order:
-        show_block(run, blocks[number][0], zero, *blocks[number][1:])
-    assert eventually(lambda: len(run.events(schema.TrialStarted)) == 3)
-    assert {item.trial: item.slot for item in run.events(schema.TrialStarted)} == {FIRST: 0, SECOND: 1, THIRD: 0}
-
-
-def test_what_was_held_back_is_not_lost_where_the_run_ends(make: Callable[..., Run]) -> None:
-    run = make()
-    show_block(run, FIRST, clock.monotonic_ns() - 20 * S, 0.0, 10.0)
-    run.cluster.log(f"p-{FIRST}")
-    assert eventually(lambda: any(trial.held is not None and trial.held.log_end is not None for trial in run.follower.book))
-    run.follower.stop(0.0)
-    assert run.ends()[FIRST].state == "completed"
-    (record,) = run.record().trials
-    assert record.attempts[0].submitted_ns <= record.attempts[0].started_ns
 
 
 def test_a_trial_of_another_host_that_is_seen_late_was_submitted_no_later_than_it_started(make: Callable[..., Run]) -> None:

@@ -14,10 +14,10 @@ from emulated.node_cluster import node_cluster, trial_of
 from katib.followed_run import FIRST, Run
 from katib.katib_objects import RUNNING, condition, ended
 from katib.test_pod import KATIB_TRIAL, environment_of, toy_spec
-from tuneoff.events.reader import read_header
+from katib_emulation.kinds import TRIALS
 from tuneoff.experiment.spec import Budget
+from tuneoff.record.events.reader import read_header
 from tuneoff_adapters.katib import layout
-from tuneoff_adapters.katib.emulated.kinds import TRIALS
 from tuneoff_adapters.katib.endings import Ending, Limits, ending_of
 from tuneoff_adapters.katib.pod_log import PodLog
 
@@ -55,7 +55,7 @@ def run(folder: Path, fault: str | None, rules: Sequence[dict[str, Any]], **opti
         lines = cluster.log(container=layout.CONTAINER).encode().splitlines()
         header = read_header(lines[0], "log")
         log = PodLog(folder, folder / "framework", header.execution_id, KATIB_TRIAL, layout.trial_id(KATIB_TRIAL))
-        events = [log.take(line, lambda: 0) for line in lines]
+        events = [log.take(line) for line in lines]
         log.end()
         kinds = [type(event).__name__ for event in events if event is not None]
         return Seen(cluster.store.get(TRIALS, "job", "default"), cluster.pods()[0], log, kinds)
@@ -85,6 +85,7 @@ def test_a_workload_that_fails_has_said_so_itself(tmp_path: Path) -> None:
     assert (seen.log.last_line, seen.log.verdict) == ("RuntimeError: the toy broke", layout.FAILED)
 
 
+@pytest.mark.slow
 def test_a_stop_is_known_without_the_condition_that_katib_may_lose(tmp_path: Path) -> None:
     seen = run(tmp_path, None, [RULE], epoch_seconds=1.0)
     lost = {**seen.trial, "status": {"conditions": [SUCCEEDED]}}

@@ -14,13 +14,13 @@ import pytest
 
 from katib.katib_specs import IMAGE, NUMBERS, SPACE, plan_of, spec_of
 from katib.sdk_fields import unknown_fields
+from katib_emulation.admission import admit_experiment
+from katib_emulation.statuses import ApiError
+from tuneoff.base.identity import configuration_digest
 from tuneoff.errors import UnsupportedError
-from tuneoff.experiment.identity import configuration_digest
 from tuneoff.experiment.space import SearchSpace
 from tuneoff.experiment.spec import Budget, Objective, Strategy, Timeouts, Workers
 from tuneoff_adapters.katib import layout
-from tuneoff_adapters.katib.emulated.admission import admit_experiment
-from tuneoff_adapters.katib.emulated.statuses import ApiError
 from tuneoff_adapters.katib.manifest import config_map_manifest, experiment_manifest, namespace_manifest
 from tuneoff_adapters.katib.offers import ALGORITHMS, EMULATED_SAMPLERS
 from tuneoff_adapters.katib.plan import KatibPlan

@@ -13,13 +13,13 @@ from pathlib import Path
 import pytest
 
 from katib.katib_specs import context_of, spec_of
+from katib_emulation.node.capacity import Capacity, requests_of
+from tuneoff.base.processes import become_subreaper, with_mark
 from tuneoff.errors import StepError
 from tuneoff.experiment.spec import Workers
-from tuneoff.lifecycle.context import RunContext
-from tuneoff.supervisor.processes import become_subreaper, with_mark
+from tuneoff.run.lifecycle.context import RunContext
 from tuneoff_adapters.katib import platforms
 from tuneoff_adapters.katib.connection import Connection
-from tuneoff_adapters.katib.emulated.node.capacity import Capacity, requests_of
 from tuneoff_adapters.katib.manifest import experiment_manifest
 from tuneoff_adapters.katib.plan import katib_plan
 from tuneoff_adapters.katib.platforms import EMULATED_MARK, EmulatedServer

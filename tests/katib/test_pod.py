@@ -18,12 +18,12 @@ from typing import Any
 import pytest
 
 from katib.katib_specs import plan_of, spec_of
-from tuneoff.events import schema
-from tuneoff.events.reader import decode_lines, read_header
-from tuneoff.experiment.identity import configuration_digest
+from tuneoff.base.identity import configuration_digest
 from tuneoff.experiment.space import Categorical, Float, SearchSpace
 from tuneoff.experiment.spec import Objective, RunSpec, Strategy, WorkloadSpec
-from tuneoff.trial.checkpoint import checkpoint_path, read_checkpoint
+from tuneoff.record.events import schema
+from tuneoff.record.events.reader import decode_lines, read_header
+from tuneoff.run.trial.checkpoint import checkpoint_path, read_checkpoint
 from tuneoff_adapters.katib import layout
 from tuneoff_adapters.katib.checkpoint_lines import CheckpointLines
 from tuneoff_adapters.katib.manifest import config_map_manifest
@@ -211,7 +211,7 @@ def test_what_a_workload_prints_goes_to_standard_error(tmp_path: Path) -> None:
 def test_a_value_that_katib_did_not_fill_in_ends_with_one_line(tmp_path: Path, value: str, words: str) -> None:
     ended = run_pod(surrogate_spec(), tmp_path, {"learning_rate": value})
     assert ended.code == 1
-    assert ended.lines == []
+    assert [json.loads(line)["type"] for line in ended.lines] == ["process"]
     (line,) = ended.errors.splitlines()
     assert words in line
     assert KATIB_TRIAL in line

@@ -11,9 +11,9 @@ import pytest
 
 from katib.katib_specs import plan_of, spec_of
 from katib.test_pod import Ended, run_pod
-from tuneoff.events import schema
 from tuneoff.experiment.space import Float, SearchSpace
 from tuneoff.experiment.spec import Budget, Objective, RunSpec, WorkloadSpec
+from tuneoff.record.events import schema
 from tuneoff_adapters.katib import layout
 
 TARGET = "tuneoff_workloads.mnist_mlp:MnistMlp"

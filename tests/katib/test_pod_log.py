@@ -9,8 +9,8 @@ import pytest
 
 from katib.pod_lines import EXECUTION, epoch, header, line, started, whole_log
 from tuneoff.errors import ResultsError
-from tuneoff.events import schema
-from tuneoff.events.reader import EventLog
+from tuneoff.record.events import schema
+from tuneoff.record.events.reader import EventLog
 from tuneoff_adapters.katib import layout
 from tuneoff_adapters.katib.checkpoint_lines import PART_BYTES, encode
 from tuneoff_adapters.katib.pod_log import PodLog
@@ -24,8 +24,8 @@ def log(tmp_path: Path) -> PodLog:
     return PodLog(tmp_path, tmp_path / "framework", EXECUTION, KATIB_TRIAL, TRIAL)
 
 
-def feed(log: PodLog, lines: Iterable[bytes], slot: int = 0) -> list[schema.Event]:
-    return [event for text in lines if (event := log.take(text, lambda: slot)) is not None]
+def feed(log: PodLog, lines: Iterable[bytes]) -> list[schema.Event]:
+    return [event for text in lines if (event := log.take(text)) is not None]
 
 
 def stored(tmp_path: Path) -> list[schema.Event]:
@@ -44,11 +44,10 @@ def test_events_become_an_event_file_that_core_reads(log: PodLog, tmp_path: Path
     assert log.process is not None
 
 
-def test_the_slot_is_the_adapter_s_and_nothing_else_is_changed(log: PodLog, tmp_path: Path) -> None:
-    text = started(TRIAL, {"x": 0.1, "name": "ü"})
-    feed(log, [header(), text], slot=3)
-    (event,) = [event for event in stored(tmp_path) if isinstance(event, schema.TrialStarted)]
-    assert (event.slot, event.configuration) == (3, {"x": 0.1, "name": "ü"})
+def test_an_event_is_stored_as_it_was_written(log: PodLog, tmp_path: Path) -> None:
+    lines = [header(), started(TRIAL, {"x": 0.1, "name": "ü"})]
+    feed(log, lines)
+    assert next((tmp_path / "events").iterdir()).read_bytes().splitlines() == lines
 
 
 def test_a_log_that_is_read_again_gives_each_event_once(log: PodLog, tmp_path: Path) -> None:
@@ -88,6 +87,12 @@ def test_an_image_with_another_version_of_events_is_an_error(log: PodLog) -> Non
 def test_the_last_line_of_text_is_remembered(log: PodLog) -> None:
     feed(log, [b"Traceback", b"ModuleNotFoundError: x", b"  "])
     assert log.last_line == "ModuleNotFoundError: x"
+
+
+def test_a_traceback_is_in_the_run_s_own_log_too(log: PodLog, capsys: pytest.CaptureFixture[str]) -> None:
+    traceback = ["Traceback (most recent call last):", '  File "train.py", line 30, in f', "    f()", "", "ValueError: no data"]
+    feed(log, [b"before", *(text.encode() for text in traceback), b"after"])
+    assert capsys.readouterr().err.splitlines() == traceback
 
 
 @pytest.mark.parametrize("verdict", [layout.EARLY_STOPPED, layout.FAILED])

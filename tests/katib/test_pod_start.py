@@ -54,7 +54,7 @@ def pod_imports(spec: RunSpec, folder: Path, **values: str) -> set[str]:
 
 def test_a_null_trial_imports_the_standard_library_and_tuneoff_alone(tmp_path: Path) -> None:
     found = pod_imports(spec_of(search_space=RATE), tmp_path, learning_rate="0.01")
-    assert "tuneoff.trial.run_trial" in found
+    assert "tuneoff.run.trial.run_trial" in found
     assert packages(found) & (CLIENTS | CHECKERS | DATA | NETWORKS | PROCESSES) == set()
     assert found & ({ENTRY_POINTS} | OF_THE_RUN) == set()
 

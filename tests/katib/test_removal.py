@@ -13,9 +13,9 @@ import pytest
 from emulated.served import INJECTED, Served, experiment, served
 from katib.fake_api import Answer, FakeApi, failure, listing, thing, write_kubeconfig
 from katib.faulty_proxy import FaultyProxy
+from katib_emulation import kinds
 from tuneoff.errors import StepError
 from tuneoff_adapters.katib.connection import Connection, Limits
-from tuneoff_adapters.katib.emulated import kinds
 from tuneoff_adapters.katib.removal import Made, remove
 
 pytestmark = pytest.mark.slow  # processes, or faults that have to last

@@ -11,10 +11,10 @@ import pytest
 
 from emulated.served import INJECTED, Object, Served, experiment, served
 from katib.fake_api import FakeApi, failure, write_kubeconfig
+from katib_emulation import kinds
 from tuneoff.errors import StepError
 from tuneoff_adapters.katib import removal
 from tuneoff_adapters.katib.connection import Connection, Limits
-from tuneoff_adapters.katib.emulated import kinds
 from tuneoff_adapters.katib.removal import Made, remove
 
 pytestmark = pytest.mark.slow  # processes, or faults that have to last

@@ -9,9 +9,9 @@ from pathlib import Path
 from katib.katib_objects import container, pod, trial
 from katib.katib_specs import context_of, spec_of
 from tuneoff.experiment.space import Float, SearchSpace
-from tuneoff_adapters.katib.book import Book
 from tuneoff_adapters.katib.plan import katib_plan
 from tuneoff_adapters.katib.status import COLLECTOR, image_id_of
+from tuneoff_adapters.katib.trial_ledger import Book
 
 DIGEST = "registry.example/tuneoff@sha256:" + "a" * 64
 LATER = "registry.example/tuneoff@sha256:" + "b" * 64

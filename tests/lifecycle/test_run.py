@@ -6,6 +6,7 @@ import errno
 import json
 import math
 import os
+import re
 import signal
 from collections.abc import Iterator
 from pathlib import Path
@@ -18,14 +19,14 @@ from trial_runs import events_of, trial_context
 from tuneoff.adapter import Adapter, Best
 from tuneoff.capabilities import Capabilities
 from tuneoff.errors import InfrastructureError, MissingPackageError, StepError
-from tuneoff.events import schema
-from tuneoff.events.writer import EventWriter
 from tuneoff.experiment.space import Float, SearchSpace
 from tuneoff.experiment.spec import Budget, ExperimentSpec, Objective, RunSpec, Strategy, WorkloadSpec
-from tuneoff.lifecycle.context import RunContext
-from tuneoff.lifecycle.run import DONE, FAILED, INTERRUPTED, INTERRUPTED_SECONDS, run_lifecycle, undeploy_only
-from tuneoff.trial.checkpoint import checkpoint_path, read_checkpoint
-from tuneoff.trial.run_trial import Decision, run_trial
+from tuneoff.record.events import schema
+from tuneoff.record.events.writer import EventWriter
+from tuneoff.run.lifecycle.context import RunContext
+from tuneoff.run.lifecycle.run import DONE, FAILED, INTERRUPTED, INTERRUPTED_SECONDS, run_lifecycle, undeploy_only
+from tuneoff.run.trial.checkpoint import checkpoint_path, read_checkpoint
+from tuneoff.run.trial.run_trial import Decision, run_trial
 from tuneoff.workload import Scores
 
 
@@ -118,7 +119,7 @@ def test_undeploy_runs_after_a_failure_in_each_step_and_later_steps_are_skipped(
     assert ended(tmp_path) == (expected if step == "undeploy" else [*expected, "undeploy"])
     (failure,) = [event for event in events_of(tmp_path, schema.StepEnded) if event.error]
     assert (failure.step, failure.charged) == (step, "workload" if step == "test" else "framework")
-    assert failure.error == f"ConnectionError: {step} is broken"
+    assert re.fullmatch(rf"ConnectionError: {step} is broken \(test_run\.py:\d+\)", failure.error)
     assert chosen.undeployed == 1
 
 
@@ -188,6 +189,17 @@ def test_the_default_test_step_scores_the_own_checkpoint_in_a_fresh_process(
     (tested,) = events_of(tmp_path, schema.Tested)
     assert tested.checkpoint_sha256 == read_checkpoint(checkpoint_path(tmp_path, "t00000")).sha256
     assert 1_000_000 < tested.cpu_ns < 10_000_000_000  # of its process, from the start of the interpreter
+
+
+def test_a_fault_in_the_workload_s_test_has_its_line_and_its_whole_traceback_in_the_log(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("PYTHONPATH", str(Path(trial_runs.__file__).parent))
+    run = context(tmp_path, workload="BrokenTest")
+    run_trial(run.trial_context, "t00000", {"x": 0.5}, lambda epoch, metrics: Decision.CONTINUE)
+    with pytest.raises(StepError, match=r"ValueError: no test split \(trial_runs\.py:\d+\)$"):
+        Adapter.test(adapter()(run), Best(trial_id="t00000", configuration={"x": 0.5}, value=0.5))
+    assert re.search(r'trial_runs\.py", line \d+, in test\n', capsys.readouterr().err)  # of a coordinator: its log
 
 
 def test_a_test_score_that_is_not_finite_fails_nothing_and_is_null_in_events_and_files(

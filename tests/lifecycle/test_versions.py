@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from event_logs import make_spec
-from tuneoff.lifecycle.versions import VERSIONS, note_versions, noted_versions
-from tuneoff.matrix.finish import finish
+from tuneoff.run.finish import finish
+from tuneoff.run.lifecycle.versions import VERSIONS, note_versions, noted_versions
 from tuneoff_adapters.serial import SerialAdapter
 
 

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from live.folders import Folder
-from tuneoff.live.reports import Rendered
-from tuneoff.live.server import Limits, Server
-from tuneoff.live.site import Site
-from tuneoff.live.watcher import Watcher
+from tuneoff.tell.live.reports import Rendered
+from tuneoff.tell.live.server import Limits, Server
+from tuneoff.tell.live.site import Site
+from tuneoff.tell.live.watcher import Watcher
 
 QUICK = Limits(request_seconds=0.4, request_bytes=2000, connections=3)
 DEADLINE_SECONDS = 20.0

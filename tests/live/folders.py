@@ -13,13 +13,13 @@ import msgspec
 
 from event_logs import Log, make_spec
 from made_runs import made_run
-from tuneoff.clock import NANOSECONDS, boot_id, monotonic_ns
-from tuneoff.events.schema import Event
+from tuneoff.base.clock import NANOSECONDS, boot_id, monotonic_ns
+from tuneoff.experiment.plan import Plan, PlannedRun
 from tuneoff.experiment.spec import RunSpec, run_spec_to_json
-from tuneoff.matrix.folder import LOCK, PLAN
-from tuneoff.matrix.plan import Plan, PlannedRun
-from tuneoff.records.model import RunRecord, RunStatus, StepRecord
-from tuneoff.records.store import RUNS, write_run
+from tuneoff.record.events.schema import Event
+from tuneoff.record.results_folder import LOCK, PLAN
+from tuneoff.record.run_record import RunRecord, RunStatus, StepRecord
+from tuneoff.record.store import RUNS, write_run
 
 
 class Folder:

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from live.test_picture import row
-from tuneoff.live.state import Activity, Current, LiveState, counted_statuses
-from tuneoff.matrix.listener import LiveRun
+from tuneoff.run.listener import LiveRun
+from tuneoff.tell.live.state import Activity, Current, LiveState, counted_statuses
 
 LIVE = LiveRun(
     run_id="serial0",

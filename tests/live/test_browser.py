@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 
 from live.folders import Folder
-from tuneoff.live.reports import Rendered
-from tuneoff.live.server import Server, serving
-from tuneoff.live.site import Site
-from tuneoff.live.watcher import Watcher
+from tuneoff.tell.live.reports import Rendered
+from tuneoff.tell.live.server import Server, serving
+from tuneoff.tell.live.site import Site
+from tuneoff.tell.live.watcher import Watcher
 
 pytestmark = pytest.mark.slow
 

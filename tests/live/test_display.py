@@ -17,11 +17,11 @@ from live.emulator import Emulator
 from live.folders import Folder
 from live.states import LIVE
 from tuneoff.cli import logs
-from tuneoff.live.board import Board
-from tuneoff.live.display import Above, LiveProgress, shown
-from tuneoff.live.footer import Footer
-from tuneoff.matrix.listener import Listener
-from tuneoff.report.progress import PlainProgress, progress
+from tuneoff.run.listener import Listener
+from tuneoff.tell.live.board import Board
+from tuneoff.tell.live.display import Above, LiveProgress, shown
+from tuneoff.tell.live.footer import Footer
+from tuneoff.tell.report.progress import PlainProgress, progress
 
 
 class Clock:

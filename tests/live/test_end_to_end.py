@@ -17,9 +17,9 @@ from typing import Any, TypeVar
 
 import pytest
 
-from e2e.random_kills import GONE_WITHIN_SECONDS, leftovers
+from e2e.random_kills import GONE_WITHIN_SECONDS, Following
 from live.folders import Folder, snapshot
-from tuneoff.matrix.folder import run_ends
+from tuneoff.record.results_folder import run_ends
 
 pytestmark = pytest.mark.slow
 
@@ -133,11 +133,12 @@ def _noted(state: dict[str, Any], seen: list[int]) -> dict[str, Any]:
 
 
 def test_a_killed_matrix_is_seen_to_be_dead_and_the_printed_command_completes_it(file: Path, tmp_path: Path) -> None:
-    results = tmp_path / "results"
+    results, following = tmp_path / "results", Following()
     with started("compare", "--no-report", file, "--output", results) as compare:
         until((results / "matrix.json").exists, bool)
         with started("watch", results) as watch:
             until(lambda: once(results), is_training)
+            following.look(results)
             compare.send_signal(signal.SIGKILL)
             compare.communicate()
             state = once(results)  # at once, with no time for anything to be noticed
@@ -150,7 +151,7 @@ def test_a_killed_matrix_is_seen_to_be_dead_and_the_printed_command_completes_it
     words = shlex.split(said.rpartition(": ")[2])
     assert words[0] == "tuneoff"
     killed = time.monotonic()
-    while left := leftovers(results):
+    while left := following.left():
         assert time.monotonic() - killed < GONE_WITHIN_SECONDS, left
         time.sleep(0.05)
     subprocess.run([sys.executable, "-m", *words], capture_output=True, check=True, timeout=DEADLINE_SECONDS)

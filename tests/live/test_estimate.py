@@ -9,7 +9,7 @@ import pytest
 
 from live.folders import Folder
 from live.states import LIVE
-from tuneoff.live.estimate import Estimate
+from tuneoff.tell.live.estimate import Estimate
 
 
 @pytest.fixture

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from live.emulator import Emulator
-from tuneoff.live.footer import COLOURS, Footer
-from tuneoff.live.picture import STYLES, Line
+from tuneoff.tell.live.footer import COLOURS, Footer
+from tuneoff.tell.live.picture import STYLES, Line
 
 
 def of(*texts: str) -> list[Line]:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tuneoff.live.picture import IMPORTANCE, LEAST_LABEL, SIGNS, STYLES, Picture, cut, most_important, picture
-from tuneoff.live.state import STATUSES, Cell, Row
+from tuneoff.tell.live.picture import IMPORTANCE, LEAST_LABEL, SIGNS, STYLES, Picture, cut, most_important, picture
+from tuneoff.tell.live.state import STATUSES, Cell, Row
 
 
 def row(text: str, statuses: str, adapter: str = "serial") -> Row:

@@ -10,10 +10,10 @@ from hypothesis import strategies as st
 from rich.cells import cell_len
 
 from live.states import CURRENT, LIVE, state
-from tuneoff.live.picture import Line
-from tuneoff.live.screen import bar_text, screen
-from tuneoff.live.state import Activity
-from tuneoff.matrix.listener import LiveRun
+from tuneoff.run.listener import LiveRun
+from tuneoff.tell.live.picture import Line
+from tuneoff.tell.live.screen import bar_text, screen
+from tuneoff.tell.live.state import Activity
 
 
 def texts(lines: list[Line]) -> list[str]:

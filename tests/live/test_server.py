@@ -13,8 +13,8 @@ import pytest
 from live.client import DEADLINE_SECONDS, QUICK, exchange, get, made_folder, made_site, place_of
 from live.folders import Folder, snapshot
 from tuneoff.errors import ExperimentError
-from tuneoff.live.server import Limits, Server, serving
-from tuneoff.live.site import Site
+from tuneoff.tell.live.server import Limits, Server, serving
+from tuneoff.tell.live.site import Site
 
 
 @pytest.fixture(scope="module")

@@ -13,14 +13,14 @@ import pytest
 from live.folders import Folder
 from live.states import state
 from tuneoff.errors import MissingPackageError
-from tuneoff.live import site as module
-from tuneoff.live.page import POLICY, SCRIPT, STYLE, page
-from tuneoff.live.picture import SIGNS
-from tuneoff.live.reports import Rendered
-from tuneoff.live.site import Site
-from tuneoff.live.state import Activity
-from tuneoff.live.values import to_json
-from tuneoff.live.watcher import Watcher
+from tuneoff.tell.live import site as module
+from tuneoff.tell.live.page import POLICY, SCRIPT, STYLE, page
+from tuneoff.tell.live.picture import SIGNS
+from tuneoff.tell.live.reports import Rendered
+from tuneoff.tell.live.site import Site
+from tuneoff.tell.live.state import Activity
+from tuneoff.tell.live.values import to_json
+from tuneoff.tell.live.watcher import Watcher
 
 HOSTILE = "<script>alert(1)</script>\"'&\x1b[2J\x00\u202e"
 
@@ -70,7 +70,8 @@ def test_a_record_that_has_become_a_link_out_of_the_folder_is_not_served(folder:
     record.unlink()
     record.symlink_to(secret)
     answer = site.answer(address)
-    assert answer.status == 403
+    assert answer.status == 503
+    assert b"run.json is a link" in answer.body
     assert b"a secret" not in answer.body
 
 

@@ -8,8 +8,8 @@ from collections.abc import Iterator
 import pytest
 
 from live.client import QUICK, get, made_folder, made_site
-from tuneoff.live.server import Server, serving
-from tuneoff.live.site import Site
+from tuneoff.tell.live.server import Server, serving
+from tuneoff.tell.live.site import Site
 
 
 @pytest.fixture(scope="module")
@@ -71,6 +71,6 @@ def test_the_token_is_compared_in_constant_time(guarded: Server, monkeypatch: py
         compared.append((one, other))
         return False
 
-    monkeypatch.setattr("tuneoff.live.access.hmac.compare_digest", compare)
+    monkeypatch.setattr("tuneoff.tell.live.access.hmac.compare_digest", compare)
     get(guarded, "/?token=x", f"Cookie: {guarded.access.cookie}=y")
     assert [one for one, _ in compared] == [b"x", b"y"]

@@ -15,12 +15,12 @@ import pytest
 from live.folders import Folder, snapshot
 from made_runs import made_run
 from tuneoff.errors import ResultsError
-from tuneoff.events import reader, tail
-from tuneoff.live import executions
-from tuneoff.live.state import Activity, LiveState, cells_of
-from tuneoff.live.watcher import KILLED, Watcher
-from tuneoff.live.words import lines
-from tuneoff.matrix.folder import LOCK, run_ends
+from tuneoff.record.events import reader, tail
+from tuneoff.record.results_folder import LOCK, run_ends
+from tuneoff.tell.live import executions
+from tuneoff.tell.live.state import Activity, LiveState, cells_of
+from tuneoff.tell.live.watcher import KILLED, Watcher
+from tuneoff.tell.live.words import lines
 
 
 def statuses(state: LiveState) -> dict[str, str]:

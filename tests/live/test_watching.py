@@ -12,9 +12,9 @@ import pytest
 from command_line import Call, caller
 from live.emulator import Emulator
 from live.folders import Folder
-from tuneoff.live import watching
-from tuneoff.live.state import STATUSES
-from tuneoff.live.watcher import Watcher
+from tuneoff.tell.live import watching
+from tuneoff.tell.live.state import STATUSES
+from tuneoff.tell.live.watcher import Watcher
 
 
 @pytest.fixture
@@ -72,7 +72,7 @@ def test_lines_tell_what_ends_and_the_exit_code_is_that_of_the_matrix(folder: Fo
 def test_a_terminal_shows_the_display_and_keeps_the_last_words(folder: Folder, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TERM", "xterm")
     monkeypatch.setenv("NO_COLOR", "1")
-    monkeypatch.setattr("tuneoff.live.footer.size_of", lambda stream: (100, 24))
+    monkeypatch.setattr("tuneoff.tell.live.footer.size_of", lambda stream: (100, 24))
     folder.take()
     folder.begin("serial", 0).write()
     terminal, matrix = Emulator(100), of(folder, "done")

@@ -12,7 +12,7 @@ import pytest
 import fake_plugins
 from tuneoff.capabilities import Capabilities
 from tuneoff.experiment.load import load_matrix
-from tuneoff.matrix.plan import Plan, make_plan
+from tuneoff.experiment.plan import Plan, make_plan
 
 MakePlan = Callable[..., Plan]
 

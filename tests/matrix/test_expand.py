@@ -11,12 +11,13 @@ import pytest
 
 import fake_plugins
 from tuneoff.errors import PluginError, UnknownNameError
+from tuneoff.experiment.expand import Cell, entries, expand
 from tuneoff.experiment.load import load_matrix
 from tuneoff.experiment.spec import run_spec_from_json, run_spec_to_json
-from tuneoff.matrix.expand import Cell, entries, expand
 
 Cells = Callable[[dict[str, Any]], list[Cell]]
 LEAST: dict[str, Any] = {"workload": "curve", "adapters": ["plain", "rich"], "budget": {"trials": 5}}
+SEEDS = [1765982946, 354935541, 154201120]  # of (seed, replicate) (0, 0), (7, 0), (0, 1), as run id format 1 had them
 
 
 @pytest.fixture
@@ -120,3 +121,39 @@ def test_an_unknown_adapter_names_the_known_ones(cells: Cells) -> None:
 def test_a_broken_or_ambiguous_plugin_stops_the_plan(cells: Cells, name: str, problem: str) -> None:
     with pytest.raises(PluginError, match=problem):
         cells({**LEAST, "adapters": [name]})
+
+
+def streams(found: list[Cell], key: str) -> dict[object, int]:
+    """Return the sampler seed of each variant's cells of `plain`, by what its values call `key`."""
+    return {cell.spec.experiment.variant.get(key): cell.spec.sampler_seed for cell in found if cell.entry.label == "plain"}
+
+
+def test_a_file_without_tasks_keeps_its_sampler_seeds_bit_for_bit(cells: Cells) -> None:
+    """The figures are those of run id format 1: other variants share their streams on purpose."""
+    found = cells({**LEAST, "adapters": ["plain", "plain"], "seeds": [0, 7], "matrix": {"workers.count": [1, 2]}})
+    seeds = {(cell.spec.seed, cell.spec.replicate): cell.spec.sampler_seed for cell in found}
+    assert [seeds[0, 0], seeds[7, 0], seeds[0, 1]] == SEEDS
+    assert len({cell.spec.sampler_seed for cell in found}) == len(seeds) == 4
+
+
+def test_tasks_have_sampler_streams_of_their_own_and_variants_of_a_task_share_one(cells: Cells) -> None:
+    tasks = {"short": {"budget.trials": 3}, "long": {"budget.trials": 4}}
+    found = cells({**LEAST, "tasks": tasks, "matrix": {"workers.count": [1, 2]}})
+    by_task = streams(found, "task")
+    assert len(set(by_task.values())) == 2
+    assert len({cell.spec.sampler_seed for cell in found}) == 2
+
+
+def test_a_sampler_stream_follows_what_a_task_changes_and_not_its_name_or_its_anchors(cells: Cells) -> None:
+    def stream(tasks: dict[str, object], **base: object) -> dict[object, int]:
+        return streams(cells({**LEAST, **base, "tasks": tasks}), "task")
+
+    anchors = {"random_search": 0.5, "best_known": 0.9, "source": "planted"}
+    one = stream({"a": {"budget.trials": 3, "workers.count": 2}})
+    assert list(stream({"b": {"workers.count": 2, "budget.trials": 3, "anchors": anchors}}).values()) == list(one.values())
+    assert list(stream({"a": {"budget.trials": 3, "timeouts.trial_seconds": 9}}).values()) == list(
+        stream({"a": {"budget.trials": 3}}).values()
+    )
+    assert stream({"a": {"budget.trials": 3, "workers.count": 1}}) != one
+    as_base = stream({"a": {"budget.trials": 3}}, budget={"trials": 3})
+    assert list(as_base.values()) == list(streams(cells(LEAST), "task").values()), "what the base has is no change"

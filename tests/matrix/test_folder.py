@@ -6,23 +6,30 @@ import dataclasses
 import fcntl
 import json
 import os
+import shutil
+import signal
 import subprocess
 import sys
 import threading
+import time
 from pathlib import Path
 
 import pytest
 
 from fake_plugins import register
+from tuneoff.base.processes import is_stopped
 from tuneoff.cli.matrix import names, to_json
 from tuneoff.errors import ResultsError
 from tuneoff.experiment.load import load_matrix
+from tuneoff.experiment.plan import Plan, make_plan
 from tuneoff.experiment.spec import run_spec_to_json
-from tuneoff.matrix import folder as folder_module
-from tuneoff.matrix.folder import LOCK, PLAN, ResultsFolder, read_plan, run_ends
-from tuneoff.matrix.plan import Plan, make_plan
-from tuneoff.records.model import RunRecord
-from tuneoff.records.store import write_run
+from tuneoff.record import results_folder as folder_module
+from tuneoff.record.derive import KILLED, UNWRITABLE
+from tuneoff.record.results_folder import LOCK, PLAN, ResultsFolder, came_to_end, read_plan, run_ends
+from tuneoff.record.run_record import RunRecord
+from tuneoff.record.store import write_run
+from tuneoff.run.supervisor.guardian import Guardian
+from tuneoff.tell.live.holder import holder
 
 FILE = """
 name: one
@@ -71,6 +78,18 @@ def test_a_folder_in_use_by_a_living_command_is_refused_at_once(tmp_path: Path, 
         ResultsFolder(tmp_path / "r", plan, resume=True)
 
 
+def test_a_copy_by_hard_links_releases_no_lock(tmp_path: Path, plan: Plan) -> None:
+    results, copy = tmp_path / "r", tmp_path / "copy"
+    with ResultsFolder(results, plan, resume=False):
+        shutil.copytree(results, copy, copy_function=os.link)
+        with pytest.raises(ResultsError, match=rf"in use by another tuneoff command \(pid {os.getpid()}\)"):
+            ResultsFolder(results, plan, resume=True)
+    with ResultsFolder(results, plan, resume=True), ResultsFolder(copy, plan, resume=True):
+        with pytest.raises(ResultsError, match="in use"):
+            ResultsFolder(results, plan, resume=True)
+        assert not (results / LOCK).samefile(copy / LOCK)
+
+
 def test_a_command_waits_while_the_guardian_of_a_dead_one_cleans_up(tmp_path: Path, plan: Plan) -> None:
     ResultsFolder(tmp_path / "r", plan, resume=False).close()
     dead = subprocess.Popen([sys.executable, "-c", ""])
@@ -101,6 +120,58 @@ def test_a_guardian_that_never_ends_is_not_waited_for_for_ever(
     with pytest.raises(ResultsError, match="in use"):
         ResultsFolder(tmp_path / "r", plan, resume=True)
     os.close(guardian)
+
+
+def test_a_stopped_guardian_of_a_dead_command_is_named_with_the_way_out(
+    tmp_path: Path, plan: Plan, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(folder_module, "CLEANING_SECONDS", 0.1)
+    killed = ResultsFolder(tmp_path / "r", plan, resume=False)
+    guardian = Guardian(tmp_path / "r", killed.lock)
+    pid = guardian._process.pid
+    os.kill(pid, signal.SIGSTOP)
+    killed.close()
+    deadline = time.monotonic() + 10
+    while not is_stopped(pid):
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+    (tmp_path / "r" / LOCK).write_text("4194303\n")
+    try:
+        with pytest.raises(ResultsError, match=rf"held by the guardian \(pid {pid}\).*dead \(pid 4194303\).*kill -CONT {pid}"):
+            ResultsFolder(tmp_path / "r", plan, resume=True)
+    finally:
+        os.kill(pid, signal.SIGCONT)
+        guardian._process.communicate()
+    ResultsFolder(tmp_path / "r", plan, resume=True).close()
+
+
+def test_a_guardian_that_still_cleans_up_is_to_be_waited_for_and_not_killed(
+    tmp_path: Path, plan: Plan, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(folder_module, "CLEANING_SECONDS", 0.1)
+    killed = ResultsFolder(tmp_path / "r", plan, resume=False)
+    guardian = Guardian(tmp_path / "r", killed.lock)
+    killed.close()
+    (tmp_path / "r" / LOCK).write_text("4194303\n")
+    try:
+        with pytest.raises(ResultsError, match=rf"guardian \(pid {guardian._process.pid}\).*; wait for its end") as found:
+            ResultsFolder(tmp_path / "r", plan, resume=True)
+        assert "kill" not in str(found.value)
+    finally:
+        guardian.dismiss()
+
+
+@pytest.mark.parametrize("number", UNWRITABLE)
+def test_a_command_that_could_not_write_says_so_to_the_next_one(tmp_path: Path, plan: Plan, number: int) -> None:
+    first = ResultsFolder(tmp_path / "r", plan, resume=False)
+    first.note_unwritable(number)
+    first.close()
+    assert came_to_end(tmp_path / "r") is False
+    assert holder(tmp_path / "r").pid is None
+    with ResultsFolder(tmp_path / "r", plan, resume=True) as folder:
+        assert folder.earlier_end == UNWRITABLE[number]
+    with ResultsFolder(tmp_path / "r", plan, resume=True) as folder:  # the one before it wrote its pid there
+        assert folder.earlier_end == KILLED
 
 
 def test_a_folder_whose_command_was_killed_while_it_wrote_the_plan_can_be_used(tmp_path: Path, plan: Plan) -> None:
@@ -169,7 +240,19 @@ def test_an_older_folder_is_left_as_it_is_where_resume_is_not_asked_for(tmp_path
     assert json.loads((tmp_path / "r" / PLAN).read_text()) == old
 
 
-def test_a_foreign_folder_is_refused(tmp_path: Path, plan: Plan) -> None:
-    (tmp_path / "thesis.tex").touch()
-    with pytest.raises(ResultsError, match="is not empty"):
+def test_files_that_are_not_tuneoff_s_stay_and_runs_without_a_plan_are_refused(tmp_path: Path, plan: Plan) -> None:
+    (tmp_path / "log").write_text("of the shell")
+    ResultsFolder(tmp_path, plan, resume=False).close()
+    assert (tmp_path / "log").read_text() == "of the shell"
+    (tmp_path / PLAN).unlink()
+    (tmp_path / "runs").mkdir()
+    with pytest.raises(ResultsError, match=f"holds runs and no {PLAN}"):
         ResultsFolder(tmp_path, plan, resume=False)
+
+
+def test_a_folder_of_the_first_run_id_format_is_not_resumed_with_other_seeds(plan: Plan, tmp_path: Path) -> None:
+    ResultsFolder(tmp_path / "r", plan, resume=False).close()
+    data = json.loads((tmp_path / "r" / PLAN).read_text())
+    (tmp_path / "r" / PLAN).write_text(json.dumps({**data, "format_version": 1}))
+    with pytest.raises(ResultsError, match="must have format_version 2, but got 1; use the tuneoff that wrote it"):
+        ResultsFolder(tmp_path / "r", plan, resume=True)

@@ -4,16 +4,21 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 import fake_plugins
+from event_logs import make_spec
 from tuneoff.errors import ExperimentError, PluginError, ResultsError
+from tuneoff.experiment.analysis import difference
 from tuneoff.experiment.load import load_matrix
-from tuneoff.matrix.analysis import difference
-from tuneoff.matrix.plan import Plan, make_plan, seconds_at_most
+from tuneoff.experiment.plan import Plan, make_plan, seconds_at_most
+from tuneoff.experiment.skips import SkipCheck
+from tuneoff.experiment.spec import Workers
+from tuneoff_adapters.katib.adapter import KatibAdapter
 
 MakePlan = Callable[[dict[str, Any]], Plan]
 LEAST: dict[str, Any] = {"workload": "curve", "adapters": ["plain", "rich"], "budget": {"trials": 5}, "warm_up": False}
@@ -40,6 +45,43 @@ def test_the_same_file_gives_the_same_plan(plan: MakePlan) -> None:
     assert plan(content) == plan(content)
     assert plan(content).plan_id == plan({**content, "timeouts": {"trial_seconds": 5}}).plan_id
     assert plan(content).plan_id != plan({**content, "seeds": [1, 3]}).plan_id
+
+
+def test_the_limit_of_processors_is_part_of_what_identifies_a_run(plan: MakePlan) -> None:
+    plans = [plan({**LEAST, "workers": {"cpu_limit": limit}}) for limit in ("none", "quota", "affinity")]
+    assert len({one.plan_id for one in plans}) == 3
+    assert plan(LEAST).plan_id == plans[0].plan_id
+    assert Plan.from_json(plans[1].to_json()) == plans[1]
+
+
+@pytest.mark.parametrize(
+    ("workers", "problem"),
+    [
+        ({"cpu_limit": "pinned"}, "workers.cpu_limit: must be one of 'none', 'quota' or 'affinity', but got 'pinned'"),
+        ({"cpu_limit": "affinity", "cpus": 1.5}, "affinity needs whole processors, but cpus is 1.5; use cpu_limit: quota"),
+    ],
+)
+def test_a_limit_of_processors_that_is_none_is_refused(plan: MakePlan, workers: dict[str, Any], problem: str) -> None:
+    with pytest.raises(ExperimentError, match=problem):
+        plan({**LEAST, "workers": workers})
+
+
+@pytest.mark.parametrize(
+    ("limit", "platform", "skipped"),
+    [
+        ("none", "kubernetes", False),
+        ("quota", "kubernetes", False),
+        ("affinity", "kubernetes", True),
+        ("none", "emulated", False),
+        ("quota", "emulated", True),
+        ("affinity", "emulated", True),
+    ],
+)
+def test_pods_have_the_quota_of_their_platform_and_no_other_limit(limit: Any, platform: str, skipped: bool) -> None:
+    spec = make_spec(workers=Workers(count=2, cpu_limit=limit))
+    spec = replace(spec, platform=platform, adapter="katib", options={"image": "x"} if platform == "kubernetes" else {})
+    reason = SkipCheck().reason(spec, KatibAdapter)
+    assert (reason is not None and "workers.cpu_limit" in reason) is skipped
 
 
 def test_every_skip_has_its_own_reason(plan: MakePlan) -> None:
@@ -195,9 +237,9 @@ def test_a_plan_survives_json(plan: MakePlan) -> None:
 
 def test_another_format_a_damaged_and_a_changed_plan_are_refused(plan: MakePlan) -> None:
     data = plan(LEAST).to_json()
-    others: tuple[Any, ...] = ({**data, "format_version": 2}, {}, [], None)
+    others: tuple[Any, ...] = ({**data, "format_version": 1}, {}, [], None)
     for wrong in others:
-        with pytest.raises(ResultsError, match="must have format_version 1, but got"):
+        with pytest.raises(ResultsError, match="must have format_version 2, but got"):
             Plan.from_json(wrong)
     for wrong in ({**data, "runs": [{}]}, {**data, "runs": 3}, {key: value for key, value in data.items() if key != "name"}):
         with pytest.raises(ResultsError, match="damaged"):
@@ -213,7 +255,7 @@ def test_planning_imports_no_framework() -> None:
     import sys
 
     code = (
-        "import sys, tuneoff.matrix.plan, tuneoff.registry as registry; registry.list_adapters(); registry.list_workloads(); "
+        "import sys, tuneoff.experiment.plan, tuneoff.registry as registry; registry.list_adapters(); registry.list_workloads(); "
         "print(sorted({'optuna', 'ray', 'syne_tune', 'torch', 'pandas', 'kubernetes'} & set(sys.modules)))"
     )
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "[]\n"

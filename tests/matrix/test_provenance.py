@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from tuneoff.environment import git_remote
 from tuneoff.experiment.spec import WorkloadSpec
-from tuneoff.matrix.provenance import prepare
+from tuneoff.record.environment import git_remote
+from tuneoff.run.provenance import prepare
 
 WORKLOAD = """
 from tuneoff_workloads.null import Null

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import json
+import math
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -13,11 +14,11 @@ import pytest
 
 from made_runs import made_run, made_spec
 from tuneoff.cli.main import main
-from tuneoff.matrix import machine
-from tuneoff.matrix.plan import Plan, PlannedRun
-from tuneoff.matrix.repeat import flagged_blocks, repeat_lines, repeated, to_repeat
-from tuneoff.records.model import RunRecord
-from tuneoff.records.store import read_runs, selected
+from tuneoff.experiment.plan import Plan, PlannedRun
+from tuneoff.record.run_record import RunRecord
+from tuneoff.record.store import read_runs, selected
+from tuneoff.run import machine
+from tuneoff.run.repeat import flagged_blocks, repeat_lines, repeated, to_repeat
 
 ADAPTERS, SEEDS = ("serial", "optuna"), (0, 1, 2)
 SPECS = {(adapter, seed): made_spec(adapter, seed=seed) for seed in SEEDS for adapter in ADAPTERS}
@@ -43,7 +44,7 @@ def made_plan(skipped: Sequence[tuple[str, int]] = ()) -> Plan:
 
 
 def execution(adapter: str, seed: int, number: int = 0, flags: Sequence[str] = (), **changes: Any) -> RunRecord:
-    repeat = {"repeat": {"number": number, "because": {"busy_machine": 1}}} if number else {}
+    repeat = {"repeat": {"number": number, "because": {"disturbed": 1}}} if number else {}
     changes = {"environment": repeat, **changes}
     return made_run(SPECS[adapter, seed], [], flags=flags, execution=str(number + 1), **changes)
 
@@ -62,10 +63,10 @@ def cells(plan: Plan, run_ids: Sequence[str]) -> set[tuple[str, int]]:
 
 
 def test_a_flagged_run_repeats_all_runs_of_its_seed(plan: Plan) -> None:
-    found = to_repeat(plan, flagged(all_done(), "optuna", 1, "busy_machine"), flagged=True)
+    found = to_repeat(plan, flagged(all_done(), "optuna", 1, "disturbed"), flagged=True)
     assert cells(plan, list(found)) == {("serial", 1), ("optuna", 1)}
     (repeat,) = {id(one): one for one in found.values()}.values()
-    assert (repeat.number, repeat.seed, repeat.because) == (1, 1, {"busy_machine": 1})
+    assert (repeat.number, repeat.seed, repeat.because) == (1, 1, {"disturbed": 1})
 
 
 @pytest.mark.parametrize("name", ["best_differs", "steal", "slow_clock_source", "frequency_limited", "left_behind"])
@@ -74,7 +75,7 @@ def test_flags_of_results_and_of_the_machine_as_it_is_repeat_nothing(plan: Plan,
 
 
 def test_nothing_is_repeated_unless_it_is_asked_for(plan: Plan) -> None:
-    assert to_repeat(plan, flagged(all_done(), "optuna", 1, "busy_machine"), flagged=False) == {}
+    assert to_repeat(plan, flagged(all_done(), "optuna", 1, "disturbed"), flagged=False) == {}
 
 
 def test_the_decision_sees_names_of_flags_and_no_result(plan: Plan) -> None:
@@ -86,19 +87,19 @@ def test_the_decision_sees_names_of_flags_and_no_result(plan: Plan) -> None:
 
 def test_skipped_runs_are_not_repeated() -> None:
     plan = made_plan(skipped=[("optuna", 1)])
-    found = to_repeat(plan, flagged(all_done(), "serial", 1, "other_run"), flagged=True)
+    found = to_repeat(plan, flagged(all_done(), "serial", 1, "low_memory"), flagged=True)
     assert cells(plan, list(found)) == {("serial", 1)}
 
 
 def test_a_repetition_that_is_flagged_again_is_repeated_again(plan: Plan) -> None:
-    records = [*all_done(), execution("serial", 1, 1, flags=["busy_machine"]), execution("optuna", 1, 1)]
+    records = [*all_done(), execution("serial", 1, 1, flags=["disturbed"]), execution("optuna", 1, 1)]
     assert {repeat.number for repeat in to_repeat(plan, records, flagged=True).values()} == {2}
     records += [execution("serial", 1, 2), execution("optuna", 1, 2)]
     assert to_repeat(plan, records, flagged=True) == {}
 
 
 def test_a_plain_resume_completes_a_repetition_that_was_cut(plan: Plan) -> None:
-    first = flagged(all_done(), "optuna", 1, "busy_machine")
+    first = flagged(all_done(), "optuna", 1, "disturbed")
     cut = execution("optuna", 1, 1, status="interrupted", reason="interrupted by the user", charged="user")
     for records in ([*first, execution("serial", 1, 1)], [*first, execution("serial", 1, 1), cut]):
         found = to_repeat(plan, records, flagged=False)
@@ -128,14 +129,14 @@ def test_what_was_repeated_is_counted_below_the_table(plan: Plan) -> None:
     assert repeat_lines(repeated(plan, all_done())) == []
     records = flagged(all_done(), "serial", 2, "low_disk")
     assert repeat_lines(repeated(plan, records)) == [
-        "1 of 3 blocks holds a run that the machine guard flagged; "
+        "1 of 3 blocks holds a run with a flag of the machine (low_disk: 1); "
         "once all runs are done, `--resume --retry flagged` repeats them whole"
     ]
     records += [execution("serial", 2, 1), execution("optuna", 2, 1)]
     assert repeat_lines(repeated(plan, records)) == [
         "Repeated whole for reasons of the machine, decided blind to results: 1 of 3 blocks; "
         "2 earlier executions are kept and count nowhere.",
-        "  repetition 1 of seed 2: busy_machine in 1 run",
+        "  repetition 1 of seed 2: disturbed in 1 run",
     ]
 
 
@@ -144,20 +145,21 @@ def test_the_command_repeats_whole_blocks_and_keeps_the_old_ones(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     quiet = machine.MachineState(load_1min=0.0, cpu_pressure_percent=0.0, sentinel_ns=20_000_000)
-    states = [quiet, quiet, quiet, replace(quiet, cpu_pressure_percent=90.0), quiet]  # a warm-up, then two blocks of two
+    states = [quiet, quiet, quiet, replace(quiet, sentinel_ns=30_000_000), quiet]  # a warm-up, then two blocks of two
     monkeypatch.setattr(machine, "look", lambda results, **_: states.pop(0))
+    monkeypatch.setattr("tuneoff.measure.disturbance.LARGEST_SHARE", math.inf)  # whatever else runs while this is tested
     file = tmp_path / "x.yaml"
     keys = {"workload": "null", "adapters": ["serial", "serial"], "budget": {"trials": 2}, "seeds": [0, 1], "power": "none"}
     file.write_text(json.dumps(keys))
     results = tmp_path / "results"
     assert main(["compare", "--no-report", str(file), "--output", str(results)]) == 0
     before = {record.execution_id for record in read_runs(results)}
-    assert "1 of 2 blocks holds a run that the machine guard flagged" in capsys.readouterr().out
+    assert "1 of 2 blocks holds a run with a flag of the machine (machine_drift: 1)" in capsys.readouterr().out
     states += [quiet] * 3
     assert main(["compare", "--no-report", str(file), "--output", str(results), "--retry", "flagged", "--json"]) == 0
     told = json.loads(capsys.readouterr().out)["repeats"]
     assert (told["blocks"], told["set_aside"], told["flagged_seeds"], told["unfinished_seeds"]) == (2, 2, [], [])
-    assert told["repeated"] == [{"seed": 1, "number": 1, "because": {"busy_machine": 1}}]
+    assert told["repeated"] == [{"seed": 1, "number": 1, "because": {"machine_drift": 1}}]
     records = [record for record in read_runs(results) if not record.run_spec().warm_up]
     assert before <= {record.execution_id for record in read_runs(results)}
     again = [record for record in records if record.environment.get("repeat")]

@@ -10,17 +10,17 @@ from hypothesis import given, settings
 
 from energy_runs import IDLE_WATTS, Simulation, one_trial, simulations
 from event_logs import Log, make_spec, ns
-from tuneoff.events import schema
-from tuneoff.metrics.all import compute_metrics
-from tuneoff.metrics.attribution import EnergyAccount, energy_account, joules
-from tuneoff.metrics.attribution_slots import slot_uses
-from tuneoff.metrics.energy import residual_flags
-from tuneoff.metrics.evidence import Evidence
-from tuneoff.metrics.values import MetricValue
-from tuneoff.records.derive import derive
-from tuneoff.samples.reader import Samples
-from tuneoff.samples.schema import Header, UsageSample
-from tuneoff.samples.series import EnergySeries
+from tuneoff.measure.attribution.account import EnergyAccount, energy_account, joules
+from tuneoff.measure.attribution.slots import slot_uses
+from tuneoff.measure.energy import NO_NODE_METER, residual_flags
+from tuneoff.measure.evidence import Evidence
+from tuneoff.measure.with_metrics import compute_metrics
+from tuneoff.record.derive import derive
+from tuneoff.record.events import schema
+from tuneoff.record.metric_value import MetricValue
+from tuneoff.record.samples.reader import Samples
+from tuneoff.record.samples.schema import Header, UsageSample
+from tuneoff.record.samples.series import EnergySeries
 from worked_examples import header
 
 
@@ -251,10 +251,15 @@ def test_without_use_samples_the_model_knows_trials_and_slots_alone() -> None:
         assert values[name].reason_if_null == "no use of processes was sampled", name
 
 
-def test_more_reserved_cores_than_the_host_has_are_a_negative_residual_of_the_model() -> None:
+def test_the_model_has_no_residual_and_no_flag_of_one() -> None:
     simulation = one_trial()
-    values = figures(with_header(sampled(simulation, "model"), cpus=1), simulation)
-    assert (values["energy.residual"].value or 0) == pytest.approx(-5 * 20)
+    samples = with_header(sampled(simulation, "model"), cpus=1)  # fewer than the slots reserve
+    ticks = tuple(msgspec.structs.replace(sample, busy_ns=sample.busy_ns // 2) for sample in samples.usage)
+    values = figures(replace(samples, usage=ticks), simulation)
+    for name in ("energy.residual", "energy.residual_share"):
+        assert (values[name].value, values[name].reason_if_null) == (None, NO_NODE_METER)
+    assert values["energy.node"].value is not None
+    assert residual_flags(account_of(replace(samples, usage=ticks), simulation)) == ()
     assert values["energy.unreserved"].value == 0
     counted = figures(with_header(sampled(simulation), cpus=1), simulation)
     assert counted["energy.residual"].value == pytest.approx(0, abs=1e-6)

@@ -9,12 +9,12 @@ import pytest
 
 from energy_runs import IDLE_WATTS, one_trial
 from event_logs import ns
-from tuneoff.metrics.all import compute_metrics
-from tuneoff.metrics.attribution import energy_account
-from tuneoff.metrics.evidence import Evidence
-from tuneoff.metrics.values import MetricValue
-from tuneoff.samples.reader import Samples
-from tuneoff.samples.series import EnergySeries
+from tuneoff.measure.attribution.account import energy_account
+from tuneoff.measure.evidence import Evidence
+from tuneoff.measure.with_metrics import compute_metrics
+from tuneoff.record.metric_value import MetricValue
+from tuneoff.record.samples.reader import Samples
+from tuneoff.record.samples.series import EnergySeries
 
 ENERGY = ("energy.node", "energy.trial", "energy.trials", "energy.job", "energy.idle", "energy.residual", "energy.idle_share")
 

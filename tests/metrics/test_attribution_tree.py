@@ -5,14 +5,14 @@ from __future__ import annotations
 import pytest
 
 from event_logs import T0, Log, Writer, make_spec, ns
-from tuneoff.events import schema
-from tuneoff.metrics.attribution_attempts import cpu_use
-from tuneoff.metrics.attribution_pieces import cpu_seconds
-from tuneoff.metrics.attribution_tree import TreeUse, tree_use
-from tuneoff.records.derive import derive
-from tuneoff.records.model import RunRecord
-from tuneoff.samples.reader import Samples
-from tuneoff.samples.schema import ProcessUsage, UsageSample
+from tuneoff.measure.attribution.attempts import cpu_use
+from tuneoff.measure.attribution.intervals import cpu_seconds
+from tuneoff.measure.attribution.tree import TreeUse, tree_use
+from tuneoff.record.derive import derive
+from tuneoff.record.events import schema
+from tuneoff.record.run_record import RunRecord
+from tuneoff.record.samples.reader import Samples
+from tuneoff.record.samples.schema import ProcessUsage, UsageSample
 from worked_examples import header
 
 COORDINATOR, SUPERVISOR = (100, -1.0), (99, -3.0)
@@ -143,6 +143,22 @@ def test_a_killed_trial_has_what_was_seen_of_it_and_its_last_moments() -> None:
     tree.look(5, gone=(pid,), c=(COORDINATOR, 99, 0.0, 1.75))
     run = derive(log.pairs(), make_spec())
     assert attempt_seconds(run, tree.use(run)) == pytest.approx((1.25, 0.5))
+
+
+def test_what_a_process_used_that_died_in_its_imports_is_overhead_and_no_service() -> None:
+    log, _ = log_of(2, 1.0)
+    dead = log.process("trial", 4.5)
+    dead.exit(6.5, by=log.coordinator)
+    pid = (dead.process.pid, 4.5)
+    tree = Tree()
+    tree.look(0, c=(COORDINATOR, 99, 0.0, 0.0))
+    for t, cpu in ((5, 0.25), (6, 1.0)):
+        tree.look(t, c=(COORDINATOR, 99, 0.0, 1.5), d=(pid, 100, cpu, 0.0))
+    tree.look(7, gone=(pid,), c=(COORDINATOR, 99, 0.0, 2.75))
+    run = derive(log.pairs(), make_spec())
+    use = tree.use(run)
+    assert cpu_seconds(cpu_use(run, use.sampled).around[dead.process.name]) == pytest.approx(1.25)
+    assert (seconds(use, "services"), seconds(use, "coordinator")) == pytest.approx((0, 0))
 
 
 def test_without_samples_a_killed_trial_is_unknown_and_with_them_it_used_nothing_that_they_saw() -> None:

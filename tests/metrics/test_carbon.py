@@ -10,13 +10,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from event_logs import example_a, example_b, ns
-from tuneoff.accounting.model import Accounting, Intensity
-from tuneoff.metrics.attribution import EnergyAccount, Piece
-from tuneoff.metrics.carbon import carbon_metrics, emission, split
-from tuneoff.metrics.evidence import Evidence
-from tuneoff.metrics.values import MetricValue
-from tuneoff.records.derive import derive
-from tuneoff.records.model import RunRecord
+from tuneoff.experiment.accounting.declared import Accounting, Intensity
+from tuneoff.measure.attribution.account import EnergyAccount, Piece
+from tuneoff.measure.carbon import carbon_metrics, emission, split
+from tuneoff.measure.evidence import Evidence
+from tuneoff.record.derive import derive
+from tuneoff.record.metric_value import MetricValue
+from tuneoff.record.run_record import RunRecord
 
 KWH = 3.6e6
 

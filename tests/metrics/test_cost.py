@@ -11,16 +11,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from event_logs import example_a, example_b, ns
-from tuneoff.accounting.charge import of_run
-from tuneoff.accounting.model import Accounting, Prices
 from tuneoff.capabilities import Capabilities
-from tuneoff.metrics.attribution import EnergyAccount, Piece
-from tuneoff.metrics.cost import cost_metrics, waste_cost_metrics
-from tuneoff.metrics.evidence import Evidence
-from tuneoff.metrics.rent import billed_ns, unpriced
-from tuneoff.metrics.values import MetricValue
-from tuneoff.records.derive import derive
-from tuneoff.records.model import RunRecord
+from tuneoff.experiment.accounting.charge import of_run
+from tuneoff.experiment.accounting.declared import Accounting, Prices
+from tuneoff.measure.attribution.account import EnergyAccount, Piece
+from tuneoff.measure.cost import cost_metrics, waste_cost_metrics
+from tuneoff.measure.evidence import Evidence
+from tuneoff.measure.rent import billed_ns, unpriced
+from tuneoff.record.derive import derive
+from tuneoff.record.metric_value import MetricValue
+from tuneoff.record.run_record import RunRecord
 
 A = Prices(name="a", source="example", date="2023-11", usd_per_vcpu_hour=0.10, usd_per_gb_hour=0.0, assumed_gb_per_vcpu=1.0)
 B = Prices(name="b", source="example", date="2023-11", usd_per_vcpu_hour=0.06, usd_per_gb_hour=0.01)

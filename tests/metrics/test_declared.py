@@ -9,12 +9,12 @@ import pytest
 
 from event_logs import example_a, example_b
 from tuneoff.experiment.spec import Strategy, Workers, run_spec_to_json
-from tuneoff.metrics.declared import declared_variables, with_declared
-from tuneoff.metrics.evidence import Evidence
-from tuneoff.records.derive import derive
-from tuneoff.records.model import AttemptRecord, DeclaredVariable, FlagRecord, RunRecord
-from tuneoff.samples.reader import Samples
-from tuneoff.samples.schema import Header, ProcessUsage, UsageSample
+from tuneoff.measure.declared import declared_variables, with_declared
+from tuneoff.measure.evidence import Evidence
+from tuneoff.record.derive import derive
+from tuneoff.record.run_record import AttemptRecord, DeclaredVariable, FlagRecord, RunRecord
+from tuneoff.record.samples.reader import Samples
+from tuneoff.record.samples.schema import Header, ProcessUsage, UsageSample
 
 SECOND = 1_000_000_000
 SYMBOLS = ["wn", "at", "wcpu", "wmem", "amem", "t", "ts", "m", "ta", "sa", "pa", "tg", "Φ", "pS"]
@@ -90,7 +90,7 @@ def test_an_honest_run_has_no_mismatch_and_no_flag(honest: RunRecord) -> None:
 
 
 def test_what_was_found_stands_beside_what_was_declared(honest: RunRecord) -> None:
-    assert one(honest, "wn").found == {"slots": 2, "greatest_overlap": 2, "processes": 4}
+    assert one(honest, "wn").found == {"slots": 2, "greatest_overlap": 2, "present": 2, "processes": 4}
     assert one(honest, "at").found == ["cpu"]
     cpus = one(honest, "wcpu").found
     assert {name: cpus[name] for name in ("cpus_allowed", "limit", "threads")} == {
@@ -125,7 +125,12 @@ def test_data_without_files_have_no_size_rather_than_none_of_it(honest: RunRecor
 
 
 def test_a_worker_that_is_never_used_is_flagged(honest: RunRecord) -> None:
-    assert differing(changed_attempts(honest, lambda one: {"slot": 0})) == ["wn"]
+    assert differing(changed_attempts(honest, lambda one: {"slot": 0, "process": "h:1:1"})) == ["wn"]
+
+
+def test_trials_on_one_slot_are_no_mismatch_where_processes_were_present_for_all_workers(honest: RunRecord) -> None:
+    """Which slot a short trial of a process got says nothing of the framework, which kept two processes alive."""
+    assert differing(changed_attempts(honest, lambda one: {"slot": 0})) == []
 
 
 def test_trials_that_are_over_within_a_second_may_leave_a_worker_unused() -> None:
@@ -135,7 +140,8 @@ def test_trials_that_are_over_within_a_second_may_leave_a_worker_unused() -> Non
 
     def short(_: AttemptRecord) -> dict[str, Any]:
         start = next(starts)
-        return {"slot": 0, "started_ns": start, "loaded_ns": None, "ended_ns": start + SECOND // 100, "epochs": ()}
+        times = {"started_ns": start, "loaded_ns": None, "ended_ns": start + SECOND // 100}
+        return {"slot": 0, "process": "h:1:1", "epochs": (), **times}
 
     assert one(changed_attempts(run, short), "wn").agrees is None
 
@@ -191,6 +197,15 @@ def test_a_whole_processor_is_too_much_where_half_of_one_is_declared(honest: Run
     specification = run_spec_to_json(honest.run_spec())
     specification["experiment"]["workers"]["cpus"] = 0.5
     assert differing(replace(honest, specification=specification)) == ["wcpu"]
+
+
+def test_the_variable_says_whether_its_processors_were_enforced_and_by_what(honest: RunRecord) -> None:
+    free = one(environment(honest, limits={"cpus": "none (declared, not enforced)"}), "wcpu")
+    assert (free.found["limit"], free.agrees) == ("none (declared, not enforced)", True)
+    assert "not enforced" in free.how
+    assert "not enforced" not in one(honest, "wcpu").how
+    excessive = changed_attempts(honest, lambda one: {"cpu_ns": 2 * busy(one), "epochs": ()})
+    assert one(environment(excessive, limits={"cpus": "none (declared, not enforced)"}), "wcpu").agrees is False
 
 
 def test_a_quota_below_what_was_declared_is_flagged(honest: RunRecord) -> None:

@@ -7,15 +7,15 @@ from dataclasses import replace
 import pytest
 
 from event_logs import example_b, ns
-from tuneoff.metrics.attribution import EnergyAccount, Piece
-from tuneoff.metrics.energy import energy_metrics
-from tuneoff.metrics.evidence import NO_EVIDENCE
-from tuneoff.metrics.slots import slot_window
-from tuneoff.metrics.spans import NO_BEST
-from tuneoff.metrics.values import MetricValue
-from tuneoff.records.derive import derive
-from tuneoff.records.model import RunRecord
-from tuneoff.samples.schema import Coefficients
+from tuneoff.measure.attribution.account import EnergyAccount, Piece
+from tuneoff.measure.energy import energy_metrics
+from tuneoff.measure.evidence import NO_EVIDENCE
+from tuneoff.measure.slots import slot_window
+from tuneoff.measure.spans import NO_BEST
+from tuneoff.record.derive import derive
+from tuneoff.record.metric_value import MetricValue
+from tuneoff.record.run_record import RunRecord
+from tuneoff.record.samples.schema import Coefficients
 
 MODEL = Coefficients(joules_per_cpu_second=20.0, watts_per_core=5.0, low=(10.0, 2.5), high=(40.0, 10.0), cpu="x", source="x")
 

@@ -6,14 +6,14 @@ import msgspec
 import pytest
 
 from event_logs import example_a
-from tuneoff.metrics.attribution import EnergyAccount
-from tuneoff.metrics.evidence import NO_EVIDENCE, Evidence
-from tuneoff.metrics.memory import memory_metrics
-from tuneoff.metrics.values import Metrics
-from tuneoff.records.derive import derive
-from tuneoff.records.model import RunRecord
-from tuneoff.samples.reader import Samples
-from tuneoff.samples.schema import Header, ProcessUsage, UsageSample
+from tuneoff.measure.attribution.account import EnergyAccount
+from tuneoff.measure.evidence import NO_EVIDENCE, Evidence
+from tuneoff.measure.memory import memory_metrics
+from tuneoff.record.derive import derive
+from tuneoff.record.metric_value import Metrics
+from tuneoff.record.run_record import RunRecord
+from tuneoff.record.samples.reader import Samples
+from tuneoff.record.samples.schema import Header, ProcessUsage, UsageSample
 
 SECOND = 1_000_000_000
 MB = 1_000_000

@@ -5,16 +5,16 @@ from dataclasses import replace
 import pytest
 
 from event_logs import Log, example_a, example_b, make_spec, ns
-from tuneoff.events import schema
-from tuneoff.experiment.identity import configuration_digest
+from tuneoff.base.identity import configuration_digest
 from tuneoff.experiment.spec import Objective, RunSpec
-from tuneoff.metrics.all import compute_metrics
-from tuneoff.metrics.incumbent import incumbents, test_counterpart
-from tuneoff.metrics.slots import slot_times
-from tuneoff.metrics.spans import partition_ns
-from tuneoff.metrics.values import MetricValue, missing
-from tuneoff.records.derive import derive
-from tuneoff.records.model import RunRecord
+from tuneoff.measure.incumbent import incumbents, test_counterpart
+from tuneoff.measure.slots import slot_times
+from tuneoff.measure.spans import NO_BEST, partition_ns
+from tuneoff.measure.with_metrics import compute_metrics
+from tuneoff.record.derive import derive
+from tuneoff.record.events import schema
+from tuneoff.record.metric_value import MetricValue, missing
+from tuneoff.record.run_record import RunRecord
 
 
 def run_of(example: tuple[Log, RunSpec]) -> RunRecord:
@@ -162,7 +162,17 @@ def test_a_run_whose_undeploy_never_ended_has_no_jct() -> None:
     log.step("deploy", 0, 1)
     run = derive(log.pairs(), make_spec())
     assert (value(run, "time.jct"), reason(run, "time.jct")) == (None, "un-deploy did not end")
+    assert (value(run, "time.jct_without_test"), reason(run, "time.jct_without_test")) == (None, "un-deploy did not end")
     assert value(run, "time.deploy") == 1000
+
+
+def test_a_run_without_a_test_has_no_jct_without_it() -> None:
+    log = Log()
+    log.step("deploy", 0, 1)
+    log.step("undeploy", 1, 2)
+    run = derive(log.pairs(), make_spec())
+    assert value(run, "time.jct") == 2000
+    assert (value(run, "time.jct_without_test"), reason(run, "time.jct_without_test")) == (None, NO_BEST)
 
 
 def test_a_trial_seen_to_end_after_the_best_was_known_makes_no_part_negative() -> None:
@@ -239,7 +249,7 @@ def test_a_test_score_that_is_not_finite_is_null_with_its_reason() -> None:
 def test_an_exit_that_nobody_saw_is_null_and_never_zero() -> None:
     log, spec = example_b()
     assert value(derive(log.pairs(), spec), "overhead.exit") is not None
-    unseen = derive([pair for pair in log.pairs() if not isinstance(pair[1], schema.Stage)], spec)
+    unseen = derive([pair for pair in log.pairs() if not isinstance(pair[1], schema.ProcessExited)], spec)
     assert value(unseen, "overhead.exit") is None
     assert reason(unseen, "overhead.exit") == "no exit of a trial's own process was seen"
 

@@ -7,9 +7,9 @@ from collections.abc import Iterable
 import pytest
 
 from event_logs import example_a, example_b
-from tuneoff.metrics.all import compute_metrics
-from tuneoff.metrics.names import general_name, is_metric, metric_names, unknown_metric
-from tuneoff.records.derive import derive
+from tuneoff.experiment.metric_names import general_name, is_metric, metric_names, unknown_metric
+from tuneoff.measure.with_metrics import compute_metrics
+from tuneoff.record.derive import derive
 
 
 def differences(computed: Iterable[str], listed: Iterable[str]) -> set[str]:

@@ -8,15 +8,15 @@ import pytest
 
 from event_logs import example_a
 from metrics.test_memory import HEADER, MB, SECOND
-from tuneoff.metrics.attribution import EnergyAccount
-from tuneoff.metrics.evidence import NO_EVIDENCE, Evidence
-from tuneoff.metrics.nodes import node_metrics
-from tuneoff.metrics.spans import jct_ns
-from tuneoff.metrics.values import MetricValue
-from tuneoff.records.derive import derive
-from tuneoff.records.model import RunRecord
-from tuneoff.samples.reader import Samples
-from tuneoff.samples.series import EnergySeries
+from tuneoff.measure.attribution.account import EnergyAccount
+from tuneoff.measure.evidence import NO_EVIDENCE, Evidence
+from tuneoff.measure.nodes import node_metrics
+from tuneoff.measure.spans import jct_ns
+from tuneoff.record.derive import derive
+from tuneoff.record.metric_value import MetricValue
+from tuneoff.record.run_record import RunRecord
+from tuneoff.record.samples.reader import Samples
+from tuneoff.record.samples.series import EnergySeries
 
 
 @pytest.fixture(scope="module")

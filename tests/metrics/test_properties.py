@@ -7,21 +7,24 @@ from dataclasses import replace
 from itertools import pairwise
 from typing import Any
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from event_logs import Log, make_spec
-from tuneoff.events import schema
 from tuneoff.experiment.spec import Objective, RunSpec, Workers
-from tuneoff.metrics.all import compute_metrics
-from tuneoff.metrics.incumbent import incumbents
-from tuneoff.metrics.overhead import slot_stages_ns
-from tuneoff.metrics.segments import busy_ns
-from tuneoff.metrics.slots import slot_times, slot_window, trial_window
-from tuneoff.metrics.spans import PARTS, jct_ns, partition_ns
-from tuneoff.metrics.waste import wasted_segments
-from tuneoff.records.derive import derive
-from tuneoff.records.model import RunRecord
+from tuneoff.measure.incumbent import incumbents
+from tuneoff.measure.overhead import slot_stages_ns
+from tuneoff.measure.presence import presence_of
+from tuneoff.measure.segments import busy_ns
+from tuneoff.measure.slots import slot_times, slot_window, trial_window
+from tuneoff.measure.spans import PARTS, jct_ns, partition_ns
+from tuneoff.measure.use import started_attempts
+from tuneoff.measure.waste import wasted_segments
+from tuneoff.measure.with_metrics import compute_metrics
+from tuneoff.record.derive import derive
+from tuneoff.record.events import schema
+from tuneoff.record.run_record import RunRecord
 
 PLANNED = 3
 STATES = ("completed", "pruned", "failed", "cancelled", None)  # None: nobody saw an end
@@ -64,7 +67,8 @@ def runs(draw: st.DrawFn, *, overlapping: bool = False) -> tuple[Log, RunSpec]:
                 worker.end(name, at, state, epochs, **cause)
             if draw(st.booleans()):
                 at += draw(step)
-                log.coordinator.add(schema.Stage, at, name="exit", duration_ns=0, trial=name)
+                worker.exit(at, by=log.coordinator)
+                worker = None
             last = max(last, at)
     end = last + draw(step)
     log.step("collect", end, end + 1)
@@ -107,6 +111,26 @@ def test_busy_overhead_and_idle_time_are_the_slot_time(example: tuple[Log, RunSp
             assert min(time.busy_ns, time.overhead_ns, time.idle_ns, time.overlapped_ns) >= 0
 
 
+@given(st.one_of(runs(), runs(overlapping=True)))
+@settings(max_examples=80, deadline=None)
+def test_as_many_slots_are_taken_as_processes_are_present_up_to_the_workers(example: tuple[Log, RunSpec]) -> None:
+    """Second by second: all moments of these runs are whole seconds."""
+    run, workers = derived(example), example[1].experiment.workers.count
+    lives: dict[str | None, list[int]] = {}
+    for attempt in started_attempts(run):
+        times = (attempt.process_started_ns, attempt.started_ns, attempt.ended_ns, attempt.exited_ns)
+        lives.setdefault(attempt.process, []).extend(t // 10**9 for t in times if t is not None)
+    first, last = (end(t for life in lives.values() for t in life) if lives else 0 for end in (min, max))
+    present = [sum(min(life) <= second < max(life) for life in lives.values()) for second in range(first, last)]
+    times_of_slots = slot_times(run, (first * 10**9, last * 10**9))
+    taken = sum(time.busy_ns + time.overhead_ns for time in times_of_slots)
+    expected = sum(min(workers, count) for count in present) * 10**9
+    lost = sum(end - start for start, end in presence_of(run).doubled)
+    assert expected - workers * lost <= taken <= expected
+    if not lost:
+        assert taken == expected
+
+
 @given(runs())
 @settings(max_examples=60, deadline=None)
 def test_the_stages_of_overhead_sum_to_the_overhead_of_the_slots(example: tuple[Log, RunSpec]) -> None:
@@ -119,6 +143,7 @@ def test_the_stages_of_overhead_sum_to_the_overhead_of_the_slots(example: tuple[
             assert 0 <= vacant <= sum(time.idle_ns for time in times)
 
 
+@pytest.mark.slow
 @given(runs())
 @settings(max_examples=60, deadline=None)
 def test_the_incumbent_never_gets_worse_and_ends_at_the_best_value(example: tuple[Log, RunSpec]) -> None:

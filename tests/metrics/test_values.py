@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from tuneoff.metrics.values import Kind, MetricValue, known, weakest
+from tuneoff.record.metric_value import Kind, MetricValue, known, weakest
 
 
 @pytest.mark.parametrize(

@@ -8,16 +8,16 @@ from typing import Literal
 import pytest
 
 from event_logs import example_b, ns
-from tuneoff.accounting.store import read_accounting
-from tuneoff.metrics.attribution import EnergyAccount, energy_account, joules
-from tuneoff.metrics.energy import trial_joules
-from tuneoff.metrics.evidence import Evidence, on_run_clock
-from tuneoff.metrics.slots import slot_times, slot_window
-from tuneoff.metrics.spans import PARTS
-from tuneoff.records.derive import derive
-from tuneoff.records.folder import derive_folder
-from tuneoff.records.model import RunRecord
-from tuneoff.samples.reader import read_samples
+from tuneoff.experiment.accounting.store import read_accounting
+from tuneoff.measure.attribution.account import EnergyAccount, energy_account, joules
+from tuneoff.measure.derived import derive_folder
+from tuneoff.measure.energy import trial_joules
+from tuneoff.measure.evidence import Evidence, on_run_clock
+from tuneoff.measure.slots import slot_times, slot_window
+from tuneoff.measure.spans import PARTS
+from tuneoff.record.derive import derive
+from tuneoff.record.run_record import RunRecord
+from tuneoff.record.samples.reader import read_samples
 from worked_examples import write_example
 
 KWH = 3.6e6
@@ -31,6 +31,7 @@ EXPECTED_A: dict[str, float | None] = {
     "time.metric_collection": 1_000,
     "time.undeploy": 5_000,
     "time.unassigned": 0,
+    "time.jct_without_test": 170_000,
     "time.jct_without_metric_collection": 175_000,
     "time.preparation": 12_000,
     "time.optimization": 160_000,
@@ -107,6 +108,7 @@ EXPECTED_A: dict[str, float | None] = {
 
 EXPECTED_B: dict[str, float | None] = {
     "time.jct": 52_000,
+    "time.jct_without_test": 48_000,
     "time.preparation": 6_000,
     "time.optimization": 43_000,
     "time.evaluation": 5_000,
@@ -158,8 +160,8 @@ EXPECTED_B: dict[str, float | None] = {
     "energy.other": 0.52 * 20,
     "energy.unreserved": 0,
     "energy.node": 1_670 + 0.624 * 20,
-    "energy.residual": 0,
-    "energy.residual_share": 0,
+    "energy.residual": None,
+    "energy.residual_share": None,
     "energy.cpu_seconds": 57.5,
     "energy.trial_cpu_seconds": 47,
     "energy.reserved_core_seconds": 104,

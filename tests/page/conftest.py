@@ -9,11 +9,11 @@ import pytest
 
 from page.folders import folder, specs
 from page.made_answers import made_answers
-from tuneoff.answers.results import read_results
-from tuneoff.page.build import page
-from tuneoff.page.figures import Room, plot
-from tuneoff.page.render import render
-from tuneoff.plots.drawing import Drawing
+from tuneoff.judge.results import read_results
+from tuneoff.tell.page.build import page
+from tuneoff.tell.page.figures import Room, plot
+from tuneoff.tell.page.render import render
+from tuneoff.tell.plots.drawing import Drawing
 
 Page = Callable[..., str]
 SVG = '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 9 9" aria-label="a line"><path d="M0 0L9 9"/></svg>'

@@ -10,9 +10,9 @@ from typing import Any
 from made_runs import made_run, made_spec
 from results_folders import Results
 from tuneoff.experiment.spec import RunSpec
-from tuneoff.metrics.resumed import without_times
-from tuneoff.records.model import ContinuesRecord, RunRecord, RunStatus
-from tuneoff.records.store import write_run
+from tuneoff.measure.resumed import without_times
+from tuneoff.record.run_record import ContinuesRecord, RunRecord, RunStatus
+from tuneoff.record.store import write_run
 
 CURVE = ({"validation_accuracy": 0.5}, {"validation_accuracy": 0.8})
 Change = Callable[[RunRecord], RunRecord | None]

@@ -7,23 +7,14 @@ import statistics
 from collections.abc import Iterator, Sequence
 from itertools import combinations
 
-from tuneoff.answers.model import (
-    Answers,
-    Group,
-    Outcome,
-    PairedDifference,
-    Question,
-    RunRef,
-    Scope,
-    Sensitivity,
-    Verdict,
-)
-from tuneoff.answers.results import Results
 from tuneoff.experiment.names import emulated_label, variant_text
-from tuneoff.matrix.plan import PlannedRun
-from tuneoff.page.runs import run_status
-from tuneoff.records.model import RunRecord
-from tuneoff.stats.interval import Interval
+from tuneoff.experiment.plan import PlannedRun
+from tuneoff.judge.answers.answer import Answers, EstimatedGroup, Outcome, PairedDifference, Question, Sensitivity, Verdict
+from tuneoff.judge.results import Results
+from tuneoff.judge.runs import RunRef, Scope
+from tuneoff.judge.stats.interval import Interval
+from tuneoff.record.run_record import RunRecord
+from tuneoff.tell.page.runs import run_status
 
 QUALITY = Question(
     name="quality",
@@ -64,7 +55,7 @@ def made_answers(results: Results, questions: Sequence[Question] = (QUALITY, TIM
     )
 
 
-def _groups(results: Results) -> Iterator[Group]:
+def _groups(results: Results) -> Iterator[EstimatedGroup]:
     runs: dict[tuple[str, Scope], list[PlannedRun]] = {}
     for run in results.planned:
         record = results.standing.get(run.run_id)
@@ -85,7 +76,7 @@ def _groups(results: Results) -> Iterator[Group]:
         refs = tuple(_ref(run, results.standing.get(run.run_id)) for run in members)
         done = sum(ref.status == "done" for ref in refs)
         tried = sum(ref.status in ("done", "failed", "timeout") for ref in refs)
-        yield Group(
+        yield EstimatedGroup(
             label=label,
             adapter=members[0].spec.adapter,
             scope=scope,
@@ -110,7 +101,7 @@ def _ref(run: PlannedRun, record: RunRecord | None) -> RunRef:
     )
 
 
-def _verdict(question: Question, one: Group, other: Group, results: Results) -> Verdict:
+def _verdict(question: Question, one: EstimatedGroup, other: EstimatedGroup, results: Results) -> Verdict:
     differences = []
     for first, second in zip(one.runs, other.runs, strict=False):
         values = [_value(results, ref, question.metric) for ref in (first, second)]

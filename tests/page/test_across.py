@@ -7,10 +7,11 @@ from dataclasses import replace
 import pytest
 
 from page.made_answers import QUALITY
-from tuneoff.answers.model import AcrossTasks, Answers, Scope
-from tuneoff.page.across import task_tables
-from tuneoff.page.words import confidence
-from tuneoff.stats.interval import Interval
+from tuneoff.judge.answers.answer import AcrossTasks, Answers, OverTasks
+from tuneoff.judge.runs import Scope
+from tuneoff.judge.stats.interval import Interval
+from tuneoff.tell.page.across import task_tables
+from tuneoff.tell.page.words import confidence
 
 SHARE = Interval(estimate=0.75, low=0.5, high=0.9, confidence=0.95, n=12, method="made")
 ACROSS = AcrossTasks(
@@ -20,9 +21,9 @@ ACROSS = AcrossTasks(
     labels=("serial", "optuna"),
     iqm_regret={"serial": SHARE},
     improvement={("serial", "optuna"): SHARE},
-    wilcoxon={("serial", "optuna"): 0.0312},
+    compared=(OverTasks(one="serial", other="optuna", tasks=("small", "large"), mean=SHARE, p=0.0312),),
+    is_regret=True,
     ranks={"serial": 2.0, "optuna": 1.0},
-    critical_difference=None,
     texts=("no diagram below 10 tasks",),
 )
 ANSWERS = Answers(
@@ -47,14 +48,14 @@ def test_frameworks_stay_in_the_order_of_the_file() -> None:
     assert [label for label, _ in table.rows] == ["serial", "optuna"]
     assert [[cell.text for cell in cells] for _, cells in table.rows] == [["0.75", "2.00"], ["–", "1.00"]]
     assert [(label, [cell.text for cell in cells]) for label, cells in table.pairs] == [
-        ("serial better than optuna", ["0.75", "0.031"])
+        ("serial against optuna", ["0.75", "+0.7500", "0.031"])
     ]
     assert table.texts == ("no diagram below 10 tasks",)
 
 
 def test_a_small_p_is_not_shown_as_none() -> None:
-    (table,) = task_tables(replace(ANSWERS, across=(replace(ACROSS, wilcoxon={("serial", "optuna"): 2 / 2**12}),)))
-    assert [cell.text for _, cells in table.pairs for cell in cells] == ["0.75", "<0.001"]
+    (table,) = task_tables(replace(ANSWERS, across=(replace(ACROSS, compared=(replace(ACROSS.compared[0], p=2 / 2**12),)),)))
+    assert [cell.text for _, cells in table.pairs for cell in cells] == ["0.75", "+0.7500", "<0.001"]
 
 
 def test_a_question_without_anchors_has_no_regret() -> None:
@@ -68,3 +69,12 @@ def test_a_question_without_anchors_has_no_regret() -> None:
 )
 def test_a_confidence_is_never_rounded_to_certainty(value: float, text: str) -> None:
     assert confidence(value) == text
+
+
+def test_a_control_is_marked_and_has_no_probability() -> None:
+    control = OverTasks(one="serial#2", other="serial", tasks=("small",), mean=SHARE, p=0.5, is_noise=True)
+    (table,) = task_tables(replace(ANSWERS, across=(replace(ACROSS, compared=(*ACROSS.compared, control)),)))
+    assert [(label, [cell.text for cell in cells]) for label, cells in table.pairs][1] == (
+        "serial#2 against serial, control (A/A)",
+        ["–", "+0.7500", "0.500"],
+    )

@@ -13,7 +13,7 @@ import pytest
 
 from page.browsing import CONTRAST, FOCUSED, LEAST_TEXT, LOW_CONTRAST, OVERFLOW, WIDE
 from page.folders import failed, folder, never, specs
-from tuneoff.page.report import write_report
+from tuneoff.tell.page.report import write_report
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, BrowserContext, Page

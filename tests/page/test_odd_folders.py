@@ -11,7 +11,7 @@ import pytest
 from made_runs import made_spec
 from page.documents import Document, faults
 from page.folders import Change, continued, failed, folder, never, specs, without_trials
-from tuneoff.page.report import write_report
+from tuneoff.tell.page.report import write_report
 
 TWO = specs(["serial", "optuna"], 3)
 CASES: dict[str, tuple[Sequence[object], Mapping[int, Change], Sequence[int], dict[str, int]]] = {
@@ -65,7 +65,7 @@ def test_an_earlier_execution_is_counted_beside_the_one_that_stands(tmp_path: Pa
 
     from page.conftest import made_page
     from page.folders import record
-    from tuneoff.records.store import write_run
+    from tuneoff.record.store import write_run
 
     path = folder(tmp_path / "r", specs(["serial"], 1))
     spec = specs(["serial"], 1)[0]

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from answers.made_results import Entry, results
-from tuneoff.answers.all import answers
-from tuneoff.page.places import Places
+from tuneoff.judge.answers.all import answers
+from tuneoff.tell.page.anchors import Places
 
 pytest.importorskip("scipy")
 

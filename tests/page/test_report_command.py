@@ -14,9 +14,9 @@ from page.folders import folder, specs
 from results_folders import write_examples
 from tuneoff.cli.report import written_report
 from tuneoff.errors import MissingPackageError, ResultsError
-from tuneoff.page import report as page_report
-from tuneoff.page.report import need_packages, write_report
-from tuneoff.verify.results import verify
+from tuneoff.tell.page import report as page_report
+from tuneoff.tell.page.report import need_packages, write_report
+from tuneoff.trust.verify.results import verify
 
 
 @pytest.fixture
@@ -29,7 +29,7 @@ def call(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tm
 @pytest.fixture
 def no_plots(monkeypatch: pytest.MonkeyPatch) -> None:
     """Draw nothing: the plots have tests of their own, and take seconds."""
-    monkeypatch.setattr("tuneoff.plots.all.drawings", lambda results, answers: iter(()))
+    monkeypatch.setattr("tuneoff.tell.plots.all.drawings", lambda results, answers: iter(()))
 
 
 @pytest.fixture
@@ -107,7 +107,7 @@ def test_a_report_folder_that_cannot_be_made_is_one_line(call: Call, results: Pa
     (results / "report").write_text("in the way")
     answer = call("report", results)
     assert answer.code == 5
-    assert "report cannot be made: File exists" in answer.line
+    assert "report cannot be made: Not a directory" in answer.line
 
 
 @pytest.mark.parametrize(
@@ -135,7 +135,7 @@ def test_a_report_that_fails_at_the_end_of_a_matrix_is_one_line(
 
 
 def test_a_report_does_not_disturb_verify_and_is_in_no_bundle(tmp_path: Path, no_plots: None) -> None:
-    from tuneoff.bundle.contents import executions, result_files
+    from tuneoff.trust.bundle.contents import executions, result_files
 
     made = write_examples(tmp_path / "r").path
     found = executions(made)

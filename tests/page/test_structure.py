@@ -9,8 +9,8 @@ import pytest
 from page.conftest import SVG, drawing, made_page
 from page.documents import Document, faults
 from page.folders import folder, specs
-from tuneoff.page.figures import FIRST_ROWS, MOST_BYTES_OF_ONE, Room, UnsafeDrawingError, check_safe, plot
-from tuneoff.page.render import content_hash, resource, style
+from tuneoff.tell.page.figures import FIRST_ROWS, MOST_BYTES_OF_ONE, Room, UnsafeDrawingError, check_safe, plot
+from tuneoff.tell.page.render import content_hash, resource, style
 
 SECTIONS = ["answer", "verdicts", "frameworks", "plots", "runs", "environment", "basis", "limits"]
 
@@ -60,7 +60,7 @@ def test_an_outcome_is_told_by_symbol_and_word(judged: str) -> None:
 
 def test_what_is_estimated_is_marked_and_what_is_missing_has_its_reason(judged: str) -> None:
     cells = [one for one in Document(judged).all("td") if one.text == "–" and one.attributes.get("title")]
-    assert any("this record has no such metric" in one.attributes["title"] for one in cells)
+    assert any("its record has no such metric" in one.attributes["title"] for one in cells)
 
 
 def test_a_plot_shows_its_first_rows_and_names_its_files(judged: str) -> None:

@@ -19,7 +19,7 @@ def test_a_built_wheel_has_every_template(tmp_path: Path) -> None:
     subprocess.run(command, cwd=REPOSITORY, check=True, capture_output=True, timeout=120)
     (wheel,) = tmp_path.glob("*.whl")
     packed = set(zipfile.ZipFile(wheel).namelist())
-    own = {f"tuneoff/page/templates/{path.name}" for path in (files("tuneoff.page") / "templates").iterdir()}
+    own = {f"tuneoff/tell/page/templates/{path.name}" for path in (files("tuneoff.tell.page") / "templates").iterdir()}
     assert len(own) >= 7
     assert own <= packed
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from plots.drawn import OVER_TASKS, SEVERAL, draw, drawn, view_of
-from tuneoff.plots.drawing import Drawing
+from tuneoff.tell.plots.drawing import Drawing
 
 
 @pytest.fixture(scope="session")
@@ -18,5 +18,5 @@ def several() -> dict[str, Drawing]:
 def over_tasks() -> dict[str, Drawing]:
     """What is drawn over tasks of two adapters on ten tasks with anchors."""
     view = view_of(OVER_TASKS)
-    found = [draw(name, view) for name in ("profile", "regret", "improvement", "ranks")]
+    found = [draw(name, view) for name in ("regret",)]
     return {drawing.name: drawing for drawing in found if drawing is not None}

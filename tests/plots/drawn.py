@@ -5,11 +5,11 @@ from __future__ import annotations
 from importlib import import_module
 
 from plots.made_folder import Made, made_results
-from tuneoff.answers.all import answers
-from tuneoff.plots.all import drawings
-from tuneoff.plots.canvas import rules
-from tuneoff.plots.drawing import Drawing
-from tuneoff.plots.view import View
+from tuneoff.judge.answers.all import answers
+from tuneoff.tell.plots.all import drawings
+from tuneoff.tell.plots.canvas import rules
+from tuneoff.tell.plots.drawing import Drawing
+from tuneoff.tell.plots.view import View
 
 TASKS = tuple(f"task-{number}" for number in range(10))
 ANCHORS = {task: {"metric": "validation_accuracy", "random_search": 0.75, "best_known": 0.95, "source": "made"} for task in TASKS}
@@ -39,6 +39,6 @@ def view_of(made: Made) -> View:
 def draw(name: str, made: Made | View) -> Drawing | None:
     """Return one drawing by the name of its module."""
     with rules():
-        found = import_module(f"tuneoff.plots.{name}").draw(made if isinstance(made, View) else view_of(made))
+        found = import_module(f"tuneoff.tell.plots.{name}").draw(made if isinstance(made, View) else view_of(made))
     assert found is None or isinstance(found, Drawing)
     return found

@@ -10,12 +10,12 @@ from pathlib import Path
 from typing import Any
 
 from event_logs import make_spec
-from tuneoff.answers.results import Results
-from tuneoff.experiment.identity import configuration_digest
+from tuneoff.base.identity import configuration_digest
+from tuneoff.experiment.plan import Plan, PlannedRun
 from tuneoff.experiment.spec import Objective, RunSpec, run_spec_to_json
-from tuneoff.matrix.plan import Plan, PlannedRun
-from tuneoff.metrics.values import MetricValue, known
-from tuneoff.records.model import AttemptRecord, BestRecord, EpochRecord, RunRecord, StepRecord, TrialRecord
+from tuneoff.judge.results import Results
+from tuneoff.record.metric_value import MetricValue, known
+from tuneoff.record.run_record import AttemptRecord, BestRecord, EpochRecord, RunRecord, StepRecord, TrialRecord
 
 SECOND = 1_000_000_000
 PARTS = {"deploy": 200, "setup": 50, "result_collection": 10, "test": 100, "undeploy": 20}  # ms
@@ -88,7 +88,7 @@ def _spec(made: Made, adapter: str, replicate: int, seed: int, sampler: str, tas
 
 
 def _record(made: Made, spec: RunSpec, place: int, emulated: bool, level: float) -> RunRecord:
-    draw = random.Random(f"{spec.run_id}")
+    draw = random.Random(f"{spec.adapter} {spec.experiment.sampler.name} {spec.experiment.variant} {spec.seed} {spec.replicate}")
     failed = (spec.adapter, spec.seed) in made.failed and not spec.replicate
     start = (PARTS["deploy"] + PARTS["setup"]) * 1_000_000 * (1 + place)
     trials = [_trial(made, spec, number, start, draw, level) for number in range(made.trials)]
@@ -193,6 +193,7 @@ def _metrics(
     found = {f"time.{name}": known(float(value), "ms", kind="measured") for name, value in parts.items()}
     found |= {
         "time.jct": known(total, "ms", kind="measured"),
+        "time.jct_without_test": known(total - PARTS["test"], "ms"),
         "time.jct_without_metric_collection": known(total, "ms"),
         "overhead.per_trial": known(3.0 * (1 + place) + draw.random(), "ms"),
         "overhead.between": known(1.0 * (1 + place), "ms"),

@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 
 from benchmarks.speed.synthetic_results import write_results
-from tuneoff.answers.all import answers
-from tuneoff.answers.results import read_results
-from tuneoff.matrix.plan import Plan
-from tuneoff.plots.all import drawings
+from tuneoff.experiment.plan import Plan
+from tuneoff.judge.answers.all import answers
+from tuneoff.judge.results import read_results
+from tuneoff.tell.plots.all import drawings
 
 RUNS, TRIALS = 20, 5000
 MOST_SECONDS, MOST_CHARACTERS = 12.0, 2_500_000  # twice what it takes on a busy machine

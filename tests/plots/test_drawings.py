@@ -11,12 +11,12 @@ import pytest
 
 from plots.drawn import OVER_TASKS, SEVERAL, draw, view_of
 from plots.made_folder import Made
-from tuneoff.answers.anytime import value_at
-from tuneoff.plots import anytime
-from tuneoff.plots.all import NAMES, ORDER
-from tuneoff.plots.canvas import Sheet, rules
-from tuneoff.plots.drawing import Drawing
-from tuneoff.plots.view import most_note
+from tuneoff.judge.answers.anytime import value_at
+from tuneoff.tell.plots import anytime
+from tuneoff.tell.plots.all import NAMES, ORDER
+from tuneoff.tell.plots.canvas import Sheet, rules
+from tuneoff.tell.plots.drawing import Drawing
+from tuneoff.tell.plots.view import most_note
 
 SINGLE = Made(seeds=(0, 1))
 
@@ -36,7 +36,7 @@ def test_drawings_come_in_the_order_of_the_report(several: dict[str, Drawing], o
     assert set(order) == NAMES
     assert list(several) == [name for name in order if name in several]
     assert {"anytime", "phases", "gantt", "overhead", "paired", "ecdf", "front", "learning", "plan"} == set(several)
-    assert set(over_tasks) == {"profile", "regret", "improvement", "ranks"}
+    assert set(over_tasks) == {"regret"}
 
 
 def test_each_asks_a_question_and_answers_it_in_words_with_figures(
@@ -183,13 +183,6 @@ def test_learning_curves_end_where_trials_were_stopped(several: dict[str, Drawin
     assert sum(bool(row[4]) for row in drawing.rows) == SEVERAL.epochs * len({row[0] for row in drawing.rows})  # one each
 
 
-def test_a_profile_weighs_tasks_equally(over_tasks: dict[str, Drawing]) -> None:
-    drawing = over_tasks["profile"]
-    shares = [row[3] for row in drawing.rows if row[1] == "serial"]
-    assert shares == sorted(shares, key=number)
-    assert shares[-1] == pytest.approx(1.0)
-
-
 def test_intervals_over_tasks_are_those_of_the_answers(over_tasks: dict[str, Drawing]) -> None:
     view = view_of(OVER_TASKS)
     expected = {
@@ -198,20 +191,11 @@ def test_intervals_over_tasks_are_those_of_the_answers(over_tasks: dict[str, Dra
         for label, interval in one.iqm_regret.items()
     }
     assert {(row[0], row[2], row[3], row[4], row[5]) for row in over_tasks["regret"].rows} == expected
-    chances = {(row[0], row[2], row[3]): row[4] for row in over_tasks["improvement"].rows}
-    for (question, one, other), chance in chances.items():
-        assert number(chance) + number(chances[question, other, one]) == pytest.approx(1.0)
 
 
-def test_no_critical_difference_below_ten_tasks() -> None:
-    few = Made(seeds=(0, 1, 2), tasks=OVER_TASKS.tasks[:9], trials=3, epochs=2, analysis=OVER_TASKS.analysis)
-    assert draw("ranks", few) is None
-    assert draw("improvement", few) is not None
-
-
-def test_without_tasks_or_anchors_there_is_no_profile() -> None:
-    assert draw("profile", SINGLE) is None
-    assert draw("profile", Made(seeds=(0, 1), tasks=("a", "b"))) is None
+def test_without_tasks_or_anchors_there_is_no_regret() -> None:
+    assert draw("regret", SINGLE) is None
+    assert draw("regret", Made(seeds=(0, 1), tasks=("a", "b"))) is None
 
 
 def test_many_scopes_are_limited_and_it_is_said() -> None:

@@ -9,11 +9,11 @@ import pytest
 
 from plots.drawn import draw, drawn, view_of
 from plots.made_folder import Made, made_results
-from tuneoff.answers.all import answers
 from tuneoff.errors import MissingPackageError
-from tuneoff.plots import all as plots
-from tuneoff.plots.view import View
-from tuneoff.records.model import ContinuesRecord
+from tuneoff.judge.answers.all import answers
+from tuneoff.record.run_record import ContinuesRecord
+from tuneoff.tell.plots import all as plots
+from tuneoff.tell.plots.view import View
 
 BOTH = ("serial", "optuna")
 
@@ -108,8 +108,8 @@ def test_a_run_is_chosen_whose_time_is_in_the_middle() -> None:
     view: View = view_of(Made(adapters=("serial",), seeds=range(5)))
     (group, run, why), *rest = view.representative()
     assert not rest
-    times = sorted(run.value("time.jct") or 0 for run in view.runs(group))
-    assert run.value("time.jct") == times[2]
+    times = sorted(run.value("time.jct_without_test") or 0 for run in view.runs(group))
+    assert run.value("time.jct_without_test") == times[2]
     assert why.startswith(f"seed {run.ref.seed} of")
 
 

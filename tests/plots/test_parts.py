@@ -1,4 +1,4 @@
-"""The parts that decide what is drawn: stretches of a slot, fronts, cliques, power, the fault matrix, files."""
+"""The parts that decide what is drawn: stretches of a slot, fronts, power, the fault matrix, files."""
 
 from __future__ import annotations
 
@@ -16,20 +16,19 @@ import pytest
 from plots.drawn import draw, view_of
 from plots.made_folder import Made, made_results
 from results_folders import write_examples
-from tuneoff.answers.all import answers
-from tuneoff.answers.model import Scope
-from tuneoff.answers.results import read_results
 from tuneoff.errors import ResultsError
-from tuneoff.metrics.values import Kind
-from tuneoff.plots.all import NAMES
-from tuneoff.plots.drawing import Drawing
-from tuneoff.plots.faults import read_faults
-from tuneoff.plots.files import remove_others, table, write
-from tuneoff.plots.front import Cloud, front
-from tuneoff.plots.gantt import Piece, stretches
-from tuneoff.plots.ranks import cliques
-from tuneoff.plots.view import View
-from tuneoff.plots.words import lines, said, shown, value_text
+from tuneoff.judge.answers.all import answers
+from tuneoff.judge.results import read_results
+from tuneoff.judge.runs import Scope
+from tuneoff.record.metric_value import Kind
+from tuneoff.tell.plots.all import NAMES
+from tuneoff.tell.plots.drawing import Drawing
+from tuneoff.tell.plots.faults import read_faults
+from tuneoff.tell.plots.files import remove_others, table, write
+from tuneoff.tell.plots.front import Cloud, front
+from tuneoff.tell.plots.gantt import Piece, stretches
+from tuneoff.tell.plots.view import View
+from tuneoff.tell.plots.words import lines, said, shown, value_text
 
 SCOPE = Scope(sampler="random", pruner="none", variant="", task="", text="random")
 
@@ -88,12 +87,6 @@ def test_an_idle_slot_stays_idle_when_a_run_is_thinned() -> None:
     assert [(piece.slot, round(piece.start, 9), round(piece.end, 9)) for piece in found] == [(0, 0, 1), (0, 3, 4), (1, 0, 0.5)]
 
 
-def test_cliques_are_the_longest_stretches_within_the_difference() -> None:
-    assert cliques([1.0, 1.5, 2.4, 4.0], 1.0) == [(0, 1), (1, 2)]
-    assert cliques([1.0, 1.2, 1.4], 1.0) == [(0, 2)]
-    assert cliques([1.0, 3.0], 1.0) == []
-
-
 def test_names_and_figures_are_shown_whole_or_shortened() -> None:
     assert shown("a\x00b\ud800") == "a\\x00b\\ud800"
     assert (shown("abcdefghij", 5), len(shown("abcdefghij", 5))) == ("ab…ij", 5)
@@ -148,6 +141,12 @@ def test_a_damaged_fault_matrix_is_one_line(tmp_path: Path, text: str) -> None:
         read_faults(tmp_path)
 
 
+def test_a_fault_matrix_that_is_nested_too_deep_is_damaged(tmp_path: Path) -> None:
+    (tmp_path / "faults.json").write_text("[" * 200_000)
+    with pytest.raises(ResultsError, match="nested too deep"):
+        read_faults(tmp_path)
+
+
 def test_a_drawing_is_three_files(tmp_path: Path, several: dict[str, Drawing]) -> None:
     drawing = several["plan"]
     write(drawing, tmp_path / "new" / "plots")
@@ -192,9 +191,10 @@ def test_files_of_plots_that_are_no_longer_drawn_are_removed_and_no_others(tmp_p
     assert {path.name for path in tmp_path.iterdir()} == {"plan.csv", "plan.png", "plan.svg", "mine.csv", "ecdf.txt"}
 
 
+@pytest.mark.slow
 def test_a_home_that_cannot_be_written_costs_no_remark_and_leaves_nothing(tmp_path: Path) -> None:
     code = (
-        "import contextlib, sys; from tuneoff.plots.all import drawings\n"
+        "import contextlib, sys; from tuneoff.tell.plots.all import drawings\n"
         "with contextlib.suppress(AttributeError): next(drawings(None, None))\n"
         "sys.exit('matplotlib' not in sys.modules)"
     )
@@ -206,13 +206,14 @@ def test_a_home_that_cannot_be_written_costs_no_remark_and_leaves_nothing(tmp_pa
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.slow
 def test_a_median_and_pairs_that_are_thinned_say_so(monkeypatch: pytest.MonkeyPatch) -> None:
     view = view_of(Made(adapters=("serial", "optuna"), seeds=range(12), trials=6, epochs=2))
     for name in ("anytime", "paired"):
         whole = draw(name, view)
         assert whole is not None
         assert not re.search("more than \\d+ (points|seeds)", whole.note)
-        monkeypatch.setattr(f"tuneoff.plots.{name}.MOST_POINTS", 1)
+        monkeypatch.setattr(f"tuneoff.tell.plots.{name}.MOST_POINTS", 1)
         drawing = draw(name, view)
         assert drawing is not None
         assert re.search("more than 1 (points|seeds)", drawing.note)

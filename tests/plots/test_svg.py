@@ -11,10 +11,10 @@ import pytest
 
 from plots.drawn import draw, drawn
 from plots.made_folder import Made
-from tuneoff.plots.canvas import Sheet, plain_numbers, rules
-from tuneoff.plots.drawing import Drawing
-from tuneoff.plots.svg import to_svg
-from tuneoff.plots.theme import DARK, LIGHT
+from tuneoff.tell.plots.canvas import Sheet, plain_numbers, rules
+from tuneoff.tell.plots.drawing import Drawing
+from tuneoff.tell.plots.svg import to_svg
+from tuneoff.tell.plots.theme import DARK, LIGHT
 
 SVG = "{http://www.w3.org/2000/svg}"
 NASTY = "a<script>alert(1)</script>&$x_1$\x1b[31m\x00]]>"
@@ -84,6 +84,7 @@ def test_the_same_results_give_the_same_drawing(name: str) -> None:
     assert one != draw(name, Made(seeds=(0, 2)))
 
 
+@pytest.mark.slow
 def test_odd_names_are_shown_as_text() -> None:
     found = drawn(Made(adapters=(NASTY, "serial"), seeds=(0, 1), samplers=("x\x07\u202e<b>",)))
     assert {"anytime", "phases", "gantt", "paired", "front", "learning", "plan"} <= set(found)

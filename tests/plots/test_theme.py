@@ -7,7 +7,7 @@ from itertools import combinations
 import pytest
 
 from plots.colours import EYES, contrast, difference
-from tuneoff.plots.theme import DARK, LIGHT, MUTED, SERIES, css, styles
+from tuneoff.tell.plots.theme import DARK, LIGHT, MUTED, SERIES, css, styles
 
 ENOUGH = 3.0  # WCAG 2, graphics
 APART = 15.0  # a distance in CIELAB that is seen at a glance

@@ -6,20 +6,20 @@ import threading
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from tuneoff import clock
-from tuneoff.power.choose import Chosen
-from tuneoff.power.meter import MeterDescription, MeterError, PowerMeter
-from tuneoff.power.plan import PowerPlan
-from tuneoff.samples.schema import PowerSample
+from tuneoff.base import clock
+from tuneoff.measure.power.metering import PowerPlan
+from tuneoff.measure.power.select_meter import Chosen
+from tuneoff.meter import MeterDescription, MeterError, PowerMeter
+from tuneoff.record.samples.schema import PowerSample
 
 
 @dataclass
-class Counter:
-    """Counts joules at `watts`, from whenever it was made. `problems` are raised first, one per reading."""
+class Counter(PowerMeter):
+    """Counts joules at `watts`, from whenever it was made. `failures` are raised first, one per reading."""
 
     watts: float = 50.0
     domains: tuple[str, ...] = ("package-0",)
-    problems: list[Exception] = field(default_factory=list)
+    failures: list[Exception] = field(default_factory=list)
     readings: int = 0
     closed: int = 0
 
@@ -29,8 +29,8 @@ class Counter:
 
     def read(self) -> Sequence[PowerSample]:
         self.readings += 1
-        if self.problems:
-            raise self.problems.pop(0)
+        if self.failures:
+            raise self.failures.pop(0)
         now = clock.monotonic_ns()
         joules = self.watts * (now - self._made_ns) / 1e9
         return [PowerSample(t=now, domain=domain, joules=joules) for domain in self.domains]
@@ -56,6 +56,7 @@ class Database(Counter):
     """Is asked once, after the run; `answers` are samples on the wall clock, made from the window."""
 
     problem: str = ""
+    collects = True
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -8,13 +8,13 @@ from dataclasses import replace
 import pytest
 
 from power.meters import Counter, Database, Hanging, Replayed, plan_of
-from tuneoff import clock
-from tuneoff.power import baseline
-from tuneoff.power.baseline import baseline_seconds, with_baseline
-from tuneoff.power.meter import MeterDescription, MeterError
-from tuneoff.power.plan import NO_POWER, PowerPlan
-from tuneoff.power.reading import mean_watts
-from tuneoff.samples.schema import PowerSample
+from tuneoff.base import clock
+from tuneoff.measure.power import baseline
+from tuneoff.measure.power.baseline import baseline_seconds, with_baseline
+from tuneoff.measure.power.metering import NO_POWER, PowerPlan
+from tuneoff.measure.power.reading import mean_watts
+from tuneoff.meter import MeterDescription, MeterError
+from tuneoff.record.samples.schema import PowerSample
 
 
 @pytest.fixture(autouse=True)
@@ -81,7 +81,7 @@ def test_a_slot_s_own_energy_has_no_idle_power() -> None:
 
 
 def test_a_meter_that_fails_meanwhile_is_noted_for_every_run() -> None:
-    power = taken(plan_of(Counter(problems=[MeterError("no package-0")])))
+    power = taken(plan_of(Counter(failures=[MeterError("no package-0")])))
     assert power.problems == ("while the idle power was read: no package-0",)
     assert (power.baseline.broken, taken(plan_of(Counter())).baseline.broken) == (power.problems[0], "")
 

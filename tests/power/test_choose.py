@@ -16,15 +16,15 @@ from power.fake_nvml import Gpu, NVMLError_LibraryNotFound, install
 from power.powercap import set_energy, two_sockets, write_zone
 from power.third_party import Plug
 from tuneoff import registry
-from tuneoff.power import choose as choosing
-from tuneoff.power.choose import SecondError, check_options, choose
-from tuneoff.power.meter import MeterError, OptionError
+from tuneoff.measure.power import select_meter as choosing
+from tuneoff.measure.power.select_meter import SecondError, check_options, choose
+from tuneoff.meter import MeterError, OptionError
 
 BROKEN = {
     "raising": ("power.third_party:Raising", "fails when it is opened: RuntimeError: first line second line"),
     "mute": ("power.third_party:Mute", "must have a MeterDescription, but has 'a meter'"),
-    "no-meter": ("power.third_party:NoMeter", "must be a class with read and close"),
-    "function": ("power.third_party:function", "must be a class with read and close"),
+    "no-meter": ("power.third_party:NoMeter", "must be a subclass of PowerMeter"),
+    "function": ("power.third_party:function", "must be a subclass of PowerMeter"),
     "nowhere": ("no_such_module:Meter", r"is broken \(fakes 1\.0\): .*No module named 'no_such_module'"),
 }
 
@@ -190,7 +190,7 @@ def test_a_constant_power_knows_its_baseline() -> None:
     chosen = choose("constant", {"watts": 65})
     (sample,) = chosen.meter.read()
     assert (chosen.description.kind, sample.domain, sample.watts) == ("estimated", "node", 65)
-    assert chosen.meter.idle_watts == {"node": 65}  # type: ignore[attr-defined]
+    assert chosen.meter.idle_watts == {"node": 65}
     with pytest.raises(MeterError, match="needs the option `watts`"):
         choose("constant")
     with pytest.raises(MeterError, match=r"`watts` must be a number >= 0\.001, but got 0"):
@@ -269,7 +269,7 @@ def test_choosing_scans_no_distributions_and_imports_no_library(tmp_path: Path) 
         "import sys, importlib.metadata as m\n"
         "def refuse(**_): raise AssertionError('scanned')\n"
         "m.entry_points = refuse\n"
-        "from tuneoff.power.choose import choose\n"
+        "from tuneoff.measure.power.select_meter import choose\n"
         f"assert choose(options={{'rapl': {{'root': {str(tmp_path / 'none')!r}}}}}).name.endswith('model')\n"
         "print(sorted({'codecarbon', 'pydantic', 'numpy', 'urllib.request'} & set(sys.modules)))"
     )

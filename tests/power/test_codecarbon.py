@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 
-from tuneoff.power.codecarbon import CodecarbonMeter
-from tuneoff.power.meter import MeterError
+from tuneoff.meter import MeterError
+from tuneoff_meters.codecarbon import CodecarbonMeter
 
 
 class FakeTracker:

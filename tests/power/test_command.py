@@ -12,10 +12,10 @@ from typing import Any
 
 import pytest
 
-from tuneoff import clock
-from tuneoff.power.command import CommandMeter
-from tuneoff.power.meter import MeterError
-from tuneoff.samples.schema import PowerSample
+from tuneoff.base import clock
+from tuneoff.meter import MeterError
+from tuneoff.record.samples.schema import PowerSample
+from tuneoff_meters.command import CommandMeter
 
 DEADLINE = 10.0
 

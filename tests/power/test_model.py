@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from tuneoff.power.cpu_table import load_table
-from tuneoff.power.meter import MeterError
-from tuneoff.power.model import ModelMeter
+from tuneoff.measure.power.cpu_table import load_table
+from tuneoff.measure.power.model_meter import ModelMeter
+from tuneoff.meter import MeterError
 
 
 def test_the_model_is_an_estimate_and_has_no_domains(tmp_path: Path) -> None:

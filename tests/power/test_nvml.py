@@ -9,9 +9,9 @@ import time
 import pytest
 
 from power.fake_nvml import Gpu, NVMLError, NVMLError_LibraryNotFound, Use, install
-from tuneoff.power import nvml
-from tuneoff.power.meter import GpuMeter, MeterError
-from tuneoff.power.nvml import NvmlMeter
+from tuneoff.meter import MeterError
+from tuneoff_meters import nvml
+from tuneoff_meters.nvml import NvmlMeter
 
 
 def test_the_energy_counter_comes_first_and_power_samples_where_there_is_none(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -50,7 +50,6 @@ def test_shares_are_the_mean_of_what_is_new_and_hold_until_there_is_more(monkeyp
     gpu = Gpu()
     install(monkeypatch, [gpu])
     meter = NvmlMeter({})
-    assert isinstance(meter, GpuMeter)
     gpu.use = [Use(7, 90, 1)]  # before the meter was opened
     assert meter.gpu_shares() == []
     now = time.time_ns() // 1000
@@ -84,7 +83,7 @@ def test_nvml_is_let_go_of_once(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_importing_the_meter_imports_no_nvml() -> None:
-    code = "import sys, tuneoff.power.nvml, tuneoff.power.choose; print('pynvml' in sys.modules)"
+    code = "import sys, tuneoff_meters.nvml, tuneoff.measure.power.select_meter; print('pynvml' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "False\n"
 
 

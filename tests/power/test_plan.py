@@ -8,11 +8,11 @@ import pytest
 
 from power.meters import Counter, plan_of
 from tuneoff.errors import ExperimentError
-from tuneoff.power import plan
-from tuneoff.power.choose import Chosen, SecondError
-from tuneoff.power.meter import MeterError, OptionError
-from tuneoff.power.plan import NO_POWER, Baseline, PowerPlan, open_power
-from tuneoff.power.settings import PowerSettings
+from tuneoff.experiment.power_settings import PowerSettings
+from tuneoff.measure.power import metering as plan
+from tuneoff.measure.power.metering import NO_POWER, Baseline, PowerPlan, open_power
+from tuneoff.measure.power.select_meter import Chosen, SecondError
+from tuneoff.meter import MeterError, OptionError
 
 
 def refuse(*arguments: object, **options: object) -> Chosen:

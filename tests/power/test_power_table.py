@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from benchmarks import power_table
-from tuneoff.power import generations
-from tuneoff.power.generations import GENERATIONS
+from tuneoff.measure.power import generations
+from tuneoff.measure.power.generations import GENERATIONS
 
 MILAN, TURIN = "AMD EPYC 7763", "AMD EPYC 9755"
 
@@ -48,6 +48,7 @@ def test_watts_are_per_thread_and_rows_by_generation(tmp_path: Path) -> None:
         "idle": [0.502, 0.52, 0.538],
         "full": [2.002, 2.02, 2.038],
         "dynamic": [1.5, 1.5, 1.5],
+        "ratio": [0.3347, 0.3467, 0.3587],  # 0.50 to 0.54 over 1.5, at 5, 50 and 95 %
     }
     assert table["default"]["results"] == 6
 

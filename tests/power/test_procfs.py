@@ -6,7 +6,7 @@ import os
 import time
 from pathlib import Path
 
-from tuneoff.power.procfs import HostClock, carries, parse_stat, pss_bytes, read_stat
+from tuneoff.measure.power.procfs import HostClock, carries, parse_stat, pss_bytes, read_stat
 
 TICK = 1_000_000_000 // os.sysconf("SC_CLK_TCK")
 
@@ -50,6 +50,17 @@ def test_the_host_s_busy_time_leaves_out_idle_waiting_and_steal_and_counts_guest
     times = host.read()
     host.close()
     assert (times.busy_ns, times.steal_ns, times.forks) == (159 * TICK, 70 * TICK, 1234)
+
+
+def test_the_busy_time_of_chosen_processors_is_told_apart(tmp_path: Path) -> None:
+    lines = ("cpu  9 0 9 9", "cpu0 1 0 1 5", "cpu1 2 0 3 2", "cpu10 6 0 5 2")
+    (tmp_path / "stat").write_text("".join(f"{line} 0 0 0 0 0 0\n" for line in lines))
+    for usable, busy in ({1}, 5), ({0, 10}, 13), ((), None):
+        host = HostClock(tmp_path, usable)
+        times = host.read()
+        host.close()
+        assert times.busy_ns == 18 * TICK
+        assert times.usable_busy_ns == (None if busy is None else busy * TICK)
 
 
 def test_a_long_stat_file_is_read_to_its_end(tmp_path: Path) -> None:

@@ -10,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from power.powercap import RANGE_UJ, set_energy, two_sockets, write_zone
-from tuneoff.power.meter import MeterError
-from tuneoff.power.rapl import ROOT, RaplMeter
+from tuneoff.meter import MeterError
+from tuneoff_meters.rapl import ROOT, RaplMeter
 
 
 def _open(root: Path) -> RaplMeter:

@@ -8,9 +8,9 @@ import pytest
 
 from power.meters import Counter, Hanging
 from power.test_tree import until
-from tuneoff.power.meter import MeterError, PowerMeter
-from tuneoff.power.reading import MeterReader, mean_watts
-from tuneoff.samples.schema import PowerSample
+from tuneoff.measure.power.reading import MeterReader, mean_watts
+from tuneoff.meter import MeterError, PowerMeter
+from tuneoff.record.samples.schema import PowerSample
 
 SECOND = 1_000_000_000
 
@@ -56,7 +56,7 @@ def test_a_meter_is_read_again_and_again_and_once_more_at_the_end() -> None:
     ],
 )
 def test_a_meter_that_fails_once_is_noted_and_read_again(problem: Exception, note: str) -> None:
-    meter = Counter(problems=[problem])
+    meter = Counter(failures=[problem])
     reading = Reading(meter)
     until(lambda: meter.readings >= 1)
     assert reading.stop()  # its last reading comes at once

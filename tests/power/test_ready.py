@@ -10,12 +10,13 @@ import pytest
 
 from power.meters import Counter, Hanging
 from tuneoff.errors import ExperimentError
-from tuneoff.power import baseline, plan
-from tuneoff.power.choose import Chosen
-from tuneoff.power.joint import JointMeter
-from tuneoff.power.meter import MeterDescription, MeterError, PowerMeter
-from tuneoff.power.ready import HostPower
-from tuneoff.power.settings import PowerSettings
+from tuneoff.experiment.power_settings import PowerSettings
+from tuneoff.measure.power import baseline
+from tuneoff.measure.power import metering as plan
+from tuneoff.measure.power.joint import JointMeter
+from tuneoff.measure.power.ready import HostPower
+from tuneoff.measure.power.select_meter import Chosen
+from tuneoff.meter import MeterDescription, MeterError, PowerMeter
 
 Open = Callable[..., None]
 
@@ -57,7 +58,7 @@ class Model(Counter):
 
 
 def failing(*domains: str) -> Counter:
-    return Counter(domains=domains or ("package-0",), problems=[MeterError("package-0 vanished") for _ in range(100)])
+    return Counter(domains=domains or ("package-0",), failures=[MeterError("package-0 vanished") for _ in range(100)])
 
 
 def prepared(meter: str = "auto") -> tuple[HostPower, list[str]]:

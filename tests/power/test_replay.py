@@ -7,9 +7,9 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from tuneoff.power.meter import CollectingMeter, KnownBaseline, MeterError
-from tuneoff.power.replay import ReplayMeter
-from tuneoff.samples.schema import Coefficients, Header, Note, PowerSample, UsageSample
+from tuneoff.meter import MeterError
+from tuneoff.record.samples.schema import Coefficients, Header, Note, PowerSample, UsageSample
+from tuneoff_meters.replay import ReplayMeter
 
 SECOND = 1_000_000_000
 START = 1_790_000_000 * SECOND
@@ -47,8 +47,8 @@ def test_a_recording_is_put_on_the_time_of_the_run(tmp_path: Path) -> None:
     second = PowerSample(t=501 * SECOND, domain="codecarbon", joules=9, second=True)
     lines = (_power(-1, joules=5), second, _power(1, joules=30), UsageSample(t=501 * SECOND, busy_ns=1), _power(2, joules=60))
     meter = _write(tmp_path / "power.jsonl", HEADER, *lines, Note(t=1, text="x"), _power(3, joules=90), _power(4, joules=99))
-    assert isinstance(meter, CollectingMeter)
-    assert isinstance(meter, KnownBaseline)
+    assert meter.collects
+    assert meter.idle_watts is not None
     about = meter.description
     assert (about.kind, about.domains, about.coefficients) == ("measured", ("package-0",), None)
     assert about.source == "replay of power.jsonl: powercap: package-0"

@@ -16,14 +16,14 @@ import pytest
 
 from power.meters import Counter, Database, Hanging, plan_of
 from power.test_tree import until
-from tuneoff import clock
-from tuneoff.events.writer import process_started_ns
-from tuneoff.lifecycle.context import MARK
-from tuneoff.power.meter import MeterError
-from tuneoff.power.plan import NO_POWER, Baseline, PowerPlan
-from tuneoff.power.sampler import Sampler
-from tuneoff.samples.reader import Samples, read_samples
-from tuneoff.samples.schema import FILE_NAME
+from tuneoff.base import clock
+from tuneoff.base.processes import MARK
+from tuneoff.measure.power.metering import NO_POWER, Baseline, PowerPlan
+from tuneoff.measure.power.sampler import Sampler
+from tuneoff.meter import MeterError
+from tuneoff.record.events.writer import process_started_ns
+from tuneoff.record.samples.reader import Samples, read_samples
+from tuneoff.record.samples.schema import ProcessUsage
 
 RUN = "run-of-this-test"
 USE_AND_WAIT = "import time\nwhile time.process_time() < 0.25: pass\nprint('used', flush=True)\ninput()"
@@ -51,6 +51,11 @@ def samples_of(folder: Path) -> Samples:
     return samples
 
 
+def usage_of(samples: Samples, identity: tuple[int, int]) -> list[ProcessUsage]:
+    used = (usage for sample in samples.usage for usage in sample.processes)
+    return [usage for usage in used if (usage.pid, usage.started_ns) == identity]
+
+
 def sampled(folder: Path, power: PowerPlan) -> Samples:
     """Return the samples of a moment in which nothing runs."""
     with Sampler(folder, RUN, power):
@@ -62,11 +67,11 @@ def test_a_process_is_seen_with_what_it_used_until_it_is_gone(tmp_path: Path) ->
     with Sampler(tmp_path, RUN, plan_of(Counter())) as sampler:
         with process_of_the_run(USE_AND_WAIT) as process:
             identity = process.pid, process_started_ns(process.pid)
-            until(lambda: str(process.pid) in (tmp_path / FILE_NAME).read_text())
+            until(lambda: any(usage.cpu_ns > 0.2e9 for usage in usage_of(samples_of(tmp_path), identity)))
         sampler.stop()
     samples = samples_of(tmp_path)
-    seen = [usage for sample in samples.usage for usage in sample.processes if (usage.pid, usage.started_ns) == identity]
-    assert 0.2e9 < seen[-1].cpu_ns < 2e9
+    seen = usage_of(samples, identity)
+    assert seen[-1].cpu_ns < 2e9
     assert (seen[0].name, seen[0].parent) == (seen[0].name or "", os.getpid())
     assert [identity in sample.gone for sample in samples.usage].count(True) == 1
     assert samples.notes == ()
@@ -112,7 +117,7 @@ def test_a_second_opinion_is_kept_apart(tmp_path: Path) -> None:
 
 
 def test_what_went_wrong_with_the_second_meter_is_told_apart(tmp_path: Path) -> None:
-    first, second = Counter(problems=[MeterError("one")]), Counter(problems=[MeterError("other")])
+    first, second = Counter(failures=[MeterError("one")]), Counter(failures=[MeterError("other")])
     with Sampler(tmp_path, RUN, plan_of(first, second=second)):
         until(lambda: first.readings >= 1 and second.readings >= 1)
     samples = samples_of(tmp_path)
@@ -150,7 +155,7 @@ def test_a_machine_that_slept_is_noted(
 
 
 def test_a_meter_that_fails_is_noted_and_the_rest_goes_on(tmp_path: Path) -> None:
-    meter = Counter(problems=[MeterError("package-0 vanished")])
+    meter = Counter(failures=[MeterError("package-0 vanished")])
     with Sampler(tmp_path, RUN, plan_of(meter)):
         until(lambda: meter.readings >= 1)
     samples = samples_of(tmp_path)
@@ -165,6 +170,7 @@ def test_a_meter_that_gives_nothing_any_more_is_noted_in_every_run(tmp_path: Pat
     assert sampled(tmp_path, plan_of(meter)).notes == ("the power meter test gave no sample of package-0 in this run",)
 
 
+@pytest.mark.slow
 def test_a_meter_that_hangs_ends_neither_the_run_nor_the_samples_of_use(tmp_path: Path) -> None:
     meter = Hanging()
     sampler = Sampler(tmp_path, RUN, plan_of(meter))
@@ -224,7 +230,7 @@ def test_a_disk_that_is_full_for_a_while_costs_samples_and_is_noted(tmp_path: Pa
             raise OSError(errno.ENOSPC, "No space left on device")
 
         with monkeypatch.context() as patched:
-            patched.setattr("tuneoff.samples.writer.os.write", full)
+            patched.setattr("tuneoff.record.samples.writer.os.write", full)
             before = meter.readings
             until(lambda: meter.readings >= before + 3)
         assert os.write is write
@@ -239,10 +245,10 @@ def test_problems_that_were_known_before_are_in_every_run(tmp_path: Path) -> Non
 
 
 def test_a_host_without_proc_gives_a_note_and_no_use(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def absent() -> None:
+    def absent(**_: object) -> None:
         raise FileNotFoundError(errno.ENOENT, "No such file or directory", "/proc/stat")
 
-    monkeypatch.setattr("tuneoff.power.sampler.HostClock", absent)
+    monkeypatch.setattr("tuneoff.measure.power.sampler.HostClock", absent)
     samples = sampled(tmp_path, NO_POWER)
     assert (samples.usage, len(samples.notes)) == ((), 1)
     assert "/proc/stat" in samples.notes[0]

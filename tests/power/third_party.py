@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from tuneoff.power.meter import MeterDescription
-from tuneoff.samples.schema import PowerSample
+from tuneoff.meter import MeterDescription, PowerMeter, PowerSample
 
 
-class Plug:
+class Plug(PowerMeter):
     """Always draws the power of its option."""
 
     def __init__(self, options: Mapping[str, Any]) -> None:
@@ -39,7 +38,7 @@ class Mute(Plug):
 
 
 class NoMeter:
-    """Has no `read`."""
+    """Derives from nothing."""
 
     def close(self) -> None: ...
 

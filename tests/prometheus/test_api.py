@@ -10,8 +10,8 @@ from collections.abc import Iterator
 import pytest
 
 from prometheus.fake_server import Answer, FakePrometheus, failure, serving
-from tuneoff.power.meter import MeterError
-from tuneoff.prometheus.api import PrometheusApi, is_loopback
+from tuneoff.meter import MeterError
+from tuneoff_meters.prometheus.api import PrometheusApi, is_loopback
 
 
 @pytest.fixture

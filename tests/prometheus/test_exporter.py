@@ -21,14 +21,14 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from command_line import LEAST, register_fakes, write_file
-from tuneoff.check.listeners import all_listeners
 from tuneoff.cli.selection import overridden_plan
 from tuneoff.errors import ExperimentError, MissingPackageError
-from tuneoff.matrix.listener import LiveRun, Silent
-from tuneoff.matrix.plan import Plan
-from tuneoff.prometheus import exporter
-from tuneoff.prometheus.exporter import exported
-from tuneoff.prometheus.live import LiveMetrics, tree_use
+from tuneoff.experiment.plan import Plan
+from tuneoff.run.listener import LiveRun, Silent
+from tuneoff.tell.prometheus import exporter
+from tuneoff.tell.prometheus.exporter import exported
+from tuneoff.tell.prometheus.live import LiveMetrics, tree_use
+from tuneoff.trust.check.listeners import all_listeners
 
 ADDRESS = "127.0.0.1"
 

@@ -9,12 +9,12 @@ from typing import Any
 
 from prometheus.fake_server import FakePrometheus, failure, serving
 from prometheus.test_meter import node_exporter, window
-from tuneoff import clock
-from tuneoff.power.collecting import collected
-from tuneoff.power.meter import CollectingMeter, NodeMeter
-from tuneoff.prometheus.meter import PrometheusMeter
-from tuneoff.prometheus.node_use import node_use
-from tuneoff.samples.schema import NodeSample, PowerSample
+from tuneoff.base import clock
+from tuneoff.measure.power.collecting import collected
+from tuneoff.meter import PowerMeter
+from tuneoff.record.samples.schema import NodeSample, PowerSample
+from tuneoff_meters.prometheus.meter import PrometheusMeter
+from tuneoff_meters.prometheus.node_use import node_use
 
 Answers = list[list[dict[str, Any]]]
 GB = 10**9
@@ -90,7 +90,6 @@ def test_a_refusal_of_these_queries_costs_no_energy() -> None:
     with serving(FakePrometheus()) as server:
         node_exporter(server)
         one = PrometheusMeter({"url": server.url, "wait_seconds": 0})
-        assert isinstance(one, NodeMeter)
         server.override = lambda endpoint, parameters: (
             failure(422, "execution", "too many samples") if "node_cpu_seconds_total" in parameters["query"] else None
         )
@@ -103,7 +102,7 @@ def test_a_refusal_of_these_queries_costs_no_energy() -> None:
         assert not told(one, notes)  # negative control: of the energy it is an error
 
 
-def told(one: CollectingMeter, notes: list[str], within_seconds: float = 10.0) -> Sequence[object]:
+def told(one: PowerMeter, notes: list[str], within_seconds: float = 10.0) -> Sequence[object]:
     """Return the power samples of a window; what goes wrong is noted."""
     start, end = window()
     then = clock.Anchor(monotonic_ns=time.monotonic_ns() - end + start, wall_ns=start, width_ns=0)
@@ -112,7 +111,7 @@ def told(one: CollectingMeter, notes: list[str], within_seconds: float = 10.0) -
     )
 
 
-class Hanging:
+class Hanging(PowerMeter):
     """Knows its energy at once, and hangs when it is asked what the nodes used."""
 
     def __init__(self) -> None:

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from tuneoff.power.meter import MeterError
-from tuneoff.prometheus.options import PrometheusOptions, parse_options
-from tuneoff.prometheus.sources import OwnQuery
+from tuneoff.meter import MeterError
+from tuneoff_meters.prometheus.options import PrometheusOptions, parse_options
+from tuneoff_meters.prometheus.sources import OwnQuery
 
 OWN = {"wall": {"query": "plug_watts", "unit": "watts"}}
 

@@ -13,9 +13,9 @@ from typing import Any
 import pytest
 
 from prometheus.real_servers import free_port, needs_servers, program
-from tuneoff.power.meter import MeterError
-from tuneoff.prometheus.api import PrometheusApi
-from tuneoff.prometheus.credentials import authorization
+from tuneoff.meter import MeterError
+from tuneoff_meters.prometheus.api import PrometheusApi
+from tuneoff_meters.prometheus.credentials import authorization
 
 pytestmark = [pytest.mark.slow, needs_servers]
 

@@ -13,11 +13,11 @@ import pytest
 
 from prometheus.conftest import Take
 from prometheus.real_servers import Server, get, needs_servers, query, until
-from tuneoff.check.listeners import all_listeners
 from tuneoff.cli.selection import overridden_plan
-from tuneoff.matrix.execute import execute
-from tuneoff.matrix.listener import Silent
-from tuneoff.prometheus.exporter import exported
+from tuneoff.run.execute import execute
+from tuneoff.run.listener import Silent
+from tuneoff.tell.prometheus.exporter import exported
+from tuneoff.trust.check.listeners import all_listeners
 
 pytestmark = [pytest.mark.slow, needs_servers]
 

@@ -15,11 +15,11 @@ import pytest
 
 from prometheus.conftest import Take
 from prometheus.real_servers import Powercap, needs_servers, node_exporter, query, until
-from tuneoff.power.meter import MeterError
-from tuneoff.prometheus.api import PrometheusApi
-from tuneoff.prometheus.idle import busy_shares
-from tuneoff.prometheus.meter import PrometheusMeter
-from tuneoff.samples.schema import PowerSample
+from tuneoff.meter import MeterError
+from tuneoff.record.samples.schema import PowerSample
+from tuneoff_meters.prometheus.api import PrometheusApi
+from tuneoff_meters.prometheus.idle import busy_shares
+from tuneoff_meters.prometheus.meter import PrometheusMeter
 
 pytestmark = [pytest.mark.slow, needs_servers]
 

@@ -16,9 +16,9 @@ from prometheus.real_servers import Powercap, free_port, needs_servers, node_exp
 from prometheus.test_real_exporter import write
 from prometheus.test_real_meter import ZONES, burning
 from tuneoff.cli.selection import overridden_plan
-from tuneoff.matrix.execute import execute
-from tuneoff.matrix.listener import LiveRun, Silent
-from tuneoff.samples.schema import FILE_NAME, Line, NodeSample, UsageSample
+from tuneoff.record.samples.schema import FILE_NAME, Line, NodeSample, UsageSample
+from tuneoff.run.execute import execute
+from tuneoff.run.listener import LiveRun, Silent
 
 pytestmark = [pytest.mark.slow, needs_servers]
 

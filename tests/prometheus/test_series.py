@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tuneoff.power.meter import MeterError
-from tuneoff.prometheus.series import Points, merged, points, samples, scrape_interval, with_times
-from tuneoff.prometheus.sources import UNITS
+from tuneoff.meter import MeterError
+from tuneoff_meters.prometheus.series import Points, merged, points, samples, scrape_interval, with_times
+from tuneoff_meters.prometheus.sources import UNITS
 
 JOULES, WATTS = UNITS["joules"], UNITS["watts"]
 

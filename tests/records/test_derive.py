@@ -5,11 +5,11 @@ from typing import Any
 import pytest
 
 from event_logs import Log, example_a, example_b, make_spec, ns
-from tuneoff.events import schema
-from tuneoff.experiment.identity import configuration_digest
+from tuneoff.base.identity import configuration_digest
 from tuneoff.experiment.spec import Objective, RunSpec
-from tuneoff.records.derive import Verdict, best_trial, derive
-from tuneoff.records.model import RunRecord, TrialRecord
+from tuneoff.record.derive import Verdict, best_trial, derive
+from tuneoff.record.events import schema
+from tuneoff.record.run_record import RunRecord, TrialRecord
 
 
 def one_trial(*, epochs: int = 2) -> tuple[Log, Any]:
@@ -73,10 +73,10 @@ def test_the_first_observer_ends_a_trial_that_could_not() -> None:
 def test_an_announced_kill_gives_cause_and_charge_of_the_end() -> None:
     log, _ = one_trial()
     supervisor = log.process("supervisor", 0)
-    supervisor.add(schema.TrialKilled, 8, trial="1", cause="timed out: longer than 5 s", charged="workload")
+    supervisor.add(schema.TrialKilled, 8, trial="1", cause="longer than 5 s", charged="workload", limit="time")
     supervisor.add(schema.TrialEnded, 8.1, trial="1", state="failed", epochs=2, by="supervisor")
     record = trial(log)
-    assert (record.state, record.cause, record.charged) == ("timed_out", "timed out: longer than 5 s", "workload")
+    assert (record.state, record.cause, record.charged) == ("timed_out", "longer than 5 s", "workload")
 
 
 @pytest.mark.parametrize(("exit_code", "charged"), [(3, "workload"), (-9, "infrastructure"), (None, "infrastructure")])
@@ -128,7 +128,7 @@ def test_what_failed_before_an_interruption_stays_as_it_was() -> None:
     assert (trial(log).state, trial(log).charged) == ("failed", "workload")
     log, _ = one_trial()
     supervisor = log.process("supervisor", 0)
-    supervisor.add(schema.TrialKilled, 6, trial="1", cause="timed out: silent for 1 s", charged="workload")
+    supervisor.add(schema.TrialKilled, 6, trial="1", cause="timed out: silent for 1 s", charged="workload", limit="time")
     supervisor.add(schema.RunStopped, 7, **INTERRUPTED)
     supervisor.add(schema.TrialEnded, 8, trial="1", state="failed", epochs=2, by="supervisor")
     assert (trial(log).state, trial(log).charged) == ("timed_out", "workload")
@@ -344,7 +344,7 @@ def test_a_run_without_a_completed_trial_failed_and_charges_who_the_trials_charg
     worker.end("1", 9, "failed", 2, cause="ValueError: x", charged="workload")
     log.step("undeploy", 10, 11)
     run = derive(log.pairs(), make_spec())
-    assert (run.status, run.reason, run.charged) == ("failed", "no trial completed", "workload")
+    assert (run.status, run.reason, run.charged) == ("failed", "no trial completed: 1 of 1 failed: ValueError: x", "workload")
 
 
 def test_a_verdict_of_the_supervisor_stands() -> None:

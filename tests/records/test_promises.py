@@ -6,11 +6,11 @@ from dataclasses import replace
 
 import pytest
 
-from tuneoff.experiment.identity import configuration_digest
+from tuneoff.base.identity import configuration_digest
 from tuneoff.experiment.space import Float, SearchSpace
 from tuneoff.experiment.spec import Budget, ExperimentSpec, Objective, RunSpec, Strategy, WorkloadSpec
-from tuneoff.records.model import AttemptRecord, TrialRecord
-from tuneoff.records.promises import promise_flags
+from tuneoff.record.adherence import promise_flags
+from tuneoff.record.run_record import AttemptRecord, TrialRecord
 
 GIVEN = ({"x": 0.1}, {"x": 0.2}, {"x": 0.3})
 

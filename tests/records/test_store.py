@@ -10,12 +10,12 @@ import pytest
 
 from event_logs import example_a, example_b
 from tuneoff.errors import ResultsError
-from tuneoff.metrics.all import with_metrics
-from tuneoff.records.derive import derive
-from tuneoff.records.folder import derive_folder
-from tuneoff.records.model import RunRecord
-from tuneoff.records.seal import BESIDE, broken_seals, seal, seals_events_only
-from tuneoff.records.store import FILE_NAME, read_run, read_runs, run_json_schema, selected, write_run
+from tuneoff.measure.derived import derive_folder
+from tuneoff.measure.with_metrics import with_metrics
+from tuneoff.record.derive import derive
+from tuneoff.record.digests import BESIDE, broken_seals, seal, seals_events_only
+from tuneoff.record.run_record import RunRecord
+from tuneoff.record.store import FILE_NAME, read_run, read_runs, run_json_schema, selected, write_run
 
 jsonschema: Any = importlib.import_module("jsonschema")  # it has no types
 
@@ -34,7 +34,7 @@ def test_a_record_survives_the_trip_to_the_file_and_back(record: RunRecord, tmp_
 
 def test_the_file_begins_with_its_format_version_and_meets_the_published_schema(record: RunRecord, tmp_path: Path) -> None:
     content = write_run(tmp_path, record).read_text()
-    assert content.startswith('{\n "format_version": 1')
+    assert content.startswith('{\n "format_version": 2')
     jsonschema.Draft202012Validator(run_json_schema()).validate(json.loads(content))
 
 
@@ -48,10 +48,11 @@ def test_the_schema_refuses_an_unknown_status(record: RunRecord, tmp_path: Path)
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (lambda text: text.replace('"format_version": 1', '"format_version": 2', 1), "has format version 2, but this tuneoff"),
+        (lambda text: text.replace('"format_version": 2', '"format_version": 1', 1), "has format version 1, but this tuneoff"),
         (lambda text: text[: len(text) // 2], "is no run record"),
         (lambda text: text.replace('"status": "done"', '"status": "splendid"', 1), "is corrupt"),
         (lambda text: text.replace('"epoch":1', '"epoch":0', 1), "is corrupt"),
+        (lambda text: text.replace('"execution_id": "', '"execution_id": "../../', 1), "is corrupt"),
         (lambda text: "[]", "is no run record"),
         (lambda text: "\udcff\udcfe", "is no run record"),
     ],

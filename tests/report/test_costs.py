@@ -7,14 +7,15 @@ from typing import Any
 
 import pytest
 
-from tuneoff.accounting.model import Accounting, Intensity, Prices
-from tuneoff.accounting.store import write_accounting
-from tuneoff.metrics.values import Kind
-from tuneoff.records.derive import derive
-from tuneoff.report.circumstances import Circumstances, circumstances
-from tuneoff.report.costs import render_costs
-from tuneoff.report.figures import figure, number, shown_unit, wrapped
-from tuneoff.report.summary import FIGURES, Figure, Spread, SummaryRow, Use
+from tuneoff.base.format import figure, number, shown_unit, wrapped
+from tuneoff.experiment.accounting.declared import Accounting, Intensity, Prices
+from tuneoff.experiment.accounting.store import write_accounting
+from tuneoff.judge.estimates import Figure, Spread
+from tuneoff.judge.summary import FIGURES, SummaryRow, Use
+from tuneoff.record.derive import derive
+from tuneoff.record.metric_value import Kind
+from tuneoff.tell.report.accounting_sources import Circumstances, circumstances
+from tuneoff.tell.report.costs import render_costs
 from worked_examples import header, write_example, write_samples
 
 UNITS = {
@@ -205,8 +206,8 @@ def test_seeds_of_different_kinds_in_one_row_carry_a_note_too() -> None:
 def test_an_order_is_claimed_in_words_only_where_it_holds_for_every_weight_and_seed() -> None:
     more_of_both, other_mix = row("b", factor=2.0), row("c", uses=tuple(Use(seed, 40.0, 160.0) for seed in range(3)))
     lines = render_costs([row("a"), more_of_both, other_mix]).splitlines()
-    assert "  random (3 seeds): a used less energy than b at every plausible weight" in lines
-    assert "  random (3 seeds): c used less energy than b at every plausible weight" in lines
+    assert "  random (3 seeds): a used less energy than b at every such weight" in lines
+    assert "  random (3 seeds): c used less energy than b at every such weight" in lines
     assert "  random: no energy order can be claimed between a and c" in lines
 
 
@@ -232,7 +233,7 @@ def test_an_order_of_a_pair_of_equal_entries_is_told_as_chance_and_never_claimed
     said = "a and a#2 are the same and yet in one order in every seed: chance alone makes orders here"
     assert f"  random: {said}" in lines
     assert not any("a used less energy than a#2" in line for line in lines)
-    assert "  random (3 seeds): a used less energy than b at every plausible weight" in lines
+    assert "  random (3 seeds): a used less energy than b at every such weight" in lines
     assert said not in render_costs([row("a"), row("a#2", replicate=1), row("b", factor=2.0)]), "no order, nothing to tell"
     assert "a used less energy than a#2" in render_costs([row("a"), row("a#2", factor=1.01)]), "control: not of one entry"
 

@@ -6,9 +6,9 @@ from typing import Any
 import pytest
 
 from event_logs import example_a
-from tuneoff.records.derive import derive
-from tuneoff.records.model import DeclaredVariable, RunRecord
-from tuneoff.report.declared import declared_blocks, declared_json, declared_rows, mismatches, text
+from tuneoff.record.derive import derive
+from tuneoff.record.run_record import DeclaredVariable, RunRecord
+from tuneoff.tell.report.declared import declared_blocks, declared_json, declared_rows, mismatches, text
 
 LONG = "words " * 40
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import runpy
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
@@ -13,15 +13,16 @@ from xml.etree import ElementTree
 import pytest
 
 from event_logs import example_a
-from tuneoff.experiment.spec import RunSpec
-from tuneoff.frames.columns import TABLES
-from tuneoff.metrics.all import with_metrics
-from tuneoff.records.derive import derive
-from tuneoff.records.model import RunRecord
-from tuneoff.records.store import encode, read_run, write_run
-from tuneoff.report import rows
-from tuneoff.report.summary import summary_rows
-from tuneoff.report.table import render
+from made_runs import results_of
+from tuneoff.experiment.plan import PlannedRun
+from tuneoff.judge.summary import summary_rows
+from tuneoff.measure.with_metrics import with_metrics
+from tuneoff.record.derive import derive
+from tuneoff.record.run_record import RunRecord
+from tuneoff.record.store import encode, read_run, write_run
+from tuneoff.tell.frames.columns import TABLES
+from tuneoff.tell.report import rows
+from tuneoff.tell.report.table import render
 
 PICTURE = runpy.run_path(str(Path(__file__).parents[2] / "benchmarks" / "picture.py"))
 MEANING = "emulated: a local stand-in for the platform; its figures are not the framework's, and are in no ranking or comparison."
@@ -45,38 +46,26 @@ def make() -> Make:
 
 
 def test_the_table_labels_an_emulated_row_and_says_what_it_is(make: Make) -> None:
-    text = render(summary_rows([make("serial"), make("katib", platform="emulated", emulated=True)]))
+    text = render(summary_rows(results_of([make("serial"), make("katib", platform="emulated", emulated=True)])))
     assert any(line.startswith("katib@emulated") for line in text.splitlines())
     assert f"katib@emulated is {MEANING}" in text.splitlines()
     assert "serial is" not in text
 
 
 def test_a_platform_whose_name_does_not_say_it_is_marked(make: Make) -> None:
-    text = render(summary_rows([make("other", platform="pretended", emulated=True)]))
+    text = render(summary_rows(results_of([make("other", platform="pretended", emulated=True)])))
     assert any(line.startswith("(emulated)") for line in text.splitlines())
     assert f"other@pretended (emulated) is {MEANING}" in text
-
-
-@dataclass(frozen=True)
-class RealPlan:
-    """A run that was planned on a real platform."""
-
-    run_id: str
-    spec: RunSpec
-    label: str
-    skip_reason: str | None = None
-    same_as: str | None = None
-    emulated: bool = False
 
 
 @pytest.mark.parametrize("label", ["katib", "katib@kubernetes"])
 def test_the_record_s_word_counts_where_the_plan_took_the_platform_for_real(make: Make, label: str) -> None:
     run = make("katib", platform="kubernetes", emulated=True)
-    (row,) = summary_rows([run], [RealPlan(run.run_id, run.run_spec(), label)])
+    (row,) = summary_rows(results_of([run], [PlannedRun(run_id=run.run_id, spec=run.run_spec(), label=label, block=0)]))
     assert (row.emulated, row.label) == (True, "katib@kubernetes (emulated)")
     assert f"katib@kubernetes (emulated) is {MEANING}" in render([row]).splitlines()
     real = make("katib", platform="kubernetes")
-    (row,) = summary_rows([real], [RealPlan(real.run_id, real.run_spec(), label)])
+    (row,) = summary_rows(results_of([real], [PlannedRun(run_id=real.run_id, spec=real.run_spec(), label=label, block=0)]))
     assert (row.emulated, row.label) == (False, label)
 
 
@@ -89,7 +78,7 @@ def test_every_exported_table_has_the_label(make: Make) -> None:
 
 def test_a_real_platform_has_no_mark(make: Make) -> None:
     """Control: the same platform name, but a record that is not emulated."""
-    text = render(summary_rows([make("katib", platform="kubernetes")]))
+    text = render(summary_rows(results_of([make("katib", platform="kubernetes")])))
     assert "kubernetes" in text
     assert "emulated" not in text
 
@@ -155,6 +144,6 @@ def test_only_emulated_bars_are_hatched(make: Make, tmp_path: Path) -> None:
 @pytest.mark.parametrize("width", [120, 100, 80])
 def test_the_table_with_an_emulated_row_fits_the_terminal(make: Make, width: int) -> None:
     records = [make(name) for name in ("serial", "syne-tune")] + [make("katib", platform="emulated", emulated=True)]
-    table = render(summary_rows(records), width=width).split("katib@emulated is")[0]
+    table = render(summary_rows(results_of(records)), width=width).split("katib@emulated is")[0]
     assert max(len(line) for line in table.splitlines()) <= width
     assert "katib@emulated" in table

@@ -10,12 +10,12 @@ import pytest
 
 from event_logs import example_a, example_b
 from tuneoff.errors import MissingPackageError, ResultsError
-from tuneoff.metrics.all import with_metrics
-from tuneoff.metrics.declared import with_declared
-from tuneoff.records.derive import derive
-from tuneoff.records.model import FlagRecord
-from tuneoff.records.store import read_run, write_run
-from tuneoff.report.export import Format, export
+from tuneoff.measure.declared import with_declared
+from tuneoff.measure.with_metrics import with_metrics
+from tuneoff.record.derive import derive
+from tuneoff.record.run_record import FlagRecord
+from tuneoff.record.store import read_run, write_run
+from tuneoff.tell.report.export import Format, export
 
 
 @pytest.fixture
@@ -81,10 +81,10 @@ def test_rows_are_in_the_order_of_the_plan(results: Path, tmp_path: Path) -> Non
 def test_a_run_has_the_names_of_its_flags(results: Path, tmp_path: Path) -> None:
     path = sorted(results.glob("runs/*/*/run.json"))[0]
     run = read_run(path)
-    flags = tuple(FlagRecord(name=name, text="x") for name in ("busy_machine", "best_tied", "busy_machine"))
+    flags = tuple(FlagRecord(name=name, text="x") for name in ("disturbed", "best_tied", "disturbed"))
     write_run(path.parent, replace(run, flags=flags))
     rows = read(export(results, tmp_path / "out", "json")[0])
-    assert {row["run_id"]: row["flags"] for row in rows}[run.run_id] == "busy_machine,best_tied"
+    assert {row["run_id"]: row["flags"] for row in rows}[run.run_id] == "disturbed,best_tied"
 
 
 def test_a_warm_up_stands_for_nothing(results: Path, tmp_path: Path) -> None:

@@ -10,13 +10,13 @@ from typing import Any, Literal
 import msgspec
 import pytest
 
-from tuneoff.accounting.model import Accounting, Intensity, Prices
-from tuneoff.accounting.store import write_accounting
-from tuneoff.metrics.spans import PARTS
-from tuneoff.records.folder import derive_folder
-from tuneoff.records.store import write_run
-from tuneoff.report.export import export
-from tuneoff.report.rows import trial_rows
+from tuneoff.experiment.accounting.declared import Accounting, Intensity, Prices
+from tuneoff.experiment.accounting.store import write_accounting
+from tuneoff.measure.derived import derive_folder
+from tuneoff.measure.spans import PARTS
+from tuneoff.record.store import write_run
+from tuneoff.tell.report.export import export
+from tuneoff.tell.report.rows import trial_rows
 from worked_examples import write_example
 
 Rows = list[dict[str, Any]]

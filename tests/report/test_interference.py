@@ -2,29 +2,20 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import msgspec
 import pytest
 
 from event_logs import example_a
-from tuneoff.experiment.spec import RunSpec, Strategy
-from tuneoff.records.derive import derive
-from tuneoff.records.model import AttemptRecord, RunRecord, TrialRecord
-from tuneoff.report.interference import interference, interference_json, interference_lines
+from made_runs import planned, results_of
+from tuneoff.experiment.spec import Strategy
+from tuneoff.record.derive import derive
+from tuneoff.record.run_record import AttemptRecord, RunRecord, TrialRecord
+from tuneoff.tell.report.interference import interference, interference_json, interference_lines
 
 Make = Callable[..., RunRecord]
-
-
-@dataclass(frozen=True)
-class Planned:
-    run_id: str
-    spec: RunSpec
-    label: str
-    skip_reason: str | None = None
-    same_as: str | None = None
-    emulated: bool = False
 
 
 @pytest.fixture(scope="module")
@@ -67,7 +58,7 @@ def with_other_metrics(run: RunRecord, place: int) -> RunRecord:
 
 
 def test_ratios_are_over_the_same_configuration_in_the_plain_pool(make: Make) -> None:
-    (found,) = interference([make("serial"), make("ray-tune", factor=2, cpu=0.75)])
+    (found,) = interference(results_of([make("serial"), make("ray-tune", factor=2, cpu=0.75)]))
     assert (found.label, found.pairs, found.unequal, found.reason) == ("ray-tune", 2, 0, None)
     assert found.wall is not None
     assert (found.wall.median, found.wall.low, found.wall.high) == (2, 2, 2)
@@ -80,8 +71,8 @@ def test_ratios_are_over_the_same_configuration_in_the_plain_pool(make: Make) ->
 
 def test_as_json_a_ratio_has_its_unit_kind_and_pairs_or_the_reason_of_its_absence(make: Make) -> None:
     runs = [make("serial"), make("x", factor=2), make("katib", emulated=True)]
-    plan = [Planned(run.run_id, run.run_spec(), run.run_spec().adapter) for run in runs]
-    emulated, known = sorted(interference_json(interference(runs, plan)), key=lambda one: one["label"])
+    plan = planned(runs)
+    emulated, known = sorted(interference_json(interference(results_of(runs, plan))), key=lambda one: one["label"])
     assert (known["label"], known["emulated"], known["unequal"]) == ("x", False, 0)
     wall = known["busy_wall"]
     assert (wall["value"], wall["low"], wall["high"], wall["n_samples"]) == (2, 2, 2, 2)
@@ -93,31 +84,31 @@ def test_as_json_a_ratio_has_its_unit_kind_and_pairs_or_the_reason_of_its_absenc
 
 def test_pairs_are_of_one_seed(make: Make) -> None:
     runs = [make("serial", seed=0), make("serial", seed=1, factor=4), make("x", seed=0, factor=2), make("x", seed=1, factor=4)]
-    (found,) = interference(runs)
+    (found,) = interference(results_of(runs))
     assert found.wall is not None
     assert (found.wall.low, found.wall.median, found.wall.high, found.pairs) == (1, 1.5, 2, 4)
 
 
 def test_work_whose_metrics_differ_is_in_no_pair(make: Make) -> None:
-    (found,) = interference([make("serial"), with_other_metrics(make("x", factor=2), 0)])
+    (found,) = interference(results_of([make("serial"), with_other_metrics(make("x", factor=2), 0)]))
     assert (found.pairs, found.unequal) == (1, 1)
     assert interference_lines([found])[1].endswith("1 pair; 1 more differ in their metrics")
     both = with_other_metrics(with_other_metrics(make("x"), 0), 1)
-    (found,) = interference([make("serial"), both])
+    (found,) = interference(results_of([make("serial"), both]))
     assert found.wall is None
     assert found.reason == "the metrics of all 2 pairs differ: it is not the same work"
     assert interference_lines([found])[1] == f"  x: – ({found.reason})"
 
 
 def test_without_the_pool_it_is_null_with_its_reason(make: Make) -> None:
-    (found,) = interference([make("x"), make("serial", status="failed", reason="boom")])
+    (found,) = interference(results_of([make("x"), make("serial", status="failed", reason="boom")]))
     assert (found.wall, found.cpu) == (None, None)
     assert "no run of serial" in (found.reason or "")
 
 
 def test_there_is_none_of_other_samplers_or_of_the_pool_alone(make: Make) -> None:
-    assert interference([make("serial", sampler="random"), make("x", sampler="random")]) == []
-    assert interference([make("serial")]) == []
+    assert interference(results_of([make("serial", sampler="random"), make("x", sampler="random")])) == []
+    assert interference(results_of([make("serial")])) == []
     assert interference_lines([]) == []
 
 
@@ -127,15 +118,15 @@ def test_a_run_without_cpu_readings_has_no_ratio_of_cpu(make: Make) -> None:
         replace(trial, attempts=tuple(msgspec.structs.replace(one, cpu_ns=None) for one in trial.attempts))
         for trial in run.trials
     )
-    (found,) = interference([make("serial"), replace(run, trials=trials)])
+    (found,) = interference(results_of([make("serial"), replace(run, trials=trials)]))
     assert found.cpu is None
     assert "CPU –" in interference_lines([found])[1]
 
 
 def test_emulated_rows_are_labelled_and_compared_with_nothing(make: Make) -> None:
     runs = [make("serial"), make("katib", emulated=True)]
-    plan = [Planned(run.run_id, run.run_spec(), run.run_spec().adapter) for run in runs]
-    (found,) = interference(runs, plan)
+    plan = planned(runs)
+    (found,) = interference(results_of(runs, plan))
     assert found.emulated
     assert found.wall is None
     assert interference_lines([found])[1] == "  katib@local (emulated): – (emulated, so in no comparison)"
@@ -144,6 +135,6 @@ def test_emulated_rows_are_labelled_and_compared_with_nothing(make: Make) -> Non
 def test_adapters_come_in_the_order_of_the_plan(make: Make) -> None:
     runs = [make("a"), make("b"), make("serial")]
     for order in (runs, runs[::-1]):
-        plan = [Planned(run.run_id, run.run_spec(), run.run_spec().adapter) for run in order]
+        plan = planned(order)
         names = [run.run_spec().adapter for run in order if run.run_spec().adapter != "serial"]
-        assert [one.label for one in interference(runs, plan)] == names
+        assert [one.label for one in interference(results_of(runs, plan))] == names

@@ -12,8 +12,8 @@ import fake_plugins
 from command_line import LEAST, write_file
 from tuneoff.cli.selection import overridden_plan
 from tuneoff.experiment.names import variant_text
-from tuneoff.matrix.plan import Plan
-from tuneoff.report.order import in_file_order
+from tuneoff.experiment.plan import Plan
+from tuneoff.judge.order import in_file_order
 
 
 @pytest.fixture

@@ -15,12 +15,12 @@ import pytest
 
 from event_logs import example_a
 from tuneoff.errors import ResultsError
-from tuneoff.matrix.folder import PLAN
-from tuneoff.matrix.plan import Plan
-from tuneoff.metrics.all import with_metrics
-from tuneoff.records.derive import derive
-from tuneoff.records.model import ContinuesRecord
-from tuneoff.records.store import write_run
+from tuneoff.experiment.plan import Plan
+from tuneoff.measure.with_metrics import with_metrics
+from tuneoff.record.derive import derive
+from tuneoff.record.results_folder import PLAN
+from tuneoff.record.run_record import ContinuesRecord
+from tuneoff.record.store import write_run
 
 SCRIPT = Path(__file__).parents[2] / "benchmarks" / "picture.py"
 Draw = Callable[..., int]

@@ -8,8 +8,8 @@ from dataclasses import replace
 import pytest
 
 from live.states import LIVE
-from tuneoff.matrix.listener import Listener, LiveRun
-from tuneoff.report.progress import PlainProgress, RunsLeft, duration, end_text, trials_text
+from tuneoff.run.listener import Listener, LiveRun
+from tuneoff.tell.report.progress import PlainProgress, RunsLeft, duration, end_text, trials_text
 
 
 class Clock:

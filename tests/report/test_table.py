@@ -2,33 +2,25 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import msgspec
 import pytest
 
 from event_logs import example_a
-from tuneoff.experiment.spec import RunSpec, Strategy
-from tuneoff.metrics.all import with_metrics
-from tuneoff.metrics.values import known, missing
-from tuneoff.records.derive import derive
-from tuneoff.records.model import FlagRecord, RunRecord
-from tuneoff.report.figures import folded
-from tuneoff.report.summary import Use, summary_rows
-from tuneoff.report.table import render
+from made_runs import planned, results_of
+from tuneoff.base.format import folded
+from tuneoff.experiment.plan import PlannedRun
+from tuneoff.experiment.spec import Strategy
+from tuneoff.judge.summary import Use, summary_rows
+from tuneoff.measure.with_metrics import with_metrics
+from tuneoff.record.derive import derive
+from tuneoff.record.metric_value import known, missing
+from tuneoff.record.run_record import FlagRecord, RunRecord
+from tuneoff.tell.report.table import render
 
 Make = Callable[..., RunRecord]
-
-
-@dataclass(frozen=True)
-class Plan:
-    run_id: str
-    spec: RunSpec
-    label: str
-    skip_reason: str | None = None
-    same_as: str | None = None
-    emulated: bool = False
 
 
 @pytest.fixture(scope="module")
@@ -39,26 +31,29 @@ def make() -> Make:
         experiment = replace(base.experiment, sampler=Strategy(name=sampler))
         spec = replace(base, adapter=adapter, seed=seed, experiment=experiment)
         run = with_metrics(replace(derive(log.pairs(), spec), execution_id=f"{spec.run_id}-1"))
-        return replace(run, **{"metrics": {**run.metrics, "time.jct": known(jct, "ms")}, **changes})
+        times = {"time.jct_without_test": known(jct, "ms"), "time.jct": known(jct + 6000, "ms")}
+        return replace(run, **{"metrics": {**run.metrics, **times}, **changes})
 
     return make
 
 
-def plan(*records: RunRecord) -> list[Plan]:
-    return [Plan(record.run_id, record.run_spec(), record.run_spec().adapter) for record in records]
+def plan(*records: RunRecord) -> list[PlannedRun]:
+    return planned(records)
 
 
 def test_a_row_has_the_median_and_the_range_over_the_seeds(make: Make) -> None:
-    (row,) = summary_rows([make("serial", 0, 1000), make("serial", 1, 3000), make("serial", 2, 9000)])
+    (row,) = summary_rows(results_of([make("serial", 0, 1000), make("serial", 1, 3000), make("serial", 2, 9000)]))
+    assert row.jct_without_test is not None
+    assert (row.jct_without_test.median, row.jct_without_test.low, row.jct_without_test.high) == (3000, 1000, 9000)
     assert row.jct is not None
-    assert (row.jct.median, row.jct.low, row.jct.high, row.jct.n) == (3000, 1000, 9000, 3)
+    assert (row.jct.median, row.jct.n) == (9000, 3)
     assert (row.trials_completed, row.trials_failed, row.trials_pruned) == (6, 0, 3)
     assert (row.runs_done, row.runs_planned, row.metric) == (3, 3, "validation_accuracy")
 
 
 def test_adapters_and_samplers_have_their_own_rows_in_the_order_of_the_plan(make: Make) -> None:
     records = [make("b", 0), make("a", 0), make("a", 0, sampler="tpe"), make("a", 1)]
-    rows = summary_rows(records, plan(*records))
+    rows = summary_rows(results_of(records, plan(*records)))
     assert [(row.label, row.sampler, row.runs_planned) for row in rows] == [
         ("b", "random", 1),
         ("a", "random", 2),
@@ -70,15 +65,15 @@ def test_the_order_of_the_records_changes_no_row(make: Make) -> None:
     records = [make(adapter, seed, 100 * seed) for adapter in "ab" for seed in range(4)]
     shuffled = records.copy()
     random.Random(0).shuffle(shuffled)
-    assert summary_rows(records) == summary_rows(shuffled)
+    assert summary_rows(results_of(records)) == summary_rows(results_of(shuffled))
 
 
 def test_the_plan_is_the_denominator(make: Make) -> None:
     done, failed, missing = make("a", 0), make("a", 1, 5, status="failed", reason="boom"), make("a", 2)
-    (row,) = summary_rows([done, failed], plan(done, failed, missing))
+    (row,) = summary_rows(results_of([done, failed], plan(done, failed, missing)))
     assert (row.runs_done, row.runs_planned, dict(row.statuses)) == (1, 3, {"done": 1, "failed": 1})
-    assert row.jct is not None
-    assert row.jct.n == 1  # a failed run is in no median
+    assert row.jct_without_test is not None
+    assert (row.jct_without_test.n, row.jct_without_test.failed) == (1, 1)
     text = render([row])
     assert "1/3" in text
     assert "a random seed 1: failed: boom" in text
@@ -87,7 +82,7 @@ def test_the_plan_is_the_denominator(make: Make) -> None:
 def test_a_skipped_cell_is_a_row_with_its_reason(make: Make) -> None:
     record = make("a", 0)
     skipped = replace(plan(make("katib", 0))[0], skip_reason="the kubernetes package is missing")
-    rows = summary_rows([record], [*plan(record), skipped])
+    rows = summary_rows(results_of([record], [*plan(record), skipped]))
     text = render(rows)
     assert rows[1].test is None
     assert "skipped" in text
@@ -97,14 +92,14 @@ def test_a_skipped_cell_is_a_row_with_its_reason(make: Make) -> None:
 def test_of_several_executions_the_one_that_is_done_counts(make: Make) -> None:
     done = make("a", 0, 1000)
     later = replace(done, execution_id="z", started_at="2999-01-01", status="failed", reason="x")
-    (row,) = summary_rows([later, done])
+    (row,) = summary_rows(results_of([later, done]))
     assert (row.runs_done, row.runs_planned) == (1, 1)
 
 
 def test_warm_up_runs_are_in_no_row(make: Make) -> None:
     record = make("a", 0)
     specification = {**record.specification, "warm_up": True}
-    assert summary_rows([replace(record, specification=specification)]) == []
+    assert summary_rows(results_of([replace(record, specification=specification)])) == []
 
 
 ADAPTERS = ("serial", "optuna", "ray-tune", "syne-tune")
@@ -113,20 +108,20 @@ ADAPTERS = ("serial", "optuna", "ray-tune", "syne-tune")
 @pytest.mark.parametrize("width", [None, 200, 120, 100, 80])
 def test_the_table_is_plain_text_that_fits_the_terminal(make: Make, width: int | None) -> None:
     records = [make(name, seed, 12_345 * (seed + 1)) for name in ADAPTERS for seed in range(3)]
-    text = render(summary_rows(records), width=width)
+    text = render(summary_rows(results_of(records)), width=width)
     assert max(len(line) for line in text.splitlines()) <= (width or 130)
     assert "\x1b" not in text
     assert "…" not in text
-    for name in (*ADAPTERS, "random", "0.9300", "0.9500", "24.7", "12.3–", "37.0", "6/0/3", "3/3"):
+    for name in (*ADAPTERS, "random", "0.9300", "0.9500", "24.7", "12.3–", "37.0", "30.7", "6/0/3", "3/3"):
         assert name in text
 
 
 @pytest.mark.parametrize("width", [None, 200, 120])
 def test_a_wide_table_has_a_column_with_its_unit_per_part(make: Make, width: int | None) -> None:
-    lines = render(summary_rows([make("a", 0), make("a", 1)]), width=width).splitlines()
+    lines = render(summary_rows(results_of([make("a", 0), make("a", 1)])), width=width).splitlines()
     rule = next(number for number, line in enumerate(lines) if line.startswith("─"))
     assert "JCT deploy setup trials collect test undeploy" in " ".join(lines[rule - 2].split())
-    assert lines[rule - 1].split().count("s") == 7
+    assert lines[rule - 1].split().count("s") == 8
     assert "10.0 2.00 150 2.00 6.00 5.00" in " ".join(lines[rule + 1].split())
 
 
@@ -135,18 +130,18 @@ def test_a_wide_table_has_a_column_with_its_unit_per_part(make: Make, width: int
 )
 def test_a_narrow_table_sums_the_parts_before_and_after_the_trials(make: Make, width: int, headings: str, figures: str) -> None:
     records = [make(name, seed, 123_456 * (seed + 1)) for name in ADAPTERS for seed in range(3)]
-    text = " ".join(render(summary_rows(records), width=width).split())
+    text = " ".join(render(summary_rows(results_of(records)), width=width).split())
     assert headings in text
     assert figures in text
 
 
 def test_a_range_has_as_many_digits_as_its_median(make: Make) -> None:
     records = [make("a", 0), make("a", 1)]
-    assert "0.9500–0.9500" in render(summary_rows(records))
+    assert "0.9500–0.9500" in render(summary_rows(results_of(records)))
 
 
 def test_long_numbers_widen_the_table_but_are_never_cut(make: Make) -> None:
-    text = render(summary_rows([make("a", 0, 1e12), make("a", 1, 1e9)]))
+    text = render(summary_rows(results_of([make("a", 0, 1e12), make("a", 1, 1e9)])))
     assert "…" not in text
     assert "1000000–1000000000" in text
 
@@ -155,19 +150,19 @@ def test_names_are_broken_between_words_only(make: Make) -> None:
     assert folded("a_very_long_adapter.name:Class") == "a_very_long_\nadapter.name:\nClass"
     assert folded("AnAdapterWithALongName") == "AnAdapterWithALongName"
     assert folded('optuna{"storage":"x","y":1}') == 'optuna{"storage":\n"x","y":1}'
-    assert "AnAdapterWithALongName" in render(summary_rows([make("module.below:AnAdapterWithALongName", 0)]))
-    assert "module" not in render(summary_rows([make("module.below:AnAdapterWithALongName", 0)]))
+    assert "AnAdapterWithALongName" in render(summary_rows(results_of([make("module.below:AnAdapterWithALongName", 0)])))
+    assert "module" not in render(summary_rows(results_of([make("module.below:AnAdapterWithALongName", 0)])))
 
 
 def test_variants_have_a_column_where_there_are_any(make: Make) -> None:
     log, base = example_a()
     experiment = replace(base.experiment, variant={"workload.name": "null", "sampler": "random"})
     record = with_metrics(replace(derive(log.pairs(), replace(base, experiment=experiment)), execution_id="1"))
-    text = render(summary_rows([replace(record, status="failed", reason="boom")]))
+    text = render(summary_rows(results_of([replace(record, status="failed", reason="boom")])))
     assert "variant" in text
     assert "workload=null" in text
     assert f"{base.adapter} random workload=null seed 0: failed: boom" in text
-    assert "variant" not in render(summary_rows([make("a", 0)]))
+    assert "variant" not in render(summary_rows(results_of([make("a", 0)])))
 
 
 def test_a_sampler_that_is_another_one_refers_to_it(make: Make) -> None:
@@ -176,7 +171,7 @@ def test_a_sampler_that_is_another_one_refers_to_it(make: Make) -> None:
     for run in plan(*(make(name, seed, sampler="default") for name in ("a", "b") for seed in (0, 1))):
         twin = next(other for other in planned if (other.label, other.spec.seed) == (run.label, run.spec.seed))
         planned.append(replace(run, skip_reason="same as sampler 'random'", same_as=twin.run_id))
-    text = render(summary_rows(records, planned))
+    text = render(summary_rows(results_of(records, planned)))
     assert [line.split() for line in text.splitlines() if "default" in line] == [
         ["a", "default", "=", "random"],
         ["b", "default", "=", "random"],
@@ -186,33 +181,33 @@ def test_a_sampler_that_is_another_one_refers_to_it(make: Make) -> None:
 
 
 def test_flags_are_told_with_the_runs_that_have_them(make: Make) -> None:
-    busy, model = FlagRecord(name="busy_machine", text="x"), FlagRecord(name="sampler_without_model", text="y")
+    busy, model = FlagRecord(name="disturbed", text="x"), FlagRecord(name="sampler_without_model", text="y")
     records = [
         make("a", 0, flags=(busy,)),
         make("a", 1),
         make("b", 0, flags=(busy, busy)),
         make("b", 0, sampler="tpe", flags=(busy, model)),
     ]
-    lines = render(summary_rows(records)).splitlines()
-    assert "  busy_machine: 3 of 4 runs: a 1, b 2" in lines
+    lines = render(summary_rows(results_of(records))).splitlines()
+    assert "  disturbed: 3 of 4 runs: a 1, b 2" in lines
     assert "  sampler_without_model: 1 of 4 runs: b tpe 1" in lines
-    assert "docs/results.md" in lines[lines.index("  busy_machine: 3 of 4 runs: a 1, b 2") - 1]
-    assert "Flags" not in render(summary_rows([make("a", 0)]))
+    assert "tuneoff explain" in lines[lines.index("  disturbed: 3 of 4 runs: a 1, b 2") - 1]
+    assert "Flags" not in render(summary_rows(results_of([make("a", 0)])))
 
 
 def test_lines_below_the_table_gather_the_seeds_of_a_reason(make: Make) -> None:
     records = [make("a", seed, status="failed", reason="boom") for seed in (2, 0)]
-    lines = render(summary_rows([*records, make("a", 1, status="interrupted", reason="interrupted")])).splitlines()
+    lines = render(summary_rows(results_of([*records, make("a", 1, status="interrupted", reason="interrupted")]))).splitlines()
     assert "a random seeds 0, 2: failed: boom" in lines
     assert "a random seed 1: interrupted" in lines
 
 
 def test_markup_in_a_name_is_text(make: Make) -> None:
-    assert "[red]x" in render(summary_rows([make("[red]x", 0, status="failed", reason="[bold]why[/bold]")]))
+    assert "[red]x" in render(summary_rows(results_of([make("[red]x", 0, status="failed", reason="[bold]why[/bold]")])))
 
 
 def test_a_part_below_the_uncertainty_of_the_clocks_is_told_as_below_it(make: Make) -> None:
-    text = render(summary_rows([make("a", 0, clock_uncertainty_ns=3_000_000_000)]))
+    text = render(summary_rows(results_of([make("a", 0, clock_uncertainty_ns=3_000_000_000)])))
     assert "<3.00" in text
     assert "agree within 3000 ms" in text
 
@@ -226,7 +221,7 @@ def test_what_a_model_weighs_is_per_completed_trial_and_not_of_runs_on_an_accele
     }
 
     def uses(run: RunRecord, **metrics: Any) -> tuple[Use, ...]:
-        (row,) = summary_rows([replace(run, metrics={**run.metrics, **metrics})])
+        (row,) = summary_rows(results_of([replace(run, metrics={**run.metrics, **metrics})]))
         return row.uses
 
     assert uses(run, **weighed) == (Use(0, 30.0, 52.0),), "two trials completed"

@@ -13,13 +13,14 @@ from event_logs import Log
 from results_folders import Results
 from resume_logs import SPEC, continuing_log, killed_log
 from tuneoff.errors import ResultsError, UnsupportedError
-from tuneoff.records.derive import KILLED, Verdict
-from tuneoff.records.store import read_run
-from tuneoff.resume.adopt import adopt
-from tuneoff.resume.choose import to_continue
-from tuneoff.resume.history import FILE_NAME, read_history
-from tuneoff.trial.checkpoint import checkpoint_path
-from tuneoff.verify.results import verify
+from tuneoff.experiment.spec import run_spec_to_json
+from tuneoff.record.derive import KILLED, Verdict
+from tuneoff.record.history import FILE_NAME, read_history
+from tuneoff.record.store import read_run, write_run
+from tuneoff.run.resume.adopt import adopt
+from tuneoff.run.resume.choose import to_continue
+from tuneoff.run.trial.checkpoint import checkpoint_path
+from tuneoff.trust.verify.results import verify
 
 
 @pytest.fixture
@@ -31,7 +32,7 @@ def interrupted(tmp_path: Path) -> Results:
 
 @pytest.fixture
 def continued(interrupted: Results) -> Results:
-    adopt(interrupted.folder(SPEC, "run1-one"), interrupted.folder(SPEC, "run1-two"))
+    adopt(interrupted.folder(SPEC, "run1-one"), interrupted.folder(SPEC, "run1-two"), SPEC)
     interrupted.add_log(SPEC, continuing_log())
     return interrupted
 
@@ -83,7 +84,7 @@ def test_the_new_execution_has_the_files_and_the_best_checkpoint_and_the_old_one
         checkpoint_path(earlier, trial).parent.mkdir(exist_ok=True)
         checkpoint_path(earlier, trial).write_bytes(trial.encode())
     before = {path: path.read_bytes() for path in earlier.rglob("*") if path.is_file()}
-    history = adopt(earlier, folder)
+    history = adopt(earlier, folder, SPEC)
     assert history == read_history(folder)
     assert [trial.trial_id for trial in history.finished] == ["t00000", "t00001"]
     assert checkpoint_path(folder, "t00000").read_bytes() == b"t00000"
@@ -95,12 +96,33 @@ def test_the_new_execution_has_the_files_and_the_best_checkpoint_and_the_old_one
     assert {path: path.read_bytes() for path in earlier.rglob("*") if path.is_file()} == before
 
 
+def test_what_the_earlier_record_says_of_its_run_is_not_believed(interrupted: Results) -> None:
+    """Else a budget of one epoch makes a trial complete that was cut in its second one, and it is never trained again."""
+    earlier = interrupted.folder(SPEC, "run1-one")
+    short = replace(SPEC, experiment=replace(SPEC.experiment, budget=replace(SPEC.experiment.budget, epochs_per_trial=1)))
+    write_run(earlier, replace(read_run(earlier), specification=run_spec_to_json(short)))
+    history = adopt(earlier, interrupted.folder(SPEC, "run1-two"), SPEC)
+    assert [trial.trial_id for trial in history.finished] == ["t00000", "t00001"]
+
+
 def test_a_changed_execution_is_not_continued(interrupted: Results) -> None:
     earlier = interrupted.folder(SPEC, "run1-one")
     (path, *_) = (earlier / "events").iterdir()
     path.write_bytes(path.read_bytes() + b"\n")
     with pytest.raises(ResultsError, match=r"cannot be continued: events/.* changed: .*; restore it, or leave out --continue"):
-        adopt(earlier, interrupted.folder(SPEC, "run1-two"))
+        adopt(earlier, interrupted.folder(SPEC, "run1-two"), SPEC)
+
+
+def test_nothing_is_copied_over_or_through_what_is_in_the_way(interrupted: Results, tmp_path: Path) -> None:
+    mine, folder = tmp_path / "mine", interrupted.folder(SPEC, "run1-two")
+    mine.write_text("precious")
+    events = folder / "earlier" / "run1-one" / "events"
+    events.mkdir(parents=True)
+    for path in (interrupted.folder(SPEC, "run1-one") / "events").iterdir():
+        (events / path.name).symlink_to(mine)
+    with pytest.raises(ResultsError, match="File exists"):
+        adopt(interrupted.folder(SPEC, "run1-one"), folder, SPEC)
+    assert mine.read_text() == "precious"
 
 
 def test_a_continued_run_is_verified(continued: Results) -> None:
@@ -111,7 +133,7 @@ def test_a_continued_run_is_verified(continued: Results) -> None:
 
 
 def test_a_continued_run_that_is_continued_has_both_executions(continued: Results) -> None:
-    history = adopt(continued.folder(SPEC, "run1-two"), continued.folder(SPEC, "run1-three"))
+    history = adopt(continued.folder(SPEC, "run1-two"), continued.folder(SPEC, "run1-three"), SPEC)
     assert [one.execution_id for one in history.executions] == ["run1-one", "run1-two"]
     assert [trial.trial_id for trial in history.finished] == ["t00000", "t00001", "t00002", "t00003"]
     assert history.epochs == 7

@@ -9,8 +9,7 @@ import pytest
 
 from tuneoff.errors import ResultsError
 from tuneoff.experiment.spec import Budget
-from tuneoff.resume.budget import budget_left
-from tuneoff.resume.history import (
+from tuneoff.record.history import (
     FILE_NAME,
     EarlierExecution,
     FinishedTrial,
@@ -21,8 +20,9 @@ from tuneoff.resume.history import (
     not_begun,
     read_history,
 )
-from tuneoff.trial.budget import TrialBudget
-from tuneoff.trial.context import TrialContext
+from tuneoff.run.resume.budget import budget_left
+from tuneoff.run.trial.budget import TrialBudget
+from tuneoff.run.trial.context import TrialContext
 
 
 def finished(number: int, value: float | None = 0.5, state: str = "completed") -> FinishedTrial:
@@ -108,5 +108,5 @@ def test_a_damaged_file_is_one_line(tmp_path: Path, text: str) -> None:
 def test_an_execution_id_that_leads_elsewhere_is_refused(name: str) -> None:
     data = HISTORY.to_json()
     data["executions"][0]["execution_id"] = name
-    with pytest.raises(ValueError, match="must be a folder's name"):
+    with pytest.raises(ValueError, match="must be a file's"):
         history_from_json(data)

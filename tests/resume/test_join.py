@@ -5,11 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 from resume_logs import SPEC, continuing_log, killed_log
-from tuneoff.metrics.all import compute_metrics
-from tuneoff.metrics.resumed import RESUMED
-from tuneoff.records.derive import KILLED, derive
-from tuneoff.records.model import RunRecord
-from tuneoff.resume.join import CHANGED_FLAG, REPEATED_FLAG, RESUMED_FLAG, history_of
+from tuneoff.measure.resumed import RESUMED
+from tuneoff.measure.waste import LOWER_BOUND_FLAG
+from tuneoff.measure.with_metrics import with_metrics
+from tuneoff.record.derive import KILLED, derive
+from tuneoff.record.join import CHANGED_FLAG, REPEATED_FLAG, RESUMED_FLAG, history_of
+from tuneoff.record.run_record import RunRecord
 
 
 def killed() -> RunRecord:
@@ -66,7 +67,9 @@ def test_another_configuration_under_the_same_name_is_flagged() -> None:
 
 
 def test_lost_work_is_strict_waste_and_times_of_the_whole_have_no_value() -> None:
-    metrics = compute_metrics(continuing())
+    run = with_metrics(continuing())
+    metrics = run.metrics
+    assert (metrics["waste.strict.time"].kind, LOWER_BOUND_FLAG in [flag.name for flag in run.flags]) == ("estimated", True)
     assert metrics["waste.strict.time"].value == 2000.0, "1 s of the lost attempt, and 1 s of the trial that failed"
     assert metrics["trials.used"].value == 4
     assert metrics["trials.of_budget"].value == 100

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 
 from samples.test_writer import header
-from tuneoff.samples.flags import sample_flags
-from tuneoff.samples.reader import Samples
-from tuneoff.samples.schema import UsageSample
+from tuneoff.record.samples.flags import sample_flags
+from tuneoff.record.samples.reader import Samples
+from tuneoff.record.samples.schema import UsageSample
 
 SECOND = 1_000_000_000
 

@@ -11,9 +11,9 @@ import pytest
 
 from samples.test_writer import header
 from tuneoff.errors import ResultsError
-from tuneoff.samples import reader
-from tuneoff.samples.reader import read_samples
-from tuneoff.samples.schema import FILE_NAME, PowerSample
+from tuneoff.record.samples import reader
+from tuneoff.record.samples.reader import read_samples
+from tuneoff.record.samples.schema import FILE_NAME, PowerSample
 
 ROWS = 20_000
 

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from tuneoff.samples.reader import power_of, read_samples
-from tuneoff.samples.schema import FILE_NAME, SCHEMA_VERSION, Header, PowerSample
-from tuneoff.samples.writer import MOST_NOTES, SampleWriter
+from tuneoff.record.samples.reader import power_of, read_samples
+from tuneoff.record.samples.schema import FILE_NAME, SCHEMA_VERSION, Header, PowerSample
+from tuneoff.record.samples.writer import MOST_NOTES, SampleWriter
 
 
 def header(**fields: str) -> Header:
@@ -72,7 +72,7 @@ def test_what_is_written_is_read(tmp_path: Path) -> None:
 
 def test_lines_that_a_full_disk_does_not_take_are_counted_and_noted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     writer = SampleWriter(tmp_path, header())
-    monkeypatch.setattr("tuneoff.samples.writer.os.write", FullDisk(OSError(errno.ENOSPC, "No space left on device"), 10))
+    monkeypatch.setattr("tuneoff.record.samples.writer.os.write", FullDisk(OSError(errno.ENOSPC, "No space left on device"), 10))
     for t in (1, 2, 3):
         writer.write(sample(t))
     writer.close()
@@ -83,7 +83,7 @@ def test_lines_that_a_full_disk_does_not_take_are_counted_and_noted(tmp_path: Pa
 
 
 def test_a_header_that_cannot_be_written_leaves_no_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tuneoff.samples.writer.os.write", FullDisk(10))
+    monkeypatch.setattr("tuneoff.record.samples.writer.os.write", FullDisk(10))
     with pytest.raises(OSError, match="full"):
         SampleWriter(tmp_path, header())
     assert list(tmp_path.iterdir()) == []
@@ -108,7 +108,7 @@ def test_a_write_that_hangs_does_not_keep_the_file_s_end_from_coming(tmp_path: P
         released.wait()
         return len(text)
 
-    monkeypatch.setattr("tuneoff.samples.writer.os.write", hang)
+    monkeypatch.setattr("tuneoff.record.samples.writer.os.write", hang)
     thread = threading.Thread(target=writer.write, args=(sample(1),))
     thread.start()
     assert entered.wait(10)

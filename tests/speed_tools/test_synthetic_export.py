@@ -8,13 +8,13 @@ from typing import get_args
 import pytest
 
 import tuneoff
-import tuneoff.frames.load
+import tuneoff.tell.frames.load
 from benchmarks.speed.loading_probe import ONCE, REPEATED, SUMMARIZED, main
 from benchmarks.speed.synthetic_export import write_export
 from benchmarks.speed.synthetic_results import write_results
-from tuneoff.frames.columns import TABLES
-from tuneoff.records.model import TrialState
-from tuneoff.records.store import read_runs
+from tuneoff.record.run_record import TrialState
+from tuneoff.record.store import read_runs
+from tuneoff.tell.frames.columns import TABLES
 
 
 @pytest.fixture
@@ -60,12 +60,12 @@ def test_the_probe_loads_records(tmp_path: Path, what: str, capsys: pytest.Captu
 
 def test_both_sides_read_the_same_columns(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[list[str]] = []
-    read = tuneoff.frames.load.Frames.read
+    read = tuneoff.tell.frames.load.Frames.read
 
-    def noting(self: tuneoff.frames.load.Frames, table: str, columns: list[str]) -> object:
+    def noting(self: tuneoff.tell.frames.load.Frames, table: str, columns: list[str]) -> object:
         asked.append(columns)
         return read(self, table, columns)
 
-    monkeypatch.setattr(tuneoff.frames.load.Frames, "read", noting)
+    monkeypatch.setattr(tuneoff.tell.frames.load.Frames, "read", noting)
     tuneoff.load(folder).summary()
     assert asked == [SUMMARIZED]

@@ -6,8 +6,8 @@ from pathlib import Path
 
 from benchmarks.speed.specs import make_spec
 from benchmarks.speed.synthetic_log import events_per_trial, write_log
-from tuneoff.events.reader import EventLog
-from tuneoff.records.folder import derive_folder
+from tuneoff.measure.derived import derive_folder
+from tuneoff.record.events.reader import EventLog
 
 
 def test_the_log_derives_to_a_done_run_with_every_trial_complete(tmp_path: Path) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from benchmarks.speed.synthetic_results import SAMPLES, write_results
-from tuneoff.verify.results import verify
+from tuneoff.trust.verify.results import verify
 
 
 def test_synthetic_results_are_verified_run_by_run(tmp_path: Path) -> None:

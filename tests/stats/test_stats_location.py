@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tuneoff.stats.interval import Interval
-from tuneoff.stats.keyed import generator
-from tuneoff.stats.location import iqm, median, trimmed_mean
-from tuneoff.stats.order import coverage, depth
+from tuneoff.judge.stats.interval import Interval
+from tuneoff.judge.stats.keyed import generator
+from tuneoff.judge.stats.location import iqm, median, trimmed_mean
+from tuneoff.judge.stats.order import coverage, depth
 
 stats = pytest.importorskip("scipy.stats")
 finite = st.floats(-1e6, 1e6)

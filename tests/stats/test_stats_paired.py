@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tuneoff.stats import signed_rank
-from tuneoff.stats.keyed import generator
-from tuneoff.stats.paired import Estimator, Relation, judge, judge_without_each
+from tuneoff.judge.stats import signed_rank
+from tuneoff.judge.stats.keyed import generator
+from tuneoff.judge.stats.paired import Estimator, Relation, judge, judge_without_each
 
 stats = pytest.importorskip("scipy.stats")
 

@@ -9,7 +9,7 @@ import pytest
 
 from benchmarks.simulation.distributions import NORMAL
 from benchmarks.simulation.verdicts import power, signed_ranks
-from tuneoff.stats.power import detectable, seeds_needed, t_quantile
+from tuneoff.judge.stats.power import detectable, seeds_needed, t_quantile
 
 stats = pytest.importorskip("scipy.stats")
 ALPHA = 0.05 / 15

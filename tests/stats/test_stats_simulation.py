@@ -5,12 +5,13 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from benchmarks.simulation import coverage, verdicts
+from benchmarks.simulation import coverage, tasks, verdicts
 from benchmarks.simulation.distributions import ALL, GRID, LOGNORMAL, NORMAL, SPIKED, STATED, TIES, Distribution
 from benchmarks.simulation.row import FAMILY_WISE, POWER, Row, coverage_range, table
-from tuneoff.stats.keyed import generator
-from tuneoff.stats.location import iqm, median
-from tuneoff.stats.paired import judge
+from benchmarks.simulation.tasks import File, Shape
+from tuneoff.judge.stats.keyed import generator
+from tuneoff.judge.stats.location import iqm, median
+from tuneoff.judge.stats.paired import judge
 
 pytest.importorskip("scipy")
 
@@ -50,6 +51,7 @@ def test_a_cell_out_of_its_range_is_marked() -> None:
     assert table(rows).splitlines()[-1] == "| a | d | 95.00 | 90.00 (!) | 92 to 97 |"
 
 
+@pytest.mark.slow
 def test_a_percentile_bootstrap_of_five_values_is_caught() -> None:
     """Its 95 % interval of the IQM covers in less than 92 %; Yuen's holds for the same samples."""
     _, truth = coverage.true_values(NORMAL)
@@ -72,6 +74,31 @@ def test_means_of_spiked_times_without_a_spread_of_their_own_are_caught() -> Non
 
     _, truth = coverage.true_values(SPIKED)
     assert not within(coverage.share_covered(naive, SPIKED, truth, 10, 5_000), coverage_range(False))
+
+
+@pytest.mark.slow
+def test_tasks_that_share_streams_are_caught_where_they_are_taken_for_independent() -> None:
+    """The audit's case: equal searches whose tasks reuse the draws of a seed; the units that flip together bear it."""
+    shape = Shape(adapters=4, tasks=12, data_sets=2, seeds=10, streams="shared")
+    shares = {told: tasks.wrong(File(shape, "time", told=told), 60) / 60 for told in ("shared", "own")}
+    assert shares["shared"] <= tasks.MOST_WRONG < 0.4 < shares["own"]
+
+
+@pytest.mark.slow
+def test_effects_of_data_sets_are_claimed_of_these_tasks_and_not_of_tasks_at_large() -> None:
+    shape = Shape(adapters=4, tasks=12, data_sets=2, seeds=10)
+    draw, file = generator("null B"), File(shape, "time")
+    found = [file.claims(tasks.values(draw, shape, "time", by_data=True)) for _ in range(30)]
+    assert any(one.p is not None and one.p <= 0.05 for of in found for one in of)
+    assert all(one.at_large is None for of in found for one in of)
+    own = File(Shape(adapters=4, tasks=12, data_sets=12, seeds=10), "time")
+    assert tasks.wrong(own, 30, by_data=True) / 30 <= 0.1
+    assert all(one.at_large is not None for one in own.claims(tasks.values(draw, own.shape, "time")))
+
+
+def test_an_upper_bound_is_what_must_lie_in_its_range() -> None:
+    rows = [Row(what="a", distribution="d", n=2, share=0.06, required=(0, 0.075), upper=upper) for upper in (0.07, 0.08)]
+    assert [row.holds for row in rows] == [True, False]
 
 
 def test_a_test_that_finds_too_little_is_caught() -> None:
@@ -108,3 +135,16 @@ def test_a_difference_of_the_margin_is_rarely_called_equivalent() -> None:
         assert share <= verdicts.ALPHA, distribution.name
     equal = verdicts.called_equivalent(NORMAL, 20, 10_000, margin_in_sd=1.5, is_at_margin=False)
     assert equal > 0.9  # and it is called so where it is
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("asked", ["time", "quality"])
+def test_files_of_equal_adapters_rarely_hold_a_claim_across_tasks(asked: tasks.Asked) -> None:
+    """300 files and an interval of their share: the whole simulation has 1 000 in each of its cells."""
+    file = File(Shape(adapters=6, tasks=12, data_sets=2, seeds=3), asked)
+    assert tasks.wrong(file, 300) / 300 <= tasks.MOST_WRONG
+
+
+@pytest.mark.slow
+def test_a_ratio_of_one_and_a_half_in_all_tasks_is_found_with_three_seeds() -> None:
+    assert all(row.holds for row in tasks.power_rows(200))

@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tuneoff.stats.keyed import generator
-from tuneoff.stats.proportion import wilson
-from tuneoff.stats.runtime import ecdf, ert
-from tuneoff.stats.tasks import performance_profile, probability_of_improvement, stratified_iqm
+from tuneoff.judge.stats.keyed import generator
+from tuneoff.judge.stats.proportion import wilson
+from tuneoff.judge.stats.runtime import ecdf, ert
+from tuneoff.judge.stats.tasks import probability_of_improvement, stratified_iqm
 
 stats = pytest.importorskip("scipy.stats")
 
@@ -31,7 +31,6 @@ def test_every_task_weighs_the_same_however_many_seeds_it_has() -> None:
     values = scores("weights", tasks=4, seeds=4)
     repeated = values | {"task 3": values["task 3"] * 5}
     assert stratified_iqm(repeated, 0.95, key=()).estimate == pytest.approx(stratified_iqm(values, 0.95, key=()).estimate)
-    assert performance_profile(repeated, [1.0, 2.0]) == pytest.approx(performance_profile(values, [1.0, 2.0]))
     other = scores("others", tasks=4, seeds=4)
     found, expected = (probability_of_improvement(one, other, 0.95, key=()).estimate for one in (repeated, values))
     assert found == pytest.approx(expected)
@@ -82,10 +81,6 @@ def test_different_tasks_are_refused_by_name() -> None:
         probability_of_improvement({"a": [1.0]}, {"a": [1.0], "b": [1.0]}, 0.95, key=())
     with pytest.raises(ValueError, match="task 'a'"):
         stratified_iqm({"a": []}, 0.95, key=())
-
-
-def test_a_profile_with_a_failure_never_reaches_one() -> None:
-    assert performance_profile({"a": [0.0, 1.0], "b": [0.5, math.inf]}, [-1.0, 0.5, 1e9]) == (0.0, 0.5, 0.75)
 
 
 def test_wilsons_interval_of_known_cases() -> None:

@@ -11,11 +11,11 @@ import pytest
 
 from event_logs import make_spec
 from tuneoff.experiment.spec import Workers
-from tuneoff.supervisor import cgroups, controllers
-from tuneoff.supervisor.cgroups import Groups, joining_problem, make_groups
-from tuneoff.supervisor.controllers import LIMIT_FILES, ROOT, Controller, own_quota, places
-from tuneoff.supervisor.leftovers import clean_execution, remembered
-from tuneoff.supervisor.prepare import Execution
+from tuneoff.run.supervisor import cgroups, controllers
+from tuneoff.run.supervisor.cgroups import Groups, joining_problem, make_groups
+from tuneoff.run.supervisor.controllers import LIMIT_FILES, ROOT, Controller, own_quota, places
+from tuneoff.run.supervisor.leftovers import clean_execution, remembered
+from tuneoff.run.supervisor.prepare import Execution
 
 VERSIONS = ("cgroup v1", "cgroup v2")
 MEMORY: dict[Controller, float] = {"memory": 600e6}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import sys
 import time
@@ -11,20 +12,19 @@ from pathlib import Path
 
 import pytest
 
-from tuneoff.lifecycle.context import remember
-from tuneoff.supervisor import leftovers
-from tuneoff.supervisor.guardian import Guardian
-from tuneoff.supervisor.leftovers import (
-    RESULTS_MARK,
-    clean_execution,
-    clean_results,
-    remembered,
-    shared_memory,
-    unmapped,
-)
-from tuneoff.supervisor.processes import is_alive
+from tuneoff.base.processes import is_alive
+from tuneoff.run.lifecycle.context import remember
+from tuneoff.run.supervisor import leftovers
+from tuneoff.run.supervisor.guardian import Guardian
+from tuneoff.run.supervisor.leftovers import RESULTS_MARK, clean_execution, clean_results, remembered, shared_memory, unmapped
 
 WAIT = "import sys; print('up', flush=True); sys.stdin.read()"
+
+
+@pytest.fixture(autouse=True)
+def _temporary(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TMPDIR", str(tmp_path))  # the guardian's
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
 
 
 def marked_child(results: Path) -> subprocess.Popen[str]:
@@ -44,7 +44,7 @@ def marked_child(results: Path) -> subprocess.Popen[str]:
 def unfinished_execution(results: Path) -> tuple[Path, Path]:
     execution = results / "runs" / "r" / "e"
     execution.mkdir(parents=True)
-    temporary = results.parent / "temporary"
+    temporary = results.parent / "tuneoff-0123abcd"
     remember(execution, "folder", str(temporary))
     temporary.mkdir()
     (temporary / "socket").touch()
@@ -72,6 +72,84 @@ def test_the_next_command_ends_marked_processes_and_cleans_unfinished_executions
         for process in (child, other):
             process.kill()
             process.communicate()
+
+
+HOLD = "import os, sys; file = os.open(sys.argv[1], int(sys.argv[2])); print('up', flush=True); sys.stdin.read()"
+
+
+def holder(path: Path, flags: int, mark: str | None = None) -> subprocess.Popen[str]:
+    """Return a process that has a file open, without an environment but that mark."""
+    child = subprocess.Popen(
+        [sys.executable, "-c", HOLD, str(path), str(flags)],
+        env={} if mark is None else {RESULTS_MARK: mark},
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+    assert child.stdout is not None
+    child.stdout.readline()
+    return child
+
+
+def own_folder(results: Path) -> Path:
+    """Return the temporary folder of an execution that was killed."""
+    execution = results / "runs" / "r" / "e"
+    execution.mkdir(parents=True)
+    folder = results.parent / f"tuneoff-{os.urandom(4).hex()}"
+    remember(execution, "folder", str(folder))
+    folder.mkdir()
+    return folder
+
+
+def test_what_lost_its_mark_and_writes_below_a_killed_run_s_temporary_folder_is_ended_and_a_reader_is_not(
+    tmp_path: Path,
+) -> None:
+    results = tmp_path / "results"
+    folder = own_folder(results)
+    log = folder / "agent.log"
+    log.touch()
+    agent, reader = holder(log, os.O_WRONLY), holder(log, os.O_RDONLY)
+    try:
+        assert clean_results(results) == [agent.pid]
+        assert is_alive(reader.pid)
+        assert not folder.exists()
+    finally:
+        for process in (agent, reader):
+            process.kill()
+            process.communicate()
+
+
+def test_a_copy_of_a_results_folder_ends_and_removes_nothing_of_the_run_that_is_at_work(tmp_path: Path) -> None:
+    results = tmp_path / "results"
+    folder = own_folder(results)
+    (folder / "log").touch()
+    agent, worker = holder(folder / "log", os.O_WRONLY), holder(folder / "log", os.O_WRONLY, mark=str(results.resolve()))
+    shutil.copytree(results, tmp_path / "copy")
+    try:
+        assert clean_results(tmp_path / "copy") == []
+        assert folder.exists()
+        assert sorted(clean_results(results)) == sorted([agent.pid, worker.pid])
+    finally:
+        for process in (agent, worker):
+            process.kill()
+            process.communicate()
+
+
+def test_a_copy_removes_nothing_of_a_run_at_work_that_has_no_file_open(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    results = tmp_path / "results"
+    folder = own_folder(results)
+    monkeypatch.setenv("TMPDIR", str(folder))  # the child's; a run's processes have it so
+    child = marked_child(results)
+    shutil.copytree(results, tmp_path / "copy")
+    try:
+        assert clean_results(tmp_path / "copy") == []
+        assert folder.exists()
+        assert clean_results(results) == [child.pid]
+        assert not folder.exists()
+    finally:
+        child.kill()
+        child.communicate()
 
 
 def test_a_finished_execution_is_left_alone(tmp_path: Path) -> None:
@@ -130,31 +208,54 @@ def test_a_damaged_line_of_the_list_is_passed_over(tmp_path: Path, line: str) ->
     assert remembered(execution) == [("folder", str(temporary))]
 
 
-def test_the_list_of_a_folder_from_elsewhere_removes_nothing_but_temporary_folders(
+def test_the_list_of_a_folder_from_elsewhere_removes_nothing_but_runs_own_temporary_folders(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(leftovers, "TEMPORARY", ())
-    monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "tmp"))
+    temporary = tmp_path / "tmp"
+    monkeypatch.setattr("tempfile.tempdir", str(temporary))
     execution = tmp_path / "results" / "runs" / "r" / "e"
     execution.mkdir(parents=True)
-    mine, empty = tmp_path / "mine", tmp_path / "empty"
-    theirs = tmp_path / "tmp" / "theirs"
-    own = tmp_path / "elsewhere" / "tuneoff-0123abcd"
-    for folder in (mine, empty, theirs, own):
-        folder.mkdir(parents=True)
-    (tmp_path / "tmp" / "link").symlink_to(mine)
-    for kind, path in (
-        ("folder", mine),
-        ("folder", tmp_path / "tmp" / ".." / "mine"),
-        ("folder", tmp_path / "tmp" / "link"),
-        ("folder", tmp_path / "tmp"),
-        ("cgroup", empty),
-        ("folder", theirs),
-        ("folder", own),
-    ):
-        remember(execution, kind, str(path))
+    own = [temporary / "tuneoff-0123abcd", temporary / "tuneoff-fedcba98"]
+    others = [
+        tmp_path / "mine",
+        temporary,
+        temporary / "theirs",
+        temporary / "tuneoff-0123abc",
+        temporary / "tuneoff-0123ABCD",
+        temporary / "theirs" / "tuneoff-0123abcd",
+        tmp_path / "elsewhere" / "tuneoff-0123abcd",
+        temporary / "tuneoff-00000000",  # a file
+        temporary / "tuneoff-11111111",  # a link
+        temporary / "tuneoff-22222222",  # somebody else's
+    ]
+    for folder in (*own, *others[:7], others[9]):
+        folder.mkdir(parents=True, exist_ok=True)
+    others[7].touch()
+    others[8].symlink_to(tmp_path / "mine")
+    if os.getuid() == 0:
+        os.chown(others[9], 12345, -1)
+    else:
+        others.pop().rmdir()
+    for path in (*own, *others, temporary / ".." / "mine"):
+        remember(execution, "folder", str(path))
+        remember(execution, "cgroup", str(path))
     clean_results(tmp_path / "results")
-    assert [path.exists() for path in (mine, empty, tmp_path / "tmp", theirs, own)] == [True, True, True, False, False]
+    assert [path.exists() for path in own] == [False, False]
+    assert [path for path in others if not os.path.lexists(path)] == []
+
+
+def test_a_list_removes_no_control_group_but_its_own_executions(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(leftovers, "CGROUPS", str(tmp_path / "cgroup"))
+    execution = tmp_path / "results" / "runs" / "r" / "r-0123ab"
+    execution.mkdir(parents=True)
+    names = ("tuneoff-r-0123ab-0", "tuneoff-r-9999ab-0", "user.slice", "tuneoff-r-0123ab-x")
+    groups = [tmp_path / "cgroup" / "memory" / name for name in names]
+    for group in groups:
+        group.mkdir(parents=True)
+        remember(execution, "cgroup", str(group))
+    clean_results(tmp_path / "results")
+    assert [group.exists() for group in groups] == [False, True, True, True]
 
 
 @pytest.mark.parametrize("named", ["results", "results/runs/r/other", "."])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -11,12 +11,13 @@ from typing import Any
 import pytest
 
 from event_logs import make_spec
+from tuneoff.errors import UnsupportedError
 from tuneoff.experiment.spec import Workers
-from tuneoff.supervisor import limits
-from tuneoff.supervisor.cgroups import Groups
-from tuneoff.supervisor.limits import WorkerLimits, limit_workers
-from tuneoff.supervisor.prepare import Execution
-from tuneoff.supervisor.processors import ReservedProcessors
+from tuneoff.run.supervisor import limits
+from tuneoff.run.supervisor.cgroups import Groups
+from tuneoff.run.supervisor.limits import WorkerLimits, limit_workers, reserve_processors
+from tuneoff.run.supervisor.prepare import Execution
+from tuneoff.run.supervisor.processors import ReservedProcessors
 
 FAR = 100 * (1000 + os.getpid())  # processors of these numbers exist nowhere, so neither a run nor another test holds them
 
@@ -27,14 +28,16 @@ def execution(tmp_path: Path) -> Execution:
 
 
 @pytest.fixture
-def machine(monkeypatch: pytest.MonkeyPatch) -> None:
+def machine(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """Four processors, control groups of version 2 that take every limit, and no quota on this process itself."""
     monkeypatch.setattr(limits, "usable_processors", lambda: list(range(FAR, FAR + 4)))
     monkeypatch.setattr(limits, "own_quota", lambda root: None)
 
     def make(execution: Execution, wanted: dict[str, float], root: Path | None) -> dict[str, Groups]:
-        folders = tuple(f"/group-{slot}" for slot in range(execution.spec.experiment.workers.count))
-        return {controller: Groups(text="cgroup v2", folders=folders) for controller in wanted}
+        folders = [tmp_path / f"{execution.execution_id}-{slot}" for slot in range(execution.spec.experiment.workers.count)]
+        for folder in folders if wanted else []:
+            folder.mkdir()
+        return {controller: Groups(text="cgroup v2", folders=tuple(map(str, folders))) for controller in wanted}
 
     monkeypatch.setattr(limits, "make_groups", make)
 
@@ -50,24 +53,36 @@ def _no_groups(machine: None, monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture
 def limited(execution: Execution, machine: None) -> Iterator[Any]:
     """A function that limits workers as its arguments say; what it reserves is freed."""
-    made: list[WorkerLimits] = []
+    with ReservedProcessors() as reserved:
 
-    def limit(adapter: str = "tuneoff_adapters.serial:SerialAdapter", **workers: Any) -> WorkerLimits:
-        spec = replace(make_spec(workers=Workers(**workers)), adapter_target=adapter)
-        made.append(limit_workers(Execution(spec=spec, execution_id=execution.execution_id, folder=execution.folder)))
-        return made[-1]
+        def limit(adapter: str = "tuneoff_adapters.serial:SerialAdapter", **workers: Any) -> WorkerLimits:
+            spec = replace(make_spec(workers=Workers(**workers)), adapter_target=adapter)
+            own = reserve_processors([spec], reserved)
+            return limit_workers(Execution(spec=spec, execution_id=execution.execution_id, folder=execution.folder), own)
 
-    yield limit
-    for item in made:
-        item.release()
+        yield limit
+
+
+@pytest.fixture
+def group(execution: Execution) -> Callable[[int], str]:
+    """A function that returns the folder of a slot's control group."""
+    return lambda slot: str(execution.folder / f"{execution.execution_id}-{slot}")
 
 
 def processors(found: WorkerLimits) -> Sequence[Sequence[int]]:
     return [slot.processors for slot in found.slots]
 
 
-def test_whole_numbers_give_each_slot_processors_of_its_own(limited: Any) -> None:
-    found = limited(count=2, cpus=2)
+@pytest.mark.parametrize("cpus", [0.5, 1, 2])
+def test_by_default_no_slot_has_a_limit_of_processors_and_the_record_says_so(limited: Any, cpus: float) -> None:
+    found = limited(count=2, cpus=cpus)
+    assert found.slots == ()
+    assert found.in_force == {"memory": "none (no limit asked for)", "cpus": "none (declared, not enforced)"}
+    assert found.flags == ()
+
+
+def test_affinity_gives_each_slot_processors_of_its_own(limited: Any) -> None:
+    found = limited(count=2, cpus=2, cpu_limit="affinity")
     assert processors(found) == [(FAR, FAR + 1), (FAR + 2, FAR + 3)]
     assert found.in_force == {
         "memory": "none (no limit asked for)",
@@ -77,14 +92,13 @@ def test_whole_numbers_give_each_slot_processors_of_its_own(limited: Any) -> Non
     assert found.flags == ()
 
 
-def test_no_two_runs_on_a_machine_get_the_same_processors(limited: Any) -> None:
-    first, second, third = limited(count=2), limited(count=2), limited(count=1)
-    assert processors(first) == [(FAR,), (FAR + 1,)]
-    assert processors(second) == [(FAR + 2,), (FAR + 3,)]
-    assert processors(third) == [()]
-    assert third.in_force["cpus"] == "cgroup v2"
-    first.release()
-    assert processors(limited(count=1)) == [(FAR,)]
+def test_all_runs_of_a_matrix_are_put_on_the_same_processors_which_no_other_matrix_gets(machine: None) -> None:
+    small, large = (make_spec(workers=Workers(count=count, cpu_limit="affinity")) for count in (1, 3))
+    with ReservedProcessors() as ours, ReservedProcessors() as theirs:
+        assert reserve_processors([small, large, make_spec()], ours) == (FAR, FAR + 1, FAR + 2)
+        assert reserve_processors([small], theirs) == (FAR + 3,)
+        with ReservedProcessors() as third, pytest.raises(UnsupportedError, match=r"another run of tuneoff holds .* of the 4;"):
+            reserve_processors([small], third)
 
 
 def test_what_is_reserved_is_free_again_when_its_holder_has_died() -> None:
@@ -103,29 +117,26 @@ def test_what_is_reserved_is_free_again_when_its_holder_has_died() -> None:
         assert held.take(1, [FAR]) == (FAR,)
 
 
-def test_decimals_are_a_quota(limited: Any) -> None:
-    found = limited(count=2, cpus=0.5)
+def test_a_quota_is_one_of_each_slot_and_stands_in_the_record(limited: Any, group: Callable[[int], str]) -> None:
+    found = limited(count=2, cpus=0.5, cpu_limit="quota")
     assert [(slot.processors, slot.cpu_cgroup, slot.memory_cgroup) for slot in found.slots] == [
-        ((), "/group-0", None),
-        ((), "/group-1", None),
+        ((), group(0), None),
+        ((), group(1), None),
     ]
     assert (found.in_force["cpus"], found.in_force["cpu_quota"]) == ("cgroup v2", 0.5)
     assert found.flags == ()
 
 
-def test_too_few_processors_are_a_quota_and_flagged(limited: Any) -> None:
-    found = limited(count=3, cpus=2)
-    assert [slot.cpu_cgroup for slot in found.slots] == ["/group-0", "/group-1", "/group-2"]
-    ((name, text),) = found.flags
+@pytest.mark.parametrize("cpu_limit", ["none", "quota"])
+def test_more_workers_than_processors_are_flagged_whatever_the_limit(limited: Any, cpu_limit: str) -> None:
+    ((name, text),) = limited(count=3, cpus=2, cpu_limit=cpu_limit).flags
     assert name == "too_few_processors"
     assert text == "3 workers of 2 CPU need 6 processors, but this machine gives 4: trials wait for each other"
 
 
 def test_a_quota_on_this_process_itself_counts_as_too_few_processors(limited: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(limits, "own_quota", lambda root: 1.5)
-    found = limited(count=2)
-    assert found.in_force["cpus"] == "affinity"
-    assert [name for name, _ in found.flags] == ["too_few_processors"]
+    assert [name for name, _ in limited(count=2).flags] == ["too_few_processors"]
     assert limited(count=1).flags == ()
 
 
@@ -133,38 +144,42 @@ def test_a_quota_on_this_process_itself_counts_as_too_few_processors(limited: An
 @pytest.mark.parametrize(
     ("workers", "why"),
     [
-        ({"count": 2, "cpus": 0.5}, "0.5 is no number of whole processors"),
-        ({"count": 5, "cpus": 1}, "5 workers of 1 need 5 processors, but 4 may be used"),
+        ({"count": 2, "cpus": 0.5, "cpu_limit": "quota"}, "no permission"),
+        ({"count": 5, "cpu_limit": "affinity"}, "a processor for each of 5 vCPU, but 4 may be used"),
     ],
 )
-def test_where_neither_is_possible_trials_are_not_limited_and_the_record_says_why(
-    limited: Any, workers: dict[str, Any], why: str
-) -> None:
-    found = limited(**workers)
-    assert found.slots == ()
-    assert found.in_force["cpus"] == f"none ({why}; no permission)"
+def test_a_limit_that_cannot_be_put_in_force_is_refused_with_its_reason(limited: Any, workers: dict[str, Any], why: str) -> None:
+    with pytest.raises(UnsupportedError, match=why):
+        limited(**workers)
 
 
 @pytest.mark.usefixtures("_no_groups")
-def test_processors_that_other_runs_hold_are_named_as_the_reason(limited: Any) -> None:
-    with ReservedProcessors() as other:
-        other.take(3, range(FAR, FAR + 4))
-        found = limited(count=2)
-    assert found.in_force["cpus"] == "none (2 of 4 processors are needed, but other runs hold too many; no permission)"
+def test_a_quota_that_is_gone_before_a_later_run_is_no_run_without_one(execution: Execution) -> None:
+    spec = make_spec(workers=Workers(count=2, cpu_limit="quota"))
+    with pytest.raises(UnsupportedError, match="no permission"):
+        limit_workers(replace(execution, spec=spec))
 
 
-def test_a_system_without_affinity_has_a_quota(limited: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_trying_a_quota_leaves_no_group(machine: None, tmp_path: Path) -> None:
+    spec = make_spec(workers=Workers(count=2, cpu_limit="quota", memory_mb=600))
+    assert reserve_processors([spec], ReservedProcessors()) == ()
+    assert list(tmp_path.iterdir()) == []
+    limit_workers(Execution(spec=spec, execution_id="e", folder=tmp_path))  # negative control
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["e-0", "e-1"]
+
+
+def test_a_system_without_affinity_refuses_it_alone(limited: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(limits, "usable_processors", list)
-    found = limited(count=2)
-    assert found.in_force["cpus"] == "cgroup v2"
-    assert found.flags == ()
+    assert limited(count=2).flags == ()
+    with pytest.raises(UnsupportedError, match="0 may be used"):
+        limited(count=2, cpu_limit="affinity")
 
 
-def test_memory_has_its_group_beside_processors(limited: Any) -> None:
-    found = limited(count=2, memory_mb=600)
+def test_memory_has_its_group_beside_processors(limited: Any, group: Callable[[int], str]) -> None:
+    found = limited(count=2, memory_mb=600, cpu_limit="affinity")
     assert [(slot.processors, slot.memory_cgroup, slot.cpu_cgroup) for slot in found.slots] == [
-        ((FAR,), "/group-0", None),
-        ((FAR + 1,), "/group-1", None),
+        ((FAR,), group(0), None),
+        ((FAR + 1,), group(1), None),
     ]
     assert (found.in_force["memory"], found.in_force["cpus"]) == ("cgroup v2 and watchdog", "affinity")
 
@@ -181,4 +196,4 @@ def test_pods_are_left_to_their_cluster(limited: Any) -> None:
 
 
 def test_an_adapter_that_cannot_be_imported_is_left_to_the_coordinator(limited: Any) -> None:
-    assert limited("no_such_module:Adapter", count=2).in_force["cpus"] == "affinity"
+    assert limited("no_such_module:Adapter", count=2, cpu_limit="affinity").in_force["cpus"] == "affinity"

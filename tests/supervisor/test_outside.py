@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import os
+import tempfile
 import threading
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -11,17 +14,19 @@ import pytest
 import outside_adapter
 from event_logs import make_spec
 from outside_adapter import TEXT, Outside
-from tuneoff.events.reader import EventLog
-from tuneoff.events.schema import StepEnded
+from tuneoff.base.tracebacks import LOG
 from tuneoff.experiment.spec import RunSpec
-from tuneoff.matrix.finish import finish
-from tuneoff.matrix.listener import Silent
-from tuneoff.records.seal import broken_seals
-from tuneoff.supervisor.guardian import Guardian
-from tuneoff.supervisor.leftovers import OUTSIDE, clean_execution, left_outside
-from tuneoff.supervisor.outside import undeploy_outside
-from tuneoff.supervisor.prepare import Execution, new_execution, write_inputs
-from tuneoff.supervisor.run import supervise
+from tuneoff.record.digests import broken_seals
+from tuneoff.record.events.reader import EventLog
+from tuneoff.record.events.schema import StepEnded
+from tuneoff.record.execution_list import note_begun
+from tuneoff.run.finish import finish
+from tuneoff.run.listener import Silent
+from tuneoff.run.supervisor.guardian import Guardian
+from tuneoff.run.supervisor.leftovers import OUTSIDE, clean_execution, left_outside
+from tuneoff.run.supervisor.prepare import Execution, new_execution, write_inputs
+from tuneoff.run.supervisor.remote_leftovers import undeploy_outside
+from tuneoff.run.supervisor.run import supervise
 
 pytestmark = pytest.mark.slow
 
@@ -49,6 +54,11 @@ def run_on(cluster: Path, **options: object) -> RunSpec:
     )
 
 
+def specs(cluster: Path) -> dict[str, RunSpec]:
+    """Return what a command was given, by run id."""
+    return {spec.run_id: spec for spec in (run_on(cluster), run_on(cluster, fails=True))}
+
+
 def killed_execution(results: Path, cluster: Path) -> tuple[Execution, Path]:
     """Return an execution whose processes were all killed, and its thing in the cluster."""
     execution = new_execution(run_on(cluster), results / "runs")
@@ -62,38 +72,121 @@ def killed_execution(results: Path, cluster: Path) -> tuple[Execution, Path]:
 def test_the_next_command_undeploys_what_is_still_outside(tmp_path: Path, cluster: Path) -> None:
     execution, thing = killed_execution(tmp_path / "results", cluster)
     assert left_outside(execution.folder) == [TEXT]
-    assert undeploy_outside(tmp_path / "results", 20) == []
+    assert undeploy_outside(tmp_path / "results", specs(cluster), 20) == []
     assert not thing.exists()
     ends = [event for _, event in EventLog(execution.folder / "events") if isinstance(event, StepEnded)]
     assert [(end.step, end.error) for end in ends] == [("undeploy", None)]
-    assert undeploy_outside(tmp_path / "results", 0) == []
+    assert undeploy_outside(tmp_path / "results", specs(cluster), 0) == []
 
 
-def test_the_guardian_undeploys_when_its_pipe_ends_without_a_goodbye(tmp_path: Path, cluster: Path) -> None:
-    execution, thing = killed_execution(tmp_path / "results", cluster)
-    guardian = Guardian(tmp_path / "results")
+def test_the_guardian_undeploys_what_its_own_command_has_begun(tmp_path: Path, cluster: Path) -> None:
+    results = tmp_path / "results"
+    earlier, kept = killed_execution(results, cluster)
+    (earlier.folder.parent).rename(results / "runs" / "another")
+    note_begun(results, "another", earlier.execution_id)
+    execution, thing = killed_execution(results, cluster)
+    note_begun(results, execution.spec.run_id, execution.execution_id)
+    guardian = Guardian(results, since=1)
     assert guardian._process.stdin is not None
     guardian._process.stdin.close()  # what the kernel does when tuneoff is killed
     assert guardian._process.wait(20) == 0
-    assert not thing.exists()
+    assert (thing.exists(), kept.exists()) == (False, True)
     assert left_outside(execution.folder) == []
 
 
 def test_what_cannot_be_removed_is_told_and_tried_again(tmp_path: Path, cluster: Path) -> None:
     _, thing = killed_execution(tmp_path / "results", cluster)
     (cluster / "away").touch()
-    assert undeploy_outside(tmp_path / "results", 20) == [TEXT]
-    assert undeploy_outside(tmp_path / "results", 0) == [TEXT]  # no time, no try
+    assert undeploy_outside(tmp_path / "results", specs(cluster), 20) == [TEXT]
+    assert undeploy_outside(tmp_path / "results", specs(cluster), 0) == [TEXT]  # no time, no try
     (cluster / "away").unlink()
-    assert undeploy_outside(tmp_path / "results", 20) == []
+    assert undeploy_outside(tmp_path / "results", specs(cluster), 20) == []
     assert not thing.exists()
 
 
-def test_an_execution_that_cannot_be_read_keeps_its_note(tmp_path: Path, cluster: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_an_undeploy_has_a_temporary_folder_of_its_own_that_no_record_can_name(tmp_path: Path, cluster: Path) -> None:
+    """Else a record of Ray names what every Ray of this user has: `ray` in the folder for temporary files."""
+    killed_execution(tmp_path / "results", cluster)
+    assert undeploy_outside(tmp_path / "results", specs(cluster), 20) == []
+    used = Path((tmp_path / "cluster.temporary").read_text())
+    assert used.parent == Path(tempfile.gettempdir())
+    assert used.name.startswith("tuneoff-")
+    assert not used.exists()
+
+
+@pytest.mark.parametrize("text", ["{}", None])
+def test_what_the_folder_says_of_its_run_is_not_believed(tmp_path: Path, cluster: Path, text: str | None) -> None:
+    execution, thing = killed_execution(tmp_path / "results", cluster)
+    theirs = tmp_path / "theirs"
+    theirs.mkdir()
+    (theirs / execution.execution_id).touch()
+    for name in ("spec.json", "trial_context.json"):
+        path = execution.folder / name
+        path.write_text(path.read_text().replace(str(cluster), str(theirs)) if text is None else text)
+    assert undeploy_outside(tmp_path / "results", specs(cluster), 20) == []
+    assert not thing.exists()
+    assert (theirs / execution.execution_id).exists()
+
+
+def _of_another_plan(execution: Execution, tmp_path: Path) -> None:
+    execution.folder.parent.rename(execution.folder.parent.with_name("another"))
+
+
+def _named_otherwise(execution: Execution, tmp_path: Path) -> None:
+    execution.folder.rename(execution.folder.with_name("x"))
+
+
+def _with_a_link(execution: Execution, tmp_path: Path) -> None:
+    (execution.folder / "later").symlink_to(tmp_path / "nowhere")
+
+
+def _with_a_framework_s_folder_elsewhere(execution: Execution, tmp_path: Path) -> None:
+    (execution.folder / "framework").symlink_to(tmp_path / "nowhere")
+
+
+def _as_a_link(execution: Execution, tmp_path: Path) -> None:
+    execution.folder.rename(tmp_path / "elsewhere")
+    execution.folder.symlink_to(tmp_path / "elsewhere")
+
+
+@pytest.mark.parametrize(
+    "change", [_of_another_plan, _named_otherwise, _with_a_link, _with_a_framework_s_folder_elsewhere, _as_a_link]
+)
+def test_what_is_no_execution_of_the_plan_is_told_and_left(
+    tmp_path: Path, cluster: Path, caplog: pytest.LogCaptureFixture, change: Callable[[Execution, Path], None]
+) -> None:
+    execution, thing = killed_execution(tmp_path / "results", cluster)
+    change(execution, tmp_path)
+    undeploy_outside(tmp_path / "results", specs(cluster), 20)
+    assert thing.exists()
+    assert "is not un-deployed: " in caplog.text
+    assert not (tmp_path / "nowhere").exists()
+
+
+def test_what_a_framework_leaves_in_its_own_folder_keeps_nothing_from_being_undeployed(tmp_path: Path, cluster: Path) -> None:
+    execution, thing = killed_execution(tmp_path / "results", cluster)
+    own = execution.folder / "framework"
+    own.mkdir()
+    (own / "latest").symlink_to(tmp_path / "nowhere")
+    os.mkfifo(own / "pipe")
+    assert undeploy_outside(tmp_path / "results", specs(cluster), 20) == []
+    assert not thing.exists()
+    assert not (tmp_path / "nowhere").exists()
+
+
+def test_an_execution_that_cannot_be_written_is_told_and_the_others_are_undeployed(
+    tmp_path: Path, cluster: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    made = sorted((killed_execution(tmp_path / "results", cluster) for _ in range(2)), key=lambda one: one[0].folder)
+    (blocked, kept), (_, thing) = made
+    (blocked.folder / LOG).mkdir()
+    assert undeploy_outside(tmp_path / "results", specs(cluster), 20) == [TEXT]
+    assert (kept.exists(), thing.exists()) == (True, False)
+    assert f"{blocked.folder} is not un-deployed: " in caplog.text
+
+
+def test_an_execution_with_something_outside_is_not_clean(tmp_path: Path, cluster: Path) -> None:
     execution, _ = killed_execution(tmp_path / "results", cluster)
-    (execution.folder / "spec.json").write_text("{}")
-    assert undeploy_outside(tmp_path / "results", 20) == [TEXT]
-    assert "cannot be un-deployed" in caplog.text
     assert clean_execution(execution.folder) == [TEXT]
 
 
@@ -107,6 +200,6 @@ def test_a_run_that_failed_names_what_is_outside_and_its_sealed_events_stay_as_t
     assert record.reason == "step setup failed: the cluster went away; then un-deploy failed: the cluster is away"
     assert [flag.text for flag in record.flags if flag.name == "left_behind"] == [f"{TEXT} {ended.execution.execution_id}"]
     (cluster / "away").unlink()
-    assert undeploy_outside(tmp_path / "results", 20) == []
+    assert undeploy_outside(tmp_path / "results", specs(cluster), 20) == []
     assert list(cluster.iterdir()) == []
     assert broken_seals(folder, record.sealed) == []

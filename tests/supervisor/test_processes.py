@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tuneoff.supervisor import processes
+from tuneoff.base import processes
 
 WAIT = "import sys; print('up', flush=True); sys.stdin.read()"
 
@@ -44,6 +44,68 @@ def test_end_all_ends_exactly_what_is_found(marked: subprocess.Popen[str]) -> No
     killed = processes.end_all(lambda: processes.with_mark("TUNEOFF_TEST_MARK", f"m-{os.getpid()}"))
     assert killed == [marked.pid]
     assert marked.wait(10) == -9
+
+
+def test_end_all_ends_what_is_below_without_mark_session_or_environment_but_not_what_is_spared(
+    marked: subprocess.Popen[str],
+) -> None:
+    program = """
+import subprocess, sys
+for _ in range(2):
+    child = subprocess.Popen(["sleep", "60"], env={}, stdout=subprocess.DEVNULL, start_new_session=True)
+    print(child.pid, flush=True)
+sys.stdin.read()
+"""
+    parent = subprocess.Popen([sys.executable, "-c", program], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    assert parent.stdout is not None
+    child, spared = int(parent.stdout.readline()), int(parent.stdout.readline())
+    killed = processes.end_all(lambda: [parent.pid] if parent.poll() is None else [], spares=lambda pid: pid == spared)
+    try:
+        assert sorted(killed) == sorted([parent.pid, child])
+        assert not processes.is_alive(child)
+        assert processes.is_alive(spared)
+        assert processes.stat_fields(spared)[0] != "T"  # type: ignore[index]
+        assert marked.poll() is None
+    finally:
+        processes.kill(spared)
+        parent.communicate()
+
+
+def test_what_was_stopped_is_killed_where_the_time_is_over_meanwhile(marked: subprocess.Popen[str]) -> None:
+    assert processes.end_all(lambda: [marked.pid], within_seconds=0) == [marked.pid]
+    assert marked.wait(10) == -9
+
+
+def test_what_never_comes_to_an_end_is_ended_for_a_limited_time(marked: subprocess.Popen[str]) -> None:
+    started: list[subprocess.Popen[bytes]] = []
+
+    def find() -> list[int]:
+        assert len(started) < 500, "still looking"
+        started.append(subprocess.Popen(["sleep", "60"]))
+        return [child.pid for child in started]
+
+    try:
+        assert processes.end_all(find, within_seconds=0.05) == [child.pid for child in started]
+        assert {child.wait(10) for child in started} == {-9}
+    finally:
+        for child in started:
+            child.kill()
+            child.wait()
+
+
+def test_a_process_is_found_by_a_file_that_it_writes_below_a_folder_and_by_any_that_it_has_open(
+    marked: subprocess.Popen[str], tmp_path: Path
+) -> None:
+    folder, beside = tmp_path / "folder", tmp_path / "folder-beside"
+    for path in (folder, beside):
+        path.mkdir()
+    with (folder / "log").open("w"), (beside / "log").open("w"):
+        assert processes.openers(str(folder), writing_below=True) == [os.getpid()]
+        assert processes.openers(str(folder / "log")) == [os.getpid()]
+        assert processes.openers(str(folder)) == []
+    with (folder / "log").open() as log:
+        assert processes.openers(str(folder), writing_below=True) == []
+        assert processes.openers(log.name) == [os.getpid()]
 
 
 def test_a_zombie_and_a_reused_pid_are_not_alive(marked: subprocess.Popen[str]) -> None:

@@ -12,14 +12,15 @@ from pathlib import Path
 import pytest
 
 import stubborn_adapter
+from daemons import daemon_pid
+from tuneoff.base.processes import MARK, become_subreaper, is_alive, with_mark
 from tuneoff.experiment.space import Float, SearchSpace
 from tuneoff.experiment.spec import Budget, ExperimentSpec, Objective, RunSpec, Strategy, Timeouts, WorkloadSpec
-from tuneoff.lifecycle.context import MARK
-from tuneoff.matrix.finish import finish
-from tuneoff.matrix.listener import LiveRun, Silent
-from tuneoff.records.model import RunRecord
-from tuneoff.supervisor.processes import with_mark
-from tuneoff.supervisor.run import supervise
+from tuneoff.record.run_record import RunRecord
+from tuneoff.record.store import is_final
+from tuneoff.run.finish import finish
+from tuneoff.run.listener import LiveRun, Silent
+from tuneoff.run.supervisor.run import supervise
 
 pytestmark = pytest.mark.slow
 
@@ -91,8 +92,38 @@ def test_a_killed_coordinator_is_reported_in_the_step_that_it_was_in(tmp_path: P
     assert list(tmp_path.glob("runs/*/*/undeployed"))
 
 
+@pytest.mark.parametrize("code", [0, 1, 5])
+def test_an_adapter_that_ends_its_process_is_charged_and_not_the_machine(tmp_path: Path, code: int) -> None:
+    record = run(spec(f"stubborn_adapter:Quits{code}"), tmp_path, Silent(), threading.Event())
+    assert (record.status, record.charged) == ("failed", "framework")
+    assert str(record.reason).startswith(f"the coordinator ended with exit code {code} in step trial;")
+
+
+def test_an_adapter_whose_framework_lost_a_part_is_not_charged(tmp_path: Path) -> None:
+    record = run(spec("stubborn_adapter:Lost"), tmp_path, Silent(), threading.Event())
+    assert (record.status, record.charged) == ("failed", "infrastructure")
+
+
+def test_an_adapter_that_runs_no_trial_is_charged_and_not_repeated(tmp_path: Path) -> None:
+    record = run(spec("stubborn_adapter:Idle"), tmp_path, Silent(), threading.Event())
+    assert (record.status, record.reason, record.charged) == ("failed", "no trial completed", "framework")
+    assert is_final(record)
+
+
 def test_a_coordinator_that_cannot_start_is_charged_to_the_machine_and_named(tmp_path: Path) -> None:
     record = run(spec("no_such_module:Adapter"), tmp_path, Silent(), threading.Event())
     assert (record.status, record.charged) == ("failed", "infrastructure")
     assert record.reason is not None
     assert "see log.txt in its folder; its last line: tuneoff.errors.PluginError: 'no_such_module:Adapter'" in record.reason
+
+
+@pytest.mark.parametrize("name", ["Daemonic", "DaemonicAndSlow"])
+def test_a_daemon_without_environment_is_flagged_and_ended_whether_the_coordinator_ends_or_is_killed(
+    tmp_path: Path, name: str
+) -> None:
+    become_subreaper()  # as the command does
+    record = run(spec(f"stubborn_adapter:{name}"), tmp_path, KillInTrialStep(tmp_path), threading.Event())
+    (note,) = tmp_path.glob("runs/*/*/daemon")
+    assert not is_alive(daemon_pid(note))
+    if name == "Daemonic":  # one whose coordinator was killed is ended with all others of it, before un-deploy
+        assert [flag.text for flag in record.flags if flag.name == "left_behind"] == [f"process {daemon_pid(note)}: sleep 600"]

@@ -11,13 +11,12 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
 from event_logs import Log
 from trial_runs import events_of
-from tuneoff import clock
-from tuneoff.events import schema
-from tuneoff.events.writer import EventWriter, process_started_ns
+from tuneoff.base import clock
 from tuneoff.experiment.space import Float, SearchSpace
 from tuneoff.experiment.spec import (
     Budget,
@@ -29,11 +28,13 @@ from tuneoff.experiment.spec import (
     Workers,
     WorkloadSpec,
 )
-from tuneoff.supervisor import watch
-from tuneoff.supervisor.prepare import Execution
-from tuneoff.supervisor.tracker import OpenAttempt, Tracker
-from tuneoff.supervisor.watch import TrialWatch
-from tuneoff.trial.faults import kill_cause
+from tuneoff.record.events import schema
+from tuneoff.record.events.writer import EventWriter, process_started_ns
+from tuneoff.run.supervisor import watch
+from tuneoff.run.supervisor.prepare import Execution
+from tuneoff.run.supervisor.tracker import OpenAttempt, Tracker
+from tuneoff.run.supervisor.watch import TrialWatch
+from tuneoff.run.trial.faults import kill_cause
 
 ALLOCATE = "import sys; block = bytearray(80_000_000); print('up', flush=True); sys.stdin.read()"
 
@@ -83,22 +84,22 @@ def watched(
 
 
 @pytest.mark.parametrize(
-    ("limits", "cause"),
+    ("limits", "limit", "cause"),
     [
-        ({"trial_seconds": 9.0}, "timed out: longer than 9 s"),
-        ({"silence_seconds": 4.0}, "timed out: silent for 4 s"),
-        ({"memory": 50_000_000}, "out of memory: more than 50 MB (watchdog)"),
+        ({"trial_seconds": 9.0}, "time", "timed out: longer than 9 s"),
+        ({"silence_seconds": 4.0}, "time", "timed out: silent for 4 s"),
+        ({"memory": 50_000_000}, "memory", "out of memory: more than 50 MB (watchdog)"),
     ],
 )
 def test_a_trial_over_a_limit_is_killed_after_a_note(
-    tmp_path: Path, process: subprocess.Popen[str], limits: dict[str, Any], cause: str
+    tmp_path: Path, process: subprocess.Popen[str], limits: dict[str, Any], limit: str, cause: str
 ) -> None:
     trial_watch, tracker = watched(tmp_path, process.pid, **limits)
     trial_watch.look(tracker)
     assert process.wait(5) == -9
     assert kill_cause(tmp_path, "t0", 1) == cause
     (killed,) = events_of(tmp_path, schema.TrialKilled)
-    assert (killed.trial, killed.cause, killed.charged) == ("t0", cause, "workload")
+    assert (killed.trial, killed.cause, killed.charged, killed.limit) == ("t0", cause, "workload", limit)
 
 
 def test_the_watchdog_leaves_a_trial_in_a_control_group_to_the_kernel_for_a_moment(
@@ -127,7 +128,7 @@ def test_a_trial_that_the_kernel_ended_was_out_of_memory_in_its_control_group(
     trial_watch.look(tracker)
     trial_watch.look(tracker)
     (killed,) = events_of(tmp_path, schema.TrialKilled)
-    assert killed.cause == "out of memory: more than 50 MB (control group)"
+    assert (killed.cause, killed.limit) == ("out of memory: more than 50 MB (control group)", "memory")
 
 
 def test_a_death_before_the_kernel_s_kill_on_the_same_slot_is_not_charged_to_memory(
@@ -197,62 +198,74 @@ def test_the_end_of_a_dead_trial_is_written_once_it_has_settled(
     assert (end.state, end.epochs, end.by) == (state, epochs, "supervisor")
 
 
-def exiting_trial(tmp_path: Path, process: subprocess.Popen[str]) -> tuple[TrialWatch, Tracker, int]:
-    """A trial that has just written its end, in a process of its own that still lives; and when it ended."""
+def living(tmp_path: Path, process: subprocess.Popen[str], boot_id: str | None = None) -> tuple[TrialWatch, Tracker, str]:
+    """A process that was started for a trial, of which only its first line is known; and its name."""
     trial_watch, tracker = watched(tmp_path, process.pid)
-    attempt = tracker.open.pop(("t0", 1))
-    attempt.role, attempt.ended_ns = "trial", clock.monotonic_ns()
-    tracker.exiting.append(attempt)
-    return trial_watch, tracker, attempt.ended_ns
+    tracker.open.clear()
+    writer = Log().process("trial", 0, pid=process.pid, boot=boot_id or clock.boot_id())
+    header = msgspec.structs.replace(writer.process, process_started_ns=process_started_ns(process.pid))
+    tracker.take(header, header)
+    return trial_watch, tracker, header.name
 
 
-def test_the_exit_of_an_ended_trial_s_process_is_timed_when_it_happens_and_not_when_it_is_looked_for(
+def exits_in(folder: Path) -> list[schema.ProcessExited]:
+    return list(events_of(folder, schema.ProcessExited))
+
+
+def test_the_exit_of_a_trial_s_process_is_timed_when_it_happens_and_not_when_it_is_looked_for(
     tmp_path: Path, process: subprocess.Popen[str]
 ) -> None:
-    trial_watch, tracker, ended_ns = exiting_trial(tmp_path, process)
+    """It may have had no attempt: it then ended in its imports."""
+    trial_watch, tracker, name = living(tmp_path, process)
     trial_watch.look(tracker)
-    assert list(events_of(tmp_path, schema.Stage)) == []
+    assert exits_in(tmp_path) == []
     before = clock.monotonic_ns()
     process.kill()
     process.wait()
     after = clock.monotonic_ns()
     deadline = time.monotonic() + 5
-    while not (stages := list(events_of(tmp_path, schema.Stage))) and time.monotonic() < deadline:
+    while not (exits := exits_in(tmp_path)) and time.monotonic() < deadline:
         trial_watch.look(tracker)
-    (stage,) = stages
-    assert (stage.name, stage.trial, stage.duration_ns) == ("exit", "t0", stage.t - ended_ns)
-    assert before <= stage.t <= after + 50_000_000
+    assert [one.process for one in exits] == [name]
+    assert before <= exits[0].t <= after + 50_000_000
     trial_watch.bury_all(tracker)
-    assert len(list(events_of(tmp_path, schema.Stage))) == 1
+    assert len(exits_in(tmp_path)) == 1
 
 
 def test_an_exit_that_came_before_anybody_looked_is_not_guessed(tmp_path: Path, process: subprocess.Popen[str]) -> None:
-    trial_watch, tracker, _ = exiting_trial(tmp_path, process)
+    trial_watch, tracker, _ = living(tmp_path, process)
     process.kill()
     process.wait()
     trial_watch.look(tracker)
     trial_watch.bury_all(tracker)
-    assert list(events_of(tmp_path, schema.Stage)) == []
-    assert tracker.exiting == []
+    assert exits_in(tmp_path) == []
+    assert tracker.arrived == []
 
 
 def test_an_exit_just_before_the_run_s_end_is_written(tmp_path: Path, process: subprocess.Popen[str]) -> None:
-    trial_watch, tracker, _ = exiting_trial(tmp_path, process)
+    trial_watch, tracker, name = living(tmp_path, process)
     trial_watch.look(tracker)
     process.kill()
     process.wait()
     trial_watch.bury_all(tracker)
-    assert [stage.name for stage in events_of(tmp_path, schema.Stage)] == ["exit"]
+    assert [one.process for one in exits_in(tmp_path)] == [name]
 
 
-@pytest.mark.parametrize(("role", "by", "exiting"), [("trial", "trial", 1), ("worker", "trial", 0), ("trial", "coordinator", 0)])
-def test_only_a_process_that_ran_one_trial_and_wrote_its_end_is_expected_to_exit(role: str, by: str, exiting: int) -> None:
+def test_a_process_of_another_kernel_is_not_taken_for_one_of_this_one_with_its_pid(
+    tmp_path: Path, process: subprocess.Popen[str]
+) -> None:
+    trial_watch, tracker, _ = living(tmp_path, process, boot_id="another")
+    trial_watch.look(tracker)
+    process.kill()
+    process.wait()
+    trial_watch.bury_all(tracker)
+    assert exits_in(tmp_path) == []
+
+
+@pytest.mark.parametrize(("role", "arrived"), [("trial", 1), ("pod", 1), ("worker", 0), ("coordinator", 0)])
+def test_only_a_process_that_was_started_for_one_trial_is_expected_to_exit(role: str, arrived: int) -> None:
     tracker = Tracker(experiment=experiment(), run_id="r")
-    log = Log()
-    writer = log.process(role, 0)
-    writer.start("t0", 1, slot=0)
-    writer.end("t0", 2, "completed", 3, by=by)
-    for process, event in log.pairs():
-        tracker.take(process, event)
-    assert len(tracker.exiting) == exiting
-    assert tracker.open == {}
+    writer = Log().process(role, 0)
+    for event in writer.events:
+        tracker.take(writer.process, event)
+    assert len(tracker.arrived) == arrived

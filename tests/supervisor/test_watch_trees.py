@@ -12,9 +12,9 @@ import pytest
 
 from supervisor.test_watch import watched
 from trial_runs import events_of
-from tuneoff.events import schema
-from tuneoff.supervisor import processes
-from tuneoff.trial.faults import kill_cause, out_of_memory_kills
+from tuneoff.base import processes
+from tuneoff.record.events import schema
+from tuneoff.run.trial.faults import kill_cause, out_of_memory_kills
 
 BLOCK = "block = bytearray(b'x') * 80_000_000; print('up', flush=True); import sys; sys.stdin.read()"
 CHILD = "import subprocess, sys; sys.exit(subprocess.run([sys.executable, '-c', {script!r}]).returncode)"
@@ -129,7 +129,7 @@ def test_a_trial_whose_child_the_kernel_ended_is_out_of_memory_though_it_lives(
 def test_an_end_that_was_seen_late_is_uncertain_by_the_time_since_its_process_was_seen_alive(
     tmp_path: Path, grandparent: subprocess.Popen[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("tuneoff.supervisor.watch.SETTLE_NS", 0)
+    monkeypatch.setattr("tuneoff.run.supervisor.watch.SETTLE_NS", 0)
     trial_watch, tracker = watched(tmp_path, grandparent.pid)
     trial_watch.look(tracker)
     seen = tracker.open["t0", 1].seen_ns

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tuneoff.errors import CheckpointError
-from tuneoff.trial.checkpoint import read_checkpoint, write_checkpoint
+from tuneoff.run.trial.checkpoint import read_checkpoint, write_checkpoint
 from tuneoff.workload import StateTensor
 
 TENSORS = {

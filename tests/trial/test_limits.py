@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import subprocess
+import sys
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -10,10 +12,10 @@ from pathlib import Path
 import pytest
 
 from trial_runs import events_of, trial_context
-from tuneoff.events import schema
-from tuneoff.trial.context import TrialContext
-from tuneoff.trial.limits import NOT_JOINED, NOT_PINNED, SlotLimits, run_on
-from tuneoff.trial.run_trial import Decision, run_trial, trial_process
+from tuneoff.record.events import schema
+from tuneoff.run.trial.context import TrialContext
+from tuneoff.run.trial.limits import NOT_JOINED, NOT_PINNED, SlotLimits, run_on
+from tuneoff.run.trial.run_trial import Decision, run_trial, trial_process
 
 ALL = sorted(os.sched_getaffinity(0))
 NOWHERE = 100_000  # no machine has a processor of this number
@@ -59,7 +61,7 @@ def test_all_threads_of_the_process_and_later_ones_run_on_the_slot_s_processors(
 def test_a_process_that_changes_its_slot_changes_its_processors(tmp_path: Path) -> None:
     context = trial_context(tmp_path, slots=2, limits=pinned_to(*ALL[:2]))
     for slot in (0, 1, 0):
-        trial_process(context).preferred_slot = slot
+        trial_process(context, slot=slot).preferred_slot = slot
         run(context, f"t{slot}")
         assert os.sched_getaffinity(0) == {ALL[slot]}
     assert [event.slot for event in events_of(tmp_path, schema.TrialStarted)] == [0, 1, 0]
@@ -69,7 +71,7 @@ def test_a_process_that_changes_its_slot_changes_its_processors(tmp_path: Path) 
 @needs_two
 def test_a_process_keeps_to_its_slot_where_it_is_free(tmp_path: Path) -> None:
     context = trial_context(tmp_path, slots=2, limits=pinned_to(*ALL[:2]))
-    trial_process(context).preferred_slot = 1
+    trial_process(context, slot=1)
     for trial in ("t0", "t1"):
         run(context, trial)
     assert [event.slot for event in events_of(tmp_path, schema.TrialStarted)] == [1, 1]
@@ -103,6 +105,35 @@ def test_processors_that_cannot_be_used_are_flagged_and_the_trial_runs(tmp_path:
     assert (flag.name, flag.text) == (NOT_PINNED, f"processors {NOWHERE}: Invalid argument")
     (started,) = events_of(tmp_path, schema.TrialStarted)
     assert started.cpus_allowed == len(ALL)
+
+
+ORPHAN = """
+import os, sys, time
+from tuneoff.run.trial.limits import PARENT, die_with_parent
+while os.getppid() == int(sys.argv[1]) and sys.argv[2] == "orphaned":
+    time.sleep(0.01)
+die_with_parent()
+print("lives", PARENT in os.environ, flush=True)
+"""
+STARTER = """
+import os, subprocess, sys
+from tuneoff.run.trial.limits import as_parent
+told = as_parent() if sys.argv[3] == "told" else {}
+process = subprocess.Popen([sys.executable, "-c", sys.argv[1], str(os.getpid()), sys.argv[2]], env={**os.environ, **told})
+if sys.argv[2] != "orphaned":
+    process.wait()
+"""
+
+
+@pytest.mark.parametrize(
+    ("state", "told", "output"),
+    [("orphaned", "told", ""), ("orphaned", "untold", "lives False\n"), ("with its parent", "told", "lives False\n")],
+)
+def test_a_process_whose_parent_died_before_it_could_ask_the_kernel_dies_too(state: str, told: str, output: str) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", STARTER, ORPHAN, state, told], stdout=subprocess.PIPE, text=True, check=True, timeout=60
+    )
+    assert done.stdout == output
 
 
 def test_limits_survive_the_trip_to_a_trial_s_process(tmp_path: Path) -> None:

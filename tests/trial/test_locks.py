@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tuneoff.trial.locks import Slots, Tickets
+from tuneoff.run.trial.locks import Slots, Tickets
 
 
 def test_a_slot_is_held_by_one_holder_and_the_preferred_one_comes_first(tmp_path: Path) -> None:
@@ -18,6 +18,20 @@ def test_a_slot_is_held_by_one_holder_and_the_preferred_one_comes_first(tmp_path
         Slots(tmp_path, 2).take(timeout_seconds=0.01)
     first.free(1)
     assert Slots(tmp_path, 2).take()[0] == 1
+
+
+def test_a_reservation_waits_for_nothing_and_is_what_is_taken_next(tmp_path: Path) -> None:
+    first, second, third = (Slots(tmp_path, 2) for _ in range(3))
+    for slots in (first, second, third):
+        slots.reserve(preferred=1)
+    assert first.take()[0] == 1
+    assert second.take(preferred=1)[0] == 0
+    with pytest.raises(TimeoutError):
+        third.take(timeout_seconds=0.01)
+    second.free(0)
+    assert third.take(preferred=1)[0] == 0
+    third.free(0)
+    assert third.take()[0] == 0, "a reservation is used up by the first take"
 
 
 def _hold(folder: str, ready, leave) -> None:  # type: ignore[no-untyped-def]
@@ -48,6 +62,7 @@ def _take_all(path: str, taken) -> None:  # type: ignore[no-untyped-def]
     taken.put(numbers)
 
 
+@pytest.mark.slow
 def test_concurrent_takers_share_the_tickets_exactly(tmp_path: Path) -> None:
     spawn = multiprocessing.get_context("spawn")
     taken = spawn.Queue()

@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from trial_runs import trial_context
+from tuneoff.base.processes import is_alive, stat_fields
 from tuneoff.errors import StepError
-from tuneoff.supervisor.processes import is_alive, stat_fields
-from tuneoff.trial.pool import Death, Message, Worker, WorkerPool
+from tuneoff.run.trial.pool import Death, Message, Worker, WorkerPool
 
 
 def echo(worker: Worker, prefix: str) -> None:
@@ -65,6 +65,33 @@ def test_a_death_is_reported_with_its_cause_and_the_worker_can_be_started_again(
     answer = one(pool)
     assert isinstance(answer, Message)
     assert answer.content[3] == "again"
+
+
+def test_a_pool_runs_until_no_worker_has_anything_left_to_do(pool: WorkerPool) -> None:
+    tasks, heard = ["a", "die", "b"], []
+
+    def dispatch(worker: int, again: str | None) -> str | None:
+        task = again or (tasks.pop(0) if tasks else None)
+        if task is not None:
+            pool.send(worker, task)
+        return task
+
+    def answered(task: str, content: tuple[str, int, int, str]) -> str | None:
+        heard.append((task, content[3]))
+        return "more" if content[3] == "a" else None
+
+    def died(death: Death, task: str | None) -> str | None:
+        assert (death.exit_code, task) == (-9, "die")
+        return "tried again"
+
+    pool.run(dispatch, answered, died)
+    assert sorted(heard) == [("a", "a"), ("a", "more"), ("b", "b"), ("tried again", "tried again")]
+    assert sorted(pool.alive()) == [0, 1]
+
+
+def test_more_workers_than_slots_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match=r"count=3, slots=2"):
+        WorkerPool(trial_context(tmp_path, slots=2), 3, "trial.test_pool:echo", ("p",))
 
 
 def test_close_ends_every_worker_even_a_busy_one(tmp_path: Path) -> None:

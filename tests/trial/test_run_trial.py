@@ -2,18 +2,28 @@
 
 from __future__ import annotations
 
+import inspect
+import re
 from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
 
+import trial_runs
 from trial_runs import events_of, trial_context
-from tuneoff.events import schema
-from tuneoff.trial.checkpoint import checkpoint_path, read_checkpoint
-from tuneoff.trial.context import TrialContext
-from tuneoff.trial.limits import SlotLimits
-from tuneoff.trial.run_trial import Decision, TrialOutcome, run_trial
-from tuneoff.trial.usage import CpuClock, processors_allowed
+from tuneoff.record.events import schema
+from tuneoff.run.trial.checkpoint import checkpoint_path, read_checkpoint
+from tuneoff.run.trial.context import TrialContext
+from tuneoff.run.trial.limits import SlotLimits
+from tuneoff.run.trial.locks import Slots
+from tuneoff.run.trial.run_trial import Decision, TrialOutcome, run_trial, trial_process
+from tuneoff.run.trial.usage import CpuClock, processors_allowed
+
+
+def line_of(text: str) -> int:
+    """Return the number of the line of trial_runs.py that holds a text."""
+    lines = inspect.getsource(trial_runs).splitlines()
+    return next(number for number, line in enumerate(lines, 1) if text in line)
 
 
 def go_on(epoch: int, metrics: Mapping[str, float]) -> Decision:
@@ -97,13 +107,14 @@ def test_a_fault_of_report_is_charged_to_the_framework_and_raised_again(tmp_path
     with pytest.raises(ConnectionError):
         run(trial_context(tmp_path), report=report)
     (end,) = events_of(tmp_path, schema.TrialEnded)
-    assert (end.state, end.charged, end.cause) == ("failed", "framework", "report failed: ConnectionError: storage is gone")
+    assert (end.state, end.charged) == ("failed", "framework")
+    assert re.fullmatch(r"report failed: ConnectionError: storage is gone \(test_run_trial\.py:\d+\)", end.cause)
 
 
 @pytest.mark.parametrize(
     ("options", "configuration", "cause"),
     [
-        ({}, {"x": 0.5, "fail": "load"}, "ValueError: no data"),
+        ({}, {"x": 0.5, "fail": "load"}, f"ValueError: no data (trial_runs.py:{line_of('no data')})"),
         ({"nan_at": 2}, {"x": 0.5}, "loss must be a finite number, but epoch 2 gave nan"),
         ({"memory_error_at": 2}, {"x": 0.5}, "out of memory"),
     ],
@@ -117,6 +128,28 @@ def test_a_fault_of_the_workload_is_a_failed_trial_with_its_cause(
     (end,) = events_of(tmp_path, schema.TrialEnded)
     assert (end.charged, end.cause) == ("workload", cause)
     assert run(context, "t1", 0.4).state == ("failed" if options else "completed")
+
+
+def test_the_traceback_of_a_failed_trial_is_in_the_log_of_its_execution(tmp_path: Path) -> None:
+    assert run_trial(trial_context(tmp_path), "t0", {"x": 0.5, "fail": "load"}, go_on).state == "failed"
+    assert run(trial_context(tmp_path, workload_options={"memory_error_at": 1}), "t1").state == "failed"
+    log = (tmp_path / "log.txt").read_text()
+    assert log.index("trial t0 failed\nTraceback") < log.index("second line") < log.index("trial t1 failed\nTraceback")
+    assert f'{trial_runs.__file__}", line {line_of("no data")}, in load' in log
+
+
+def test_a_pod_tells_the_traceback_of_a_failed_trial_on_its_standard_error(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run_trial(trial_context(tmp_path, events_to_stdout=True), "t0", {"x": 0.5, "fail": "load"}, go_on).state == "failed"
+    assert "ValueError: no data" in capsys.readouterr().err
+    assert not (tmp_path / "log.txt").exists()
+
+
+def test_a_workload_that_promises_state_and_returns_none_is_a_failed_trial_that_says_so(tmp_path: Path) -> None:
+    outcome = run(trial_context(tmp_path, workload="trial_runs:Forgetful"))
+    assert outcome.state == "failed"
+    assert all(word in (outcome.cause or "") for word in ("has_state", "state_dict", "Forgetful"))
 
 
 def test_a_metric_that_is_not_finite_is_stored_as_null_with_its_text(tmp_path: Path) -> None:
@@ -143,6 +176,36 @@ def test_imports_come_before_the_start_of_a_process_s_first_trial(tmp_path: Path
     assert process.t < started.imported_ns <= started.t
     assert started.imported_ns - process.t > 50_000_000
     assert loaded.t - started.t < 50_000_000
+
+
+def test_a_slot_is_reserved_before_the_imports_and_kept_for_the_first_trial(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Else two processes that import at the same time and train briefly land on one slot."""
+    left: list[int] = []
+    monkeypatch.setattr("tuneoff.run.trial.run_trial._preload", lambda context: left.append(Slots(tmp_path, 2).take()[0]))
+    assert run(trial_context(tmp_path, slots=2)).state == "completed"
+    assert left == [1]
+    assert [event.slot for event in events_of(tmp_path, schema.TrialStarted)] == [0]
+
+
+def test_a_process_that_finds_no_free_slot_imports_without_one_and_takes_one_before_its_trial(tmp_path: Path) -> None:
+    context, other = trial_context(tmp_path, slots=1), Slots(tmp_path, 1)
+    other.take()
+    trial_process(context)
+    other.free(0)
+    assert run(context).state == "completed"
+    (started,) = events_of(tmp_path, schema.TrialStarted)
+    assert (started.slot, started.waited_ns) == (0, 0)
+
+
+def test_a_process_of_another_role_in_the_same_process_keeps_no_slot_reserved(tmp_path: Path) -> None:
+    context = trial_context(tmp_path, slots=1)
+    trial_process(context, "trial")
+    trial_process(context, "worker")
+    other = Slots(tmp_path, 1)
+    trial_process(context, "trial").slots.free(0)
+    assert other.take(timeout_seconds=0) == (0, 0)
 
 
 def test_a_workload_that_cannot_be_imported_is_a_failed_trial(tmp_path: Path) -> None:
@@ -203,4 +266,5 @@ def test_a_trial_that_fails_because_the_kernel_ended_its_child_is_out_of_memory(
     found, own = [(event.cause, event.charged) for event in events_of(tmp_path, schema.TrialEnded)]
     assert found == ("out of memory: more than 500 MB (control group)", "workload")
     assert (tmp_path / "kills" / "slot-0").read_text() == "3"
-    assert own == ("BrokenPipeError: a worker process has died", "workload")  # negative control
+    place = f"(trial_runs.py:{line_of('a worker process has died')})"
+    assert own == (f"BrokenPipeError: a worker process has died {place}", "workload")  # negative control

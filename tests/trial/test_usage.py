@@ -12,7 +12,7 @@ from contextlib import contextmanager
 
 import pytest
 
-from tuneoff.trial.usage import CpuClock, peak_rss_bytes, processors_allowed
+from tuneoff.run.trial.usage import CpuClock, peak_rss_bytes, processors_allowed
 
 MEGABYTE = 10**6
 BURN = """
@@ -28,7 +28,7 @@ if sys.argv[2] == "stay":
 SECONDS, SLACK_SECONDS = 0.2, 0.1  # a child burns so much, and needs up to so much more to start and end
 PRINT_BOTH = """
 import resource
-from tuneoff.trial.usage import peak_rss_bytes
+from tuneoff.run.trial.usage import peak_rss_bytes
 print(peak_rss_bytes(), resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024)
 """
 
@@ -41,6 +41,7 @@ def test_memory_that_was_freed_again_counts() -> None:
     assert peak_rss_bytes() >= before + 100 * MEGABYTE
 
 
+@pytest.mark.slow
 def test_a_small_process_of_a_large_one_has_its_own_peak() -> None:
     ballast = bytearray(b"x" * (300 * MEGABYTE))
     done = subprocess.run([sys.executable, "-c", PRINT_BOTH], capture_output=True, text=True, check=True)
@@ -126,7 +127,7 @@ def test_a_living_grandchild_counts() -> None:
 def test_only_a_process_with_children_looks_for_them_in_the_file_system() -> None:
     script = """
 import subprocess, sys
-from tuneoff.trial import usage
+from tuneoff.run.trial import usage
 looked = []
 usage._children = lambda pid: looked.append(pid) or []
 usage.process_tree_cpu_ns()

@@ -9,10 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as some
 from msgspec import UNSET
 
-from tuneoff.metrics.attribution import EnergyAccount, Piece
-from tuneoff.metrics.values import MetricValue, known
-from tuneoff.verify.compare import Difference, differences, is_same, show
-from tuneoff.verify.sums import wrong_sums
+from tuneoff.measure.attribution.account import EnergyAccount, Piece
+from tuneoff.record.metric_value import MetricValue, known
+from tuneoff.trust.verify.compare import Difference, differences, is_same, show
+from tuneoff.trust.verify.sums import wrong_sums
 
 JSON = some.recursive(
     some.none() | some.booleans() | some.integers() | some.floats(allow_nan=False) | some.text(),

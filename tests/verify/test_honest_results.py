@@ -17,12 +17,12 @@ import pytest
 from event_logs import Log, Writer, example_a, example_b, make_spec
 from results_folders import Results, edit, write_examples
 from tuneoff.errors import ResultsError
-from tuneoff.events import schema
-from tuneoff.records.derive import KILLED, Verdict
-from tuneoff.records.model import RunRecord
-from tuneoff.records.store import read_run, write_run
-from tuneoff.verify.pool import run_all
-from tuneoff.verify.results import verify
+from tuneoff.record.derive import KILLED, Verdict
+from tuneoff.record.events import schema
+from tuneoff.record.run_record import RunRecord
+from tuneoff.record.store import read_run, write_run
+from tuneoff.trust.verify.pool import run_all
+from tuneoff.trust.verify.results import verify
 
 
 def keep(writer: Writer, events: Iterable[schema.Event]) -> None:

@@ -9,7 +9,7 @@ import msgspec
 import pytest
 
 from results_folders import derive_again, edit, events_of, execution, lines, reseal
-from tuneoff.verify.results import verify
+from tuneoff.trust.verify.results import verify
 
 
 def _shift(path: Path, seconds: float, fields: tuple[str, ...]) -> None:

@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 from results_folders import derive_again, edit, events_of, execution, lines, reseal
-from tuneoff.records.store import read_run, write_run
-from tuneoff.verify.results import verify
+from tuneoff.record.store import read_run, write_run
+from tuneoff.trust.verify.results import verify
 
 Plant = Callable[[Path], None]
 
@@ -73,11 +73,11 @@ def _torn(folder: Path) -> None:
 
 
 def _another_event_version(folder: Path) -> None:
-    edit(events_of(folder, "1"), lambda text: text.replace('"version":1', '"version":99', 1))
+    edit(events_of(folder, "1"), lambda text: text.replace('"version":2', '"version":99', 1))
 
 
 def _another_record_version(folder: Path) -> None:
-    edit(folder / "run.json", lambda text: text.replace('"format_version": 1', '"format_version": 99', 1))
+    edit(folder / "run.json", lambda text: text.replace('"format_version": 2', '"format_version": 99', 1))
 
 
 def _another_sample_version(folder: Path) -> None:
@@ -181,7 +181,7 @@ def _moved(folder: Path) -> None:
         (_seed, ["run_id: stored ", "spec.json: run.seed is 0, run.json has 7"]),
         (_torn, ["events/worker-102-1012000000000.jsonl: changed", "torn_lines: stored 0, recomputed 1"]),
         (_another_event_version, ["event schema version 99 is not readable", "worker-101-1012000000000.jsonl: changed"]),
-        (_another_record_version, ["run.json: has format version 99, but this tuneoff reads version 1"]),
+        (_another_record_version, ["run.json: has format version 99, but this tuneoff reads version 2"]),
         (_another_sample_version, ["power.jsonl has version 99, but this tuneoff reads version 1"]),
         (_another_price_version, ["accounting.json has format version 99, but this tuneoff reads version 1"]),
         (_added_file, ["events/worker-999-1.jsonl: was added after the seal"]),

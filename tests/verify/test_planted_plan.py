@@ -13,13 +13,13 @@ from typing import Any, Literal
 import pytest
 
 from results_folders import Results, derive_again, edit, execution, lines
-from tuneoff.accounting.text import frozen
+from tuneoff.experiment.accounting.text import frozen
+from tuneoff.experiment.plan import Plan
 from tuneoff.experiment.spec import RunSpec, run_spec_to_json
-from tuneoff.matrix.plan import Plan
-from tuneoff.records.folder import derive_folder
-from tuneoff.records.store import read_run, write_run
-from tuneoff.report.export import export
-from tuneoff.verify.results import verify
+from tuneoff.measure.derived import derive_folder
+from tuneoff.record.store import read_run, write_run
+from tuneoff.tell.report.export import export
+from tuneoff.trust.verify.results import verify
 from worked_examples import accounting_a
 
 
@@ -56,9 +56,9 @@ def test_a_run_that_was_never_planned_is_named(results: Path, sound: Results) ->
         ('"metric": "time.jct"', '"metric": "quality.test"', "matrix.json: analysis_digest: stored "),
         ('"plan_id": "', '"plan_id": "0', "matrix.json: plan_id: stored "),
         ('"trials": 6', '"trials": 7', "matrix.json: totals.trials: stored 7, recomputed 6"),
-        ('"format_version": 1', '"format_version": 99', "matrix.json: has format version 99, but this tuneoff reads version 1"),
+        ('"format_version": 2', '"format_version": 99', "matrix.json: has format version 99, but this tuneoff reads version 2"),
         ('"name": "example"', '"name": "example", "x": 1', "matrix.json: x: stored 1, recomputed nothing"),
-        ('"format_version": 1,', "", "matrix.json: has format version None"),
+        ('"format_version": 2,', "", "matrix.json: has format version None"),
         ('"runs": [', '"runs": {', "matrix.json: is damaged"),
         ('"block": 0', '"block": 0, "extra": 1', "extra"),
     ],

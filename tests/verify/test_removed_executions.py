@@ -11,10 +11,10 @@ import pytest
 from event_logs import example_b
 from results_folders import EXECUTION, Results, lines
 from tuneoff.errors import ResultsError
-from tuneoff.events import schema
-from tuneoff.records.begun import FILE_NAME, begun, note_begun
-from tuneoff.records.derive import Verdict
-from tuneoff.verify.results import verify
+from tuneoff.record.derive import Verdict
+from tuneoff.record.events import schema
+from tuneoff.record.execution_list import FILE_NAME, begun, note_begun
+from tuneoff.trust.verify.results import verify
 
 
 @pytest.fixture

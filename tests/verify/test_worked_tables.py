@@ -14,8 +14,8 @@ from pathlib import Path
 import pytest
 
 from results_folders import Results, derive_again, edit, execution, write_examples
-from tuneoff.records.store import read_run
-from tuneoff.report.export import export
+from tuneoff.record.store import read_run
+from tuneoff.tell.report.export import export
 
 Lines = dict[str, dict[str, str | None]]  # line of the table: metric or trial's column -> figure as it stands there; None: null
 

@@ -7,15 +7,15 @@ from pathlib import Path
 from typing import Any
 
 from tuneoff.adapter import Adapter
-from tuneoff.events.writer import EventWriter
 from tuneoff.experiment.sampling import draws
 from tuneoff.experiment.space import Categorical, Constant, Float, IntegerLog, SearchSpace, stepped
 from tuneoff.experiment.spec import Budget, ExperimentSpec, Objective, RunSpec, Strategy, WorkloadSpec
-from tuneoff.lifecycle.context import RunContext
-from tuneoff.spaces.mapping import mapping_problems
-from tuneoff.spaces.probes import with_probes
-from tuneoff.spaces.sample import Sample
-from tuneoff.supervisor.prepare import new_execution, write_inputs
+from tuneoff.record.events.writer import EventWriter
+from tuneoff.run.lifecycle.context import RunContext
+from tuneoff.run.supervisor.prepare import new_execution, write_inputs
+from tuneoff.trust.space_test.mapping import mapping_problems
+from tuneoff.trust.space_test.probes import with_probes
+from tuneoff.trust.space_test.sample import Sample
 
 SPACE = SearchSpace(
     {

@@ -17,7 +17,7 @@ from tuneoff.experiment.framework_space import FrameworkSpace
 from tuneoff.experiment.space import Stepped
 from tuneoff.experiment.spec import RunSpec
 from tuneoff.experiment.translation import Native, NativeFloat, NativeIndex, SpaceTranslation
-from tuneoff.spaces.probes import PREFIX
+from tuneoff.trust.space_test.probes import PREFIX
 from tuneoff_adapters.serial import SerialAdapter
 
 
@@ -262,10 +262,10 @@ class OnlyRuns(SerialAdapter):
 class OnlyRunsStarved(OnlyRuns):
     """The same, and integers never have their greatest value."""
 
-    def _propose(self) -> Iterator[Any]:
+    def propose(self) -> Iterator[Any]:
         space = self.context.spec.experiment.search_space
         narrow = {name: item for name, item in space.searched.items() if isinstance(item, Stepped)}
-        for proposed in super()._propose():
+        for proposed in super().propose():
             trial, configuration = proposed[:2]
             lowered = {
                 name: item.value_at(min(item.index_of(configuration[name]), item.size - 2)) for name, item in narrow.items()

@@ -8,14 +8,14 @@ from typing import Any
 import pytest
 
 from command_line import write_file
+from tuneoff.base.identity import canonical_json
 from tuneoff.cli.selection import overridden_plan
-from tuneoff.experiment.identity import canonical_json
-from tuneoff.spaces.draw import DRAWN
-from tuneoff.spaces.judge import judge
-from tuneoff.spaces.process import Answer, draw_in_process
-from tuneoff.spaces.received import receive
-from tuneoff.spaces.sample import Sample
-from tuneoff.spaces.targets import Target, targets
+from tuneoff.trust.space_test.draw import DRAWN
+from tuneoff.trust.space_test.judge import judge
+from tuneoff.trust.space_test.process import Answer, draw_in_process
+from tuneoff.trust.space_test.received import receive
+from tuneoff.trust.space_test.sample import Sample
+from tuneoff.trust.space_test.targets import Target, targets
 
 pytestmark = pytest.mark.slow
 
@@ -29,9 +29,9 @@ FILE: dict[str, Any] = {
         "fixed": {"type": "constant", "value": 3},
     },
     "budget": {"trials": 100},
-    "adapters": ["serial", "optuna", "ray-tune", "syne-tune", {"name": "katib", "platform": "emulated"}],
+    "adapters": ["serial", "optuna", "ray-tune", "syne-tune", "rustuna", "nevergrad", {"name": "katib", "platform": "emulated"}],
 }
-ADAPTERS = ["serial", "optuna", "ray-tune", "syne-tune", "katib@emulated"]
+ADAPTERS = ["serial", "optuna", "ray-tune", "syne-tune", "rustuna", "nevergrad", "katib@emulated"]
 
 
 def target_of(name: str, folder: Path, **replaced: Any) -> Target:

@@ -18,9 +18,9 @@ from typing import Any
 import pytest
 
 from command_line import Answer, write_file
+from tuneoff.base.processes import all_pids
 from tuneoff.cli.main import main
-from tuneoff.supervisor.leftovers import RESULTS_MARK
-from tuneoff.supervisor.processes import all_pids
+from tuneoff.run.supervisor.leftovers import RESULTS_MARK
 
 TESTS = Path(__file__).parents[1]
 FILE: dict[str, Any] = {
@@ -72,6 +72,7 @@ def of_folder(folder: Path) -> list[int]:
     return found
 
 
+@pytest.mark.slow
 def test_an_adapter_without_a_defect_is_accepted(verify: Verify) -> None:
     answer = verify("Honest")
     assert (answer.code, answer.err) == (0, "")
@@ -82,6 +83,7 @@ def test_an_adapter_without_a_defect_is_accepted(verify: Verify) -> None:
     assert lines[-1] == "ACCEPTED: no draw speaks against core's space: 1 of 1 adapter accepted"
 
 
+@pytest.mark.slow
 def test_defects_are_rejected_with_their_reason(verify: Verify) -> None:
     answer = verify("StarvedEnds", "OneBeyondRefused")
     assert answer.code == 1
@@ -178,6 +180,7 @@ def test_an_interruption_leaves_nothing(tmp_path: Path, temporary: Path, number:
     assert of_folder(temporary) == []
 
 
+@pytest.mark.slow
 def test_a_killed_command_leaves_nothing(tmp_path: Path, temporary: Path) -> None:
     path = write_file(tmp_path / "experiment.yaml", FILE)
     command = [sys.executable, "-m", "tuneoff", "verify-space", str(path), "--adapter", "serial"]

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from tuneoff.spaces.discovery import FALSE_DISCOVERY_RATE
-from tuneoff.spaces.judge import Judgement, judge
+from tuneoff.trust.space_test.discovery import FALSE_DISCOVERY_RATE
+from tuneoff.trust.space_test.judge import Judgement, judge
 from verify_space import planted
 from verify_space.every_kind import PROBED, adapter_sample
 

@@ -105,6 +105,7 @@ def start_faulty_process(kind: Kind) -> subprocess.Popen[str]:
     return subprocess.Popen([sys.executable, "-c", SCRIPT, kind], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("kind", "exit_code", "message"),
     [("exit_code", 3, ""), ("sigkill", -signal.SIGKILL, ""), ("out_of_memory", 1, "MemoryError"), ("raise", 1, "planted fault")],

@@ -10,7 +10,7 @@ import torch
 
 from tuneoff_workloads.mnist_mlp.activations import LEAKY_SLOPE
 from tuneoff_workloads.mnist_mlp.layers import Layout
-from tuneoff_workloads.mnist_mlp.model import Mlp
+from tuneoff_workloads.mnist_mlp.mlp import Mlp
 from tuneoff_workloads.mnist_mlp.specification import ACTIVATIONS, Activation
 
 CPU = torch.device("cpu")
@@ -44,6 +44,7 @@ def reference_gradient(
     return gradient, float(loss.detach())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("activation", "widths", "dropout"), [*itertools.product(ACTIVATIONS, [(16,), (13, 7), (8, 24, 9)], [0.0, 0.4])]
 )

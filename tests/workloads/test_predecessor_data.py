@@ -17,7 +17,7 @@ from tuneoff_workloads.mnist_mlp import MnistMlp
 from tuneoff_workloads.mnist_mlp.data import loaded
 from tuneoff_workloads.mnist_mlp.data.cache import map_file
 from tuneoff_workloads.mnist_mlp.data.catalog import DataFile
-from tuneoff_workloads.mnist_mlp.model import Mlp
+from tuneoff_workloads.mnist_mlp.mlp import Mlp
 
 Load = Callable[..., MnistMlp]
 

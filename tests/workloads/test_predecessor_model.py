@@ -11,7 +11,7 @@ from mlp_by_hand import network, parts
 from tuneoff.errors import ExperimentError
 from tuneoff_workloads.mnist_mlp import MnistMlp, specification
 from tuneoff_workloads.mnist_mlp.activations import FUNCTIONS, ActivationFunction
-from tuneoff_workloads.mnist_mlp.model import Mlp
+from tuneoff_workloads.mnist_mlp.mlp import Mlp
 
 Load = Callable[..., MnistMlp]
 

@@ -10,7 +10,7 @@ import pytest
 from mlp_by_hand import CPU, parts, predictions_by_hand
 from tuneoff_workloads.mnist_mlp import MnistMlp
 from tuneoff_workloads.mnist_mlp.data import loaded
-from tuneoff_workloads.mnist_mlp.model import Mlp
+from tuneoff_workloads.mnist_mlp.mlp import Mlp
 
 Load = Callable[..., MnistMlp]
 

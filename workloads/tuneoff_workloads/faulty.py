@@ -14,8 +14,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, ClassVar, Literal, get_args
 
+from tuneoff.base.identity import canonical_json, is_finite
 from tuneoff.errors import ExperimentError
-from tuneoff.experiment.identity import canonical_json, is_finite
 from tuneoff.workload import Configuration, TrialSeeds
 from tuneoff_workloads import striking
 from tuneoff_workloads.surrogate import Surrogate
@@ -36,6 +36,7 @@ Kind = Literal[
     "outside",
 ]
 ALL_KINDS: tuple[Kind, ...] = get_args(Kind)
+_FOREIGN: tuple[Kind, ...] = ("raise", "nan", "inf", "no_report", "exit_code", "wrong_metric", "duplicate_report", "late_report")
 KINDS: tuple[Kind, ...] = ALL_KINDS[:8]  # unless `kinds` says otherwise: faults of the trial's own process
 EXIT_CODE = 3
 _DEFAULTS: dict[str, Any] = {
@@ -107,6 +108,16 @@ class Faulty(Surrogate):
         super().__init__(options)
         self._settings = _checked(options)
         self._fault: Kind | None = None
+
+    @classmethod
+    def refuse_foreign(cls, options: Mapping[str, Any]) -> str | None:
+        """Refuse options that make or fill files, take memory, end processes or let them wait."""
+        settings = _checked(options)
+        named = next((name for name in ("once", "fill_folder") if settings[name] is not None), None)
+        if named is not None:
+            return f"option {named!r} names a file: {settings[named]!r}"
+        harmful = [kind for kind in settings["kinds"] if kind not in _FOREIGN]
+        return f"option 'kinds' may only hold {', '.join(_FOREIGN)}, but has {', '.join(harmful)}" if harmful else None
 
     def load(self, configuration: Configuration, seeds: TrialSeeds) -> None:
         super().load(configuration, seeds)

@@ -7,8 +7,8 @@ import zlib
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
+from tuneoff.base.identity import canonical_json
 from tuneoff.errors import ExperimentError
-from tuneoff.experiment.identity import canonical_json
 from tuneoff.experiment.space import Float, SearchSpace
 from tuneoff.workload import Configuration, Mode, Scores, TrialSeeds, Workload
 

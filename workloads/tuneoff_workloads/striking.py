@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from tuneoff.errors import ExperimentError
-from tuneoff.trial.run_trial import Decision
+from tuneoff.run.trial.run_trial import Decision
 
 LARGEST_DISK_BYTES = 10**9  # no larger one is filled: it would not be one that was made for it
 STRUCK = ".struck"  # after the name of the file `once`: what the trial waits for has happened

@@ -20,8 +20,8 @@ import random
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
+from tuneoff.base.identity import derive_seed, is_finite
 from tuneoff.errors import CheckpointError, ExperimentError
-from tuneoff.experiment.identity import derive_seed, is_finite
 from tuneoff.experiment.space import Categorical, Constant, Dimension, Float, IntegerLog, SearchSpace, stepped
 from tuneoff.workload import Configuration, Mode, Scores, StateTensor, TrialSeeds, Workload
 

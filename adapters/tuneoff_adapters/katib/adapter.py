@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, ClassVar
 from tuneoff.adapter import Adapter, Best
 from tuneoff.capabilities import Capabilities
 from tuneoff.errors import StepError
-from tuneoff.packages import import_framework
+from tuneoff.experiment.packages import import_framework
 from tuneoff_adapters.katib import offers
 from tuneoff_adapters.katib.options import EMULATED, LOCAL_OPTIONS, katib_options
 from tuneoff_adapters.optuna_samplers import flag_unused_model
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from tuneoff.experiment.framework_space import FrameworkSpace
     from tuneoff.experiment.spec import RunSpec
-    from tuneoff.lifecycle.context import RunContext
+    from tuneoff.run.lifecycle.context import RunContext
     from tuneoff.workload import Scores
     from tuneoff_adapters.katib.connection import Connection
     from tuneoff_adapters.katib.follow import Follower
@@ -65,7 +65,7 @@ class KatibAdapter(Adapter):
     def deploy(self) -> None:
         """Reach the API server, check that it can take a run, and make what its pods read, in the run's own namespace."""
         from tuneoff_adapters.katib.checks import check_client, reach
-        from tuneoff_adapters.katib.making import made_by, make_place
+        from tuneoff_adapters.katib.create import made_by, make_place
         from tuneoff_adapters.katib.plan import katib_plan
         from tuneoff_adapters.katib.removal import left_text
 
@@ -87,8 +87,8 @@ class KatibAdapter(Adapter):
 
     def setup(self) -> None:
         """Submit the Experiment; ends when Katib has made its first trial."""
+        from tuneoff_adapters.katib.create import submit
         from tuneoff_adapters.katib.follow import Follower
-        from tuneoff_adapters.katib.making import submit
         from tuneoff_adapters.katib.manifest import experiment_manifest
         from tuneoff_adapters.katib.plan import katib_plan
 
@@ -140,8 +140,8 @@ class KatibAdapter(Adapter):
                 self._server.end()
 
     def _remove(self) -> None:
-        from tuneoff.clock import NANOSECONDS
-        from tuneoff_adapters.katib.making import made_by
+        from tuneoff.base.clock import NANOSECONDS
+        from tuneoff_adapters.katib.create import made_by
         from tuneoff_adapters.katib.plan import katib_plan
         from tuneoff_adapters.katib.removal import remove
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tuneoff.faultmatrix.tools import FaultTools, Part
+from tuneoff.trust.faultmatrix.tools import FaultTools, Part
 
 TOOLS = FaultTools(
     plain="tuneoff_adapters.katib.plain",
@@ -10,5 +10,5 @@ TOOLS = FaultTools(
     "limit of time, metrics by lines on standard output; `wait_for_experiment_condition` (600 s); the answer is "
     "`get_optimal_hyperparameters`. Started again, it waits for the same Experiment. All on the emulation, whose server "
     "stands for the API server and for Katib",
-    parts=(Part(fault="head_killed", text="the emulated API server", process="tuneoff_adapters.katib.emulated"),),
+    parts=(Part(fault="head_killed", text="the emulated API server", process="katib_emulation"),),
 )

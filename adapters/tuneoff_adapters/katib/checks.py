@@ -8,12 +8,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from tuneoff.errors import InfrastructureError, MissingPackageError
-from tuneoff.packages import install_command, installed_version, release
+from tuneoff.experiment.packages import install_command, installed_version, release
 from tuneoff_adapters.katib.api_errors import ApiError, Missing
-from tuneoff_adapters.katib.at_once import at_once, value
 from tuneoff_adapters.katib.connection import Connection, Limits
-from tuneoff_adapters.katib.making import check_namespace
+from tuneoff_adapters.katib.create import check_namespace
 from tuneoff_adapters.katib.options import KatibOptions
+from tuneoff_adapters.katib.parallel_calls import at_once, value
 from tuneoff_adapters.katib.resources import (
     CONFIG_MAPS,
     DEPLOYMENTS,

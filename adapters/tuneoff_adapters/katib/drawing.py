@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from katib_emulation.suggestions import algorithm_for
 from tuneoff.experiment.framework_space import FrameworkSpace
-from tuneoff.lifecycle.context import RunContext
-from tuneoff_adapters.katib.emulated.suggestions import algorithm_for
+from tuneoff.run.lifecycle.context import RunContext
 from tuneoff_adapters.katib.manifest import experiment_manifest
 from tuneoff_adapters.katib.plan import katib_plan
 from tuneoff_adapters.katib.space import KatibSpace, Line

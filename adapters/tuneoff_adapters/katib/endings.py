@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from signal import Signals
 
-from tuneoff.events.schema import Charged, EndState
+from tuneoff.record.events.schema import Charged, EndState, Limit
 from tuneoff_adapters.katib.api_errors import one_line
 from tuneoff_adapters.katib.layout import CONTAINER, EARLY_STOPPED
 from tuneoff_adapters.katib.resources import Object, condition, name_of
@@ -19,14 +19,14 @@ _EVICTIONS = ("Evicted", "Preempting", "NodeLost", "NodeShutdown", "Terminated",
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ending:
-    """The end of a trial as an observer saw it. `is_limit`: something killed it for a limit of the experiment."""
+    """The end of a trial as an observer saw it. `limit`: of the experiment, for which something killed it."""
 
     state: EndState
     cause: str | None = None
     charged: Charged | None = None
     exit_code: int | None = None  # negative: a signal; None: not known
     stop_epoch: int | None = None  # the report at which early stopping decided
-    is_limit: bool = False
+    limit: Limit | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,7 +60,7 @@ def ending_of(
         return _over_memory(ended, limits.memory_bytes)
     if _is_over_deadline(trial, pod):
         cause = f"timed out: longer than {limits.deadline_seconds:g} s (the job's activeDeadlineSeconds)"
-        return Ending(state="failed", cause=cause, charged="workload", is_limit=True)
+        return Ending(state="failed", cause=cause, charged="workload", limit="time")
     if pod is not None and (gone := _lost(pod)) is not None:
         return Ending(state="failed", cause=gone, charged="infrastructure")
     if ended is None:
@@ -95,7 +95,7 @@ def _told(last_line: str) -> str:
 def _over_memory(ended: Exit, memory_bytes: int | None) -> Ending:
     limit = f"more than {memory_bytes / 1e6:g} MB" if memory_bytes is not None else "the node's memory is used up"
     cause = f"out of memory: {limit} (container)"
-    return Ending(state="failed", cause=cause, charged="workload", exit_code=_exit_code(ended), is_limit=True)
+    return Ending(state="failed", cause=cause, charged="workload", exit_code=_exit_code(ended), limit="memory")
 
 
 def _is_over_deadline(trial: Object | None, pod: Object | None) -> bool:

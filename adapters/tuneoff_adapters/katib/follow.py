@@ -5,10 +5,9 @@ from __future__ import annotations
 import threading
 from collections.abc import Sequence
 
-from tuneoff import clock
+from tuneoff.base import clock
 from tuneoff.errors import InfrastructureError, StepError
-from tuneoff.lifecycle.context import RunContext
-from tuneoff_adapters.katib.book import Book, disagreement
+from tuneoff.run.lifecycle.context import RunContext
 from tuneoff_adapters.katib.connection import Connection
 from tuneoff_adapters.katib.diagnosis import View, findings, trial_of
 from tuneoff_adapters.katib.followed import FollowedTrial
@@ -16,8 +15,21 @@ from tuneoff_adapters.katib.options import KatibOptions
 from tuneoff_adapters.katib.patience import Patience
 from tuneoff_adapters.katib.plan import KatibPlan
 from tuneoff_adapters.katib.resources import EXPERIMENTS, PODS, TRIALS, Object, name_of
-from tuneoff_adapters.katib.sources import Away, Broken, Item, LogEnd, LogLine, Polled, Recounted, Seen, Sources, Undeleted
+from tuneoff_adapters.katib.sources import (
+    Away,
+    Broken,
+    Item,
+    LogEnd,
+    LogLine,
+    Podless,
+    Polled,
+    Recounted,
+    Seen,
+    Sources,
+    Undeleted,
+)
 from tuneoff_adapters.katib.status import has, terminal
+from tuneoff_adapters.katib.trial_ledger import Book, disagreement
 
 LOOK_SECONDS = 0.25  # between two looks at what only time brings: limits, ends
 _FIND_NS = clock.NANOSECONDS  # between two searches for a reason why nothing goes on
@@ -147,6 +159,8 @@ class Follower:
                     text = f"the log of pod {trial.pod} cannot be read, so events of its trial are missing: {item.problem}"
                     self._context.flag("pod_log_unreadable", text)
                 self.book.take_log_end(trial, item.is_complete, item.was_rotated)
+            elif isinstance(item, Podless):
+                trial.has_no_pod = True
             elif isinstance(item, Recounted):
                 self._take_recount(trial, item.lines)
 
@@ -159,6 +173,7 @@ class Follower:
             if trial is not None:
                 self._has_trial.set()
                 self._open_log(trial)
+                self._seek_pod(trial)
             elif item.kind == "ADDED":
                 for pod in self.book.pods_of(name_of(item.thing)):
                     self._sources.delete(PODS, name_of(pod))
@@ -191,9 +206,15 @@ class Follower:
 
     def _open_log(self, trial: FollowedTrial) -> None:
         has_begun = trial.running_ns is not None or trial.training_ended_ns is not None
-        if has_begun and not trial.is_log_open:
+        if has_begun and not trial.is_log_open and trial.state is None:
             trial.is_log_open = True
             self._sources.follow_log(trial.name, trial.pod, lambda: trial.training_ended_ns is not None)
+
+    def _seek_pod(self, trial: FollowedTrial) -> None:
+        """Ask for the pod of a trial that is over, where none was seen: the watch that will tell may be seconds behind."""
+        if trial.over_ns is not None and not trial.pod and not trial.is_pod_sought:
+            trial.is_pod_sought = True
+            self._sources.seek_pod(trial.name, lambda: bool(trial.pod))
 
     def _look(self, now: int) -> None:
         """Act on what only time brings."""
@@ -257,23 +278,22 @@ class Follower:
 
     def _is_over(self, now: int, is_quiet: bool) -> bool:
         if self._ends_at_ns is not None:
-            return now >= self._ends_at_ns or (is_quiet and all(self._is_at_rest(trial, now) for trial in self.book))
+            return now >= self._ends_at_ns or (is_quiet and all(self._is_at_rest(trial) for trial in self.book))
         if self.experiment is None or terminal(self.experiment) is None or has(self.experiment, "Failed"):
             return False
         made = (self.experiment.get("status") or {}).get("trials") or 0
         if len(self.book.trials) + len(self.book.over_budget) < made:
             return False
-        return all(trial.state is not None and trial.over_ns is not None and trial.is_log_done(now) for trial in self.book)
+        return all(trial.state is not None and trial.over_ns is not None and trial.is_log_done for trial in self.book)
 
-    def _is_at_rest(self, trial: FollowedTrial, now: int) -> bool:
+    def _is_at_rest(self, trial: FollowedTrial) -> bool:
         """Tell whether nothing more is worth waiting for, where a run ends before its time."""
-        if trial.is_log_done(now) or not trial.is_log_open:
+        if trial.is_log_done or not trial.is_log_open:
             return True
         return not self._is_cut and trial.training_ended_ns is None
 
     def _close_book(self, now: int) -> None:
-        self.book.release(now, is_last=True)
-        self.book.announce_all(now)
+        self.book.announce_all()
         self.book.settle(now)
         if self._is_cut:
             self.book.end_all(now)

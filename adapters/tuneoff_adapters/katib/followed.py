@@ -6,27 +6,16 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from tuneoff.clock import NANOSECONDS
-from tuneoff.events.schema import EndState, Epoch, Event, TrialEnded, TrialStarted
-from tuneoff.experiment.identity import is_finite
+from tuneoff.base.clock import NANOSECONDS
+from tuneoff.base.identity import is_finite
 from tuneoff.experiment.spec import Objective
+from tuneoff.record.events.schema import EndState, Epoch, Event, TrialEnded, TrialStarted
 from tuneoff_adapters.katib.pod_log import PodLog
 from tuneoff_adapters.katib.resources import Object
 from tuneoff_adapters.katib.results import Outcome
 from tuneoff_adapters.katib.status import terminal
 
 _NOTICEABLE_NS = NANOSECONDS
-_LATE_NS = 3 * NANOSECONDS  # by which the sight of a pod may come after that of its trial's end
-
-
-@dataclass(slots=True, kw_only=True)
-class Held:
-    """Lines of a trial from its start on, which are not taken in before `until_ns`; times as below."""
-
-    start_ns: int
-    until_ns: int
-    lines: list[tuple[bytes, int]]  # each with the moment at which it arrived
-    log_end: tuple[bool, bool] | None = None  # the log ended meanwhile: is it complete, was it rotated
 
 
 @dataclass(slots=True, kw_only=True)
@@ -44,12 +33,13 @@ class FollowedTrial:
     pod: str = ""  # its name
     pod_thing: Object | None = None  # as last seen
     unscheduled_ns: int | None = None  # first seen without a node that would take it
+    is_pod_sought: bool = False  # though the trial is over, no pod of it was seen
+    has_no_pod: bool = False  # the API server says so, after the trial's end
     is_log_open: bool = False
     was_log_read: bool = False  # in whole or not: no further line comes
     is_log_whole: bool = False
     lines: int = 0
     is_announced: bool = False
-    held: Held | None = None
     start_t: int | None = None  # of `trial_started`, by the pod's clock
     started_ns: int | None = None  # the same by ours, no earlier than it was
     running_ns: int | None = None  # the training container was seen to run
@@ -63,7 +53,6 @@ class FollowedTrial:
     epochs: int = 0
     value: float | None = None
     state: EndState | None = None  # how it ended: by its own word, else by ours
-    own_end_ns: int | None = None  # when its own word of its end arrived
     was_exit_written: bool = False
 
     def take_thing(self, thing: Object, is_deleted: bool, t: int) -> None:
@@ -79,16 +68,15 @@ class FollowedTrial:
             return False
         return self.running_ns - self.unscheduled_ns > _NOTICEABLE_NS
 
-    def is_log_done(self, now: int) -> bool:
-        """Tell whether nothing more can come from its pod; one whose log was never opened has nothing to say.
+    @property
+    def is_log_done(self) -> bool:
+        """Whether nothing more can come from its pod; one whose log was never opened has nothing to say.
 
-        Trials and pods are watched apart, so a trial's end may be seen before its pod is.
+        Trials and pods are watched apart, so a trial's end may be seen long before its pod is.
         """
         if self.is_log_open:
             return self.was_log_read
-        if self.pod:
-            return self.gone_ns is not None
-        return self.over_ns is not None and now - self.over_ns > _LATE_NS
+        return self.gone_ns is not None if self.pod else self.has_no_pod
 
     def take(self, event: Event, t: int, objective: Objective) -> None:
         """Take in an event of its log that arrived at `t`."""
@@ -100,7 +88,7 @@ class FollowedTrial:
             if value is not None and is_finite(value) and objective.is_better(value, than=self.value):
                 self.value = value
         elif isinstance(event, TrialEnded):
-            self.state, self.own_end_ns = event.state, t
+            self.state = event.state
         if self.start_t is not None:  # however late it arrives, an event tells how long its trial has run at least
             start_ns = t - max(0, event.t - self.start_t)
             self.started_ns = start_ns if self.started_ns is None else min(self.started_ns, start_ns)

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-from tuneoff.trial.run_trial import Decision
+from tuneoff.run.trial.run_trial import Decision
 from tuneoff_adapters.katib.layout import OBJECTIVE
 
 _GRAIN = timedelta(microseconds=1)  # what Katib's database keeps

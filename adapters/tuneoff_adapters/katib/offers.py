@@ -6,11 +6,11 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from tuneoff.capabilities import Capabilities, Offer, Option, Support
+from tuneoff.experiment.packages import install_command, missing_modules
 from tuneoff.experiment.space import Categorical
 from tuneoff.experiment.spec import RunSpec
 from tuneoff.experiment.strategies import sampler_refusal
 from tuneoff.experiment.translation import LIST_INDEX
-from tuneoff.packages import install_command, missing_modules
 from tuneoff_adapters.katib.options import EMULATED, KUBERNETES, katib_options
 from tuneoff_adapters.katib.space import GRID, NUMBERS_ONLY
 
@@ -126,6 +126,11 @@ CAPABILITIES = Capabilities(
     long_lived_workers=False,
     memory_limiter="container",
     cpu_limiter="container",
+    changed_defaults=(
+        "Jobs with backoffLimit 0, one attempt per trial (default: 6 more, after growing delays)",
+        "a trial's Job and pod kept until the run is un-deployed (default: gone at the trial's end)",
+        "metrics collected from a file (default: from standard output)",
+    ),
     notes=(
         "platform emulated: a local process that serves Katib's API and runs each trial as a local process; it is no Katib, and "
         f"its results say so; samplers there: {', '.join(EMULATED_SAMPLERS)}",

@@ -8,8 +8,8 @@ from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
+from tuneoff.base.identity import is_finite
 from tuneoff.errors import ExperimentError
-from tuneoff.experiment.identity import is_finite
 from tuneoff.experiment.spec import RunSpec
 
 KUBERNETES, EMULATED = "kubernetes", "emulated"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from tuneoff.clock import NANOSECONDS
+from tuneoff.base.clock import NANOSECONDS
 from tuneoff_adapters.katib.diagnosis import Finding
 
 

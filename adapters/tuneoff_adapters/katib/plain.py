@@ -10,8 +10,8 @@ import time
 from pathlib import Path
 from typing import Any
 
-from tuneoff.faultmatrix.plain import PlainTask
-from tuneoff.faultmatrix.seen import Claim, State
+from tuneoff.trust.faultmatrix.plain import PlainTask
+from tuneoff.trust.faultmatrix.seen import Claim, State
 
 NAME, NAMESPACE = "faults", "faults"
 LABELS = {"katib.kubeflow.org/metrics-collector-injection": "enabled"}
@@ -20,7 +20,7 @@ IMAGE = "tuneoff.local/emulated:1"
 
 def objective(parameters: dict[str, str]) -> None:
     """Train; Katib packs the source of this function alone into the pod's command, and reads its lines of `name=value`."""
-    from tuneoff.faultmatrix.plain import PlainTask
+    from tuneoff.trust.faultmatrix.plain import PlainTask
 
     for _, metrics in PlainTask.read(parameters["folder"]).train(int(parameters["index"])):
         print(*(f"{name}={value}" for name, value in metrics.items()), flush=True)
@@ -30,7 +30,7 @@ def serve(task: PlainTask) -> str:
     """Start the emulated cluster, unless it runs since this program was killed; return its kubeconfig."""
     kubeconfig = Path(task.folder) / "kubeconfig"
     if not kubeconfig.exists():
-        module, folder = "tuneoff_adapters.katib.emulated", f"{task.folder}/cluster"
+        module, folder = "katib_emulation", f"{task.folder}/cluster"
         command = [sys.executable, "-m", module, folder, "--kubeconfig", str(kubeconfig), "--cpus", str(task.workers)]
         subprocess.Popen([*command, "--parent", str(task.parent)], stdin=subprocess.DEVNULL, start_new_session=True)
         while not kubeconfig.exists():

@@ -11,14 +11,14 @@ import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+from tuneoff.base.processes import end_all, is_alive, kill, with_mark
 from tuneoff.errors import InfrastructureError
-from tuneoff.lifecycle.context import RunContext
-from tuneoff.supervisor.processes import end_all, is_alive, kill, with_mark
+from tuneoff.run.lifecycle.context import RunContext
 from tuneoff_adapters.katib.amounts import cpu_thousandths, memory_bytes
 
 EMULATED_MARK = "TUNEOFF_KATIB_EMULATED"  # environment variable with the execution id in the emulated server's process
 EMULATED_IMAGE = "tuneoff.local/emulated:1"  # what trials on `emulated` name as their image: they run this machine's Python
-MODULE = "tuneoff_adapters.katib.emulated"
+MODULE = "katib_emulation"
 READY_SECONDS = 20.0
 END_SECONDS = 5.0  # from SIGTERM to SIGKILL; the server needs at most 2
 KILLED_SECONDS = 2.0  # for what cleans up after a server that was killed

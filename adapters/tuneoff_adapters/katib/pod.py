@@ -5,8 +5,8 @@ collector reads, and passes the best checkpoint of a completed trial out after i
 has begun. Whatever else it or its workload
 prints goes to standard error. It is imported anew for each trial, so it imports little.
 
-Exit codes: those of `python -m tuneoff.trial`, and 5 for a trial that its script stopped, so that Katib counts it as failed and
-never as its best.
+Exit codes: those of `python -m tuneoff.run.trial`, and 5 for a trial that its script stopped, so that Katib counts it as failed
+and never as its best.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
+from tuneoff.base.identity import configuration_digest
 from tuneoff.errors import ExperimentError
-from tuneoff.experiment.identity import configuration_digest
-from tuneoff.trial.checkpoint import checkpoint_path
-from tuneoff.trial.context import TrialContext
-from tuneoff.trial.limits import die_with_parent
-from tuneoff.trial.run_trial import run_trial
+from tuneoff.run.trial.checkpoint import checkpoint_path
+from tuneoff.run.trial.context import TrialContext
+from tuneoff.run.trial.limits import die_with_parent
+from tuneoff.run.trial.run_trial import run_trial, trial_process
 from tuneoff_adapters.katib import layout, sidecar
 from tuneoff_adapters.katib.metrics_file import FileReport, create_mark, create_metrics_file
 from tuneoff_adapters.katib.space import KatibSpace
@@ -41,13 +41,14 @@ def main(arguments: Sequence[str]) -> int:
     die_with_parent()
     output = os.dup(1)  # the writer of events takes standard output for itself
     katib_trial, values = arguments[0], parameters(arguments[1:])
+    context = _context()
+    trial_process(context, ROLE)  # before anything else: from here on the process is seen
     settings = json.loads((_config_dir() / layout.TRANSLATION_KEY).read_text())
     try:
         configuration = KatibSpace.from_json(settings).decode(values)
     except ExperimentError as error:
         print(f"trial {katib_trial} has no configuration: {error}", file=sys.stderr)
         return EXIT_CODES["failed"]
-    context = _context()
     trial_id = layout.trial_id(katib_trial)
     report = FileReport(metrics_file, context.metric, settings[layout.STOPS].get(configuration_digest(configuration)))
     outcome = run_trial(context, trial_id, configuration, report, framework_id=katib_trial, role=ROLE)

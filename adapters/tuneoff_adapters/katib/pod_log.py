@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import json
 import os
-from collections.abc import Callable
+import sys
 from pathlib import Path
 
+from tuneoff.base.tracebacks import FIRST_LINE
 from tuneoff.errors import CheckpointError, ResultsError
-from tuneoff.events.reader import SUFFIX, decode_lines, read_header
-from tuneoff.events.schema import Event, Process, TrialStarted
-from tuneoff.events.writer import FOLDER as EVENTS
-from tuneoff.trial.checkpoint import checkpoint_path
+from tuneoff.record.events.reader import SUFFIX, decode_lines, read_header
+from tuneoff.record.events.schema import Event, Process
+from tuneoff.record.events.writer import FOLDER as EVENTS
+from tuneoff.run.trial.checkpoint import checkpoint_path
 from tuneoff_adapters.katib.checkpoint_lines import CheckpointLines
 from tuneoff_adapters.katib.layout import EARLY_STOPPED, FAILED
 from tuneoff_adapters.katib.pod import ROLE
@@ -36,14 +36,16 @@ class PodLog:
         self._next = 0  # sequence number
         self.process: Process | None = None
         self.last_line = self.verdict = ""
+        self._is_in_traceback = False
 
-    def take(self, line: bytes, slot: Callable[[], int]) -> Event | None:
-        """Store a line; return its event if it is a new one. `slot` is asked where a trial starts: the pod knows none."""
+    def take(self, line: bytes) -> Event | None:
+        """Store a line; return its event if it is a new one: an event is told by its sequence number."""
         if self._checkpoint.add(line):
             return None
         event = self._event(line)
         if event is None:
             self._others.write(line)
+            self._copy_traceback(line.decode(errors="replace"))
             self._keep(line.decode(errors="replace").strip())
             return None
         if event.seq < self._next:  # read again
@@ -51,8 +53,15 @@ class PodLog:
         self._next = event.seq + 1
         if isinstance(event, Process):
             self.process = event
-        self._events.write(_with_slot(line, slot()) if isinstance(event, TrialStarted) else line)
+        self._events.write(line)
         return event
+
+    def _copy_traceback(self, text: str) -> None:
+        """Write the lines of a traceback to this process's standard error, which is the run's log, too."""
+        is_first = text.startswith(FIRST_LINE)
+        if is_first or self._is_in_traceback:
+            sys.stderr.write(f"{text}\n")
+            self._is_in_traceback = is_first or not text or text[0].isspace()
 
     def _keep(self, text: str) -> None:
         if text in (EARLY_STOPPED, FAILED):
@@ -116,9 +125,3 @@ class _Lines:
         if self._file is not None:
             os.close(self._file)
             self._file = None
-
-
-def _with_slot(line: bytes, slot: int) -> bytes:
-    event = json.loads(line)
-    event["slot"] = slot
-    return json.dumps(event, separators=(",", ":"), ensure_ascii=False).encode()

@@ -10,9 +10,8 @@ from typing import Any
 
 from tuneoff.errors import InfrastructureError, StepError
 from tuneoff_adapters.katib.api_errors import ApiError, Missing, Unreachable, one_line
-from tuneoff_adapters.katib.at_once import at_once, value
 from tuneoff_adapters.katib.connection import Connection, Propagation
-from tuneoff_adapters.katib.hanging import Left, release, some, why
+from tuneoff_adapters.katib.parallel_calls import at_once, value
 from tuneoff_adapters.katib.resources import (
     CONFIG_MAPS,
     DEPLOYMENTS,
@@ -36,6 +35,7 @@ from tuneoff_adapters.katib.resources import (
     name_of,
     selector,
 )
+from tuneoff_adapters.katib.stuck_objects import Left, release, some, why
 
 CHILDREN = (TRIALS, JOBS, PODS, SUGGESTIONS)  # what Katib makes for an experiment
 SERVING = (DEPLOYMENTS, REPLICA_SETS, SERVICES, SERVICE_ACCOUNTS, ROLES, ROLE_BINDINGS)  # for the suggestion's service

@@ -8,16 +8,17 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeVar
 
-from tuneoff import clock
+from tuneoff.base import clock
 from tuneoff_adapters.katib.api_errors import ApiError, Missing, Unreachable
 from tuneoff_adapters.katib.connection import Connection
-from tuneoff_adapters.katib.diagnosis import is_about, is_warning, moment_of
+from tuneoff_adapters.katib.diagnosis import is_about, is_warning, moment_of, trial_of
 from tuneoff_adapters.katib.layout import CONTAINER
 from tuneoff_adapters.katib.log_stream import LogStream
-from tuneoff_adapters.katib.resources import EVENTS, SUGGESTIONS, Object, Resource, belongs_to
+from tuneoff_adapters.katib.resources import EVENTS, PODS, SUGGESTIONS, Object, Resource, belongs_to
 from tuneoff_adapters.katib.watch import Watch
 
 POLL_SECONDS = 5.0
+SEEK_SECONDS = 1.0  # between two questions for a pod that the watch has not told of
 _WARNINGS = [("fieldSelector", "type=Warning")]  # what Kubernetes selects events by besides needs whole names
 _T = TypeVar("_T")
 _WAITING = 10_000  # items; a thread whose pod prints faster than this is read has to wait
@@ -81,6 +82,13 @@ class Recounted:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Podless:
+    """A trial has no pod, as the server said after the trial's end."""
+
+    trial: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Undeleted:
     """The server refused to delete an object."""
 
@@ -89,7 +97,7 @@ class Undeleted:
     problem: str
 
 
-Item = Seen | LogLine | LogEnd | Polled | Away | Recounted | Undeleted | Broken
+Item = Seen | LogLine | LogEnd | Polled | Away | Recounted | Podless | Undeleted | Broken
 
 
 class Sources:
@@ -101,7 +109,7 @@ class Sources:
         limits = connection.limits
         self._once = connection.limited(replace(limits, api=min(limits.api, limits.call), pause=float("inf")))  # one try
         self._queue: queue.Queue[Item] = queue.Queue(_WAITING)
-        self._closing = False
+        self._closed = threading.Event()
         self._awake = threading.Event()
         self._open: set[Watch | LogStream] = set()
 
@@ -147,7 +155,7 @@ class Sources:
         """Begin to ask for the suggestion and the warnings every few seconds, and whenever `wake` is called."""
 
         def ask() -> None:
-            while not self._closing:
+            while not self._closed.is_set():
                 suggestion = self._polled(lambda way: way.find(SUGGESTIONS, self._experiment, self._namespace))
                 self._queue.put(Polled(suggestion=suggestion))
                 events = self._polled(lambda way: way.read(EVENTS.path(self._namespace), _WARNINGS)).get("items") or []
@@ -177,6 +185,20 @@ class Sources:
 
         self._start(count, f"recount-{pod}")
 
+    def seek_pod(self, trial: str, is_known: Callable[[], bool]) -> None:
+        """Tell once a trial that is over has no pod; one that it has is left to the watch, after which `is_known`."""
+
+        def seek() -> None:
+            while not is_known():
+                pods = self._connection.items(PODS, self._namespace, self._labels)
+                if not any(trial_of(pod) == trial for pod in pods):
+                    self._queue.put(Podless(trial=trial))
+                    return
+                if self._closed.wait(SEEK_SECONDS):
+                    return
+
+        self._start(seek, f"seek-{trial}")
+
     def delete(self, resource: Resource, name: str) -> None:
         """Delete an object without waiting for the answer."""
 
@@ -190,7 +212,7 @@ class Sources:
 
     def close(self) -> None:
         """End all threads; what they still read is dropped."""
-        self._closing = True
+        self._closed.set()
         self._awake.set()
         for stream in self._open.copy():
             stream.close()
@@ -208,7 +230,7 @@ class Sources:
             try:
                 follow()
             except Exception as error:  # a thread's fault must end the run, not be printed and forgotten
-                if not self._closing:
+                if not self._closed.is_set():
                     self._queue.put(Broken(error=error))
 
         threading.Thread(target=run, name=name, daemon=True).start()

@@ -21,6 +21,7 @@ class Exit:
     code: int
     reason: str
     message: str
+    finished_at: str = ""  # to the second, by the node's clock
 
     @property
     def signal(self) -> int | None:
@@ -87,6 +88,7 @@ def exit_of(pod: Object, container: str) -> Exit | None:
                 code=int(code) if code is not None else _KILLED,
                 reason=str(ended.get("reason") or ""),
                 message=str(ended.get("message") or ""),
+                finished_at=str(ended.get("finishedAt") or ""),
             )
     return None
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, ClassVar
 
 from tuneoff.adapter import Adapter, Best
+from tuneoff.base.targets import load_target
 from tuneoff.capabilities import Capabilities
 from tuneoff.errors import InfrastructureError, StepError
-from tuneoff.packages import import_framework
-from tuneoff.trial.context import load_target
-from tuneoff.trial.locks import Tickets
-from tuneoff.trial.pool import Death, Message, WorkerPool
+from tuneoff.experiment.packages import import_framework
+from tuneoff.run.trial.locks import Tickets
+from tuneoff.run.trial.pool import Death, WorkerPool
 from tuneoff_adapters.optuna.offers import CAPABILITIES
 from tuneoff_adapters.optuna.plan import Broken, Finished, Order, study_plan
 from tuneoff_adapters.optuna_samplers import flag_unused_model, refuse_untold
@@ -75,22 +75,15 @@ class OptunaAdapter(Adapter):
         self._study = create_study(self._plan, self.context.history)
         self._asks = Tickets(self._plan.asks, self._plan.trials)
         self._mender: Mender = Mender(self.context, self._plan, self._study)
-        self._busy: set[int] = set()
-        self._generations: dict[int, int] = {}
+        self._generations = [0] * self._pool.count
+        self._orders = {worker: Order(generation=0, repeats=0) for worker in range(self._pool.count)}
         self._budget_over = False
 
     def run_trials(self) -> None:
-        for worker in self._pool.alive():
-            self._give_order(worker)
-        while self._busy:
-            for event in self._pool.wait():
-                if isinstance(event, Death):
-                    self._bury(event)
-                else:
-                    self._note(event)
-            if not self._busy:
-                lost = self._mender.settle()
-                self._repeat(0 if self._budget_over else lost)
+        while self._orders:
+            self._pool.run(self._give_order, self._note, self._bury)
+            lost = self._mender.settle()
+            self._repeat(0 if self._budget_over else lost)
 
     def collect_results(self) -> Best | None:
         from tuneoff_adapters.optuna.results import best_of
@@ -102,38 +95,35 @@ class OptunaAdapter(Adapter):
         if pool is not None:
             pool.close()
 
-    def _give_order(self, worker: int, repeats: int = 0) -> None:
-        self._pool.send(worker, Order(generation=self._generations.get(worker, 0), repeats=repeats))
-        self._busy.add(worker)
+    def _give_order(self, worker: int, again: Order | None) -> Order | None:
+        """Send a worker its order, if there is one, and return it: it is carried out once nothing is left to ask for."""
+        order = again or self._orders.pop(worker, None)
+        if order is not None:
+            self._pool.send(worker, order)
+        return order
 
-    def _note(self, message: Message) -> None:
-        answer: Finished | Broken = message.content
+    def _note(self, order: Order, answer: Finished | Broken) -> None:
         if isinstance(answer, Broken):
             problem = f"Optuna must answer every call, but {answer.text}; see the run's log"
             raise InfrastructureError(problem) if answer.is_infrastructure else StepError(problem)
-        self._busy.discard(message.worker)
         self._budget_over |= answer.budget_over
 
-    def _bury(self, death: Death) -> None:
-        """Mend what a dead worker left, and start another in its place if there is something to ask for."""
-        self._busy.discard(death.worker)
+    def _bury(self, death: Death, order: Order | None) -> Order | None:
+        """Mend what a dead worker left, and return an order for the next one in its place if there is something to ask for."""
         repeats = self._mender.mend(death)
         if self._mender.fruitless_deaths > MAX_FRUITLESS_DEATHS:
             raise StepError(
                 f"a worker must get as far as a trial, but {self._mender.fruitless_deaths} in a row did not: {death.cause}; "
                 "see the run's log"
             )
-        self._generations[death.worker] = self._generations.get(death.worker, 0) + 1
-        if not self._budget_over and (repeats or self._asks.taken < self._plan.trials):
-            self._pool.start_worker(death.worker)
-            self._give_order(death.worker, repeats)
+        self._generations[death.worker] += 1
+        if self._budget_over or not (repeats or self._asks.taken < self._plan.trials):
+            return None
+        return Order(generation=self._generations[death.worker], repeats=repeats)
 
     def _repeat(self, asks: int) -> None:
         """Have asks made once more that were lost with a worker; over all places, as evenly as possible."""
         share, rest = divmod(asks, self._pool.count)
-        for worker in range(self._pool.count):
-            repeats = share + (worker < rest)
-            if repeats:
-                if worker not in self._pool.alive():
-                    self._pool.start_worker(worker)
-                self._give_order(worker, repeats)
+        for worker, generation in enumerate(self._generations):
+            if repeats := share + (worker < rest):
+                self._orders[worker] = Order(generation=generation, repeats=repeats)

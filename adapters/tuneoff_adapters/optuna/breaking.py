@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tuneoff.faultmatrix.tools import FaultTools, Part
+from tuneoff.trust.faultmatrix.tools import FaultTools, Part
 
 TOOLS = FaultTools(
     plain="tuneoff_adapters.optuna.plain",

@@ -5,12 +5,12 @@ from __future__ import annotations
 from optuna.study import Study
 from optuna.trial import FrozenTrial, TrialState
 
-from tuneoff.events.reader import SUFFIX, Statistics, read_file
-from tuneoff.events.schema import TrialSubmitted
-from tuneoff.events.writer import FOLDER
-from tuneoff.lifecycle.context import RunContext
-from tuneoff.trial.faults import Retries
-from tuneoff.trial.pool import Death
+from tuneoff.record.events.reader import SUFFIX, Statistics, read_file
+from tuneoff.record.events.schema import TrialSubmitted
+from tuneoff.record.events.writer import FOLDER
+from tuneoff.run.lifecycle.context import RunContext
+from tuneoff.run.trial.faults import Retries
+from tuneoff.run.trial.pool import Death
 from tuneoff_adapters.optuna.note import Note, NoteFile, Stage
 from tuneoff_adapters.optuna.plan import RETRY_ATTEMPT, RETRY_OF, StudyPlan, trial_name
 

@@ -77,6 +77,11 @@ CAPABILITIES = Capabilities(
     },
     resume=Support.YES,
     retry=Support.YES,
+    changed_defaults=(
+        "flock on the journal (default: a lock file whose waiters back off for up to 1 s)",
+        "a sampler's imports before the first trial (default: at its first use)",
+        "no log line per trial",
+    ),
     notes=(
         "workers are long-lived processes over one JournalStorage file with a flock lock; no server, no port",
         "a continued run is a new study to which the finished trials are added; not with sampler cmaes, whose state lies in the "

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from tuneoff.experiment.identity import derive_seed
+from tuneoff.base.identity import derive_seed
 from tuneoff.experiment.spec import RunSpec, Strategy
 from tuneoff.experiment.translation import ListTranslation, Translation, translation_of
-from tuneoff.resume.history import History
+from tuneoff.record.history import History
 from tuneoff.workload import Mode
 
 NO_HISTORY = History()

@@ -8,8 +8,8 @@ from optuna.pruners import BasePruner, HyperbandPruner, MedianPruner, NopPruner,
 from optuna.study import Study
 from optuna.trial import FrozenTrial
 
+from tuneoff.base.identity import configuration_digest
 from tuneoff.errors import UnsupportedError
-from tuneoff.experiment.identity import configuration_digest
 from tuneoff.experiment.translation import Translation
 from tuneoff_adapters.optuna.plan import StudyPlan
 

@@ -14,7 +14,7 @@ from optuna.storages.journal import JournalFileBackend
 from optuna.study import Study, StudyDirection
 
 from tuneoff.experiment.translation import LIST_INDEX, ListTranslation
-from tuneoff.resume.history import History, not_begun
+from tuneoff.record.history import History, not_begun
 from tuneoff_adapters.optuna.journal_lock import FlockJournalLock
 from tuneoff_adapters.optuna.plan import NO_HISTORY, StudyPlan
 from tuneoff_adapters.optuna.telling import tell

@@ -6,7 +6,7 @@ from optuna.samplers import QMCSampler
 from optuna.study import Study
 from optuna.trial import FrozenTrial, TrialState, create_trial
 
-from tuneoff.resume.history import FinishedTrial, History, begun
+from tuneoff.record.history import FinishedTrial, History, begun
 from tuneoff_adapters.optuna.distributions import distributions
 from tuneoff_adapters.optuna.plan import RETRY_ATTEMPT, RETRY_OF, StudyPlan
 from tuneoff_adapters.optuna.samplers import make_sampler

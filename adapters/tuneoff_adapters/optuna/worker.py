@@ -9,11 +9,11 @@ from collections.abc import Mapping
 from optuna.exceptions import TrialPruned
 from optuna.trial import Trial
 
-from tuneoff import clock
+from tuneoff.base import clock
 from tuneoff.errors import InfrastructureError, TrialFailedError
-from tuneoff.trial.locks import Tickets
-from tuneoff.trial.pool import Worker
-from tuneoff.trial.run_trial import Decision, TrialOutcome, run_trial, trial_process
+from tuneoff.run.trial.locks import Tickets
+from tuneoff.run.trial.pool import Worker
+from tuneoff.run.trial.run_trial import Decision, TrialOutcome, run_trial, trial_process
 from tuneoff_adapters.optuna.distributions import chosen, distributions
 from tuneoff_adapters.optuna.journal_lock import removed
 from tuneoff_adapters.optuna.note import NoteFile, Stage

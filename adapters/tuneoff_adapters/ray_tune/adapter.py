@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from tuneoff.adapter import Adapter, Best
 from tuneoff.capabilities import Capabilities
+from tuneoff.experiment.packages import import_framework
 from tuneoff.experiment.translation import translation_of
-from tuneoff.packages import import_framework
 from tuneoff_adapters.optuna_samplers import flag_unused_model, refuse_untold
 from tuneoff_adapters.ray_tune.environment import prepare_environment
 from tuneoff_adapters.ray_tune.offers import CAPABILITIES
@@ -29,6 +29,7 @@ class RayTuneAdapter(Adapter):
 
     capabilities: ClassVar[Capabilities] = CAPABILITIES
     fault_tools: ClassVar[str | None] = "tuneoff_adapters.ray_tune.breaking:TOOLS"
+    lost_codes: ClassVar[frozenset[int]] = frozenset({1})  # of the driver, 10 s after its GCS was lost
 
     @classmethod
     def refuse_continue(cls, spec: RunSpec) -> str | None:

@@ -33,6 +33,7 @@ REMOVED: Mapping[str, str] = {
     "RAY_AUTH_TOKEN_PATH": "the run has its own token",
     "RAY_TMPDIR": "the run has its own temporary folder",
     "RAY_JOB_CONFIG_JSON_ENV_VAR": "it would make the run part of a foreign job",
+    "TUNE_RESULT_DIR": "Ray ends a run where it is set; Tune's files are in the run's own folder",
     "TUNE_RESULT_BUFFER_LENGTH": "with a buffer a trial trains on past a decision to stop it",
     "TUNE_MAX_PENDING_TRIALS_PG": "the searcher bounds how many trials wait: none",
     "TUNE_FORCE_TRIAL_CLEANUP_S": "hung trials are the supervisor's",

@@ -72,12 +72,19 @@ CAPABILITIES = Capabilities(
     resume=Support.YES,
     retry=Support.YES,
     long_lived_workers=True,
+    changed_defaults=(
+        "reuse_actors=True (default: a new process, with all its imports, for each trial)",
+        "workers at niceness 0 (default: 15)",
+        "no CSV, JSON and TensorBoard files per trial and no progress tables",
+        "the experiment's state written at the end alone (default: every 10 s or less often)",
+        "no dashboard",
+        "at most workers.count trials made and not ended (default: more wait in Ray)",
+        "a searcher learns a trial's best epoch (default: its last report)",
+    ),
     notes=(
         "one Ray instance per run, on loopback, with a random token; platform ray-cluster: not by tuneoff yet",
-        "reuse_actors=True: trials follow each other in one process; Ray's default is a new process for each",
         "a continued run is a new Tuner: random search and lists are drawn again and what is finished is passed over; "
         "OptunaSearch and the schedulers are told it; not with samplers cmaes and sobol",
         "one CPU token per slot, whatever workers.cpus says: the threads of a trial are set by core",
-        "a searcher learns a trial's best epoch, where Ray would tell it the last one",
     ),
 )

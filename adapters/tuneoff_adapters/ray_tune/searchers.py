@@ -10,8 +10,8 @@ from ray import tune
 from ray.tune.search import ConcurrencyLimiter, SearchGenerator
 from ray.tune.search.basic_variant import BasicVariantGenerator
 
-from tuneoff import clock
-from tuneoff.experiment.identity import derive_seed
+from tuneoff.base import clock
+from tuneoff.base.identity import derive_seed
 from tuneoff.experiment.spec import RunSpec
 from tuneoff.experiment.translation import ListTranslation, NativeFloat, NativeIndex, Translation
 from tuneoff_adapters.ray_tune.failures import retried_trial_class

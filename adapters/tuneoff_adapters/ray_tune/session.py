@@ -10,9 +10,10 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from tuneoff.base.files import read_regular_text
+from tuneoff.base.processes import MARK, command_line, end_all, openers, stat_fields, with_mark
 from tuneoff.errors import StepError
-from tuneoff.lifecycle.context import MARK, RunContext
-from tuneoff.supervisor.processes import command_line, end_all, stat_fields, with_mark
+from tuneoff.run.lifecycle.context import RunContext
 from tuneoff_adapters.ray_tune.environment import prepare_environment
 from tuneoff_adapters.ray_tune.signals import kept_handler
 
@@ -29,7 +30,7 @@ def start_ray(context: RunContext, load: Callable[[], Any]) -> None:
     Raises:
         StepError: the temporary folder's path is too long for Ray's sockets.
     """
-    folder = context.temporary_dir / "ray"
+    folder = _folder(context)
     if len(os.fsencode(folder)) > _SOCKET - _BELOW:
         raise StepError(f"Ray needs a temporary folder of at most {_SOCKET - _BELOW} bytes, but got {folder}; shorten TMPDIR")
     record: dict[str, Any] = {"temporary_folder": str(folder), "reuse_actors": True}
@@ -47,8 +48,9 @@ def start_ray(context: RunContext, load: Callable[[], Any]) -> None:
 def stop_ray(context: RunContext) -> None:
     """Shut this run's Ray down, end what is left of its processes, and remove its folder. Works in a fresh process too.
 
-    After a killed coordinator Ray's agents live on for a minute, under titles that name no folder: the mark in their
-    environment finds them. Never by name: other runs of Ray may share the machine.
+    After a killed coordinator or raylet Ray's agents live on for a minute, under titles that name no folder and may have
+    written over the mark in their environment; but their logs are in the folder. Never by name: other runs of Ray may share
+    the machine.
 
     Raises:
         StepError: a process or the folder could not be removed.
@@ -60,23 +62,30 @@ def stop_ray(context: RunContext) -> None:
         import ray
 
         ray.shutdown()
-    end_all(lambda: processes_of(context.execution_id))
-    folder = Path(record["temporary_folder"])
+    folder = _folder(context)
+    if record["temporary_folder"] != str(folder):  # of a run whose own temporary folder is gone, or of nobody
+        return
+    end_all(lambda: processes_of(context.execution_id, folder))
     shutil.rmtree(folder, ignore_errors=True)
-    left = [f"process {pid} ({command_line(pid)})" for pid in processes_of(context.execution_id)]
+    left = [f"process {pid} ({command_line(pid)})" for pid in processes_of(context.execution_id, folder)]
     left += [f"folder {folder}"] if folder.exists() else []
     if left:
         raise StepError(f"nothing of Ray may be left, but there is {', '.join(left)}; end it by hand")
 
 
-def processes_of(execution_id: str) -> list[int]:
-    """Return the living processes of a run, but this one and those that it descends from."""
+def processes_of(execution_id: str, folder: Path) -> list[int]:
+    """Return the living processes of a run, whose Ray has this folder, but this one and those that it descends from."""
     ancestors = set()
     pid = os.getpid()
     while pid > 1 and (fields := stat_fields(pid)) is not None:
         ancestors.add(pid)
         pid = int(fields[1])
-    return [pid for pid in with_mark(MARK, execution_id) if pid not in ancestors]
+    found = {*with_mark(MARK, execution_id), *openers(os.path.realpath(folder), writing_below=True)}
+    return sorted(found - ancestors)
+
+
+def _folder(context: RunContext) -> Path:
+    return context.temporary_dir / "ray"
 
 
 def _write(context: RunContext, record: dict[str, Any]) -> None:
@@ -85,9 +94,9 @@ def _write(context: RunContext, record: dict[str, Any]) -> None:
 
 def _read(context: RunContext) -> dict[str, Any] | None:
     try:
-        record: dict[str, Any] = json.loads((context.work_dir / RECORD).read_text())
+        record: dict[str, Any] = json.loads(read_regular_text(context.work_dir / RECORD))
     except FileNotFoundError:
         return None
     except ValueError:  # torn: the coordinator died while it wrote; nothing was started yet, or the first write stands
-        return {"temporary_folder": str(context.temporary_dir / "ray")}
+        return {"temporary_folder": str(_folder(context))}
     return record

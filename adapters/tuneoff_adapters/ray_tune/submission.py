@@ -7,13 +7,13 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from tuneoff import clock
-from tuneoff.experiment.identity import configuration_digest
+from tuneoff.base import clock
+from tuneoff.base.identity import configuration_digest
 from tuneoff.experiment.translation import Translation
-from tuneoff.lifecycle.context import RunContext
-from tuneoff.resume.history import History
-from tuneoff.trial.budget import TrialBudget
-from tuneoff.trial.faults import Retries
+from tuneoff.record.history import History
+from tuneoff.run.lifecycle.context import RunContext
+from tuneoff.run.trial.budget import TrialBudget
+from tuneoff.run.trial.faults import Retries
 
 TASK = "__tuneoff__"  # the key of the trainable's config that holds what `train` needs
 REDRAWN = ("random", "default", "grid", "fixed")  # samplers whose draws depend on the seed alone, not on results

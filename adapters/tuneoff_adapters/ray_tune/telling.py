@@ -7,7 +7,7 @@ from typing import Any
 
 from ray.tune.schedulers import ASHAScheduler, MedianStoppingRule
 
-from tuneoff.resume.history import FinishedTrial, History, begun
+from tuneoff.record.history import FinishedTrial, History, begun
 from tuneoff_adapters.ray_tune.submission import EPOCH, OBJECTIVE, Submissions
 
 

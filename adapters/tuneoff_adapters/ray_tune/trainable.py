@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import contextlib
 import functools
-import importlib
 from collections.abc import Mapping
 from typing import Any
 
 from ray import tune
 
-from tuneoff.errors import PluginError, TrialFailedError
-from tuneoff.trial.context import TrialContext, load_target
-from tuneoff.trial.run_trial import Decision, run_trial, trial_process
+from tuneoff.errors import TrialFailedError
+from tuneoff.run.trial.context import TrialContext
+from tuneoff.run.trial.run_trial import Decision, run_trial, trial_process
 from tuneoff_adapters.ray_tune.exits import noted_exit_code
 from tuneoff_adapters.ray_tune.submission import EPOCH, OBJECTIVE, TASK
 
@@ -52,10 +50,7 @@ def train(config: dict[str, Any]) -> None:
 
 @functools.lru_cache(maxsize=1)
 def _prepare(context_path: str) -> TrialContext:
-    """Read the run's context and import what the workload names, once per process and before its first trial starts."""
+    """Read the run's context, reserve a slot and import what the workload names, once per process and before its first trial."""
     context = TrialContext.read(context_path)
-    with contextlib.suppress(PluginError, ImportError):  # `run_trial` meets it again, and logs it as the trial's failure
-        for module in load_target(context.workload).preload:
-            importlib.import_module(module)
     trial_process(context)
     return context

@@ -7,11 +7,11 @@ from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from tuneoff.adapter import Adapter, Best
+from tuneoff.base.processes import end_all, with_mark
 from tuneoff.capabilities import Capabilities
+from tuneoff.experiment.packages import import_framework
 from tuneoff.experiment.spec import RunSpec
 from tuneoff.experiment.translation import translation_of
-from tuneoff.packages import import_framework
-from tuneoff.supervisor.processes import end_all, with_mark
 from tuneoff_adapters.syne_tune import offers
 from tuneoff_adapters.syne_tune.dispatch import Dispatch
 from tuneoff_adapters.syne_tune.reporter import OBJECTIVE

@@ -12,8 +12,10 @@ from typing import Any
 from syne_tune.backend import LocalBackend
 from syne_tune.backend.trial_status import Status
 
-from tuneoff import clock, trial
-from tuneoff.lifecycle.context import RunContext
+from tuneoff.base import clock
+from tuneoff.run import trial
+from tuneoff.run.lifecycle.context import RunContext
+from tuneoff.run.trial.limits import as_parent
 from tuneoff_adapters.syne_tune import reporter
 from tuneoff_adapters.syne_tune.dispatch import Dispatch
 
@@ -64,7 +66,7 @@ class TrialProcesses(LocalBackend):  # type: ignore[misc]
                 stdin=subprocess.DEVNULL,
                 stdout=stdout,
                 stderr=stderr,
-                env={**self._environment, "TUNEOFF_FRAMEWORK_ID": str(trial_id)},
+                env={**self._environment, **as_parent(), "TUNEOFF_FRAMEWORK_ID": str(trial_id)},
             )
         self._busy_trial_id_candidates.add(trial_id)
 

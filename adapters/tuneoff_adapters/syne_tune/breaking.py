@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tuneoff.faultmatrix.tools import FaultTools
+from tuneoff.trust.faultmatrix.tools import FaultTools
 
 TOOLS = FaultTools(
     plain="tuneoff_adapters.syne_tune.plain",

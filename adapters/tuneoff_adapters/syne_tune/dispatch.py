@@ -8,10 +8,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from tuneoff import clock
-from tuneoff.lifecycle.context import RunContext
-from tuneoff.trial.budget import TrialBudget
-from tuneoff.trial.faults import Retries
+from tuneoff.base import clock
+from tuneoff.run.lifecycle.context import RunContext
+from tuneoff.run.trial.budget import TrialBudget
+from tuneoff.run.trial.faults import Retries
 from tuneoff_adapters.syne_tune.progress import Progress, read_progress
 
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from tuneoff.base.identity import is_finite
 from tuneoff.capabilities import Capabilities, Offer, Option, Support
 from tuneoff.errors import ExperimentError
-from tuneoff.experiment.identity import is_finite
 from tuneoff.experiment.spec import RunSpec
 from tuneoff.experiment.strategies import sampler_refusal
 
@@ -103,10 +103,15 @@ CAPABILITIES = Capabilities(
     resume=Support.YES,
     retry=Support.YES,
     long_lived_workers=False,
+    changed_defaults=(
+        f"the tuner polls every {POLL_SECONDS:g} s, or as adapter option {POLL_OPTION} says (default: 5 s)",
+        "trials print the line of their report (default: Reporter, which imports the whole library in each trial)",
+        "no callbacks, results file, tuner state on disk or log lines",
+        "max_failures without a bound (default: 1)",
+    ),
     notes=(
-        "one process per trial, as LocalBackend has it; it prints the line of Syne Tune's protocol itself",
-        f"the tuner polls every {POLL_SECONDS:g} s (adapter option {POLL_OPTION}); a stopped trial trains on until a poll sees "
-        "its report, and is then ended by SIGKILL",
+        "one process per trial, as LocalBackend has it",
+        "a stopped trial trains on until a poll sees its report, and is then ended by SIGKILL",
         "samplers draw from numpy's global generator, so it is seeded too: random_seed alone repeats nothing",
         "a retry is a new trial for Syne Tune, with the same configuration",
         "Tuner.load repeats trial numbers and loses running trials, so a continued run is a new tuner whose scheduler is told "

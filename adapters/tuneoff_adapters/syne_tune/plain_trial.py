@@ -6,7 +6,7 @@ import argparse
 
 from syne_tune import Reporter
 
-from tuneoff.faultmatrix.plain import PlainTask
+from tuneoff.trust.faultmatrix.plain import PlainTask
 
 
 def main() -> None:

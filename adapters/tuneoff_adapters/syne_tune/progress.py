@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from tuneoff.events.reader import Statistics, read_file
-from tuneoff.events.schema import Epoch, Refused, TrialEnded, TrialStarted
-from tuneoff.events.writer import FOLDER
+from tuneoff.record.events.reader import Statistics, read_file
+from tuneoff.record.events.schema import Epoch, Refused, TrialEnded, TrialStarted
+from tuneoff.record.events.writer import FOLDER
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

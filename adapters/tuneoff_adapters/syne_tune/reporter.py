@@ -7,8 +7,8 @@ import os
 import time
 from collections.abc import Mapping
 
-from tuneoff.trial.context import TrialContext
-from tuneoff.trial.run_trial import Decision
+from tuneoff.run.trial.context import TrialContext
+from tuneoff.run.trial.run_trial import Decision
 
 TAG = "tune-metric"
 TIME_ATTRIBUTE = "epoch"

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from tuneoff.experiment.identity import derive_seed
+from tuneoff.base.identity import derive_seed
 from tuneoff.experiment.spec import RunSpec
 from tuneoff.experiment.translation import LIST_INDEX, ListTranslation, SpaceTranslation
-from tuneoff.resume.history import History
+from tuneoff.record.history import History
 from tuneoff_adapters.syne_tune.offers import CLASSES, DRAWN_AT_RANDOM, HALVING_CLASSES, HALVING_PRUNERS
 from tuneoff_adapters.syne_tune.reporter import OBJECTIVE, TIME_ATTRIBUTE
 from tuneoff_adapters.syne_tune.space import domains

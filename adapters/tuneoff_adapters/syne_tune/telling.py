@@ -8,7 +8,7 @@ from typing import Any
 from syne_tune.backend.trial_status import Trial
 
 from tuneoff.experiment.translation import Translation
-from tuneoff.resume.history import FinishedTrial, History, begun
+from tuneoff.record.history import FinishedTrial, History, begun
 from tuneoff_adapters.syne_tune.reporter import OBJECTIVE, TIME_ATTRIBUTE
 
 FIRST_NUMBER = 1_000_000  # of trials of earlier executions: the tuner counts its own from 0

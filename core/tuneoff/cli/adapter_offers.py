@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
-from tuneoff.cli.output import columns, one_line
+from tuneoff.base.text import columns, one_line
 
 if TYPE_CHECKING:
     from tuneoff.capabilities import Capabilities, Offer
@@ -22,6 +22,8 @@ def details(listing: AdapterListing, capabilities: Capabilities) -> str:
         lines.append(listing.text)
     lines += [f"platforms: {_platforms(capabilities)}", ""]
     lines.append(columns(("kind", "name", "offered", ""), list(_rows(capabilities))))
+    if capabilities.changed_defaults:
+        lines += ["", "changed against the framework's defaults:", *(one_line(text) for text in capabilities.changed_defaults)]
     if capabilities.notes:
         lines += ["", *(one_line(note) for note in capabilities.notes)]
     return "\n".join(lines)
@@ -56,7 +58,7 @@ def _offers(kind: str, offers: Mapping[str, Offer], install: str) -> Iterator[Ro
 
 
 def _remark(offer: Offer, install: str) -> str:
-    from tuneoff.packages import install_command, missing_modules
+    from tuneoff.experiment.packages import install_command, missing_modules
 
     missing = missing_modules(offer.needs)
     parts = [

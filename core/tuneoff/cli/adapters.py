@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING, Any
 
-from tuneoff.cli.output import columns, write, write_json
+from tuneoff.base.text import columns, write, write_json
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -81,7 +81,7 @@ def _offered(offers: Mapping[str, Offer]) -> list[str]:
 
 def _needs(name: str, capabilities: Capabilities) -> list[str]:
     """Return one line per missing package that some of the offered samplers or pruners need."""
-    from tuneoff.packages import install_command, missing_modules
+    from tuneoff.experiment.packages import install_command, missing_modules
 
     users: dict[tuple[str, str], list[str]] = {}
     for kind, offers in (("sampler", capabilities.samplers), ("pruner", capabilities.pruners)):
@@ -119,12 +119,13 @@ def _to_json(listing: AdapterListing) -> dict[str, Any]:
         "resume": capabilities.resume.value,
         "retry": capabilities.retry.value,
         "long_lived_workers": capabilities.long_lived_workers,
+        "changed_defaults": list(capabilities.changed_defaults),
         "notes": list(capabilities.notes),
     }
 
 
 def _offer_to_json(offer: Offer) -> dict[str, Any]:
-    from tuneoff.packages import missing_modules
+    from tuneoff.experiment.packages import missing_modules
 
     return {
         "support": offer.support.value,

@@ -5,8 +5,8 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
+from tuneoff.base.text import counted, note, printable, write, write_json
 from tuneoff.cli.folders import add_results, newest_folder
-from tuneoff.cli.output import counted, note, write, write_json
 
 NAME = "bundle"
 HELP = "pack a results folder (experiment, lock, data digests, raw events, records) into one archive for tuneoff reproduce"
@@ -37,10 +37,10 @@ def add_limit(parser: argparse.ArgumentParser, default: int) -> None:
 
 
 def execute(arguments: argparse.Namespace) -> int:
-    from tuneoff.bundle.pack import SUFFIX, pack
+    from tuneoff.trust.bundle.pack import SUFFIX, pack
 
     results: Path = arguments.results or newest_folder()
-    target = arguments.output or results.absolute().with_name(f"{results.absolute().name}{SUFFIX}")
+    target = arguments.output or results.absolute().parent / f"{results.absolute().name}{SUFFIX}"
     packed = pack(
         results,
         target,
@@ -64,8 +64,8 @@ def execute(arguments: argparse.Namespace) -> int:
         return 0
     if not manifest.verified:
         note(f"NOT VERIFIED, and the bundle says so: {manifest.problems[0]}")
-    write("\n".join([*(f"missing: {line}" for line in manifest.missing), _line(packed.sha256, len(manifest.files))]))
-    write(f"{packed.path.resolve()} ({packed.size_bytes / 1e6:.2f} MB)")
+    write("\n".join([*(f"missing: {printable(line)}" for line in manifest.missing), _line(packed.sha256, len(manifest.files))]))
+    write(f"{printable(str(packed.path.resolve()))} ({packed.size_bytes / 1e6:.2f} MB)")
     return 0
 
 

@@ -8,12 +8,13 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from tuneoff.cli.output import columns, note, one_line, write, write_json
+from tuneoff.base.text import columns, note, one_line, write, write_json
+from tuneoff.cli.folders import folder_path
 
 if TYPE_CHECKING:
-    from tuneoff.check.evidence import Subject
-    from tuneoff.check.model import Check
-    from tuneoff.check.report import Report
+    from tuneoff.trust.check.evidence import Subject
+    from tuneoff.trust.check.model import Check
+    from tuneoff.trust.check.report import Report
 
 NAME = "check"
 HELP = "test whether adapters keep their contract: a handful of small real runs, and checks that read what they left"
@@ -27,7 +28,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--option", dest="options", metavar="NAME=VALUE", action="append", default=[], help="an option of the adapters (JSON)"
     )
-    parser.add_argument("--keep", metavar="DIR", type=Path, help="keep the runs in this new folder; default: they are removed")
+    parser.add_argument(
+        "--keep", metavar="DIR", type=folder_path, help="keep the runs in this new folder; default: they are removed"
+    )
     parser.add_argument("--list", action="store_true", help="list the checks with their reasons and ways out, and run nothing")
     form = parser.add_mutually_exclusive_group()
     form.add_argument("--json", action="store_true", help="write JSON: every check with its verdict")
@@ -35,9 +38,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def execute(arguments: argparse.Namespace) -> int:
-    from tuneoff.check.checks import CHECKS
-    from tuneoff.check.model import chosen
     from tuneoff.errors import ExperimentError
+    from tuneoff.trust.check.checks import CHECKS
+    from tuneoff.trust.check.model import chosen
 
     checks = chosen(CHECKS, arguments.only or ())
     if arguments.list:
@@ -47,11 +50,11 @@ def execute(arguments: argparse.Namespace) -> int:
     reports = _reports(arguments, checks)
     code = max(report.exit_code for report in reports)
     if arguments.json:
-        from tuneoff.check.report import to_json
+        from tuneoff.trust.check.report import to_json
 
         write_json({"exit_code": code, "adapters": [to_json(report) for report in reports]})
     elif arguments.markdown:
-        from tuneoff.check.report import markdown
+        from tuneoff.trust.check.report import markdown
 
         write("\n".join(markdown(reports)))
     else:
@@ -60,10 +63,10 @@ def execute(arguments: argparse.Namespace) -> int:
 
 
 def _reports(arguments: argparse.Namespace, checks: Sequence[Check]) -> list[Report]:
-    from tuneoff.check.make import subject_of
-    from tuneoff.check.report import answer
-    from tuneoff.check.run_checks import check_adapter, make_empty
     from tuneoff.cli.selection import share_folder
+    from tuneoff.trust.check.make import subject_of
+    from tuneoff.trust.check.report import answer
+    from tuneoff.trust.check.run_checks import check_adapter, make_empty
 
     options = _options(arguments.options)
     found = [subject_of(name, arguments.platform, options) for name in dict.fromkeys(arguments.adapters)]
@@ -115,7 +118,7 @@ def _options(texts: Sequence[str]) -> dict[str, Any]:
 
 
 def _text(report: Report) -> str:
-    from tuneoff.check.report import HEADER, answer, rows
+    from tuneoff.trust.check.report import HEADER, answer, rows
 
     table = [(name, verdict, one_line(text)) for name, verdict, text in rows(report)]
     return f"{columns(HEADER, table)}\n{answer(report)}"

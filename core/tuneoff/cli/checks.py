@@ -11,12 +11,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
+from tuneoff.base.identity import canonical_json
 from tuneoff.cli.folders import RESULTS
 from tuneoff.errors import DataError, MissingPackageError, PluginError, ResultsError, TuneoffError
-from tuneoff.experiment.identity import canonical_json
 
 if TYPE_CHECKING:
-    from tuneoff.matrix.plan import Plan
+    from tuneoff.experiment.plan import Plan
     from tuneoff.workload import Workload
 
 GIB = 2**30
@@ -86,8 +86,8 @@ def machine() -> Iterator[Check]:
 
 def power(plan: Plan | None) -> Iterator[Check]:
     """Check which power meter the plan gets, or this host without one, and that every plugin is a meter."""
-    from tuneoff.power.plan import open_power
-    from tuneoff.power.settings import PowerSettings
+    from tuneoff.experiment.power_settings import PowerSettings
+    from tuneoff.measure.power.metering import open_power
     from tuneoff.registry import broken_power_meters
 
     try:
@@ -105,7 +105,7 @@ def power(plan: Plan | None) -> Iterator[Check]:
 
 def charges(plan: Plan | None) -> Iterator[Check]:
     """Say what of energy, carbon and cost the plan's runs will not have."""
-    from tuneoff.matrix.uncharged import uncharged_lines
+    from tuneoff.run.uncharged import uncharged_lines
 
     for number, line in enumerate(uncharged_lines(plan, time.time_ns()) if plan is not None else (), 1):
         yield Check(name=f"foreseen null {number}", level="warn", text=line)
@@ -130,7 +130,7 @@ def adapters(plan: Plan | None) -> Iterator[Check]:
 
 def conflicts() -> Iterator[Check]:
     """Check installed distributions that are known not to go together."""
-    from tuneoff.packages import install_command, installed_version, release
+    from tuneoff.experiment.packages import install_command, installed_version, release
 
     found = False
     for conflict in CONFLICTS:
@@ -151,7 +151,7 @@ def conflicts() -> Iterator[Check]:
 def cluster() -> Iterator[Check]:
     """Hint at the kubeconfig, where Katib's SDK is installed: whether one names a cluster, not whether that can be used."""
     from tuneoff.cli.kubeconfig import kubeconfig_problem
-    from tuneoff.packages import installed_version
+    from tuneoff.experiment.packages import installed_version
 
     if installed_version("kubeflow-katib") is None:
         return
@@ -216,7 +216,7 @@ def _check(name: str, holds: bool, text: str, way_out: str, *, exit_code: int = 
 
 
 def _memory() -> Check:
-    from tuneoff.environment import capture
+    from tuneoff.record.environment import capture
 
     environment = capture()
     total, available = environment["memory_total_bytes"], environment["memory_available_bytes"]
@@ -227,13 +227,13 @@ def _memory() -> Check:
 
 
 def _cgroup() -> Check:
-    from tuneoff.supervisor.controllers import places
+    from tuneoff.run.supervisor.controllers import places
 
     found = places(("memory", "cpu"))
     memory, cpu = found["memory"], found["cpu"]
     possible = memory.parent is not None and cpu.parent is not None
     text = f"memory limits by {memory.text}" if memory.parent else f"memory limits by the watchdog alone ({memory.text})"
-    text += f", CPU quotas by {cpu.text}" if cpu.parent else f", no CPU quotas for decimals of workers.cpus ({cpu.text})"
+    text += f", CPU quotas by {cpu.text}" if cpu.parent else f", no CPU quotas for workers.cpu_limit ({cpu.text})"
     way_out = "for hard limits run as root or with delegated memory and cpu controllers"
     return _check("cgroup", possible, text, way_out)
 
@@ -247,7 +247,7 @@ def _space(name: str, path: Path, least: int, way_out: str) -> Check:
 
 
 def _workload(name: str, workload: type[Workload], options: Mapping[str, Any], *, level: Literal["warn", "fail"]) -> Check:
-    from tuneoff.packages import install_command, missing_modules
+    from tuneoff.experiment.packages import install_command, missing_modules
 
     missing = missing_modules(workload.preload)
     if missing:

@@ -20,7 +20,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--retry",
         choices=[FLAGGED],
-        help="resume, and repeat whole blocks (all runs of a seed) that hold a run which the machine guard flagged; decided "
+        help="resume, and repeat whole blocks (all runs of a seed) that hold a run with a flag of the machine; decided "
         "blind to results, and the earlier executions are kept and counted",
     )
     add_overrides(parser)

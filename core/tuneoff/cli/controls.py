@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import argparse
 
+from tuneoff.base.text import write, write_json
 from tuneoff.cli.folders import add_results, newest_folder
-from tuneoff.cli.output import write, write_json
 
 NAME = "controls"
 HELP = "compare the runs of a results folder: equal values of equal configurations, equal quality of equal algorithms, noise"
@@ -19,20 +19,16 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def execute(arguments: argparse.Namespace) -> int:
-    from tuneoff.controls.all import controls
-    from tuneoff.controls.text import lines
-    from tuneoff.controls.values import to_json
     from tuneoff.errors import MissingPackageError
-    from tuneoff.matrix.folder import read_plan
-    from tuneoff.records.store import read_runs
-    from tuneoff.report.interference import interference, interference_json, interference_lines
-    from tuneoff.report.order import in_file_order
+    from tuneoff.judge.controls.all import controls
+    from tuneoff.judge.controls.text import lines
+    from tuneoff.judge.controls.values import to_json
+    from tuneoff.judge.results import read_results
+    from tuneoff.tell.report.interference import interference, interference_json, interference_lines
 
     results = arguments.results or newest_folder()
-    plan = read_plan(results)
-    records, planned = list(read_runs(results)), in_file_order(plan)
-    found = controls(records, planned, plan.analysis)
-    between = interference(records, planned)
+    read = read_results(results)
+    found, between = controls(read), interference(read)
     code = DIFFERENT if found.contradicts else MissingPackageError.exit_code if found.lacking else 0
     if arguments.json:
         answers = {**to_json(found), "interference": interference_json(between)}

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import argparse
-from pathlib import Path
 
-from tuneoff.cli.folders import newest_two
-from tuneoff.cli.output import terminal_width, write, write_json
+from tuneoff.base.text import terminal_width, write, write_json
+from tuneoff.cli.folders import folder_path, newest_two
 
 NAME = "diff"
 HELP = "compare two results folders of the same experiments, old and new: what changed beyond noise; exit code 1 if anything did"
@@ -18,7 +17,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "results",
         metavar="DIR",
-        type=Path,
+        type=folder_path,
         nargs="*",
         help="two results folders, the old one first; default: the newest under results/, and the last before it of that file",
     )
@@ -28,10 +27,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def execute(arguments: argparse.Namespace) -> int:
-    from tuneoff.choose.changes.compare import compare
-    from tuneoff.choose.changes.text import lines
-    from tuneoff.choose.changes.values import to_json
     from tuneoff.errors import ExperimentError
+    from tuneoff.judge.diff.compare import compare
+    from tuneoff.judge.diff.text import lines
+    from tuneoff.judge.diff.values import to_json
 
     if len(arguments.results) not in (0, 2):
         raise ExperimentError(f"two results folders are needed, or none for the two newest, but got {len(arguments.results)}")

@@ -6,16 +6,16 @@ import argparse
 import sys
 from collections.abc import Sequence
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import TYPE_CHECKING
 
+from tuneoff.base.text import note, write, write_json
 from tuneoff.cli.command import script_name
-from tuneoff.cli.output import note, write, write_json
+from tuneoff.cli.folders import folder_path
 from tuneoff.cli.selection import add_file, check_something_runs, overridden_plan
 
 if TYPE_CHECKING:
-    from tuneoff.faultmatrix.faults import Fault
-    from tuneoff.matrix.plan import Plan
+    from tuneoff.experiment.plan import Plan
+    from tuneoff.judge.faults import Fault
 
 NAME = "faults"
 HELP = "break runs in many ways, by each framework's own defaults and through its adapter, and say what becomes of them"
@@ -41,16 +41,16 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--by", choices=("defaults", "adapter"), help="only by the framework's own defaults, or only through the adapter"
     )
     parser.add_argument("--at-once", metavar="N", type=int, default=AT_ONCE, help=f"runs at the same time; default: {AT_ONCE}")
-    parser.add_argument("--keep", metavar="DIR", type=Path, help="keep the files of all runs in this folder")
+    parser.add_argument("--keep", metavar="DIR", type=folder_path, help="keep the files of all runs in this folder")
     form = parser.add_mutually_exclusive_group()
     form.add_argument("--json", action="store_true", help="write JSON: each run with its outcome, reason and times")
     form.add_argument("--markdown", action="store_true", help="write a page in Markdown, as docs/faults.md is one")
 
 
 def execute(arguments: argparse.Namespace) -> int:
-    from tuneoff.faultmatrix.cell import SETTINGS
-    from tuneoff.faultmatrix.matrix import check_file, run_matrix, skip_reason
-    from tuneoff.faultmatrix.table import bad_ones, failed_controls, markdown, missed_ones, terminal, to_json
+    from tuneoff.trust.faultmatrix.cell import SETTINGS
+    from tuneoff.trust.faultmatrix.matrix import check_file, run_matrix, skip_reason
+    from tuneoff.trust.faultmatrix.table import bad_ones, failed_controls, markdown, missed_ones, terminal, to_json
 
     faults = _chosen(arguments.faults)
     if arguments.at_once < 1:
@@ -76,7 +76,7 @@ def execute(arguments: argparse.Namespace) -> int:
 def _chosen(names: Sequence[str] | None) -> list[Fault]:
     """Return the faults of these names, all of them without any."""
     from tuneoff.errors import UnknownNameError
-    from tuneoff.faultmatrix.faults import FAULTS
+    from tuneoff.judge.faults import FAULTS
 
     known = {fault.name: fault for fault in FAULTS}
     wanted = [name for text in names or [] for name in text.split(",")]
@@ -91,8 +91,8 @@ def _about(plan: Plan) -> dict[str, str]:
     import platform
 
     import tuneoff
-    from tuneoff.environment import capture
-    from tuneoff.packages import installed_version
+    from tuneoff.experiment.packages import installed_version
+    from tuneoff.record.environment import capture
     from tuneoff.registry import adapter_class
 
     machine = capture()

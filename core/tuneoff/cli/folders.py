@@ -7,17 +7,23 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from tuneoff.base.files import without_links
 from tuneoff.errors import ResultsError
 
 if TYPE_CHECKING:
-    from tuneoff.matrix.plan import Plan
+    from tuneoff.experiment.plan import Plan
 
 RESULTS = Path("results")
 
 
+def folder_path(text: str) -> Path:
+    """Return the path to a folder that a person named: links may lead to it, and below it none is followed."""
+    return without_links(Path(text))
+
+
 def add_output(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
-        "--output", metavar="DIR", type=Path, help="results folder; default: a new one, results/<experiment>-<UTC time>"
+        "--output", metavar="DIR", type=folder_path, help="results folder; default: a new one, results/<experiment>-<UTC time>"
     )
     parser.add_argument(
         "--resume",
@@ -35,13 +41,14 @@ def add_output(parser: argparse.ArgumentParser) -> None:
 
 def add_results(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
-        "results", metavar="DIR", type=Path, nargs="?", help="results folder; default: the newest one under results/"
+        "results", metavar="DIR", type=folder_path, nargs="?", help="results folder; default: the newest one under results/"
     )
 
 
 def new_folder(plan: Plan, root: Path = RESULTS, now: datetime | None = None) -> Path:
     """Return a path under `root` that does not exist yet; makes nothing."""
     time = (now or datetime.now(UTC)).strftime("%Y%m%dT%H%M%SZ")
+    root = without_links(root)
     path = root / f"{plan.name}-{time}"
     count = 1
     while path.exists():
@@ -68,7 +75,7 @@ def newest_two(root: Path = RESULTS) -> tuple[Path, Path]:
     Raises:
         ResultsError: there are no two.
     """
-    from tuneoff.matrix.folder import read_plan
+    from tuneoff.record.results_folder import read_plan
 
     newest, *others = _newest_first(root) or [root]
     name = read_plan(newest).name if others else ""
@@ -87,7 +94,7 @@ def folder_to_resume(plan: Plan, root: Path = RESULTS) -> Path:
     Raises:
         ResultsError: there is none.
     """
-    from tuneoff.matrix.folder import read_plan
+    from tuneoff.record.results_folder import read_plan
 
     for folder in _newest_first(root):
         try:
@@ -102,10 +109,10 @@ def folder_to_resume(plan: Plan, root: Path = RESULTS) -> Path:
 
 
 def _newest_first(root: Path) -> list[Path]:
-    from tuneoff.matrix.folder import PLAN
+    from tuneoff.record.results_folder import PLAN
 
     try:
         found = [(path.stat().st_mtime_ns, path.parent) for path in root.glob(f"*/{PLAN}")]
     except OSError as error:
         raise ResultsError(f"{root.absolute()} cannot be read: {error.strerror}; name a results folder") from error
-    return [folder for _, folder in sorted(found, reverse=True)]
+    return [without_links(path) for _, path in sorted(found, reverse=True)]

@@ -11,6 +11,8 @@ from collections.abc import Sequence
 from typing import Any
 
 import tuneoff
+from tuneoff.base.files import current_folder_problem
+from tuneoff.base.text import note
 from tuneoff.cli import (
     adapters,
     bundle,
@@ -19,6 +21,7 @@ from tuneoff.cli import (
     controls,
     diff,
     doctor,
+    explain,
     export,
     faults,
     logs,
@@ -37,13 +40,13 @@ from tuneoff.cli import (
     workloads,
 )
 from tuneoff.cli.command import Command, build_parser
-from tuneoff.cli.output import note
-from tuneoff.errors import TuneoffError
+from tuneoff.errors import ResultsError, TuneoffError
 
 COMMANDS: tuple[Command, ...] = (
     adapters,
     workloads,
     schema,
+    explain,
     doctor,
     plan,
     run,
@@ -86,6 +89,7 @@ INTERNAL, INTERRUPTED, BROKEN_PIPE = 70, 130, 141
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run a command and return its exit code; `argv` are the arguments without the program's name."""
+    _open_standard_streams()
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):  # a test's capture has no such method
             stream.reconfigure(errors="backslashreplace")
@@ -111,6 +115,10 @@ def main(argv: Sequence[str] | None = None) -> int:
     except Exception as error:  # the last resort: a user never sees a traceback
         if debug:
             traceback.print_exc()
+        if isinstance(error, OSError) and (problem := current_folder_problem()) is not None:
+            note(f"tuneoff: {problem}")
+            return ResultsError.exit_code
+        if debug:
             return INTERNAL
         text = f"{type(error).__name__}: {error}"
         note(f"tuneoff: a fault of tuneoff itself: {text}; please report it with the traceback in {logs.save_traceback(error)}")
@@ -131,6 +139,16 @@ def _parse(argv: Sequence[str] | None) -> argparse.Namespace | int:
         return code if isinstance(code, int) else 0
     arguments.argv = list(sys.argv[1:] if argv is None else argv)
     return arguments
+
+
+def _open_standard_streams() -> None:
+    """Open what the caller closed (`>&-`) on nothing: else the next file that is opened has its number, and is written to."""
+    for number, name in enumerate(("stdin", "stdout", "stderr")):
+        if getattr(sys, name) is None:
+            descriptor = os.open(os.devnull, os.O_RDWR)
+            if descriptor == number:  # and so the children's
+                os.set_inheritable(descriptor, True)
+            setattr(sys, name, os.fdopen(descriptor, "r" if number == 0 else "w", closefd=False))
 
 
 def _forget_standard_output() -> None:

@@ -9,15 +9,15 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from tuneoff.base.text import note, printable, terminal_width, write, write_json
 from tuneoff.cli.command import script_name
 from tuneoff.cli.folders import folder_to_resume, new_folder
 from tuneoff.cli.metrics_port import metrics_of
-from tuneoff.cli.output import note, printable, terminal_width, write, write_json
 from tuneoff.cli.report import written_report
 
 if TYPE_CHECKING:
-    from tuneoff.matrix.folder import RunEnd
-    from tuneoff.matrix.plan import Plan
+    from tuneoff.experiment.plan import Plan
+    from tuneoff.record.results_folder import RunEnd
 
 FAILED, INTERRUPTED = 1, 130
 FLAGGED = "flagged"  # of --retry
@@ -33,8 +33,8 @@ def run_plan(plan: Plan, arguments: argparse.Namespace) -> int:
         TuneoffError: bad data, an unusable results folder or port, a plan of which nothing would run.
     """
     from tuneoff.cli.selection import check_something_runs
-    from tuneoff.matrix.execute import execute
-    from tuneoff.report.progress import progress
+    from tuneoff.run.execute import execute
+    from tuneoff.tell.report.progress import progress
 
     check_something_runs(plan)
     retry_flagged = getattr(arguments, "retry", None) == FLAGGED
@@ -50,6 +50,8 @@ def run_plan(plan: Plan, arguments: argparse.Namespace) -> int:
         if end.status in ("failed", "timeout"):
             log = f"; see {end.folder / 'log.txt'}" if end.folder is not None else ""
             note(f"tuneoff: run {end.run_id} ({named[end.run_id]}) {end.status}: {reason(end)}{log}")
+        if arguments.debug and end.folder is not None:
+            _show_tracebacks(end.folder)
     if code == INTERRUPTED:
         how = " (add --continue to keep an interrupted run's finished trials)" if _may_continue(arguments, plan, results) else ""
         note(f"tuneoff: interrupted; to go on{how}: {resume_command(arguments.argv, results)}")
@@ -65,10 +67,18 @@ def run_plan(plan: Plan, arguments: argparse.Namespace) -> int:
     return code
 
 
+def _show_tracebacks(execution: Path) -> None:
+    """Write to standard error what went wrong in the code of a user or of a framework."""
+    from tuneoff.base.tracebacks import LOG, logged_tracebacks
+
+    for traceback in logged_tracebacks(execution / LOG):
+        print("\n".join(printable(line) for line in traceback.splitlines()), file=sys.stderr)
+
+
 def _may_continue(arguments: argparse.Namespace, plan: Plan, results: Path) -> bool:
     """Tell whether `--continue` would keep something that `--resume` alone does not."""
     from tuneoff.errors import UnsupportedError
-    from tuneoff.resume.choose import to_continue
+    from tuneoff.run.resume.choose import to_continue
 
     try:
         return not arguments.continues and bool(to_continue(plan, results))
@@ -96,9 +106,9 @@ def resume_command(argv: Sequence[str], results: Path) -> str:
 
 def to_json(plan: Plan, results: Path, ends: Sequence[RunEnd]) -> dict[str, Any]:
     """Return what each planned run came to, with what tells it from the others, and interference, as JSON values."""
-    from tuneoff.records.store import read_runs
-    from tuneoff.report.interference import SAMPLER, interference, interference_json
-    from tuneoff.report.order import in_file_order
+    from tuneoff.judge.results import Results
+    from tuneoff.record.store import read_runs
+    from tuneoff.tell.report.interference import SAMPLER, interference, interference_json
 
     specs, named = {run.run_id: run.spec for run in plan.counted}, names(plan, ends)
     runs = [
@@ -123,20 +133,20 @@ def to_json(plan: Plan, results: Path, ends: Sequence[RunEnd]) -> dict[str, Any]
     ]
     compared = []
     if any(spec.experiment.sampler.name == SAMPLER for spec in specs.values()):
-        compared = interference_json(interference(list(read_runs(results)), in_file_order(plan)))
+        compared = interference_json(interference(Results.of(results, plan, list(read_runs(results)))))
     return {"results": str(results.resolve()), "plan_id": plan.plan_id, "runs": runs, "interference": compared}
 
 
 def compared_json(plan: Plan, results: Path) -> dict[str, Any]:
     """Return the controls of a results folder, and which blocks were repeated, as JSON values."""
-    from tuneoff.controls.all import controls
-    from tuneoff.controls.values import to_json
-    from tuneoff.matrix.repeat import repeat_json, repeated
-    from tuneoff.records.store import read_runs
-    from tuneoff.report.order import in_file_order
+    from tuneoff.judge.controls.all import controls
+    from tuneoff.judge.controls.values import to_json
+    from tuneoff.judge.results import Results
+    from tuneoff.record.store import read_runs
+    from tuneoff.run.repeat import repeat_json, repeated
 
     records = list(read_runs(results))
-    found = controls(records, in_file_order(plan), plan.analysis)
+    found = controls(Results.of(results, plan, records))
     return {"controls": to_json(found), "repeats": repeat_json(repeated(plan, records))}
 
 
@@ -157,22 +167,23 @@ def reason(end: RunEnd) -> str:
 
 def table(plan: Plan, results: Path) -> str:
     """Return both tables of a results folder: they fit the terminal, and have all columns where there is none."""
-    from tuneoff.controls.all import controls
-    from tuneoff.controls.text import headlines
-    from tuneoff.matrix.repeat import repeat_lines, repeated
-    from tuneoff.records.store import read_runs
-    from tuneoff.report.circumstances import circumstances
-    from tuneoff.report.costs import render_costs
-    from tuneoff.report.figures import wrapped
-    from tuneoff.report.interference import interference, interference_lines
-    from tuneoff.report.order import in_file_order
-    from tuneoff.report.summary import summary_rows
-    from tuneoff.report.table import render
+    from tuneoff.base.format import wrapped
+    from tuneoff.judge.controls.all import controls
+    from tuneoff.judge.controls.text import headlines
+    from tuneoff.judge.results import Results
+    from tuneoff.judge.summary import summary_rows
+    from tuneoff.record.store import read_runs
+    from tuneoff.run.repeat import repeat_lines, repeated
+    from tuneoff.tell.report.accounting_sources import circumstances
+    from tuneoff.tell.report.costs import render_costs
+    from tuneoff.tell.report.interference import interference, interference_lines
+    from tuneoff.tell.report.table import render
 
     width = terminal_width()
-    records, planned = list(read_runs(results)), in_file_order(plan)
-    rows = summary_rows(records, planned)
+    records = list(read_runs(results))
+    found = Results.of(results, plan, records)
+    rows = summary_rows(found)
     costs = render_costs(rows, width, circumstances(results, records))
-    between = interference_lines(interference(records, planned))
-    below = [*repeat_lines(repeated(plan, records)), *headlines(controls(records, planned, plan.analysis)), *between]
+    between = interference_lines(interference(found))
+    below = [*repeat_lines(repeated(plan, records)), *headlines(controls(found)), *between]
     return "\n".join(filter(None, (render(rows, width), costs, "".join(f"{line}\n" for line in wrapped(below, width)))))

@@ -7,11 +7,11 @@ import contextlib
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from tuneoff.cli.output import note
+from tuneoff.base.text import note
 
 if TYPE_CHECKING:
-    from tuneoff.matrix.listener import Listener
-    from tuneoff.matrix.plan import Plan
+    from tuneoff.experiment.plan import Plan
+    from tuneoff.run.listener import Listener
 
 LOOPBACK = "127.0.0.1"
 
@@ -42,7 +42,7 @@ def metrics_of(plan: Plan, arguments: argparse.Namespace, shown: Listener) -> It
     if arguments.metrics_port is None:
         yield shown
         return
-    from tuneoff.prometheus.exporter import exported
+    from tuneoff.tell.prometheus.exporter import exported
 
     with exported(plan, shown, arguments.metrics_port, arguments.metrics_address) as (metrics, url):
         note(f"live metrics: {url}")

@@ -6,11 +6,11 @@ import argparse
 import re
 from pathlib import Path
 
-from tuneoff.cli.output import write
+from tuneoff.base.text import write
 from tuneoff.errors import ExperimentError, ResultsError
 
 NAME = "new-adapter"
-HELP = "write a plugin package: a random-search adapter, its entry point and its test"
+HELP = "write a plugin package: an ask-and-tell adapter, its entry point and its tests"
 EXAMPLE = "tuneoff new-adapter my-framework --output /tmp/tuneoff-my-framework"
 
 NAME_PATTERN = re.compile(r"[a-z][a-z0-9]*(-[a-z0-9]+)*")

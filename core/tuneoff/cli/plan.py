@@ -7,11 +7,11 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tuneoff.cli.output import counted, filled_columns, write, write_json
+from tuneoff.base.text import counted, filled_columns, write, write_json
 from tuneoff.cli.selection import add_file, add_overrides, overridden_plan
 
 if TYPE_CHECKING:
-    from tuneoff.matrix.plan import Plan, PlannedRun
+    from tuneoff.experiment.plan import Plan, PlannedRun
 
 NAME = "plan"
 HELP = "show every run of a file with its id, the reason of each skip, and the total budget; starts nothing"
@@ -86,8 +86,8 @@ def _emulated(plan: Plan) -> list[str]:
 
 def _accounting(plan: Plan) -> list[str]:
     """Return what is metered and charged in the runs, one line each, and what of it will be lacking."""
-    from tuneoff.accounting.text import carbon_line, prices_line
-    from tuneoff.matrix.uncharged import uncharged_lines
+    from tuneoff.experiment.accounting.text import carbon_line, prices_line
+    from tuneoff.run.uncharged import uncharged_lines
 
     lacking = uncharged_lines(plan, time.time_ns())
     return [plan.power.line, carbon_line(plan.accounting), prices_line(plan.accounting), *lacking]
@@ -95,18 +95,18 @@ def _accounting(plan: Plan) -> list[str]:
 
 def _detectable(plan: Plan, earlier: Path | None) -> list[str]:
     """Return which differences the planned seeds would find, by the spreads of earlier results where there are some."""
-    from tuneoff.matrix.detectable import detectable_lines, spreads
+    from tuneoff.judge.detectable import detectable_lines, spreads
 
     if earlier is None:
         return detectable_lines(plan)
-    from tuneoff.answers.all import answers
-    from tuneoff.answers.results import read_results
+    from tuneoff.judge.answers.all import answers
+    from tuneoff.judge.results import read_results
 
     return detectable_lines(plan, spreads(answers(read_results(earlier))), str(earlier))
 
 
 def _summary(plan: Plan) -> str:
-    from tuneoff.report.progress import duration
+    from tuneoff.tell.report.progress import duration
 
     totals = plan.totals
     runs = [counted(totals.runs, "run")]

@@ -6,23 +6,23 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tuneoff.cli.folders import newest_folder
-from tuneoff.cli.output import terminal_width, write, write_json
+from tuneoff.base.text import terminal_width, write, write_json
+from tuneoff.cli.folders import folder_path, newest_folder
+from tuneoff.experiment.metric_names import QUESTIONS
 
 if TYPE_CHECKING:
-    from tuneoff.choose.request import Request
+    from tuneoff.judge.recommend.request import Request
 
 NAME = "recommend"
 HELP = (
     "say which frameworks meet constraints, and which of them measured results show to be better; never beyond what was measured"
 )
 EXAMPLE = "tuneoff recommend --workers 2 --must-resume"
-QUESTIONS = ("quality", "time", "overhead", "energy", "cost")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
-        "results", metavar="DIR", type=Path, nargs="*", help="results folders; default: the newest one under results/"
+        "results", metavar="DIR", type=folder_path, nargs="*", help="results folders; default: the newest one under results/"
     )
     sizes = parser.add_argument_group("sizes, which must lie in what was measured")
     sizes.add_argument("--workers", metavar="N", type=int, help="workers of a run; default: any")
@@ -57,11 +57,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def execute(arguments: argparse.Namespace) -> int:
-    from tuneoff.choose.capable import check_request
-    from tuneoff.choose.fault_results import check_names, read_faults
-    from tuneoff.choose.recommend import listings, read_folder, recommend
-    from tuneoff.choose.text import lines
-    from tuneoff.choose.values import to_json
+    from tuneoff.judge.recommend.eligibility import check_request
+    from tuneoff.judge.recommend.fault_results import check_names, read_faults
+    from tuneoff.judge.recommend.recommend import listings, read_folder, recommend
+    from tuneoff.judge.recommend.text import lines
+    from tuneoff.judge.recommend.values import to_json
 
     request = _request(arguments)
     check_names(request.must_survive)
@@ -79,7 +79,7 @@ def execute(arguments: argparse.Namespace) -> int:
 
 
 def _request(arguments: argparse.Namespace) -> Request:
-    from tuneoff.choose.request import Request
+    from tuneoff.judge.recommend.request import Request
 
     return Request(
         workers=arguments.workers,

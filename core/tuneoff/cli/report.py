@@ -6,9 +6,9 @@ import argparse
 import shlex
 from pathlib import Path
 
+from tuneoff.base.text import note, printable, terminal_width, write, write_json
 from tuneoff.cli.command import script_name
-from tuneoff.cli.folders import add_results, newest_folder
-from tuneoff.cli.output import note, printable, terminal_width, write, write_json
+from tuneoff.cli.folders import add_results, folder_path, newest_folder
 from tuneoff.errors import TuneoffError
 
 NAME = "report"
@@ -18,30 +18,30 @@ EXAMPLE = "tuneoff report --text"
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_results(parser)
-    parser.add_argument("--output", metavar="DIR", type=Path, help="folder of report.html and plots/; default: DIR/report")
+    parser.add_argument("--output", metavar="DIR", type=folder_path, help="folder of report.html and plots/; default: DIR/report")
     shown = parser.add_mutually_exclusive_group()
     shown.add_argument("--text", action="store_true", help="print the verdicts, and write nothing")
     shown.add_argument("--json", action="store_true", help="print all answers as JSON, and write nothing")
 
 
 def execute(arguments: argparse.Namespace) -> int:
-    from tuneoff.page.report import need_packages, write_report
+    from tuneoff.tell.page.report import need_packages, write_report
 
     results = arguments.results or newest_folder()
     if not (arguments.text or arguments.json):
         write(printable(str(write_report(results, arguments.output).resolve())))
         return 0
     need_packages(("scipy",))
-    from tuneoff.answers.all import answers
-    from tuneoff.answers.results import read_results
+    from tuneoff.judge.answers.all import answers
+    from tuneoff.judge.results import read_results
 
     found = answers(read_results(results))
     if arguments.json:
-        from tuneoff.answers.values import to_json
+        from tuneoff.judge.answers.values import to_json
 
         write_json(to_json(found))
     else:
-        from tuneoff.answers.text import lines
+        from tuneoff.judge.answers.text import lines
 
         write("\n".join(printable(line) for line in lines(found, terminal_width())))
     return 0
@@ -52,7 +52,7 @@ def written_report(results: Path) -> Path | None:
 
     Nothing of the matrix may be lost by it: neither its results nor its exit code.
     """
-    from tuneoff.page.report import write_report
+    from tuneoff.tell.page.report import write_report
 
     try:
         return write_report(results).resolve()

@@ -8,14 +8,14 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from tuneoff.base.text import columns, counted, note, one_line, plain_line, write, write_json
 from tuneoff.cli.bundle import add_limit
-from tuneoff.cli.folders import new_folder
-from tuneoff.cli.output import columns, counted, note, one_line, plain_line, write, write_json
+from tuneoff.cli.folders import folder_path, new_folder
 
 if TYPE_CHECKING:
-    from tuneoff.bundle.reproduce import Reproduction, Request
-    from tuneoff.bundle.verdict import Column
-    from tuneoff.matrix.folder import RunEnd
+    from tuneoff.record.results_folder import RunEnd
+    from tuneoff.trust.bundle.reproduce import Reproduction, Request
+    from tuneoff.trust.bundle.verdict import Column
 
 NAME = "reproduce"
 HELP = "run a part of a bundle again and answer REPRODUCED, DIFFERENT or INCONCLUSIVE per column, with the reason"
@@ -34,14 +34,16 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     which.add_argument("--all", dest="everything", action="store_true", help="every run that is done in the bundle")
     parser.add_argument("--seed", metavar="N", type=_seed, help="another seed: it is another run then, and the answer says so")
     parser.add_argument("--plan", action="store_true", help="show what would be run and what differs here; starts nothing")
-    parser.add_argument("--output", metavar="DIR", type=Path, help="results folder; default: results/<name>-reproduced-<time>")
+    parser.add_argument(
+        "--output", metavar="DIR", type=folder_path, help="results folder; default: results/<name>-reproduced-<time>"
+    )
     add_limit(parser, LIMIT_MB)
     parser.add_argument("--json", action="store_true", help="write the answer as JSON")
 
 
 def execute(arguments: argparse.Namespace) -> int:
-    from tuneoff.bundle.opened import open_bundle
-    from tuneoff.bundle.reproduce import compare, prepare
+    from tuneoff.trust.bundle.opened import open_bundle
+    from tuneoff.trust.bundle.reproduce import compare, prepare
 
     bundle = open_bundle(arguments.bundle, _limit(arguments))
     request = prepare(
@@ -69,8 +71,8 @@ def _limit(arguments: argparse.Namespace) -> int:
 
 
 def _run(request: Request, arguments: argparse.Namespace) -> tuple[Path, list[RunEnd]]:
-    from tuneoff.matrix.execute import execute as execute_plan
-    from tuneoff.report.progress import progress
+    from tuneoff.run.execute import execute as execute_plan
+    from tuneoff.tell.report.progress import progress
 
     plan = request.plan()
     results = arguments.output or new_folder(plan)
@@ -79,10 +81,14 @@ def _run(request: Request, arguments: argparse.Namespace) -> tuple[Path, list[Ru
 
 
 def _before(request: Request) -> Iterator[str]:
-    """Yield the table of what is in the bundle and here, and what will be run."""
+    """Yield the table of what is in the bundle and here, what the bundle tells its workloads, and what will be run."""
+    from tuneoff.base.identity import canonical_json
+
     rows = [(row.name, _short(row.bundle), _short(row.here), _mark(row.is_same)) for row in request.preflight.rows]
     yield columns(("", "in the bundle", "here", ""), rows)
     yield ""
+    for name, options in request.workloads:
+        yield plain_line(f"options of the workload {name}, as the bundle gives them: {canonical_json(options)}")
     for run in request.chosen:
         reason = request.not_here.get(run.run_id)
         yield plain_line(

@@ -12,7 +12,7 @@ from tuneoff.cli.metrics_port import add_metrics_port
 from tuneoff.cli.selection import add_file, overridden_plan
 
 if TYPE_CHECKING:
-    from tuneoff.matrix.plan import Plan
+    from tuneoff.experiment.plan import Plan
 
 NAME = "run"
 HELP = "run one adapter's first run of a file, without a warm-up"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from tuneoff.cli.output import write_json
+from tuneoff.base.text import write_json
 
 NAME = "schema"
 HELP = "print the JSON Schema of the experiment file, of a price file, or of run.json"
@@ -19,11 +19,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def execute(arguments: argparse.Namespace) -> int:
     if arguments.run:
-        from tuneoff.records.store import run_json_schema
+        from tuneoff.record.store import run_json_schema
 
         write_json(run_json_schema())
     elif arguments.prices:
-        from tuneoff.accounting.parts import price_file_schema
+        from tuneoff.experiment.accounting.parts import price_file_schema
 
         write_json(price_file_schema())
     else:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from tuneoff.errors import ExperimentError
 
 if TYPE_CHECKING:
-    from tuneoff.matrix.plan import Plan
+    from tuneoff.experiment.plan import Plan
 
 
 def add_file(parser: argparse.ArgumentParser) -> None:
@@ -49,7 +49,8 @@ def overridden_plan(
         PluginError: a plugin that it names is broken.
     """
     from tuneoff.experiment.load import load_matrix
-    from tuneoff.matrix.plan import make_plan
+    from tuneoff.experiment.plan import make_plan
+    from tuneoff.measure.power.check_meters import check_meters
 
     overrides: dict[str, Any] = {}
     if adapters is not None:
@@ -60,7 +61,9 @@ def overridden_plan(
         overrides["seeds"] = list(seeds)
     if sampler is not None:
         overrides["sampler"] = sampler
-    plan = make_plan(load_matrix(path, overrides))
+    file = load_matrix(path, overrides)
+    check_meters(file)
+    plan = make_plan(file)
     share_folder()
     return plan
 
@@ -85,7 +88,7 @@ def check_something_runs(plan: Plan) -> None:
 
 def _is_missing(adapter: str, reason: str) -> bool:
     """Tell whether a package is the reason: of the framework itself, or one that an offer or the workload needs."""
-    from tuneoff.packages import framework_status
+    from tuneoff.experiment.packages import framework_status
     from tuneoff.registry import adapter_class
 
     return reason == framework_status(adapter, adapter_class(adapter).capabilities).text or "; run: pip install" in reason

@@ -7,9 +7,9 @@ import signal
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from tuneoff.base.text import note, write
 from tuneoff.cli.folders import add_results, newest_folder
 from tuneoff.cli.metrics_port import LOOPBACK, port_number
-from tuneoff.cli.output import note, write
 
 NAME = "serve"
 HELP = "show report and live state of a results folder in a browser, read only, until Ctrl-C"
@@ -30,10 +30,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def execute(arguments: argparse.Namespace) -> int:
-    from tuneoff.live.reports import rendered
-    from tuneoff.live.server import serving
-    from tuneoff.live.site import Site
-    from tuneoff.live.watcher import Watcher
+    from tuneoff.tell.live.reports import rendered
+    from tuneoff.tell.live.server import serving
+    from tuneoff.tell.live.site import Site
+    from tuneoff.tell.live.watcher import Watcher
 
     site = Site(Watcher((arguments.results or newest_folder()).absolute()), rendered)
     with _signals_wait() as ends, serving(site, arguments.address, arguments.port) as server:

@@ -7,12 +7,12 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from tuneoff.base.text import counted, filled_columns, terminal_width, write, write_json
 from tuneoff.cli.folders import add_results, newest_folder
-from tuneoff.cli.output import counted, filled_columns, terminal_width, write, write_json
 
 if TYPE_CHECKING:
-    from tuneoff.matrix.folder import RunEnd
-    from tuneoff.matrix.plan import Plan
+    from tuneoff.experiment.plan import Plan
+    from tuneoff.record.results_folder import RunEnd
 
 NAME = "status"
 HELP = "show each planned run of a results folder with its status"
@@ -32,7 +32,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def execute(arguments: argparse.Namespace) -> int:
     from tuneoff.cli.matrix import table, to_json
-    from tuneoff.matrix.folder import read_plan, run_ends
+    from tuneoff.record.results_folder import read_plan, run_ends
 
     results = arguments.results or newest_folder()
     plan = read_plan(results)
@@ -82,8 +82,8 @@ def _table(plan: Plan, ends: Sequence[RunEnd]) -> str:
 
 def _declared(plan: Plan, ends: Sequence[RunEnd]) -> str:
     from tuneoff.cli.matrix import names
-    from tuneoff.records.store import read_run
-    from tuneoff.report.declared import HEADER, declared_blocks, declared_rows, mismatches
+    from tuneoff.record.store import read_run
+    from tuneoff.tell.report.declared import HEADER, declared_blocks, declared_rows, mismatches
 
     named = names(plan, ends)
     runs = [(named[end.run_id], read_run(end.folder)) for end in ends if end.folder is not None]
@@ -104,8 +104,8 @@ def _declared(plan: Plan, ends: Sequence[RunEnd]) -> str:
 
 
 def _with_declared(known: dict[str, Any], ends: Sequence[RunEnd]) -> dict[str, Any]:
-    from tuneoff.records.store import read_run
-    from tuneoff.report.declared import declared_json
+    from tuneoff.record.store import read_run
+    from tuneoff.tell.report.declared import declared_json
 
     folders = {end.run_id: end.folder for end in ends}
     for run in known["runs"]:

@@ -9,16 +9,17 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from tuneoff.base.text import counted, one_line, printable, write, write_json
 from tuneoff.cli.folders import add_results, newest_folder
-from tuneoff.cli.output import counted, one_line, printable, write, write_json
+from tuneoff.errors import ResultsError
 
 if TYPE_CHECKING:
-    from tuneoff.verify.results import Verification
+    from tuneoff.trust.verify.results import Verification
 
 NAME = "verify"
 HELP = "recompute every stored number from the raw events, samples and prices, and name what differs"
 EXAMPLE = "tuneoff verify"
-DIFFERS = 1
+DIFFERS, UNREADABLE = 1, ResultsError.exit_code  # the latter: something has a format version that is not read
 SHOWN = 20  # problems of one execution, and names in a list; --json has the first 500 of an execution
 
 
@@ -28,12 +29,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def execute(arguments: argparse.Namespace) -> int:
-    from tuneoff.verify.results import verify
+    from tuneoff.trust.verify.results import verify
 
     results: Path = arguments.results or newest_folder()
     show = _show_progress if sys.stderr.isatty() else None
     found = verify(results, show)
-    code = 0 if found.is_verified else DIFFERS
+    is_other = any(problem.check == "version" for problem in found.problems)
+    code = 0 if found.is_verified else UNREADABLE if is_other else DIFFERS
     if arguments.json:
         write_json(_to_json(found, code))
     else:
@@ -73,8 +75,8 @@ def _problem_lines(found: Verification) -> Iterator[str]:
 
 
 def _notes(found: Verification) -> Iterator[str]:
-    from tuneoff.verify.execution import STATED
-    from tuneoff.verify.planned import STATED as STATED_BY_PLAN
+    from tuneoff.trust.verify.execution import STATED
+    from tuneoff.trust.verify.planned import STATED as STATED_BY_PLAN
 
     yield from (f"note: {note}" for note in found.notes)
     noted: dict[str, list[str]] = {}
@@ -122,8 +124,8 @@ def _checked(found: Verification) -> dict[str, int]:
 
 
 def _to_json(found: Verification, code: int) -> dict[str, Any]:
-    from tuneoff.verify.execution import STATED
-    from tuneoff.verify.planned import STATED as STATED_BY_PLAN
+    from tuneoff.trust.verify.execution import STATED
+    from tuneoff.trust.verify.planned import STATED as STATED_BY_PLAN
 
     return {
         "results": str(found.results.resolve()),
@@ -148,7 +150,7 @@ def _to_json(found: Verification, code: int) -> dict[str, Any]:
 
 
 def _tolerance() -> float:
-    from tuneoff.verify.compare import TOLERANCE
+    from tuneoff.trust.verify.compare import TOLERANCE
 
     return TOLERANCE
 

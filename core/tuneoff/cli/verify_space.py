@@ -8,11 +8,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from tuneoff.cli.output import columns, counted, note, one_line, write, write_json
+from tuneoff.base.text import columns, counted, note, one_line, write, write_json
 from tuneoff.cli.selection import add_file, check_something_runs, overridden_plan
 
 if TYPE_CHECKING:
-    from tuneoff.spaces.verify import Outcome
+    from tuneoff.trust.space_test.verify import Outcome
 
 NAME = "verify-space"
 HELP = (
@@ -53,9 +53,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def execute(arguments: argparse.Namespace) -> int:
-    from tuneoff.packages import need_scipy
-    from tuneoff.spaces.targets import targets
-    from tuneoff.spaces.verify import verify
+    from tuneoff.experiment.packages import need_scipy
+    from tuneoff.trust.space_test.targets import targets
+    from tuneoff.trust.space_test.verify import verify
 
     _check(arguments)
     plan = overridden_plan(arguments.file, adapters=arguments.adapters)
@@ -90,7 +90,7 @@ def _check(arguments: argparse.Namespace) -> None:
 
 
 def _text(outcomes: Sequence[Outcome]) -> str:
-    from tuneoff.spaces.table import HEADER, lines, rows
+    from tuneoff.trust.space_test.table import HEADER, lines, rows
 
     table = [row for outcome in outcomes for row in rows(outcome)]
     parts = [columns(HEADER, table), ""] if table else []
@@ -106,8 +106,8 @@ def _text(outcomes: Sequence[Outcome]) -> str:
 
 
 def _to_json(outcomes: Sequence[Outcome], arguments: argparse.Namespace, code: int) -> dict[str, object]:
-    from tuneoff.spaces.discovery import FALSE_DISCOVERY_RATE
-    from tuneoff.spaces.table import to_json
+    from tuneoff.trust.space_test.discovery import FALSE_DISCOVERY_RATE
+    from tuneoff.trust.space_test.table import to_json
 
     return {
         "file": str(arguments.file),

@@ -5,8 +5,8 @@ from __future__ import annotations
 import argparse
 import sys
 
+from tuneoff.base.text import plain_line, write, write_json
 from tuneoff.cli.folders import add_results, newest_folder
-from tuneoff.cli.output import plain_line, write, write_json
 from tuneoff.errors import ExperimentError
 
 NAME = "watch"
@@ -21,10 +21,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def execute(arguments: argparse.Namespace) -> int:
-    from tuneoff.live import words
-    from tuneoff.live.values import to_json
-    from tuneoff.live.watcher import Watcher
-    from tuneoff.live.watching import watch
+    from tuneoff.tell.live import words
+    from tuneoff.tell.live.values import to_json
+    from tuneoff.tell.live.watcher import Watcher
+    from tuneoff.tell.live.watching import watch
 
     if arguments.json and not arguments.once:
         raise ExperimentError("`--json` needs `--once`: it is the state at one moment; add --once")

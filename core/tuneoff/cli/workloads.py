@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING, Any
 
-from tuneoff.cli.output import columns, write, write_json
+from tuneoff.base.text import columns, write, write_json
 
 if TYPE_CHECKING:
     from tuneoff.registry import WorkloadListing
@@ -60,7 +60,7 @@ def _table(lines: list[dict[str, Any]]) -> str:
 
 
 def _to_json(listing: WorkloadListing) -> dict[str, Any]:
-    from tuneoff.packages import install_command, missing_modules
+    from tuneoff.experiment.packages import install_command, missing_modules
 
     workload = listing.workload
     missing = missing_modules(workload.preload) if workload else []

@@ -1,1 +1,1 @@
-"""Experiments: what to optimize and with what budget; names no framework."""
+"""What is asked: experiment files, search spaces, the plan of a matrix, what runs are charged."""

@@ -6,16 +6,16 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Literal, TypeVar
 
 from tuneoff import registry
+from tuneoff.base.identity import canonical_json, configuration_digest
+from tuneoff.base.suggest import unknown_name
 from tuneoff.capabilities import Capabilities, Support
 from tuneoff.errors import ExperimentError, PluginError, TuneoffError, UnknownNameError
 from tuneoff.experiment import spec
-from tuneoff.experiment.identity import canonical_json, configuration_digest
 from tuneoff.experiment.load import MatrixFile, Variant
 from tuneoff.experiment.sampling import sample_distinct
 from tuneoff.experiment.schema import AnchorsPart, DrawPart, ExperimentFile, ObjectivePart
 from tuneoff.experiment.space import MAX_LISTED, SearchSpace
 from tuneoff.experiment.strategies import check_pruner, check_sampler
-from tuneoff.suggest import unknown_name
 from tuneoff.workload import Workload
 
 T = TypeVar("T")
@@ -78,6 +78,7 @@ def _build(path: str, variant: Variant, samplers: frozenset[str], pruners: froze
         configurations=fixed,
         stops=stops,
         variant=variant.values,
+        task_digest=variant.task_digest,
     )
 
 

@@ -71,6 +71,7 @@ class _Lists(msgspec.Struct, kw_only=True):
     configurations: list[dict[str, Any]]
     stops: dict[str, int]
     variant: dict[str, Any]
+    task_digest: str
 
 
 _PARTS = {
@@ -83,4 +84,4 @@ _PARTS = {
     "timeouts": Timeouts,
     "failures": Failures,
 }
-_LISTS = ("configurations", "stops", "variant")
+_LISTS = ("configurations", "stops", "variant", "task_digest")

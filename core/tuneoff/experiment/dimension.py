@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any, ClassVar
 
+from tuneoff.base.identity import canonical_json
 from tuneoff.errors import ExperimentError
-from tuneoff.experiment.identity import canonical_json
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -288,6 +288,8 @@ def _check_bounds(low: float, high: float, log: bool) -> None:
         raise ExperimentError(f"bounds must be finite, but got {low=}, {high=}")
     if low > high:
         raise ExperimentError(f"`low <= high` must hold, but got {low=}, {high=}")
+    if not math.isfinite(high - low):
+        raise ExperimentError(f"`high - low` must be a finite number, but got {low=}, {high=}; use closer bounds")
     if log and low <= 0:
         raise ExperimentError(f"a logarithmic dimension needs `low > 0`, but got {low=}")
 

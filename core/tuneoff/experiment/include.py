@@ -7,10 +7,10 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from tuneoff.base.files import reason_of
 from tuneoff.errors import ExperimentError
+from tuneoff.experiment.power_paths import placed, within
 from tuneoff.experiment.yaml_reader import read_yaml
-from tuneoff.files import reason_of
-from tuneoff.power.paths import placed, within
 
 MAX_FILES = 100  # that one file includes, those of its includes counted
 NAMED = {"workload": "name", "sampler": "name", "pruner": "name", "power": "meter"}  # the key that a bare name stands for

@@ -9,14 +9,14 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from tuneoff.accounting.model import Accounting
-from tuneoff.accounting.resolve import resolve
 from tuneoff.errors import ExperimentError
+from tuneoff.experiment.accounting.declared import Accounting
+from tuneoff.experiment.accounting.resolve import resolve
 from tuneoff.experiment.include import read_merged
 from tuneoff.experiment.part import one_line
+from tuneoff.experiment.power_settings import PowerSettings
 from tuneoff.experiment.schema import AdapterPart, AnalysisPart, ExperimentFile
-from tuneoff.experiment.variants import expand, put, without
-from tuneoff.power.settings import PowerSettings
+from tuneoff.experiment.variants import TASK, expand, put, task_digest, without
 
 MAX_RUNS = 10_000
 MAX_LISTED = 200_000  # configurations in the runs of a matrix, together
@@ -28,6 +28,7 @@ class Variant:
 
     values: Mapping[str, Any]
     file: ExperimentFile
+    task_digest: str = ""
 
     @property
     def label(self) -> str:
@@ -63,7 +64,7 @@ def load_matrix(path: Path | str, overrides: Mapping[str, Any] | None = None) ->
             content = without(content, overrides)
             for key, value in overrides.items():
                 put(content, key, value)
-        variants = tuple(_check(values, variant) for values, variant in expand(content))
+        variants = tuple(_check(values, variant, content) for values, variant in expand(content))
         if not overrides:  # an override may leave a list unused
             _check_used(variants)
         first = variants[0].file
@@ -85,11 +86,12 @@ def load_matrix(path: Path | str, overrides: Mapping[str, Any] | None = None) ->
     )
 
 
-def _check(values: Mapping[str, Any], content: Mapping[str, Any]) -> Variant:
+def _check(values: Mapping[str, Any], variant: Mapping[str, Any], content: Mapping[str, Any]) -> Variant:
     try:
-        return Variant(values=values, file=ExperimentFile.model_validate(content))
+        file = ExperimentFile.model_validate(variant)
     except ValidationError as error:
         raise ExperimentError(one_line(error)) from error
+    return Variant(values=values, file=file, task_digest=task_digest(content, values.get(TASK)))
 
 
 def _check_size(variants: tuple[Variant, ...]) -> None:

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from tuneoff.experiment.identity import canonical_json
+from tuneoff.base.identity import canonical_json
 from tuneoff.experiment.spec import ExperimentSpec, RunSpec
 
 _STRATEGIES = ("sampler", "pruner")  # named apart from the variant

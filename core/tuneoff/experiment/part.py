@@ -8,8 +8,8 @@ from typing import Any, ClassVar
 from pydantic import BaseModel, ConfigDict, ValidationError, model_validator
 from pydantic_core import ErrorDetails, PydanticCustomError
 
+from tuneoff.base.suggest import nearest
 from tuneoff.experiment.yaml_reader import scalar_tag
-from tuneoff.suggest import nearest
 
 _SHOWN = 60  # characters of a value in an error
 _RULES = {

@@ -6,8 +6,8 @@ import random
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
+from tuneoff.base.identity import configuration_digest
 from tuneoff.errors import ExperimentError
-from tuneoff.experiment.identity import configuration_digest
 from tuneoff.experiment.space import SearchSpace
 
 if TYPE_CHECKING:

@@ -16,25 +16,18 @@ from pydantic import (
     model_validator,
 )
 
-from tuneoff.accounting.parts import Carbon, CarbonPart, PricesPath
-from tuneoff.accounting.zones import WORLD
+from tuneoff.experiment.accounting.parts import Carbon, CarbonPart, PricesPath
+from tuneoff.experiment.accounting.zones import WORLD
 from tuneoff.experiment.dimension_parts import DimensionPart
 from tuneoff.experiment.include import NAMED, named
+from tuneoff.experiment.metric_names import QUESTIONS, is_metric, unknown_metric
 from tuneoff.experiment.options import Options
 from tuneoff.experiment.part import Part, show
-from tuneoff.experiment.spec import Timeouts, Workers
-from tuneoff.metrics.names import is_metric, unknown_metric
-from tuneoff.power.part import PowerPart
+from tuneoff.experiment.power_part import PowerPart
+from tuneoff.experiment.spec import CpuLimit, Timeouts, Workers
 
 NAME = r"^[A-Za-z0-9][A-Za-z0-9._-]*$"
 _DEFAULTS, _WORKERS = Timeouts(), Workers()
-QUESTIONS = {  # and the primary metric of each
-    "quality": "quality.test",
-    "time": "time.jct",
-    "overhead": "overhead.per_trial",
-    "energy": "energy.per_completed_trial",
-    "cost": "cost.per_completed_trial",
-}
 Name = Annotated[str, Field(min_length=1)]
 Count = Annotated[int, Field(ge=1, le=1_000_000_000)]
 Seed = Annotated[int, Field(ge=0, le=2**63 - 1)]
@@ -111,11 +104,20 @@ class BudgetPart(Part):
 
 
 class WorkersPart(Part):
-    """Slots of each run: how many, vCPU of each, memory of each in MB (10^6 bytes)."""
+    """Slots of each run: how many, vCPU of each, memory of each in MB (10^6 bytes), and what holds them to their vCPU."""
 
     count: Count = _WORKERS.count
     cpus: Annotated[float, Field(gt=0, le=100_000)] = _WORKERS.cpus
     memory_mb: Annotated[float, Field(gt=0, le=1e9)] | None = _WORKERS.memory_mb
+    cpu_limit: CpuLimit = Field(
+        default=_WORKERS.cpu_limit, description="Of each slot: a quota of CPU time, processors of its own, or none."
+    )
+
+    @model_validator(mode="after")
+    def _whole_processors(self) -> WorkersPart:
+        if self.cpu_limit == "affinity" and self.cpus != int(self.cpus):
+            raise ValueError(f"cpu_limit: affinity needs whole processors, but cpus is {self.cpus:g}; use cpu_limit: quota")
+        return self
 
 
 class TimeoutsPart(Part):
@@ -174,7 +176,7 @@ class StopPart(Part):
 class AnalysisPart(Part):
     """What is frozen before the first run: the metrics that decide, the smallest differences that matter, confidence."""
 
-    primary_metric: Annotated[Name, AfterValidator(_known_metric)] = "time.jct"
+    primary_metric: Annotated[Name, AfterValidator(_known_metric)] = QUESTIONS["time"]
     questions: Annotated[
         dict[Annotated[str, Field(pattern=NAME, max_length=100)], Annotated[Name, AfterValidator(_known_metric)]],
         Field(min_length=1, max_length=20),

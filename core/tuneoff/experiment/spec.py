@@ -5,14 +5,16 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
-from typing import Any
+from typing import Any, Literal
 
+from tuneoff.base.identity import canonical_json, derive_seed, digest
 from tuneoff.errors import ExperimentError
-from tuneoff.experiment.identity import derive_seed, digest
 from tuneoff.experiment.space import SearchSpace
 from tuneoff.workload import Mode
 
-RUN_ID_FORMAT = 1  # raise it when the meaning of a run's identity changes
+CpuLimit = Literal["none", "quota", "affinity"]
+
+RUN_ID_FORMAT = 2  # raise it when the meaning of a run's identity changes; in 1 the sampler's seed had nothing of the task
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,11 +65,16 @@ class Budget:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Workers:
-    """Slots of a run: how many, vCPU of each (decimals allowed), memory of each in MB (10^6 bytes; None: no limit)."""
+    """Slots of a run: how many, vCPU of each (decimals allowed), memory of each in MB (10^6 bytes; None: no limit).
+
+    `cpu_limit` says what holds a slot to its `cpus`: nothing but the number of a trial's threads, a quota of CPU time, or
+    processors of its own.
+    """
 
     count: int = 1
     cpus: float = 1.0
     memory_mb: float | None = None
+    cpu_limit: CpuLimit = "none"
 
     @property
     def threads(self) -> int:
@@ -115,6 +122,7 @@ class ExperimentSpec:
     configurations: tuple[Mapping[str, Any], ...] = ()  # for `sampler: fixed`, in order
     stops: Mapping[str, int] = field(default_factory=dict)  # for `pruner: scripted`: configuration digest -> last epoch
     variant: Mapping[str, Any] = field(default_factory=dict)  # the `matrix:`/`zip:` values of this cell, for tables
+    task_digest: str = ""  # of what the task changes against the file's base; "": nothing, or the file has no tasks
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -141,10 +149,17 @@ class RunSpec:
             content["options"].pop(name, None)
         return digest({"format": RUN_ID_FORMAT, **content})
 
+    def scope_key(self, *aside: str) -> str:
+        """Return what compared runs share, as text: sampler and pruner with options, and the variant, some keys aside."""
+        experiment = self.experiment
+        strategies = [[one.name, dict(one.options)] for one in (experiment.sampler, experiment.pruner)]
+        others = {key: value for key, value in experiment.variant.items() if key not in ("sampler", "pruner", *aside)}
+        return canonical_json([strategies, others])
+
     @property
     def sampler_seed(self) -> int:
-        """Seed of the framework's sampler; unrelated to the other axes."""
-        return derive_seed("sampler", self.seed, self.replicate)
+        """Seed of the framework's sampler; unrelated to the other axes. A task has its own, other variants share one."""
+        return derive_seed("sampler", self.seed, self.replicate, *filter(None, [self.experiment.task_digest]))
 
 
 def run_spec_to_json(spec: RunSpec) -> dict[str, Any]:

@@ -6,10 +6,10 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from tuneoff.base.suggest import nearest, unknown_name
 from tuneoff.errors import ExperimentError, UnknownNameError
 from tuneoff.experiment.space import Categorical
 from tuneoff.experiment.spec import Strategy
-from tuneoff.suggest import nearest, unknown_name
 
 if TYPE_CHECKING:
     from tuneoff.capabilities import Capabilities

@@ -11,10 +11,10 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
+from tuneoff.base.identity import configuration_digest
 from tuneoff.errors import ExperimentError
-from tuneoff.experiment.identity import configuration_digest
 from tuneoff.experiment.space import Categorical, Dimension, Float, IntegerLog, SearchSpace, Stepped
 
 if TYPE_CHECKING:
@@ -32,6 +32,11 @@ class NativeFloat:
     high: float
     log: bool
 
+    @property
+    def bounds(self) -> tuple[float, float]:
+        """(low, high), as a `NativeLogInteger` has them."""
+        return self.low, self.high
+
     def decode(self, value: Any) -> float:
         return _clamp(_real(value), self.low, self.high)
 
@@ -46,6 +51,11 @@ class NativeIndex:
     size: int
     ordered: bool
 
+    @property
+    def bounds(self) -> tuple[int, int]:
+        """(0, size - 1)."""
+        return 0, self.size - 1
+
     def decode(self, value: Any) -> int:
         number = _real(value)
         if not (number.is_integer() and 0 <= number < self.size):
@@ -59,6 +69,7 @@ class NativeLogInteger:
 
     low: int
     high: int
+    log: ClassVar[bool] = True
 
     @property
     def bounds(self) -> tuple[float, float]:

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from itertools import combinations, product
 from typing import Any
 
+from tuneoff.base.identity import canonical_json, digest
 from tuneoff.errors import ExperimentError
-from tuneoff.experiment.identity import canonical_json
 from tuneoff.experiment.include import NAMED, named
 
 TASKS, TASK = "tasks", "task"  # the key of a file, and what a variant calls its own
@@ -21,6 +21,7 @@ _OWN_AXES = ("adapters", "seeds")  # multiply already
 # belong to the whole file
 _NO_AXES = ("name", "matrix", "zip", "tasks", "include", "warm_up", "power", "carbon", "prices", "analysis")
 _AXES = ("matrix", "zip", TASKS)
+_NO_PART_OF_A_RUN = ("anchors", "timeouts")  # of what a task may set: what its runs do is the same
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 
 
@@ -71,6 +72,29 @@ def expand(content: Mapping[str, Any]) -> list[tuple[dict[str, Any], dict[str, A
                 put(variant, key, copy.deepcopy(value))
         variants.append((values, variant))
     return variants
+
+
+def task_digest(content: Mapping[str, Any], task: str | None) -> str:
+    """Return the digest of what a task changes against the file's base: keys and values, never its name; "": nothing.
+
+    What a run is measured by and how long it may take (anchors, timeouts) changes nothing of it.
+    """
+    steps = content[TASKS][task] if task is not None else {}
+    changed = {
+        key: value
+        for key, value in steps.items()
+        if key.partition(".")[0] not in _NO_PART_OF_A_RUN and canonical_json([value]) != canonical_json(_at(content, key))
+    }
+    return digest(changed) if changed else ""
+
+
+def _at(content: Any, key: str) -> list[Any]:
+    """Return the value of a dotted key as a list, an empty one where there is none."""
+    for part in key.split("."):
+        if not isinstance(content, Mapping) or part not in content:
+            return []
+        content = content[part]
+    return [content]
 
 
 def _size(value: Any) -> int:

@@ -9,8 +9,8 @@ from typing import Any
 
 import yaml
 
+from tuneoff.base.files import read_regular, reason_of
 from tuneoff.errors import ExperimentError
-from tuneoff.files import read_regular, reason_of
 
 MAX_DEPTH = 50  # nesting of any file that people write
 MAX_VALUES = 1_000_000  # aliases multiply
@@ -95,7 +95,7 @@ def read_yaml(path: Path, what: str = "an experiment", needs: str = "`workload`,
         ExperimentError: the file cannot be read, is empty, is not YAML, or is no mapping; one line with the path.
     """
     try:
-        text = read_regular(path, MAX_BYTES).decode("utf-8-sig")
+        text = read_regular(path, MAX_BYTES, follow=True).decode("utf-8-sig")
     except IsADirectoryError as error:
         raise ExperimentError(f"{path}: {what} is a YAML file, but this is a folder; name a file in it") from error
     except UnicodeDecodeError as error:

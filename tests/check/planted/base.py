@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, ClassVar
+from typing import ClassVar
 
-from tuneoff.trial.context import TrialContext, load_target
-from tuneoff.trial.pool import Message, Worker, WorkerPool
-from tuneoff.trial.run_trial import Report, TrialOutcome, run_trial
+from tuneoff.base.targets import load_target
+from tuneoff.run.pool_adapter import Task
+from tuneoff.run.trial import pool_worker
+from tuneoff.run.trial.context import TrialContext
+from tuneoff.run.trial.pool import Worker, WorkerPool
+from tuneoff.run.trial.run_trial import Report, TrialOutcome, run_trial
 from tuneoff.workload import Configuration
-from tuneoff_adapters import serial
 from tuneoff_adapters.serial import SerialAdapter
 
-Task = tuple[str, Mapping[str, Any], int]  # trial id, configuration, attempt
+__all__ = ["Altered", "Repeating", "Task"]
 
 
 class Altered(SerialAdapter):
@@ -36,11 +38,12 @@ class Altered(SerialAdapter):
         planted = next(cls for cls in type(self).__mro__ if cls.__module__.startswith(__package__ or "check"))
         self._pool = WorkerPool(
             context.trial_context,
-            experiment.workers.count + self.more_workers,
+            experiment.workers.count + min(self.more_workers, 0),
             f"{__name__}:work",
             (f"{planted.__module__}:{planted.__qualname__}", dict(experiment.stops)),
             load_target(experiment.workload.target).preload,
         )
+        self._pool.count += max(self.more_workers, 0)  # a pool is not made with more workers than slots
         self._pool.start()
 
 
@@ -54,9 +57,9 @@ class Repeating(SerialAdapter):
         super().setup()
         self._repeated: list[Task] = []
 
-    def _note(self, task: Task, message: Message) -> None:
-        super()._note(task, message)
-        if self.is_repeated(task, message.content):
+    def ended(self, task: Task, outcome: TrialOutcome) -> None:
+        super().ended(task, outcome)
+        if self.is_repeated(task, outcome):
             trial_id, configuration, attempt = task
             self._repeated.append((trial_id, configuration, attempt + 1))
 
@@ -70,5 +73,5 @@ def work(worker: Worker, target: str, stops: Mapping[str, int]) -> None:
     """Run in a worker process."""
     planted: type[Altered] = load_target(target)
     planted.prepare(worker)
-    serial.run_trial = planted.run  # type: ignore[attr-defined, assignment]
-    serial.work(worker, stops)
+    pool_worker.run_trial = planted.run  # type: ignore[attr-defined, assignment]
+    pool_worker.work(worker, stops)

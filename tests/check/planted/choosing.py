@@ -8,11 +8,10 @@ from dataclasses import replace
 
 from check.planted.base import Altered, Repeating, Task
 from tuneoff.adapter import Best
-from tuneoff.lifecycle.score_best import score_best
-from tuneoff.trial.checkpoint import checkpoint_path, write_checkpoint
-from tuneoff.trial.context import TrialContext
-from tuneoff.trial.pool import Message
-from tuneoff.trial.run_trial import Decision, Report, TrialOutcome, run_trial
+from tuneoff.run.lifecycle.score_best import score_best
+from tuneoff.run.trial.checkpoint import checkpoint_path, write_checkpoint
+from tuneoff.run.trial.context import TrialContext
+from tuneoff.run.trial.run_trial import Decision, Report, TrialOutcome, run_trial
 from tuneoff.workload import Configuration, Scores
 from tuneoff_adapters.serial import SerialAdapter
 
@@ -34,10 +33,10 @@ class _Remembering(SerialAdapter):
         super().setup()
         self._completed: list[Best] = []
 
-    def _note(self, task: Task, message: Message) -> None:
-        super()._note(task, message)
-        if message.content.state == "completed":
-            self._completed.append(Best(trial_id=task[0], configuration=task[1], value=message.content.value))
+    def ended(self, task: Task, outcome: TrialOutcome) -> None:
+        super().ended(task, outcome)
+        if outcome.state == "completed":
+            self._completed.append(Best(trial_id=task[0], configuration=task[1], value=outcome.value))
 
 
 class NamesTheLast(_Remembering):
@@ -61,30 +60,30 @@ class NamesTheSecond(_Remembering):
 class MixesUpMinAndMax(SerialAdapter):
     """Takes the greatest value for the best, whatever was asked for."""
 
-    def _note(self, task: Task, message: Message) -> None:
-        value = message.content.value
-        if message.content.state == "completed" and (self._best is None or value > self._best[0]):
+    def ended(self, task: Task, outcome: TrialOutcome) -> None:
+        value = outcome.value or 0.0
+        if outcome.state == "completed" and (self._best is None or value > self._best[0]):
             self._best = (value, task[0], task[1])
 
 
 class LosesTies(SerialAdapter):
     """Drops both trials where two have the same best value."""
 
-    def _note(self, task: Task, message: Message) -> None:
-        if self._best is not None and message.content.value == self._best[0]:
+    def ended(self, task: Task, outcome: TrialOutcome) -> None:
+        if self._best is not None and outcome.value == self._best[0]:
             self._best = None
         else:
-            super()._note(task, message)
+            super().ended(task, outcome)
 
 
 class PrefersNan(SerialAdapter):
     """Ranks a trial without a finite value above all others."""
 
-    def _note(self, task: Task, message: Message) -> None:
-        if message.content.state == "failed" and "must be a finite number" in (message.content.cause or ""):
+    def ended(self, task: Task, outcome: TrialOutcome) -> None:
+        if outcome.state == "failed" and "must be a finite number" in (outcome.cause or ""):
             self._best = (math.nan, task[0], task[1])
         elif self._best is None or not math.isnan(self._best[0]):
-            super()._note(task, message)
+            super().ended(task, outcome)
 
     def collect_results(self) -> Best | None:
         best = super().collect_results()
@@ -94,11 +93,8 @@ class PrefersNan(SerialAdapter):
 class NamesPruned(SerialAdapter):
     """Names a pruned trial where it has the best value."""
 
-    def _note(self, task: Task, message: Message) -> None:
-        outcome: TrialOutcome = message.content
-        if outcome.state == "pruned":
-            outcome = replace(outcome, state="completed")
-        super()._note(task, Message(message.worker, outcome))
+    def ended(self, task: Task, outcome: TrialOutcome) -> None:
+        super().ended(task, replace(outcome, state="completed") if outcome.state == "pruned" else outcome)
 
 
 class TakesTheLastReport(Altered):

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from tuneoff.check.checks.undeploy import FAILED
-from tuneoff.check.plan import DRAWS, REFUSALS, repetitions
+from tuneoff.trust.check.checks.undeploy import FAILED
+from tuneoff.trust.check.plan import DRAWS, REFUSALS, repetitions
 
 ONE, TWO = repetitions(1)[0], repetitions(2)[0]
 

@@ -8,13 +8,13 @@ from typing import Any, ClassVar
 
 from check.planted.base import Altered, Repeating, Task
 from tuneoff.capabilities import Capabilities, Support
-from tuneoff.check.probe import METRIC, ProbeError, ProbeWithoutState
 from tuneoff.errors import StepError
 from tuneoff.experiment.spec import RunSpec
-from tuneoff.trial.context import TrialContext
-from tuneoff.trial.faults import Retries
-from tuneoff.trial.pool import Message, Worker
-from tuneoff.trial.run_trial import Decision, Report, TrialOutcome, run_trial, trial_process
+from tuneoff.run.trial.context import TrialContext
+from tuneoff.run.trial.faults import Retries
+from tuneoff.run.trial.pool import Worker
+from tuneoff.run.trial.run_trial import Decision, Report, TrialOutcome, run_trial, trial_process
+from tuneoff.trust.check.probe_workload import METRIC, ProbeError, ProbeWithoutState
 from tuneoff.workload import Configuration
 from tuneoff_adapters.serial import SerialAdapter
 
@@ -23,7 +23,7 @@ class _Deciding(Altered):
     """Decides otherwise than the script."""
 
     @staticmethod
-    def decide(decision: Decision, configuration: Configuration, attempt: int, epoch: int) -> Decision:
+    def redecide(decision: Decision, configuration: Configuration, attempt: int, epoch: int) -> Decision:
         raise NotImplementedError
 
     @classmethod
@@ -31,7 +31,7 @@ class _Deciding(Altered):
         cls, context: TrialContext, trial_id: str, configuration: Configuration, report: Report, *, attempt: int
     ) -> TrialOutcome:
         def decided(epoch: int, metrics: Mapping[str, float]) -> Decision:
-            return cls.decide(report(epoch, metrics), configuration, attempt, epoch)
+            return cls.redecide(report(epoch, metrics), configuration, attempt, epoch)
 
         return run_trial(context, trial_id, configuration, decided, attempt=attempt)
 
@@ -40,7 +40,7 @@ class IgnoresStops(_Deciding):
     """Trains on where a trial has to stop."""
 
     @staticmethod
-    def decide(decision: Decision, configuration: Configuration, attempt: int, epoch: int) -> Decision:
+    def redecide(decision: Decision, configuration: Configuration, attempt: int, epoch: int) -> Decision:
         return Decision.CONTINUE
 
 
@@ -48,7 +48,7 @@ class StopsAnother(_Deciding):
     """Stops a bad trial after three epochs, which the script leaves alone."""
 
     @staticmethod
-    def decide(decision: Decision, configuration: Configuration, attempt: int, epoch: int) -> Decision:
+    def redecide(decision: Decision, configuration: Configuration, attempt: int, epoch: int) -> Decision:
         return Decision.STOP if configuration.get("level") == 0.2 and epoch == 3 else decision
 
 
@@ -56,15 +56,15 @@ class StopsWhatIsTriedAgain(_Deciding):
     """Stops second attempts at their first report."""
 
     @staticmethod
-    def decide(decision: Decision, configuration: Configuration, attempt: int, epoch: int) -> Decision:
+    def redecide(decision: Decision, configuration: Configuration, attempt: int, epoch: int) -> Decision:
         return Decision.STOP if attempt > 1 else decision
 
 
 class ForgetsFailedTrials(SerialAdapter):
     """Leaves out what is known to raise."""
 
-    def _propose(self) -> Iterator[tuple[str, Mapping[str, Any]]]:
-        return (proposal for proposal in super()._propose() if proposal[1].get("act") != "raise")
+    def propose(self) -> Iterator[tuple[str, Mapping[str, Any]]]:
+        return (proposal for proposal in super().propose() if proposal[1].get("act") != "raise")
 
 
 class FailureIsZero(Altered):
@@ -97,9 +97,9 @@ class FailsWithATrial(SerialAdapter):
         super().setup()
         self._has_failed = False
 
-    def _note(self, task: Task, message: Message) -> None:
-        super()._note(task, message)
-        self._has_failed |= message.content.state == "failed"
+    def ended(self, task: Task, outcome: TrialOutcome) -> None:
+        super().ended(task, outcome)
+        self._has_failed |= outcome.state == "failed"
 
     def collect_metrics(self) -> None:
         if self._has_failed:
@@ -136,7 +136,7 @@ class ContinuesUndeclared(SerialAdapter):
 class BeginsFinishedAgain(SerialAdapter):
     """Of a continued run it trains a trial again that had ended."""
 
-    def _propose(self) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    def propose(self) -> Iterator[tuple[str, Mapping[str, Any]]]:
         for finished in self.context.finished[:1]:
             yield finished.trial_id, finished.configuration
-        yield from super()._propose()
+        yield from super().propose()

@@ -9,8 +9,8 @@ from typing import Any
 
 from check.planted.base import Altered, Task
 from tuneoff.experiment.sampling import draws
-from tuneoff.trial.pool import Worker
-from tuneoff.trial.run_trial import trial_process
+from tuneoff.run.trial.pool import Worker
+from tuneoff.run.trial.run_trial import trial_process
 from tuneoff_adapters.serial import SerialAdapter
 
 Proposals = Iterator[tuple[str, Mapping[str, Any]]]
@@ -19,8 +19,8 @@ Proposals = Iterator[tuple[str, Mapping[str, Any]]]
 class RepeatsOne(SerialAdapter):
     """Under `min` it runs the first of the given configurations twice and the last never."""
 
-    def _propose(self) -> Proposals:
-        proposals = list(super()._propose())
+    def propose(self) -> Proposals:
+        proposals = list(super().propose())
         if self.context.spec.experiment.objective.mode == "min":
             proposals[-1] = (proposals[-1][0], proposals[0][1])
         return iter(proposals)
@@ -49,8 +49,8 @@ class _Redrawn(SerialAdapter):
     def redrawn(self, configuration: Mapping[str, Any]) -> Mapping[str, Any]:
         raise NotImplementedError
 
-    def _propose(self) -> Proposals:
-        for trial_id, configuration in super()._propose():
+    def propose(self) -> Proposals:
+        for trial_id, configuration in super().propose():
             yield trial_id, self.redrawn(configuration) if "depth" in configuration else configuration
 
 
@@ -90,10 +90,10 @@ class Unseeded(SerialAdapter):
     def seed(self) -> int:
         return int.from_bytes(os.urandom(6), "big")
 
-    def _propose(self) -> Proposals:
+    def propose(self) -> Proposals:
         spec = self.context.spec
         if spec.experiment.sampler.name != "random":
-            yield from super()._propose()
+            yield from super().propose()
             return
         drawn = draws(spec.experiment.search_space, self.seed())
         for number in range(spec.experiment.budget.trials):

@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import Any
 
 from check.planted.base import Altered, Task
-from tuneoff.events.writer import FOLDER
-from tuneoff.trial.context import TrialContext
-from tuneoff.trial.pool import Death
-from tuneoff.trial.run_trial import Report, TrialOutcome, run_trial, trial_process
+from tuneoff.record.events.writer import FOLDER
+from tuneoff.run.trial.context import TrialContext
+from tuneoff.run.trial.pool import Death
+from tuneoff.run.trial.run_trial import Report, TrialOutcome, run_trial, trial_process
 from tuneoff.workload import Configuration
 from tuneoff_adapters.serial import SerialAdapter
 
@@ -20,7 +20,7 @@ from tuneoff_adapters.serial import SerialAdapter
 class OwnEvents(SerialAdapter):
     """Writes an event that no schema knows when a trial is tried again."""
 
-    def _bury(self, death: Death, task: Task) -> Task | None:
+    def _bury(self, death: Death, task: Task | None) -> Task | None:
         again = super()._bury(death, task)
         if again is not None:
             self.context.events.write("trial_retried", trial=again[0])

@@ -7,18 +7,18 @@ from dataclasses import replace
 from typing import Any
 
 from check.planted.base import Altered
-from tuneoff.trial.budget import TrialBudget
-from tuneoff.trial.pool import Worker
-from tuneoff.trial.run_trial import trial_process
+from tuneoff.run.trial.budget import TrialBudget
+from tuneoff.run.trial.pool import Worker
+from tuneoff.run.trial.run_trial import trial_process
 from tuneoff_adapters.serial import SerialAdapter
 
 
 class OneTrialMore(SerialAdapter):
     """Overspends by one trial."""
 
-    def _propose(self) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    def propose(self) -> Iterator[tuple[str, Mapping[str, Any]]]:
         configuration: Mapping[str, Any] = {}
-        for trial_id, configuration in super()._propose():
+        for trial_id, configuration in super().propose():
             yield trial_id, configuration
         if self.context.spec.experiment.sampler.name == "random":
             yield "one-more", configuration

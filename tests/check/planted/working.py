@@ -11,15 +11,16 @@ from dataclasses import replace
 
 from check.planted.base import Altered, Task
 from check.planted.recording import rewrite, whole_events, worker_files
-from tuneoff.trial.context import TrialContext
-from tuneoff.trial.limits import SlotLimits
-from tuneoff.trial.pool import Death, Worker
-from tuneoff.trial.run_trial import Report, TrialOutcome, run_trial, trial_process
+from tuneoff.run.trial.context import TrialContext
+from tuneoff.run.trial.limits import SlotLimits
+from tuneoff.run.trial.pool import Death, Worker
+from tuneoff.run.trial.run_trial import Report, TrialOutcome, run_trial, trial_process
 from tuneoff.workload import Configuration
 from tuneoff_adapters.serial import SerialAdapter
 
 NO_PROCESSOR = 4095
 OWN_SECONDS = 3.5
+ITERATIONS = 200_000
 
 
 class OneWorkerMore(Altered):
@@ -59,9 +60,8 @@ class TwoThreads(Altered):
 
 
 def _compute(done: threading.Event) -> None:
-    block = bytes(1 << 20)
     while not done.is_set():
-        hashlib.sha256(block)  # of a block so large, it lets other threads run
+        hashlib.pbkdf2_hmac("sha256", b"", b"", ITERATIONS)  # without the interpreter's lock, for many of its intervals
 
 
 class TellsTwoThreads(Altered):
@@ -89,9 +89,11 @@ class OwnTimeLimit(Altered):
 class RetriesOutOfMemory(SerialAdapter):
     """Tries again what took too much memory."""
 
-    def _bury(self, death: Death, task: Task) -> Task | None:
-        trial_id, configuration, attempt = task
+    def _bury(self, death: Death, task: Task | None) -> Task | None:
         again = super()._bury(death, task)
+        if task is None:
+            return None
+        trial_id, configuration, attempt = task
         if again is None and attempt == 1 and configuration.get("act") == "memory":
             return trial_id, configuration, attempt + 1
         return again

@@ -11,12 +11,12 @@ import numpy.random  # noqa: F401 (else the first split of a process loads it, i
 import torch
 from torch import Tensor
 
+from tuneoff.base.identity import derive_seed
 from tuneoff.errors import CheckpointError, ExperimentError
-from tuneoff.experiment.identity import derive_seed
 from tuneoff.workload import Scores, StateTensor, TrialSeeds
 from tuneoff_workloads.mnist_mlp import scores
 from tuneoff_workloads.mnist_mlp.data.loaded import LabelledImages, load_test_data, load_training_data
-from tuneoff_workloads.mnist_mlp.model import Mlp
+from tuneoff_workloads.mnist_mlp.mlp import Mlp
 from tuneoff_workloads.mnist_mlp.optimizer import make_optimizer
 from tuneoff_workloads.mnist_mlp.options import Device, Options
 from tuneoff_workloads.mnist_mlp.specification import Hyperparameters

@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass
 from typing import Literal
 
-from tuneoff.experiment.identity import digest
+from tuneoff.base.identity import digest
 from tuneoff_workloads.mnist_mlp.data.idx import header
 
 Role = Literal["train_images", "train_labels", "test_images", "test_labels"]

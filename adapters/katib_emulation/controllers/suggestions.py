@@ -1,0 +1,169 @@
+"""The suggestion controller: validates the settings once, and answers requests from the algorithm at work."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from katib_emulation.conditions import has_condition, remove_condition, set_condition, stop_running
+from katib_emulation.controllers.reconciling import ReconcileError
+from katib_emulation.controllers.suggestion_service import deployment, service, service_name
+from katib_emulation.controllers.view import ClusterView
+from katib_emulation.kinds import DEPLOYMENTS, EXPERIMENTS, SERVICES, SUGGESTIONS
+from katib_emulation.objects import Key, Object, is_deleting, now, random_suffix
+from katib_emulation.observations import Observations
+from katib_emulation.suggestions import (
+    Algorithm,
+    MedianStop,
+    algorithm_for,
+    told_trials,
+    validate_algorithm,
+    validate_early_stopping,
+)
+
+EVER_SUGGESTED = "emulated.katib.kubeflow.org/ever-suggested"
+"""Annotation of a Suggestion: how many suggestions were made, those included that were dropped again. The service counts on."""
+
+
+@dataclass(frozen=True, slots=True)
+class Service:
+    """What the pod of a suggestion service has in its memory."""
+
+    algorithm: Algorithm
+    early_stopping: MedianStop | None
+
+
+class SuggestionReconciler:
+    """Reconciles Suggestions."""
+
+    def __init__(self, cluster: ClusterView, observations: Observations) -> None:
+        self._cluster = cluster
+        self._observations = observations
+        self._services: dict[Key, tuple[str, Service]] = {}  # with the Suggestion's uid
+
+    def reconcile(self, obj: Object) -> float | None:
+        """Do the next step for a Suggestion.
+
+        Raises:
+            ReconcileError: the service raised.
+        """
+        metadata = obj["metadata"]
+        key = Key(SUGGESTIONS, metadata["namespace"], metadata["name"])
+        if is_deleting(obj):
+            return None
+        if has_condition(obj, "Succeeded"):
+            self._services.pop(key, None)
+            for kind in (DEPLOYMENTS, SERVICES):
+                self._cluster.delete(kind, metadata["namespace"], service_name(obj))
+            return None
+        if not has_condition(obj, "Created"):
+            self._cluster.update(SUGGESTIONS, obj, _mark_created)
+            return None
+        experiment = self._cluster.get(EXPERIMENTS, metadata["namespace"], metadata["name"])
+        if experiment is None or has_condition(obj, "Failed"):
+            return None
+        if not has_condition(obj, "Running"):
+            self._begin(obj, experiment)
+            return None
+        self._answer(key, obj, experiment)
+        return None
+
+    def forget(self, key: Key) -> None:
+        """Let the service of a Suggestion go."""
+        self._services.pop(key, None)
+
+    def event_text(self, error: Exception) -> str:
+        """Return the message of the event for a failed step."""
+        return str(error)
+
+    def _begin(self, obj: Object, experiment: Object) -> None:
+        """Make what stands for the service's pod, and validate the settings."""
+        namespace = obj["metadata"]["namespace"]
+        self._cluster.create_missing(SERVICES, service(obj), namespace)
+        self._cluster.create_missing(DEPLOYMENTS, deployment(obj), namespace, keep_status=True)
+        why = _why_refused(experiment)
+
+        def begin(fresh: Object) -> None:
+            set_condition(fresh, "DeploymentReady", "DeploymentReady", "Deployment is ready")
+            if why is None:
+                remove_condition(fresh, "Succeeded")
+                set_condition(fresh, "Running", "SuggestionRunning", "Suggestion is running")
+            else:
+                stop_running(fresh)
+                set_condition(fresh, "Failed", "SuggestionFailed", f"Validation failed: {why}")
+
+        self._cluster.update(SUGGESTIONS, obj, begin)
+
+    def _answer(self, key: Key, obj: Object, experiment: Object) -> None:
+        """Append the suggestions that are asked for and missing."""
+        status = obj["status"]
+        known: Sequence[Mapping[str, Any]] = status.get("suggestions", ())
+        missing = obj["spec"].get("requests", 0) - status.get("suggestionCount", 0)
+        if missing <= 0:
+            return
+        trials = self._cluster.trials(key.namespace, key.name)
+        first = max(int((obj["metadata"].get("annotations") or {}).get(EVER_SUGGESTED, "0")), len(known))
+        try:
+            at_work = self._service(key, obj, experiment)
+            told = told_trials(trials)
+            configurations = [at_work.algorithm.suggest(first + i, told) for i in range(missing)]
+            rules = at_work.early_stopping.rules(trials) if at_work.early_stopping is not None else []
+        except Exception as error:  # services raise whatever their libraries raise; the caller of gRPC gets the text of it
+            text = f"Exception calling application: {error}"
+            raise ReconcileError(f"rpc error: code = Unknown desc = {text}") from error
+        names = {entry["name"] for entry in known}
+        fresh_entries = []
+        for configuration in configurations:
+            entry: dict[str, Any] = {
+                "name": _new_name(key.name, names),
+                "parameterAssignments": [{"name": name, "value": value} for name, value in configuration.items()],
+            }
+            fresh_entries.append({**entry, "earlyStoppingRules": rules} if rules else entry)
+
+        def append(fresh: Object) -> None:
+            fresh["status"]["suggestions"] = [*fresh["status"].get("suggestions", ()), *fresh_entries]
+            fresh["status"]["suggestionCount"] = len(fresh["status"]["suggestions"])
+            annotations = fresh["metadata"].get("annotations") or {}
+            fresh["metadata"]["annotations"] = {**annotations, EVER_SUGGESTED: str(first + len(fresh_entries))}
+
+        self._cluster.update(SUGGESTIONS, obj, append)
+
+    def _service(self, key: Key, obj: Object, experiment: Object) -> Service:
+        uid = obj["metadata"]["uid"]
+        kept = self._services.get(key)
+        if kept is not None and kept[0] == uid:
+            return kept[1]
+        past = [
+            (entry["name"], {given["name"]: given["value"] for given in entry.get("parameterAssignments", ())})
+            for entry in obj["status"].get("suggestions", ())
+        ]
+        early = MedianStop(experiment, self._reports(experiment)) if "earlyStopping" in experiment["spec"] else None
+        made = Service(algorithm_for(experiment, past), early)
+        self._services[key] = (uid, made)
+        return made
+
+    def _reports(self, experiment: Object) -> Any:
+        metric = experiment["spec"]["objective"]["objectiveMetricName"]
+        return lambda trial: [line.value for line in self._observations.read(trial) if line.name == metric]
+
+
+def _mark_created(suggestion: Object) -> None:
+    suggestion.setdefault("status", {}).setdefault("startTime", now())
+    set_condition(suggestion, "Created", "SuggestionCreated", "Suggestion is created")
+
+
+def _why_refused(experiment: Object) -> str | None:
+    why = validate_algorithm(experiment)
+    if why is not None:
+        return f"ValidateAlgorithmSettings Error: {why}"
+    early_stopping = experiment["spec"].get("earlyStopping")
+    why = validate_early_stopping(early_stopping) if early_stopping is not None else None
+    return None if why is None else f"ValidateEarlyStoppingSettings Error: {why}"
+
+
+def _new_name(experiment: str, taken: set[str]) -> str:
+    while (name := f"{experiment}-{random_suffix(8)}") in taken:
+        continue
+    taken.add(name)
+    return name

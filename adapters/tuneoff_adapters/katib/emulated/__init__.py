@@ -1,4 +1,0 @@
-"""A local process that serves what KatibClient needs of a cluster. It is no Katib: its results say `emulated`.
-
-It imports nothing of tuneoff, and can be used alone: `python -m tuneoff_adapters.katib.emulated --help`.
-"""

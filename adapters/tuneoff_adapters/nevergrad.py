@@ -1,0 +1,72 @@
+"""Nevergrad, gradient-free optimizers by ask and tell, in the coordinator."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, ClassVar
+
+from tuneoff.ask_tell import AskTellAdapter, Capabilities, Native, NativeIndex, Offer, Told, Translation
+
+OPTIMIZERS = {"default": "NGOpt", "de": "TwoPointsDE", "pso": "PSO"}  # else random search, for given points too
+INTEGERS = 10  # values: Nevergrad advises against integers with fewer, and many choices are slow
+
+
+class NevergradAdapter(AskTellAdapter):
+    """Nevergrad's optimizers; a trial's handle is the `uid` of its candidate."""
+
+    capabilities: ClassVar[Capabilities] = Capabilities(
+        framework="Nevergrad",
+        package="nevergrad",
+        module="nevergrad",
+        minimum_version="1.0",
+        below_version="2",
+        install="tuneoff[nevergrad]",
+        samplers={
+            "random": Offer(implementation="nevergrad.optimizers.RandomSearch"),
+            **{name: Offer(implementation=f"nevergrad.optimizers.{optimizer}") for name, optimizer in OPTIMIZERS.items()},
+        },
+        notes=("it is told of completed trials alone: it knows no pruned and no failed ones",),
+    )
+
+    def open(self, space: Translation) -> None:
+        import nevergrad
+
+        parameters = {name: _parameter(nevergrad.p, kind) for name, kind in space.native.items()}
+        self._parametrization = nevergrad.p.Dict(**parameters)
+        self._parametrization.random_state.seed(self.seed)
+        make = nevergrad.optimizers.registry[OPTIMIZERS.get(self.experiment.sampler.name, "RandomSearch")]
+        budget, workers = self.experiment.budget.trials, self.experiment.workers.count
+        self._optimizer = make(self._parametrization, budget=budget, num_workers=workers)
+        self._candidates: dict[str, Any] = {}
+
+    def ask(self) -> tuple[str, Mapping[str, Any]]:
+        return self._known(self._optimizer.ask())
+
+    def tell(self, handle: str, told: Told) -> None:
+        if told.state == "completed":
+            self._optimizer.tell(self._candidates[handle], told.loss)
+
+    def best(self) -> str:
+        uid: str = self._optimizer.current_bests["minimum"].parameter.uid
+        return uid
+
+    def enqueue(self, values: Mapping[str, Any]) -> None:
+        self._optimizer.suggest(dict(values))
+
+    def replay(self, values: Mapping[str, Any], told: Told) -> str:
+        handle, _ = self._known(self._parametrization.spawn_child(new_value=dict(values)))
+        self.tell(handle, told)
+        return handle
+
+    def _known(self, candidate: Any) -> tuple[str, Mapping[str, Any]]:
+        self._candidates[candidate.uid] = candidate
+        return candidate.uid, candidate.value
+
+
+def _parameter(p: Any, kind: Native) -> Any:
+    low, high = kind.bounds
+    if not isinstance(kind, NativeIndex):
+        return p.Log(lower=low, upper=high) if kind.log else p.Scalar(lower=low, upper=high)
+    if kind.ordered and kind.size >= INTEGERS:
+        return p.Scalar(lower=low - 0.5, upper=high + 0.5).set_integer_casting()
+    return (p.TransitionChoice if kind.ordered else p.Choice)(range(kind.size))

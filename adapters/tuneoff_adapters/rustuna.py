@@ -1,0 +1,65 @@
+"""Rustuna, Optuna's interface written in Rust: one study in memory, asked in the coordinator."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, ClassVar
+
+from tuneoff.ask_tell import AskTellAdapter, Capabilities, Native, NativeIndex, Offer, Told, Translation
+
+STATES = {"completed": "COMPLETE", "pruned": "PRUNED", "failed": "FAIL"}
+
+
+class RustunaAdapter(AskTellAdapter):
+    """Rustuna by `Study.ask` and `Study.tell`; a trial's handle is its number in the study."""
+
+    capabilities: ClassVar[Capabilities] = Capabilities(
+        framework="Rustuna",
+        package="rustuna",
+        module="rustuna",
+        minimum_version="0.2",
+        below_version="0.3",
+        install="tuneoff[rustuna]",
+        samplers={
+            "random": Offer(implementation="rustuna.samplers.RandomSampler"),
+            "tpe": Offer(implementation="rustuna.samplers.TPESampler"),
+            "default": Offer(implementation="rustuna.samplers.TPESampler", same_as="tpe"),
+        },
+    )
+
+    def open(self, space: Translation) -> None:
+        import rustuna
+
+        samplers = rustuna.samplers
+        sampler = samplers.RandomSampler if self.experiment.sampler.name == "random" else samplers.TPESampler
+        self._library, self._space = rustuna, space.native
+        self._study = rustuna.create_study(direction="minimize" if self.minimize else "maximize", sampler=sampler(seed=self.seed))
+
+    def ask(self) -> tuple[int, Mapping[str, Any]]:
+        trial = self._study.ask()
+        return trial.number, {name: _suggested(trial, name, kind) for name, kind in self._space.items()}
+
+    def tell(self, handle: int, told: Told) -> None:
+        self._study.tell(handle, told.value, state=self._state(told))
+
+    def best(self) -> int:
+        number: int = self._study.best_trial.number
+        return number
+
+    def enqueue(self, values: Mapping[str, Any]) -> None:
+        self._study.enqueue_trial(dict(values))
+
+    def replay(self, values: Mapping[str, Any], told: Told) -> int:
+        self.enqueue(values)
+        handle, _ = self.ask()
+        self.tell(handle, told)
+        return handle
+
+    def _state(self, told: Told) -> Any:
+        return getattr(self._library.trial.TrialState, STATES[told.state])
+
+
+def _suggested(trial: Any, name: str, kind: Native) -> Any:
+    if not isinstance(kind, NativeIndex):
+        return trial.suggest_float(name, *kind.bounds, log=kind.log)
+    return trial.suggest_int(name, *kind.bounds) if kind.ordered else trial.suggest_categorical(name, list(range(kind.size)))

@@ -1,0 +1,1 @@
+"""Power meters that ship with tuneoff as plugins: one module or package per source."""

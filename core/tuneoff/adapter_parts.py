@@ -1,0 +1,70 @@
+"""What an adapter of the whole protocol is made of: core's search space, pool, trials, budget, retries, and tools of `faults`."""
+
+from tuneoff.base.files import read_regular
+from tuneoff.base.identity import configuration_digest
+from tuneoff.experiment.framework_space import FrameworkSpace
+from tuneoff.experiment.packages import import_framework
+from tuneoff.experiment.sampling import draws, listed_configurations
+from tuneoff.experiment.strategies import sampler_refusal
+from tuneoff.experiment.translation import (
+    ListTranslation,
+    Native,
+    NativeFloat,
+    NativeIndex,
+    NativeLogInteger,
+    SpaceTranslation,
+    Translation,
+    translation_of,
+)
+from tuneoff.record.history import FinishedTrial, History, UnfinishedTrial
+from tuneoff.run.lifecycle.context import RunContext
+from tuneoff.run.pool_adapter import PoolAdapter, Proposal, Task
+from tuneoff.run.trial.budget import TrialBudget
+from tuneoff.run.trial.context import TrialContext
+from tuneoff.run.trial.faults import Retries
+from tuneoff.run.trial.pool import Death, Message, Worker, WorkerPool
+from tuneoff.run.trial.run_trial import Decision, Report, TrialOutcome, run_trial, trial_process
+from tuneoff.trust.faultmatrix.plain import PlainTask
+from tuneoff.trust.faultmatrix.seen import Claim
+from tuneoff.trust.faultmatrix.tools import FaultTools, Part
+
+__all__ = [
+    "Claim",
+    "Death",
+    "Decision",
+    "FaultTools",
+    "FinishedTrial",
+    "FrameworkSpace",
+    "History",
+    "ListTranslation",
+    "Message",
+    "Native",
+    "NativeFloat",
+    "NativeIndex",
+    "NativeLogInteger",
+    "Part",
+    "PlainTask",
+    "PoolAdapter",
+    "Proposal",
+    "Report",
+    "Retries",
+    "RunContext",
+    "SpaceTranslation",
+    "Task",
+    "Translation",
+    "TrialBudget",
+    "TrialContext",
+    "TrialOutcome",
+    "UnfinishedTrial",
+    "Worker",
+    "WorkerPool",
+    "configuration_digest",
+    "draws",
+    "import_framework",
+    "listed_configurations",
+    "read_regular",
+    "run_trial",
+    "sampler_refusal",
+    "translation_of",
+    "trial_process",
+]

@@ -1,0 +1,261 @@
+"""The base class of adapters for libraries with ask and tell: the library chooses, core runs the trials.
+
+A subclass declares the library's samplers and says how to `open` its optimizer, `ask`, `tell` and name the `best` trial.
+Everything else is core's: worker processes, budget, retries, scripted stops, a continued run, and the draws of
+`tuneoff verify-space`.
+"""
+
+from __future__ import annotations
+
+import itertools
+from abc import abstractmethod
+from collections.abc import Hashable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Any, Literal
+
+from tuneoff.adapter import Best
+from tuneoff.base import clock
+from tuneoff.base.identity import derive_seed
+from tuneoff.capabilities import Capabilities, Offer, Option, Support
+from tuneoff.errors import StepError
+from tuneoff.experiment.framework_space import FrameworkSpace
+from tuneoff.experiment.packages import import_framework
+from tuneoff.experiment.spec import ExperimentSpec
+from tuneoff.experiment.translation import (
+    LIST_INDEX,
+    ListTranslation,
+    Native,
+    NativeFloat,
+    NativeIndex,
+    NativeLogInteger,
+    Translation,
+    translation_of,
+)
+from tuneoff.record.history import FinishedTrial, begun, not_begun
+from tuneoff.run.pool_adapter import WORK, PoolAdapter, Proposal, Task
+from tuneoff.run.trial.run_trial import Decision, TrialOutcome
+
+__all__ = [
+    "AskTellAdapter",
+    "Capabilities",
+    "Native",
+    "NativeFloat",
+    "NativeIndex",
+    "NativeLogInteger",
+    "Offer",
+    "Option",
+    "Support",
+    "Told",
+    "Translation",
+]
+
+_STOPPED_BY_CORE = ("none", "scripted")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Told:
+    """How a trial ended.
+
+    `value` is the best one of its epochs, in the metric's own direction; `loss` is the same number, but lower is always better.
+    Both are None for a failed trial.
+    """
+
+    state: Literal["completed", "pruned", "failed"]
+    value: float | None
+    loss: float | None
+
+
+class AskTellAdapter(PoolAdapter):
+    """An adapter of a library with ask and tell, which is called in the coordinator alone, one call at a time.
+
+    A *handle* is anything hashable but None by which the library, or the subclass, knows a trial. *Native values* are one
+    number for each name of `space.native`: a float within `bounds`, or of a `NativeIndex` an integer in 0 .. size - 1.
+
+    Of the capabilities a subclass declares what is the library's own; this class adds retries, the pruners `none` and
+    `scripted`, with `enqueue` the samplers `fixed` and `grid`, and with `replay` continued runs. The attributes `_pool`,
+    `_budget`, `_retries` and `_proposals` are core's.
+
+    Raises:
+        TypeError: a subclass offers a pruner of its own and has no `report`.
+    """
+
+    def __init_subclass__(cls, **arguments: Any) -> None:
+        super().__init_subclass__(**arguments)
+        if hasattr(cls, "capabilities"):
+            cls.capabilities = _completed(cls)
+
+    @abstractmethod
+    def open(self, space: Translation) -> None:
+        """Make the library's optimizer for `space.native`, `self.seed`, `self.minimize` and what `self.experiment` says.
+
+        Import the library here, not in the module: `tuneoff plan` imports that.
+        """
+
+    @abstractmethod
+    def ask(self) -> tuple[Hashable, Mapping[str, Any]]:
+        """Return the handle and the native values of the library's next trial; other trials may be running."""
+
+    @abstractmethod
+    def tell(self, handle: Any, told: Told) -> None:
+        """Tell the library how a trial that it was asked for has ended."""
+
+    @abstractmethod
+    def best(self) -> Hashable:
+        """Return the handle of the trial that the library itself calls the best. Only called if a trial has completed."""
+
+    def enqueue(self, values: Mapping[str, Any]) -> None:
+        """Have the library evaluate these native values: the `ask` that follows must return them."""
+        raise NotImplementedError
+
+    def report(self, handle: Any, epoch: int, value: float) -> bool:
+        """Tell the library a running trial's value after an epoch (from 1), and return whether its pruner stops the trial."""
+        raise NotImplementedError
+
+    def replay(self, values: Mapping[str, Any], told: Told) -> Hashable:
+        """Tell the library of a trial that it was not asked for, by its native values, and return the trial's handle."""
+        raise NotImplementedError
+
+    @property
+    def experiment(self) -> ExperimentSpec:
+        """The experiment: `sampler.name`, `sampler.options`, `pruner`, `budget.trials`, `workers.count` and so on."""
+        return self.context.spec.experiment
+
+    @property
+    def minimize(self) -> bool:
+        """Whether lower values of the metric are better."""
+        return self.experiment.objective.mode == "min"
+
+    @property
+    def seed(self) -> int:
+        """The sampler's seed, at least 0 and below 2**31; each execution of a continued run has its own."""
+        seed, history = self.context.spec.sampler_seed, self.context.history
+        return derive_seed("ask", seed, len(history.executions), history.count) if history else seed
+
+    # what core does with it
+
+    @property
+    def is_deciding(self) -> bool:
+        return self.experiment.pruner.name not in _STOPPED_BY_CORE
+
+    def framework_id(self, trial_id: str) -> str | None:
+        return str(self.__handles[trial_id]) if trial_id in self.__handles else None
+
+    def draw(self, count: int) -> Iterator[Mapping[str, object]]:
+        self._import()
+        space = translation_of(self.context.spec)
+        self.open(space)
+        for _ in range(count):
+            yield space.decode(self.ask()[1])
+
+    def framework_space(self) -> FrameworkSpace:
+        """Return the space as the subclass is given it; override it where the library tells its own bounds."""
+        space = translation_of(self.context.spec)
+        ends = {name: kind.bounds for name, kind in space.native.items()}
+        return FrameworkSpace(ends=ends, decode=space.decode, encode=space.encode)
+
+    def deploy(self) -> None:
+        self._import()
+        super().deploy()
+
+    def setup(self) -> None:
+        """Open the optimizer, and replay what a continued run has finished."""
+        super().setup()
+        history = self.context.history
+        self.__space = translation_of(self.context.spec)
+        self.__handles: dict[str, Hashable] = {}
+        self.__completed: dict[Hashable, Best] = {}
+        self.open(self.__space)
+        for trial in begun(history):
+            if isinstance(trial, FinishedTrial):
+                self._tell(trial.trial_id, trial.configuration, trial.state, trial.value)
+
+    def propose(self) -> Iterator[Proposal]:
+        """Yield what a continued run has to begin again, then what the library is asked for, or given where there is a list."""
+        history, space = self.context.history, self.__space
+        for trial in history.unfinished:
+            if _overrides(type(self), "enqueue"):
+                self._ask(trial.trial_id, space.encode(trial.configuration))
+            yield trial.trial_id, trial.configuration
+        given: Iterable[Mapping[str, Any] | None] = itertools.repeat(None)
+        if isinstance(space, ListTranslation):
+            given = ({LIST_INDEX: index} for index in not_begun(space.configurations, history))
+        for number, values in zip(range(self.experiment.budget.trials - history.count), given, strict=False):
+            trial_id = f"t{history.next_number + number:05d}"
+            yield trial_id, self._ask(trial_id, values)
+
+    def ended(self, task: Task, outcome: TrialOutcome) -> None:
+        started = clock.monotonic_ns()
+        self._tell(*task[:2], outcome.state, outcome.value)
+        self.context.events.write("stage", name="tell", duration_ns=clock.monotonic_ns() - started, trial=task[0])
+
+    def decide(self, task: Task, epoch: int, value: float) -> Decision:
+        handle = self.__handles.get(task[0])
+        if handle is None or not self.report(handle, epoch, value):
+            return Decision.CONTINUE
+        if epoch < self.experiment.budget.epochs_per_trial:
+            self.context.events.write("stop_decided", trial=task[0], epoch=epoch)
+        return Decision.STOP
+
+    def collect_results(self) -> Best | None:
+        """Return the library's best trial, with the configuration and the value of what it names.
+
+        Raises:
+            StepError: what it names is no trial that completed.
+        """
+        if not self.__completed:
+            return None
+        handle = self.best()
+        if handle not in self.__completed:
+            raise StepError(f"`best` must return the handle of a trial that completed, but returned {handle!r}")
+        return self.__completed[handle]
+
+    def _import(self) -> None:
+        if self.capabilities.module:
+            import_framework(self.context.spec.adapter, self.capabilities)
+
+    def _ask(self, trial_id: str, given: Mapping[str, Any] | None) -> Mapping[str, Any]:
+        started = clock.monotonic_ns()
+        if given is not None:
+            self.enqueue(given)
+        self.__handles[trial_id], values = self.ask()
+        configuration = self.__space.decode(values)
+        self.context.events.write("stage", name="ask", duration_ns=clock.monotonic_ns() - started, trial=trial_id)
+        return configuration
+
+    def _tell(self, trial_id: str, configuration: Mapping[str, Any], state: str, value: float | None) -> None:
+        told = self._told(state, value)
+        handle = self.__handles.get(trial_id)
+        if handle is None:
+            handle = self.replay(self.__space.encode(configuration), told)
+        else:
+            self.tell(handle, told)
+        if told.state == "completed":
+            self.__completed[handle] = Best(trial_id=trial_id, configuration=configuration, value=value)
+
+    def _told(self, state: str, value: float | None) -> Told:
+        if value is None or state not in ("completed", "pruned"):  # refused and cancelled by the budget too
+            return Told(state="failed", value=None, loss=None)
+        loss = value if self.minimize else -value
+        return Told(state="completed" if state == "completed" else "pruned", value=value, loss=loss)
+
+
+def _overrides(cls: type[AskTellAdapter], name: str) -> bool:
+    return getattr(cls, name) is not getattr(AskTellAdapter, name)
+
+
+def _completed(cls: type[AskTellAdapter]) -> Capabilities:
+    """Return the capabilities that a subclass declares, and those that follow from its methods."""
+    declared = cls.capabilities
+    own = [name for name, offer in declared.pruners.items() if offer.support is Support.YES and name not in _STOPPED_BY_CORE]
+    if own and not _overrides(cls, "report"):
+        raise TypeError(f"{cls.__name__} must have `report` to offer pruner {own[0]!r}; write it, or remove the pruner")
+    given = Offer(implementation=f"{cls.__module__}.{cls.__qualname__}.enqueue")
+    listed = {"fixed": given, "grid": given} if _overrides(cls, "enqueue") else {}
+    stopped = {"none": Offer(implementation="none"), "scripted": Offer(implementation=WORK.replace(":", "."))}
+    return replace(
+        declared,
+        samplers={**declared.samplers, **{name: offer for name, offer in listed.items() if name not in declared.samplers}},
+        pruners={**stopped, **declared.pruners},
+        resume=Support.YES if _overrides(cls, "replay") else declared.resume,
+        retry=Support.YES,
+    )

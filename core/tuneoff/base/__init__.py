@@ -1,0 +1,1 @@
+"""The ground: clocks, files, processes, text. It knows nothing of experiments."""

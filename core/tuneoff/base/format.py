@@ -1,0 +1,80 @@
+"""Numbers and names as a table's cells show them."""
+
+from __future__ import annotations
+
+import math
+import re
+import textwrap
+from collections.abc import Iterable, Iterator
+
+MISSING = "–"
+ESTIMATED = "~"  # before every figure that rests on a model, a constant, or samples with gaps
+UNITS = {  # of the table of energy, carbon, cost and waste, always the same: tables of one matrix must be comparable
+    "kWh": ("J", 3.6e6),
+    "USD": ("mUSD", 1e3),
+    "ms": ("s", 1e-3),
+}
+LARGEST = 1e12  # with more digits than this a figure hides the others
+LONG = 1e7  # from here on a figure of a fixed unit has an exponent
+SMALL = 0.0995  # below, two decimals say less than two digits
+MOST_DECIMALS = 6
+FOLD = 14  # longest line of a name, where it can be broken
+
+
+def shown_unit(unit: str) -> tuple[str, float]:
+    """Return the unit in which figures of a unit are shown, and the factor from it."""
+    return UNITS.get(unit, (unit, 1.0))
+
+
+def score(value: float) -> str:
+    """Return four decimals: one of 10 000 test images counts."""
+    return f"{value:.4f}" if abs(value) < 100 else f"{value:.5g}"
+
+
+def seconds(milliseconds: float) -> str:
+    """Return seconds with about three digits."""
+    return number(milliseconds / 1000)
+
+
+def number(value: float) -> str:
+    """Return about three digits, without false precision, and with an exponent only where the figure is absurd."""
+    size = abs(value)
+    if size == 0:
+        return "0"
+    if size >= LARGEST:
+        return f"{value:.3g}"
+    digits = 0 if size >= 99.95 else 1 if size >= 9.995 else 2
+    return f"{value:.{digits}f}"
+
+
+def figure(value: float) -> str:
+    """Return about three digits in whatever unit it is: small figures keep two of theirs, large ones take an exponent."""
+    size = abs(value)
+    if size >= LONG:
+        return f"{value:.3g}"
+    if size == 0 or size >= SMALL:
+        return number(value)
+    digits = 1 - math.floor(math.log10(size))
+    return f"{value:.{digits}f}" if digits <= MOST_DECIMALS else f"{value:.1e}"
+
+
+def folded(text: str, width: int = FOLD) -> str:
+    """Return a name on lines of at most `width`, broken after `.`, `:`, `_`, `,` and blanks only, never in a word."""
+    lines = [""]
+    for piece in re.findall(r"[^.:_, ]*[.:_, ]|[^.:_, ]+", text):
+        if lines[-1] and len((lines[-1] + piece).rstrip()) > width:
+            lines.append("")
+        lines[-1] += piece
+    return "\n".join(line.rstrip() for line in lines)
+
+
+def wrapped(lines: Iterable[str], width: int | None) -> Iterator[str]:
+    """Yield lines of at most `width` columns, broken at blanks, what follows two columns further in; None: as they are."""
+    for line in lines:
+        if width is None or len(line) <= width:
+            yield line
+            continue
+        indent = line[: len(line) - len(line.lstrip())]
+        yield from textwrap.wrap(
+            line, max(width, 40), subsequent_indent=f"{indent}  ", break_long_words=False, break_on_hyphens=False
+        )

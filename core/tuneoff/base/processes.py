@@ -1,0 +1,264 @@
+"""Find and end processes by what they carry: an environment mark, a session, a parent, open files. Read from Linux's /proc."""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import os
+import re
+import signal
+import sys
+import time
+from collections.abc import Callable, Iterable
+from pathlib import Path
+
+_PR_SET_CHILD_SUBREAPER = 36
+_WORDS = 200  # characters of a log's last line
+_TAIL_BYTES = 65_536  # of a log, in which that line is looked for
+_STAMP = re.compile(r"^\[[^\]]*\]\s+(\([^)]*\)\s+)?\S+:\d+:\s*")  # Ray's: time, processes, who, file and line
+_COLOUR = re.compile(r"\x1b\[[0-9;]*m")
+_STOP_SECONDS = 0.2  # in which a process stops that is not in the middle of a slow system call
+PAGE = os.sysconf("SC_PAGE_SIZE")
+MARK = "TUNEOFF_RUN_ID"  # environment variable with the execution id in every process of a run
+GUARDIAN = "tuneoff.run.supervisor.guardian"  # the module that a guardian's process runs
+CLEANING_SECONDS = 10.0  # how long the next command waits for the guardian of a killed one, which may take longer
+
+
+def become_subreaper() -> bool:
+    """Adopt orphaned descendants of this process (survives exec, not fork); False where the platform has no such call."""
+    return sys.platform == "linux" and int(ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)) == 0
+
+
+def all_pids() -> list[int]:
+    return [int(name) for name in os.listdir("/proc") if name.isdigit()]
+
+
+def with_mark(variable: str, value: str, *, is_prefix: bool = False) -> list[int]:
+    """Return the living processes whose environment at their start had `variable` = `value`; zombies are left out.
+
+    `is_prefix`: what follows `value` there may be anything.
+    """
+    wanted = os.fsencode(f"\0{variable}={value}{'' if is_prefix else chr(0)}")
+    found = []
+    for pid in all_pids():
+        try:
+            with open(f"/proc/{pid}/environ", "rb") as file:
+                if wanted in b"\0" + file.read() + b"\0" and pid != os.getpid():
+                    found.append(pid)
+        except OSError:  # it ended meanwhile, or belongs to someone else
+            continue
+    return found
+
+
+def in_session(session: int) -> list[int]:
+    """Return the living processes of a session; zombies are left out."""
+    return [pid for pid in all_pids() if (fields := stat_fields(pid)) and fields[0] != "Z" and int(fields[3]) == session]
+
+
+def session_of(pid: int) -> int:
+    """Return the session of a process; 0: it is gone."""
+    with contextlib.suppress(OSError):
+        return os.getsid(pid)
+    return 0
+
+
+def stat_fields(pid: int) -> list[str] | None:
+    """Return the fields of /proc/<pid>/stat after the name (state, ppid, pgrp, session, ...), or None if there is no such pid."""
+    try:
+        with open(f"/proc/{pid}/stat") as file:
+            text = file.read()
+    except OSError:
+        return None
+    return text[text.rindex(")") + 2 :].split()
+
+
+def is_alive(pid: int, started_ns: int | None = None) -> bool:
+    """Tell whether a process runs (a zombie does not); `started_ns` guards against a pid that was used again."""
+    fields = stat_fields(pid)
+    if fields is None or fields[0] == "Z":
+        return False
+    if started_ns is None:
+        return True
+    ticks = os.sysconf("SC_CLK_TCK")
+    return int(fields[19]) * 1_000_000_000 // ticks == started_ns
+
+
+def is_stopped(pid: int) -> bool:
+    """Tell whether a process was stopped by a signal."""
+    fields = stat_fields(pid)
+    return fields is not None and fields[0] == "T"
+
+
+def children(pid: int) -> list[int]:
+    """Return the direct children of a process."""
+    found: list[int] = []
+    with contextlib.suppress(OSError):
+        for task in os.listdir(f"/proc/{pid}/task"):
+            with open(f"/proc/{pid}/task/{task}/children") as file:
+                found.extend(int(child) for child in file.read().split())
+    return found
+
+
+def descendants(pid: int) -> list[int]:
+    """Return the children of a process, their children, and so on; one whose own parent has ended is not found."""
+    found: list[int] = []
+    to_visit = [pid]
+    while to_visit:
+        below = [child for child in children(to_visit.pop()) if child not in found]
+        found.extend(below)
+        to_visit.extend(below)
+    return found
+
+
+def openers(path: str, *, writing_below: bool = False) -> list[int]:
+    """Return the processes into which this one may look and that have a file open; `writing_below`: that write one in a folder.
+
+    `path` is absolute and without links.
+    """
+    found = []
+    for pid in all_pids():
+        with contextlib.suppress(OSError):  # it ended meanwhile, or belongs to someone else
+            for name in os.listdir(f"/proc/{pid}/fd"):
+                target = os.readlink(f"/proc/{pid}/fd/{name}")
+                if target.startswith(f"{path}/") and _is_written(pid, name) if writing_below else target == path:
+                    found.append(pid)
+                    break
+    return found
+
+
+def _is_written(pid: int, descriptor: str) -> bool:
+    with open(f"/proc/{pid}/fdinfo/{descriptor}") as file:
+        flags = next(line for line in file if line.startswith("flags:"))
+    return int(flags.split()[1], 8) & os.O_ACCMODE != os.O_RDONLY
+
+
+def rss_bytes(pid: int) -> int:
+    """Return resident memory of a process, shared pages included; 0 if it is gone."""
+    try:
+        with open(f"/proc/{pid}/statm") as file:
+            return int(file.read().split()[1]) * PAGE
+    except OSError:
+        return 0
+
+
+def pss_bytes(pid: int) -> int:
+    """Return resident memory with shared pages divided among their users (slow: 10 ms with torch); RSS where unreadable."""
+    try:
+        with open(f"/proc/{pid}/smaps_rollup") as file:
+            for line in file:
+                if line.startswith("Pss:"):
+                    return int(line.split()[1]) * 1024
+    except OSError:
+        pass  # no such file, or not ours to read
+    return rss_bytes(pid)
+
+
+def command_line(pid: int, most: int | None = 120) -> str:
+    """Return the command line of a process, at most so many characters of it (None: all), or "?": it is gone."""
+    try:
+        with open(f"/proc/{pid}/cmdline", "rb") as file:
+            return file.read().replace(b"\0", b" ").decode(errors="replace").strip()[:most]
+    except OSError:
+        return "?"
+
+
+def last_words(log: Path, otherwise: str = "it printed nothing") -> str:
+    """Return the last line with a word in it that was written to a log, without time and place, or `otherwise`.
+
+    One that is too long ends with a sentence, or else with a word and `...`.
+    """
+    try:
+        with log.open("rb") as file:
+            file.seek(max(0, file.seek(0, os.SEEK_END) - _TAIL_BYTES))
+            text = file.read().decode(errors="replace")
+    except OSError:
+        return otherwise
+    for line in reversed(_COLOUR.sub("", text).splitlines()):
+        said = _STAMP.sub("", " ".join(line.split()))
+        if any(character.isalpha() for character in said):
+            return _cut(said)
+    return otherwise
+
+
+def _cut(text: str) -> str:
+    if len(text) <= _WORDS:
+        return text
+    sentence, word = text.rfind(". ", 0, _WORDS + 1), text.rfind(" ", 0, _WORDS - 3)
+    if sentence >= _WORDS // 3:
+        return text[: sentence + 1]
+    return f"{text[: word if word > 0 else _WORDS - 4]} ..."
+
+
+def kill(pid: int, number: int = signal.SIGKILL) -> None:
+    with contextlib.suppress(ProcessLookupError, PermissionError):
+        os.kill(pid, number)
+
+
+def kill_tree(pid: int) -> None:
+    """SIGKILL a process, then all below it: first the one that would tell the death of another as its own fault."""
+    below = descendants(pid)
+    kill(pid)
+    while below:  # again: one of them may have started another meanwhile
+        for child in below:
+            kill(child)
+        below = [child for parent in below for child in descendants(parent) if child not in below]
+
+
+def reap() -> None:
+    """Collect every child that has ended and that nobody waits for by pid. Only after all `Popen` objects were waited for."""
+    with contextlib.suppress(ChildProcessError):
+        while os.waitpid(-1, os.WNOHANG)[0]:
+            pass
+
+
+def end_all(
+    find: Callable[[], Iterable[int]], within_seconds: float = 5.0, spares: Callable[[int], bool] = lambda pid: False
+) -> list[int]:
+    """SIGKILL whatever `find` returns, with all below it, until there is nothing, and return all pids that were killed.
+
+    All are stopped first: what is stopped starts no process more, tells no death of another as its own fault, and keeps the
+    children that are found by their parent alone. Where `spares` says so, a process and what is below it is left alone. Nothing
+    new is looked for after `within_seconds`; what was stopped by then is killed.
+    """
+    killed: list[int] = []
+    deadline = time.monotonic() + within_seconds
+    while found := _stopped(find, spares, deadline):
+        for pid in found:
+            kill(pid)
+        killed.extend(pid for pid in found if pid not in killed)
+        if time.monotonic() >= deadline:
+            break
+        time.sleep(0.02)
+    return killed
+
+
+def _stopped(find: Callable[[], Iterable[int]], spares: Callable[[int], bool], deadline: float) -> list[int]:
+    """Stop what `find` returns and all below it, until nothing is new or the deadline has passed, and return it."""
+    stopped: list[int] = []
+    while new := [pid for pid in _with_below(find(), spares) if pid not in stopped]:
+        for pid in new:
+            kill(pid, signal.SIGSTOP)
+        stopped += new
+        until = min(deadline, time.monotonic() + _STOP_SECONDS)
+        while time.monotonic() < until and any(_runs(pid) for pid in new):
+            time.sleep(0.001)
+        if time.monotonic() >= deadline:
+            break
+    return stopped
+
+
+def _with_below(pids: Iterable[int], spares: Callable[[int], bool]) -> list[int]:
+    """Return living processes with what is below them, without this one."""
+    found: list[int] = []
+    to_visit = list(pids)
+    while to_visit:
+        pid = to_visit.pop()
+        if pid not in found and pid != os.getpid() and not spares(pid):
+            found.append(pid)
+            to_visit.extend(children(pid))
+    return [pid for pid in found if is_alive(pid)]
+
+
+def _runs(pid: int) -> bool:
+    fields = stat_fields(pid)
+    return fields is not None and fields[0] not in "TtZX"

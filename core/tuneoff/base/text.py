@@ -1,0 +1,104 @@
+"""Results go to standard output, everything else to standard error."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import json
+import math
+import os
+import re
+import shutil
+import stat
+import sys
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from tuneoff.base.words import counted as counted
+from tuneoff.errors import ResultsError
+
+# JSON may hold these as they are, and a terminal obeys them: control characters, and what turns the direction of a text
+_CONTROLS = re.compile("[\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]")
+LONGEST_LINE = 1200  # characters: a few lines of a terminal
+
+
+def write(text: str) -> None:
+    """Write lines to standard output. One that was a terminal which is gone is no error: nobody waits for them.
+
+    Raises:
+        BrokenPipeError: the reader is gone.
+        ResultsError: standard output is a file on a full disk.
+    """
+    try:
+        sys.stdout.write(text if text.endswith("\n") else f"{text}\n")
+        sys.stdout.flush()
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        if error.errno == errno.EIO and stat.S_ISCHR(os.fstat(sys.stdout.fileno()).st_mode):
+            return
+        raise ResultsError(f"standard output must be writable, but: {error.strerror}; free space or write elsewhere") from error
+
+
+def write_json(value: Any) -> None:
+    """Write a JSON value to standard output; a number that JSON has not (infinity, NaN) as its text."""
+    try:
+        text = json.dumps(value, indent=1, ensure_ascii=False, allow_nan=False)
+    except ValueError:
+        text = json.dumps(_finite(value), indent=1, ensure_ascii=False)
+    text = _CONTROLS.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
+    write(text.encode("utf-8", "backslashreplace").decode())  # half a character, as only JSON escapes can write it
+
+
+def _finite(value: Any) -> Any:
+    if isinstance(value, float) and not math.isfinite(value):
+        return str(value)
+    if isinstance(value, Mapping):
+        return {key: _finite(item) for key, item in value.items()}
+    return [_finite(item) for item in value] if isinstance(value, list | tuple) else value
+
+
+def note(text: str) -> None:
+    """Write one line to standard error; where it cannot be written (its terminal is gone, its disk is full) nobody misses it."""
+    with contextlib.suppress(OSError):
+        print(plain_line(text), file=sys.stderr, flush=True)
+
+
+def plain_line(text: str) -> str:
+    """Return `text` as one line that a terminal only shows, without its middle where it is long: an error ends in its way out."""
+    line = printable(one_line(text))
+    if len(line) <= LONGEST_LINE:
+        return line
+    kept = LONGEST_LINE - len(f" [... {len(line)} characters ...] ")
+    begin, end = kept * 2 // 3, kept // 3
+    return f"{line[:begin]} [... {len(line) - begin - end} characters ...] {line[-end:]}"
+
+
+def one_line(text: str) -> str:
+    """Return `text` with every run of white space as one blank."""
+    return " ".join(text.split())
+
+
+def terminal_width() -> int | None:
+    """Return how many columns standard output has; None where it is no terminal."""
+    return shutil.get_terminal_size().columns if sys.stdout.isatty() else None
+
+
+def printable(text: str) -> str:
+    """Return `text` with what a terminal would obey, or could not be encoded, as escapes: `\\x1b`, `\\ud800`."""
+    if text.isprintable():
+        return text
+    return "".join(one if one.isprintable() else one.encode("unicode_escape").decode() for one in text)
+
+
+def columns(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """Return an aligned table; the last column is not padded."""
+    lines = [[name.upper() for name in header], *([printable(cell) for cell in row] for row in rows)]
+    widths = [max(len(line[index]) for line in lines) for index in range(len(header))]
+    return "\n".join("  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip() for line in lines)
+
+
+def filled_columns(header: Sequence[str], rows: Sequence[Sequence[str]], optional: Sequence[str]) -> str:
+    """Return an aligned table without those `optional` columns that are empty."""
+    kept = [index for index, name in enumerate(header) if name not in optional or any(row[index] for row in rows)]
+    return columns([header[index] for index in kept], [[row[index] for index in kept] for row in rows])

@@ -1,0 +1,75 @@
+"""What a user needs of an exception in his own code: the line of his file, and the whole traceback where he looks."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import sys
+import sysconfig
+import traceback
+from pathlib import Path
+
+from tuneoff.base.files import open_regular, open_to_change
+
+LOG = "log.txt"  # of an execution: what its processes print, and the tracebacks of its trials
+FIRST_LINE = "Traceback (most recent call last):"
+_MOST_CHARACTERS = 20_000  # of one traceback: a message may hold an array
+_MOST_BYTES = 2_000_000  # of a log, from its end
+_BLOCK = re.compile(rf"^{re.escape(FIRST_LINE)}\n(?:[ \t].*\n|\n)*\S.*", re.MULTILINE)
+_PACKAGES = tuple(f"{sysconfig.get_path(name)}{os.sep}" for name in ("purelib", "platlib"))
+_LIBRARY = tuple(f"{sysconfig.get_path(name)}{os.sep}" for name in ("stdlib", "platstdlib"))
+
+
+def described(error: BaseException) -> str:
+    """Return the type, the first line of the text and the place in the user's own code: `ValueError: no data (train.py:16)`."""
+    lines = str(error).strip().splitlines()
+    text = f"{type(error).__name__}: {lines[0]}" if lines else type(error).__name__
+    return f"{text}{place(error)}"
+
+
+def place(error: BaseException) -> str:
+    """Return ` (train.py:16)`: the innermost frame of code that is neither tuneoff's nor installed; else of a plugin's; else "".
+
+    Where the error has no such frame its cause is asked: an import that failed is wrapped.
+    """
+    current: BaseException | None = error
+    while current is not None:
+        plugin: str | None = None
+        own: str | None = None
+        for frame, line in traceback.walk_tb(current.__traceback__):
+            file = frame.f_code.co_filename
+            is_core = str(frame.f_globals.get("__name__", "")).partition(".")[0] == "tuneoff"
+            is_installed = file.startswith(_PACKAGES)
+            if is_core or file.startswith("<frozen") or (file.startswith(_LIBRARY) and not is_installed):
+                continue
+            here = f" ({os.path.basename(file)}:{line})"
+            plugin = plugin or here
+            own = own if is_installed else here
+        if plugin is not None:
+            return own or plugin
+        current = current.__cause__
+    return ""
+
+
+def log_traceback(run_dir: str, title: str, error: BaseException, *, to_stderr: bool = False) -> None:
+    """Append the traceback to an execution's log, or write it to standard error: a pod has no other way out."""
+    text = f"{title}\n{''.join(traceback.format_exception(error))[:_MOST_CHARACTERS].rstrip()}\n"
+    if to_stderr:
+        sys.stderr.write(text)
+        return
+    with contextlib.suppress(OSError):  # a full disk: the event says what happened
+        descriptor = open_to_change(Path(run_dir) / LOG, os.O_WRONLY | os.O_APPEND)
+        with os.fdopen(descriptor, "w", encoding="utf-8", errors="backslashreplace") as file:
+            file.write(text)
+
+
+def logged_tracebacks(log: Path, most: int = 5) -> list[str]:
+    """Return the last distinct tracebacks of an execution's log, in their order; none where it cannot be read."""
+    try:
+        with open_regular(log) as file:
+            file.seek(max(0, file.seek(0, os.SEEK_END) - _MOST_BYTES))
+            text = file.read().decode(errors="replace")
+    except OSError:
+        return []
+    return list(dict.fromkeys(_BLOCK.findall(text)))[-most:]

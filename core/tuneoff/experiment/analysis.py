@@ -1,0 +1,113 @@
+"""What decides the comparison, frozen before the first run; a report marks anything else as exploratory."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from itertools import combinations
+from typing import Any
+
+from tuneoff.base.identity import canonical_json
+from tuneoff.experiment.accounting.text import frozen
+from tuneoff.experiment.expand import Cell, Entry
+from tuneoff.experiment.load import MatrixFile
+from tuneoff.experiment.margin import KEY, WORKLOADS, workload_margins
+from tuneoff.experiment.variants import TASK
+
+FORMAT = 2  # history: 1 = no questions, family or looks; nothing was decided on it by any command
+TIE_RULE = "best trial: validation value, then validation loss, then canonical configuration hash"
+RETRY_RULE = "a repeat for reasons of the machine repeats the whole block of a seed, decided blind to results; all are kept"
+EMULATED_RULE = "a run on an emulated platform is shown and labelled; it is in no ranking and no comparison"
+FAILURE_RULE = "a run that failed or timed out is worse than any that is done; two of them are no difference"
+MISSING_RULE = "a run without the metric is counted in the denominator and named; it is never replaced or imputed"
+
+
+KIND_RULE = "measured and estimated energies are never ranked together: a pair of different kinds is no comparison"
+_OF_ENERGY = (".energy", ".carbon")  # and all `energy.` and `carbon.`; rent is declared, a tariff is of energy
+_ADDED = ("power", "carbon", "prices", "kind_rule", WORKLOADS)  # that older folders lack
+_SECOND = (
+    "format",
+    "correction",
+    "family_size",
+    "questions",
+    "looks",
+    "failure_rule",
+    "anchors",
+)  # of format 2, or changed by it
+
+
+def difference(known: Mapping[str, Any], asked: Mapping[str, Any]) -> str | None:
+    """Return which key of a file makes two frozen analyses differ, None where none does.
+
+    What a folder lacks because it was begun by an older tuneoff is no difference: nothing was decided on it.
+    """
+    present = [key for key in _ADDED if key in known]
+    apart = _ADDED if known.get("format") == FORMAT else (*_ADDED, *_SECOND)
+    if canonical_json(_without(known, apart)) != canonical_json(_without(asked, apart)):
+        return "analysis"
+    return next((key for key in present if canonical_json([known[key]]) != canonical_json([asked.get(key)])), None)
+
+
+def _without(mapping: Mapping[str, Any], keys: Sequence[str]) -> dict[str, Any]:
+    return {key: value for key, value in mapping.items() if key not in keys}
+
+
+def _rests_on_energy(metric: str) -> bool:
+    return metric.startswith(("energy.", "carbon.", "cost.")) or metric.endswith(_OF_ENERGY)
+
+
+def freeze(file: MatrixFile, entries: Sequence[Entry], cells: Sequence[Cell]) -> dict[str, Any]:
+    """Return the analysis plan as JSON values; `cells` are those that will have a result.
+
+    Compared is every pair of different adapters in every variant where both will have a result. A pair of equal entries (A/A)
+    is no comparison: its difference is the noise floor. What runs on an emulated platform is in neither. Of each question the
+    family is what the file says, so that another adapter changes no verdict between the others.
+    """
+    present = {(cell.variant, cell.entry.label) for cell in cells if not cell.emulated}
+    emulated = {cell.entry.label: cell.label for cell in cells if cell.emulated}
+    stated: dict[str, Any] = {}  # only what says something of this plan, so that digests of others stay
+    if emulated:
+        stated |= {"emulated": list(emulated.values()), "emulated_rule": EMULATED_RULE}
+    if any(_rests_on_energy(metric) for metric in (file.analysis.primary_metric, *file.analysis.questions.values())):
+        stated["kind_rule"] = KIND_RULE
+    if file.analysis.quality_margin is not None:
+        stated[KEY] = file.analysis.quality_margin
+    elif margins := workload_margins(cell.spec.experiment.workload for cell in cells):
+        stated[WORKLOADS] = margins
+    anchors = {
+        str(variant.values.get(TASK, "")): variant.file.anchors.model_dump()
+        for variant in file.variants
+        if variant.file.anchors is not None
+    }
+    if anchors:
+        stated["anchors"] = anchors
+    only_emulated = set(emulated) - {label for _, label in present}
+    firsts = [entry.label for entry in entries if entry.replicate == 0]
+    comparisons = [
+        {"variant": dict(variant.values), "adapters": [one, other]}
+        for index, variant in enumerate(file.variants)
+        for one, other in combinations(firsts, 2)
+        if (index, one) in present and (index, other) in present
+    ]
+    return {
+        "format": FORMAT,
+        "primary_metric": file.analysis.primary_metric,
+        "margin_percent": file.analysis.margin_percent,
+        "confidence": file.analysis.confidence,
+        "power": file.power.to_json(),
+        **frozen(file.accounting),
+        "pairing": "by seed",
+        "correction": "bonferroni",
+        "questions": dict(file.analysis.questions),
+        "family_size": file.analysis.family_size,
+        "looks": list(file.analysis.looks),
+        "failure_rule": FAILURE_RULE,
+        "seeds": list(file.seeds),
+        "comparisons": comparisons,
+        "noise_floor": [entry.label for entry in entries if entry.replicate > 0 and entry.label not in only_emulated],
+        "excluded": "warm-up runs",
+        "trial_retries": sorted({cell.spec.experiment.failures.retries for cell in cells}),
+        "retry_rule": RETRY_RULE,
+        "tie_rule": TIE_RULE,
+        "missing_rule": MISSING_RULE,
+        **stated,
+    }

@@ -1,0 +1,148 @@
+"""From a matrix file to its cells: variant x adapter x seed x replicate, in blocks of seeds."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from tuneoff import registry
+from tuneoff.adapter import Adapter
+from tuneoff.base.identity import canonical_json
+from tuneoff.errors import ExperimentError
+from tuneoff.experiment.build import build_experiments
+from tuneoff.experiment.load import MatrixFile
+from tuneoff.experiment.names import platform_text
+from tuneoff.experiment.order import rotated, williams_rows
+from tuneoff.experiment.spec import ExperimentSpec, RunSpec
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Entry:
+    """One line under `adapters:`. `replicate` counts equal lines from 0: an A/A repetition has 1, 2, ...
+
+    Lines are equal where they define the same run, whatever their local options. `told` names the options by which lines of the
+    same adapter and platform differ: a label has these alone.
+    """
+
+    name: str
+    target: str
+    adapter: type[Adapter]
+    platform: str | None = None
+    options: Mapping[str, Any] = field(default_factory=dict)
+    replicate: int = 0
+    told: frozenset[str] = frozenset()
+
+    @property
+    def defining(self) -> dict[str, Any]:
+        """The options that define a run."""
+        return {name: value for name, value in self.options.items() if name not in self.adapter.local_options}
+
+    @property
+    def label(self) -> str:
+        """A short text that tells the entries of one file apart."""
+        return self._label(f"@{self.platform}" if self.platform else "")
+
+    def label_on(self, platform: str) -> str:
+        """Return the label of a run on `platform`: an emulated one is named and marked, whoever chose it."""
+        return self._label(f"@{platform_text(platform, True)}") if self.is_emulated(platform) else self.label
+
+    def is_emulated(self, platform: str) -> bool:
+        return platform in self.adapter.capabilities.emulated_platforms
+
+    def _label(self, platform: str) -> str:
+        told = {name: value for name, value in self.options.items() if name in self.told}
+        options = canonical_json(told) if told else ""
+        replicate = f"#{self.replicate + 1}" if self.replicate else ""
+        return f"{self.name}{platform}{options}{replicate}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cell:
+    """One run of the matrix and its place: the block of its seed (from 0), its variant and entry in the file's order."""
+
+    spec: RunSpec
+    entry: Entry
+    variant: int
+    block: int
+
+    @property
+    def label(self) -> str:
+        return self.entry.label_on(self.spec.platform)
+
+    @property
+    def emulated(self) -> bool:
+        return self.entry.is_emulated(self.spec.platform)
+
+
+def entries(file: MatrixFile) -> list[Entry]:
+    """Return the adapters of a file with their classes.
+
+    Raises:
+        UnknownNameError: an adapter does not exist.
+        PluginError: an adapter's plugin is broken.
+    """
+    found: list[Entry] = []
+    for index, part in enumerate(file.adapters):
+        try:
+            adapter = registry.adapter_class(part.name)
+        except ExperimentError as error:
+            raise type(error)(f"{file.path}: adapters.{index}: {error}") from error
+        entry = Entry(
+            name=part.name,
+            target=registry.find("adapter", part.name).target,
+            adapter=adapter,
+            platform=part.platform,
+            options=part.options,
+        )
+        found.append(replace(entry, replicate=sum(1 for other in found if _kind(other) == _kind(entry))))
+    return [replace(entry, told=_told(entry, found)) for entry in found]
+
+
+def expand(file: MatrixFile, adapters: Sequence[Entry]) -> list[Cell]:
+    """Return every cell in the order of execution.
+
+    Blocks of seeds; in a block one group per variant, begun at another one in each block; in a group the adapters in the
+    order of a row of a Williams square (a Latin square that balances neighbours too), another row for each group.
+
+    Raises:
+        ExperimentError: names or parts of the file do not fit.
+    """
+    samplers = {name for entry in adapters for name in entry.adapter.capabilities.samplers}
+    pruners = {name for entry in adapters for name in entry.adapter.capabilities.pruners}
+    experiments = build_experiments(file, samplers=samplers, pruners=pruners)
+    rows = williams_rows(len(adapters))
+    cells = []
+    for block, seed in enumerate(file.seeds):
+        for variant in rotated(len(experiments), block):
+            platform = file.variants[variant].file.platform
+            for index in rows[(block + variant) % len(rows)]:
+                entry = adapters[index]
+                spec = _run_spec(experiments[variant], entry, platform, seed)
+                cells.append(Cell(spec=spec, entry=entry, variant=variant, block=block))
+    return cells
+
+
+def _run_spec(experiment: ExperimentSpec, entry: Entry, platform: str | None, seed: int) -> RunSpec:
+    offered = entry.adapter.capabilities.platforms
+    return RunSpec(
+        experiment=experiment,
+        adapter=entry.name,
+        adapter_target=entry.target,
+        platform=entry.platform or platform or (offered[0] if offered else "local"),
+        seed=seed,
+        replicate=entry.replicate,
+        options=entry.options,
+        local_options=tuple(sorted(set(entry.options) & entry.adapter.local_options)),
+    )
+
+
+def _told(entry: Entry, entries: Sequence[Entry]) -> frozenset[str]:
+    """Return the options by which the entries of one adapter and platform differ."""
+    alike = [other.defining for other in entries if (other.name, other.platform) == (entry.name, entry.platform)]
+    names = {name for options in alike for name in options}
+    return frozenset(name for name in names if len({canonical_json([name in one, one.get(name)]) for one in alike}) > 1)
+
+
+def _kind(entry: Entry) -> str:
+    return canonical_json([entry.name, entry.platform, entry.defining])

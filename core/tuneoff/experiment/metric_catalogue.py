@@ -1,0 +1,229 @@
+"""Every metric that a run can have, one row each: unit, direction, scale, and whether it survives an interruption.
+
+`N` in a name stands for a slot, `NAME` for a score of the test or a stage of the framework. A test holds it to `compute_metrics`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from tuneoff.experiment.metric import Metric, Survives, family
+from tuneoff.experiment.resource_metrics import RESOURCES
+
+_POLICIES = {
+    "strict": "attempts that failed, timed out, were cancelled or superseded; all work after a stop was due",
+    "default": "strict, and the rest of the trials that were stopped or should have been",
+    "non_best": "default, and every other trial but the selected one",
+    "post_goal": "all work after the goal was met",
+}
+_WASTED = {
+    "time": ("ms", "busy time"),
+    "core_time": ("core-ms", "busy time by workers.cpus"),
+    "energy": ("kWh", "energy of the wasted busy segments"),
+    "carbon": ("g", "CO2e of the wasted busy segments"),
+    "cost": ("USD", "busy hours by the price of a slot"),
+}
+_ABBREVIATIONS = {"waste.default.time": "WTT", "waste.default.energy": "WTE", "waste.default.cost": "WTC"}
+
+
+def _waste() -> Iterator[Metric]:
+    for measure, (unit, what) in _WASTED.items():
+        for policy, text in _POLICIES.items():
+            name = f"{policy}.{measure}"
+            survives: Survives = "no" if name == "post_goal.cost" else "summed"
+            title = f"{what}: {text}"
+            yield from family("waste.", unit, (name, title, _ABBREVIATIONS.get(f"waste.{name}", "")), survives=survives)
+
+
+_ROWS = (
+    *family(
+        "time.",
+        "ms",
+        ("jct", "job completion time: start of deploy to end of un-deploy; the sum of its seven parts", "JCT"),
+        ("deploy", "part of the JCT: the call of `deploy` to its return", "deploy"),
+        ("setup", "part of the JCT: the end of deploy to the first submission of a trial", "setup"),
+        ("trial", "part of the JCT: the first submission to the end of the last trial, in whatever state", "trials"),
+        ("result_collection", "part of the JCT: the end of the last trial to the moment when the best is known", "collect"),
+        ("test", "part of the JCT: best known to the return of the test step", "test step"),
+        ("metric_collection", "part of the JCT: the end of the test to the return of the metrics step"),
+        ("undeploy", "part of the JCT: the end of metric collection to the (last) return of un-deploy", "un-deploy"),
+        ("unassigned", "time in no part: 0 in a complete run"),
+        ("jct_without_test", "JCT - test: the primary time of a comparison", "JCT w/o test"),
+        ("jct_without_metric_collection", "JCT - metric collection"),
+        ("preparation", "deploy + setup", "first trial"),
+        ("optimization", "end of deploy to end of test"),
+        ("evaluation", "end of the last trial to end of test"),
+        ("result_collection_from_last_completed", "end of the last completed trial to best known"),
+        ("clock_uncertainty", "bound of the error of aligning hosts; 0 on one host"),
+    ),
+    *family(
+        "quality.",
+        "",
+        ("validation", "best validation value of the trial that the framework named best", "validation"),
+        ("validation_of_core_best", "the same of core's best trial: by value, validation loss, hash of the configuration"),
+        ("test", "the test score that means the same as the objective's metric", "test"),
+        better="objective",
+        scale="difference",
+        survives="counted",
+    ),
+    *family(
+        "quality.",
+        "",
+        ("optimism", "validation - test for `max`, test - validation for `min`: above 0 where validation looked too good"),
+        scale="difference",
+        survives="counted",
+        is_signed=True,
+    ),
+    *family("goal.", "s", ("seconds", "first submission to the epoch that met `objective.threshold`")),
+    *family(
+        "goal.",
+        "count",
+        ("trials", "trials begun by then"),
+        ("epochs", "epochs trained by then, over all trials"),
+        scale="difference",
+        survives="summed",
+    ),
+    *family(
+        "trials.",
+        "count",
+        ("submitted", "trials that the framework handed over, refused ones included"),
+        ("used", "trials that started, each with a ticket of the budget"),
+        ("never_started", "submitted, but no process took them up"),
+        ("refused", "requests beyond the budget"),
+        ("retries", "attempts beyond the first"),
+        ("distinct_configurations", "different configurations among the used trials"),
+        ("pruned", "used trials that ended as pruned"),
+        ("failed", "used trials that ended as failed"),
+        ("cancelled", "used trials that ended as cancelled"),
+        ("timed_out", "used trials that ended as timed_out"),
+        ("failed_before_start", "failed or timed out without a ticket"),
+        scale="difference",
+        survives="counted",
+    ),
+    *family(
+        "trials.",
+        "count",
+        ("completed", "used trials that ended as completed"),
+        better="higher",
+        scale="difference",
+        survives="counted",
+    ),
+    *family("trials.", "1/s", ("per_second", "used / (last end - first submission)"), better="higher"),
+    *family("trials.", "%", ("of_budget", "used / budget.trials"), better="higher", scale="difference", survives="counted"),
+    *family("epochs.", "count", ("trained", "epochs of all attempts"), scale="difference", survives="counted"),
+    *family(
+        "epochs.",
+        "%",
+        ("of_budget", "trained / budget.epochs_total, else / (trials by epochs per trial); above 100 by retries"),
+        better="higher",
+        scale="difference",
+        survives="counted",
+    ),
+    *family(
+        "failures.",
+        "count",
+        *(
+            (name, f"failed and timed-out trials that are charged to {name}")
+            for name in ("framework", "workload", "infrastructure", "user")
+        ),
+        scale="difference",
+        survives="counted",
+    ),
+    *family(
+        "trial_execution.",
+        "ms",
+        *((name, f"{name} of the busy time of a used trial, its attempts together") for name in ("mean", "median", "min", "max")),
+        ("load", "mean time from an attempt's start until its data and model are loaded"),
+        survives="summed",
+    ),
+    *family(
+        "slots.",
+        "slot-s",
+        ("busy", "an attempt loads, trains, validates or saves; over all slots from end of deploy to best known"),
+        ("overhead", "an attempt waits in `report`, or a process is present without one; over all slots"),
+        ("idle", "neither busy nor overhead; over all slots"),
+        ("slot_time", "slots by window: the sum of busy, overhead and idle"),
+    ),
+    *family(
+        "slots.",
+        "%",
+        ("overhead_share", "overhead / slot time"),
+        ("idle_share", "idle / slot time", "idle"),
+        scale="difference",
+    ),
+    *family(
+        "slots.",
+        "%",
+        ("utilization", "busy time / slot time from the first submission to the last end"),
+        better="higher",
+        scale="difference",
+    ),
+    *family(
+        "slots.",
+        "s",
+        ("overlapped", "time in which attempts overlapped on a slot"),
+        ("crowded", "time in which more processes were present than there are workers"),
+        *((f"{name}[N]", f"{name} time of slot N") for name in ("busy", "overhead", "idle")),
+    ),
+    *family("slots.", "count", ("greatest_overlap", "most attempts at once; above workers.count the framework ran too many")),
+    *family("slots.", "ms", ("trial_gap_median", "end of an attempt to the start of the next on the same slot")),
+    *family(
+        "overhead.",
+        "ms",
+        (
+            "per_trial",
+            "slot time without training while trials were still to come, per used trial: the sum of the six below",
+            "overhead",
+        ),
+        ("process_start", "start of a trial's process until its imports are done"),
+        ("between", "a process waits: the next trial is not submitted yet (tell, ask, scheduling)"),
+        ("dispatch", "the trial is submitted, and its process is there and waits for it"),
+        ("report", "the trial waits inside `report`"),
+        ("exit", "the trial's end until its own process is gone, where that was seen"),
+        ("vacant", "no process on a slot, though one with a trial is still to come"),
+        ("submission_to_start", "median from submission to start, of first attempts"),
+        shown="ms",
+    ),
+    *family("stage.", "ms", ("NAME", "mean of the framework's own timed work: ask, tell, stop, ...")),
+    *family(
+        "stop_latency.",
+        "ms",
+        *(
+            (name, f"{name} from before the losing epoch's report to the real end, over pruned trials")
+            for name in ("median", "mean", "max")
+        ),
+    ),
+    *family(
+        "stop.",
+        "count",
+        ("epochs_after_decision", "epochs trained after a decision to stop, over all trials"),
+        ("ignored", "trials that ran to their end although a stop was decided"),
+        scale="difference",
+    ),
+    *family("stop.", "ms", ("busy_after_decision", "busy time after a decision to stop")),
+    *_waste(),
+    *family(
+        "pruning.",
+        "count",
+        ("saved_epochs", "epochs that pruned trials did not run (an estimate)"),
+        better="higher",
+        survives="summed",
+    ),
+    *family(
+        "pruning.",
+        "ms",
+        ("saved_time", "these epochs by each trial's own mean epoch, busy time"),
+        better="higher",
+        survives="summed",
+    ),
+    *family("pruning.", "kWh", ("saved_energy", "the energy of that"), better="higher", survives="summed"),
+    *family(
+        "test.",
+        "",
+        ("NAME", "a score of the best checkpoint on the test split"),
+        better="objective",
+        scale="difference",
+        survives="counted",
+    ),
+)
+METRICS: Mapping[str, Metric] = {metric.name: metric for metric in (*_ROWS, *RESOURCES)}

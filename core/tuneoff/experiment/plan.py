@@ -1,0 +1,295 @@
+"""The plan: every run with its id, its place in the order, and the reason where it is skipped. Making it starts nothing."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from typing import Any
+
+import msgspec
+
+from tuneoff.base.identity import digest
+from tuneoff.errors import ExperimentError, ResultsError
+from tuneoff.experiment import analysis
+from tuneoff.experiment.accounting.declared import NO_ACCOUNTING, Accounting
+from tuneoff.experiment.accounting.text import to_json
+from tuneoff.experiment.checked import checked_run_spec
+from tuneoff.experiment.expand import Cell, entries, expand
+from tuneoff.experiment.load import MatrixFile
+from tuneoff.experiment.power_settings import PowerSettings
+from tuneoff.experiment.skips import SkipCheck
+from tuneoff.experiment.spec import RunSpec, Strategy, run_spec_to_json
+from tuneoff.experiment.warm_up import warm_ups
+
+FORMAT_VERSION = 2  # history: 1 = run ids of format 1, whose samplers had other seeds
+WARM_UP_BLOCK = -1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlannedRun:
+    """One run of the plan.
+
+    `block`: index of its seed, -1 for warm-ups. `same_as`: the run whose result stands for this one. `emulated`: something
+    local stands in for its platform; shown and labelled, but in no ranking.
+    """
+
+    run_id: str
+    spec: RunSpec
+    label: str  # of the adapter entry, unique among the entries of the file
+    block: int
+    skip_reason: str | None = None
+    same_as: str | None = None
+    emulated: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Totals:
+    """What the runs that are not skipped may use at most; warm-ups count in `warm_ups` and `seconds_at_most` alone."""
+
+    runs: int
+    skipped: int
+    warm_ups: int
+    trials: int
+    epochs: int
+    seconds_at_most: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plan:
+    """All runs in the order of execution, warm-ups first, and the frozen analysis."""
+
+    name: str
+    path: str
+    runs: tuple[PlannedRun, ...]
+    analysis: Mapping[str, Any] = field(default_factory=dict)
+    content: Mapping[str, Any] = field(default_factory=dict)  # the file, includes merged
+    power: PowerSettings = PowerSettings()  # noqa: RUF009  # frozen
+    accounting: Accounting = NO_ACCOUNTING
+
+    @property
+    def plan_id(self) -> str:
+        """Content hash of the runs, skipped ones included: equal where the same file asks for the same runs."""
+        return digest([run.run_id for run in self.runs if not run.spec.warm_up])
+
+    @property
+    def analysis_digest(self) -> str:
+        """Content hash of the frozen analysis, recorded in every run."""
+        return digest(dict(self.analysis), length=64)
+
+    @property
+    def to_run(self) -> tuple[PlannedRun, ...]:
+        """The runs that are executed, warm-ups included."""
+        return tuple(run for run in self.runs if run.skip_reason is None)
+
+    @property
+    def counted(self) -> tuple[PlannedRun, ...]:
+        """The runs that tables show, skipped ones included: the denominator."""
+        return tuple(run for run in self.runs if not run.spec.warm_up)
+
+    @property
+    def totals(self) -> Totals:
+        """The total budget."""
+        counted = [run.spec for run in self.to_run if not run.spec.warm_up]
+        return Totals(
+            runs=len(counted),
+            skipped=sum(run.skip_reason is not None for run in self.runs),
+            warm_ups=sum(run.spec.warm_up for run in self.to_run),
+            trials=sum(spec.experiment.budget.trials for spec in counted),
+            epochs=sum(epochs_at_most(spec) for spec in counted),
+            seconds_at_most=sum(seconds_at_most(run.spec) for run in self.to_run),
+        )
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the plan as JSON values, for the results folder."""
+        return {
+            "format_version": FORMAT_VERSION,
+            "plan_id": self.plan_id,
+            "name": self.name,
+            "path": self.path,
+            "totals": asdict(self.totals),
+            "analysis": dict(self.analysis),
+            "analysis_digest": self.analysis_digest,
+            "power": self.power.to_json(),
+            "accounting": to_json(self.accounting),
+            "content": dict(self.content),
+            "runs": [
+                {
+                    "run_id": run.run_id,
+                    "label": run.label,
+                    "block": run.block,
+                    "skip_reason": run.skip_reason,
+                    "same_as": run.same_as,
+                    "emulated": run.emulated,
+                    "spec": run_spec_to_json(run.spec),
+                }
+                for run in self.runs
+            ],
+        }
+
+    @classmethod
+    def from_json(cls, data: Any) -> Plan:
+        """Read back `to_json`.
+
+        Raises:
+            ResultsError: another format version, or not a plan.
+        """
+        version = data.get("format_version") if isinstance(data, dict) else None
+        if version != FORMAT_VERSION:
+            rule = f"a plan must have format_version {FORMAT_VERSION}, but got {version!r}"
+            raise ResultsError(f"{rule}; use the tuneoff that wrote it, or a new folder")
+        try:
+            runs = tuple(
+                PlannedRun(**{**run, "spec": checked_run_spec(run["spec"])})  # a key of another version is a TypeError
+                for run in data["runs"]
+            )
+            msgspec.convert(data, _Fields)
+            plan = cls(
+                name=data["name"],
+                path=data["path"],
+                runs=runs,
+                analysis=data["analysis"],
+                content=data["content"],
+                power=PowerSettings(**data.get("power", {})),  # absent in older folders, as is `accounting`
+                accounting=msgspec.convert(data.get("accounting", {}), Accounting),
+            )
+        except (
+            LookupError,
+            TypeError,
+            ValueError,
+            AttributeError,
+            RecursionError,
+            ExperimentError,
+            msgspec.MsgspecError,
+        ) as error:
+            raise ResultsError(f"a plan is damaged: {type(error).__name__}: {error}; begin a new folder") from error
+        for run in plan.runs:
+            if run.run_id != run.spec.run_id:
+                raise ResultsError(f"run {run.run_id} of the plan was changed or made by another tuneoff; begin a new folder")
+        return plan
+
+
+class _RunFields(msgspec.Struct):
+    """The types of a planned run's own fields."""
+
+    run_id: str
+    label: str
+    block: int
+    skip_reason: str | None = None
+    same_as: str | None = None
+    emulated: bool = False
+
+
+class _Fields(msgspec.Struct, kw_only=True):
+    """The types of a plan's own fields."""
+
+    name: str
+    path: str
+    analysis: dict[str, Any]
+    content: dict[str, Any]
+    runs: list[_RunFields]
+    power: PowerSettings = PowerSettings()
+
+
+def make_plan(file: MatrixFile) -> Plan:
+    """Return the plan of a file.
+
+    Raises:
+        ExperimentError: an unknown name, or parts of the file that do not fit; one line.
+        PluginError: a plugin that the file names is broken.
+    """
+    adapters = entries(file)
+    cells = expand(file, adapters)
+    check = SkipCheck()
+    try:
+        planned = [_planned(cell, check) for cell in cells]
+    except ExperimentError as error:
+        raise type(error)(f"{file.path}: {error}") from error
+    runs = _same(file, cells, planned)
+    by_id = {run.run_id: cell for run, cell in zip(runs, cells, strict=True)}
+    running = [by_id[run.run_id] for run in runs if run.skip_reason is None]
+    with_result = [by_id[run.run_id] for run in runs if run.skip_reason is None or run.same_as is not None]
+    warm = []
+    if file.warm_up:
+        warm = [
+            PlannedRun(
+                run_id=spec.run_id,
+                spec=spec,
+                label=entry.label_on(spec.platform),
+                block=WARM_UP_BLOCK,
+                emulated=entry.is_emulated(spec.platform),
+            )
+            for spec, entry in warm_ups(adapters, running, check)
+        ]
+    return Plan(
+        name=file.name,
+        path=file.path,
+        runs=(*warm, *runs),
+        analysis=analysis.freeze(file, adapters, with_result),
+        content=json.loads(json.dumps(file.content)),
+        power=file.power,
+        accounting=file.accounting,
+    )
+
+
+def epochs_at_most(spec: RunSpec) -> int:
+    """Return the most epochs that the budget of a run allows."""
+    budget = spec.experiment.budget
+    epochs = budget.trials * budget.epochs_per_trial
+    return epochs if budget.epochs_total is None else min(epochs, budget.epochs_total)
+
+
+def seconds_at_most(spec: RunSpec) -> float:
+    """Return the most seconds that the timeouts and the budget of a run allow."""
+    experiment = spec.experiment
+    timeouts, budget = experiment.timeouts, experiment.budget
+    rounds = math.ceil(budget.trials / experiment.workers.count) * (1 + experiment.failures.retries)
+    trials = min(timeouts.trials_seconds, rounds * timeouts.trial_seconds)
+    if budget.wall_clock_seconds is not None:  # a trial that began in time may end after it
+        trials = min(trials, budget.wall_clock_seconds + timeouts.trial_seconds)
+    others = ("deploy", "setup", "collect", "test", "metrics", "undeploy")
+    return trials + sum(float(getattr(timeouts, f"{step}_seconds")) for step in others)
+
+
+def _planned(cell: Cell, check: SkipCheck) -> PlannedRun:
+    return PlannedRun(
+        run_id=cell.spec.run_id,
+        spec=cell.spec,
+        label=cell.label,
+        block=cell.block,
+        skip_reason=check.reason(cell.spec, cell.entry.adapter),
+        emulated=cell.emulated,
+    )
+
+
+def _same(file: MatrixFile, cells: Sequence[Cell], runs: Sequence[PlannedRun]) -> list[PlannedRun]:
+    """Skip each `default` sampler that is another sampler of the matrix, and refuse two runs of one identity."""
+    by_id: dict[str, tuple[Cell, PlannedRun]] = {}
+    for cell, run in zip(cells, runs, strict=True):
+        if run.run_id in by_id:
+            one, other = (_name(file, item) for item in (by_id[run.run_id][0], cell))
+            raise ExperimentError(f"{file.path}: two runs must differ in what they do, but {one} and {other} do not; remove one")
+        by_id[run.run_id] = (cell, run)
+    result = []
+    for cell, run in zip(cells, runs, strict=True):
+        twin = by_id.get(_twin_id(cell) or "")
+        if run.skip_reason is None and twin is not None and twin[1].skip_reason is None:
+            reason = f"same as sampler {twin[1].spec.experiment.sampler.name!r}: run {twin[1].run_id}"
+            run = replace(run, skip_reason=reason, same_as=twin[1].run_id)
+        result.append(run)
+    return result
+
+
+def _name(file: MatrixFile, cell: Cell) -> str:
+    label = file.variants[cell.variant].label
+    return f"{cell.entry.label} ({label})" if label else cell.entry.label
+
+
+def _twin_id(cell: Cell) -> str | None:
+    """Return the id of the run that differs only in naming the sampler that the `default` of this adapter is."""
+    experiment = cell.spec.experiment
+    offer = cell.entry.adapter.capabilities.samplers.get(experiment.sampler.name)
+    if offer is None or offer.same_as is None or offer.same_as == experiment.sampler.name:
+        return None
+    return replace(cell.spec, experiment=replace(experiment, sampler=Strategy(name=offer.same_as))).run_id

@@ -1,0 +1,274 @@
+"""What an answer is made of. Terminal, page, JSON, diff and recommender read these, and compute nothing.
+
+A *question* is one declared primary metric with its margin. A *scope* is what compared runs share: sampler, pruner, variant and,
+in a file with `tasks:`, the task. A *group* is one adapter in one scope. A *verdict* is of a pair of groups on a question.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any, Literal
+
+from tuneoff.experiment.metric import Scale
+from tuneoff.judge.conditions import NO_CONDITIONS, Conditions
+from tuneoff.judge.runs import RunRef, Scope
+from tuneoff.judge.stats.interval import Interval
+from tuneoff.measure.energy_order import WeightRange
+from tuneoff.record.metric_value import Kind
+
+WITHOUT_DISTURBED = "without disturbed runs"  # the choice of a sensitivity
+UNCHECKED = f"not checked {WITHOUT_DISTURBED}"
+HOLDS, FAILS = f"holds {WITHOUT_DISTURBED}", f"does not hold {WITHOUT_DISTURBED}"
+
+
+class Outcome(StrEnum):
+    """What is claimed of a pair. Undecided is not equivalent; not judged: there were too few seeds to claim anything."""
+
+    BETTER = "better"
+    WORSE = "worse"
+    EQUIVALENT = "equivalent"
+    EQUIVALENT_THOUGH_DIFFERENT = "equivalent though different"
+    UNDECIDED = "undecided"
+    NOT_JUDGED = "not judged"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Question:
+    """One primary metric. `margin`: the smallest difference that matters, on the scale (ln(1.05) for 5 %)."""
+
+    name: str  # quality, time, overhead, energy, cost
+    metric: str
+    unit: str
+    better: Literal["min", "max"]
+    scale: Scale
+    margin: float | None
+    margin_text: str  # "5 %", "0.01 (of workload 'mnist_mlp')", or why there is none
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Value:
+    """A metric of a run; None with the reason. A failed run has no value and is, in comparisons, worse than any."""
+
+    seed: int
+    value: float | None
+    kind: Kind | None = None
+    reason: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Estimate:
+    """A metric over the seeds of a group: median and IQM with intervals where there are enough seeds, and all values."""
+
+    metric: str
+    unit: str
+    values: tuple[Value, ...]
+    median: Interval | None
+    iqm: Interval | None
+    kinds: frozenset[Kind] = frozenset()
+    reasons: Mapping[str, int] = field(default_factory=dict)  # runs by why they have no value
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EstimatedGroup:
+    """One adapter in one scope. `success`: the share of tried runs that are done, by Wilson; None: none was tried."""
+
+    label: str
+    adapter: str
+    scope: Scope
+    emulated: bool
+    replicate: int  # above 0: the same entry again, for the noise floor
+    runs: tuple[RunRef, ...]
+    success: Interval | None
+    estimates: Mapping[str, Estimate]  # by metric: those of the questions and those of the table
+    same_as: str | None = None  # of a skipped group: whose result stands for it
+    conditions: Conditions = NO_CONDITIONS
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PairedDifference:
+    """One − other of a seed on the question's scale; ±inf where exactly one run failed, None where nothing can be compared."""
+
+    seed: int
+    one: float | None
+    other: float | None
+    difference: float | None
+    reason: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sensitivity:
+    """The verdict under another reasonable choice, e.g. "without failures", "IQM", "without seed 3", "energy weights low"."""
+
+    choice: str
+    outcome: Outcome
+    interval: Interval | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Disturbance:
+    """Which of some executions other programs disturbed (flag `disturbed`), and of which nobody knows; by their ids."""
+
+    runs: frozenset[str] = frozenset()
+    disturbed: frozenset[str] = frozenset()
+    unknown: frozenset[str] = frozenset()  # their samples do not tell
+
+    def __or__(self, other: Disturbance) -> Disturbance:
+        """Return the same of the runs of both."""
+        return Disturbance(
+            runs=self.runs | other.runs, disturbed=self.disturbed | other.disturbed, unknown=self.unknown | other.unknown
+        )
+
+    @property
+    def doubtful(self) -> frozenset[str]:
+        """Those of which nobody can say that they were not disturbed."""
+        return self.disturbed | self.unknown
+
+    @property
+    def text(self) -> str:
+        """In words: `3 of 20 runs disturbed`, `3 of 20 runs disturbed, 2 unknown`."""
+        unknown = f", {len(self.unknown)} unknown" if self.unknown else ""
+        return f"{len(self.disturbed)} of {len(self.runs)} runs disturbed{unknown}"
+
+    def to_json(self) -> dict[str, int]:
+        """Return how many there are of each."""
+        return {"runs": len(self.runs), "disturbed": len(self.disturbed), "unknown": len(self.unknown)}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Verdict:
+    """What is claimed of `one` against `other` (labels) on a question in a scope, and all that it rests on.
+
+    `interval` is of one − other on the question's scale, at the family's confidence. `noise_floor`: that of an A/A pair in
+    the same scope and question; None: the file names no entry twice. `is_robust`: every sensitivity has the same outcome.
+    `disturbance`: of the runs that it rests on; without those it has to hold too, or is not called robust.
+    `weights`: of modelled energy the range of weights over which it holds, and of which servers that is.
+    `seeds_to_decide`: about how many seeds a *new* experiment would need; None: decided, or nothing tells the number.
+    `is_estimated`: values are by a model, which no sentence about them may leave out.
+    """
+
+    question: Question
+    scope: Scope
+    one: str
+    other: str
+    outcome: Outcome
+    reason: str  # in words: why this outcome; for `not judged` and `undecided` what is missing
+    interval: Interval | None
+    differences: tuple[PairedDifference, ...]
+    failures: tuple[int, int] = (0, 0)
+    noise_floor: Interval | None = None
+    sensitivities: tuple[Sensitivity, ...] = ()
+    is_robust: bool = False
+    disturbance: Disturbance = Disturbance()
+    weights: WeightRange | None = None
+    seeds_to_decide: int | None = None
+    is_noise: bool = False  # an A/A pair: in no family
+    is_estimated: bool = False
+
+    @property
+    def changing(self) -> tuple[Sensitivity, ...]:
+        """The other choices that come to another verdict."""
+        return tuple(one for one in self.sensitivities if one.outcome is not self.outcome and not self._is_unchecked(one))
+
+    @property
+    def robustness(self) -> str:
+        """`robust`, `not robust`, or that too few pairs are undisturbed to know; "" where nothing else was tried."""
+        if not self.sensitivities:
+            return ""
+        if self.changing:
+            return "not robust"
+        return UNCHECKED if any(map(self._is_unchecked, self.sensitivities)) else "robust"
+
+    @staticmethod
+    def _is_unchecked(one: Sensitivity) -> bool:
+        return one.choice == WITHOUT_DISTURBED and one.outcome is Outcome.NOT_JUDGED
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OverTasks:
+    """What the tasks of a file say of a pair (labels): the mean of one − other, each task with the same weight.
+
+    `mean`: on the question's scale, of regret for quality, at the family's confidence; n: the sampler streams.
+    `p`: of the sign-flip test, times the family's size. `at_large`, `at_large_p`: the same of tasks with other data, a data set
+    as unit; None: too few data sets. `ahead`: in how many tasks the one is, and in how many the other.
+    `disturbance`: of the runs that it rests on. `without_disturbed`: of a claim whether it holds without those, in words; ""
+    where nothing is claimed, or none is disturbed. `weights`, `is_estimated`: as of a verdict.
+    """
+
+    one: str
+    other: str
+    tasks: tuple[str, ...]
+    mean: Interval | None = None
+    p: float | None = None
+    at_large: Interval | None = None
+    at_large_p: float | None = None
+    ahead: tuple[int, int] = (0, 0)
+    failures: tuple[int, int] = (0, 0)
+    disturbance: Disturbance = Disturbance()
+    without_disturbed: str = ""
+    weights: WeightRange | None = None
+    is_estimated: bool = False
+    reason: str = ""  # why there is no mean
+    is_noise: bool = False  # an A/A pair: in no family
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AcrossTasks:
+    """One question over the tasks of a file, for one sampler and pruner. `compared`: its pairs, then the A/A pairs.
+
+    `data_sets`: by name, of these tasks; a claim about tasks at large takes `data_sets_needed`. `texts`: what is said of it.
+    """
+
+    question: Question
+    scope: Scope  # its `task` is ""
+    tasks: tuple[str, ...]
+    labels: tuple[str, ...]
+    iqm_regret: Mapping[str, Interval]  # by label; stratified bootstrap over tasks
+    improvement: Mapping[tuple[str, str], Interval]  # P(one better than other), ties half
+    compared: tuple[OverTasks, ...]  # none before all runs have ended
+    ranks: Mapping[str, float]
+    texts: tuple[str, ...] = ()
+    tasks_of: Mapping[tuple[str, str], tuple[str, ...]] = field(default_factory=dict)  # in which both of a pair have values
+    data_sets: tuple[str, ...] = ()
+    data_sets_needed: int | None = None  # None: no number is enough
+    is_regret: bool = False  # what is compared is the normalised regret
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Claim:
+    """One thing that the summary says. `question`: its heading, "" for what is of none; `where`: the scope, and the seeds."""
+
+    question: str
+    where: str
+    text: str
+
+    @property
+    def sentence(self) -> str:
+        """The claim by itself, with its scope."""
+        head = ", ".join(part for part in (self.question, self.where) if part)
+        return f"{head}: {self.text}" if head else self.text
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answers:
+    """All answers of a results folder. `summary`: the verdicts in words, most important first; no ranking without one.
+
+    `claims`: the same in parts, for a page that groups them.
+    """
+
+    name: str
+    questions: tuple[Question, ...]
+    scopes: tuple[Scope, ...]
+    groups: tuple[EstimatedGroup, ...]
+    verdicts: tuple[Verdict, ...]
+    across: tuple[AcrossTasks, ...]
+    summary: tuple[str, ...]
+    limits: tuple[str, ...]  # what cannot be concluded, and why
+    statuses: Mapping[str, int]  # of all planned runs; the denominator is the plan
+    family_size: int
+    confidence: float
+    looks: tuple[int, ...]
+    analysis: Mapping[str, Any]  # as frozen
+    exploratory: tuple[str, ...] = ()  # what was asked for later than the plan, e.g. by an option of the command
+    claims: tuple[Claim, ...] = ()

@@ -1,0 +1,182 @@
+"""Anytime performance: what each run's best trial was worth after so many trials, seconds, kWh and USD.
+
+A curve is a right-continuous step function: from a step on its value holds. Draw it with steps, never interpolate it.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Literal
+
+from tuneoff.judge.results import Results
+from tuneoff.judge.runs import Group, Scope, grouped
+from tuneoff.measure.incumbent import incumbents
+from tuneoff.measure.spans import boundaries, partition
+from tuneoff.record.metric_value import Kind
+from tuneoff.record.run_record import RunRecord
+
+Clock = Literal["trials", "seconds", "kwh", "usd"]
+CLOCKS: tuple[Clock, ...] = ("trials", "seconds", "kwh", "usd")
+KWH = 3.6e6  # joules
+NO_ENERGY = "the run has no energy of its parts"
+NO_COST = "the run has no cost of its parts"
+CONTINUED = "it was continued after an interruption, so its whole has no time, energy or cost"
+NOT_DONE = "it is not done"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Step:
+    """From here on the incumbent is worth `value`.
+
+    `seconds` are since the first submission, `job_seconds` since the start of deploy; energy and cost are the job's from the
+    start of deploy. None: the run has no such clock.
+    """
+
+    trials: int
+    seconds: float | None
+    job_seconds: float | None
+    kwh: float | None
+    usd: float | None
+    value: float
+
+    def at(self, clock: Clock) -> float | None:
+        """Return where on a clock the step is."""
+        return {"trials": float(self.trials), "seconds": self.seconds, "kwh": self.kwh, "usd": self.usd}[clock]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Curve:
+    """The incumbent of one run on all clocks. `ends`: where each clock stood as its last trial ended; the curve goes on to there.
+
+    `kinds` of the clocks: energy and cost within a part of the job are shared out evenly in time, so both are `estimated`.
+    `reasons`: why a clock is missing, or why there are no steps.
+    """
+
+    label: str
+    scope: Scope
+    replicate: int
+    emulated: bool
+    seed: int
+    run_id: str
+    execution_id: str
+    status: str
+    metric: str
+    mode: str
+    steps: tuple[Step, ...]
+    ends: Mapping[Clock, float]
+    kinds: Mapping[Clock, Kind]
+    reasons: Mapping[str, str]
+
+
+def curves(results: Results) -> list[Curve]:
+    """Return the curve of every run that ended, by scope, adapter and seed; of a run that failed as far as it came."""
+    return [curve for group in grouped(results) if group.same_as is None for curve in _of(group)]
+
+
+def value_at(curve: Curve, clock: Clock, position: float) -> float | None:
+    """Return what the incumbent was worth at a place of a clock; None before its first step."""
+    found = None
+    for step in curve.steps:
+        at = step.at(clock)
+        if at is None or at > position:
+            break
+        found = step.value
+    return found
+
+
+def first_reach(curve: Curve, clock: Clock, target: float) -> float:
+    """Return where on a clock the incumbent first was at least as good as a target; inf where it never was."""
+    for step in curve.steps:
+        if step.value >= target if curve.mode == "max" else step.value <= target:
+            at = step.at(clock)
+            return math.inf if at is None else at
+    return math.inf
+
+
+class _Amount:
+    """An amount over the job's time, from what each part of it used: within a part it grows evenly."""
+
+    def __init__(self, record: RunRecord, family: str, factor: float) -> None:
+        self._points: list[tuple[int, float]] = []  # (ns since the run's start, used by then)
+        used = 0.0
+        for part, span in partition(record).items():
+            metric = record.metrics.get(f"{family}.step.{part}")
+            if span is None:
+                continue
+            if metric is None or metric.value is None:
+                break
+            start, end = span
+            self._points.append((start, used))
+            used += metric.value * factor
+            self._points.append((end, used))
+
+    def at(self, moment: int) -> float | None:
+        """Return what was used by a moment; None beyond what is known."""
+        for (start, before), (end, after) in pairwise(self._points):
+            if start <= moment <= end:
+                return after if end == start else before + (after - before) * (moment - start) / (end - start)
+        return None
+
+
+def _of(cell: Group) -> Iterator[Curve]:
+    objective = cell.spec.experiment.objective
+    for run in cell.runs:
+        record = run.record
+        if record is None or not run.has_ended:
+            continue
+        energy, cost = _Amount(record, "energy", 1 / KWH), _Amount(record, "cost", 1.0)
+        continued = record.continues is not None
+        steps = tuple(
+            Step(
+                trials=one.trials,
+                seconds=None if continued else one.seconds,
+                job_seconds=None if continued else one.at_ns / 1e9,
+                kwh=None if continued else energy.at(one.at_ns),
+                usd=None if continued else cost.at(one.at_ns),
+                value=one.value,
+            )
+            for one in incumbents(record, objective)
+        )
+        ends = _ends(record, energy, cost, continued)
+        yield Curve(
+            label=cell.label,
+            scope=cell.scope,
+            replicate=cell.spec.replicate,
+            emulated=cell.emulated,
+            seed=run.seed,
+            run_id=record.run_id,
+            execution_id=record.execution_id,
+            status=record.status,
+            metric=objective.metric,
+            mode=objective.mode,
+            steps=steps,
+            ends=ends,
+            kinds={clock: "estimated" if clock in ("kwh", "usd") else "derived" for clock in ends},
+            reasons=_reasons(record, steps, ends, continued),
+        )
+
+
+def _ends(record: RunRecord, energy: _Amount, cost: _Amount, continued: bool) -> dict[Clock, float]:
+    marks = boundaries(record)
+    found: dict[Clock, float] = {"trials": float(sum(trial.used_ticket for trial in record.trials))}
+    last, first = marks.last_ended_ns, marks.first_submitted_ns
+    if continued or last is None:
+        return found
+    found["seconds"] = (last - (first or 0)) / 1e9
+    used: tuple[tuple[Clock, float | None], ...] = (("kwh", energy.at(last)), ("usd", cost.at(last)))
+    return found | {clock: amount for clock, amount in used if amount is not None}
+
+
+def _reasons(record: RunRecord, steps: Sequence[Step], ends: Mapping[Clock, float], continued: bool) -> dict[str, str]:
+    found: dict[str, str] = {}
+    if not steps:
+        found["steps"] = "no trial completed with a finite value"
+    if record.status != "done":
+        found["status"] = record.reason or NOT_DONE
+    for clock, reason in (("seconds", "no trial ended"), ("kwh", NO_ENERGY), ("usd", NO_COST)):
+        if clock not in ends:
+            found[clock] = CONTINUED if continued else reason
+    return found

@@ -1,0 +1,140 @@
+"""Groups with their estimates: medians and IQM over the seeds, failed runs as worse than any, the success rate beside."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Protocol
+
+from tuneoff.experiment.accounting.declared import Prices
+from tuneoff.judge.answers.answer import Estimate, EstimatedGroup, Question
+from tuneoff.judge.answers.directions import better, bounds, default_unit
+from tuneoff.judge.answers.resolution import billing_step
+from tuneoff.judge.answers.run_values import value
+from tuneoff.judge.conditions import conditions
+from tuneoff.judge.estimates import failures, with_failures
+from tuneoff.judge.runs import Group
+from tuneoff.judge.stats import location
+from tuneoff.judge.stats.interval import Interval
+from tuneoff.judge.stats.proportion import wilson
+
+TABLE = (  # what a table of frameworks shows beside the questions' metrics
+    "quality.test",
+    "quality.validation",
+    "time.jct_without_test",
+    "time.jct",
+    "time.deploy",
+    "time.setup",
+    "time.trial",
+    "time.result_collection",
+    "time.test",
+    "time.metric_collection",
+    "time.undeploy",
+    "overhead.per_trial",
+    "overhead.process_start",
+    "overhead.between",
+    "overhead.dispatch",
+    "overhead.report",
+    "overhead.exit",
+    "overhead.vacant",
+    "energy.per_completed_trial",
+    "energy.trial",
+    "energy.job",
+    "carbon.job",
+    "carbon.per_completed_trial",
+    "cost.job",
+    "cost.per_completed_trial",
+    "waste.default.time",
+    "waste.default.energy",
+    "waste.default.cost",
+    "slots.utilization",
+    "slots.idle_share",
+    "energy.idle_share",
+    "trials.per_second",
+    "trials.completed",
+    "trials.failed",
+    "trials.pruned",
+    "memory.tree_peak_rss",
+)
+
+
+class _Locate(Protocol):
+    def __call__(
+        self, values: Sequence[float], confidence: float, *, grid_step: float = 0.0, key: tuple[str, ...] = ()
+    ) -> Interval: ...
+
+
+def group(
+    cell: Group,
+    questions: Sequence[Question],
+    units: Mapping[str, str],
+    confidence: float,
+    grid_step: float,
+    prices: Prices | None = None,
+) -> EstimatedGroup:
+    """Return a cell as a group; `grid_step` is of the accuracy on the test split, `prices` are those it is billed by."""
+    tried = sum(run.has_ended for run in cell.runs if run.ref.status != "skipped")
+    done = sum(run.is_done for run in cell.runs if run.ref.status != "skipped")
+    asked = {question.metric: question for question in questions}
+    metrics = dict.fromkeys((*asked, *TABLE))
+    return EstimatedGroup(
+        label=cell.label,
+        adapter=cell.spec.adapter,
+        scope=cell.scope,
+        emulated=cell.emulated,
+        replicate=cell.spec.replicate,
+        runs=tuple(run.ref for run in cell.runs),
+        success=wilson(done, tried, confidence) if tried else None,
+        estimates={metric: estimate(cell, metric, asked.get(metric), units, confidence, grid_step, prices) for metric in metrics},
+        same_as=cell.same_as,
+        conditions=conditions(run.record for run in cell.runs if run.record is not None),
+    )
+
+
+def estimate(
+    cell: Group,
+    metric: str,
+    question: Question | None,
+    units: Mapping[str, str],
+    confidence: float,
+    grid_step: float = 0.0,
+    prices: Prices | None = None,
+) -> Estimate:
+    """Return a metric over the runs of a cell; a run that failed counts as worse than any."""
+    objective = cell.spec.experiment.objective
+    direction = question.better if question is not None else better(metric, objective.metric, objective.mode)
+    values = tuple(value(run, metric) for run in cell.runs)
+    known = [one.value for one in values if one.value is not None]
+    numbers = with_failures(known, failures(cell.runs), direction)
+    unit = question.unit if question is not None else units.get(metric, default_unit(metric, objective.metric))
+    step = grid_step if metric == "quality.test" else billing_step(cell, metric, prices)
+    key = (metric, cell.scope.text, cell.label)
+    limits = bounds(metric, objective.metric)
+    return Estimate(
+        metric=metric,
+        unit=unit,
+        values=values,
+        median=_interval(location.median, numbers, limits, confidence, step, key),
+        iqm=_interval(location.iqm, numbers, limits, confidence, step, key) if question is not None else None,
+        kinds=frozenset(one.kind for one in values if one.value is not None and one.kind is not None),
+        reasons=dict(Counter(one.reason for one in values if one.reason is not None)),
+    )
+
+
+def _interval(
+    locate: _Locate,
+    numbers: Sequence[float],
+    limits: tuple[float, float],
+    confidence: float,
+    grid_step: float,
+    key: tuple[str, ...],
+) -> Interval | None:
+    """Return the interval, cut off where the metric cannot be: at 0 for a time, at 0 and 1 for an accuracy."""
+    if not numbers:
+        return None
+    found = locate(numbers, confidence, grid_step=grid_step, key=key)
+    low = found.low if found.n == 1 else min(found.estimate, max(found.low, limits[0]))
+    high = found.high if found.n == 1 or math.isinf(found.high) else max(found.estimate, min(found.high, limits[1]))
+    return replace(found, low=low, high=high)

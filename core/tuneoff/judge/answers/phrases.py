@@ -1,0 +1,203 @@
+"""Verdicts, differences and figures in words."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+
+from tuneoff.base.format import MISSING, figure, score, shown_unit
+from tuneoff.experiment.metric_catalogue import METRICS
+from tuneoff.judge.answers.answer import Outcome, OverTasks, Question, Verdict
+from tuneoff.judge.runs import POOL, Scope
+from tuneoff.judge.stats.interval import Interval
+
+_BETTER = {  # what the better one of a pair does, by question
+    "quality": "finds better models than",
+    "time": "is faster than",
+    "overhead": "has less overhead than",
+    "energy": "needs less energy than",
+    "cost": "costs less than",
+}
+ESTIMATED = "estimated by a model"
+_AMOUNTS = {metric.unit for metric in METRICS.values()} - {""}  # units, not names
+_SEARCH = {"random": "random search", "fixed": "fixed configurations", "grid": "grid search", "default": "default sampler"}
+
+
+def question_text(question: Question) -> str:
+    """Return a question as a heading: `Time (time.jct)`."""
+    name = question.name.replace("_", " ").replace("-", " ")
+    return f"{name[:1].upper()}{name[1:]} ({question.metric})"
+
+
+def scope_text(scope: Scope) -> str:
+    """Return a scope in words: `random search, digits-300-small`."""
+    pruner = f" + {scope.pruner}" if scope.pruner != "none" else ""
+    sampler = f"{_SEARCH.get(scope.sampler, scope.sampler)}{pruner}"
+    parts = [part for part in (sampler, scope.variant, scope.task) if part]
+    return ", ".join(parts)
+
+
+def shown(metric: str, unit: str) -> tuple[str, float]:
+    """Return the unit in which a metric is read, and the factor from its own; "" for a score, which has its name for a unit.
+
+    A job's times are in seconds; what a framework takes per trial is in ms.
+    """
+    if unit not in _AMOUNTS:
+        return "", 1.0
+    return (unit, 1.0) if unit == "ms" and not metric.startswith("time.") else shown_unit(unit)
+
+
+def value_text(value: float, metric: str, unit: str) -> str:
+    """Return a value with its unit as people read it: seconds, joules, a score; what a failure is in words."""
+    if math.isinf(value):
+        return "failed"
+    name, _ = shown(metric, unit)
+    return f"{_bound(value, metric, unit)} {name}".rstrip() if name != "count" else _bound(value, metric, unit)
+
+
+def median_text(interval: Interval | None, metric: str, unit: str) -> str:
+    """Return an estimate with its interval: `12.1 s [11.8, 12.6]`; MISSING without one."""
+    if interval is None:
+        return MISSING
+    text = value_text(interval.estimate, metric, unit)
+    if interval.n < 2:
+        return text
+    low, high = (_bound(bound, metric, unit) for bound in (interval.low, interval.high))
+    return f"{text} [{low}, {high}]"
+
+
+def success_text(interval: Interval | None, done: int, tried: int) -> str:
+    """Return how many of the tried runs are done, with Wilson's interval."""
+    if interval is None:
+        return MISSING
+    return f"{done}/{tried} [{100 * interval.low:.0f} %, {100 * interval.high:.0f} %]"
+
+
+def difference_text(interval: Interval | None, question: Question) -> str:
+    """Return one − other: in percent on the ratio scale, else in the metric's unit; `−65 % [−70 %, −60 %]`."""
+    if interval is None:
+        return MISSING
+    low, high = (signed(bound, question) for bound in (interval.low, interval.high))
+    return f"{signed(interval.estimate, question)} [{low}, {high}]"
+
+
+def signed(value: float, question: Question) -> str:
+    """Return a difference on a question's scale with its sign."""
+    if question.scale == "ratio":
+        if value == -math.inf:
+            return "−∞"
+        percent = 100 * math.expm1(min(value, 600.0))
+        if percent >= 1000:
+            return f"×{figure(math.exp(min(value, 600.0)))}" if math.isfinite(value) else "+∞"
+        return f"{_sign(percent)}{figure(abs(percent))} %"
+    if math.isinf(value):
+        return "+∞" if value > 0 else "−∞"
+    unit, factor = shown(question.metric, question.unit)
+    size = figure(abs(value * factor)) if unit else f"{abs(value):.4f}"
+    return f"{_sign(value)}{size} {unit}".rstrip() if unit != "count" else f"{_sign(value)}{size}"
+
+
+def floor_text(verdict: Verdict) -> str:
+    """Return the noise floor as far as its greater bound reaches to both sides; MISSING without an A/A pair.
+
+    On the ratio scale both sides are told: twice as long is +100 %, and half as long −50 %.
+    """
+    floor, question = verdict.noise_floor, verdict.question
+    if floor is None:
+        return MISSING
+    if question.scale == "ratio":
+        return f"[{signed(-floor_size(floor), question)}, {signed(floor_size(floor), question)}]"
+    return f"±{signed(floor_size(floor), question).removeprefix('+')}"
+
+
+def floor_size(floor: Interval) -> float:
+    """Return the greatest difference that the interval of an A/A pair holds."""
+    return max(abs(floor.low), abs(floor.high))
+
+
+def is_within_noise(interval: Interval | None, floor: Interval | None) -> bool:
+    """Whether a difference is no larger than what an A/A pair's interval holds."""
+    return interval is not None and floor is not None and abs(interval.estimate) <= floor_size(floor)
+
+
+def named(label: str) -> str:
+    """Return a label for a sentence; the plain process pool is no framework, and is called what it is."""
+    return f"{label} (plain pool)" if label.partition("#")[0] == POOL else label
+
+
+def claim(verdict: Verdict) -> str:
+    """Return a decided verdict as a sentence without its end: the better one first, by how much, how sure."""
+    question = verdict.question
+    is_one = verdict.outcome is Outcome.BETTER
+    first, second = (verdict.one, verdict.other) if is_one else (verdict.other, verdict.one)
+    verb = _BETTER.get(question.name, f"is better in {question.metric} than")
+    size = size_text(verdict.interval, question, is_one=is_one)
+    return f"{named(first)} {verb} {named(second)}{size} ({', '.join(_notes(verdict))})"
+
+
+def estimated(found: Verdict | OverTasks) -> str:
+    """Return that values are estimated, and for which weights of a model the claim holds."""
+    return ESTIMATED if found.weights is None else f"{ESTIMATED}, at every weight from {found.weights.text}"
+
+
+def one_of(outcome: Outcome, verdicts: Iterable[Verdict]) -> list[Verdict]:
+    """Return the verdicts with an outcome."""
+    return [verdict for verdict in verdicts if verdict.outcome is outcome]
+
+
+def is_decided(verdict: Verdict) -> bool:
+    """Whether one of a pair is better."""
+    return verdict.outcome in (Outcome.BETTER, Outcome.WORSE)
+
+
+def size_text(interval: Interval | None, question: Question, *, is_one: bool) -> str:
+    """Return by how much the better one is better, `is_one`: the first of one − other; " by 65 % [60 %, 70 %]"."""
+    if interval is None:
+        return ""
+    numbers = [interval.estimate, interval.low, interval.high] if is_one else [-interval.estimate, -interval.high, -interval.low]
+    if math.isinf(interval.estimate):
+        return "; failed runs decide it"
+    sizes = [_size(number, question) for number in numbers]
+    low, high = (sizes[1], sizes[2]) if question.better == "max" else (sizes[2], sizes[1])
+    return f" by {sizes[0]} [{low}, {high}]"
+
+
+def _size(number: float, question: Question) -> str:
+    """Return how much better: 65 % less of a time, 12 % more of a throughput, 0.012 more of an accuracy."""
+    if question.scale == "ratio":
+        if question.better == "min":
+            return f"{figure(-100 * math.expm1(min(number, 600.0)))} %"
+        return f"{figure(100 * math.expm1(min(number, 600.0)))} %" if number < 600 else "∞"
+    better = -number if question.better == "min" else number
+    return signed(better, question).removeprefix("+")
+
+
+def _notes(verdict: Verdict) -> list[str]:
+    notes = [verdict.robustness]
+    if verdict.changing:
+        notes[0] += f": another verdict {', '.join(_under(one.choice) for one in verdict.changing)}"
+    if verdict.is_estimated:
+        notes.insert(0, estimated(verdict))
+    floor = floor_text(verdict)
+    within = "no larger than the " if is_within_noise(verdict.interval, verdict.noise_floor) else ""
+    notes.append("noise floor not measured" if floor == MISSING else f"{within}noise floor {floor}")
+    notes.append(verdict.disturbance.text)
+    return notes
+
+
+def _under(choice: str) -> str:
+    """Return a sensitivity's choice as a phrase: "without seed 3", "by the median", "with energy weights low"."""
+    if choice.startswith("without"):
+        return choice
+    return f"with {choice}" if choice.startswith("energy") else f"by the {choice}"
+
+
+def _bound(value: float, metric: str, unit: str) -> str:
+    if math.isinf(value):
+        return "∞" if value > 0 else "−∞"
+    name, factor = shown(metric, unit)
+    return (figure(value * factor) if name else score(value)).replace("-", "−")
+
+
+def _sign(value: float) -> str:
+    return "+" if value > 0 else "−" if value < 0 else ""

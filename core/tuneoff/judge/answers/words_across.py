@@ -1,0 +1,156 @@
+"""What is claimed across tasks, in words, and what there are too few tasks, seeds or data sets for."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+
+from tuneoff.base.format import figure
+from tuneoff.base.words import counted
+from tuneoff.judge.answers.analysis_plan import Frozen
+from tuneoff.judge.answers.answer import UNCHECKED, AcrossTasks, OverTasks, Question
+from tuneoff.judge.answers.energy_sensitivity import is_modelled
+from tuneoff.judge.answers.phrases import difference_text, estimated, question_text, scope_text, size_text
+from tuneoff.judge.notes import listed
+from tuneoff.judge.runs import Group
+from tuneoff.judge.stats.interval import Interval
+from tuneoff.judge.stats.sign_flip import least_p
+
+_MOST_NAMED = 12
+_WARNING = "Equal entries (A/A) should not differ and do: distrust what is claimed here"
+
+Cells = Mapping[str, Mapping[str, Group]]  # by label and task
+
+
+def texts(made: AcrossTasks, asked: Sequence[str], cells: Cells, plan: Frozen, waiting: str | None = None) -> Iterator[str]:
+    """Yield what is said of it, the claim first; `asked` are all tasks, `waiting` is why nothing may be claimed yet."""
+    tasks, regret = len(made.tasks), made.is_regret
+    if not made.tasks:
+        yield f"{_head(made, asked, regret)}: nothing can be said: {_nothing(made, cells, plan, regret)}."
+        return
+    question = compared_by(made)
+    pairs = [one for one in made.compared if not one.is_noise]
+    claim = _claim(pairs, question, plan) if waiting is None else f"nothing is claimed yet: {waiting}"
+    controls = [one for one in made.compared if one.is_noise and one.mean is not None]
+    warnings = [f" {_WARNING}: {one.one} against {one.other}, {_chance(plan)}." for one in controls if _differs(one, plan)]
+    yield f"{_head(made, made.tasks, regret)}: {claim}.{''.join(warnings)}"
+    yield from _lacking(made, asked)
+    yield from (f"Nothing is said of {one.one} and {one.other}: {one.reason}." for one in pairs if one.reason)
+    family = max(plan.family_size, len(made.tasks_of))
+    most = max((one.mean.n for one in pairs if one.mean is not None), default=0)
+    if most and (least := least_p(most) * family) > plan.error:
+        yield (
+            f"{counted(most, 'sampler stream')} (a task and a seed each) cannot show a difference in a family of "
+            f"{counted(family, 'pair')}: the least p that they allow is {figure(min(1.0, least))}."
+        )
+    yield from (_control(one, question, plan) for one in controls)
+    if _is_modelled(made, cells):
+        yield "Modelled energy: p and interval are the widest over the plausible weights, the rest is at the default ones."
+    failed = sum(run.has_failed for of in cells.values() for cell in of.values() for run in cell.runs)
+    if failed:
+        worst = "as the worst anchor in the IQM, " if regret else ""
+        yield (
+            f"{counted(failed, 'run')} failed, and counts {worst}as the greatest difference of its pair in the mean, "
+            "and as worse than any success in ranks. Who failed where the other did not is ahead only by signed ranks too."
+        )
+    workloads = dict.fromkeys(cell.spec.experiment.workload.name for of in cells.values() for cell in of.values())
+    yield f"The claim is over these {tasks} tasks of {listed(workloads)} alone: {_named(made.tasks)}."
+    yield f"Of tasks at large, with other data: {_at_large(made, pairs, question, plan, family)}."
+
+
+def compared_by(made: AcrossTasks) -> Question:
+    """Return the question as its differences over tasks are: of regret for quality."""
+    question = made.question
+    return replace(question, better="min", scale="difference", unit="regret") if made.is_regret else question
+
+
+def _is_modelled(made: AcrossTasks, cells: Cells) -> bool:
+    every = [cell for of in cells.values() for cell in of.values()]
+    return any(is_modelled(cell, cell, made.question.metric) for cell in every)
+
+
+def _head(made: AcrossTasks, tasks: Sequence[str], regret: bool) -> str:
+    by = " by normalised regret on validation" if regret else " by paired differences"
+    return f"{question_text(made.question)}, over these {counted(len(tasks), 'task')}, {scope_text(made.scope)},{by}"
+
+
+def _claim(pairs: Sequence[OverTasks], question: Question, plan: Frozen) -> str:
+    tested = [one for one in pairs if one.p is not None]
+    if not tested:
+        return "there are no two adapters to compare"
+    claims = [_sentence(one, one.mean, one.p, question, one.without_disturbed) for one in tested if (one.p or 0.0) <= plan.error]
+    if claims:
+        return "; ".join(claims)
+    least = min(tested, key=lambda one: one.p or 0.0)
+    difference = difference_text(least.mean, question)
+    return f"no pair is shown to differ (least p {figure(least.p or 0.0)}: {least.one} against {least.other} {difference})"
+
+
+def _sentence(one: OverTasks, mean: Interval | None, p: float | None, question: Question, without_disturbed: str) -> str:
+    """Return who is ahead, by how much, in how many of the tasks, and how sure that is."""
+    is_one = mean is not None and (mean.estimate < 0) == (question.better == "min")
+    first, second = (one.one, one.other) if is_one else (one.other, one.one)
+    size = size_text(mean, question, is_one=is_one)
+    wins = one.ahead[0 if is_one else 1]
+    where = f"on average, and in {wins} of {counted(len(one.tasks), 'task')}"
+    failed = [
+        f"{counted(count, 'run')} of {name} failed"
+        for name, count in zip((one.one, one.other), one.failures, strict=True)
+        if count
+    ]
+    model = estimated(one) if one.is_estimated else ""
+    notes = [f"p {figure(p or 0.0)}, sign flips", model, *failed, one.disturbance.text, without_disturbed]
+    return f"{first} is ahead of {second}{size} {where} ({', '.join(note for note in notes if note)})"
+
+
+def _control(one: OverTasks, question: Question, plan: Frozen) -> str:
+    warning = f". {_WARNING}, {_chance(plan)}" if _differs(one, plan) else ""
+    difference = difference_text(one.mean, question)
+    return f"Control (A/A, in no family): {one.one} against {one.other} {difference} (p {figure(one.p or 0.0)}){warning}."
+
+
+def _differs(control: OverTasks, plan: Frozen) -> bool:
+    """Whether the interval of an A/A pair, which is at `confidence`, leaves out 0."""
+    return control.p is not None and control.p <= 1 - plan.confidence
+
+
+def _chance(plan: Frozen) -> str:
+    return f"as one in {round(1 / (1 - plan.confidence))} does by chance"
+
+
+def _at_large(made: AcrossTasks, pairs: Sequence[OverTasks], question: Question, plan: Frozen, family: int) -> str:
+    found = counted(len(made.data_sets), "data set")
+    if not any(one.at_large is not None for one in pairs):
+        named = f" ({_named(made.data_sets)})" if made.data_sets else " that a run names"
+        needed = f"{made.data_sets_needed} independent ones" if made.data_sets_needed is not None else "more than flips can tell"
+        return f"nothing is claimed: these have {found}{named}, and a family of {counted(family, 'pair')} needs {needed}"
+    claims = [
+        _sentence(one, one.at_large, one.at_large_p, question, UNCHECKED if one.disturbance.doubtful else "")
+        for one in pairs
+        if one.at_large_p is not None and one.at_large_p <= plan.error
+    ]
+    return f"by {found}: {'; '.join(claims) or 'no pair is shown to differ'}"
+
+
+def _lacking(made: AcrossTasks, asked: Sequence[str]) -> Iterator[str]:
+    """Yield which tasks are in no pair, and which pairs lack some of the others."""
+    left_out = [task for task in asked if task not in made.tasks]
+    if left_out:
+        yield f"{counted(len(left_out), 'task')} left out, because no two adapters have a value there: {_named(left_out)}."
+    few = [f"{one} and {other} in {len(found)}" for (one, other), found in made.tasks_of.items() if len(found) < len(made.tasks)]
+    if few:
+        yield f"Pairs that have values in fewer tasks: {listed(few)}. Intervals and ranks are over the tasks that all have."
+
+
+def _nothing(made: AcrossTasks, cells: Cells, plan: Frozen, regret: bool) -> str:
+    if not cells:
+        return "no adapter is compared"
+    if regret and not plan.anchors:
+        return "the file has no anchors to normalise regret by (anchors: {random_search, best_known, source} of each task)"
+    if regret:
+        return "no task has anchors of its objective's metric and a run that is done, of two adapters"
+    return f"no task has a value of {made.question.metric} of two adapters, both of one kind"
+
+
+def _named(tasks: Sequence[str]) -> str:
+    return ", ".join(tasks[:_MOST_NAMED]) + (f" and {len(tasks) - _MOST_NAMED} more" if len(tasks) > _MOST_NAMED else "")

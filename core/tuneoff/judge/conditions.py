@@ -1,0 +1,83 @@
+"""What moves a framework's figures beside the framework itself: the limit of its processors, and what its adapter changed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from tuneoff.record.run_record import RunRecord
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Conditions:
+    """How an adapter's runs ran, as their records have it; of each more than one only if runs differ."""
+
+    cpu_limits: tuple[str, ...] = ()  # of each slot
+    changed_defaults: tuple[str, ...] = ()
+    process_per_trial: bool = False
+
+
+NO_CONDITIONS = Conditions()
+
+
+def conditions(records: Iterable[RunRecord]) -> Conditions:
+    """Return the conditions of the executions of one adapter."""
+    limits: dict[str, None] = {}
+    changed: dict[str, None] = {}
+    process_per_trial = False
+    for record in records:
+        if (limit := cpu_limit(record)) is not None:
+            limits[limit] = None
+        adapter = _part(record, "adapter")
+        texts = adapter.get("changed_defaults")
+        changed.update(dict.fromkeys(map(str, texts if isinstance(texts, list) else ())))
+        process_per_trial |= adapter.get("long_lived_workers") is False
+    return Conditions(cpu_limits=tuple(limits), changed_defaults=tuple(changed), process_per_trial=process_per_trial)
+
+
+def cpu_limit(record: RunRecord) -> str | None:
+    """Return what limited the processors of a run's slots; None: its command was killed before it could be noted."""
+    limits = _part(record, "limits")
+    text, quota = limits.get("cpus"), limits.get("cpu_quota")
+    if text is None:
+        return None
+    return f"quota of {quota:g} processors ({text})" if isinstance(quota, int | float) else str(text)
+
+
+def condition_lines(found: Iterable[tuple[str, Conditions]]) -> list[str]:
+    """Return the lines that stand below figures; `found`: labels, each as often as it has groups, with their conditions."""
+    by_label: dict[str, Conditions] = {}
+    for label, one in found:
+        by_label[label] = _joined(by_label.get(label, NO_CONDITIONS), one)
+    lines = [f"Limit of a slot's processors: {text}." for text in _limits(by_label)]
+    for label, one in by_label.items():
+        if one.changed_defaults:
+            lines.append(f"{label} is changed against its defaults: {'; '.join(one.changed_defaults)}.")
+        if one.process_per_trial:
+            lines.append(f"{label} starts a process per trial, which imports what the workload needs: that is in its overhead.")
+    return lines
+
+
+def _joined(one: Conditions, other: Conditions) -> Conditions:
+    return Conditions(
+        cpu_limits=tuple(dict.fromkeys((*one.cpu_limits, *other.cpu_limits))),
+        changed_defaults=tuple(dict.fromkeys((*one.changed_defaults, *other.changed_defaults))),
+        process_per_trial=one.process_per_trial or other.process_per_trial,
+    )
+
+
+def _limits(by_label: Mapping[str, Conditions]) -> list[str]:
+    """Return one text: the limit that all have, or each limit with those who have it."""
+    labels: dict[str, list[str]] = {}
+    for label, one in by_label.items():
+        for limit in one.cpu_limits:
+            labels.setdefault(limit, []).append(label)
+    if len(labels) < 2:
+        return list(labels)
+    return ["; ".join(f"{', '.join(names)}: {limit}" for limit, names in labels.items())]
+
+
+def _part(record: RunRecord, name: str) -> Mapping[str, Any]:
+    found = record.environment.get(name)
+    return found if isinstance(found, Mapping) else {}

@@ -1,0 +1,189 @@
+"""Same-configuration control: with `sampler: fixed` every metric of every configuration and epoch is equal bit for bit.
+
+Whatever differs then between the adapters is orchestration alone, and interference says how much of it there is.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence, Set
+from dataclasses import dataclass
+from enum import StrEnum
+
+from tuneoff.base.identity import configuration_digest
+from tuneoff.judge.controls.settings import Setting
+from tuneoff.judge.runs import POOL, Group
+from tuneoff.record.run_record import EpochRecord, RunRecord
+
+SAMPLER = "fixed"
+ABSENT = "absent"
+Place = tuple[int, str, int, str]  # seed, digest of the configuration, epoch, metric
+
+
+class Equality(StrEnum):
+    """The answer of the control."""
+
+    EQUAL = "EQUAL"
+    DIFFERENT = "DIFFERENT"
+    INCOMPLETE = "INCOMPLETE"  # what was compared is equal, but some planned values are not there
+    NOTHING = "NOTHING TO COMPARE"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Difference:
+    """One value that is not the same in all adapters: the values by the adapters that have them.
+
+    `emulated_only`: the adapters that are not emulated share it, so it is shown and is no part of the answer.
+    """
+
+    seed: int
+    configuration: str  # digest
+    epoch: int
+    metric: str
+    values: Mapping[str, tuple[str, ...]]  # value -> labels
+    emulated_only: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Compared:
+    """What of one adapter was compared with the reference, and what the plan had and could not be compared."""
+
+    label: str
+    emulated: bool
+    is_reference: bool
+    configurations: int  # over all seeds
+    epochs: int
+    values: int
+    unequal: int
+    lacking: int  # planned configurations of which no epoch could be compared
+    not_done: Mapping[int, str]  # seed -> status of a run that is not done
+    same_model: bool | None = None  # the tested checkpoints are the reference's, byte by byte; None: nothing to compare
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SameConfiguration:
+    """The control of one setting. Emulated adapters are compared and shown, and are not in the answer."""
+
+    setting: str
+    reference: str | None
+    adapters: tuple[Compared, ...]
+    differences: tuple[Difference, ...]
+    answer: Equality
+
+    @property
+    def contradicting(self) -> tuple[Difference, ...]:
+        """The differences between adapters that are not emulated."""
+        return tuple(one for one in self.differences if not one.emulated_only)
+
+
+def same_configurations(all_settings: Sequence[Setting]) -> list[SameConfiguration]:
+    """Return the control of each setting with `sampler: fixed` and at least two entries."""
+    return [same_configuration(one.name, one.groups) for one in all_settings if one.sampler == SAMPLER and len(one.groups) > 1]
+
+
+def same_configuration(name: str, groups: Sequence[Group]) -> SameConfiguration:
+    """Return the control of groups whose runs have configurations in common, whatever proposed these."""
+    compared = [group for group in groups if not group.emulated]
+    candidates = [group for group in compared if group.done]
+    reference = next((group for group in candidates if group.spec.adapter == POOL), candidates[0] if candidates else None)
+    values = {group.label: dict(_values(group)) for group in groups}
+    adapters = tuple(_compared(group, reference, values) for group in groups)
+    held = {group.label for group in compared}
+    differences = tuple(_differences(values, held))
+    return SameConfiguration(
+        setting=name,
+        reference=reference.label if reference is not None else None,
+        adapters=adapters,
+        differences=differences,
+        answer=_answer(adapters, differences, any_shared=_share_an_epoch([values[label] for label in held])),
+    )
+
+
+def _answer(adapters: Sequence[Compared], differences: Sequence[Difference], *, any_shared: bool) -> Equality:
+    if any(not one.emulated_only for one in differences):
+        return Equality.DIFFERENT
+    if not any_shared:
+        return Equality.NOTHING
+    held = [one for one in adapters if not one.emulated]
+    return Equality.INCOMPLETE if any(one.lacking or one.not_done for one in held) else Equality.EQUAL
+
+
+def _share_an_epoch(values: Sequence[Mapping[Place, str]]) -> bool:
+    counts = Counter(epoch for own in values for epoch in {place[:3] for place in own})
+    return any(count > 1 for count in counts.values())
+
+
+def _compared(group: Group, reference: Group | None, values: Mapping[str, Mapping[Place, str]]) -> Compared:
+    own = values[group.label]
+    others = values[reference.label] if reference is not None else {}
+    epochs = {place[:3] for place in own} & {place[:3] for place in others}
+    places = [place for place in {**own, **others} if place[:3] in epochs]
+    configurations = {epoch[:2] for epoch in epochs}
+    planned = {
+        (seed, configuration_digest(one))
+        for seed in {**group.done, **group.not_done}
+        for one in group.spec.experiment.configurations
+    }
+    return Compared(
+        label=group.label,
+        emulated=group.emulated,
+        is_reference=group is reference,
+        configurations=len(configurations),
+        epochs=len(epochs),
+        values=len(places),
+        unequal=sum(own.get(place, ABSENT) != others.get(place, ABSENT) for place in places),
+        lacking=len(planned - configurations),
+        not_done=group.not_done,
+        same_model=None if reference is None or reference is group else _same_model(group, reference),
+    )
+
+
+def _same_model(group: Group, reference: Group) -> bool | None:
+    """Compare the checkpoints that were tested: no part of the answer, since tied models may be chosen between."""
+    theirs = reference.done
+    pairs = [(_checkpoint(run), _checkpoint(theirs.get(seed))) for seed, run in group.done.items()]
+    known = [one == other for one, other in pairs if one is not None and other is not None]
+    return all(known) if known else None
+
+
+def _checkpoint(run: RunRecord | None) -> str | None:
+    return run.test.checkpoint_sha256 if run is not None and run.test is not None else None
+
+
+def _differences(values: Mapping[str, Mapping[Place, str]], held: Set[str]) -> Iterator[Difference]:
+    """Yield every value that two adapters which trained that epoch do not share, in the order of seeds, trials, epochs.
+
+    `held`: labels of the adapters that are not emulated.
+    """
+    trained = {label: {place[:3] for place in own} for label, own in values.items()}
+    for place in dict.fromkeys(place for own in values.values() for place in own):
+        found: dict[str, list[str]] = {}
+        for label, own in values.items():
+            if place[:3] in trained[label]:
+                found.setdefault(own.get(place, ABSENT), []).append(label)
+        if len(found) > 1:
+            seed, digest, epoch, metric = place
+            shared = {value: tuple(labels) for value, labels in found.items()}
+            emulated_only = sum(not held.isdisjoint(labels) for labels in found.values()) < 2
+            yield Difference(
+                seed=seed, configuration=digest, epoch=epoch, metric=metric, values=shared, emulated_only=emulated_only
+            )
+
+
+def _values(group: Group) -> Iterator[tuple[Place, str]]:
+    for seed, run in sorted(group.done.items()):
+        yield from _of_run(run, seed)
+
+
+def _of_run(run: RunRecord, seed: int) -> Iterator[tuple[Place, str]]:
+    """Yield each metric of the last attempt of each trial, as text that only equal bits share."""
+    for trial in run.trials:
+        for epoch in trial.attempts[-1].epochs if trial.attempts else ():
+            for metric in epoch.metrics:
+                yield (seed, trial.digest, epoch.epoch, metric), _text(epoch, metric)
+
+
+def _text(epoch: EpochRecord, metric: str) -> str:
+    """Return the shortest text that reads back as the same number; -0.0 and 0.0 stay different."""
+    value = epoch.metrics[metric]
+    return repr(value) if value is not None else (epoch.non_finite or {}).get(metric, "not finite")

@@ -1,0 +1,167 @@
+"""What the planned seeds can find, said before any compute is spent: in standard deviations, and by measured spreads in units."""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections import Counter, defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from tuneoff.base.identity import canonical_json
+from tuneoff.base.words import counted
+from tuneoff.experiment.plan import Plan, PlannedRun
+from tuneoff.experiment.variants import TASK
+from tuneoff.judge.answers.analysis_plan import Frozen, frozen
+from tuneoff.judge.answers.answer import Answers, Question, Verdict
+from tuneoff.judge.answers.judging import FEWEST_SEEDS
+from tuneoff.judge.answers.phrases import signed
+from tuneoff.judge.stats.power import detectable
+from tuneoff.judge.stats.sign_flip import least_p
+from tuneoff.judge.stats.signed_rank import least_n
+
+POWER = 0.8
+FEWEST_FOR_SPREAD = 3  # paired seeds
+LABEL = "detectable: "
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Spread:
+    """How far the paired differences of a pair spread on the question's scale, and how its values go together."""
+
+    question: Question
+    deviation: float
+    correlation: float | None  # None: one of the two has no spread, or values that have no ratio
+    n: int
+
+
+def spreads(answers: Answers) -> dict[str, list[Spread]]:
+    """Return the measured spreads by metric: of each compared pair in each scope that has enough paired seeds."""
+    found: dict[str, list[Spread]] = defaultdict(list)
+    for verdict in answers.verdicts:
+        one = None if verdict.is_noise else _spread(verdict)
+        if one is not None:
+            found[verdict.question.metric].append(one)
+    return dict(found)
+
+
+def detectable_lines(plan: Plan, measured: Mapping[str, Sequence[Spread]] | None = None, source: str = "") -> list[str]:
+    """Return what would be found with the planned seeds; nothing where the plan compares nothing.
+
+    Args:
+        measured: spreads by metric of earlier results, or None.
+        source: what they are called: the results folder.
+    """
+    pairs = _most_pairs(plan)
+    if not pairs:
+        return []
+    rules = frozen(plan.analysis)
+    alpha = rules.alpha(pairs)
+    planned = rules.looks or (len(rules.seeds),)
+    lines = [f"{LABEL}{'; '.join(_by_deviation(n, alpha) for n in planned)} ({_family(rules, pairs)})"]
+    most = max(planned)
+    lines += _across(plan, most, alpha)
+    if measured is not None and _can_find(most, alpha):
+        lines += [
+            f"  {name} ({metric}): {_by_unit(measured.get(metric, ()), most, alpha, source)}"
+            for name, metric in rules.questions.items()
+        ]
+    return lines
+
+
+def _across(plan: Plan, seeds: int, alpha: float) -> list[str]:
+    """Say whether the sampler streams of a file's tasks are enough for a claim across them; nothing for a file without tasks."""
+    found = {run.spec.experiment.variant[TASK]: run.spec.experiment.task_digest for run in plan.counted if _is_of_task(run)}
+    if not found:
+        return []
+    streams = len(set(found.values())) * seeds
+    can = least_p(streams) <= alpha
+    how = "a difference that has one sign in all of them would be found" if can else "no difference can be found, however large"
+    return [f"  across its {counted(len(found), 'task')}, {counted(streams, 'sampler stream')}: {how}"]
+
+
+def _is_of_task(run: PlannedRun) -> bool:
+    return TASK in run.spec.experiment.variant
+
+
+def _by_deviation(n: int, alpha: float) -> str:
+    if n < FEWEST_SEEDS:
+        return f"with {counted(n, 'seed')} no verdict will be made: below {FEWEST_SEEDS} a report shows dots and intervals only"
+    if not _can_find(n, alpha):
+        return f"with {n} seeds nothing can be found: a verdict needs at least {least_n(alpha)}"
+    effect = detectable(n, alpha, POWER)
+    return (
+        f"with {n} seeds a difference of {effect:.1f} standard deviations of the paired difference would be found in "
+        f"{100 * POWER:.0f} % of the cases"
+    )
+
+
+def _by_unit(found: Sequence[Spread], n: int, alpha: float, source: str) -> str:
+    if not found:
+        return f"no pair of {source} has {FEWEST_FOR_SPREAD} seeds with it"
+    over = f"{counted(len(found), 'pair')} in {source}, {_seeds(found)}"
+    effect = detectable(n, alpha, POWER)
+    deviations = sorted(one.deviation for one in found)
+    low, high = deviations[0], deviations[-1]
+    question = found[0].question
+    if statistics.median(deviations) == 0:
+        return f"not known: the differences of {over}, have no spread"
+    span = "by the spread of" if low == high else f"{_amount(effect * low, question)} to {_amount(effect * high, question)} by"
+    correlations = [one.correlation for one in found if one.correlation is not None]
+    together = f"; correlation of pairs {statistics.median(correlations):.2f}" if correlations else ""
+    return f"{_amount(effect * statistics.median(deviations), question)} ({span} {over}{together})"
+
+
+def _amount(size: float, question: Question) -> str:
+    return signed(size, question).removeprefix("+")
+
+
+def _seeds(found: Sequence[Spread]) -> str:
+    fewest, most = min(one.n for one in found), max(one.n for one in found)
+    return counted(most, "seed") if fewest == most else f"{fewest} to {most} seeds"
+
+
+def _family(rules: Frozen, pairs: int) -> str:
+    questions = ", ".join(rules.questions)
+    looks = f", {len(rules.looks)} looks" if len(rules.looks) > 1 else ""
+    return f"for each of {questions}; family of {max(rules.family_size, pairs)}{looks}"
+
+
+def _can_find(n: int, alpha: float) -> bool:
+    return n >= max(FEWEST_SEEDS, least_n(alpha))
+
+
+def _most_pairs(plan: Plan) -> int:
+    """Return how many pairs the scope with the most of them compares; 0 where nothing is compared."""
+    compared = plan.analysis.get("comparisons")
+    if not isinstance(compared, Sequence):
+        return 0
+    counts = Counter(canonical_json(one.get("variant")) for one in compared if isinstance(one, Mapping))
+    return max(counts.values(), default=0)
+
+
+def _spread(verdict: Verdict) -> Spread | None:
+    rows = [
+        (row.one, row.other, row.difference)
+        for row in verdict.differences
+        if row.one is not None and row.other is not None and row.difference is not None and math.isfinite(row.difference)
+    ]
+    if len(rows) < FEWEST_FOR_SPREAD:
+        return None
+    ones, others, differences = zip(*rows, strict=True)
+    return Spread(
+        question=verdict.question,
+        deviation=statistics.stdev(differences),
+        correlation=_correlation(ones, others, verdict.question),
+        n=len(rows),
+    )
+
+
+def _correlation(ones: Sequence[float], others: Sequence[float], question: Question) -> float | None:
+    if question.scale == "ratio":
+        if min(*ones, *others) <= 0:  # equal zeros are no difference, and have no logarithm
+            return None
+        ones, others = [math.log(one) for one in ones], [math.log(other) for other in others]
+    if len(set(ones)) == 1 or len(set(others)) == 1:
+        return None
+    return statistics.correlation(ones, others)

@@ -1,0 +1,132 @@
+"""Which adapters can do what is asked for, by what they declare; a no is of the framework, of tuneoff, or of this machine."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+
+from tuneoff.base.suggest import unknown_name
+from tuneoff.capabilities import Capabilities, Offer, Support
+from tuneoff.errors import UnknownNameError
+from tuneoff.experiment.packages import install_command, missing_modules
+from tuneoff.judge.recommend.request import Request
+from tuneoff.registry import AdapterListing
+
+
+class No(StrEnum):
+    """The kinds of no. `not known`: nobody tried it, so it is no yes."""
+
+    FRAMEWORK = "not by the framework"
+    TUNEOFF = "not by tuneoff yet"
+    ABSENT = "not installed"
+    FAULTS = "not under faults"
+    UNKNOWN = "not known"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Obstacle:
+    """One constraint that an adapter does not meet, and why."""
+
+    kind: No
+    text: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Candidate:
+    """An adapter and what stands against it; `notes` are to know and stand against nothing.
+
+    `platforms`: those asked about on which it would run for real.
+    """
+
+    adapter: str
+    framework: str
+    obstacles: tuple[Obstacle, ...] = ()
+    notes: tuple[str, ...] = ()
+    platforms: tuple[str, ...] = ()
+
+    @property
+    def is_capable(self) -> bool:
+        return not self.obstacles
+
+
+def check_request(request: Request, known: Sequence[AdapterListing]) -> None:
+    """Refuse a platform, sampler or pruner that no adapter knows of.
+
+    Raises:
+        UnknownNameError: it is most likely mistyped.
+    """
+    declared = [listing.capabilities for listing in known if listing.capabilities is not None]
+    for kind, wanted, names in (
+        ("platform", request.platform, {name for one in declared for name in one.platforms}),
+        ("sampler", request.sampler, {name for one in declared for name in one.samplers}),
+        ("pruner", request.pruner, {name for one in declared for name in one.pruners}),
+    ):
+        if wanted is not None and wanted not in names:
+            raise UnknownNameError(unknown_name(kind, wanted, names))
+
+
+def candidate(listing: AdapterListing, request: Request) -> Candidate:
+    """Return what an adapter's declaration says to a request.
+
+    A framework that is not installed here may well have been measured elsewhere: that is a note, and `recommend` makes it an
+    obstacle where nothing was measured.
+    """
+    name, capabilities = listing.plugin.name, listing.capabilities
+    if capabilities is None:
+        return Candidate(adapter=name, framework="", obstacles=(Obstacle(kind=No.ABSENT, text=listing.text),))
+    notes = [listing.text] if listing.state != "ready" else []
+    notes += [text for text in _missing(name, capabilities, request) if listing.state == "ready"]
+    wanted = capabilities.platforms if request.platform is None else (request.platform,)
+    real = tuple(one for one in wanted if one in capabilities.platforms and one not in capabilities.emulated_platforms)
+    return Candidate(
+        adapter=name,
+        framework=capabilities.framework,
+        obstacles=tuple(_obstacles(name, capabilities, request)),
+        notes=tuple(notes),
+        platforms=real,
+    )
+
+
+def _obstacles(name: str, capabilities: Capabilities, request: Request) -> Iterator[Obstacle]:
+    yield from _platform(name, capabilities, request.platform)
+    for kind, wanted, offers in _strategies(capabilities, request):
+        yield from _offer(name, capabilities, kind, wanted, offers)
+    for is_asked, feature, support in (
+        (request.must_resume, "going on with an interrupted run", capabilities.resume),
+        (request.must_retry, "trying a lost trial again", capabilities.retry),
+    ):
+        if is_asked and support is not Support.YES:
+            yield Obstacle(kind=No(support.value), text=feature)
+
+
+def _platform(name: str, capabilities: Capabilities, wanted: str | None) -> Iterator[Obstacle]:
+    if wanted is None:
+        return
+    if wanted not in capabilities.platforms:
+        text = f"platform {wanted!r}: adapter {name!r} has only {', '.join(capabilities.platforms)}"
+        yield Obstacle(kind=No.TUNEOFF, text=text)  # adapters declare no platforms that their frameworks lack
+    elif wanted in capabilities.emulated_platforms:
+        yield Obstacle(kind=No.UNKNOWN, text=f"platform {wanted!r} is a local stand-in: it recommends nothing")
+
+
+def _strategies(capabilities: Capabilities, request: Request) -> Sequence[tuple[str, str, Mapping[str, Offer]]]:
+    asked = (("sampler", request.sampler, capabilities.samplers), ("pruner", request.pruner, capabilities.pruners))
+    return [(kind, wanted, offers) for kind, wanted, offers in asked if wanted is not None]
+
+
+def _offer(name: str, capabilities: Capabilities, kind: str, wanted: str, offers: Mapping[str, Offer]) -> Iterator[Obstacle]:
+    offer = offers.get(wanted)
+    if offer is None:
+        yield Obstacle(kind=No.TUNEOFF, text=f"{kind} {wanted!r}: adapter {name!r} does not list it")
+    elif offer.support is not Support.YES:
+        yield Obstacle(kind=No(offer.support.value), text=f"{kind} {wanted!r}" + (f": {offer.note}" if offer.note else ""))
+
+
+def _missing(name: str, capabilities: Capabilities, request: Request) -> Iterator[str]:
+    for kind, wanted, offers in _strategies(capabilities, request):
+        offer = offers.get(wanted, Offer())
+        missing = missing_modules(offer.needs)
+        if missing:
+            command = install_command(offer.install or capabilities.install or missing[0])
+            yield f"{kind} {wanted!r} of adapter {name!r} needs {', '.join(missing)}; run: {command}"

@@ -1,0 +1,67 @@
+"""Verdicts in a recommendation's words."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from tuneoff.judge.answers.answer import Outcome, Verdict
+from tuneoff.judge.answers.phrases import difference_text
+from tuneoff.judge.recommend.dominance import has_figures, outcome_for
+from tuneoff.judge.recommend.measured import Setting
+from tuneoff.judge.recommend.recommendation import Cited
+
+_WORDS = {
+    Outcome.BETTER: "better",
+    Outcome.WORSE: "worse",
+    Outcome.EQUIVALENT: "equivalent",
+    Outcome.EQUIVALENT_THOUGH_DIFFERENT: "equivalent, though different",
+    Outcome.UNDECIDED: "not decided",
+    Outcome.NOT_JUDGED: "not judged",
+}
+
+
+def cited(setting: Setting, labels: Sequence[str], verdicts: Sequence[Verdict] = ()) -> tuple[Cited, ...]:
+    """Return the runs of labels in a setting; with verdicts, of the seeds in which these have something to compare."""
+    seeds = {pair.seed for verdict in verdicts for pair in verdict.differences if pair.difference is not None}
+    return tuple(
+        Cited(folder=setting.folder, run_id=run_id, execution_id=execution_id)
+        for group in setting.groups
+        if group.label in labels
+        for run in group.runs
+        if run.run_id in setting.executions and (not verdicts or run.seed in seeds)
+        for run_id, execution_id in (setting.executions[run.run_id],)
+    )
+
+
+def pair_text(verdicts: Sequence[Verdict], one: str, other: str) -> str:
+    """Return "serial against optuna: better in time (-40 %, ...); equivalent in quality; not decided in energy"."""
+    telling = [verdict for verdict in verdicts if has_figures(verdict)]
+    parts = []
+    for outcome in (Outcome.BETTER, Outcome.WORSE):
+        named = [
+            f"{verdict.question.name} {_size(verdict, one)}".rstrip()
+            for verdict in telling
+            if outcome_for(verdict, one) is outcome
+        ]
+        parts += [f"{_WORDS[outcome]} in {', '.join(named)}"] if named else []
+    for outcome in (Outcome.EQUIVALENT, Outcome.EQUIVALENT_THOUGH_DIFFERENT, Outcome.UNDECIDED, Outcome.NOT_JUDGED):
+        named = [verdict.question.name for verdict in telling if verdict.outcome is outcome]
+        parts += [f"{_WORDS[outcome]} in {', '.join(named)}"] if named else []
+    without = [verdict.question.name for verdict in verdicts if not has_figures(verdict)]
+    parts += [f"no figures to compare in {', '.join(without)}"] if without else []
+    return f"{one} against {other}: {'; '.join(parts) or 'nothing to compare'}"
+
+
+def listed(names: Sequence[str]) -> str:
+    """Return names as people list them: "a, b and c"."""
+    return ", ".join(names) if len(names) < 2 else f"{', '.join(names[:-1])} and {names[-1]}"
+
+
+def _size(verdict: Verdict, label: str) -> str:
+    interval = verdict.interval
+    if interval is None:
+        return ""
+    if label != verdict.one:
+        interval = replace(interval, estimate=-interval.estimate, low=-interval.high, high=-interval.low)
+    return f"by {difference_text(interval, verdict.question)}"

@@ -1,0 +1,123 @@
+"""From constraints and results folders to a recommendation: who can, what was measured, who is dominated by whom."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from tuneoff.errors import ExperimentError, PluginError, UnknownNameError
+from tuneoff.judge.recommend import fault_results
+from tuneoff.judge.recommend.eligibility import Candidate, No, Obstacle, candidate
+from tuneoff.judge.recommend.families import families
+from tuneoff.judge.recommend.fault_results import Evidence
+from tuneoff.judge.recommend.headline import headline
+from tuneoff.judge.recommend.measured import Folder, on_stand_ins, settings
+from tuneoff.judge.recommend.recommendation import Recommendation
+from tuneoff.judge.recommend.request import Request
+from tuneoff.registry import AdapterListing, list_adapter, list_adapters
+
+ANSWERED, NO_ANSWER = 0, 1
+
+
+def read_folder(path: Path) -> Folder:
+    """Read a results folder and answer its questions.
+
+    Raises:
+        ResultsError: it is none, or a file in it is damaged.
+    """
+    from tuneoff.judge.answers.all import answers
+    from tuneoff.judge.results import read_results
+
+    results = read_results(path)
+    return Folder(results=results, answers=answers(results))
+
+
+def listings(folders: Sequence[Folder]) -> list[AdapterListing]:
+    """Return every adapter that is registered, and those of the folders that are found by their module."""
+    found = {listing.plugin.name: listing for listing in list_adapters()}
+    for folder in folders:
+        for group in folder.answers.groups:
+            if group.adapter not in found and ":" in group.adapter:
+                try:
+                    found[group.adapter] = list_adapter(group.adapter)
+                except (UnknownNameError, PluginError):
+                    continue
+    return list(found.values())
+
+
+def recommend(
+    folders: Sequence[Folder], known: Sequence[AdapterListing], evidence: Sequence[Evidence], request: Request
+) -> Recommendation:
+    """Return what the folders say to a request.
+
+    Raises:
+        ExperimentError: faults must be survived, and there are no results of faults.
+    """
+    if request.needs_faults and not evidence:
+        option = "--must-survive" if request.must_survive else "--never-silently-wrong"
+        raise ExperimentError(f"{option} needs --faults with what `tuneoff faults FILE --json` wrote")
+    candidates = [*_candidates(known, evidence, request), *_unknown(folders, known)]
+    capable = [one.adapter for one in candidates if one.is_capable]
+    measured = settings(folders, capable, request)
+    reached = {group.adapter for setting in measured for group in setting.groups}
+    missing = {listing.plugin.name for listing in known if listing.state != "ready"}
+    candidates = [_absent(one) if one.adapter in missing - reached else one for one in candidates]
+    capable = [one.adapter for one in candidates if one.is_capable]
+    inside, outside = families(measured, request)
+    recommendation = Recommendation(
+        request=request,
+        folders=tuple(folder.results.folder for folder in folders),
+        files=tuple(dict.fromkeys(folder.results.plan.path for folder in folders)),
+        candidates=tuple(candidates),
+        families=tuple(inside),
+        outside=tuple(outside),
+        on_stand_ins=tuple(one for one in on_stand_ins(folders) if one.adapter in capable),
+        measured=tuple(name for name in capable if name in reached),
+        not_measured=tuple(name for name in capable if name not in reached),
+        lacking=tuple(_lacking(folders, request)),
+        headline=(),
+        exit_code=ANSWERED if any(family.recommended for family in inside) else NO_ANSWER,
+    )
+    return replace(recommendation, headline=tuple(headline(recommendation)))
+
+
+def _candidates(known: Sequence[AdapterListing], evidence: Sequence[Evidence], request: Request) -> list[Candidate]:
+    found = []
+    for listing in known:
+        one = candidate(listing, request)
+        if listing.capabilities is not None:
+            emulated = listing.capabilities.emulated_platforms
+            against = fault_results.obstacles(listing.plugin.name, emulated, evidence, request)
+            beside = fault_results.notes(listing.plugin.name, emulated, evidence, request)
+            one = replace(one, obstacles=(*one.obstacles, *against), notes=(*one.notes, *beside))
+        found.append(one)
+    return found
+
+
+def _unknown(folders: Sequence[Folder], known: Sequence[AdapterListing]) -> list[Candidate]:
+    """Return what was measured and is not found here: nothing tells what it can."""
+    names = {listing.plugin.name for listing in known}
+    measured = dict.fromkeys(group.adapter for folder in folders for group in folder.answers.groups)
+    text = "its plugin is not found here, so nothing tells what it can"
+    return [
+        Candidate(adapter=name, framework="", obstacles=(Obstacle(kind=No.ABSENT, text=text),))
+        for name in measured
+        if name not in names
+    ]
+
+
+def _lacking(folders: Sequence[Folder], request: Request) -> Iterator[str]:
+    """Yield the sampler and the pruner that were asked for and that no folder has."""
+    scopes = [scope for folder in folders for scope in folder.answers.scopes]
+    if request.sampler is not None and request.sampler not in {scope.sampler for scope in scopes}:
+        yield f"sampler: {request.sampler}"
+    if request.pruner is not None and request.pruner not in {scope.pruner for scope in scopes}:
+        yield f"pruner: {request.pruner}"
+
+
+def _absent(one: Candidate) -> Candidate:
+    """Make it an obstacle that a framework is not installed: it was measured nowhere either."""
+    if not one.is_capable or not one.notes:
+        return one
+    return replace(one, obstacles=(Obstacle(kind=No.ABSENT, text=one.notes[0]),), notes=one.notes[1:])

@@ -1,0 +1,96 @@
+"""What is recommended, and all that it rests on."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from tuneoff.judge.recommend.bracket import Range
+from tuneoff.judge.recommend.dominance import Dominance
+from tuneoff.judge.recommend.eligibility import Candidate
+from tuneoff.judge.recommend.measured import OnStandIn, Setting
+from tuneoff.judge.recommend.request import Request
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cited:
+    """A run that a reason rests on."""
+
+    folder: Path
+    run_id: str
+    execution_id: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reason:
+    """One sentence, and the runs that it rests on."""
+
+    text: str
+    runs: tuple[Cited, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Weighed:
+    """One measured setting: who is dominated there, who is on the front, and why."""
+
+    setting: Setting
+    dominances: tuple[Dominance, ...]
+    front: tuple[str, ...]
+    reasons: tuple[Reason, ...]
+    is_judged: bool  # some pair has a verdict
+    is_indifferent: bool  # every verdict between those on the front says that no difference matters
+    undecided: tuple[str, ...] = ()  # questions, between those on the front
+    trade_offs: tuple[str, ...] = ()  # "serial is better in time, optuna in quality"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Family:
+    """The settings of one workload, sampler and pruner that are at the request, or lie around it.
+
+    `recommended`: on the front of every setting that is used, or of none where that is nobody: then of any. `differs`: how
+    the settings disagree. `dominated`: dominated in every one in which they were measured.
+    """
+
+    name: str
+    is_exact: bool
+    weighed: tuple[Weighed, ...]
+    recommended: tuple[str, ...]
+    dominated: tuple[str, ...]
+    differs: tuple[Reason, ...] = ()
+    unmeasured: tuple[str, ...] = ()  # "optuna: not measured at 4 workers"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outside:
+    """Why a family does not surround the request: by size what was measured; nothing: only the combination was not."""
+
+    family: str
+    measured: tuple[tuple[str, Range], ...]
+    beyond: tuple[str, ...]  # the sizes that are outside
+    files: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Recommendation:
+    """The whole answer. `headline`: the first lines, in words. `exit_code`: 0 where something measured is recommended."""
+
+    request: Request
+    folders: tuple[Path, ...]
+    files: tuple[str, ...]
+    candidates: tuple[Candidate, ...]
+    families: tuple[Family, ...]
+    outside: tuple[Outside, ...]
+    on_stand_ins: tuple[OnStandIn, ...]
+    measured: tuple[str, ...]  # adapters that can, and were measured with what was asked for, at whatever size
+    not_measured: tuple[str, ...]  # adapters that can, and were not
+    lacking: tuple[str, ...]  # lines of a matrix file that no folder's file has: "sampler: tpe"
+    headline: tuple[str, ...]
+    exit_code: int
+
+    @property
+    def capable(self) -> tuple[Candidate, ...]:
+        return tuple(one for one in self.candidates if one.is_capable)
+
+    @property
+    def excluded(self) -> tuple[Candidate, ...]:
+        return tuple(one for one in self.candidates if not one.is_capable)

@@ -1,0 +1,180 @@
+"""The verdict on the paired differences of two groups: one interval at the family's confidence decides.
+
+Below and above speak of numbers; which of them is better, the caller knows. Why the signed-rank interval of Hodges and Lehmann,
+and what it costs: docs/statistics.md.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
+
+from tuneoff.judge.stats import order, signed_rank
+from tuneoff.judge.stats.failures_as_infinity import checked, midpoint
+from tuneoff.judge.stats.interval import Interval
+from tuneoff.judge.stats.location import trimmed_mean
+from tuneoff.judge.stats.rounding import rounding, without_rounding
+from tuneoff.judge.stats.trimmed import IQM_TRIM, trimmed
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    Floats = NDArray[np.float64]
+
+Relation = Literal["below", "above", "equivalent", "equivalent though different", "undecided"]
+Estimator = Literal["hodges-lehmann", "median", "iqm"]
+SIGNED_RANK = "Hodges-Lehmann, exact signed-rank"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Judgement:
+    """What the differences one − other say, the interval that decided, and the two-sided p of the same test.
+
+    p is None where the method has none for these differences: an infinite standard error, or none at all.
+    """
+
+    relation: Relation
+    interval: Interval
+    p: float | None
+    method: str
+
+
+def judge(
+    differences: Sequence[float],
+    *,
+    margin: float | None,
+    alpha: float,
+    grid_step: float = 0.0,
+    rounding_scale: float = 0.0,
+    key: tuple[str, ...] = (),
+    estimator: Estimator = "hodges-lehmann",
+) -> Judgement:
+    """Judge paired differences by an interval of confidence 1 − alpha.
+
+    | the interval | relation |
+    |---|---|
+    | excludes 0 and is not wholly within ±margin | below, above |
+    | is wholly within ±margin and includes 0 | equivalent |
+    | is wholly within ±margin and excludes 0 | equivalent though different |
+    | else | undecided |
+
+    Args:
+        differences: one − other, one per seed; ±inf where exactly one of the two failed, 0 where both did.
+        margin: the smallest difference that matters; None: nothing is called equivalent.
+        alpha: of this one comparison: already divided by the family's size and the number of looks.
+        grid_step: the smallest difference that the metric can have, 0 where there is none.
+        rounding_scale: the greatest size of what was subtracted; what is rounding of it alone is no difference.
+        key: names what is judged. No estimator draws random numbers, so it changes nothing.
+        estimator: "hodges-lehmann" is the verdict; "median" (sign test) and "iqm" (Yuen) show how far it rests on that choice.
+
+    Raises:
+        ValueError: there is no difference, one is NaN, or alpha or margin is out of range.
+    """
+    if not 0 < alpha < 1:
+        raise ValueError(f"`0 < alpha < 1` must hold, but got {alpha}")
+    if margin is not None and not margin > 0:
+        raise ValueError(f"`margin > 0` must hold, but got {margin}")
+    array = checked(differences, "differences")
+    clean, step = without_rounding(array, grid_step, rounding_scale)
+    unit = step if step > 0 else 1.0
+    tolerance = 0.0 if step > 0 else rounding(array, rounding_scale)
+    p: float | None
+    if estimator == "hodges-lehmann":
+        interval, p = _signed_rank(clean, alpha, step, tolerance)
+    elif estimator == "median":
+        interval, p = _sign(clean, alpha)
+    else:
+        interval, p = _yuen(clean, alpha)
+    interval = _scaled(interval, unit, grid_step / 2)
+    return Judgement(relation=_relation(interval, margin, tolerance * unit), interval=interval, p=p, method=interval.method)
+
+
+def judge_without_each(
+    differences: Sequence[float], *, margin: float | None, alpha: float, grid_step: float = 0.0, rounding_scale: float = 0.0
+) -> tuple[Judgement, ...]:
+    """Return what `judge` says with each difference left out in turn, by the estimator of the verdict, all at once.
+
+    Raises:
+        ValueError: as `judge`, or there are fewer than 2 differences.
+    """
+    import numpy as np
+
+    if not 0 < alpha < 1:
+        raise ValueError(f"`0 < alpha < 1` must hold, but got {alpha}")
+    array = checked(differences, "differences")
+    if array.size < 2:
+        raise ValueError(f"at least 2 differences must be given, but got {array.size}")
+    clean, step = without_rounding(array, grid_step, rounding_scale)
+    unit = step if step > 0 else 1.0
+    tolerance = 0.0 if step > 0 else rounding(array, rounding_scale)
+    rows = np.tile(clean, (array.size, 1))[~np.eye(array.size, dtype=bool)].reshape(array.size, -1)  # (n, n - 1)
+    found = signed_rank.bounds(rows, alpha, step, tolerance)
+    made = []
+    for estimate, low, high, p in zip(found.estimate, found.low, found.high, found.p, strict=True):
+        interval = _scaled(_made(estimate, low, high, alpha, rows.shape[1], SIGNED_RANK), unit, grid_step / 2)
+        relation = _relation(interval, margin, tolerance * unit)
+        made.append(Judgement(relation=relation, interval=interval, p=float(p), method=SIGNED_RANK))
+    return tuple(made)
+
+
+def _relation(interval: Interval, margin: float | None, tolerance: float) -> Relation:
+    excludes_zero = interval.low > 0 or interval.high < 0
+    if margin is not None and interval.low > tolerance - margin and interval.high < margin - tolerance:
+        return "equivalent though different" if excludes_zero else "equivalent"
+    if not excludes_zero:
+        return "undecided"
+    return "above" if interval.low > 0 else "below"
+
+
+def _signed_rank(differences: Floats, alpha: float, step: float, tolerance: float) -> tuple[Interval, float]:
+    found = signed_rank.bounds(differences[None, :], alpha, step, tolerance)
+    made = _made(found.estimate[0], found.low[0], found.high[0], alpha, differences.size, SIGNED_RANK)
+    return made, float(found.p[0])
+
+
+def _sign(differences: Floats, alpha: float) -> tuple[Interval, float]:
+    """Return the median with the order statistics that bound it without interpolation, and the p of the sign test."""
+    import numpy as np
+
+    ordered = np.sort(differences)
+    n = ordered.size
+    estimate = midpoint(float(ordered[(n - 1) // 2]), float(ordered[n // 2]))
+    depth = order.depth(n, 1 - alpha)
+    low, high = (float(ordered[depth - 1]), float(ordered[n - depth])) if depth else (-math.inf, math.inf)
+    against = min(int((ordered <= 0).sum()), int((ordered >= 0).sum()))
+    p = min(1.0, 1 - order.coverage(n, against + 1))
+    return _made(estimate, low, high, alpha, n, "median, sign test"), p
+
+
+def _yuen(differences: Floats, alpha: float) -> tuple[Interval, float | None]:
+    """Return the IQM with Yuen's interval; where what is kept has no spread, no shorter than that of the sign test."""
+    import numpy as np
+
+    found = trimmed_mean(differences.tolist(), 1 - alpha, trim=IQM_TRIM)
+    n = differences.size
+    if n == 1 or not math.isfinite(found.high - found.low):
+        return found, None
+    if found.low == found.high:
+        by_sign, _ = _sign(differences, alpha)
+        low, high = min(found.low, by_sign.low), max(found.high, by_sign.high)
+        return _made(found.estimate, low, high, alpha, n, found.method), None
+    from scipy import stats
+
+    finite = differences[np.isfinite(differences)]
+    parts = trimmed(np.sort(np.clip(differences, finite.min(), finite.max()))[None, :], IQM_TRIM)
+    t = float(abs(parts.mean[0]) / parts.error[0])
+    return found, 2 * float(stats.t.sf(t, parts.freedom))
+
+
+def _made(estimate: float, low: float, high: float, alpha: float, n: int, method: str) -> Interval:
+    return Interval(estimate=float(estimate), low=float(low), high=float(high), confidence=1 - alpha, n=n, method=method)
+
+
+def _scaled(interval: Interval, unit: float, half: float) -> Interval:
+    """Return the interval in the metric's unit, at least half a grid step to each side of the estimate."""
+    estimate = interval.estimate * unit
+    low, high = min(interval.low * unit, estimate - half), max(interval.high * unit, estimate + half)
+    return _made(estimate, low, high, 1 - interval.confidence, interval.n, interval.method)

@@ -1,0 +1,191 @@
+"""Summarize runs per adapter, sampler and variant: the medians over the seeds, and what the trials and runs came to."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from tuneoff.experiment.names import variant_text
+from tuneoff.judge.conditions import NO_CONDITIONS, Conditions, conditions
+from tuneoff.judge.estimates import Figure, Spread, failures, figure, spread
+from tuneoff.judge.results import Results
+from tuneoff.judge.runs import Group, Run, grouped
+from tuneoff.measure.attribution.gpu import trained_on_gpu
+from tuneoff.measure.energy_order import WeightRange, weight_range
+from tuneoff.measure.spans import PARTS
+from tuneoff.record.run_record import RunRecord, RunStatus
+
+SPANS = {  # sums of parts, for narrow tables; the collection of metrics is in none
+    "before": ("deploy", "setup"),
+    "after": ("result_collection", "test", "undeploy"),
+}
+FIGURES = (  # metrics of the table of energy, carbon, cost and waste
+    "time.jct",
+    "energy.trial",
+    "energy.per_completed_trial",
+    "energy.cpu_seconds",
+    "energy.reserved_core_seconds",
+    "carbon.job",
+    "cost.job",
+    "waste.default.time",
+    "waste.default.energy",
+    "waste.default.cost",
+    "slots.idle_share",
+    "energy.idle_share",
+    "pruning.saved_epochs",
+    "pruning.saved_time",
+    "pruning.saved_energy",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Incident:
+    """Why runs of a row were skipped or are not done, and the seeds of these runs."""
+
+    seeds: tuple[int, ...]
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Use:
+    """CPU seconds and reserved core seconds of a run that is done, per completed trial: what an energy model weighs."""
+
+    seed: int
+    cpu_seconds: float
+    core_seconds: float
+    weights: WeightRange = field(default_factory=lambda: weight_range(()))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SummaryRow:
+    """One adapter with one sampler, pruner and variant. Times in ms; None without a run that is done."""
+
+    label: str
+    platform: str
+    sampler: str
+    pruner: str
+    variant: str = ""
+    metric: str = ""
+    test: Spread | None = None
+    validation: Spread | None = None
+    jct_without_test: Spread | None = None
+    jct: Spread | None = None
+    parts: Mapping[str, Spread | None] = field(default_factory=dict)  # and `before`, `after`, see SPANS
+    overhead_per_trial: Spread | None = None
+    clock_uncertainty: float = 0.0
+    trials_completed: int = 0  # over all executed runs, done or not
+    trials_failed: int = 0  # failed or timed out
+    trials_cancelled: int = 0  # the budget of time or epochs ended them, or whoever ended the run
+    trials_pruned: int = 0
+    runs_planned: int = 0
+    runs_failed: int = 0  # failed or timed out: each counts in the medians as worse than any
+    statuses: Mapping[RunStatus, int] = field(default_factory=dict)  # of the executed runs
+    flags: Mapping[str, int] = field(default_factory=dict)  # executed runs by the name of a flag that they have
+    same_as: str | None = None  # the sampler whose runs stand for all runs of this row
+    emulated: bool = False  # something stood in for the platform, planned or found: the row is in no ranking
+    skips: tuple[Incident, ...] = ()
+    not_done: tuple[Incident, ...] = ()  # "failed: why"
+    figures: Mapping[str, Figure] = field(default_factory=dict)  # by metric, see FIGURES
+    uses: tuple[Use, ...] = ()
+    conditions: Conditions = NO_CONDITIONS  # of the executed runs
+    replicate: int = 0
+
+    @property
+    def runs_executed(self) -> int:
+        return sum(self.statuses.values())
+
+    @property
+    def runs_done(self) -> int:
+        return self.statuses.get("done", 0)
+
+
+def summary_rows(results: Results) -> list[SummaryRow]:
+    """Return one row per label, platform, sampler, pruner and variant, in the order of the plan.
+
+    Of several executions of a run the latest that is done counts, else the latest. Warm-up runs are left out. The order of
+    the records changes nothing.
+    """
+    places = {run.run_id: place for place, run in enumerate(results.planned)}
+    return [summary_row(group) for group in sorted(grouped(results), key=lambda one: places[one.runs[0].ref.run_id])]
+
+
+def summary_row(group: Group) -> SummaryRow:
+    """Return the row of a group."""
+    spec, runs = group.spec, group.own
+    executed = [run.record for run in runs if run.record is not None]
+    done = [record for record in executed if record.status == "done"]
+    failed = failures(runs)
+    twins = {scope.sampler for scope in group.twins}
+
+    def of(name: str) -> Spread | None:
+        return figure(group, name).spread
+
+    def count(*states: str) -> int:
+        return sum(trial.state in states and trial.used_ticket for record in executed for trial in record.trials)
+
+    sums = {name: spread((_sum(record, parts) for record in done), failed) for name, parts in SPANS.items()}
+    return SummaryRow(
+        label=group.label,
+        platform=spec.platform,
+        sampler=spec.experiment.sampler.name,
+        pruner=spec.experiment.pruner.name,
+        variant=variant_text(spec.experiment.variant),
+        metric=spec.experiment.objective.metric,
+        test=of("quality.test"),
+        validation=of("quality.validation"),
+        jct_without_test=of("time.jct_without_test"),
+        jct=of("time.jct"),
+        parts={**{part: of(f"time.{part}") for part in PARTS}, **sums},
+        overhead_per_trial=of("overhead.per_trial"),
+        clock_uncertainty=max((record.clock_uncertainty_ns / 1e6 for record in done), default=0.0),
+        trials_completed=count("completed"),
+        trials_failed=count("failed", "timed_out"),
+        trials_cancelled=count("cancelled"),
+        trials_pruned=count("pruned"),
+        runs_planned=len(group.runs),
+        runs_failed=failed,
+        statuses=Counter(record.status for record in executed),
+        flags=Counter(name for run in runs for name in run.ref.flags),
+        same_as=twins.pop() if len(twins) == 1 else None,
+        emulated=group.emulated,
+        skips=_incidents((run, run.ref.reason) for run in group.runs if run.is_skipped),
+        not_done=_incidents((run, _why(run)) for run in runs if run.record is not None and not run.is_done),
+        figures={name: figure(group, name) for name in FIGURES},
+        uses=tuple(_uses(runs)),
+        conditions=conditions(executed),
+        replicate=spec.replicate,
+    )
+
+
+def _uses(runs: Sequence[Run]) -> Iterator[Use]:
+    """Yield the uses of the runs whose energy is by the model alone: with an accelerator's energy they do not tell the order."""
+    for run in runs:
+        record = run.record
+        if record is None or not run.is_done or record.continues is not None or trained_on_gpu(record):
+            continue
+        names = ("energy.cpu_seconds", "energy.reserved_core_seconds", "energy.joules_per_cpu_second")
+        cpu, cores, weight = (run.value(name) for name in names)
+        completed = sum(trial.state == "completed" for trial in record.trials)
+        if cpu is not None and cores is not None and weight is not None and completed:
+            yield Use(run.seed, cpu / completed, cores / completed, weight_range([record]))
+
+
+def _sum(record: RunRecord, parts: Iterable[str]) -> float | None:
+    """Return the sum of parts of a run's time; None where one is missing."""
+    found = [record.metrics.get(f"time.{part}") for part in parts]
+    known = [value.value for value in found if value is not None and value.value is not None]
+    return sum(known) if len(known) == len(found) else None
+
+
+def _why(run: Run) -> str:
+    """Return how a run ended, and why."""
+    reason = run.ref.reason
+    return f"{run.ref.status}: {reason}" if reason not in (None, run.ref.status) else run.ref.status
+
+
+def _incidents(found: Iterable[tuple[Run, str | None]]) -> tuple[Incident, ...]:
+    seeds: dict[str, set[int]] = {}
+    for run, text in found:
+        seeds.setdefault(text or "", set()).add(run.seed)
+    return tuple(Incident(tuple(sorted(of)), text) for text, of in sorted(seeds.items()))

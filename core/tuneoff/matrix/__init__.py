@@ -1,1 +1,0 @@
-"""The comparison matrix: from a file to planned runs, in the order that is fair."""

@@ -1,0 +1,1 @@
+"""Numbers from records: metrics, energy, the meters that read power."""

@@ -1,0 +1,108 @@
+"""Energy of a run's parts by counters of the node: dynamic energy by CPU time, static energy by reserved cores."""
+
+from __future__ import annotations
+
+import bisect
+import itertools
+from collections.abc import Iterable, Iterator, Sequence
+
+from tuneoff.measure.attribution.intervals import AttemptKey, Attributed, CpuPiece, Piece, merged, metered
+from tuneoff.measure.attribution.modelled import NOT_READ, OTHER_HOSTS
+from tuneoff.measure.attribution.tree import PARTS
+from tuneoff.measure.attribution.uses import Uses
+from tuneoff.record.samples.series import EnergySeries
+
+NO_BASELINE = "the idle power of the host is not known, so its energy cannot be split"
+SHORTEST_NS = 1_000_000_000  # between two moments at which energy is shared out
+ATTRIBUTED = ("trials", "overhead", "idle", "outside", *PARTS, "unreserved")
+
+
+def by_counters(meters: Sequence[EnergySeries], idle_watts: float | None, uses: Uses) -> Attributed:
+    """Return the node's energy by its counters, and whose it was.
+
+    Static is the idle power of the host, and never more than what it used between two samples; dynamic is the rest. A CPU
+    second costs the dynamic energy of its interval divided by the host's CPU seconds. Nothing is scaled to fit: where the
+    parts' CPU seconds are more than the host's, their energy is more than the node's, and the residual is negative.
+    """
+    grid = grid_of(uses)
+    totals = [sum(meter.energy(start, end) for meter in meters) for start, end in itertools.pairwise(grid)]
+    node = _on(grid, totals)
+    reason = OTHER_HOSTS if uses.foreign else uses.reasons.get("other") if uses.node is None else None
+    reason = NO_BASELINE if reason is None and idle_watts is None else reason
+    if reason is not None or uses.node is None or idle_watts is None:
+        return Attributed(attempts={}, parts={}, node=node, reasons=dict.fromkeys(ATTRIBUTED, reason or NO_BASELINE))
+    static, dynamic = split(grid, totals, idle_watts)
+    prices = _Prices(grid, dynamic, uses.node)
+    by_use = {key: prices.pieces(pieces) for key, pieces in uses.cpu.attempts.items()}
+    parts = {name: prices.pieces(pieces) for name, pieces in uses.parts.items()}
+    parts.update({name: parts.get(name, []) for name in ("overhead", "idle", "outside")})
+    idle = EnergySeries(grid, [0.0, *itertools.accumulate(static)])
+    most = max(float(uses.host_cores), uses.reserved_cores)
+    by_slot: dict[AttemptKey, list[Piece]] = {}
+    for slot in uses.slots:
+        for key, shares in slot.busy.items():
+            if key in by_use:
+                by_slot[key] = list(metered(shares, idle, uses.cores / most))
+        for name, shares in slot.parts.items():
+            parts[name].extend(metered(shares, idle, uses.cores / most))
+    parts["unreserved"] = _on(grid, [energy * (1 - uses.reserved_cores / most) for energy in static])
+    reasons = dict(uses.reasons)
+    if uses.cpu.unknown:
+        reasons["trials"] = NOT_READ
+    for name in reasons:
+        parts.pop(name, None)
+    return Attributed(attempts=merged(by_use, by_slot), parts=parts, node=node, reasons=reasons)
+
+
+def grid_of(uses: Uses) -> list[int]:
+    """Return the moments between which energy is shared out: the run's start, its end, and samples of use a second apart.
+
+    The kernel tells CPU time in ticks of 10 ms: over a second they are small.
+    """
+    end = max(1, uses.end_ns)
+    grid = [0]
+    for t in uses.tree.sampled.times:
+        if t >= grid[-1] + SHORTEST_NS and t + SHORTEST_NS <= end:
+            grid.append(t)
+    return [*grid, end]
+
+
+def split(grid: Sequence[int], totals: Sequence[float], idle_watts: float) -> tuple[list[float], list[float]]:
+    """Return the static and the dynamic energy of each interval."""
+    static = [
+        min(total, idle_watts * (end - start) / 1e9) for total, (start, end) in zip(totals, itertools.pairwise(grid), strict=True)
+    ]
+    return static, [total - idle for total, idle in zip(totals, static, strict=True)]
+
+
+def _on(grid: Sequence[int], energies: Sequence[float]) -> list[Piece]:
+    return [Piece(start, end, energy) for (start, end), energy in zip(itertools.pairwise(grid), energies, strict=True)]
+
+
+class _Prices:
+    """What a CPU nanosecond costs in each interval, in J."""
+
+    def __init__(self, grid: Sequence[int], dynamic: Sequence[float], host: Iterable[CpuPiece]) -> None:
+        self._grid = grid
+        self._last = len(dynamic) - 1
+        by_host = [0.0] * len(dynamic)
+        for index, _, _, cpu in self._cut(host):
+            by_host[index] += cpu
+        self._prices = [energy / cpu if cpu > 0 else 0.0 for energy, cpu in zip(dynamic, by_host, strict=True)]
+
+    def pieces(self, used: Iterable[CpuPiece]) -> list[Piece]:
+        """Return the energy of CPU time."""
+        return [Piece(start, end, cpu * self._prices[index]) for index, start, end, cpu in self._cut(used)]
+
+    def _cut(self, pieces: Iterable[CpuPiece]) -> Iterator[tuple[int, int, int, float]]:
+        """Yield the pieces cut at the grid, with the index of their interval."""
+        grid, last = self._grid, self._last
+        for start, end, cpu in pieces:
+            index = min(max(0, bisect.bisect_right(grid, start) - 1), last)
+            at = start
+            while index < last and end > grid[index + 1]:
+                until = grid[index + 1]
+                yield index, at, until, cpu * (until - at) / (end - start)
+                at = until
+                index += 1
+            yield index, at, end, cpu if at == start else cpu * (end - at) / (end - start)

@@ -1,0 +1,159 @@
+"""Energy of accelerators (domains `gpu-N`): dynamic by share of device time, static evenly over the slots that train on one."""
+
+from __future__ import annotations
+
+import bisect
+import itertools
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+
+from tuneoff.measure.attribution.counters import grid_of, split
+from tuneoff.measure.attribution.intervals import AttemptKey, Attributed, Piece, merged, metered
+from tuneoff.measure.attribution.tree import PARTS
+from tuneoff.measure.attribution.uses import Uses
+from tuneoff.measure.segments import Interval, busy
+from tuneoff.record.run_record import AttemptRecord, RunRecord
+from tuneoff.record.samples.reader import Samples
+from tuneoff.record.samples.series import EnergySeries
+
+NO_USER = "which processes used the accelerators is not known"
+NO_GPU_BASELINE = "the idle power of the accelerators is not known"
+Busy = dict[str, list[tuple[int, int, AttemptKey]]]  # by process: when it trained, and for whom
+
+
+def with_gpus(found: Attributed, run: RunRecord, samples: Samples, uses: Uses, gpus: Mapping[str, EnergySeries]) -> Attributed:
+    """Return the same account with the energy of the host's accelerators in it.
+
+    The dynamic energy of an interval is shared by what its processes used of the device: by attempts that were busy in it,
+    else by overhead. Processes that are not of the run are `other`; a device on which no slot trains is `unreserved`.
+    """
+    grid = grid_of(uses)
+    training = _busy_by_process(run)
+    users = {domain: _users(samples, uses, domain) for domain in gpus}
+    trained = trained_on_gpu(run)
+    node, reasons = list(found.node) if found.node is not None else None, dict(found.reasons)
+    attempts: dict[AttemptKey, list[Piece]] = defaultdict(list)
+    parts: dict[str, list[Piece]] = defaultdict(list)
+    is_known = not trained or any(owner in training for spans in users.values() for span in spans for owner, _ in span[2])
+    for domain, series in gpus.items():
+        if domain not in samples.header.idle_watts and not trained:
+            continue  # nobody of the run uses it, and it cannot be split: it is left out, of the node's energy too
+        totals = [series.energy(start, end) for start, end in itertools.pairwise(grid)]
+        if node is not None:
+            node += [Piece(start, end, energy) for (start, end), energy in zip(itertools.pairwise(grid), totals, strict=True)]
+        idle_watts = samples.header.idle_watts.get(domain)
+        if idle_watts is None or not is_known:
+            continue
+        static, dynamic = split(grid, totals, idle_watts)
+        _share_dynamic(EnergySeries(grid, [0.0, *itertools.accumulate(dynamic)]), users[domain], training, attempts, parts)
+        _share_static(EnergySeries(grid, [0.0, *itertools.accumulate(static)]), users[domain], run, uses, attempts, parts)
+    missing = NO_USER if not is_known else NO_GPU_BASELINE if any(g not in samples.header.idle_watts for g in gpus) else None
+    if missing is not None and trained:  # what these attempts used is unknown; no part of it is shown as if it were all
+        reasons["trials"] = missing
+        known = {key: pieces for key, pieces in found.attempts.items() if key not in trained}
+        reasons.update(dict.fromkeys(("overhead", "idle", "outside"), missing))
+        return Attributed(attempts=known, parts=_left(found.parts, reasons), node=node, reasons=reasons)
+    everything = {name: sorted([*found.parts.get(name, ()), *parts.get(name, ())]) for name in {*found.parts, *parts}}
+    together = merged(found.attempts, {key: pieces for key, pieces in attempts.items() if key in found.attempts})
+    return Attributed(attempts=together, parts=_left(everything, reasons), node=node, reasons=reasons)
+
+
+def trained_on_gpu(run: RunRecord) -> set[AttemptKey]:
+    """Return the attempts that trained on an accelerator."""
+    return {key for key, attempt in _attempts(run) if attempt.device is not None and attempt.device != "cpu"}
+
+
+def _left(parts: Mapping[str, list[Piece]], reasons: Mapping[str, str]) -> dict[str, list[Piece]]:
+    return {name: pieces for name, pieces in parts.items() if name not in reasons}
+
+
+Span = tuple[int, int, list[tuple[str, float]]]  # from, to, who used how much of the device's time
+
+
+def _users(samples: Samples, uses: Uses, domain: str) -> list[Span]:
+    """Return who used a device between two samples: a process that trains, or a part."""
+    found: list[Span] = []
+    for before, sample in itertools.pairwise(samples.usage):
+        shares = [(_owner(uses, pid, sample.t), share) for name, pid, share in sample.gpu if name == domain and share > 0]
+        found.append((before.t, sample.t, shares))
+    return found
+
+
+def _owner(uses: Uses, pid: int, t: int) -> str:
+    owners = uses.tree.owners.get(pid, [])
+    index = bisect.bisect_right(owners, t, key=lambda item: item[0])
+    return owners[index - 1][1] if index else "other"
+
+
+def _share_dynamic(
+    energy: EnergySeries,
+    users: list[Span],
+    training: Busy,
+    attempts: dict[AttemptKey, list[Piece]],
+    parts: dict[str, list[Piece]],
+) -> None:
+    for start, end, shares in users:
+        total = sum(share for _, share in shares)
+        used = energy.energy(start, end) if total > 0 else 0.0
+        if used <= 0:
+            continue
+        for owner, share in shares:
+            mine = used * share / total
+            if owner in PARTS:
+                parts[owner].append(Piece(start, end, mine))
+                continue
+            spans = _during(training[owner], (start, end))
+            length = sum(finish - begin for begin, finish, _ in spans)
+            if not length:
+                parts["overhead"].append(Piece(start, end, mine))
+            for begin, finish, key in spans:
+                attempts[key].append(Piece(begin, finish, mine * (finish - begin) / length))
+
+
+def _share_static(
+    energy: EnergySeries,
+    users: list[Span],
+    run: RunRecord,
+    uses: Uses,
+    attempts: dict[AttemptKey, list[Piece]],
+    parts: dict[str, list[Piece]],
+) -> None:
+    names = {owner for _, _, shares in users for owner, _ in shares}
+    slots = {attempt.slot for _, attempt in _attempts(run) if attempt.process in names}
+    if not slots:
+        parts["unreserved"].append(Piece(0, uses.end_ns, energy.energy(0, uses.end_ns)))
+    for slot in uses.slots:
+        if slot.slot not in slots:
+            continue
+        for key, shares in slot.busy.items():
+            attempts[key].extend(metered(shares, energy, 1 / len(slots)))
+        for name, pieces in slot.parts.items():
+            parts[name].extend(metered(pieces, energy, 1 / len(slots)))
+
+
+def _busy_by_process(run: RunRecord) -> Busy:
+    found: Busy = defaultdict(list)
+    for key, attempt in _attempts(run):
+        found[attempt.process or ""].extend((start, end, key) for start, end in busy(attempt))
+    for spans in found.values():
+        spans.sort()
+    return dict(found)
+
+
+def _during(spans: Sequence[tuple[int, int, AttemptKey]], window: Interval) -> list[tuple[int, int, AttemptKey]]:
+    """Return what of a process's busy time lies in a window."""
+    index = max(0, bisect.bisect_right(spans, window[0], key=lambda span: span[0]) - 1)
+    found = []
+    while index < len(spans) and spans[index][0] < window[1]:
+        start, end, key = spans[index]
+        if end > window[0]:
+            found.append((max(start, window[0]), min(end, window[1]), key))
+        index += 1
+    return found
+
+
+def _attempts(run: RunRecord) -> Iterator[tuple[AttemptKey, AttemptRecord]]:
+    for trial in run.trials:
+        for index, attempt in enumerate(trial.attempts):
+            if attempt.started_ns is not None:
+                yield (trial.trial, index), attempt

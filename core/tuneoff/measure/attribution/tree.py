@@ -1,0 +1,304 @@
+"""CPU time of the host and of the run's processes as the sampler saw them, by what they are.
+
+A process's `children_cpu_ns` grows by a child's whole time when it waits for it. What the child was seen to use is known
+by then; the rest is the child's last moments, or a child that came and went between two samples.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
+
+from tuneoff.measure.attribution.attempts import LONGEST_GAP_NS, Reading, Sampled, attempts_by_process
+from tuneoff.measure.attribution.intervals import CpuPiece
+from tuneoff.record.run_record import AttemptRecord, RunRecord
+from tuneoff.record.samples.reader import Samples
+from tuneoff.record.samples.schema import LATE, ProcessUsage, UsageSample
+
+ProcessKey = tuple[int, int]  # pid, start as the kernel has it
+PARTS = ("coordinator", "services", "test", "suite", "other")
+TEST: ProcessKey = (-1, -1)  # the test's own process, until it is seen
+GRAIN_NS = 20_000_000  # of CPU times that the kernel tells in clock ticks: two of them
+
+
+@dataclass(frozen=True, slots=True)
+class TreeUse:
+    """What the sampler saw. `node`: CPU time of the whole host; `sampled`: when it looked, and the processes that train."""
+
+    sampled: Sampled = field(default_factory=Sampled)
+    parts: dict[str, list[CpuPiece]] = field(default_factory=lambda: {name: [] for name in PARTS})
+    node: list[CpuPiece] = field(default_factory=list)
+    owners: dict[int, list[tuple[int, str]]] = field(default_factory=dict)  # by pid: (first seen, process that trains, or part)
+    saw_coordinator: bool = False
+    others_ns: list[int] = field(default_factory=list)  # at `sampled.times`: what nobody of the run has used on its processors
+
+
+def tree_use(run: RunRecord, samples: Samples) -> TreeUse:
+    """Return the CPU time of the run's processes and of the host by the samples; empty without samples of use."""
+    if not samples.usage:
+        return TreeUse()
+    reader = _TreeReader(run, samples)
+    for sample in samples.usage:
+        reader.take(sample)
+    return reader.finish()
+
+
+class _Seen:
+    """A process at its last sight. `owner`: a part, or the name of a process that trains, to which it belongs."""
+
+    __slots__ = ("children", "cpu", "key", "owner", "parent", "seen_ns")
+
+    def __init__(self, usage: ProcessUsage) -> None:
+        self.key: ProcessKey = (usage.pid, usage.started_ns)
+        self.parent = usage.parent
+        self.cpu = self.children = 0
+        self.owner = ""
+        self.seen_ns: int | None = None
+
+    @property
+    def total(self) -> int:
+        return self.cpu + self.children
+
+
+class _TreeReader:
+    """Goes through the samples once."""
+
+    def __init__(self, run: RunRecord, samples: Samples) -> None:
+        self._run, self._host, self._cpus = run, samples.header.host, samples.header.cpus
+        trained = {
+            key: (name, [attempt for _, attempt in items])
+            for name, items in attempts_by_process(run).items()
+            if (key := _key_on(name, self._host)) is not None
+        }
+        self._trained = {key: name for key, (name, _) in trained.items()}
+        for process in run.without_attempt:
+            if (key := _key_on(process.process, self._host)) is not None:
+                self._trained[key] = process.process
+        self._own = {key: total for key, (_, attempts) in trained.items() if (total := _own_total(attempts))}
+        self._coordinators = {key for name in run.coordinators if (key := _key_on(name, self._host)) is not None}
+        self._supervisor = _key_on(samples.header.supervisor, self._host)
+        self._test = _test_window(run)
+        if self._test is not None and run.test is not None and run.test.cpu_ns is not None:
+            self._own[TEST] = self._test[1], run.test.cpu_ns
+        self._start_ns = run.clock.start_monotonic_ns if run.clock is not None else 0
+        self._seen: dict[int, _Seen] = {}
+        self._awaited: dict[int, list[_Seen]] = {}  # gone children, by the parent that will wait for them
+        self._unseen = sorted((when, key) for key, (when, _) in self._own.items())  # reversed below: popped from the end
+        self._unseen.reverse()
+        self._credit = 0  # CPU time of processes that train and were never seen: part of some parent's children
+        self._readings: dict[str, list[Reading]] = {}
+        self._members: dict[str, dict[int, _Seen]] = {}  # living processes of each process that trains, itself included
+        longest_gap_ns = max(LONGEST_GAP_NS, LATE * samples.header.interval_ns)
+        times = [sample.t for sample in samples.usage]
+        self._use = TreeUse(sampled=Sampled(self._host, times, self._readings, longest_gap_ns))
+        self._before: UsageSample | None = None
+        self._debt = 0  # of `other`: what was negative so far
+        self._ever: set[ProcessKey] = set()
+
+    def take(self, sample: UsageSample) -> None:
+        before = self._before
+        since = before.t if before is not None else sample.t
+        tree = suite = 0
+        touched: set[str] = set()
+        for pid, started in sample.gone:
+            self._leave(pid, started, since)
+        for usage in sample.processes:
+            if usage.pid not in self._seen or self._seen[usage.pid].key[1] != usage.started_ns:
+                self._enter(usage, sample.t)
+        grown: list[tuple[_Seen, int]] = []
+        for usage in sample.processes:
+            one = self._seen[usage.pid]
+            used, waited = usage.cpu_ns - one.cpu, usage.children_cpu_ns - one.children
+            is_first, is_supervisor = one.seen_ns is None, one.key == self._supervisor
+            one.cpu, one.children, one.parent, one.seen_ns = usage.cpu_ns, usage.children_cpu_ns, usage.parent, sample.t
+            if before is not None:  # what the supervising process waited for is the tree's, what it used itself is not
+                tree += waited if is_supervisor else used + waited
+            if waited > 0 and not (is_first and is_supervisor):
+                grown.append((one, waited))
+            if is_supervisor:
+                suite += 0 if is_first else used
+            elif one.owner in self._members:
+                touched.add(one.owner)
+            else:
+                begin = since if before is not None else min(sample.t - 1, usage.started_ns - self._start_ns)
+                self._add(one.owner, begin, sample.t, used)
+        for one, waited in grown:
+            tree -= self._settle(one, waited, since, sample.t)
+        for name in touched:
+            self._read(name, since, sample.t)
+        if before is None:
+            self._use.others_ns.append(0)
+        else:
+            self._count(before, sample, tree, suite if self._supervisor in self._ever else None)
+        self._before = sample
+
+    def finish(self) -> TreeUse:
+        """Return what was found, with the test's own reading of its clock."""
+        test, window = self._run.test, self._test
+        if test is not None and test.cpu_ns is not None and window is not None:
+            pieces = self._use.parts["test"]
+            missing = test.cpu_ns - sum(piece.cpu_ns for piece in pieces)
+            if missing > 0:
+                pieces.append(CpuPiece(window[0], max(window[0] + 1, window[1]), missing))
+                pieces.sort()
+        return replace(self._use, saw_coordinator=bool(self._coordinators & self._ever))
+
+    def _enter(self, usage: ProcessUsage, t: int) -> None:
+        one = self._back(usage)
+        self._seen[usage.pid] = one
+        self._ever.add(one.key)
+        one.owner = one.owner or self._owner(one, usage)
+        if one.owner not in PARTS:
+            self._members.setdefault(one.owner, {})[usage.pid] = one
+        self._use.owners.setdefault(usage.pid, []).append((t, one.owner))
+
+    def _back(self, usage: ProcessUsage) -> _Seen:
+        """Return a process that is there again, as it could not be read for a moment; else a new one."""
+        new = _Seen(usage)
+        for awaited in self._awaited.values() if new.key in self._ever else ():
+            for one in awaited:
+                if one.key == new.key:
+                    awaited.remove(one)
+                    return one
+        return new
+
+    def _owner(self, one: _Seen, usage: ProcessUsage) -> str:
+        if one.key in self._trained:
+            return self._trained[one.key]
+        if one.key in self._coordinators:
+            return "coordinator"
+        if one.key == self._supervisor:
+            return "suite"
+        parent = self._seen.get(usage.parent)
+        if parent is None:
+            return "services"
+        if parent.owner == "coordinator":
+            started = usage.started_ns - self._start_ns
+            if self._test is None or not self._test[0] - GRAIN_NS <= started <= self._test[1]:
+                return "services"
+            self._ever.add(TEST)
+            if TEST in self._own:
+                self._own[one.key] = self._own[TEST]
+            return "test"
+        return parent.owner if parent.owner == "test" or parent.owner in self._members else "services"
+
+    def _leave(self, pid: int, started: int, since: int) -> None:
+        one = self._seen.get(pid)
+        if one is None or one.key[1] != started:
+            return
+        del self._seen[pid]
+        one.seen_ns = since  # it has not changed up to the sample before
+        if one.owner in self._members:
+            self._members[one.owner].pop(pid, None)
+        self._awaited.setdefault(one.parent, []).append(one)
+
+    def _settle(self, parent: _Seen, waited: int, since: int, t: int) -> int:
+        """Take apart what a process's waited-for children grew by: known children, their last moments, unknown children.
+
+        Return what had been counted before, when these children lived.
+        """
+        done: list[_Seen] = []
+        rest = self._consume(parent.key[0], waited, done)
+        counted = sum(one.total for one in done)
+        if parent.owner in self._members:
+            return counted  # all of it belongs to the process that trains, whoever used it
+        for one in done:  # its last moments: at most all processors since it was looked at last
+            begin = one.seen_ns if one.seen_ns is not None else since
+            last = max(0, min(rest, (t - begin) * self._cpus))
+            rest -= last
+            if one.owner in self._members:
+                seen = self._readings[one.owner][-1][1] if self._readings.get(one.owner) else 0
+                self._append(one.owner, begin, t, max(seen, self._known(one)) + last)
+            else:
+                self._add(one.owner, begin, t, last + self._known(one) - one.total)
+        while self._unseen and self._unseen[-1][0] <= t:
+            key = self._unseen.pop()[1]
+            self._credit += self._own[key][1] if key not in self._ever else 0
+        credit = max(0, min(rest, self._credit))
+        self._credit -= credit
+        self._add(parent.owner, since, t, rest - credit)
+        return counted
+
+    def _consume(self, pid: int, waited: int, done: list[_Seen]) -> int:
+        """Move to `done` the gone children of a process that are in `waited`; return what is left of it.
+
+        A child that is gone itself may have waited for its own children after the last look at it.
+        """
+        for one in list(self._awaited.get(pid, ())):
+            known = self._known(one)
+            if waited + GRAIN_NS >= known:
+                self._awaited[pid].remove(one)
+                done.append(one)
+                waited = self._consume(one.key[0], waited - known, done)
+        return waited
+
+    def _known(self, one: _Seen) -> int:
+        """Return what a gone process is known to have used: as it was seen, or by its own last reading."""
+        return max(one.total, self._own[one.key][1]) if one.key in self._own else one.total
+
+    def _read(self, name: str, since: int, t: int) -> None:
+        self._append(name, since, t, sum(one.total for one in self._members[name].values()))
+
+    def _append(self, name: str, since: int, t: int, total: int) -> None:
+        """Add a reading of a process that trains, unchanged up to `since`."""
+        readings = self._readings.setdefault(name, [])
+        last, before = readings[-1] if readings else (since - 1, 0)
+        if total <= before and readings:
+            return
+        if t == last:
+            readings.pop()
+        elif since > last:
+            readings.append((since, before))
+        readings.append((t, total))
+
+    def _add(self, owner: str, start: int, end: int, cpu: int) -> None:
+        if cpu > 0 and end > start:
+            self._use.parts[owner].append(CpuPiece(start, end, cpu))
+
+    def _count(self, before: UsageSample, sample: UsageSample, tree: int, suite: int | None) -> None:
+        """Count the host's time of an interval, and what of it nobody of the run used."""
+        start, end = before.t, sample.t
+        busy = max(0, sample.busy_ns - before.busy_ns)
+        if busy:
+            self._use.node.append(CpuPiece(start, end, busy))
+        if suite is None:  # the supervising process was not looked at, its sampling thread alone
+            suite = max(0, sample.own_cpu_ns - before.own_cpu_ns)
+        self._add("suite", start, end, suite)
+        usable = _usable_busy_ns(sample) - _usable_busy_ns(before)
+        self._use.others_ns.append(self._use.others_ns[-1] + usable - tree - suite)  # with its sign: ticks may lag behind
+        self._debt += busy - tree - suite
+        if self._debt > 0:
+            self._add("other", start, end, self._debt)
+            self._debt = 0
+
+
+def _usable_busy_ns(sample: UsageSample) -> int:
+    return sample.usable_busy_ns if sample.usable_busy_ns is not None else sample.busy_ns
+
+
+def _key_on(name: str, host: str) -> ProcessKey | None:
+    """Return the key of a process of that host by its name (host:pid:start), None on another host."""
+    where, pid, started = name.rsplit(":", 2) if name.count(":") >= 2 else ("", "", "")
+    return (int(pid), int(started)) if where == host and pid.isdigit() and started.lstrip("-").isdigit() else None
+
+
+def _own_total(attempts: Iterable[AttemptRecord]) -> Reading | None:
+    """Return when the last attempt of a process ended, and what the process had used by its own last reading."""
+    found: Reading | None = None
+    for attempt in attempts:
+        if attempt.process_cpu_ns is None or attempt.ended_ns is None:
+            continue
+        used = attempt.cpu_ns
+        if used is None:
+            readings = (cpu for epoch in attempt.epochs for cpu in (epoch.cpu_ns, epoch.reported_cpu_ns) if cpu is not None)
+            used = max(readings, default=0)
+        found = attempt.ended_ns, attempt.process_cpu_ns + used
+    return found
+
+
+def _test_window(run: RunRecord) -> tuple[int, int] | None:
+    step = run.step("test")
+    if step is None:
+        return None
+    end = step.ended_ns if step.ended_ns is not None else run.test.tested_ns if run.test is not None else None
+    return (step.started_ns, end) if end is not None else None

@@ -1,0 +1,203 @@
+"""Carbon: CO2e of trials, job and steps, and the intensities of the grid that they met, weighted by energy."""
+
+from __future__ import annotations
+
+import bisect
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from tuneoff.experiment.accounting.declared import Accounting, Intensity
+from tuneoff.experiment.accounting.text import intensity_text, series_window, wall_time
+from tuneoff.measure.attribution.account import EnergyAccount, Piece, job_pieces
+from tuneoff.measure.evidence import Evidence
+from tuneoff.measure.segments import Interval
+from tuneoff.measure.spans import jct_ns, part_reasons, partition
+from tuneoff.record.metric_value import Kind, MetricValue, known, missing, weakest
+from tuneoff.record.run_record import RunRecord, TrialRecord
+
+JOULES_PER_KWH = 3.6e6
+NO_COMPLETED = "no trial completed"
+_CONSTANT = ("constant", "zone")
+_MEANS = ("carbon.trial_intensity", "carbon.trial_intensity_weighted")
+_OF_TRIALS = {"trial_intensity": "g/kWh", "trial_intensity_weighted": "g/kWh", "trials_left_out": "count", "trials": "g"}
+
+
+@dataclass(frozen=True, slots=True)
+class Emission:
+    """Energy in J, and its sum weighted by the intensity that it met, in J·gCO2eq/kWh."""
+
+    joules: float
+    weighted: float
+
+    @property
+    def grams(self) -> float:
+        """The CO2e that it caused."""
+        return self.weighted / JOULES_PER_KWH
+
+    @property
+    def intensity(self) -> float:
+        """The mean intensity in gCO2eq/kWh, weighted by energy; only where there is energy."""
+        return self.weighted / self.joules
+
+
+def emission(pieces: Iterable[Piece], intensity: Intensity, start_wall_ns: int, within: Interval | None = None) -> Emission:
+    """Return what pieces of energy emitted, all of it or what lies in an interval; the intensity must cover them.
+
+    A piece used its energy evenly, so its CO2e is its energy times the intensity's mean over it.
+
+    Raises:
+        ValueError: the intensity does not cover a piece.
+    """
+    if within is not None:
+        (pieces,) = split(pieces, [within])
+    if intensity.kind in _CONSTANT:
+        joules = sum(energy for _, _, energy in pieces)
+        return Emission(joules, joules * intensity.values[0])
+    joules = weighted = 0.0
+    for start, end, energy in pieces:
+        mean = intensity.mean(start_wall_ns + start, start_wall_ns + end)
+        if mean is None:
+            raise ValueError(f"the intensity must cover each piece of energy, but not the one from {start} to {end} ns")
+        joules += energy
+        weighted += energy * mean
+    return Emission(joules, weighted)
+
+
+def split(pieces: Iterable[Piece], windows: Sequence[Interval]) -> list[list[Piece]]:
+    """Return what of the pieces lies in each of disjoint windows in order of time; a piece across an edge is cut there."""
+    found: list[list[Piece]] = [[] for _ in windows]
+    starts = [window[0] for window in windows]
+    for piece in pieces:
+        start, end, energy = piece
+        index = max(0, bisect.bisect_right(starts, start) - 1)
+        if index < len(windows) and windows[index][0] <= start and end <= windows[index][1]:
+            found[index].append(piece)
+            continue
+        while index < len(windows) and windows[index][0] < end:
+            begin, finish = max(start, windows[index][0]), min(end, windows[index][1])
+            if finish > begin:
+                found[index].append(Piece(begin, finish, energy * (finish - begin) / (end - start)))
+            index += 1
+    return found
+
+
+def uncovered(run: RunRecord, account: EnergyAccount, accounting: Accounting) -> str | None:
+    """Return why the run's energy has no carbon intensity, None where it has one throughout."""
+    intensity = accounting.intensity
+    if intensity is None:
+        return accounting.intensity_reason
+    if intensity.kind in _CONSTANT:
+        return None
+    if run.clock is None:
+        return "the run's start on the wall clock is not known, so the series cannot be laid beside it"
+    pieces = tuple(job_pieces(account))
+    start = run.clock.start_wall_ns + min(0, *(piece.start_ns for piece in pieces), 0)
+    end = run.clock.start_wall_ns + max(jct_ns(run) or 0, *(piece.end_ns for piece in pieces), 0)
+    if intensity.mean(start, end) is not None:
+        return None
+    since, until = series_window(intensity)
+    return f"the series covers {since} to {until}, the run ran {wall_time(start)} to {wall_time(end)}"
+
+
+def carbon_metrics(run: RunRecord, evidence: Evidence, account: EnergyAccount) -> dict[str, MetricValue]:
+    """Return CINT, JCINT (g/kWh) and CO2e (g) of trials, job and steps."""
+    reason = account.reason or uncovered(run, account, evidence.accounting)
+    if reason is not None or evidence.accounting.intensity is None:
+        return _without(run, account, reason or evidence.accounting.intensity_reason)
+    intensity = evidence.accounting.intensity
+    start = run.clock.start_wall_ns if run.clock is not None else 0
+    source = f"{account.source}; {intensity_text(intensity)}"
+    return {
+        **_of_trials(run, account, intensity, start, source),
+        **_of_job(run, account, intensity, start, source),
+    }
+
+
+def _of_trials(
+    run: RunRecord, account: EnergyAccount, intensity: Intensity, start_wall_ns: int, source: str
+) -> dict[str, MetricValue]:
+    """Return the metrics of the trials that took a ticket of the budget."""
+    trials = [trial for trial in run.trials if trial.used_ticket]
+    reason = account.reasons.get("trials") or (None if trials else "no trial ran")
+    if reason is not None:
+        return _without_trials(account, reason)
+    found = [emission(_pieces(trial, account), intensity, start_wall_ns) for trial in trials]
+    used = [each for each in found if each.joules > 0]
+    left_out = len(found) - len(used)
+    total = Emission(sum(each.joules for each in used), sum(each.weighted for each in used))
+    kind, about = weakest(account.kind, "declared"), _intensity_kind(account, intensity)
+    values = {
+        "carbon.trials_left_out": known(left_out, "count", kind=account.kind, source=account.source, n_samples=len(found)),
+        "carbon.trials": known(total.grams, "g", kind=kind, source=source, n_samples=len(found), coverage=account.coverage),
+    }
+    means = {name: _missing("g/kWh", "no trial used energy that the meter saw", account) for name in _MEANS}
+    if used:
+        constant = intensity.values[0] if intensity.kind in _CONSTANT else None
+        found_means = (sum(each.intensity for each in used) / len(used), total.intensity)
+        for name, value in zip(_MEANS, found_means, strict=True):
+            mean = constant if constant is not None else value
+            means[name] = known(mean, "g/kWh", kind=about, source=source, n_samples=len(used), coverage=account.coverage)
+    return {**values, **means}
+
+
+def _of_job(
+    run: RunRecord, account: EnergyAccount, intensity: Intensity, start_wall_ns: int, source: str
+) -> dict[str, MetricValue]:
+    """Return the metrics of the job as a whole and of its steps."""
+    if account.job_reason is not None:
+        return _without_job(run, account, account.job_reason)
+    pieces = tuple(job_pieces(account))
+    job = emission(pieces, intensity, start_wall_ns)
+    kind, samples, coverage = weakest(account.kind, "declared"), account.n_samples, account.coverage
+
+    def grams(value: float) -> MetricValue:
+        return known(value, "g", kind=kind, source=source, n_samples=samples, coverage=coverage)
+
+    completed = sum(trial.state == "completed" for trial in run.trials)
+    values = {
+        "carbon.job": grams(job.grams),
+        "carbon.job_intensity": _missing("g/kWh", "the job used no energy that the meter saw", account),
+        "carbon.per_completed_trial": grams(job.grams / completed) if completed else _missing("g", NO_COMPLETED, account),
+    }
+    if job.joules > 0:
+        about = _intensity_kind(account, intensity)
+        mean = intensity.values[0] if intensity.kind in _CONSTANT else job.intensity
+        value = known(mean, "g/kWh", kind=about, source=source, n_samples=samples, coverage=coverage)
+        values["carbon.job_intensity"] = value
+    reasons, parts = part_reasons(run), partition(run)
+    reached = {step: within for step, within in parts.items() if within is not None}
+    inside = dict(zip(reached, split(pieces, list(reached.values())), strict=True))
+    for step in parts:
+        is_reached = step in reached
+        value = (
+            grams(emission(inside[step], intensity, start_wall_ns).grams) if is_reached else _missing("g", reasons[step], account)
+        )
+        values[f"carbon.step.{step}"] = value
+    return values
+
+
+def _pieces(trial: TrialRecord, account: EnergyAccount) -> list[Piece]:
+    return [piece for position in range(len(trial.attempts)) for piece in account.attempts.get((trial.trial, position), ())]
+
+
+def _intensity_kind(account: EnergyAccount, intensity: Intensity) -> Kind:
+    """Return the kind of a mean intensity: what is declared to be the same all the time needs no energy as its weight."""
+    return "declared" if intensity.kind in _CONSTANT else weakest(account.kind, "declared")
+
+
+def _without(run: RunRecord, account: EnergyAccount, reason: str) -> dict[str, MetricValue]:
+    return {**_without_trials(account, reason), **_without_job(run, account, reason)}
+
+
+def _without_trials(account: EnergyAccount, reason: str) -> dict[str, MetricValue]:
+    return {f"carbon.{name}": _missing(unit, reason, account) for name, unit in _OF_TRIALS.items()}
+
+
+def _without_job(run: RunRecord, account: EnergyAccount, reason: str) -> dict[str, MetricValue]:
+    names = ("job", "per_completed_trial", *(f"step.{step}" for step in partition(run)))
+    values = {f"carbon.{name}": _missing("g", reason, account) for name in names}
+    return {"carbon.job_intensity": _missing("g/kWh", reason, account), **values}
+
+
+def _missing(unit: str, reason: str, account: EnergyAccount) -> MetricValue:
+    return missing(unit, reason, kind=weakest(account.kind, "declared"), source=account.source or "samples")

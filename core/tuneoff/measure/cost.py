@@ -1,0 +1,162 @@
+"""Cost of a run in USD: rent of slots, head node and database, or the energy's tariff on own premises; and of what was wasted."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from tuneoff.experiment.accounting.declared import Prices
+from tuneoff.experiment.accounting.text import prices_text
+from tuneoff.measure.attribution.account import EnergyAccount, job_pieces, joules
+from tuneoff.measure.carbon import JOULES_PER_KWH
+from tuneoff.measure.evidence import Evidence
+from tuneoff.measure.rent import NANOSECONDS_PER_HOUR, HourlyPrice, Rent, billed_ns, framework_name, rent
+from tuneoff.measure.spans import NO_END, PARTS, jct_ns, part_reasons, partition
+from tuneoff.measure.waste import POLICIES, Policy, no_goal, wasted_segments
+from tuneoff.record.metric_value import MetricValue, known, missing, weakest
+from tuneoff.record.run_record import RunRecord
+
+PIECES = ("slots", "head_node", "database", "energy")
+NO_COMPLETED = "no trial completed, so the run enters no cost ranking"
+RENTED = "on rented premises the energy is in the rent"
+OWN = "on own premises the energy is paid, in place of rent"
+NO_SLOT_PRICE = "on own premises a slot has no price; see the wasted energy"
+
+
+def cost_metrics(run: RunRecord, evidence: Evidence, account: EnergyAccount) -> dict[str, MetricValue]:
+    """Return OC and its pieces, cost per completed trial, and cost of each step by time alone. A pure function."""
+    prices = evidence.accounting.prices
+    if prices is None:
+        names = ("job", *PIECES, "per_completed_trial", *(f"step.{step}" for step in PARTS))
+        return {f"cost.{name}": _missing(evidence.accounting.prices_reason) for name in names}
+    values = _own(run, account, prices) if prices.premises == "own" else _rented(run, evidence, prices)
+    job = values["cost.job"]
+    completed = sum(trial.state == "completed" for trial in run.trials)
+    if not completed:
+        values["cost.per_completed_trial"] = _missing(NO_COMPLETED)
+    elif job.value is None:
+        values["cost.per_completed_trial"] = job
+    else:
+        values["cost.per_completed_trial"] = known(
+            job.value / completed, "USD", kind=job.kind, source=job.source, n_samples=completed, coverage=job.coverage
+        )
+    return values
+
+
+def waste_cost_metrics(run: RunRecord, evidence: Evidence, account: EnergyAccount) -> dict[str, MetricValue]:
+    """Return wasted cost per policy: busy hours times the slot's price, without tariff, minimum or head node."""
+    prices = evidence.accounting.prices
+    if prices is None:
+        return {f"waste.{policy}.cost": _missing(evidence.accounting.prices_reason) for policy in POLICIES}
+    if prices.premises == "own":
+        return {f"waste.{policy}.cost": _missing(NO_SLOT_PRICE) for policy in POLICIES}
+    rented = rent(run, evidence.accounting, prices)
+    return {f"waste.{policy}.cost": _wasted(run, policy, rented, prices) for policy in POLICIES}
+
+
+def _wasted(run: RunRecord, policy: Policy, rented: Rent, prices: Prices) -> MetricValue:
+    reason = no_goal(run) if policy == "post_goal" else None
+    if reason is not None:
+        return _missing(reason)
+    if rented.slot.usd is None:  # nothing wasted at an unknown price is unknown too, not free
+        return _missing(rented.slot.reason)
+    total = 0.0
+    by_slot: dict[int, int] = {}
+    for attempt, (start, end) in wasted_segments(run, policy):
+        if attempt.slot is not None:
+            by_slot[attempt.slot] = by_slot.get(attempt.slot, 0) + end - start
+    for slot, wasted_ns in by_slot.items():
+        price = rented.of_slot(slot)
+        if price.usd is None:
+            return _missing(price.reason)
+        total += price.usd * wasted_ns / NANOSECONDS_PER_HOUR
+    return known(total, "USD", kind="declared", source=_source(prices, rented.slot.note))
+
+
+@dataclass(frozen=True, slots=True)
+class _Resource:
+    """Machines of one sort that are rented together: a price each, or none where the framework needs none."""
+
+    name: str
+    prices: tuple[HourlyPrice, ...]
+    not_needed: str = ""
+
+    @property
+    def reason(self) -> str:
+        """Why its cost is not known; "" where it is."""
+        return next((price.reason for price in self.prices if price.usd is None), "")
+
+    @property
+    def usd_per_hour(self) -> float:
+        return sum(price.usd or 0.0 for price in self.prices)
+
+
+def _rented(run: RunRecord, evidence: Evidence, prices: Prices) -> dict[str, MetricValue]:
+    rented = rent(run, evidence.accounting, prices)
+    framework = framework_name(run)
+    resources = (
+        _Resource("slots", tuple(rented.of_slot(slot) for slot in range(run.run_spec().experiment.workers.count))),
+        _Resource("head_node", _maybe(rented.head_node), f"{framework} needs no head node"),
+        _Resource("database", _maybe(rented.database), f"{framework} needs no database"),
+    )
+    source = _source(prices, rented.slot.note)
+    needed = [resource for resource in resources if resource.prices]
+    lacking = next((resource.reason for resource in needed if resource.reason), "")
+    total_ns = jct_ns(run)
+    values: dict[str, MetricValue] = {"cost.energy": _missing(RENTED)}
+    hours = billed_ns(total_ns, prices) / NANOSECONDS_PER_HOUR if total_ns is not None else 0.0
+    for resource in resources:
+        reason = (resource.not_needed if not resource.prices else resource.reason) or (NO_END if total_ns is None else "")
+        values[f"cost.{resource.name}"] = _declared(resource.usd_per_hour * hours, reason, source)
+    rate = sum(resource.usd_per_hour for resource in needed)
+    values["cost.job"] = _declared(rate * hours, lacking or (NO_END if total_ns is None else ""), source)
+    reasons = part_reasons(run)
+    for step, within in partition(run).items():
+        start, end = within or (0, 0)
+        reason = reasons[step] if within is None else lacking
+        values[f"cost.step.{step}"] = _declared(rate * (end - start) / NANOSECONDS_PER_HOUR, reason, source)
+    return values
+
+
+def _own(run: RunRecord, account: EnergyAccount, prices: Prices) -> dict[str, MetricValue]:
+    """Return the tariff of the job's energy, and of each step's."""
+    tariff = prices.usd_per_kwh
+    reason = account.reason or account.job_reason
+    if tariff is None:
+        reason = f"the price file ({prices.name}) has no `usd_per_kwh`; add it there"
+    pieces = tuple(job_pieces(account)) if reason is None else ()
+
+    def paid(energy: float, reason: str | None) -> MetricValue:
+        if reason is not None or tariff is None:
+            return _missing(reason or "no tariff")
+        return known(
+            energy / JOULES_PER_KWH * tariff,
+            "USD",
+            kind=weakest(account.kind, "declared"),
+            source=f"{account.source}; {_source(prices)}",
+            n_samples=account.n_samples,
+            coverage=account.coverage,
+        )
+
+    values = {f"cost.{name}": _missing(OWN) for name in ("slots", "head_node", "database")}
+    values["cost.job"] = values["cost.energy"] = paid(joules(pieces), reason)
+    reasons = part_reasons(run)
+    for step, within in partition(run).items():
+        unknown = reason or (reasons[step] if within is None else None)
+        values[f"cost.step.{step}"] = paid(joules(pieces, within) if within is not None else 0.0, unknown)
+    return values
+
+
+def _missing(reason: str) -> MetricValue:
+    return missing("USD", reason, kind="declared", source="accounting")
+
+
+def _maybe(price: HourlyPrice | None) -> tuple[HourlyPrice, ...]:
+    return () if price is None else (price,)
+
+
+def _declared(usd: float, reason: str, source: str) -> MetricValue:
+    return _missing(reason) if reason else known(usd, "USD", kind="declared", source=source)
+
+
+def _source(prices: Prices, note: str = "") -> str:
+    return f"{prices_text(prices)} ({prices.source}){f'; {note}' if note else ''}"

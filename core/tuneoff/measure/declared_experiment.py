@@ -1,0 +1,222 @@
+"""Declared parts of an experiment beside those that were found: data, code, strategies, goal, search space."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+from tuneoff.base.identity import digest
+from tuneoff.errors import ExperimentError
+from tuneoff.experiment.space import SearchSpace
+from tuneoff.experiment.spec import RunSpec, Strategy
+from tuneoff.measure.use import started_attempts
+from tuneoff.record.adherence import FOREIGN, NOT_STOPPED
+from tuneoff.record.run_record import DeclaredVariable, RunRecord, TrialRecord
+
+MEGABYTE = 1e6
+NOT_RECORDED = "not recorded: the run was ended by a kill, or is older"
+ELSEWHERE = "the data of another host were not looked at"
+
+
+def experiment_variables(run: RunRecord) -> Iterator[DeclaredVariable]:
+    """Yield t, ts, m, ta, sa, pa, tg, Φ and pS."""
+    spec = run.run_spec()
+    yield from _data(run, spec)
+    yield _code(run)
+    yield _algorithm(run)
+    yield _sampler(run, spec)
+    yield _pruner(run, spec)
+    yield _goal(run, spec)
+    yield from _space(run, spec)
+
+
+def _data(run: RunRecord, spec: RunSpec) -> Iterator[DeclaredVariable]:
+    data: Mapping[str, Any] = run.environment.get("data") or {}
+    after: Mapping[str, Any] = run.environment.get("after") or {}
+    declared = {name: data[name] for name in ("name", "version", "sha256") if name in data} or None
+    found = after.get("data")
+    is_remote = spec.platform != "local" and not run.emulated
+    agrees: bool | None = None
+    if not data:
+        how = NOT_RECORDED
+    elif is_remote:
+        how = ELSEWHERE
+    elif not found:
+        how = "the workload names no files" if not data.get("sha256") else "the files were not looked at again after the run"
+    else:
+        changed = [name for name, value in data.get("sha256", {}).items() if found.get(name) != value]
+        agrees = not changed
+        how = "SHA-256 of the files that were used, after the run" if agrees else f"changed or unreadable: {', '.join(changed)}"
+    yield DeclaredVariable(
+        symbol="t",
+        name="data set",
+        declared=declared,
+        found=None if is_remote else found,
+        unit="name, version, SHA-256",
+        agrees=agrees,
+        how=how,
+    )
+    size = data.get("size_bytes") if data.get("sha256") else None  # without files it is not told: 0 is only the default
+    size_after = None if is_remote else after.get("data_bytes")
+    known = size is not None and size_after is not None
+    yield DeclaredVariable(
+        symbol="ts",
+        name="data set size",
+        declared=None if size is None else size / MEGABYTE,
+        found=None if size_after is None else size_after / MEGABYTE,
+        unit="MB",
+        agrees=size == size_after if known else None,
+        how="size of the files after the run" if known and size == size_after else how if not known else "the size changed",
+    )
+
+
+def _code(run: RunRecord) -> DeclaredVariable:
+    workload: Mapping[str, Any] = run.environment.get("workload") or {}
+    before, after = workload.get("sha256"), (run.environment.get("after") or {}).get("code")
+    git = workload.get("git") or {}
+    declared = {"package": workload.get("package"), "url": git.get("url"), "commit": git.get("commit"), "sha256": before}
+    agrees: bool | None = None
+    how = "SHA-256 over the Python files of the workload's package, before the matrix and after the run"
+    if before is None or after is None:
+        how = NOT_RECORDED if not workload else "the workload's Python files could not be read"
+    else:
+        agrees = before == after
+        how = how if agrees else "the workload's code was changed between the start of the matrix and the end of the run"
+    return DeclaredVariable(
+        symbol="m",
+        name="model implementation",
+        declared=declared if workload else None,
+        found={"sha256": after} if after is not None else None,
+        unit="URL, commit, SHA-256",
+        agrees=agrees,
+        how=how,
+    )
+
+
+def _algorithm(run: RunRecord) -> DeclaredVariable:
+    text = (run.environment.get("workload") or {}).get("training_algorithm") or None
+    return DeclaredVariable(
+        symbol="ta",
+        name="training algorithm",
+        declared=text,
+        found=text,
+        unit="text",
+        agrees=None,
+        how="what the workload's class says of itself" if text else "the workload does not say",
+    )
+
+
+def _sampler(run: RunRecord, spec: RunSpec) -> DeclaredVariable:
+    strategy, flags = spec.experiment.sampler, {flag.name for flag in run.flags}
+    agrees: bool | None = None
+    how = "the framework's class and version, as its adapter names them"
+    if FOREIGN in flags:
+        agrees, how = False, "trials trained configurations beyond the given list"
+    elif strategy.name in ("fixed", "grid") and any(trial.used_ticket for trial in run.trials):
+        agrees, how = True, "every configuration trained is of the given list"
+    elif "sampler_without_model" in flags:
+        how += "; the budget ends before its model is first used (flag sampler_without_model)"
+    return _strategy(run, "sa", "sampling strategy", "sampler", strategy, agrees, how)
+
+
+def _pruner(run: RunRecord, spec: RunSpec) -> DeclaredVariable:
+    strategy, flags = spec.experiment.pruner, {flag.name for flag in run.flags}
+    stopped = sum(trial.state == "pruned" for trial in run.trials)
+    agrees: bool | None = None
+    how = "the framework's class and version, as its adapter names them"
+    if strategy.name == "none" and run.trials:
+        agrees = stopped == 0
+        how = "no trial was pruned" if agrees else f"{stopped} trials were pruned, but no pruner was declared"
+    elif strategy.name == "scripted" and run.trials:
+        agrees = NOT_STOPPED not in flags
+        how = "every trial stopped where it had to" if agrees else "trials that had to stop ran to their end"
+    return _strategy(run, "pa", "pruning strategy", "pruner", strategy, agrees, how)
+
+
+def _strategy(
+    run: RunRecord, symbol: str, name: str, role: str, strategy: Strategy, agrees: bool | None, how: str
+) -> DeclaredVariable:
+    framework = " ".join(str(run.versions[key]) for key in ("framework", "framework_version") if run.versions.get(key))
+    found = {"class": run.versions.get(role), "framework": framework or None}
+    return DeclaredVariable(
+        symbol=symbol,
+        name=name,
+        declared={"name": strategy.name, "options": dict(strategy.options)},
+        found=found if run.versions.get(role) else None,
+        unit="text",
+        agrees=agrees,
+        how=how if run.versions.get(role) or agrees is not None else NOT_RECORDED,
+    )
+
+
+def _goal(run: RunRecord, spec: RunSpec) -> DeclaredVariable:
+    objective = spec.experiment.objective
+    epochs = [epoch for attempt in started_attempts(run) for epoch in attempt.epochs]
+    with_metric = sum(objective.metric in epoch.metrics for epoch in epochs)
+    agrees: bool | None = None
+    how = "no epoch was trained"
+    if epochs and with_metric < len(epochs):
+        agrees, how = False, f"{len(epochs) - with_metric} of {len(epochs)} epochs lack the metric {objective.metric!r}"
+    elif epochs and any(flag.name == "best_differs" for flag in run.flags):
+        agrees, how = False, "the framework's best trial is not the best one by this metric and mode"
+    elif epochs:
+        agrees, how = True, "epochs that report the metric; the framework's best trial is the best one by it"
+    return DeclaredVariable(
+        symbol="tg",
+        name="optimization goal",
+        declared={"metric": objective.metric, "mode": objective.mode, "threshold": objective.threshold},
+        found={"epochs_with_metric": with_metric, "epochs": len(epochs)} if epochs else None,
+        unit="metric, mode, threshold",
+        agrees=agrees,
+        how=how,
+    )
+
+
+def _space(run: RunRecord, spec: RunSpec) -> Iterator[DeclaredVariable]:
+    space = spec.experiment.search_space
+    evaluated = {trial.digest: trial for trial in run.trials if trial.used_ticket}
+    outside = _outside(space, evaluated.values())
+    agrees = not outside if evaluated else None
+    how = "every configuration that was evaluated lies in the space" if agrees else "no trial started"
+    yield DeclaredVariable(
+        symbol="Φ",
+        name="hyperparameter space",
+        declared={"dimensions": [name for name, _ in space], "digest": digest(space.to_json())},
+        found={"configurations_outside": len(outside)} if evaluated else None,
+        unit="set",
+        agrees=agrees,
+        how=f"outside of the space: {outside[0]}" if outside else how,
+    )
+    size = space.cardinality
+    is_too_many = size is not None and len(evaluated) > size
+    yield DeclaredVariable(
+        symbol="pS",
+        name="size of the space",
+        declared=size,
+        found={"distinct_configurations": len(evaluated)},
+        unit="count",
+        agrees=None if size is None or not evaluated else not is_too_many,
+        how=f"{len(evaluated)} distinct configurations are more than the space has"
+        if is_too_many
+        else "a dimension is continuous, so there is no number; distinct configurations that were evaluated"
+        if size is None
+        else "distinct configurations that were evaluated",
+    )
+
+
+def _outside(space: SearchSpace, trials: Iterable[TrialRecord]) -> list[str]:
+    """Return one text per trial whose configuration lies outside of the space; a value is looked at once, not per trial."""
+    dimensions = dict(space)
+    inside: set[tuple[str, str]] = set()
+    outside = []
+    for trial in trials:
+        values = {(name, repr(value)): value for name, value in trial.configuration.items()}
+        new = values.keys() - inside
+        if set(trial.configuration) == set(dimensions) and all(dimensions[key[0]].contains(values[key]) for key in new):
+            inside |= new
+            continue
+        try:
+            space.check(trial.configuration)
+        except ExperimentError as error:
+            outside.append(f"{trial.trial}: {error}")
+    return outside

@@ -1,0 +1,295 @@
+"""Energy of trials, job, steps and parts; the CPU and core seconds it rests on; the residual against the node's energy."""
+
+from __future__ import annotations
+
+import bisect
+import itertools
+from collections.abc import Iterable, Sequence
+
+from tuneoff.measure.attribution.account import JOB_PARTS, LEAST_COVERAGE, EnergyAccount, Piece, job_pieces, joules
+from tuneoff.measure.attribution.coverage import to_both_ends, unseen
+from tuneoff.measure.energy_order import RATIO_HIGH, RATIO_LOW
+from tuneoff.measure.evidence import Evidence
+from tuneoff.measure.segments import busy_ns
+from tuneoff.measure.slots import slot_window
+from tuneoff.measure.spans import NO_BEST, NO_END, jct_ns, part_reasons, partition
+from tuneoff.record.metric_value import Kind, MetricValue, known, missing
+from tuneoff.record.run_record import FlagRecord, RunRecord
+from tuneoff.record.samples.reader import Samples
+
+JOULES_PER_KWH = 3.6e6
+ROUNDING = 1e-6  # of the job's energy: sums in another order differ by less
+LARGEST_RESIDUAL = 2.0  # % of the node's energy; more is flagged
+RESIDUAL_FLAG = "energy_residual"
+NO_TRIAL = "no trial started"
+NO_COMPLETED = "no trial completed"
+NO_MODEL = "the meter is no model"
+NO_NODE_METER = "a model meters no node: other programs are charged what the run has not used, so nothing can be left over"
+NO_RATIO = "the samples do not name a range of the model's weights"
+NO_SECOND = "no second meter was read"
+NO_CPU_TIME = "the CPU time of a part of the job is not known"
+
+
+def energy_metrics(run: RunRecord, evidence: Evidence, account: EnergyAccount) -> dict[str, MetricValue]:
+    """Return every `energy.*` metric of a run. A pure function."""
+    said = _Said(account)
+    return {
+        **_of_trials(run, account, said),
+        **_of_job(run, account, said),
+        **_of_parts(run, account, said),
+        **_of_node(account, said),
+        **_of_window(run, account, said),
+        **_of_steps(run, account, said),
+        **_of_model(run, account),
+        "energy.second_opinion": _second_opinion(run, evidence),
+    }
+
+
+def trial_joules(run: RunRecord, account: EnergyAccount) -> dict[str, float]:
+    """Return the energy of each trial that took a ticket, all its attempts together; one whose energy is unknown is left out."""
+    found = {}
+    for trial in run.trials:
+        if not trial.used_ticket:
+            continue
+        keys = [(trial.trial, index) for index, attempt in enumerate(trial.attempts) if attempt.started_ns is not None]
+        if all(key in account.attempts for key in keys):
+            found[trial.trial] = sum(joules(account.attempts[key]) for key in keys)
+    return found
+
+
+def residual(account: EnergyAccount) -> tuple[float, float] | None:
+    """Return (the node's energy, what of it no part has used) in J; None where a part or the node is unknown, or modelled.
+
+    Negative: the parts add up to more than the node. Each was computed on its own path; a model has one path for all.
+    """
+    if account.node is None or account.model is not None or any(name not in ("node", "test") for name in account.reasons):
+        return None
+    parts = sum(map(joules, account.parts.values())) + sum(map(joules, account.attempts.values()))
+    node = joules(account.node)
+    return node, node - parts
+
+
+def residual_flags(account: EnergyAccount) -> tuple[FlagRecord, ...]:
+    """Return the flag of a residual above 2 % of the node's energy."""
+    found = residual(account)
+    if found is None or found[0] <= 0 or abs(100 * found[1] / found[0]) <= LARGEST_RESIDUAL:
+        return ()
+    share = 100 * found[1] / found[0]
+    limit = f"more than {LARGEST_RESIDUAL:g} %"
+    why = "the run's processes used more CPU time than the kernel's ticks count for the host, or slots reserve more cores"
+    text = f"the parts' energy is {-share:.1f} % more than the node's ({limit}): {why}"
+    if share > 0:
+        text = f"{share:.1f} % of the node's energy is in no part ({limit}): nothing was seen at work then"
+    return (FlagRecord(name=RESIDUAL_FLAG, text=text),)
+
+
+class _Said:
+    """Values with what is to be said of each: kind, source, coverage."""
+
+    def __init__(self, account: EnergyAccount) -> None:
+        self._account = account
+
+    def __call__(self, value: float | None, unit: str, reason: str | None = None, *, n_samples: int | None = None) -> MetricValue:
+        account = self._account
+        reason = account.reason or reason
+        if reason is not None or value is None:
+            return self.missing(unit, reason or "")
+        count = n_samples if n_samples is not None else account.n_samples
+        return known(value, unit, kind=account.kind, source=account.source, n_samples=count, coverage=account.coverage)
+
+    def missing(self, unit: str, reason: str) -> MetricValue:
+        """Return a value that is missing."""
+        return missing(unit, reason, kind=self._account.kind, source=self._account.source or "samples")
+
+
+def _of_trials(run: RunRecord, account: EnergyAccount, said: _Said) -> dict[str, MetricValue]:
+    """Return the mean energy and the mean power of a trial, over the trials that took a ticket, and their sum."""
+    trials = [trial for trial in run.trials if trial.used_ticket]
+    reason = account.reason or (NO_TRIAL if not trials else account.reasons.get("trials"))
+    found = trial_joules(run, account) if reason is None else {}
+    total = sum(found.values())
+    powers = []
+    for trial in trials if reason is None else ():
+        length = sum(busy_ns(attempt) for attempt in trial.attempts)
+        if length and trial.trial in found:
+            powers.append(found[trial.trial] / (length / 1e9))
+    count = len(trials)
+    mean = sum(powers) / len(powers) if powers else None
+    of_all = None if reason == NO_TRIAL else reason
+    return {
+        "energy.trial": said(total / JOULES_PER_KWH / count if count else None, "kWh", reason, n_samples=count),
+        "energy.trial_power": said(mean, "W", reason or (None if powers else "no trial was busy"), n_samples=len(powers)),
+        "energy.trials": said(total, "J", of_all, n_samples=count),
+    }
+
+
+def _of_job(run: RunRecord, account: EnergyAccount, said: _Said) -> dict[str, MetricValue]:
+    reason = account.reason or account.job_reason
+    total = sum(piece.joules for piece in job_pieces(account))
+    completed = sum(trial.state == "completed" for trial in run.trials)
+    epochs = sum(trial.epochs_trained for trial in run.trials)
+    values = {
+        "energy.job": said(total, "J", reason),
+        "energy.per_completed_trial": said(
+            total / completed if completed else None, "J", reason or (None if completed else NO_COMPLETED), n_samples=completed
+        ),
+        "energy.per_trained_epoch": said(
+            total / epochs if epochs else None, "J", reason or (None if epochs else "no epoch was trained"), n_samples=epochs
+        ),
+    }
+    model = account.model
+    for name, bound in (("low", model.low if model else None), ("high", model.high if model else None)):
+        value = None
+        if model is not None and bound is not None and account.cpu_seconds is not None and account.core_seconds is not None:
+            modelled = model.joules_per_cpu_second * account.cpu_seconds + model.watts_per_core * account.core_seconds
+            beside = total - modelled  # of accelerators, which have a meter of their own
+            value = bound[0] * account.cpu_seconds + bound[1] * account.core_seconds
+            value += beside if beside > ROUNDING * total else 0.0
+        why = reason or (NO_MODEL if bound is None else None if value is not None else NO_CPU_TIME)
+        values[f"energy.job_{name}"] = said(value, "J", why)
+    return values
+
+
+def _of_parts(run: RunRecord, account: EnergyAccount, said: _Said) -> dict[str, MetricValue]:
+    """Return each part by itself. Without a slot window nothing is known to be idle: then all of that is `outside`."""
+    values = {}
+    for name in (*JOB_PARTS, "suite", "other", "unreserved"):
+        pieces = account.parts.get(name)
+        reason = account.reasons.get(name, "it is not told apart") if pieces is None else None
+        values[f"energy.{name}"] = said(joules(pieces) if pieces is not None else None, "J", reason)
+    if slot_window(run) is None:
+        values["energy.idle"] = said(None, "J", NO_BEST)
+    return values
+
+
+def _of_node(account: EnergyAccount, said: _Said) -> dict[str, MetricValue]:
+    """Return the node's energy, and what of it the parts do not explain."""
+    reason = account.reason or (account.reasons.get("node", "the node is not metered") if account.node is None else None)
+    if account.node is None or reason is not None:
+        node = missing("J", reason or "", kind=account.node_kind, source=account.node_source or "samples")
+    else:
+        node = known(
+            joules(account.node),
+            "J",
+            kind=account.node_kind,
+            source=account.node_source,
+            n_samples=account.n_samples,
+            coverage=account.coverage,
+        )
+    found = residual(account) if reason is None else None
+    if found is None:
+        unknown = next((text for name, text in account.reasons.items() if name not in ("node", "test")), NO_NODE_METER)
+        why = reason or unknown
+        return {"energy.node": node, "energy.residual": said(None, "J", why), "energy.residual_share": said(None, "%", why)}
+    total, rest = found
+    is_positive = total > 0
+    share = said(100 * rest / total if is_positive else None, "%", None if is_positive else "the node used no energy")
+    return {"energy.node": node, "energy.residual": said(rest, "J"), "energy.residual_share": share}
+
+
+def _of_window(run: RunRecord, account: EnergyAccount, said: _Said) -> dict[str, MetricValue]:
+    """Return the slots' energy within the slot window by what they did, and WR: the idle share of it, in %."""
+    window = slot_window(run)
+    reasons = (account.reasons[name] for name in ("trials", "overhead", "idle") if name in account.reasons)
+    reason = account.reason or next(reasons, None) or (NO_BEST if window is None else None)
+    if reason is not None:
+        energies = {f"energy.window.{name}": said(None, "J", reason) for name in ("busy", "overhead", "idle")}
+        return {**energies, "energy.idle_share": said(None, "%", reason)}
+    found = {
+        "busy": sum(joules(pieces, window) for pieces in account.attempts.values()),
+        "overhead": joules(account.parts.get("overhead", ()), window),
+        "idle": joules(account.parts.get("idle", ()), window),
+    }
+    total = found["idle"] + found["overhead"] + found["busy"]
+    share = said(100 * found["idle"] / total if total > 0 else None, "%", None if total > 0 else "the slots used no energy")
+    return {**{f"energy.window.{name}": said(value, "J") for name, value in found.items()}, "energy.idle_share": share}
+
+
+def _of_steps(run: RunRecord, account: EnergyAccount, said: _Said) -> dict[str, MetricValue]:
+    """Return the job's energy in each part of its time."""
+    parts, reasons = partition(run), part_reasons(run)
+    unknown = account.reason or account.job_reason
+    spans = [span for span in parts.values() if span is not None]
+    found = dict(zip(spans, _between(job_pieces(account), spans), strict=True)) if unknown is None else {}
+    values = {}
+    for name, span in parts.items():
+        reason = unknown or (reasons[name] if span is None else None)
+        values[f"energy.step.{name}"] = said(found.get(span) if span is not None else None, "J", reason)
+    return values
+
+
+def _between(pieces: Iterable[Piece], spans: Sequence[tuple[int, int]]) -> list[float]:
+    """Return the energy in each of several spans, which are disjoint and in order."""
+    totals = [0.0] * len(spans)
+    ends = [end for _, end in spans]
+    for start, end, energy in pieces:
+        for index in itertools.count(bisect.bisect_right(ends, start)):
+            if index == len(spans) or spans[index][0] >= end:
+                break
+            overlap = min(end, spans[index][1]) - max(start, spans[index][0])
+            if overlap > 0:
+                totals[index] += energy if overlap == end - start else energy * overlap / (end - start)
+    return totals
+
+
+def _of_model(run: RunRecord, account: EnergyAccount) -> dict[str, MetricValue]:
+    """Return the two uses that modelled energy rests on, which are known with any meter, and the model's two weights."""
+    clocks, reserved = "CPU clocks of trials and samples", "workers.cpus times the slots' time"
+    no_cpu = account.reasons.get("trials", NO_CPU_TIME)
+    no_trial = None if any(trial.used_ticket for trial in run.trials) else NO_TRIAL
+    values = {
+        "energy.cpu_seconds": _use(account.cpu_seconds, account.use_kind, clocks, NO_CPU_TIME),
+        "energy.trial_cpu_seconds": _use(account.trial_cpu_seconds, account.use_kind, "CPU clocks of trials", no_cpu, no_trial),
+        "energy.reserved_core_seconds": _use(account.core_seconds, "declared", reserved, NO_END),
+        "energy.trial_core_seconds": _use(account.trial_core_seconds, "declared", reserved, NO_END, no_trial),
+    }
+    model = account.model
+    for name, unit in (("joules_per_cpu_second", "J/s"), ("watts_per_core", "W")):
+        values[f"energy.{name}"] = (
+            known(getattr(model, name), unit, kind="declared", source=model.source)
+            if model is not None
+            else missing(unit, account.reason or NO_MODEL, kind="declared", source="samples")
+        )
+    ratio = model.ratio if model is not None else None
+    for place, name in enumerate((RATIO_LOW, RATIO_HIGH)):
+        values[name] = (
+            known(ratio[place], "ratio", kind="declared", source=model.servers)
+            if model is not None and ratio is not None
+            else missing("ratio", account.reason or (NO_MODEL if model is None else NO_RATIO), kind="declared", source="samples")
+        )
+    return values
+
+
+def _use(value: float | None, kind: Kind, source: str, reason: str, none: str | None = None) -> MetricValue:
+    if value is None or none is not None:
+        return missing("s", none or reason, kind=kind, source=source)
+    return known(value, "s", kind=kind, source=source)
+
+
+def _second_opinion(run: RunRecord, evidence: Evidence) -> MetricValue:
+    """Return what a second meter says of the whole node: its domains together, from the run's start to its end."""
+    samples, end = evidence.samples, jct_ns(run)
+    if samples is None or not samples.second:
+        silent = samples.header.second if samples is not None else ""
+        reason = f"the second meter {silent} gave no sample in this run{_broke(samples)}" if silent else NO_SECOND
+        return missing("J", reason, kind="estimated", source="samples")
+    source = samples.header.second or "second meter"
+    if end is None:
+        return missing("J", NO_END, kind="estimated", source=source)
+    longest_gap_ns = samples.header.second_longest_gap_ns
+    coverage = min(series.coverage(0, end, longest_gap_ns) for series in samples.second.values())
+    if not coverage:
+        reason = f"no sample of the second meter lies in the run{_broke(samples)}"
+        return missing("J", reason, kind="estimated", source=source)
+    unknown = unseen(samples.second, (), end, longest_gap_ns)
+    if unknown is not None:
+        return missing("J", f"{unknown}{_broke(samples)}", kind="estimated", source=source)
+    kind: Kind = "measured" if samples.header.second_kind == "measured" and coverage >= LEAST_COVERAGE else "estimated"
+    total = sum(series.energy(0, end) for series in to_both_ends(samples.second, end).values())
+    count = sum(len(series.times) for series in samples.second.values())
+    return known(total, "J", kind=kind, source=source, n_samples=count, coverage=coverage)
+
+
+def _broke(samples: Samples | None) -> str:
+    """Return what went wrong with the second meter first, if anything did."""
+    return f": {samples.second_notes[0]}" if samples is not None and samples.second_notes else ""

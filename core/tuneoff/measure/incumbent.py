@@ -1,0 +1,141 @@
+"""The incumbent: the best trial so far, a right-continuous step function. Plot it with steps, never interpolate it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from tuneoff.base.identity import is_finite
+from tuneoff.experiment.spec import Objective
+from tuneoff.measure.spans import boundaries
+from tuneoff.record.derive import best_trial
+from tuneoff.record.metric_value import MetricValue, known, missing
+from tuneoff.record.run_record import RunRecord, TestRecord
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Improvement:
+    """From here on `value` is the incumbent's: after so many seconds, begun trials and trained epochs."""
+
+    at_ns: int  # since the run's start
+    seconds: float  # since the first submission
+    trials: int  # started by then, this one included
+    epochs: int  # trained by then over all trials, this one included
+    trial: str
+    epoch: int
+    value: float
+
+
+def incumbents(run: RunRecord, objective: Objective | None = None) -> list[Improvement]:
+    """Return the improvements of the incumbent in time.
+
+    A value counts from the moment before its epoch's report. Only trials that ended complete count, by all their epochs
+    of the last attempt: what a pruned or failed trial reached is not selectable, so the last value is the selected one.
+    Trials and epochs of all attempts are counted on the axes. Empty if no trial completed.
+    """
+    objective = objective or run.run_spec().experiment.objective
+    start = boundaries(run).first_submitted_ns or 0
+    begun: list[int] = []
+    trained: list[int] = []
+    candidates: list[tuple[int, str, int, float]] = []
+    for trial in run.trials:
+        starts = [attempt.started_ns for attempt in trial.attempts if attempt.started_ns is not None]
+        begun.extend([min(starts)] if starts else [])
+        for attempt in trial.attempts:
+            trained.extend(epoch.ended_ns for epoch in attempt.epochs)
+        if trial.state != "completed":
+            continue
+        for epoch in trial.attempts[-1].epochs:
+            value = epoch.metrics.get(objective.metric)
+            if value is not None and is_finite(value):
+                candidates.append((epoch.ended_ns, trial.trial, epoch.epoch, value))
+    begun.sort()
+    trained.sort()
+    candidates.sort()
+    improvements: list[Improvement] = []
+    begun_count = trained_count = 0
+    best: float | None = None
+    for at, name, number, value in candidates:
+        while begun_count < len(begun) and begun[begun_count] <= at:
+            begun_count += 1
+        while trained_count < len(trained) and trained[trained_count] <= at:
+            trained_count += 1
+        if objective.is_better(value, best):
+            best = value
+            improvements.append(
+                Improvement(
+                    at_ns=at,
+                    seconds=(at - start) / 1e9,
+                    trials=begun_count,
+                    epochs=trained_count,
+                    trial=name,
+                    epoch=number,
+                    value=value,
+                )
+            )
+    return improvements
+
+
+def goal_reached(run: RunRecord) -> Improvement | None:
+    """Return the improvement that met the threshold first; None without a threshold, or if none met it."""
+    objective = run.run_spec().experiment.objective
+    if objective.threshold is None:
+        return None
+    return next((step for step in incumbents(run, objective) if objective.reaches(step.value)), None)
+
+
+def quality_metrics(run: RunRecord) -> dict[str, MetricValue]:
+    """Return the selected value, its test scores, the optimism, and what it took to meet the goal."""
+    objective = run.run_spec().experiment.objective
+    values: dict[str, MetricValue] = {}
+    no_trial = "no trial completed with a finite value"
+    chosen_id = run.best.trial if run.best is not None else None
+    chosen = next((trial for trial in run.trials if trial.trial == chosen_id), None)
+    ours = best_trial(objective, run.trials)
+    validation = chosen.value if chosen is not None else None
+    values["quality.validation"] = (
+        known(validation, objective.metric, kind="measured")
+        if validation is not None
+        else missing(objective.metric, no_trial if ours is None else "the framework named no best trial", kind="measured")
+    )
+    values["quality.validation_of_core_best"] = (
+        known(ours.value, objective.metric, kind="measured")
+        if ours is not None and ours.value is not None
+        else missing(objective.metric, no_trial, kind="measured")
+    )
+    scores = _scores(run.test) if run.test is not None else {}
+    values.update((f"test.{name}", score) for name, score in scores.items())
+    same = test_counterpart(objective.metric, list(scores))
+    reason = "the best trial was not tested" if not scores else f"the test gives nothing comparable to {objective.metric}"
+    test = scores[same] if same is not None else missing(objective.metric, reason)
+    values["quality.test"] = test
+    sign = 1 if objective.mode == "max" else -1
+    values["quality.optimism"] = (
+        known(sign * (validation - test.value) + 0.0, objective.metric, n_samples=1)
+        if validation is not None and test.value is not None
+        else missing(objective.metric, test.reason_if_null or no_trial if validation is not None else no_trial)
+    )
+    goal = goal_reached(run)
+    reason = "the objective has no threshold" if objective.threshold is None else "the threshold was not reached"
+    for axis, unit in (("seconds", "s"), ("trials", "count"), ("epochs", "count")):
+        reached = getattr(goal, axis) if goal is not None else None
+        values[f"goal.{axis}"] = known(reached, unit) if reached is not None else missing(unit, reason)
+    return values
+
+
+def test_counterpart(metric: str, scores: list[str]) -> str | None:
+    """Return the test score that means the same as a validation metric: of that name, or with `test_` for `validation_`."""
+    bare = metric.removeprefix("validation_").removeprefix("val_")
+    return next((name for name in (f"test_{bare}", metric, bare) if name in scores), None)
+
+
+test_counterpart.__test__ = False  # type: ignore[attr-defined]  # no test for pytest
+
+
+def _scores(test: TestRecord) -> dict[str, MetricValue]:
+    odd = test.non_finite or {}
+    return {
+        name: known(score, name, kind="measured", source="test")
+        if score is not None
+        else missing(name, f"the test gave {odd.get(name, 'no finite number')}", kind="measured", source="test")
+        for name, score in test.scores.items()
+    }

@@ -1,0 +1,153 @@
+"""What a framework adds to a trial, by stage, and how late its stops are."""
+
+from __future__ import annotations
+
+import statistics
+from collections import defaultdict
+from collections.abc import Iterator
+from fractions import Fraction
+
+from tuneoff.measure.presence import Present, following, presence_of
+from tuneoff.measure.segments import Interval, busy_ns, length, waits
+from tuneoff.measure.slots import trial_window
+from tuneoff.record.metric_value import MetricValue, known, milliseconds, missing
+from tuneoff.record.run_record import RunRecord, TrialRecord
+
+NO_TRIAL = "no trial started"
+NO_EXIT = "no exit of a trial's own process was seen"
+SLOT_STAGES = {
+    "process_start": "from the start of a trial's process to its imports done, or to its end in them",
+    "between": "a process waits: the next trial is not yet submitted (tell, ask, scheduling)",
+    "dispatch": "the trial is submitted, its process is there and waits for it",
+    "report": "the trial waits inside `report`",
+    "exit": "from the trial's end until its own process is gone, where that was seen",
+    "vacant": "no process is seen on the slot, though one with a trial is still to come (dispatch, unseen exits)",
+}
+
+
+def slot_stages_ns(run: RunRecord, window: Interval) -> dict[str, int | Fraction]:
+    """Return what kept the slots from being busy while trials were still to come on them, by stage, in ns.
+
+    All but `vacant` are disjoint pieces of what `slot_times` counts as overhead, told apart by the events inside them.
+    `vacant` is idle time of as many slots as processes with trials are still to come: with it, a framework that starts a
+    process per trial and one whose workers live long are measured alike.
+    """
+    presence = presence_of(run)
+    totals: dict[str, int | Fraction] = dict.fromkeys(SLOT_STAGES, 0)
+    for around in presence.around.values():
+        for piece in around:
+            for one in piece.processes:
+                for stage, start, end in _stages(one, piece.start_ns, piece.end_ns):
+                    told = min(end, window[1]) - max(start, window[0])
+                    if told > 0:
+                        totals[stage] += Fraction(told, len(piece.processes))
+    for items in presence.slots.values():
+        for item in items:
+            totals["report"] += length(waits(item.attempt), window)
+    for start, end, slots in presence.vacant:
+        totals["vacant"] += slots * max(0, min(end, window[1]) - max(start, window[0]))
+    return totals
+
+
+def _stages(one: Present, start: int, end: int) -> Iterator[tuple[str, int, int]]:
+    """Yield the stages of an interval in which a process runs no attempt (but such as take no time)."""
+    while start < end:
+        place = following(one, start)
+        if place == len(one.items):
+            yield "exit" if one.items else "process_start", start, end
+            return
+        attempt, until = one.items[place].attempt, min(end, one.items[place].started_ns)
+        since = one.items[place - 1].ended_ns if place else start
+        ready = min(max(attempt.imported_ns if attempt.imported_ns is not None else since, start), until)
+        submitted = min(max(attempt.submitted_ns if attempt.submitted_ns is not None else ready, ready), until)
+        yield from (("process_start", start, ready), ("between", ready, submitted), ("dispatch", submitted, until))
+        start = until
+
+
+def delivery_ns(run: RunRecord) -> list[int]:
+    """Return, per first attempt, the time from submission to the start of the trial; the framework's latency, in ns."""
+    return [
+        attempt.started_ns - attempt.submitted_ns
+        for trial in run.trials
+        for attempt in trial.attempts[:1]
+        if attempt.started_ns is not None and attempt.submitted_ns is not None
+    ]
+
+
+def overhead_metrics(run: RunRecord) -> dict[str, MetricValue]:
+    """Return overhead per trial (ms of slot time in the trial span), by stage, and the framework's own timed stages."""
+    used = sum(trial.used_ticket for trial in run.trials)
+    values: dict[str, MetricValue] = {}
+    window = trial_window(run)
+    stages = slot_stages_ns(run, window) if window is not None else dict.fromkeys(SLOT_STAGES, 0)
+    for name, total in {"per_trial": sum(stages.values()), **stages}.items():
+        each = float(total) / used / 1e6 if used else None
+        values[f"overhead.{name}"] = known(each, "ms", n_samples=used) if each is not None else missing("ms", NO_TRIAL)
+    exits = sum(attempt.exited_ns is not None for trial in run.trials for attempt in trial.attempts)
+    if used:
+        seen = known(float(stages["exit"]) / used / 1e6, "ms", n_samples=exits)
+        values["overhead.exit"] = seen if exits else missing("ms", NO_EXIT)
+    delivered = delivery_ns(run)
+    median = round(statistics.median(delivered)) if delivered else None
+    values["overhead.submission_to_start"] = milliseconds(median, NO_TRIAL, n_samples=len(delivered))
+    loads = [
+        attempt.loaded_ns - attempt.started_ns
+        for trial in run.trials
+        for attempt in trial.attempts
+        if attempt.loaded_ns is not None and attempt.started_ns is not None
+    ]
+    load = round(statistics.fmean(loads)) if loads else None
+    values["trial_execution.load"] = milliseconds(load, "no trial had loaded", n_samples=len(loads))
+    for record in run.stages:
+        values[f"stage.{record.name}"] = milliseconds(
+            round(record.total_ns / record.count), "", kind="measured", n_samples=record.count
+        )
+    return values
+
+
+def stop_latencies_ns(run: RunRecord) -> list[int]:
+    """Return, per trial that was stopped early, the time from the report of its losing epoch to its real end."""
+    return [
+        end - due
+        for trial in run.trials
+        if trial.state == "pruned"
+        and (due := stop_due_ns(trial)) is not None
+        and (end := trial.attempts[-1].ended_ns) is not None
+    ]
+
+
+def stop_due_ns(trial: TrialRecord) -> int | None:
+    """Return when a trial should have stopped: the report of its losing epoch; None without a decision."""
+    if trial.stop_epoch is None:
+        return None
+    epochs = trial.attempts[-1].epochs
+    return next((epoch.ended_ns for epoch in epochs if epoch.epoch == trial.stop_epoch), None)
+
+
+def stop_metrics(run: RunRecord) -> dict[str, MetricValue]:
+    """Return stop latency in ms, epochs and busy time after the decision, and stops that never came."""
+    latencies = stop_latencies_ns(run)
+    none = "no trial was stopped early"
+    values: dict[str, MetricValue] = {}
+    for name, pick in (("median", statistics.median), ("mean", statistics.fmean), ("max", max)):
+        picked = round(pick(latencies)) if latencies else None
+        values[f"stop_latency.{name}"] = milliseconds(picked, none, n_samples=len(latencies))
+    late: dict[str, int] = defaultdict(int)
+    for trial in run.trials:
+        due = stop_due_ns(trial)
+        if due is None or trial.stop_epoch is None:
+            continue
+        last = trial.attempts[-1]
+        late["decided"] += 1
+        late["epochs"] += sum(epoch.epoch > trial.stop_epoch for epoch in last.epochs)
+        late["busy_ns"] += busy_ns(last, after_ns=due)
+        late["ignored"] += trial.state == "completed"
+    if not late["decided"]:
+        return {**values, **{name: missing(unit, none) for name, unit in _LATE.items()}}
+    values["stop.epochs_after_decision"] = known(late["epochs"], "count", n_samples=late["decided"])
+    values["stop.busy_after_decision"] = milliseconds(late["busy_ns"], none, n_samples=late["decided"])
+    values["stop.ignored"] = known(late["ignored"], "count", n_samples=late["decided"])
+    return values
+
+
+_LATE = {"stop.epochs_after_decision": "count", "stop.busy_after_decision": "ms", "stop.ignored": "count"}

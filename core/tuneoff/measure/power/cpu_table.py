@@ -1,0 +1,168 @@
+"""Watts per hardware thread by CPU: the entry of the shipped table for this host's CPU, or the stated default."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from tuneoff.measure.power.cpu import Cpu
+from tuneoff.measure.power.generations import GENERATIONS, TELLING, Generation, all_named, plain
+
+TABLE = Path(__file__).parent / "tables" / "cpu_watts.json"
+FEWEST_SERVERS = 30  # of a row whose 5 and 95 % quantiles of the ratio of the weights are taken; below, the default's
+KNOWN_SPREAD = 0.3  # of a known CPU at least: what servers of one CPU, memory and cooling differ by
+
+
+class Row(msgspec.Struct, frozen=True, kw_only=True):
+    """A group of results, in watts per hardware thread; triples are the 5, 50 and 95 % quantiles over servers."""
+
+    results: int
+    first: int  # years of publication
+    last: int
+    idle_mean: float
+    full_mean: float
+    idle: tuple[float, float, float]
+    full: tuple[float, float, float]
+    dynamic: tuple[float, float, float]  # full - idle of each server
+    ratio: tuple[float, float, float]  # idle over that
+
+
+class Table(msgspec.Struct, frozen=True, kw_only=True):
+    """The shipped table."""
+
+    source: str
+    date: str
+    default_since: int
+    default: Row
+    generations: dict[str, Row]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Watts:
+    """Per hardware thread: at active idle, and what full load adds, each with bounds."""
+
+    entry: str
+    idle: float
+    dynamic: float
+    low: tuple[float, float]  # (dynamic, idle)
+    high: tuple[float, float]
+    ratio: tuple[float, float]  # of idle to dynamic: from the 5 to the 95 % quantile of `servers`
+    servers: str
+    why_default: str = ""  # one line: why this CPU has no entry of its own; "" where it has
+
+
+def default_ratio() -> tuple[tuple[float, float], str]:
+    """Return the 5 and 95 % quantiles of idle over dynamic watts of the default's servers, and which servers these are."""
+    table = load_table()
+    row = table.default
+    return (row.ratio[0], row.ratio[2]), f"{row.results} servers published since {table.default_since}"
+
+
+@functools.cache
+def load_table() -> Table:
+    """Return the shipped table; read once per process."""
+    return msgspec.json.decode(TABLE.read_bytes(), type=Table)
+
+
+def watts_for(cpu: Cpu) -> Watts:
+    """Return the entry for a CPU: by family, model and stepping, then by name; the default where neither tells one.
+
+    Where generations share a family and model and neither stepping nor name tells them apart, the bounds span them all. What
+    a hypervisor made up (a name such as "QEMU Virtual CPU", flags that the model does not have) takes the default.
+    """
+    if cpu.is_made_up:
+        return _default(f"{cpu.label} is a hypervisor's own name, of no CPU")
+    known = load_table().generations
+    candidates = [one for one in GENERATIONS if one.key in known and one.vendor == cpu.vendor and cpu.id in one.ids]
+    if not candidates:
+        candidates = [one for one in all_named(plain(cpu.name)) if one.key in known]
+        if not candidates:
+            return _default(f"{cpu.label} is not in the table")
+    contradicting = sorted(cpu.flags & (TELLING - candidates[0].flags))
+    if contradicting:
+        text = f"{cpu.label} would be {candidates[0].key}, but has {', '.join(contradicting)}: a hypervisor hides the model"
+        return _default(text)
+    return _known(_narrowed(candidates, cpu))
+
+
+def named_entry(key: str) -> Watts | None:
+    """Return the entry of a generation by its key, or `default`."""
+    if key == "default":
+        return _default("as asked for")
+    return _known([one for one in GENERATIONS if one.key == key]) if key in load_table().generations else None
+
+
+def problems(table: Mapping[str, Any]) -> list[str]:
+    """Return one line for each row of a table that no group of servers can have.
+
+    The watts must hold `0.1 < idle < full < 12`, quantiles must rise, and no generation may hold most of all results: a
+    pattern that matches everything does.
+    """
+    checked = msgspec.convert(dict(table), Table)
+    found = []
+    for name, row in {"default": checked.default, **checked.generations}.items():
+        if not (0.1 < row.idle[1] < row.full[1] < 12 and 0.1 < row.idle_mean < row.full_mean < 12):
+            watts = f"{row.idle[1]} and {row.full[1]} (means {row.idle_mean} and {row.full_mean})"
+            found.append(f"{name}: `0.1 < idle < full < 12` W per thread must hold, but got {watts}")
+        for part, values in (("idle", row.idle), ("full", row.full), ("dynamic", row.dynamic), ("ratio", row.ratio)):
+            if not 0 < values[0] <= values[1] <= values[2]:
+                found.append(f"{name}: quantiles of {part} must rise and be above 0, but got {values}")
+    total = sum(row.results for row in checked.generations.values())
+    found += [
+        f"{name}: holds {row.results} of {total} results; its pattern matches other CPUs"
+        for name, row in checked.generations.items()
+        if row.results > total / 2
+    ]
+    known = {generation.key for generation in GENERATIONS}
+    found += [f"{name}: no such generation" for name in checked.generations if name not in known]
+    return found
+
+
+def _narrowed(candidates: Sequence[Generation], cpu: Cpu) -> Sequence[Generation]:
+    by_name = [one for one in candidates if one.is_named(plain(cpu.name))]
+    by_stepping = [one for one in candidates if one.steppings is not None and cpu.stepping in one.steppings]
+    return by_name or by_stepping or candidates
+
+
+def _known(candidates: Sequence[Generation]) -> Watts:
+    rows = [load_table().generations[one.key] for one in candidates]
+    idle = [row.idle[1] for row in rows]
+    dynamic = [row.full[1] - row.idle[1] for row in rows]
+    least, most = 1 - KNOWN_SPREAD, 1 + KNOWN_SPREAD
+    lows = [(min(d * least, row.dynamic[0]), min(i * least, row.idle[0])) for d, i, row in zip(dynamic, idle, rows, strict=True)]
+    highs = [(max(d * most, row.dynamic[2]), max(i * most, row.idle[2])) for d, i, row in zip(dynamic, idle, rows, strict=True)]
+    entry = " or ".join(one.key for one in candidates)
+    ratio, servers = default_ratio()
+    if all(row.results >= FEWEST_SERVERS for row in rows):
+        ratio = min(row.ratio[0] for row in rows), max(row.ratio[2] for row in rows)
+        servers = f"{sum(row.results for row in rows)} servers with {entry}"
+    return Watts(
+        entry=entry,
+        idle=round(sum(idle) / len(rows), 4),
+        dynamic=round(sum(dynamic) / len(rows), 4),
+        low=(round(min(low[0] for low in lows), 4), round(min(low[1] for low in lows), 4)),
+        high=(round(max(high[0] for high in highs), 4), round(max(high[1] for high in highs), 4)),
+        ratio=ratio,
+        servers=servers,
+    )
+
+
+def _default(why: str) -> Watts:
+    table = load_table()
+    row = table.default
+    ratio, servers = default_ratio()
+    return Watts(
+        entry=f"default ({servers})",
+        idle=row.idle[1],
+        dynamic=round(row.full[1] - row.idle[1], 4),
+        low=(row.dynamic[0], row.idle[0]),
+        high=(row.dynamic[2], row.idle[2]),
+        ratio=ratio,
+        servers=servers,
+        why_default=why,
+    )

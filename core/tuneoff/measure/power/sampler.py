@@ -1,0 +1,241 @@
+"""The one sampler of a host: while a run runs, it writes what its meter reads and what its processes use to `power.jsonl`."""
+
+from __future__ import annotations
+
+import functools
+import logging
+import os
+import threading
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from types import TracebackType
+
+import msgspec
+
+from tuneoff.base import clock
+from tuneoff.experiment.power_settings import NO_METER
+from tuneoff.measure.power.collecting import collected
+from tuneoff.measure.power.metering import NO_POWER, PowerPlan
+from tuneoff.measure.power.procfs import HostClock
+from tuneoff.measure.power.reading import MeterReader
+from tuneoff.measure.power.sampling_interval import Pace
+from tuneoff.measure.power.tree import ProcessTree
+from tuneoff.meter import MeterDescription, PowerMeter
+from tuneoff.record.samples.schema import LATE, SCHEMA_VERSION, Header, PowerSample, UsageSample
+from tuneoff.record.samples.writer import SampleWriter
+
+log = logging.getLogger(__name__)
+
+MOST_SHARE = 0.007  # of one core, for looking at processes
+SLEPT_NS = 100_000_000  # a shorter sleep is a difference between two readings of clocks
+STOP_SECONDS = 1.0
+COLLECT_SECONDS = 60.0  # a database waits for one more scrape, and has time limits of its own
+
+
+class Sampler:
+    """Samples one run from `start` to `stop`; nothing that happens to it ends or delays the run. Also a context manager."""
+
+    def __init__(self, folder: Path, execution_id: str, power: PowerPlan = NO_POWER) -> None:
+        self._folder, self._execution_id, self._power = folder, execution_id, power
+        self._anchor, self._slept_ns = clock.anchor(), clock.slept_ns()
+        self._usable = _usable_processors()
+        self._ended = threading.Event()
+        self._writer: SampleWriter | None = None
+        self._thread: threading.Thread | None = None
+        self._readers: list[MeterReader] = []
+        self._seen: set[str] = set()  # domains of the meter that have a sample
+
+    def start(self) -> None:
+        """Write the header and begin; called before the first process of the run is started."""
+        self._anchor, self._slept_ns = clock.anchor(), clock.slept_ns()
+        tree = ProcessTree(self._execution_id)
+        try:
+            self._writer = SampleWriter(self._folder, self._header(tree))
+        except OSError as error:
+            log.warning("%s: nothing is sampled in this run: %s", self._folder, error.strerror or error)
+            return
+        for problem in self._power.problems:
+            self._writer.note(problem)
+        for meter, name, lock, take in self._meters():
+            if not meter.collects:
+                reader = self._reader(meter, name, lock, take)
+                self._readers.append(reader)
+                reader.start()
+        self._thread = threading.Thread(target=self._sample, args=(tree, self._writer), name="sampler", daemon=True)
+        self._thread.start()
+
+    def stop(self, collect_seconds: float = COLLECT_SECONDS) -> None:
+        """Take a last sample and end, within 1 s; a meter that is asked after the run gets up to `collect_seconds`.
+
+        May be called twice.
+        """
+        writer, self._writer = self._writer, None
+        if writer is None:
+            return
+        deadline = time.monotonic() + STOP_SECONDS
+        self._ended.set()
+        for reader in self._readers:
+            reader.ask_to_stop()
+        if self._thread is not None:
+            self._thread.join(STOP_SECONDS)
+        for reader in self._readers:
+            reader.wait(deadline - time.monotonic())
+        for position, (meter, name, lock, take) in enumerate(self._meters()):
+            if meter.collects:
+                samples = collected(
+                    meter,
+                    name,
+                    lock,
+                    self._anchor,
+                    within_seconds=collect_seconds,
+                    note=self._noting(writer, meter),
+                    take_node=writer.write if position == 0 else None,  # a second opinion is one on energy alone
+                )
+                take(writer, samples)
+        self._note_silent_domains(writer)
+        slept_ns = clock.slept_ns() - self._slept_ns
+        if slept_ns > SLEPT_NS:
+            slept = f"the machine was suspended for {slept_ns / clock.NANOSECONDS:.1f} s in this run"
+            writer.note(f"{slept}: its times leave that out, and its energy is not comparable")
+        writer.close()
+
+    def __enter__(self) -> Sampler:
+        self.start()
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        self.stop()
+
+    def _header(self, tree: ProcessTree) -> Header:
+        chosen, baseline, host = self._power.chosen, self._power.baseline, os.uname().nodename
+        about = chosen.description if chosen is not None else None
+        second = chosen.second.description if chosen is not None and chosen.second is not None else None
+        started_ns = tree.supervisor.stat.started_ns if tree.supervisor is not None else 0
+        return Header(
+            version=SCHEMA_VERSION,
+            host=host,
+            boot_id=clock.boot_id(),
+            execution_id=self._execution_id,
+            anchor_monotonic_ns=self._anchor.monotonic_ns,
+            anchor_wall_ns=self._anchor.wall_ns,
+            anchor_width_ns=self._anchor.width_ns,
+            meter=chosen.name if chosen is not None else NO_METER,
+            kind=about.kind if about is not None else "estimated",
+            source=about.source if about is not None else "",
+            detail=about.detail if about is not None else "",
+            reason=self._power.reason,
+            domains=about.domains if about is not None else (),
+            interval_ns=round(self._power.interval_seconds * clock.NANOSECONDS),
+            longest_gap_ns=self._longest_gap_ns(about),
+            cpus=os.cpu_count() or 1,
+            usable_cpus=len(self._usable),
+            supervisor=f"{host}:{os.getpid()}:{started_ns}",
+            coefficients=about.coefficients if about is not None else None,
+            idle_watts=dict(baseline.idle_watts),
+            idle_seconds=baseline.seconds,
+            idle_problem=baseline.busy,
+            second=chosen.second_name if second is not None and chosen is not None else "",
+            second_kind=second.kind if second is not None else "estimated",
+            second_longest_gap_ns=self._longest_gap_ns(second),
+        )
+
+    def _longest_gap_ns(self, about: MeterDescription | None) -> int:
+        """Return how far samples of a meter may lie apart: it is not read more often than was asked for, and at times late."""
+        seconds = about.longest_gap_seconds if about is not None else 10.0
+        return round(max(seconds, LATE * self._power.interval_seconds) * clock.NANOSECONDS)
+
+    def _meters(self) -> list[tuple[PowerMeter, str, threading.Lock, _Take]]:
+        chosen = self._power.chosen
+        if chosen is None:
+            return []
+        found: list[tuple[PowerMeter, str, threading.Lock, _Take]] = []
+        about = chosen.description
+        if about.domains or about.coefficients is None:  # a model reads nothing
+            found.append((chosen.meter, chosen.name, self._power.locks[0], self._write))
+        if chosen.second is not None:
+            found.append((chosen.second, chosen.second_name, self._power.locks[1], self._write_second))
+        return found
+
+    def _reader(self, meter: PowerMeter, name: str, lock: threading.Lock, take: _Take) -> MeterReader:
+        writer = self._writer
+        assert writer is not None
+        return MeterReader(
+            name,
+            meter,
+            lock,
+            interval_seconds=self._power.interval_seconds,
+            take=lambda samples: take(writer, samples),
+            note=self._noting(writer, meter),
+            written=lambda: writer.written_bytes,
+        )
+
+    def _noting(self, writer: SampleWriter, meter: PowerMeter) -> Callable[[str], None]:
+        """Return what takes notes of a meter: a second opinion's are the reason where it has no figure."""
+        is_second = self._power.chosen is not None and self._power.chosen.second is meter
+        return functools.partial(writer.note, second=is_second)
+
+    def _note_silent_domains(self, writer: SampleWriter) -> None:
+        """Note what the meter promised and never read: it broke in a run before, and said so there."""
+        chosen = self._power.chosen
+        silent = [domain for domain in chosen.description.domains if domain not in self._seen] if chosen is not None else []
+        if chosen is not None and silent:
+            writer.note(f"the power meter {chosen.name} gave no sample of {', '.join(silent)} in this run")
+
+    def _write(self, writer: SampleWriter, samples: Sequence[PowerSample]) -> None:
+        for sample in samples:
+            self._seen.add(sample.domain)
+            writer.write(sample)
+
+    def _write_second(self, writer: SampleWriter, samples: Sequence[PowerSample]) -> None:
+        for sample in samples:
+            writer.write(msgspec.structs.replace(sample, second=True))
+
+    def _sample(self, tree: ProcessTree, writer: SampleWriter) -> None:
+        """Look at the host and the tree until the end, and once more then."""
+        try:
+            self._looks(tree, writer)
+        except OSError as error:
+            writer.note(f"the use of processors and memory cannot be read any more: {error}")
+        except Exception as error:  # a mistake here must show in the record, and not end the run
+            log.exception("the sampler failed")
+            writer.note(f"the sampler failed: {type(error).__name__}: {error}")
+
+    def _looks(self, tree: ProcessTree, writer: SampleWriter) -> None:
+        pace, host = Pace(self._power.interval_seconds, MOST_SHARE), HostClock(usable=self._usable)
+        try:
+            due = time.monotonic()
+            while not self._ended.is_set():
+                before = time.thread_time()
+                writer.write(self._look(tree, host))
+                pace.spent(time.thread_time() - before)
+                due = max(due + pace.interval(writer.written_bytes), time.monotonic())
+                self._ended.wait(due - time.monotonic())
+            writer.write(self._look(tree, host))
+        finally:
+            host.close()
+
+    def _look(self, tree: ProcessTree, host: HostClock) -> UsageSample:
+        now = clock.monotonic_ns()
+        times = host.read()
+        seen = tree.look(now, times.forks)
+        return UsageSample(
+            t=now,
+            busy_ns=times.busy_ns,
+            usable_busy_ns=times.usable_busy_ns,
+            steal_ns=times.steal_ns,
+            own_cpu_ns=time.thread_time_ns() + sum(reader.cpu_ns for reader in self._readers),
+            processes=seen.processes,
+            gone=seen.gone,
+            rss_bytes=seen.rss_bytes,
+            gpu=next((reader.shares for reader in self._readers if reader.shares), ()),
+        )
+
+
+def _usable_processors() -> frozenset[int]:
+    """Return the processors that this command and its runs may use; empty where these are all."""
+    usable = frozenset(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else frozenset()
+    return usable if len(usable) < (os.cpu_count() or 1) else frozenset()
+
+
+_Take = Callable[[SampleWriter, Sequence[PowerSample]], None]

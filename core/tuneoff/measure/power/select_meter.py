@@ -1,0 +1,171 @@
+"""Choose the power meter of this host: a given one, or the best that answers, and why no better one."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from tuneoff.errors import TuneoffError
+from tuneoff.experiment.power_settings import AUTO
+from tuneoff.meter import MeterDescription, MeterError, OptionError, PowerMeter, check_names
+
+_NO_OPTIONS: Mapping[str, Any] = {}
+_NOTHING: Mapping[str, str] = {}
+_OF_AUTO = {  # that `auto` chooses from, by place: no distribution is scanned for them
+    "rapl": "tuneoff_meters.rapl:RaplMeter",
+    "nvml": "tuneoff_meters.nvml:NvmlMeter",
+    "model": "tuneoff.measure.power.model_meter:ModelMeter",
+}
+_GPUS = Path("/proc/driver/nvidia/gpus")  # the driver's list, whether or not its library is there
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Chosen:
+    """The opened meter of this host. Whoever called `choose` closes it, once all runs are over."""
+
+    name: str  # of the meter, as in the registry; several read together: "rapl+nvml"
+    meter: PowerMeter
+    reason: str = ""  # one line: why no better meter was taken; "" for the best, and for one given by name
+    second_name: str = ""
+    second: PowerMeter | None = None  # a second opinion: its samples never enter the first one's energy
+    description: MeterDescription = field(init=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "description", self.meter.description)
+
+    def close(self) -> None:
+        """Close both meters; may be called twice."""
+        try:
+            self.meter.close()
+        finally:
+            if self.second is not None:
+                self.second.close()
+
+
+class SecondError(MeterError):
+    """The second meter that was asked for cannot be used."""
+
+
+def choose(
+    name: str = AUTO,
+    options: Mapping[str, Any] = _NO_OPTIONS,
+    *,
+    second: str = "",
+    second_options: Mapping[str, Any] = _NO_OPTIONS,
+    broken: Mapping[str, str] = _NOTHING,
+) -> Chosen:
+    """Open the meter of that name with its options; `auto` takes the best that this host has, and the model at worst.
+
+    `name` and `second` are names of the registry, or "module:Class". `auto` looks for CPU counters and for GPUs: rapl+nvml, rapl,
+    nvml+model (estimated as a whole: a modelled CPU beside measured GPUs), model. Its options are those of the meters by their
+    names, e.g. `{"rapl": {"root": ...}}`. `broken`: meters that `auto` is not to take, and why.
+
+    Raises:
+        MeterError: a meter given by name cannot be used, or there is no such meter. `auto` fails only by a wrong option.
+        SecondError: the second meter cannot be used.
+    """
+    chosen, meter, reason = _best(options, broken) if name == AUTO else (name, open_meter(name, options), "")
+    if not second:
+        return Chosen(name=chosen, meter=meter, reason=reason)
+    try:
+        if second in (name, *chosen.split("+")):
+            raise MeterError(f"it must be another than {second!r}, which is the meter here; remove `second`")
+        other = open_meter(second, second_options, is_second=True)
+    except MeterError as error:
+        meter.close()
+        raise SecondError(str(error)) from error
+    return Chosen(name=chosen, meter=meter, reason=reason, second_name=second, second=other)
+
+
+def check_options(name: str, options: Mapping[str, Any]) -> None:
+    """Refuse options of a meter that are wrong wherever it is opened; nothing is started and nobody asked.
+
+    Raises:
+        OptionError: there is one.
+        MeterError: the meter has no use here, whatever its options.
+        PluginError: the meter is broken.
+    """
+    from tuneoff.registry import power_meter_class
+
+    if name == AUTO:
+        _check_auto(options)
+        return
+    loaded = power_meter_class(name)
+    loaded.check_options(options)
+    if loaded.is_inert:
+        open_meter(name, options).close()
+
+
+def _check_auto(options: Mapping[str, Any]) -> None:
+    check_names(AUTO, options, _OF_AUTO)
+    for part, own in options.items():
+        if not isinstance(own, Mapping):
+            rule = f"must be a mapping of that meter's options, but got {own!r}"
+            raise OptionError(f"meter auto: `{part}` {rule}; write {{{part}: {{OPTION: VALUE}}}}")
+        check_options(_OF_AUTO[part], own)
+
+
+def open_meter(name: str, options: Mapping[str, Any], *, is_second: bool = False) -> PowerMeter:
+    """Open the meter of that name, or at "module:Class".
+
+    Raises:
+        MeterError: there is none, it is broken, or cannot be used.
+    """
+    from tuneoff.registry import power_meter_class
+
+    try:
+        loaded = power_meter_class(name)
+        if loaded.is_second_opinion and not is_second:
+            raise MeterError(f"meter {name} is a second opinion only; write `second: {name}` under power, and another `meter`")
+        meter = loaded(options)
+        described = getattr(meter, "description", None)
+        if not isinstance(described, MeterDescription):
+            raise MeterError(f"power meter {name!r} must have a MeterDescription, but has {described!r}; tell its author")
+    except MeterError:
+        raise
+    except TuneoffError as error:
+        raise MeterError(str(error)) from error
+    except Exception as error:  # another's code may fail in any way
+        problem = " ".join(f"{type(error).__name__}: {error}".split())
+        raise MeterError(f"power meter {name!r} fails when it is opened: {problem}; take another, or tell its author") from error
+    return meter
+
+
+def _best(options: Mapping[str, Any], broken: Mapping[str, str]) -> tuple[str, PowerMeter, str]:
+    """Return name, meter and why no better one."""
+    from tuneoff.measure.power.joint import JointMeter
+    from tuneoff.measure.power.model_meter import ModelMeter
+
+    _check_auto(options)
+    cpu, no_cpu = (None, broken["rapl"]) if "rapl" in broken else _tried("rapl", options)
+    if cpu is not None and cpu.description.domains == ("psys",):
+        return "rapl", cpu, "psys is the whole platform: GPUs, if any, are in it, and none was read"
+    gpu, no_gpu = (None, broken["nvml"]) if "nvml" in broken else _tried("nvml", options)
+    if gpu is None and "nvml" not in broken and not _has_gpu():  # where there is none, how to read it is no news
+        no_gpu = "no GPU (no NVIDIA driver)"
+    if cpu is not None and gpu is not None:
+        return "rapl+nvml", JointMeter({"rapl": cpu, "nvml": gpu}), ""
+    if cpu is not None:
+        return "rapl", cpu, no_gpu if "nvml" in broken or _has_gpu() else ""
+    model = ModelMeter(options.get("model", {}))
+    if gpu is not None:
+        return "nvml+model", JointMeter({"nvml": gpu, "model": model}), no_cpu
+    return "model", model, f"{no_cpu}; {no_gpu}"
+
+
+def _tried(name: str, options: Mapping[str, Any]) -> tuple[PowerMeter | None, str]:
+    try:
+        return open_meter(_OF_AUTO[name], options.get(name, {})), ""
+    except OptionError:  # nobody asked for another meter
+        raise
+    except MeterError as error:
+        return None, str(error)
+
+
+def _has_gpu() -> bool:
+    try:
+        return any(_GPUS.iterdir())
+    except OSError:
+        return False

@@ -1,0 +1,216 @@
+"""Which processes were there for trials, and which slots they occupied without one: what is neither is idle."""
+
+from __future__ import annotations
+
+import bisect
+import itertools
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from tuneoff.measure.segments import Interval, OnSlot, on_slots
+from tuneoff.record.pod_slots import POD
+from tuneoff.record.run_record import FlagRecord, RunRecord
+
+START_GRAIN_NS = 10_000_000  # the kernel tells a process's start in clock ticks, rounded down
+POD_GRAIN_NS = 1_000_000_000  # a pod's exit is dated to the second
+CROWDED_FLAG, DOUBLED_FLAG = "more_processes_than_workers", "trials_share_a_slot"
+_BEGINNING = -(1 << 62)
+
+
+class Present(NamedTuple):
+    """A process that was there for trials, and its attempts in order of their starts (none: it ended before one)."""
+
+    start_ns: int
+    end_ns: int
+    items: tuple[OnSlot, ...]
+
+
+class Around(NamedTuple):
+    """A stretch of a slot's time that processes have which run no attempt then; each has an equal share of it."""
+
+    start_ns: int
+    end_ns: int
+    processes: tuple[Present, ...]
+
+
+class Vacancy(NamedTuple):
+    """A stretch of time in which so many slots were empty although as many processes were still to come."""
+
+    start_ns: int
+    end_ns: int
+    slots: int
+
+
+@dataclass(frozen=True, slots=True)
+class Presence:
+    """How the slots of a run were occupied. At every moment min(slots, processes present) of them are, but in `doubled`."""
+
+    slots: dict[int, list[OnSlot]]
+    processes: list[Present]
+    around: dict[int, list[Around]] = field(default_factory=lambda: defaultdict(list))  # disjoint and in order, beside attempts
+    vacant: list[Vacancy] = field(default_factory=list)
+    crowded: list[Interval] = field(default_factory=list)  # more processes were present than there are slots
+    doubled: list[Interval] = field(default_factory=list)  # attempts overlapped on a slot while another was empty
+
+
+def presence_of(run: RunRecord) -> Presence:
+    """Return which processes were present when, and which slots they occupied.
+
+    A process that was started for one trial is present from its start by the kernel to its exit, also without an attempt; one
+    that lives long from its start to the end of its last attempt. An attempt is on its own slot. A process without one then
+    occupies the slot of its next attempt, else of its last one, if that is empty, else any empty one; where more of them are
+    present than slots are left, they share what is left.
+    """
+    slots = on_slots(run)
+    found = Presence(slots, processes_of(run, slots))
+    _Sweep(found, run.run_spec().experiment.workers.count).go()
+    return found
+
+
+def most_present(processes: Sequence[Present]) -> int:
+    """Return how many processes were present at once at most, for longer than the grain of their starts."""
+    moves = [(min(one.start_ns + START_GRAIN_NS, one.end_ns), 1) for one in processes]
+    moves += [(one.end_ns, -1) for one in processes]
+    return max(itertools.accumulate(move for _, move in sorted(moves)), default=0)
+
+
+def presence_flags(run: RunRecord) -> Iterator[FlagRecord]:
+    """Yield what disturbs the booking of slots; nothing of what is within the grain of process starts, or of pods' exits."""
+    presence = presence_of(run)
+    has_pods = any(item.attempt.process_role == POD for one in presence.processes for item in one.items)
+    grain_ns = POD_GRAIN_NS if has_pods else START_GRAIN_NS
+    workers = run.run_spec().experiment.workers.count
+    for name, intervals, what in (
+        (CROWDED_FLAG, presence.crowded, f"more processes than the {workers} workers were present: they share the slots"),
+        (DOUBLED_FLAG, presence.doubled, "trials overlapped on a slot while another was empty: its time is called idle"),
+    ):
+        told = [end - start for start, end in intervals if end - start > grain_ns]
+        if told:
+            yield FlagRecord(name=name, text=f"{what}, {sum(told) / 1e9:.3g} s together", count=len(told))
+
+
+def processes_of(run: RunRecord, slots: Mapping[int, Sequence[OnSlot]]) -> list[Present]:
+    """Return the processes that were there for trials, in order of their starts."""
+    by_process: dict[str, list[OnSlot]] = defaultdict(list)
+    for items in slots.values():
+        for item in items:
+            by_process[item.attempt.process or f"unknown:{id(item)}"].append(item)
+    found = [Present(one.started_ns, one.ended_ns, ()) for one in run.without_attempt]
+    for items in by_process.values():
+        items.sort(key=lambda item: item.started_ns)
+        first = items[0]
+        started, exited = first.attempt.process_started_ns, first.attempt.exited_ns
+        start = first.started_ns if started is None else min(started, first.started_ns)
+        end = max(max(item.ended_ns for item in items), exited if exited is not None else start)
+        found.append(Present(start, end, tuple(items)))
+    return sorted(found, key=lambda one: (one.start_ns, one.end_ns, [item.trial.trial for item in one.items]))
+
+
+class _Sweep:
+    """Goes through the moments at which a process comes or goes, or an attempt starts or ends."""
+
+    def __init__(self, found: Presence, count: int) -> None:
+        self._found, self._count = found, count
+        self._there: dict[int, int] = {}  # processes that are present, by their place in the list: attempts that they run
+        self._waiting: set[int] = set()  # those that run none
+        self._running: dict[int, int] = defaultdict(int)  # attempts by slot
+        self._taken = 0  # slots that run any
+        self._to_come = len(found.processes)
+
+    def go(self) -> None:
+        moves: list[tuple[int, int, int, int]] = []  # when, what (0 attempt ends, 1 goes, 2 comes, 3 attempt starts), who, slot
+        for index, one in enumerate(self._found.processes):
+            moves += [(one.start_ns, 2, index, -1), (one.end_ns, 1, index, -1)]
+            for item in one.items:
+                if item.ended_ns > item.started_ns:
+                    moves += [(item.started_ns, 3, index, item.slot), (item.ended_ns, 0, index, item.slot)]
+        moves.sort()
+        before = _BEGINNING
+        for when, what, index, slot in moves:
+            if when > before:
+                self._take(before, when)
+                before = when
+            if what == 0:
+                self._attempt(index, slot, -1)
+            elif what == 1:
+                self._there.pop(index, None)
+                self._waiting.discard(index)
+            elif what == 2:
+                self._to_come -= 1
+                if self._found.processes[index].end_ns > when:
+                    self._there[index] = 0
+                    self._waiting.add(index)
+            else:
+                self._attempt(index, slot, 1)
+
+    def _attempt(self, index: int, slot: int, change: int) -> None:
+        """Take note that a process has one attempt more or less on a slot."""
+        self._taken -= self._running[slot] > 0
+        self._running[slot] += change
+        self._taken += self._running[slot] > 0
+        self._there[index] += change
+        if self._there[index]:
+            self._waiting.discard(index)
+        else:
+            self._waiting.add(index)
+
+    def _take(self, start: int, end: int) -> None:
+        """Book the time between two moves."""
+        taken, waiting, present = self._taken, len(self._waiting), len(self._there)
+        free = max(0, self._count - taken)
+        if free and waiting:
+            self._book(start, end, sorted(self._waiting), free)
+        vacant = min(free - waiting, self._to_come)
+        if vacant > 0:
+            self._found.vacant.append(Vacancy(start, end, vacant))
+        if present > self._count:
+            _lengthen(self._found.crowded, start, end)
+        if taken + min(free, waiting) < min(self._count, present):
+            _lengthen(self._found.doubled, start, end)
+
+    def _book(self, start: int, end: int, waiting: list[int], free: int) -> None:
+        """Give empty slots to processes without an attempt: each its own if that is possible, else all share all."""
+        empty = [slot for slot in range(self._count) if not self._running.get(slot)][:free]
+        if len(waiting) > free:
+            everybody = tuple(self._found.processes[index] for index in waiting)
+            for slot in empty:
+                self._add(slot, start, end, everybody)
+            return
+        homeless = []
+        for index in waiting:
+            one = self._found.processes[index]
+            slot = _home(one, start)
+            if slot in empty:
+                empty.remove(slot)
+                self._add(slot, start, end, (one,))
+            else:
+                homeless.append(one)
+        for slot, one in zip(empty, homeless, strict=False):
+            self._add(slot, start, end, (one,))
+
+    def _add(self, slot: int, start: int, end: int, processes: tuple[Present, ...]) -> None:
+        pieces = self._found.around[slot]
+        if pieces and pieces[-1].end_ns == start and pieces[-1].processes == processes:
+            pieces[-1] = Around(pieces[-1].start_ns, end, processes)
+        else:
+            pieces.append(Around(start, end, processes))
+
+
+def following(one: Present, t: int) -> int:
+    """Return the place of a process's first attempt that starts after a moment; their number where none does."""
+    return bisect.bisect_right(one.items, t, key=lambda item: item.started_ns)
+
+
+def _home(one: Present, t: int) -> int:
+    """Return the slot of the next attempt of a process, else that of its last one, else -1."""
+    place = following(one, t)
+    return one.items[min(place, len(one.items) - 1)].slot if one.items else -1
+
+
+def _lengthen(intervals: list[Interval], start: int, end: int) -> None:
+    if intervals and intervals[-1][1] == start:
+        intervals[-1] = intervals[-1][0], end
+    else:
+        intervals.append((start, end))

@@ -1,0 +1,198 @@
+"""Busy, overhead and idle time of the slots: a split without remainder."""
+
+from __future__ import annotations
+
+import bisect
+import itertools
+import statistics
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from tuneoff.measure.presence import Presence, presence_of
+from tuneoff.measure.segments import Interval, OnSlot, busy, length, on_slots, union, waits
+from tuneoff.measure.spans import NO_BEST, boundaries
+from tuneoff.record.metric_value import MetricValue, known, milliseconds, missing
+from tuneoff.record.run_record import RunRecord
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SlotTime:
+    """A slot's time in a window, in ns: busy + overhead + idle is the window; `overlapped_ns` lies in the first two."""
+
+    slot: int
+    busy_ns: int
+    overhead_ns: int
+    idle_ns: int
+    overlapped_ns: int = 0
+
+
+def slot_times(run: RunRecord, window: Interval) -> list[SlotTime]:
+    """Split each slot's time in a window.
+
+    Busy: an attempt loads, trains, validates, keeps its checkpoint. Overhead: it waits in `report`, or a process is
+    there or being started (presence.presence_of says when). Idle: neither. Where k attempts overlap on one slot each has
+    1/k of the time (the odd nanoseconds go to those that started first), split by what it did then; the overlap is told.
+
+    Raises:
+        ValueError: the window ends before it starts.
+    """
+    if window[1] < window[0]:
+        raise ValueError(f"`start <= end` must hold, but got {window}")
+    return _slot_times(presence_of(run), window)
+
+
+def _slot_times(presence: Presence, window: Interval) -> list[SlotTime]:
+    return [
+        _slot_time(slot, items, [(one.start_ns, one.end_ns) for one in presence.around.get(slot, ())], window)
+        for slot, items in sorted(presence.slots.items())
+    ]
+
+
+def slot_window(run: RunRecord) -> Interval | None:
+    """Return the window of idle figures: from the end of deploy to the best known; None without both."""
+    marks = boundaries(run)
+    if marks.deployed_ns is None or marks.best_known_ns is None:
+        return None
+    return marks.deployed_ns, marks.best_known_ns
+
+
+def trial_window(run: RunRecord) -> Interval | None:
+    """Return the trial span: from the first submission to the last trial's end."""
+    marks = boundaries(run)
+    if marks.first_submitted_ns is None or marks.last_ended_ns is None:
+        return None
+    return marks.first_submitted_ns, marks.last_ended_ns
+
+
+def gaps_ns(run: RunRecord) -> list[int]:
+    """Return the times between the end of an attempt and the start of the next on the same slot; overlaps left out."""
+    return [
+        after.started_ns - before.ended_ns
+        for items in on_slots(run).values()
+        for before, after in itertools.pairwise(items)
+        if after.started_ns >= before.ended_ns
+    ]
+
+
+def greatest_overlap(run: RunRecord) -> int:
+    """Return how many attempts ran at once at most: it must not exceed `workers.count`.
+
+    An end that others saw a moment late (`uncertainty_ns`) counts from when it may have been: the slot was free by then.
+    """
+    items = [item for slot in on_slots(run).values() for item in slot]
+    moves = [(item.started_ns, 1) for item in items]
+    moves += [(max(item.started_ns, item.ended_ns - item.attempt.uncertainty_ns), -1) for item in items]
+    running = most = 0
+    for _, move in sorted(moves):
+        running += move
+        most = max(most, running)
+    return most
+
+
+def slot_metrics(run: RunRecord) -> dict[str, MetricValue]:
+    """Return slot times in slot-seconds, shares in %, utilization over the trial span, and gaps between trials."""
+    values: dict[str, MetricValue] = {}
+    presence = presence_of(run)
+    window = slot_window(run)
+    names = ("busy", "overhead", "idle", "slot_time")
+    if window is None:
+        values.update({f"slots.{name}": missing("slot-s", NO_BEST) for name in names})
+        values.update({f"slots.{name}_share": missing("%", NO_BEST) for name in ("overhead", "idle")})
+    else:
+        times = _slot_times(presence, window)
+        total = len(times) * (window[1] - window[0])
+        sums = _sums(times)
+        for name in names:
+            values[f"slots.{name}"] = known((total if name == "slot_time" else sums[name]) / 1e9, "slot-s")
+        for name in ("overhead", "idle"):
+            values[f"slots.{name}_share"] = _share(sums[name], total, "the slot window is empty")
+        for time in times:
+            values[f"slots.busy[{time.slot}]"] = known(time.busy_ns / 1e9, "s")
+            values[f"slots.overhead[{time.slot}]"] = known(time.overhead_ns / 1e9, "s")
+            values[f"slots.idle[{time.slot}]"] = known(time.idle_ns / 1e9, "s")
+    span = trial_window(run)
+    overlapped = crowded = 0
+    if span is None:
+        values["slots.utilization"] = missing("%", "no trial ended")
+    else:
+        times = _slot_times(presence, span)
+        values["slots.utilization"] = _share(_sums(times)["busy"], len(times) * (span[1] - span[0]), "the trial span is empty")
+        overlapped = sum(time.overlapped_ns for time in times)
+        crowded = length(presence.crowded, span)
+    values["slots.overlapped"] = known(overlapped / 1e9, "s")
+    values["slots.crowded"] = known(crowded / 1e9, "s")
+    values["slots.greatest_overlap"] = known(greatest_overlap(run), "count")
+    gaps = gaps_ns(run)
+    median = round(statistics.median(gaps)) if gaps else None
+    values["slots.trial_gap_median"] = milliseconds(median, "no slot ran two trials in turn", n_samples=len(gaps))
+    return values
+
+
+def _slot_time(slot: int, items: list[OnSlot], around: list[Interval], window: Interval) -> SlotTime:
+    attempts = union((item.started_ns, item.ended_ns) for item in items)
+    present = length(around, window) + length(attempts, window)
+    busy_time = overlapped = 0
+    for cluster in clusters(items):
+        if len(cluster) == 1:
+            busy_time += length(busy(cluster[0].attempt), window)
+        else:
+            shared, both = _shared_busy(cluster, window)
+            busy_time, overlapped = busy_time + shared, overlapped + both
+    return SlotTime(
+        slot=slot,
+        busy_ns=busy_time,
+        overhead_ns=present - busy_time,
+        idle_ns=window[1] - window[0] - present,
+        overlapped_ns=overlapped,
+    )
+
+
+def clusters(items: list[OnSlot]) -> Iterator[list[OnSlot]]:
+    """Yield groups of attempts that overlap each other, directly or through others."""
+    group: list[OnSlot] = []
+    end = 0
+    for item in items:
+        if group and item.started_ns >= end:
+            yield group
+            group = []
+        end = max(end, item.ended_ns) if group else item.ended_ns
+        group.append(item)
+    if group:
+        yield group
+
+
+def _shared_busy(items: list[OnSlot], window: Interval) -> tuple[int, int]:
+    """Return (busy time, overlapped time) in a window where attempts overlap: each piece is shared equally."""
+    pauses = [waits(item.attempt) for item in items]
+    cuts = {window[0], window[1]}
+    for item, pause in zip(items, pauses, strict=True):
+        cuts.update((item.started_ns, item.ended_ns), *pause)
+    inside = sorted(cut for cut in cuts if window[0] <= cut <= window[1])
+    busy_time = overlapped = 0
+    for start, end in itertools.pairwise(inside):
+        there = [index for index, item in enumerate(items) if item.started_ns <= start and item.ended_ns >= end]
+        if not there:
+            continue
+        share, odd = divmod(end - start, len(there))
+        overlapped += end - start if len(there) > 1 else 0
+        for position, index in enumerate(there):
+            if not _covers(pauses[index], start):
+                busy_time += share + (position < odd)
+    return busy_time, overlapped
+
+
+def _covers(pauses: list[Interval], moment: int) -> bool:
+    index = bisect.bisect_right(pauses, (moment, 1 << 62)) - 1
+    return index >= 0 and pauses[index][0] <= moment < pauses[index][1]
+
+
+def _sums(times: list[SlotTime]) -> dict[str, int]:
+    return {
+        "busy": sum(time.busy_ns for time in times),
+        "overhead": sum(time.overhead_ns for time in times),
+        "idle": sum(time.idle_ns for time in times),
+    }
+
+
+def _share(part: int, whole: int, reason: str) -> MetricValue:
+    return known(100 * part / whole, "%") if whole > 0 else missing("%", reason)

@@ -1,0 +1,164 @@
+"""Job completion time, its partition into seven contiguous parts, and the spans that overlap them (all in ms)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from tuneoff.record.metric_value import MetricValue, milliseconds
+from tuneoff.record.run_record import RunRecord
+
+PARTS = ("deploy", "setup", "trial", "result_collection", "test", "metric_collection", "undeploy")
+NO_BEST = "no best trial became known: no trial completed, or the run ended before"
+NO_END = "un-deploy did not end"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Boundaries:
+    """The moments that split a run, in ns since its start; None where the run never came so far.
+
+    They never run backwards: a trial that is seen to end after the best became known moves both.
+    """
+
+    deployed_ns: int | None
+    first_submitted_ns: int | None
+    last_ended_ns: int | None
+    best_known_ns: int | None
+    tested_ns: int | None
+    metrics_collected_ns: int | None
+    undeployed_ns: int | None
+
+
+def boundaries(run: RunRecord) -> Boundaries:
+    """Return the moments between a run's parts, by event times.
+
+    Deploy ends when its method returned; setup with the first submission; trial with the last trial's end, in whatever
+    state; result collection when the best trial is known; the others when their method returned.
+    """
+    attempts = [attempt for trial in run.trials for attempt in trial.attempts]
+    submitted = [attempt.submitted_ns for attempt in attempts if attempt.submitted_ns is not None]
+    started = [attempt.started_ns for attempt in attempts if attempt.started_ns is not None]
+    ended = [attempt.ended_ns for attempt in attempts if attempt.ended_ns is not None]
+    best = run.best.known_ns if run.best is not None and run.best.trial is not None else None
+    moments = [
+        _step_end(run, "deploy"),
+        min(submitted or started, default=None),
+        max(ended, default=None),
+        best,
+        _step_end(run, "test"),
+        _step_end(run, "metrics"),
+        _step_end(run, "undeploy"),
+    ]
+    latest = 0
+    for index, moment in enumerate(moments):
+        if moment is not None:
+            moments[index] = latest = max(latest, moment)
+    return Boundaries(
+        deployed_ns=moments[0],
+        first_submitted_ns=moments[1],
+        last_ended_ns=moments[2],
+        best_known_ns=moments[3],
+        tested_ns=moments[4],
+        metrics_collected_ns=moments[5],
+        undeployed_ns=moments[6],
+    )
+
+
+def partition(run: RunRecord) -> dict[str, tuple[int, int] | None]:
+    """Return the start and end of each part in ns since the run's start; None where the run has no such part.
+
+    The parts are contiguous: each begins where the one before ended, so a small gap between two methods (writing an
+    event, reading a file) belongs to the later part. Where a run skipped a part, the next one begins with its own method.
+    """
+    marks = boundaries(run)
+    ends = (
+        marks.deployed_ns,
+        marks.first_submitted_ns,
+        marks.last_ended_ns,
+        marks.best_known_ns,
+        marks.tested_ns,
+        marks.metrics_collected_ns,
+        marks.undeployed_ns,
+    )
+    starts = {"metric_collection": _step_start(run, "metrics"), "undeploy": _step_start(run, "undeploy")}
+    parts: dict[str, tuple[int, int] | None] = {}
+    before: int | None = 0
+    latest = 0
+    for name, end in zip(PARTS, ends, strict=True):
+        begin = before if before is not None else starts.get(name)
+        parts[name] = (max(begin, latest), end) if end is not None and begin is not None else None
+        latest = end if end is not None else latest
+        before = end
+    return parts
+
+
+def partition_ns(run: RunRecord) -> dict[str, int | None]:
+    """Return the length of each part in ns, and of `unassigned`, the time that is in none (nothing in a complete run)."""
+    parts = {name: part[1] - part[0] if part is not None else None for name, part in partition(run).items()}
+    total = jct_ns(run)
+    assigned = sum(part for part in parts.values() if part is not None)
+    return {**parts, "unassigned": total - assigned if total is not None else None}
+
+
+def part_reasons(run: RunRecord) -> dict[str, str]:
+    """Return why a part of a run, or the time in none, is missing where it is."""
+    return {
+        "deploy": "deploy did not end",
+        "setup": "no trial was submitted",
+        "trial": "no trial ended",
+        "result_collection": NO_BEST,
+        "test": NO_BEST if boundaries(run).best_known_ns is None else "the test did not end",
+        "metric_collection": "metrics were not collected",
+        "undeploy": NO_END,
+        "unassigned": NO_END,
+    }
+
+
+def jct_ns(run: RunRecord) -> int | None:
+    """Return the job completion time: end of un-deploy minus start of deploy; None if un-deploy never ended."""
+    return boundaries(run).undeployed_ns
+
+
+def last_completed_ns(run: RunRecord) -> int | None:
+    """Return when the last completed trial ended."""
+    ends = [trial.attempts[-1].ended_ns for trial in run.trials if trial.state == "completed" and trial.attempts]
+    return max((end for end in ends if end is not None), default=None)
+
+
+def span_metrics(run: RunRecord) -> dict[str, MetricValue]:
+    """Return JCT, its parts, and the spans preparation, optimization, evaluation, all in ms.
+
+    JCT without the test is what frameworks are compared by: the test is core's own fresh process, the same for all.
+    """
+    marks, parts, total = boundaries(run), partition_ns(run), jct_ns(run)
+    reasons = part_reasons(run)
+    values = {"time.jct": milliseconds(total, NO_END, kind="measured", n_samples=1)}
+    for name, reason in reasons.items():
+        values[f"time.{name}"] = milliseconds(parts[name], reason, kind="measured", n_samples=1)
+    for name in ("test", "metric_collection"):
+        part = parts[name]
+        without = total - part if total is not None and part is not None else None
+        values[f"time.jct_without_{name}"] = milliseconds(without, NO_END if total is None else reasons[name])
+    values["time.preparation"] = milliseconds(marks.first_submitted_ns, reasons["setup"])
+    values["time.optimization"] = milliseconds(_between(marks.deployed_ns, _tested(marks)), reasons["test"])
+    values["time.evaluation"] = milliseconds(_between(marks.last_ended_ns, _tested(marks)), reasons["test"])
+    values["time.result_collection_from_last_completed"] = milliseconds(
+        _between(last_completed_ns(run), marks.best_known_ns), NO_BEST
+    )
+    values["time.clock_uncertainty"] = milliseconds(run.clock_uncertainty_ns, "", kind="derived")
+    return values
+
+
+def _tested(marks: Boundaries) -> int | None:
+    return marks.tested_ns if marks.best_known_ns is not None else None
+
+
+def _between(start: int | None, end: int | None) -> int | None:
+    return end - start if start is not None and end is not None else None
+
+
+def _step_end(run: RunRecord, name: str) -> int | None:
+    return next((step.ended_ns for step in run.steps if step.step == name), None)
+
+
+def _step_start(run: RunRecord, name: str) -> int | None:
+    return next((step.started_ns for step in run.steps if step.step == name), None)

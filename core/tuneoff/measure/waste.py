@@ -1,0 +1,178 @@
+"""Wasted time: sets of busy segments that did not lead to the selected model. Energy and cost read the same segments."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Literal
+
+from tuneoff.base.words import counted
+from tuneoff.experiment.accounting.text import intensity_text
+from tuneoff.measure.attribution.account import AttemptKey, EnergyAccount, joules
+from tuneoff.measure.carbon import JOULES_PER_KWH, emission, uncovered
+from tuneoff.measure.evidence import Evidence
+from tuneoff.measure.incumbent import goal_reached
+from tuneoff.measure.overhead import stop_due_ns
+from tuneoff.measure.segments import Interval, busy
+from tuneoff.record.metric_value import MetricValue, known, milliseconds, missing, weakest
+from tuneoff.record.run_record import AttemptRecord, FlagRecord, RunRecord, TrialRecord
+
+Policy = Literal["strict", "default", "non_best", "post_goal"]
+POLICIES: tuple[Policy, ...] = ("strict", "default", "non_best", "post_goal")
+FOREVER = 1 << 62
+FAULTS = ("failed", "cancelled", "timed_out", "superseded")
+LOWER_BOUND_FLAG = "waste_lower_bound"
+
+
+def wasted_segments(run: RunRecord, policy: Policy) -> Iterator[tuple[AttemptRecord, Interval]]:
+    """Yield the busy segments of a policy with their attempts: see `wasted_attempts`.
+
+    Raises:
+        ValueError: `post_goal` without a goal that was met.
+    """
+    for _, attempt, after in wasted_attempts(run, policy):
+        for start, end in busy(attempt):
+            if end > after:
+                yield attempt, (max(start, after), end)
+
+
+def wasted_attempts(run: RunRecord, policy: Policy) -> Iterator[tuple[AttemptKey, AttemptRecord, int]]:
+    """Yield the attempts of a policy with the moment (ns since the run's start) from which all their busy time is wasted.
+
+    strict: attempts that failed, were cancelled, timed out or were replaced by a retry, and all work after a stop was
+    due, also when the stop never came. default: strict and the rest of the trials that were stopped, or should have been.
+    non_best: default and every other trial but the selected one. post_goal: all work after the goal was met. What led to the
+    selected checkpoint is in no set.
+
+    Raises:
+        ValueError: `post_goal` without a goal that was met.
+    """
+    goal_ns: int | None = None
+    if policy == "post_goal":
+        goal = goal_reached(run)
+        if goal is None:
+            raise ValueError("`post_goal` needs a goal that was met, but there is none")
+        goal_ns = goal.at_ns
+    selected = run.best.trial if run.best is not None else None
+    for trial in run.trials:
+        for index, attempt in enumerate(trial.attempts):
+            if trial.trial == selected and attempt is trial.attempts[-1]:
+                after = max(_kept_ns(trial), goal_ns if goal_ns is not None else _stop_or_end_ns(trial, attempt))
+            else:
+                after = goal_ns if goal_ns is not None else _wasted_after_ns(trial, attempt, policy)
+            if attempt.started_ns is not None and attempt.ended_ns is not None and attempt.ended_ns > after:
+                yield (trial.trial, index), attempt, after  # most attempts of most policies are none
+
+
+def _wasted_after_ns(trial: TrialRecord, attempt: AttemptRecord, policy: Policy) -> int:
+    """Return from when on the busy time of an attempt that was not selected is wasted."""
+    is_stopped = attempt.state == "pruned" or (trial.stop_epoch is not None and attempt is trial.attempts[-1])
+    is_all = attempt.state in FAULTS or policy == "non_best" or (policy == "default" and is_stopped)
+    return (attempt.started_ns or 0) if is_all else _stop_or_end_ns(trial, attempt)
+
+
+def _stop_or_end_ns(trial: TrialRecord, attempt: AttemptRecord) -> int:
+    """Return when a stop of the attempt was due, else its end."""
+    due = stop_due_ns(trial) if attempt is trial.attempts[-1] else None
+    return due if due is not None else attempt.ended_ns or 0
+
+
+def _kept_ns(trial: TrialRecord) -> int:
+    """Return until when the selected trial's work led to its checkpoint."""
+    return next((epoch.ended_ns for epoch in trial.attempts[-1].epochs if epoch.epoch == trial.value_epoch), 0)
+
+
+def waste_metrics(run: RunRecord) -> dict[str, MetricValue]:
+    """Return wasted time per policy: ms, and core-ms (times vCPU of a slot)."""
+    experiment = run.run_spec().experiment
+    values: dict[str, MetricValue] = {}
+    for policy in POLICIES:
+        reason = no_goal(run) if policy == "post_goal" else None
+        if reason is not None:
+            values["waste.post_goal.time"] = missing("ms", reason)
+            values["waste.post_goal.core_time"] = missing("core-ms", reason)
+            continue
+        wasted = sum(end - start for _, (start, end) in wasted_segments(run, policy))
+        values[f"waste.{policy}.time"] = milliseconds(wasted, "")
+        values[f"waste.{policy}.core_time"] = known(wasted * experiment.workers.cpus / 1e6, "core-ms")
+    return values
+
+
+def as_lower_bounds(run: RunRecord, values: Mapping[str, MetricValue]) -> dict[str, MetricValue]:
+    """Return the values of waste as what they are where the end of a wasted attempt was not seen: estimated, at least so much."""
+    ends = _unseen_ends(run)
+    if not ends:
+        return {}
+    return {
+        name: replace(value, kind="estimated", source=f"{value.source}; {_lower_bound(ends)}")
+        for name, value in values.items()
+        if name.startswith("waste.") and value.value is not None
+    }
+
+
+def lower_bound_flags(run: RunRecord) -> tuple[FlagRecord, ...]:
+    """Return the flag of waste that is a lower bound: attempts died with their whole run, and count up to their last event."""
+    ends = _unseen_ends(run)
+    return (FlagRecord(name=LOWER_BOUND_FLAG, text=f"waste is {_lower_bound(ends)}", count=ends),) if ends else ()
+
+
+def _lower_bound(ends: int) -> str:
+    return f"a lower bound: nobody saw the end of {counted(ends, 'attempt')}, which counts up to its last event"
+
+
+def _unseen_ends(run: RunRecord) -> int:
+    """Return how many attempts are wasted of which nobody saw the end."""
+    attempts = (attempt for trial in run.trials for attempt in trial.attempts if attempt.started_ns is not None)
+    return sum(attempt.ended_by == "derivation" and attempt.state in FAULTS for attempt in attempts)
+
+
+def no_goal(run: RunRecord) -> str | None:
+    """Return why there is no waste after the goal; None where the goal was met."""
+    if goal_reached(run) is not None:
+        return None
+    return "no goal" if run.run_spec().experiment.objective.threshold is None else "the goal was not met"
+
+
+def waste_energy_metrics(run: RunRecord, evidence: Evidence, account: EnergyAccount) -> dict[str, MetricValue]:
+    """Return wasted energy (kWh) and CO2e (g) per policy, from the same segments. A pure function."""
+    values: dict[str, MetricValue] = {}
+    no_carbon = uncovered(run, account, evidence.accounting)
+    for policy in POLICIES:
+        reason = account.reason or (no_goal(run) if policy == "post_goal" else None)
+        wasted = list(wasted_attempts(run, policy)) if reason is None else []
+        if reason is None and any(key not in account.attempts for key, _, _ in wasted):
+            reason = account.reasons.get("trials", "the energy of an attempt is not known")
+        values[f"waste.{policy}.energy"] = _energy(wasted, account, reason)
+        values[f"waste.{policy}.carbon"] = _carbon(run, wasted, evidence, account, reason or no_carbon)
+    return values
+
+
+Wasted = Sequence[tuple[AttemptKey, AttemptRecord, int]]
+
+
+def _energy(wasted: Wasted, account: EnergyAccount, reason: str | None) -> MetricValue:
+    if reason is not None:
+        return missing("kWh", reason, kind=account.kind, source=account.source or "samples")
+    total = sum(joules(account.attempts[key], (after, FOREVER)) for key, _, after in wasted)
+    return known(
+        total / JOULES_PER_KWH,
+        "kWh",
+        kind=account.kind,
+        source=account.source,
+        n_samples=account.n_samples,
+        coverage=account.coverage,
+    )
+
+
+def _carbon(run: RunRecord, wasted: Wasted, evidence: Evidence, account: EnergyAccount, reason: str | None) -> MetricValue:
+    intensity = evidence.accounting.intensity
+    kind = weakest(account.kind, "declared")
+    if reason is not None or intensity is None:
+        return missing("g", reason or evidence.accounting.intensity_reason, kind=kind)
+    start = run.clock.start_wall_ns if run.clock is not None else 0
+    grams = 0.0
+    for key, _, after in wasted:
+        pieces = account.attempts[key]
+        grams += emission(pieces, intensity, start, (after, FOREVER)).grams
+    source = f"{account.source}; {intensity_text(intensity)}"
+    return known(grams, "g", kind=kind, source=source, n_samples=account.n_samples, coverage=account.coverage)

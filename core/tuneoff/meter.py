@@ -1,0 +1,153 @@
+"""The contract of a power meter: a plugin of the entry-point group `tuneoff.power_meters`."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from tuneoff.base.suggest import nearest
+from tuneoff.errors import TuneoffError
+from tuneoff.record.samples.schema import Coefficients as Coefficients
+from tuneoff.record.samples.schema import MeterKind as MeterKind
+from tuneoff.record.samples.schema import NodeSample as NodeSample
+from tuneoff.record.samples.schema import PowerSample as PowerSample
+
+
+class MeterError(TuneoffError):
+    """A meter cannot be used, or stopped answering: one line with the rule, the value and the way out."""
+
+
+class OptionError(MeterError):
+    """An option of a meter is wrong: no other meter is taken in its place."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MeterDescription:
+    """What a meter reads. `kind`: `measured` only from a counter or a power meter; `domains`: see `samples.schema.Header`."""
+
+    kind: MeterKind
+    source: str
+    domains: tuple[str, ...] = ()
+    detail: str = ""  # what is too long for `source`, which stands beside every figure: coefficients, how they were found
+    coefficients: Coefficients | None = None  # of a model, which has no domains and reads nothing
+    longest_gap_seconds: float = 10.0  # between samples; what lies in a longer gap is not covered
+
+
+class PowerMeter:
+    """One meter on this host: what an entry point of `tuneoff.power_meters` names derives from it.
+
+    A counter has `read`; a meter that is asked once, after the run (a database such as Prometheus, a file), sets `collects` and
+    has `collect`.
+    """
+
+    description: MeterDescription
+    is_inert: bool = False  # opening it starts nothing and asks nobody: `tuneoff plan` opens it to check its options
+    is_second_opinion: bool = False  # only to be given as `second`: its samples never enter the energy
+    collects: bool = False  # `collect` is called after the run, and `read` never
+    idle_watts: Mapping[str, float] | None = None  # by domain, in W, where known beforehand: none is read then
+    problems: Sequence[str] = ()  # what was strange in the window that was last collected (counters that fell), one line each
+
+    def __init__(self, options: Mapping[str, Any]) -> None:
+        """Open the meter with its options.
+
+        Raises:
+            MeterError: it is not there (no counter, no device, no permission) or an option is wrong.
+        """
+
+    @staticmethod
+    def check_options(options: Mapping[str, Any]) -> None:
+        """Refuse wrong options without opening anything, for `tuneoff plan`.
+
+        Raises:
+            OptionError: one is wrong.
+        """
+
+    def read(self) -> Sequence[PowerSample]:
+        """Return what can be read now, fast (it is called several times a second); empty where there is nothing new.
+
+        Raises:
+            MeterError: it cannot be read any more (a counter vanished); the sampler notes it once and goes on.
+        """
+        return ()
+
+    def gpu_shares(self) -> Iterable[tuple[str, int, float]]:
+        """Return (domain, pid, share of the device's time lately, 0 to 1): by it a GPU's energy is attributed. After each `read`.
+
+        Raises:
+            MeterError: it cannot be known.
+        """
+        return ()
+
+    def collect(self, start_wall_ns: int, end_wall_ns: int) -> Iterable[PowerSample]:
+        """Return the samples of a window; their `t` is wall-clock time in ns, the sampler turns it into monotonic time.
+
+        Raises:
+            MeterError: the database cannot be reached or holds nothing of that time.
+        """
+        return ()
+
+    def collect_nodes(self, start_wall_ns: int, end_wall_ns: int) -> Iterable[NodeSample]:
+        """Return what whole nodes used in a window, `t` as in `collect`; called after it.
+
+        Raises:
+            MeterError: it is not known; the energy is kept.
+        """
+        return ()
+
+    def close(self) -> None:
+        """End what it started. May be called twice."""
+
+
+def check_names(meter: str, options: Mapping[str, Any], known: Iterable[str]) -> None:
+    """Refuse an option that the meter does not have.
+
+    Raises:
+        OptionError: there is one.
+    """
+    names = sorted(known)
+    for option in options:
+        if option not in names:
+            listed = ", ".join(names) or "none"
+            raise OptionError(f"meter {meter} has no option {option!r}{nearest(option, names)}; its options: {listed}")
+
+
+def number(meter: str, options: Mapping[str, Any], name: str, default: float | None = None, *, least: float = 0.0) -> float:
+    """Return an option that is a finite number of at least `least`.
+
+    Raises:
+        OptionError: it is none, or it is missing and has no default.
+    """
+    value = options.get(name, default)
+    if value is None:
+        raise OptionError(f"meter {meter} needs the option `{name}`, a number >= {least:g}; give it under power.options")
+    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value) or value < least:
+        raise OptionError(f"meter {meter}: `{name}` must be a number >= {least:g}, but got {value!r}; correct power.options")
+    return float(value)
+
+
+def text(meter: str, options: Mapping[str, Any], name: str, default: str | None = None) -> str:
+    """Return an option that is a text with something in it.
+
+    Raises:
+        OptionError: it is none, or it is missing and has no default.
+    """
+    value = options.get(name, default)
+    if not isinstance(value, str) or not value:
+        got = "it is missing" if value is None else f"got {value!r}"
+        raise OptionError(f"meter {meter}: `{name}` must be a text, but {got}; give it under power.options")
+    return value
+
+
+def pair(meter: str, options: Mapping[str, Any], name: str, default: tuple[float, float]) -> tuple[float, float]:
+    """Return an option that is a list of two numbers of at least 0.
+
+    Raises:
+        OptionError: it is none.
+    """
+    value = options.get(name, default)
+    fits = isinstance(value, Sequence) and not isinstance(value, str) and len(value) == 2
+    if not fits or not all(isinstance(part, int | float) and math.isfinite(part) and part >= 0 for part in value):
+        raise OptionError(f"meter {meter}: `{name}` must be two numbers >= 0, but got {value!r}; correct power.options")
+    return float(value[0]), float(value[1])

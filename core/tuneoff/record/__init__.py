@@ -1,0 +1,1 @@
+"""What happened: event logs, samples, run records, the results folder."""

@@ -1,0 +1,349 @@
+"""Derive a run's record from its events: a pure function, so every number can be recomputed later."""
+
+from __future__ import annotations
+
+import errno
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from tuneoff.base.identity import is_finite
+from tuneoff.experiment.spec import Objective, RunSpec, run_spec_to_json
+from tuneoff.record.adherence import FOREIGN, promise_flags
+from tuneoff.record.endings import NEVER_STARTED, RunStop
+from tuneoff.record.event_index import Collected, collect
+from tuneoff.record.events.schema import EMULATED_FLAG, OF_ONE_TRIAL, STEPS, Charged, Event, Process
+from tuneoff.record.join import continues_record, joined_trials, resume_flags
+from tuneoff.record.run_record import (
+    BestRecord,
+    FlagRecord,
+    ProcessRecord,
+    RefusalRecord,
+    RunRecord,
+    RunStatus,
+    StepRecord,
+    TestRecord,
+    TrialRecord,
+)
+from tuneoff.record.timeline import Timeline
+from tuneoff.record.trials import trial_records
+
+VALUE_TOLERANCE = 1e-6  # relative: a framework may keep its values in single precision
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Verdict:
+    """How a run ended, as its supervisor saw it; a run's events alone cannot tell a time limit from a kill."""
+
+    status: RunStatus
+    reason: str | None = None
+    charged: Charged | None = None
+
+
+KILLED = Verdict(status="interrupted", reason="its tuneoff command was killed", charged="user")
+_UNWRITTEN = {
+    errno.ENOSPC: "the disk was full",
+    errno.EDQUOT: "the quota was used up",
+    errno.EROFS: "the disk was read-only",
+    errno.EACCES: "it had no right to",
+}
+UNWRITABLE = {  # by errno
+    number: Verdict(status="interrupted", reason=f"its results folder could not be written: {text}", charged="infrastructure")
+    for number, text in _UNWRITTEN.items()
+}
+IN_NO_EVENT = {verdict.reason: verdict for verdict in (KILLED, *UNWRITABLE.values())}  # by reason: nobody could write one
+
+
+def derive(
+    events: Iterable[tuple[Process, Event]],
+    spec: RunSpec,
+    *,
+    verdict: Verdict | None = None,
+    versions: Mapping[str, Any] | None = None,
+    environment: Mapping[str, Any] | None = None,
+    earlier: Sequence[RunRecord] = (),
+) -> RunRecord:
+    """Return the record of one execution, without metrics and seals; `earlier`: executions that it continues, each by itself.
+
+    One pass; the order of processes does not matter, each process's own events come in their order. Without a `verdict`
+    the status follows from the events: done, failed (a step failed, no trial completed, no test) or interrupted.
+    """
+    found = collect(events)
+    timeline = Timeline(found)
+    widened = _widen(found, timeline)
+    flags = _flags(found, timeline, widened)
+    trials = trial_records(found, timeline, spec.experiment, _run_stop(found, timeline, verdict))
+    continues = continues_record(earlier, trials, timeline.clock()) if earlier else None
+    if continues is not None:
+        flags += resume_flags(continues, earlier, trials)
+        trials = joined_trials(earlier, trials, timeline.clock())
+    best = _best(found, timeline, trials, spec.experiment.objective)
+    test = _test(found, timeline)
+    steps = _steps(found, timeline)
+    flags += _best_flags(best, trials)
+    promises = promise_flags(spec, trials)
+    flags += promises
+    verdict = verdict or _verdict(steps, trials, best, test, promises)
+    reference = timeline.alignment.reference
+    return RunRecord(
+        run_id=spec.run_id,
+        execution_id=reference.execution_id if reference is not None else spec.run_id,
+        specification=run_spec_to_json(spec),
+        status=verdict.status,
+        reason=verdict.reason,
+        charged=verdict.charged,
+        emulated=any(flag.name == EMULATED_FLAG for flag in flags),
+        started_at=timeline.started_at(),
+        versions=dict(versions or {}),
+        environment=dict(environment or {}),
+        steps=steps,
+        trials=trials,
+        without_attempt=_without_attempt(found, timeline, trials),
+        refusals=_refusals(found, timeline),
+        stages=tuple(found.stages[name] for name in sorted(found.stages)),
+        best=best,
+        test=test,
+        flags=tuple(flags),
+        clock=timeline.clock(),
+        coordinators=tuple(sorted(process.name for process in found.processes if process.role == "coordinator")),
+        clock_uncertainty_ns=timeline.alignment.uncertainty_ns,
+        events=found.events,
+        continues=continues,
+    )
+
+
+def rank_key(objective: Objective, trial: TrialRecord) -> tuple[float, float, str]:
+    """Return what orders trials, the best first: value, then validation loss, then the canonical hash."""
+    assert trial.value is not None
+    value = -trial.value if objective.mode == "max" else trial.value
+    return value, trial.tie_loss if trial.tie_loss is not None else 0.0, trial.digest
+
+
+def best_trial(objective: Objective, trials: Iterable[TrialRecord]) -> TrialRecord | None:
+    """Return the best completed trial with a finite value, or None."""
+    candidates = [trial for trial in trials if trial.state == "completed" and is_finite(trial.value)]
+    return min(candidates, key=lambda trial: (rank_key(objective, trial), trial.trial), default=None)
+
+
+def _run_stop(found: Collected, timeline: Timeline, verdict: Verdict | None) -> RunStop | None:
+    """Return what ended the run before its time: as the supervisor noted it, else a step that failed, else the verdict."""
+    stopped = timeline.first(found.run_stopped)
+    if stopped is not None:
+        event = stopped.event
+        return RunStop(cause=event.cause, charged=event.charged, cancels=event.cancels, since_ns=timeline.seen_at(stopped))
+    failed = timeline.first([seen for seen in found.steps_ended if seen.event.error not in (None, "interrupted")])
+    if failed is not None:
+        cause = f"step {failed.event.step} failed: {failed.event.error}"
+        return RunStop(cause=cause, charged=failed.event.charged or "infrastructure", since_ns=timeline.seen_at(failed))
+    if verdict is not None and verdict.reason and verdict.charged is not None:
+        return RunStop(cause=verdict.reason, charged=verdict.charged, cancels=verdict.status == "interrupted")
+    return None
+
+
+def _widen(found: Collected, timeline: Timeline) -> int:
+    """Widen the clocks' uncertainty by trials that seem to start before they were submitted; return how many did so."""
+    violations = 0
+    for key, executions in found.executions.items():
+        submitted = timeline.first(found.submitted.get(key, ()))
+        if submitted is None:
+            continue
+        for execution in executions:
+            early = timeline.seen_at(submitted) - timeline.at(execution.process, execution.started.t)
+            if early > 0:
+                violations += 1
+                timeline.alignment.widen(execution.process, early)
+    return violations
+
+
+def _steps(found: Collected, timeline: Timeline) -> tuple[StepRecord, ...]:
+    records = []
+    for step in STEPS:
+        started = timeline.first([seen for seen in found.steps_started if seen.event.step == step])
+        if started is None:
+            continue
+        # un-deploy may be done again by a fresh process after a kill: the last end counts
+        ended = timeline.last([seen for seen in found.steps_ended if seen.event.step == step])
+        records.append(
+            StepRecord(
+                step=step,
+                started_ns=timeline.seen_at(started),
+                ended_ns=max(timeline.seen_at(ended), timeline.seen_at(started)) if ended is not None else None,
+                error=ended.event.error if ended is not None else None,
+                charged=ended.event.charged if ended is not None else None,
+            )
+        )
+    return tuple(records)
+
+
+def _without_attempt(found: Collected, timeline: Timeline, trials: Sequence[TrialRecord]) -> tuple[ProcessRecord, ...]:
+    """Return the processes that were started for one trial each and began no attempt."""
+    began = {attempt.process for trial in trials for attempt in trial.attempts}
+    records = []
+    for process in found.processes:
+        if process.role not in OF_ONE_TRIAL or process.name in began:
+            continue
+        exited = timeline.first(found.exits.get(process.name))
+        last = [timeline.seen_at(seen) for seen in found.refused if seen.process is process]
+        records.append(
+            ProcessRecord(
+                process=process.name,
+                started_ns=timeline.at(process, process.process_started_ns),
+                ended_ns=timeline.seen_at(exited) if exited is not None else max((timeline.at(process, process.t), *last)),
+            )
+        )
+    return tuple(sorted(records, key=lambda record: (record.started_ns, record.process)))
+
+
+def _refusals(found: Collected, timeline: Timeline) -> tuple[RefusalRecord, ...]:
+    records = [
+        RefusalRecord(trial=seen.event.trial, reason=seen.event.reason, refused_ns=timeline.seen_at(seen))
+        for seen in found.refused
+    ]
+    return tuple(sorted(records, key=lambda record: (record.refused_ns, record.trial)))
+
+
+def _best(found: Collected, timeline: Timeline, trials: Sequence[TrialRecord], objective: Objective) -> BestRecord | None:
+    known = timeline.last(found.best)
+    if known is None:
+        return None
+    core = best_trial(objective, trials)
+    return BestRecord(
+        trial=known.event.trial,
+        framework_value=known.event.value,
+        known_ns=timeline.seen_at(known),
+        core_trial=core.trial if core is not None else None,
+    )
+
+
+def _test(found: Collected, timeline: Timeline) -> TestRecord | None:
+    tested = timeline.last(found.tested)
+    if tested is None:
+        return None
+    event = tested.event
+    return TestRecord(
+        trial=event.trial,
+        scores=event.scores,
+        tested_ns=timeline.seen_at(tested),
+        checkpoint_sha256=event.checkpoint_sha256,
+        device=event.device,
+        non_finite=event.non_finite,
+        cpu_ns=event.cpu_ns,
+    )
+
+
+def _flags(found: Collected, timeline: Timeline, started_early: int) -> list[FlagRecord]:
+    counts: dict[str, int] = {}
+    for seen in found.flags:
+        counts[seen.event.name] = counts.get(seen.event.name, 0) + 1
+    flags = []
+    for name in sorted(counts):
+        first = timeline.first([seen for seen in found.flags if seen.event.name == name])
+        assert first is not None
+        flags.append(FlagRecord(name=name, text=first.event.text, count=counts[name]))
+    if started_early:
+        text = "trials started before their submission was logged"
+        flags.append(FlagRecord(name="started_before_submitted", text=text, count=started_early))
+    if found.orphans:
+        text = "events belong to no started trial: lines of an event file are missing"
+        flags.append(FlagRecord(name="orphan_events", text=text, count=found.orphans))
+    executions = {process.execution_id for process in found.processes}
+    if len(executions) > 1:
+        text = f"event files of several executions lie together: {', '.join(sorted(executions))}"
+        flags.append(FlagRecord(name="foreign_events", text=text))
+    changed = _changed_configurations(found)
+    if changed:
+        text = f"the configuration trained is not the one submitted, first in trial {changed[0]}"
+        flags.append(FlagRecord(name="configuration_changed", text=text, count=len(changed)))
+    repeated = sum(len(executions) - 1 for executions in found.executions.values())
+    if repeated:
+        text = "an attempt was run again under the same number"
+        flags.append(FlagRecord(name="attempt_repeated", text=text, count=repeated))
+    if found.refused:
+        budgets = ", ".join(sorted({seen.event.reason for seen in found.refused}))
+        text = f"the framework asked for trials beyond the budget ({budgets}); they were refused"
+        flags.append(FlagRecord(name="over_budget", text=text, count=len(found.refused)))
+    return flags
+
+
+def _changed_configurations(found: Collected) -> list[str]:
+    return sorted(
+        {
+            key[0]
+            for key, executions in found.executions.items()
+            for seen in found.submitted.get(key, ())
+            if any(execution.started.configuration != seen.event.configuration for execution in executions)
+        }
+    )
+
+
+def _best_flags(best: BestRecord | None, trials: Sequence[TrialRecord]) -> list[FlagRecord]:
+    if best is None or best.trial is None:
+        return []
+    named = next((trial for trial in trials if trial.trial == best.trial), None)
+    if named is None:
+        return [FlagRecord(name="unknown_best", text=f"the framework's best trial {best.trial!r} is in no event")]
+    flags = []
+    if best.trial != best.core_trial:
+        core = next((trial for trial in trials if trial.trial == best.core_trial), None)
+        is_tied = core is not None and core.value == named.value
+        text = f"the framework's best trial is {best.trial!r} ({named.value}), core's is {best.core_trial!r}"
+        text += "; equal values, core breaks the tie by validation loss" if is_tied else ""
+        flags.append(FlagRecord(name="best_tied" if is_tied else "best_differs", text=text))
+    theirs, ours = best.framework_value, named.value
+    if theirs is not None and ours is not None and abs(theirs - ours) > VALUE_TOLERANCE * max(1.0, abs(ours)):
+        text = f"the framework's value of its best trial is {theirs}, the events say {ours}"
+        flags.append(FlagRecord(name="best_value_differs", text=text))
+    return flags
+
+
+def _verdict(
+    steps: Sequence[StepRecord],
+    trials: Sequence[TrialRecord],
+    best: BestRecord | None,
+    test: TestRecord | None,
+    promises: Sequence[FlagRecord],
+) -> Verdict:
+    failed = next((step for step in steps if step.error is not None), None)
+    if failed is not None and failed.error == "interrupted":
+        return Verdict(status="interrupted", reason=f"interrupted in step {failed.step}", charged=failed.charged)
+    is_past_collect = failed is None or failed.step in ("test", "metrics", "undeploy")  # a failed test follows from a wrong best
+    if is_past_collect and best is not None and best.trial is not None and all(trial.trial != best.trial for trial in trials):
+        return Verdict(status="failed", reason=_unknown_best(best.trial, trials), charged="framework")
+    if failed is not None:
+        undeploy = next((step for step in steps if step.step == "undeploy" and step.error and step is not failed), None)
+        besides = "" if undeploy is None else f"; then {undeploy.error}"
+        return Verdict(status="failed", reason=f"step {failed.step} failed: {failed.error}{besides}", charged=failed.charged)
+    if not any(step.step == "undeploy" and step.ended_ns is not None for step in steps):
+        return Verdict(status="interrupted", reason="the coordinator ended before un-deploy", charged="infrastructure")
+    if not any(trial.state == "completed" for trial in trials):
+        charges = [trial.charged for trial in trials if trial.charged is not None]
+        most = Counter(sorted(charges)).most_common(1)
+        # a framework that ran nothing, or stopped everything, would do so again
+        is_its_own = any(trial.state == "pruned" for trial in trials) or all(trial.cause == NEVER_STARTED for trial in trials)
+        charged: Charged = most[0][0] if most else "framework" if is_its_own else "infrastructure"
+        return Verdict(status="failed", reason=f"no trial completed{_most_frequent_cause(trials)}", charged=charged)
+    if best is None or best.trial is None:
+        return Verdict(status="failed", reason="the framework named no best trial", charged="framework")
+    foreign = next((flag for flag in promises if flag.name == FOREIGN), None)
+    if foreign is not None:
+        return Verdict(status="failed", reason=foreign.text, charged="framework")
+    if test is None:
+        return Verdict(status="failed", reason="the best trial was not tested", charged="infrastructure")
+    return Verdict(status="done")
+
+
+def _unknown_best(name: str, trials: Sequence[TrialRecord]) -> str:
+    known = [trial.trial for trial in trials]
+    text = ", ".join(known) if len(known) <= 3 else f"{known[0]} ... {known[-1]}"
+    return f"collect_results named trial {name!r} as the best, which was never submitted; submitted: {text or 'none'}"
+
+
+def _most_frequent_cause(trials: Sequence[TrialRecord]) -> str:
+    """Return `: 3 of 3 failed: CAUSE`, or nothing where no trial failed; of causes that are as frequent, the first one."""
+    causes = Counter(trial.cause for trial in trials if trial.state in ("failed", "timed_out") and trial.cause)
+    if not causes:
+        return ""
+    cause, count = causes.most_common(1)[0]
+    every = "" if count == causes.total() else f", {count} of them"
+    return f": {causes.total()} of {len(trials)} failed{every}: {cause}"

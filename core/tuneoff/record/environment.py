@@ -1,0 +1,210 @@
+"""The environment of a run, for its record: versions, machine, threads, git commit. Reads files only; starts no process."""
+
+from __future__ import annotations
+
+import functools
+import os
+import platform
+import re
+import socket
+import sys
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import tuneoff
+from tuneoff.base import clock
+from tuneoff.base.accelerators import accelerators
+from tuneoff.experiment.packages import installed_version
+
+COMMON_PACKAGES = ("torch", "numpy", "scipy", "scikit-learn", "msgspec", "pydantic", "safetensors")
+THREAD_VARIABLES = (
+    "OMP_NUM_THREADS",
+    "MKL_NUM_THREADS",
+    "OPENBLAS_NUM_THREADS",
+    "NUMEXPR_NUM_THREADS",
+    "VECLIB_MAXIMUM_THREADS",
+    "OMP_PROC_BIND",
+    "KMP_AFFINITY",
+    "CUDA_VISIBLE_DEVICES",
+    "PYTHONHASHSEED",
+)
+_VECTOR = re.compile(r"sse4_2|avx\w*|fma|f16c|amx_\w+|asimd\w*|sve\w*|bf16|i8mm")  # numbers may depend on them
+
+
+def capture(packages: Iterable[str] = ()) -> dict[str, Any]:
+    """Return the environment as JSON values; what cannot be read is None, and nothing here fails.
+
+    `packages`: distributions beyond the common ones whose versions belong in the record: the framework's, the adapter's.
+    """
+    return {
+        **_fixed(),
+        "versions": {"tuneoff": tuneoff.__version__} | {name: _version(name) for name in (*COMMON_PACKAGES, *packages)},
+        "cpus_available": _affinity(),
+        "memory_available_bytes": _memory("MemAvailable"),
+        "load_average_1min": _load(),
+        "niceness": os.nice(0),
+        "threads": {name: os.environ[name] for name in THREAD_VARIABLES if name in os.environ},
+        "git": git_state(Path.cwd()) if _has_folder() else None,
+    }
+
+
+@functools.cache
+def _fixed() -> dict[str, Any]:
+    """Return what does not change while the process lives."""
+    return {
+        "python": platform.python_version(),
+        "python_implementation": sys.implementation.name,
+        "system": platform.system(),
+        "kernel": platform.release(),
+        "machine": platform.machine(),
+        "libc": " ".join(platform.libc_ver()).strip() or None,
+        "host": socket.gethostname(),
+        "boot_id": clock.boot_id(),
+        "cpu": cpu(),
+        "accelerators": accelerators(),
+        "memory_total_bytes": _memory("MemTotal"),
+        "container": container(),
+        "virtual_machine": virtual_machine(),
+    }
+
+
+def cpu(path: Path = Path("/proc/cpuinfo")) -> dict[str, Any]:
+    """Return the first processor's vendor, family, model, name and vector instructions, and how many logical processors
+    there are."""
+    names = {"vendor_id": "vendor", "cpu family": "family", "model": "model", "model name": "name", "stepping": "stepping"}
+    found: dict[str, Any] = {**dict.fromkeys(names.values()), "instruction_sets": None}
+    for line in (_read(path) or "").partition("\n\n")[0].splitlines():
+        key, _, value = line.partition(":")
+        if key.strip() in names:
+            text = value.strip()
+            found[names[key.strip()]] = int(text) if text.isdecimal() else text
+        elif key.strip() in ("flags", "Features"):  # the latter on ARM
+            found["instruction_sets"] = sorted(word for word in value.split() if _VECTOR.fullmatch(word))
+    return {**found, "logical_count": os.cpu_count(), "governor": _governor()}
+
+
+def container() -> str | None:
+    """Return the hint that this is a container ("docker", "podman", "kubernetes", ...), or None without one."""
+    if "KUBERNETES_SERVICE_HOST" in os.environ:
+        return "kubernetes"
+    for path, name in (("/.dockerenv", "docker"), ("/run/.containerenv", "podman")):
+        if os.path.exists(path):
+            return name
+    groups = _read(Path("/proc/1/cgroup")) or ""
+    hints = ("kubepods", "docker", "lxc", "containerd", "libpod")
+    return next((hint for hint in hints if hint in groups), None)
+
+
+def virtual_machine() -> str | None:
+    """Return the hint that this is a virtual machine (the product's name, else "hypervisor"), or None without one."""
+    flags = (_read(Path("/proc/cpuinfo")) or "").partition("\n\n")[0]
+    if " hypervisor" not in flags:
+        return None
+    return (_read(Path("/sys/class/dmi/id/product_name")) or "").strip() or "hypervisor"
+
+
+def git_state(folder: Path) -> dict[str, Any] | None:
+    """Return {"commit", "branch"} of the git work tree that holds `folder`, or None outside of one.
+
+    Whether files differ from the commit is not told: that would read the whole tree.
+    """
+    for place in (folder, *folder.parents):
+        entry = place / ".git"
+        if os.path.exists(entry):  # False too where the folder may not be looked into
+            return _head(entry)
+    return None
+
+
+def git_remote(folder: Path) -> str | None:
+    """Return the URL of the remote `origin` (else of the first one) of the work tree that holds `folder`, without credentials."""
+    for place in (folder, *folder.parents):
+        if os.path.exists(place / ".git"):
+            _, common = _git_folders(place / ".git")
+            config = _read(common / "config") or ""
+            urls = dict(re.findall(r'^\[remote "(.+?)"\][^\[]*?^\s*url\s*=\s*(\S+)', config, flags=re.MULTILINE))
+            url = urls.get("origin") or next(iter(urls.values()), None)
+            return None if url is None else _without_credentials(url)
+    return None
+
+
+def _without_credentials(url: str) -> str:
+    """Return a URL without user, password and query; `git@host:path`, which has no password, stays as it is."""
+    scheme, separator, rest = url.partition("://")
+    if not separator:
+        return url
+    host, slash, path = rest.partition("/")
+    return f"{scheme}://{host.rpartition('@')[2]}{slash}{path.partition('?')[0].partition('#')[0]}"
+
+
+def _git_folders(entry: Path) -> tuple[Path, Path]:
+    """Return the folder of a work tree's HEAD, and the one that it shares with linked work trees."""
+    text = _read(entry) if os.path.isfile(entry) else None
+    if text is not None and text.startswith("gitdir:"):  # a linked work tree or a submodule
+        entry = entry.parent / text.removeprefix("gitdir:").strip()
+    return entry, entry / (_read(entry / "commondir") or ".").strip()
+
+
+def _head(entry: Path) -> dict[str, Any] | None:
+    entry, common = _git_folders(entry)
+    head = (_read(entry / "HEAD") or "").strip()
+    if not head:
+        return None
+    if not head.startswith("ref:"):
+        return {"commit": head, "branch": None}
+    reference = head.removeprefix("ref:").strip()
+    branch = reference.removeprefix("refs/heads/")
+    for base in (entry, common):
+        commit = (_read(base / reference) or "").strip()
+        if commit:
+            return {"commit": commit, "branch": branch}
+    for line in (_read(common / "packed-refs") or "").splitlines():
+        commit, _, name = line.partition(" ")
+        if name == reference:
+            return {"commit": commit, "branch": branch}
+    return {"commit": None, "branch": branch}  # a branch without a commit
+
+
+@functools.cache
+def _version(package: str) -> str | None:
+    return installed_version(package)
+
+
+def _affinity() -> list[int] | None:
+    try:
+        return sorted(os.sched_getaffinity(0))
+    except (AttributeError, OSError):  # AttributeError: not Linux
+        return None
+
+
+def _memory(name: str) -> int | None:
+    for line in (_read(Path("/proc/meminfo")) or "").splitlines():
+        if line.startswith(f"{name}:"):
+            return int(line.split()[1]) * 1024
+    return None
+
+
+def _governor() -> str | None:
+    return (_read(Path("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor")) or "").strip() or None
+
+
+def _load() -> float | None:
+    try:
+        return os.getloadavg()[0]
+    except OSError:
+        return None
+
+
+def _has_folder() -> bool:
+    try:
+        os.getcwd()
+    except OSError:  # it was removed
+        return False
+    return True
+
+
+def _read(path: Path) -> str | None:
+    try:
+        return path.read_text(errors="replace")
+    except OSError:
+        return None

@@ -1,0 +1,197 @@
+"""The one pass over a run's events: sort them by what they belong to, in any order of files."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Any, Generic, TypeVar
+
+from tuneoff.record.events.schema import (
+    BestKnown,
+    Epoch,
+    Event,
+    Flag,
+    Process,
+    ProcessExited,
+    Refused,
+    Reported,
+    RunStopped,
+    Stage,
+    StepEnded,
+    StepStarted,
+    StopDecided,
+    Tested,
+    TrialEnded,
+    TrialKilled,
+    TrialLoaded,
+    TrialStarted,
+    TrialSubmitted,
+    WorkerDied,
+)
+from tuneoff.record.run_record import StageRecord
+
+E = TypeVar("E", bound=Event)
+Reading = tuple[int | None, int | None]  # time and CPU time of the attempt when a report returned
+NOT_REPORTED: Reading = (None, None)
+
+
+@dataclass(frozen=True, slots=True)
+class Seen(Generic[E]):
+    """An event and the process that wrote it."""
+
+    process: Process
+    event: E
+
+
+class Execution:
+    """What the process of one attempt wrote about it."""
+
+    __slots__ = ("ended", "epochs", "loaded", "process", "reported", "started", "stop_epoch")
+
+    def __init__(self, process: Process, started: TrialStarted) -> None:
+        self.process = process
+        self.started = started
+        self.loaded: TrialLoaded | None = None
+        self.epochs: list[Epoch] = []
+        self.reported: list[Reading] = []  # one per epoch, NOT_REPORTED where the report never returned
+        self.stop_epoch: int | None = None
+        self.ended: TrialEnded | None = None
+
+    @property
+    def last_t(self) -> int:
+        """The last sign of life, on the process's own clock."""
+        times = [self.started.t]
+        if self.loaded is not None:
+            times.append(self.loaded.t)
+        if self.epochs:
+            times.append(self.epochs[-1].t)
+        times.extend(t for t, _ in self.reported[-1:] if t is not None)
+        if self.ended is not None:
+            times.append(self.ended.t)
+        return max(times)
+
+
+Key = tuple[str, int]  # trial, attempt
+
+
+@dataclass(slots=True)
+class Collected:
+    """A run's events by what they belong to. Each list is in the order of reading: pick by time, never by position."""
+
+    processes: list[Process] = field(default_factory=list)
+    events: int = 0
+    orphans: int = 0  # of trials that their process never started (their lines are missing)
+    steps_started: list[Seen[StepStarted]] = field(default_factory=list)
+    steps_ended: list[Seen[StepEnded]] = field(default_factory=list)
+    submitted: dict[Key, list[Seen[TrialSubmitted]]] = field(default_factory=lambda: defaultdict(list))
+    executions: dict[Key, list[Execution]] = field(default_factory=lambda: defaultdict(list))
+    observed_ends: dict[Key, list[Seen[TrialEnded]]] = field(default_factory=lambda: defaultdict(list))
+    killed: dict[Key, list[Seen[TrialKilled]]] = field(default_factory=lambda: defaultdict(list))
+    died: dict[Key, list[Seen[WorkerDied]]] = field(default_factory=lambda: defaultdict(list))
+    stops: dict[str, list[Seen[StopDecided]]] = field(default_factory=lambda: defaultdict(list))
+    exits: dict[str, list[Seen[ProcessExited]]] = field(default_factory=lambda: defaultdict(list))  # by process name
+    run_stopped: list[Seen[RunStopped]] = field(default_factory=list)
+    refused: list[Seen[Refused]] = field(default_factory=list)
+    best: list[Seen[BestKnown]] = field(default_factory=list)
+    tested: list[Seen[Tested]] = field(default_factory=list)
+    flags: list[Seen[Flag]] = field(default_factory=list)
+    stages: dict[str, StageRecord] = field(default_factory=dict)
+
+
+def collect(events: Iterable[tuple[Process, Event]]) -> Collected:
+    """Sort a run's events in one pass; per process in its own order, processes in any order."""
+    found = Collected()
+    running: dict[int, dict[Key, Execution]] = {}
+    current: Process | None = None
+    mine: dict[Key, Execution] = {}
+    count = 0
+    for process, event in events:
+        count += 1
+        if process is not current:
+            current = process
+            if id(process) not in running:
+                running[id(process)] = {}
+                found.processes.append(process)  # also keeps it alive, so that its id stays its own
+            mine = running[id(process)]
+        kind = type(event)
+        if kind is Epoch or kind is Reported:
+            execution = mine.get((event.trial, event.attempt))  # type: ignore[attr-defined]
+            if execution is None:
+                found.orphans += 1
+            elif kind is Epoch:
+                execution.epochs.append(event)  # type: ignore[arg-type]
+            else:
+                _add_report(execution, event, found)  # type: ignore[arg-type]
+        elif isinstance(event, TrialStarted):
+            execution = Execution(process, event)
+            mine[event.trial, event.attempt] = execution
+            found.executions[event.trial, event.attempt].append(execution)
+        elif isinstance(event, TrialLoaded):
+            if (event.trial, event.attempt) in mine:
+                mine[event.trial, event.attempt].loaded = event
+            else:
+                found.orphans += 1
+        elif isinstance(event, TrialEnded) and (event.trial, event.attempt) in mine and event.by == "trial":
+            execution = mine[event.trial, event.attempt]
+            execution.ended = execution.ended or event
+        elif isinstance(event, Stage):
+            _add_stage(found, event)
+        elif kind is not Process:
+            _add_observation(found, process, event)
+    found.events = count
+    return found
+
+
+def _add_report(execution: Execution, event: Reported, found: Collected) -> None:
+    reported = execution.reported
+    is_second = len(reported) >= len(execution.epochs)  # of its epoch: a line that stands twice
+    if is_second or execution.epochs[-1].epoch != event.epoch:
+        found.orphans += 1
+        return
+    while len(reported) < len(execution.epochs) - 1:
+        reported.append(NOT_REPORTED)
+    reported.append((event.t, event.cpu_ns))
+    if event.stop and execution.stop_epoch is None:
+        execution.stop_epoch = event.epoch
+
+
+def _add_stage(found: Collected, event: Stage) -> None:
+    known, took = found.stages.get(event.name), event.duration_ns
+    if known is None:
+        known = StageRecord(name=event.name, count=0, total_ns=0, min_ns=took, max_ns=took)
+    found.stages[event.name] = StageRecord(
+        name=event.name,
+        count=known.count + 1,
+        total_ns=known.total_ns + took,
+        min_ns=min(known.min_ns, took),
+        max_ns=max(known.max_ns, took),
+    )
+
+
+def _add_observation(found: Collected, process: Process, event: Any) -> None:
+    seen: Seen[Any] = Seen(process, event)
+    if isinstance(event, TrialSubmitted):
+        found.submitted[event.trial, event.attempt].append(seen)
+    elif isinstance(event, TrialEnded):
+        found.observed_ends[event.trial, event.attempt].append(seen)
+    elif isinstance(event, TrialKilled):
+        found.killed[event.trial, event.attempt].append(seen)
+    elif isinstance(event, WorkerDied):
+        if event.trial is not None:
+            found.died[event.trial, event.attempt].append(seen)
+    elif isinstance(event, StopDecided):
+        found.stops[event.trial].append(seen)
+    elif isinstance(event, ProcessExited):
+        found.exits[event.process].append(seen)
+    else:
+        lists: dict[type[Any], list[Any]] = {
+            StepStarted: found.steps_started,
+            StepEnded: found.steps_ended,
+            RunStopped: found.run_stopped,
+            Refused: found.refused,
+            BestKnown: found.best,
+            Tested: found.tested,
+            Flag: found.flags,
+        }
+        lists[type(event)].append(seen)

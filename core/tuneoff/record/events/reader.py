@@ -1,0 +1,191 @@
+"""Read event files: streaming, typed by msgspec, tolerant only of what a SIGKILL leaves (a torn last line)."""
+
+from __future__ import annotations
+
+import errno
+import heapq
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import BinaryIO
+
+import msgspec
+
+from tuneoff.base.files import open_regular
+from tuneoff.errors import ResultsError
+from tuneoff.record.events.alignment import Alignment
+from tuneoff.record.events.schema import SCHEMA_VERSION, AnyEvent, Event, Process
+
+SUFFIX = ".jsonl"
+CHUNK_BYTES = 1 << 20
+LONGEST_LINE = 1 << 26  # bytes
+
+_decoder: msgspec.json.Decoder[Event] = msgspec.json.Decoder(AnyEvent)
+
+
+class _Header(msgspec.Struct):
+    """What every schema version keeps: the type of the first line, and the version."""
+
+    type: str
+    version: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SequenceGap:
+    """Lines of a file are missing: the sequence number jumped from the expected to the found one before `line`."""
+
+    file: str
+    line: int
+    expected: int
+    found: int
+
+
+@dataclass(slots=True)
+class Statistics:
+    """What reading met: events, torn last lines (a killed writer), files without a whole line, missing lines."""
+
+    events: int = 0
+    torn_lines: int = 0
+    empty_files: int = 0
+    gaps: list[SequenceGap] = field(default_factory=list)
+
+
+class EventLog:
+    """The event files of one execution of a run. Each iteration reads the files anew and counts into `statistics`.
+
+    Raises (while reading):
+        ResultsError: a file cannot be read, has another schema version, or has an undecodable line that is not its torn last.
+    """
+
+    def __init__(self, folder: Path | str) -> None:
+        self.folder = Path(folder)
+        self.statistics = Statistics()
+
+    def paths(self) -> list[Path]:
+        """Return the event files in the order of their names.
+
+        Raises:
+            ResultsError: the folder cannot be read.
+        """
+        try:
+            return sorted(path for path in self.folder.iterdir() if path.suffix == SUFFIX)
+        except OSError as error:
+            raise ResultsError(f"the events folder {self.folder} cannot be read: {error.strerror}") from error
+
+    def __iter__(self) -> Iterator[tuple[Process, Event]]:
+        """Yield all events, file after file: the fast order, for derivations that do not depend on it."""
+        self.statistics = Statistics()
+        for path in self.paths():
+            yield from read_file(path, self.statistics)
+
+    def merged(self) -> Iterator[tuple[Process, Event]]:
+        """Yield all events in order of time on the coordinator's scale; open files only while their process writes."""
+        heads = []
+        for path in self.paths():
+            process = next(read_file(path, Statistics()), None)
+            if process is not None:
+                heads.append((process[0], path))
+        self.statistics = Statistics()
+        alignment = Alignment(process for process, _ in heads)
+        waiting = sorted(
+            (process.t + alignment.offset_ns(process), path, alignment.offset_ns(process)) for process, path in heads
+        )
+        waiting.reverse()
+        # (time, file number, event): the running maximum of `t`, as a writer may backdate an event within its file
+        heap: list[tuple[int, int, tuple[Process, Event], Iterator[tuple[Process, Event]], int]] = []
+        opened = 0
+        while heap or waiting:
+            while waiting and (not heap or waiting[-1][0] <= heap[0][0]):
+                time, path, offset = waiting.pop()
+                events = read_file(path, self.statistics)
+                heapq.heappush(heap, (time, opened, next(events), events, offset))
+                opened += 1
+            time, number, pair, events, offset = heap[0]
+            yield pair
+            following = next(events, None)
+            if following is None:
+                heapq.heappop(heap)
+            else:
+                heapq.heapreplace(heap, (max(time, following[1].t + offset), number, following, events, offset))
+
+
+def read_file(path: Path, statistics: Statistics) -> Iterator[tuple[Process, Event]]:
+    """Yield (the file's process, event) per line, the `process` event itself first; never holds more than about 1 MB.
+
+    Raises:
+        ResultsError: see EventLog.
+    """
+    process: Process | None = None
+    expected = 0
+    line = 1
+    for chunk in _chunks(path, statistics):
+        if process is None:
+            process = read_header(chunk[: chunk.index(b"\n")], str(path))
+        for event in decode_lines(chunk, str(path), line):
+            if event.seq != expected:
+                statistics.gaps.append(SequenceGap(file=path.name, line=line, expected=expected, found=event.seq))
+                expected = event.seq
+            expected += 1
+            line += 1
+            statistics.events += 1
+            yield process, event
+    if process is None:
+        statistics.empty_files += 1
+
+
+def read_header(line: bytes, name: str) -> Process:
+    """Decode a file's first line.
+
+    Raises:
+        ResultsError: it is no `process` event, or of a schema version that this tuneoff does not read.
+    """
+    try:
+        header = msgspec.json.decode(line, type=_Header)
+    except msgspec.MsgspecError as error:
+        raise ResultsError(f"{name}: line 1 must be a process event, but it is {line[:80]!r}: {error}") from error
+    if header.version != SCHEMA_VERSION:
+        raise ResultsError(
+            f"{name}: event schema version {header.version} is not readable, this tuneoff reads version {SCHEMA_VERSION}; "
+            "use the tuneoff that wrote it"
+        )
+    event = decode_lines(line + b"\n", name, 1)[0]
+    if not isinstance(event, Process):
+        raise ResultsError(f"{name}: line 1 must be a process event, but its type is {header.type!r}")
+    return event
+
+
+def decode_lines(chunk: bytes, name: str, first_line: int) -> list[Event]:
+    """Decode whole lines; on an error, find the line and name it."""
+    try:
+        return _decoder.decode_lines(chunk)
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+        for number, text in enumerate(chunk.splitlines(), first_line):
+            try:
+                _decoder.decode(text)
+            except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
+                raise ResultsError(f"{name}: line {number} is no event: {error}; got {text[:80]!r}") from error
+        raise
+
+
+def _chunks(path: Path, statistics: Statistics) -> Iterator[bytes]:
+    """Yield byte strings of whole lines; a last line without its end is torn: left out and counted."""
+    try:
+        with open_regular(path) as file:
+            yield from _whole_lines(file, statistics)
+    except OSError as error:
+        raise ResultsError(f"the event file {path} cannot be read: {error.strerror}") from error
+
+
+def _whole_lines(file: BinaryIO, statistics: Statistics) -> Iterator[bytes]:
+    rest = b""
+    while data := file.read(CHUNK_BYTES):
+        end = data.rfind(b"\n") + 1
+        if end == 0:
+            rest += data
+            if len(rest) > LONGEST_LINE:
+                raise OSError(errno.EFBIG, f"a line has more than {LONGEST_LINE} bytes")
+            continue
+        yield rest + data[:end]
+        rest = data[end:]
+    if rest:
+        statistics.torn_lines += 1

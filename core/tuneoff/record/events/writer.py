@@ -1,0 +1,103 @@
+"""Append events: one `os.write` of one JSON line on an O_APPEND descriptor, so a SIGKILL costs at most that line."""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+import re
+import threading
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from tuneoff.base import clock
+from tuneoff.base.files import PLAIN_NAME
+
+FOLDER = "events"
+_encode = json.JSONEncoder(separators=(",", ":"), allow_nan=False, ensure_ascii=False).encode
+
+
+class EventWriter:
+    """Writes one process's events to its own file. Not imported by readers; needs only the standard library.
+
+    Keep in step with `schema.py`: a test reads back one event of each type.
+    """
+
+    def __init__(self, run_dir: Path | str, execution_id: str, role: str, *, to_stdout: bool = False) -> None:
+        self.pid = os.getpid()
+        self._seq = 0
+        self._lock = threading.Lock()
+        if to_stdout:
+            self.path, self._fd = None, os.dup(1)
+            os.dup2(2, 1)  # whatever else is printed from here on must not get between the events
+        else:
+            folder = Path(run_dir) / FOLDER
+            folder.mkdir(parents=True, exist_ok=True)
+            self.path = folder / f"{role}-{self.pid}-{clock.monotonic_ns()}.jsonl"
+            self._fd = os.open(self.path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o644)
+        anchor = clock.anchor()
+        self.write(
+            "process",
+            version=2,
+            role=role,
+            pid=self.pid,
+            host=os.uname().nodename,
+            boot_id=clock.boot_id(),
+            execution_id=execution_id,
+            anchor_monotonic_ns=anchor.monotonic_ns,
+            anchor_wall_ns=anchor.wall_ns,
+            anchor_width_ns=anchor.width_ns,
+            process_started_ns=process_started_ns(),
+        )
+
+    def write(self, type: str, *, t: int | None = None, **fields: Any) -> int:
+        """Append one event of `type` (see schema.py) and return its monotonic reading `t` in nanoseconds."""
+        with self._lock:
+            if t is None:
+                t = clock.monotonic_ns()
+            text = _encode({"type": type, "seq": self._seq, "t": t, **fields})
+            # a lone surrogate (a file name in an error's text) has no bytes, and a reader refuses its JSON escape
+            line = text.encode(errors="xmlcharrefreplace") + b"\n"
+            written = os.write(self._fd, line)
+            if written != len(line):
+                self._take_back(written)
+            self._seq += 1
+        return t
+
+    def _take_back(self, written: int) -> None:
+        """Remove a line of which the disk took only a part, so that the next one does not glue to it, and fail."""
+        if self.path is not None:
+            os.ftruncate(self._fd, os.fstat(self._fd).st_size - written)
+        raise OSError(errno.ENOSPC, "the disk is full: an event could not be written", self.path)
+
+    def sync(self) -> None:
+        """Force the file to disk; once, at the end of a run."""
+        os.fsync(self._fd)
+
+    def close(self) -> None:
+        os.close(self._fd)
+
+    # The events that more than one caller writes
+
+    def submitted(self, trial: str, configuration: Mapping[str, Any], framework_id: str | None = None, attempt: int = 1) -> int:
+        """Announce a trial.
+
+        Raises:
+            ValueError: its name cannot be a file's.
+        """
+        if re.match(PLAIN_NAME, trial) is None:
+            raise ValueError(f"a trial's name must match {PLAIN_NAME}, as t00000 does, but got {trial!r}")
+        return self.write(
+            "trial_submitted", trial=trial, configuration=dict(configuration), framework_id=framework_id, attempt=attempt
+        )
+
+    def flag(self, name: str, text: str) -> int:
+        return self.write("flag", name=name, text=text)
+
+
+def process_started_ns(pid: int | str = "self") -> int:
+    """Return when the kernel started a process, on the monotonic clock in nanoseconds (grain: one clock tick, 10 ms)."""
+    text = Path(f"/proc/{pid}/stat").read_text()
+    ticks = int(text[text.rindex(")") + 2 :].split()[19])
+    return ticks * clock.NANOSECONDS // os.sysconf("SC_CLK_TCK")

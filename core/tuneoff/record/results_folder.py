@@ -1,0 +1,208 @@
+"""The results folder of a matrix: who may write to it, which plan it holds, what each planned run came to."""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import json
+import os
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from types import TracebackType
+
+from tuneoff.base.files import open_to_change, read_json, read_regular
+from tuneoff.base.processes import CLEANING_SECONDS, GUARDIAN, command_line, is_alive, is_stopped, openers
+from tuneoff.errors import ResultsError
+from tuneoff.experiment import analysis
+from tuneoff.experiment.plan import Plan
+from tuneoff.record.derive import KILLED, UNWRITABLE, Verdict
+from tuneoff.record.run_record import RunRecord
+from tuneoff.record.store import RUNS, read_runs, write_bytes
+from tuneoff.record.store import is_final as is_final
+
+PLAN = "matrix.json"
+LOCK = ".lock"
+_UNWRITABLE = "e"  # in the lock, before an errno: not more bytes than a pid has
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunEnd:
+    """What a planned run came to: done, failed, timeout, interrupted, skipped, or planned (not run yet)."""
+
+    run_id: str
+    label: str
+    status: str
+    reason: str | None = None
+    folder: Path | None = None
+    flags: tuple[str, ...] = ()  # names
+    emulated: bool = False  # planned or found
+
+
+class ResultsFolder:
+    """A results folder held by this process: a second command on it is refused while the lock is held."""
+
+    def __init__(self, path: Path, plan: Plan, *, resume: bool) -> None:
+        """Make or open the folder for `plan`.
+
+        Raises:
+            ResultsError: it cannot be written, is in use, holds another plan, or holds results and `resume` is False.
+        """
+        self.path = path
+        try:
+            path.mkdir(parents=True, exist_ok=True)
+            self.lock = open_to_change(path / LOCK, os.O_RDWR, shared=True)
+            self._take_lock()
+            try:
+                self._check(plan, resume)
+                os.ftruncate(self.lock, 0)
+                os.pwrite(self.lock, f"{os.getpid()}\n".encode(), 0)
+            except BaseException:
+                self.close()
+                raise
+        except OSError as error:
+            raise ResultsError(f"{path} cannot be written: {error.strerror}; choose another --output") from error
+
+    def _take_lock(self) -> None:
+        """Take the lock; if its command is dead, its guardian is cleaning up: wait for that.
+
+        One that has another name, since somebody copied the folder by hard links, may be held all the same: it is taken before it
+        is made a file of its own, and that one too.
+        """
+        deadline = time.monotonic() + CLEANING_SECONDS
+        while True:
+            try:
+                fcntl.flock(self.lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError as error:
+                holder = os.pread(self.lock, 20, 0).decode(errors="replace").strip()
+                if time.monotonic() < deadline and holder.isdigit() and not is_alive(int(holder)):
+                    time.sleep(0.05)
+                    continue
+                os.close(self.lock)
+                raise ResultsError(self._in_use(holder)) from error
+            taken = os.fstat(self.lock)
+            is_there = os.path.samestat(taken, os.lstat(self.path / LOCK))  # else another command made it a file of its own
+            if is_there and taken.st_nlink == 1:
+                self.earlier_end = _end_of(os.pread(self.lock, 100, 0))
+                return
+            earlier = self.lock
+            self.lock = open_to_change(self.path / LOCK, os.O_RDWR, shared=not is_there)
+            os.close(earlier)
+
+    def _in_use(self, holder: str) -> str:
+        """Return who has the lock, and the way out; `holder`: the pid of the command that took it."""
+        if holder.isdigit() and not is_alive(int(holder)):
+            path = os.path.realpath(self.path / LOCK)
+            guardians = [pid for pid in openers(path) if pid != os.getpid() and GUARDIAN in command_line(pid, None)]
+            if guardians:
+                whose = f"the guardian (pid {guardians[0]}) of a tuneoff command that is dead (pid {holder})"
+                if is_stopped(guardians[0]):
+                    return f"{self.path} is held by {whose}, and it is stopped; run `kill -CONT {guardians[0]}`, and try again"
+                return f"{self.path} is held by {whose}, which still removes what that left; wait for its end, and try again"
+        problem = f"{self.path} is in use by another tuneoff command (pid {holder if holder.isdigit() else 'unknown'})"
+        return f"{problem}; wait for it, or choose another --output"
+
+    def _check(self, plan: Plan, resume: bool) -> None:
+        if (self.path / PLAN).exists():
+            known = read_plan(self.path)
+            if known.plan_id != plan.plan_id:
+                raise ResultsError(f"{self.path} holds the runs of another plan ({known.name}); choose another --output")
+            other = analysis.difference(known.analysis, plan.analysis)
+            if other is not None:
+                problem = f"was begun with another `{other}`, which is frozen since"
+                raise ResultsError(f"{self.path} {problem}; undo that change, or choose another --output")
+            if not resume:
+                raise ResultsError(f"{self.path} already holds results of this plan; add --resume, or choose another --output")
+            if known.analysis_digest != plan.analysis_digest:  # an older folder: what it lacks is frozen from now on
+                self._write(replace(known, analysis=plan.analysis, power=plan.power, accounting=plan.accounting))
+        elif os.path.lexists(self.path / RUNS):  # of what plan? other files in the folder are not tuneoff's, and stay
+            raise ResultsError(f"{self.path} holds {RUNS} and no {PLAN}; choose another --output")
+        else:
+            self._write(plan)
+
+    def _write(self, plan: Plan) -> None:
+        write_bytes(self.path / PLAN, (json.dumps(plan.to_json(), indent=1) + "\n").encode())
+
+    def finish(self) -> None:
+        """Note that the command came to its end: nothing of the plan was left out by a kill or an interruption."""
+        os.ftruncate(self.lock, 0)
+
+    def note_unwritable(self, number: int) -> None:
+        """Note in place of the pid, where a full disk has room for it, that the folder could not be written; `number`: errno."""
+        with contextlib.suppress(OSError):
+            os.ftruncate(self.lock, os.pwrite(self.lock, f"{_UNWRITABLE}{number}\n".encode(), 0))
+
+    def close(self) -> None:
+        os.close(self.lock)
+
+    def __enter__(self) -> ResultsFolder:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        self.close()
+
+
+def _end_of(lock: bytes) -> Verdict:
+    """Return how the last command in a folder ended runs that it left without a record."""
+    for number, verdict in UNWRITABLE.items():
+        if lock.strip() == f"{_UNWRITABLE}{number}".encode():
+            return verdict
+    return KILLED
+
+
+def came_to_end(path: Path) -> bool | None:
+    """Tell whether the last command in a results folder ended by itself; False: killed, interrupted or at work, None: unknown."""
+    try:
+        return not read_regular(path / LOCK, 1000).strip()
+    except OSError:
+        return None
+
+
+def read_plan(path: Path) -> Plan:
+    """Read the plan of a results folder.
+
+    Raises:
+        ResultsError: there is none, or it has another format version.
+    """
+    try:
+        data = read_json(path / PLAN)
+    except OSError as error:
+        problem = f"{path} is no results folder: {PLAN} cannot be read ({error.strerror})"
+        raise ResultsError(f"{problem}; give a results folder, e.g. one under results/") from error
+    except ValueError as error:
+        raise ResultsError(f"{path / PLAN} is damaged: {error}; begin a new folder") from error
+    return Plan.from_json(data)
+
+
+def run_ends(path: Path, plan: Plan | None = None) -> list[RunEnd]:
+    """Return what each planned run came to, warm-ups left out, in the plan's order."""
+    plan = plan or read_plan(path)
+    records = standing(list(read_runs(path)))
+    ends = []
+    for run in plan.counted:
+        record = records.get(run.run_id)
+        if run.skip_reason is not None:
+            end = RunEnd(run_id=run.run_id, label=run.label, status="skipped", reason=run.skip_reason, emulated=run.emulated)
+        elif record is None:
+            end = RunEnd(run_id=run.run_id, label=run.label, status="planned", emulated=run.emulated)
+        else:
+            folder = path / "runs" / run.run_id / record.execution_id
+            end = RunEnd(
+                run_id=run.run_id,
+                label=run.label,
+                status=record.status,
+                reason=record.reason,
+                folder=folder,
+                flags=tuple(dict.fromkeys(flag.name for flag in record.flags)),
+                emulated=run.emulated or record.emulated,
+            )
+        ends.append(end)
+    return ends
+
+
+def standing(records: Sequence[RunRecord]) -> dict[str, RunRecord]:
+    """Return the execution that stands for each run: the latest that is done, else the latest."""
+    from tuneoff.record.store import selected
+
+    return {record.run_id: record for record in selected(list(records))}

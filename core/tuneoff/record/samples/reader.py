@@ -1,0 +1,209 @@
+"""Read a run's `power.jsonl`: checked line by line, on the run's time scale."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from io import BufferedReader
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from tuneoff.base.files import open_regular
+from tuneoff.errors import ResultsError
+from tuneoff.record.samples.schema import FILE_NAME, SCHEMA_VERSION, Header, Line, NodeSample, PowerSample, UsageSample
+from tuneoff.record.samples.series import EnergySeries
+
+MOST_BYTES = 1 << 30  # of a file: a week of five looks a second at four domains
+MOST_LINE_BYTES = 1 << 24
+
+_decoder: msgspec.json.Decoder[Line] = msgspec.json.Decoder(Line)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Samples:
+    """What was sampled in one execution; times in ns on the sampling host's monotonic clock, until `shifted`."""
+
+    header: Header
+    power: Mapping[str, EnergySeries] = field(default_factory=dict)  # by domain
+    second: Mapping[str, EnergySeries] = field(default_factory=dict)  # of the second meter
+    node_cpu: Mapping[str, EnergySeries] = field(default_factory=dict)  # CPU seconds in place of joules, by node
+    node_memory: Mapping[str, tuple[tuple[int, int], ...]] = field(default_factory=dict)  # (t, bytes in use), by node
+    usage: tuple[UsageSample, ...] = ()
+    notes: tuple[str, ...] = ()
+    second_notes: tuple[str, ...] = ()  # those of them that are of the second meter
+    power_samples: int = 0  # of the meter, without the second one's
+    torn_lines: int = 0
+
+    def shifted(self, by_ns: int) -> Samples:
+        """Return the same samples with `by_ns` added to every time of a sample."""
+        from dataclasses import replace
+
+        def moved(series: Mapping[str, EnergySeries]) -> dict[str, EnergySeries]:
+            return {name: EnergySeries([t + by_ns for t in one.times], one.joules) for name, one in series.items()}
+
+        usage = tuple(msgspec.structs.replace(sample, t=sample.t + by_ns) for sample in self.usage)
+        memory = {node: tuple((t + by_ns, value) for t, value in seen) for node, seen in self.node_memory.items()}
+        power, second, node_cpu = moved(self.power), moved(self.second), moved(self.node_cpu)
+        return replace(self, power=power, second=second, node_cpu=node_cpu, node_memory=memory, usage=usage)
+
+
+def read_samples(path: Path) -> Samples | None:
+    """Read the samples of an execution's folder, or of a file; None where there is no such file, or not one whole line in it.
+
+    A last line that is not whole is what a kill leaves: it is counted. Samples of a domain whose time or counter falls are
+    left out and noted: they would make negative energy.
+
+    Raises:
+        ResultsError: the file cannot be read, has no header, another version, or a line that is none of ours.
+    """
+    path = path / FILE_NAME if path.is_dir() else path
+    found = _Collector(path)
+    try:
+        with open_regular(path) as file:
+            read, torn = _take_all(path, file, found)
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        raise ResultsError(f"{path} cannot be read: {error.strerror}") from error
+    if read == 0:  # killed as it began
+        return None
+    if found.header is None:
+        raise ResultsError(f"{path} has no header line; remove it, and the run has no energy")
+    return found.samples(torn)
+
+
+def power_of(path: Path) -> dict[str, Any] | None:
+    """Return which meter an execution's samples are of, as JSON values for its environment; None where it has none."""
+    try:
+        with open_regular(path / FILE_NAME) as file:
+            header = _decoder.decode(file.readline())
+    except (OSError, msgspec.MsgspecError, UnicodeDecodeError):
+        return None
+    if not isinstance(header, Header):
+        return None
+    second = header.second or None
+    known = {"meter": header.meter, "kind": header.kind, "source": header.source, "reason": header.reason, "second": second}
+    return {**known, "detail": header.detail, "idle_problem": header.idle_problem}
+
+
+def _take_all(path: Path, file: BufferedReader, found: _Collector) -> tuple[int, int]:
+    """Give every whole line to `found`, with one in memory at a time; return how many there were, and how many were not whole.
+
+    Raises:
+        ResultsError: a line is no sample, or the file or a line is larger than any that a run writes.
+    """
+    number, size, decode, take = 0, 0, _decoder.decode, found.take
+    try:
+        while line := file.readline(MOST_LINE_BYTES + 1):
+            size += len(line)
+            if size > MOST_BYTES or len(line) > MOST_LINE_BYTES:
+                raise _too_large(path, size)
+            if not line.endswith(b"\n"):
+                return number, 1
+            number += 1
+            take(decode(line))
+    except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+        raise ResultsError(f"{path} line {number} is no sample: {error}; remove the file, and the run has no energy") from error
+    return number, 0
+
+
+def _too_large(path: Path, size: int) -> ResultsError:
+    what, most = ("it", MOST_BYTES) if size > MOST_BYTES else ("a line of it", MOST_LINE_BYTES)
+    return ResultsError(f"{path} is too large: {what} must have at most {most} bytes; remove it, and the run has no energy")
+
+
+class _Collector:
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self.header: Header | None = None
+        self._power: tuple[dict[str, _Domain], dict[str, _Domain]] = ({}, {})  # of the meter, of the second one
+        self._node_cpu: dict[str, _Domain] = {}
+        self._node_memory: dict[str, list[tuple[int, int]]] = {}
+        self._usage: list[UsageSample] = []
+        self._notes: list[str] = []
+        self._second_notes: list[str] = []
+        self._count = 0
+
+    def take(self, line: Line) -> None:
+        if isinstance(line, Header):
+            if line.version != SCHEMA_VERSION:
+                problem = f"has version {line.version}, but this tuneoff reads version {SCHEMA_VERSION}"
+                raise ResultsError(f"{self._path} {problem}; use the tuneoff that wrote it")
+            self.header = line
+        elif isinstance(line, PowerSample):
+            self._count += not line.second
+            self._power[line.second].setdefault(line.domain, _Domain()).take(line)
+        elif isinstance(line, NodeSample):
+            if line.cpu_seconds is not None:
+                taken = PowerSample(t=line.t, domain=line.node, joules=line.cpu_seconds)
+                self._node_cpu.setdefault(line.node, _Domain()).take(taken)
+            if line.memory_bytes is not None:
+                self._node_memory.setdefault(line.node, []).append((line.t, line.memory_bytes))
+        elif isinstance(line, UsageSample):
+            if self._usage and line.t <= self._usage[-1].t:
+                self._notes.append("a usage sample is not later than the one before it; it was left out")
+            else:
+                self._usage.append(line)
+        else:
+            self._notes.append(line.text)
+            if line.second:
+                self._second_notes.append(line.text)
+
+    def samples(self, torn_lines: int) -> Samples:
+        assert self.header is not None
+        for domains in self._power:
+            for name, domain in domains.items():
+                if domain.left_out:
+                    text = (
+                        f"{domain.left_out} samples of {name} were left out: their time or counter fell, or was no finite number"
+                    )
+                    self._notes.append(text)
+        for node, cpu in self._node_cpu.items():
+            if cpu.left_out:
+                self._notes.append(f"{cpu.left_out} samples of the CPU time of {node} were left out: their time or counter fell")
+        meter, second = ({name: domain.series() for name, domain in domains.items()} for domains in self._power)
+        return Samples(
+            header=self.header,
+            power=meter,
+            second=second,
+            node_cpu={node: cpu.series() for node, cpu in self._node_cpu.items()},
+            node_memory={node: tuple(seen) for node, seen in self._node_memory.items()},
+            usage=tuple(self._usage),
+            notes=tuple(dict.fromkeys(self._notes)),
+            second_notes=tuple(dict.fromkeys(self._second_notes)),
+            power_samples=self._count,
+            torn_lines=torn_lines,
+        )
+
+
+class _Domain:
+    """One domain's samples as cumulative energy."""
+
+    def __init__(self) -> None:
+        self._times: list[int] = []
+        self._joules: list[float] = []
+        self._counter: float | None = None
+        self.left_out = 0
+
+    def take(self, sample: PowerSample) -> None:
+        is_later = not self._times or sample.t > self._times[-1]
+        value = sample.joules if sample.joules is not None else sample.watts
+        if not is_later or value is None or not 0 <= value < float("inf"):
+            self.left_out += 1
+            return
+        total = self._joules[-1] if self._joules else 0.0
+        if sample.joules is not None:
+            if self._counter is not None and sample.joules < self._counter:
+                self.left_out += 1
+                return
+            total += sample.joules - self._counter if self._counter is not None else 0.0
+            self._counter = sample.joules
+        elif self._times:
+            total += value * (sample.t - self._times[-1]) / 1e9
+        self._times.append(sample.t)
+        self._joules.append(total)
+
+    def series(self) -> EnergySeries:
+        return EnergySeries(self._times, self._joules)

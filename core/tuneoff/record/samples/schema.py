@@ -1,0 +1,136 @@
+"""The lines of a run's `power.jsonl`: a header, then power samples and usage samples in the order of their times.
+
+Times are the host's monotonic nanoseconds, as in event files. The same format is what the `replay` meter reads.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import msgspec
+
+FILE_NAME = "power.jsonl"
+SCHEMA_VERSION = 1
+LATE = 3  # intervals between two readings or looks, where the sampler had to wait for its turn
+
+MeterKind = Literal["measured", "estimated"]
+
+
+class Coefficients(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """The model meter's E = joules_per_cpu_second · CPU seconds + watts_per_core · reserved core seconds, with bounds.
+
+    Watts per hardware thread, whole server included: at active idle (`watts_per_core`), and what full load adds to it.
+    """
+
+    joules_per_cpu_second: float
+    watts_per_core: float
+    low: tuple[float, float]  # (joules per CPU second, watts per core) of the least plausible server
+    high: tuple[float, float]
+    cpu: str  # the entry of the table that was taken
+    source: str  # the table, its date
+    ratio: tuple[float, float] | None = None  # the plausible range of watts_per_core over joules_per_cpu_second ...
+    servers: str = ""  # ... and of which servers it is
+
+
+class Header(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, tag="header"):
+    """First line: which meter, on which host, and why no better one.
+
+    `kind` is that of the energy of node or device: `measured` only from a counter or a power meter. `domains` are summed to
+    the node's energy, but for `gpu-N` (an accelerator each) and `slot-N` (a slot's own energy, needs no attribution); on
+    several hosts a domain is `host/domain`. `meter` is "none" where nothing could be read; `reason` then says why.
+    """
+
+    version: int
+    host: str
+    boot_id: str
+    execution_id: str
+    anchor_monotonic_ns: int
+    anchor_wall_ns: int
+    anchor_width_ns: int
+    meter: str
+    kind: MeterKind
+    source: str  # e.g. "powercap: package-0, package-1, dram-0"
+    detail: str = ""  # what is too long for `source`: a model's coefficients, and how they were found
+    reason: str = ""  # why no better meter was taken; "" for the best
+    domains: tuple[str, ...] = ()
+    interval_ns: int = 200_000_000
+    longest_gap_ns: int = 10_000_000_000  # between power samples: what lies in a longer one is not covered
+    cpus: int = 1  # logical processors of the host
+    usable_cpus: int = 0  # those of them that the run may use; 0: all
+    supervisor: str = ""  # host:pid:start of the process that samples, tuneoff's own
+    coefficients: Coefficients | None = None  # of the model meter
+    idle_watts: dict[str, float] = {}  # by domain: the baseline of the matrix, before its first run
+    idle_seconds: float = 0.0  # how long the baseline was read
+    idle_problem: str = ""  # why the baseline is known to be wrong: what is split by it is an estimate
+    second: str = ""  # a meter whose samples are a second opinion, marked by its name
+    second_kind: MeterKind = "estimated"
+    second_longest_gap_ns: int = 10_000_000_000
+
+
+class PowerSample(msgspec.Struct, frozen=True, gc=False, kw_only=True, omit_defaults=True, tag="power"):
+    """One domain's reading: a counter that never falls (`joules`), or the mean power since the sample before it (`watts`).
+
+    The first sample of a domain in `watts` only says from when on it is known.
+    """
+
+    t: int
+    domain: str
+    joules: float | None = None
+    watts: float | None = None
+    second: bool = False  # of the second meter
+
+
+class NodeSample(msgspec.Struct, frozen=True, gc=False, kw_only=True, omit_defaults=True, tag="node"):
+    """What a whole node used, all programs on it included, as a database has recorded it; each line has one of the two."""
+
+    t: int
+    node: str
+    cpu_seconds: float | None = None  # of all its processors since the first sample; never falls
+    memory_bytes: int | None = None  # in use at that time
+
+
+class ProcessUsage(msgspec.Struct, frozen=True, gc=False, array_like=True):
+    """What a process had used when it was looked at. `children_cpu_ns`: of those children that it has waited for.
+
+    Both only grow. The second has the grain of a clock tick (10 ms), the first is finer where the system tells.
+    """
+
+    pid: int
+    started_ns: int  # as in the `process` event: kernel's start time, 10 ms grain
+    parent: int
+    cpu_ns: int
+    children_cpu_ns: int
+    rss_bytes: int
+    pss_bytes: int | None = None  # looked at more rarely
+    name: str | None = None  # the command's name, at the first sight
+
+
+class UsageSample(msgspec.Struct, frozen=True, gc=False, kw_only=True, omit_defaults=True, tag="usage"):
+    """The host and the run's process tree at a moment; a process that has used nothing since is left out.
+
+    So is one that has used less than 5 ms, for up to a second: then it is looked at whatever it used.
+
+    Among `processes`, though no part of the tree: the supervising process itself (`Header.supervisor`). It waits for the
+    coordinator, so what the coordinator used after the last look at it arrives in its `children_cpu_ns`.
+    """
+
+    t: int
+    busy_ns: int  # CPU time of the whole host since its start, all processors together, steal left out
+    usable_busy_ns: int | None = None  # the same of the processors that the run may use; None: it may use all
+    steal_ns: int = 0
+    own_cpu_ns: int = 0  # of the sampling thread since its start
+    processes: tuple[ProcessUsage, ...] = ()
+    gone: tuple[tuple[int, int], ...] = ()  # (pid, started_ns) that were there before and are not now
+    rss_bytes: int = 0  # sum over the tree (the supervising process left out), shared pages counted once per process
+    gpu: tuple[tuple[str, int, float], ...] = ()  # (domain, pid, share of the device's time since the sample before, 0 to 1)
+
+
+class Note(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, tag="note"):
+    """Something that went wrong while sampling; becomes the flag `power_problem`."""
+
+    t: int
+    text: str
+    second: bool = False  # of the second meter
+
+
+Line = Header | PowerSample | NodeSample | UsageSample | Note

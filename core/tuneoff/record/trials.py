@@ -1,0 +1,207 @@
+"""Make trial records out of collected events."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from tuneoff.base.identity import configuration_digest, is_finite
+from tuneoff.experiment.spec import ExperimentSpec, Objective
+from tuneoff.record.endings import Ending, RunStop, ending
+from tuneoff.record.event_index import NOT_REPORTED, Collected, Execution, Key
+from tuneoff.record.pod_slots import with_pod_slots
+from tuneoff.record.run_record import AttemptRecord, EpochRecord, TrialRecord
+from tuneoff.record.timeline import Timeline
+
+TIE_LOSSES = ("validation_loss", "val_loss", "loss")
+
+
+def trial_records(
+    found: Collected, timeline: Timeline, experiment: ExperimentSpec, stop: RunStop | None = None
+) -> tuple[TrialRecord, ...]:
+    """Return all trials in order of their first submission. A trial that was only refused is none. `stop`: what ended the run.
+
+    The collected executions are emptied on the way: a large run fits into memory once, not twice.
+    """
+    keys: dict[str, set[Key]] = {}
+    for group in (found.submitted, found.executions, found.observed_ends, found.died):
+        for key in group:
+            keys.setdefault(key[0], set()).add(key)
+    refused = {seen.event.trial for seen in found.refused}
+    records = []
+    for trial, trial_keys in keys.items():
+        if trial in refused and not any(key in found.executions for key in trial_keys):
+            continue
+        records.append(_trial(found, timeline, experiment, trial, sorted(trial_keys), stop))
+    records.sort(key=_first_time)
+    return with_pod_slots(records, experiment.workers.count)
+
+
+def _trial(
+    found: Collected, timeline: Timeline, experiment: ExperimentSpec, trial: str, keys: list[Key], stop: RunStop | None
+) -> TrialRecord:
+    planned = experiment.budget.epochs_per_trial
+    pairs: list[tuple[Key, Execution | None, Ending]] = []
+    for key in keys:
+        executions = found.executions.pop(key, [])
+        if len(executions) > 1:
+            executions.sort(key=lambda execution: timeline.at(execution.process, execution.started.t))
+        for earlier in executions[:-1]:  # the framework ran the attempt again without saying so
+            pairs.append((key, earlier, ending(None, timeline, key, earlier, planned)))
+        last = executions[-1] if executions else None
+        pairs.append((key, last, ending(found, timeline, key, last, planned, stop)))
+    attempts = []
+    for index, (key, execution, end) in enumerate(pairs):
+        submitted = timeline.first(found.submitted.get(key))
+        exited = timeline.first(found.exits.get(execution.process.name)) if execution is not None else None
+        attempts.append(
+            _attempt(
+                timeline,
+                key[1],
+                execution,
+                end,
+                submitted_ns=timeline.seen_at(submitted) if submitted is not None else None,
+                exited_ns=timeline.seen_at(exited) if exited is not None else None,
+                superseded=index < len(pairs) - 1,
+            )
+        )
+    _, final, end = pairs[-1]
+    started = next((pair[1].started for pair in reversed(pairs) if pair[1] is not None), None)
+    announced = timeline.first([seen for key in keys for seen in found.submitted.get(key, ())])
+    if started is not None:
+        configuration, digest = started.configuration, started.digest
+    else:
+        configuration = announced.event.configuration if announced is not None else {}
+        digest = configuration_digest(configuration)
+    best = best_epoch(experiment.objective, attempts[-1].epochs)
+    return TrialRecord(
+        trial=trial,
+        configuration=configuration,
+        digest=digest,
+        state=end.state,
+        cause=end.cause,
+        charged=end.charged,
+        framework_id=(announced.event.framework_id if announced is not None else None)
+        or (started.framework_id if started is not None else None),
+        value=best.metrics[experiment.objective.metric] if best is not None else None,
+        value_epoch=best.epoch if best is not None else None,
+        tie_loss=_tie_loss(best.metrics) if best is not None else None,
+        stop_epoch=_stop_epoch(found, experiment, trial, digest, final, attempts[-1]),
+        attempts=tuple(attempts),
+    )
+
+
+def _attempt(
+    timeline: Timeline,
+    number: int,
+    execution: Execution | None,
+    end: Ending,
+    *,
+    submitted_ns: int | None,
+    exited_ns: int | None,
+    superseded: bool,
+) -> AttemptRecord:
+    state = "superseded" if superseded else end.state
+    if execution is None:
+        return AttemptRecord(
+            attempt=number,
+            state=state,
+            cause=end.cause,
+            charged=end.charged,
+            ended_by=end.by,
+            uncertainty_ns=end.uncertainty_ns,
+            submitted_ns=submitted_ns,
+            ended_ns=end.ended_ns,
+        )
+    process, started, shift = execution.process, execution.started, timeline.shift_ns(execution.process)
+    return AttemptRecord(
+        attempt=number,
+        state=state,
+        cause=end.cause,
+        charged=end.charged,
+        ended_by=end.by,
+        uncertainty_ns=end.uncertainty_ns,
+        submitted_ns=submitted_ns,
+        process=process.name,
+        process_role=process.role,
+        process_started_ns=process.process_started_ns + shift,
+        imported_ns=started.imported_ns + shift if started.imported_ns is not None else None,
+        exited_ns=exited_ns,
+        slot=started.slot,
+        waited_ns=started.waited_ns,
+        started_ns=started.t + shift,
+        loaded_ns=execution.loaded.t + shift if execution.loaded is not None else None,
+        ended_ns=end.ended_ns,
+        threads=started.threads,
+        seed=started.seed,
+        device=execution.loaded.device if execution.loaded is not None else None,
+        cpu_ns=end.cpu_ns,
+        process_cpu_ns=started.process_cpu_ns,
+        cpus_allowed=started.cpus_allowed,
+        peak_rss_bytes=end.peak_rss_bytes,
+        epochs=_epochs(execution, shift),
+    )
+
+
+def _epochs(execution: Execution, shift: int) -> tuple[EpochRecord, ...]:
+    reported = execution.reported
+    reported.extend([NOT_REPORTED] * (len(execution.epochs) - len(reported)))
+    records = tuple(
+        EpochRecord(
+            epoch=event.epoch,
+            ended_ns=event.t + shift,
+            train_ns=event.train_ns,
+            validate_ns=event.validate_ns,
+            checkpoint_ns=event.checkpoint_ns,
+            metrics=event.metrics,
+            reported_ns=t + shift if t is not None else None,
+            non_finite=event.non_finite,
+            saved=event.saved,
+            cpu_ns=event.cpu_ns,
+            reported_cpu_ns=cpu_ns,
+        )
+        for event, (t, cpu_ns) in zip(execution.epochs, reported, strict=True)
+    )
+    execution.epochs, execution.reported = [], []
+    return records
+
+
+def best_epoch(objective: Objective, epochs: Sequence[EpochRecord]) -> EpochRecord | None:
+    """Return the epoch with the best finite validation value, the earliest of equals; None if no value is finite."""
+    best: EpochRecord | None = None
+    value: float | None = None
+    for epoch in epochs:
+        new = epoch.metrics.get(objective.metric)
+        if new is not None and is_finite(new) and objective.is_better(new, value):
+            best, value = epoch, new
+    return best
+
+
+def _tie_loss(metrics: Mapping[str, float | None]) -> float | None:
+    return next((metrics[name] for name in TIE_LOSSES if metrics.get(name) is not None), None)
+
+
+def _stop_epoch(
+    found: Collected,
+    experiment: ExperimentSpec,
+    trial: str,
+    digest: str,
+    execution: Execution | None,
+    last: AttemptRecord,
+) -> int | None:
+    """Return the losing epoch: the scripted one, else the framework's decision, else the report that said stop."""
+    planned = experiment.budget.epochs_per_trial
+    candidates: list[int] = []
+    if experiment.pruner.name == "scripted" and digest in experiment.stops:
+        candidates.append(experiment.stops[digest])
+    elif trial in found.stops:
+        candidates.append(min(seen.event.epoch for seen in found.stops[trial]))
+    elif execution is not None and execution.stop_epoch is not None:
+        candidates.append(execution.stop_epoch)
+    elif last.state == "pruned" and last.epochs:
+        candidates.append(last.epochs[-1].epoch)
+    return next((epoch for epoch in candidates if epoch < planned), None)
+
+
+def _first_time(record: TrialRecord) -> tuple[int, str]:
+    times = [t for attempt in record.attempts for t in (attempt.submitted_ns, attempt.started_ns, attempt.ended_ns)]
+    return min((t for t in times if t is not None), default=0), record.trial

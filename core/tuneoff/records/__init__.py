@@ -1,1 +1,0 @@
-"""Records of runs, trials, attempts and epochs: derived from events, stored as `run.json`."""

@@ -1,0 +1,1 @@
+"""Make it happen: execute a matrix, supervise each run, drive its lifecycle and its trials."""

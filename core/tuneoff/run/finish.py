@@ -1,0 +1,93 @@
+"""From an ended execution to its record: derived from its events, with metrics, sealed, stored."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from tuneoff.adapter import Adapter
+from tuneoff.base.files import pinned
+from tuneoff.capabilities import Capabilities
+from tuneoff.errors import ResultsError
+from tuneoff.experiment.packages import installed_version
+from tuneoff.experiment.spec import RunSpec
+from tuneoff.measure.derived import derive_folder
+from tuneoff.record.derive import Verdict
+from tuneoff.record.environment import capture
+from tuneoff.record.results_folder import is_final
+from tuneoff.record.run_record import RunRecord
+from tuneoff.record.samples.reader import power_of
+from tuneoff.record.store import write_run
+from tuneoff.run.lifecycle.versions import noted_versions
+from tuneoff.run.resume.adopt import kept_checkpoints
+from tuneoff.run.trial.checkpoint import FOLDER as CHECKPOINTS
+from tuneoff.run.trial.limits import thread_environment
+
+
+def finish(
+    folder: Path, spec: RunSpec, verdict: Verdict | None, adapter: type[Adapter], environment: Mapping[str, Any] | None = None
+) -> RunRecord:
+    """Write `run.json` of an execution and return the record; keeps only the best checkpoint.
+
+    Without a `verdict` the status follows from the events.
+
+    Raises:
+        ResultsError: an event file cannot be read, or the record cannot be written.
+    """
+    capabilities = adapter.capabilities
+    packages = (capabilities.package,) if capabilities.package else ()
+    record = derive_folder(
+        folder,
+        spec,
+        emulated=spec.platform in capabilities.emulated_platforms,
+        verdict=verdict,
+        versions={
+            "framework": capabilities.framework,
+            "framework_version": installed_version(capabilities.package) if capabilities.package else None,
+            **adapter.strategies(spec),
+            **noted_versions(folder),
+        },
+        environment={
+            **capture(packages),
+            "threads": thread_environment(spec.experiment.workers.threads),  # as the run's processes had it
+            "power": power_of(folder),
+            "adapter": {
+                "changed_defaults": list(capabilities.changed_defaults),
+                "long_lived_workers": capabilities.long_lived_workers,
+            },
+            **_environment(environment or {}, spec, capabilities),
+        },
+    )
+    try:
+        _keep_best_checkpoint(folder, record)
+    except OSError as error:
+        raise ResultsError(f"{folder} cannot be tidied: {error.strerror}; see {CHECKPOINTS}/ in it") from error
+    write_run(folder, record)
+    return record
+
+
+def _environment(environment: Mapping[str, Any], spec: RunSpec, capabilities: Capabilities) -> Mapping[str, Any]:
+    """Return what was in force, with the adapter's own limiters of memory and CPU where it has them."""
+    own: dict[str, str] = {}
+    if capabilities.memory_limiter and spec.experiment.workers.memory_mb is not None:
+        own["memory"] = capabilities.memory_limiter
+    if capabilities.cpu_limiter:
+        is_emulated = spec.platform in capabilities.emulated_platforms
+        own["cpus"] = f"none ({spec.platform} {capabilities.cpu_limiter})" if is_emulated else capabilities.cpu_limiter
+    return {**environment, "limits": {**environment.get("limits", {}), **own}} if own else environment
+
+
+def _keep_best_checkpoint(folder: Path, record: RunRecord) -> None:
+    kept = {f"{record.best.trial}.safetensors"} if record.best is not None else set()
+    if not is_final(record):
+        kept |= kept_checkpoints(record)
+    with contextlib.suppress(FileNotFoundError), pinned(folder / CHECKPOINTS) as checkpoints:
+        for path in checkpoints.iterdir():
+            if path.name not in kept:
+                path.unlink()
+    with contextlib.suppress(OSError), pinned(folder / "slots") as slots:
+        for path in slots.iterdir():
+            path.unlink()
+        (folder / "slots").rmdir()

@@ -1,0 +1,124 @@
+"""The run's context: what core gives an adapter."""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import sys
+import tempfile
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from tuneoff.experiment.spec import RunSpec
+from tuneoff.record.events.schema import EMULATED_FLAG
+from tuneoff.record.events.writer import EventWriter
+from tuneoff.record.history import FinishedTrial, History, read_history
+from tuneoff.run.lifecycle.versions import note_versions
+from tuneoff.run.supervisor.leftovers import LEFTOVERS, OUTSIDE
+from tuneoff.run.trial.context import TrialContext
+
+log = logging.getLogger(__name__)
+
+SPEC = "spec.json"  # what the coordinator reads
+FRAMEWORK = "framework"  # folder of the framework's own files, which tuneoff itself never opens
+BEST_CONFIGURATION = "best_configuration.json"  # what the test is given
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunContext:
+    """Experiment, folders, seeds and services of one execution of a run. Frozen; equal in a fresh process that undeploys."""
+
+    spec: RunSpec
+    run_dir: Path  # this execution's folder
+    execution_id: str
+    trial_context: TrialContext
+    events: EventWriter
+
+    @property
+    def work_dir(self) -> Path:
+        """The framework's own files: journals, storage, logs."""
+        path = self.run_dir / FRAMEWORK
+        path.mkdir(exist_ok=True)
+        return path
+
+    @property
+    def history(self) -> History:
+        """What earlier executions of this run did, read from its file; empty unless the run is continued.
+
+        Only an adapter whose capabilities say `resume` is ever given one: it tells its framework the finished trials, begins
+        the unfinished ones again first, each as its next attempt, and numbers new ones from `history.next_number`.
+        """
+        return read_history(self.run_dir)
+
+    @property
+    def finished(self) -> tuple[FinishedTrial, ...]:
+        """The trials that are not to be run, in the order of their submission."""
+        return self.history.finished
+
+    def submitted(
+        self, trial_id: str, configuration: Mapping[str, object], framework_id: str | None = None, attempt: int = 1
+    ) -> None:
+        """Announce that the framework handed a configuration over for execution."""
+        self.events.submitted(trial_id, configuration, framework_id, attempt)
+
+    def flag(self, name: str, text: str) -> None:
+        """Record something that a reader of the results must know."""
+        log.warning("%s: %s", name, text)
+        self.events.flag(name, text)
+
+    def note_versions(self, values: Mapping[str, object]) -> None:
+        """Keep JSON values for `versions` of the record: of a server, a cluster, an image (its digest)."""
+        note_versions(self.run_dir, values)
+
+    def note_emulated(self, text: str) -> None:
+        """Say that what the adapter talks to is an emulation, though its platform is none by its name: the run is in no ranking.
+
+        `text`: what it is, and by what that was seen.
+        """
+        self.flag(EMULATED_FLAG, text)
+
+    def trial_command(self, trial_id: str, configuration_file: Path, attempt: int = 1) -> list[str]:
+        """Return the command that runs one trial in a new process (script-driven frameworks)."""
+        return [
+            sys.executable,
+            "-m",
+            "tuneoff.run.trial",
+            str(self.trial_context.path),
+            trial_id,
+            str(configuration_file),
+            str(attempt),
+        ]
+
+    def remember(self, kind: str, value: str) -> None:
+        """Write down what must be removed should this process die, before it is made: kind `folder` or `cgroup`, its path."""
+        remember(self.run_dir, kind, value)
+
+    @property
+    def outside(self) -> Path:
+        """A file for what is made outside this machine, in a cluster: an adapter writes it before (one line for the user: what it
+        is, and how to remove it), and removes it once that is gone.
+
+        While it is there, `undeploy` is called again, in a fresh process: when the command was killed, and by the next command on
+        the results folder.
+        """
+        return self.run_dir / OUTSIDE
+
+    @property
+    def temporary_dir(self) -> Path:
+        """This run's own temporary folder, with a short path (sockets: 107 bytes); TMPDIR of all its processes.
+
+        The supervisor remembers it before it makes it and removes it after the run.
+        """
+        return Path(tempfile.gettempdir())
+
+
+def remember(run_dir: Path, kind: str, value: str) -> None:
+    """Append one line to the run's list of possible leftovers (kinds: `folder`, `cgroup`)."""
+    line = json.dumps({"kind": kind, "value": value}) + "\n"
+    descriptor = os.open(run_dir / LEFTOVERS, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
+    try:
+        os.write(descriptor, line.encode())
+    finally:
+        os.close(descriptor)

@@ -1,0 +1,136 @@
+"""The seven steps in order; core owns the order and the clock, the adapter does the work."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import logging
+import signal
+from collections.abc import Iterator
+from types import FrameType
+
+from tuneoff.adapter import Adapter, Best
+from tuneoff.base.tracebacks import place
+from tuneoff.errors import InfrastructureError, MissingPackageError, StepError, TuneoffError
+from tuneoff.record.events.schema import Charged, Step
+from tuneoff.record.events.writer import EventWriter
+from tuneoff.run.lifecycle.context import RunContext
+
+log = logging.getLogger(__name__)
+
+DONE, FAILED, INTERRUPTED = 0, 2, 3
+UNCAUGHT = 70  # an exception outside the steps; any other code is that of an adapter or framework which ended the process
+INTERRUPTED_SECONDS = 7.0  # from SIGTERM, that an un-deploy can rely on
+
+
+class Interrupted(BaseException):
+    """SIGTERM: the supervisor asks the run to un-deploy and end."""
+
+
+def run_lifecycle(adapter_class: type[Adapter], context: RunContext) -> int:
+    """Run all seven steps and return the exit code. `undeploy` always runs, is always timed, and runs last.
+
+    A failed step ends the run: the steps after it are skipped, all figures up to it are kept.
+    """
+    _raise_on_sigterm()
+    code = DONE
+    adapter: Adapter | None = None
+    try:
+        with _step(context.events, "deploy"):
+            adapter = adapter_class(context)
+            adapter.deploy()
+        _steps_after_deploy(adapter, context)
+    except Interrupted:
+        code = INTERRUPTED
+    except StepError:
+        code = FAILED
+    finally:
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)  # one interruption is enough: un-deploy runs to its end or its limit
+        try:
+            with _step(context.events, "undeploy"):
+                _undeploy(adapter or adapter_class(context), context, INTERRUPTED_SECONDS if code == INTERRUPTED else None)
+        except StepError:
+            code = FAILED
+    return code
+
+
+def undeploy_only(adapter_class: type[Adapter], context: RunContext, seconds: float | None = None) -> int:
+    """Un-deploy in a fresh process, after a coordinator was killed; `seconds`: how long that may take, if not as ever."""
+    try:
+        with _step(context.events, "undeploy"):
+            _undeploy(adapter_class(context), context, seconds)
+    except StepError:
+        return FAILED
+    return DONE
+
+
+def _undeploy(adapter: Adapter, context: RunContext, seconds: float | None) -> None:
+    limit = context.spec.experiment.timeouts.undeploy_seconds
+    adapter.undeploy_seconds = limit if seconds is None else min(limit, seconds)
+    adapter.undeploy()
+
+
+def _steps_after_deploy(adapter: Adapter, context: RunContext) -> None:
+    events = context.events
+    with _step(events, "setup"):
+        adapter.setup()
+    with _step(events, "trial"):
+        adapter.run_trials()
+    with _step(events, "collect"):
+        best = adapter.collect_results()
+        _log_best(events, best)
+    if best is not None:
+        with _step(events, "test"):
+            adapter.test(best)
+    with _step(events, "metrics"):
+        adapter.collect_metrics()
+
+
+def _log_best(events: EventWriter, best: Best | None) -> None:
+    if best is None:
+        events.write("best_known", trial=None)
+    else:
+        events.write("best_known", trial=best.trial_id, value=best.value)
+
+
+@contextlib.contextmanager
+def _step(events: EventWriter, step: Step) -> Iterator[None]:
+    """Log the start and the end of a step; map whatever it raises to StepError."""
+    events.write("step_started", step=step)
+    try:
+        yield
+    except Interrupted:
+        events.write("step_ended", step=step, error="interrupted")  # by whom and why, the supervisor knows
+        raise
+    except Exception as error:  # an adapter may fail in any way: the step failed, with its text
+        log.exception("step %s failed", step)
+        lines = str(error).strip().splitlines() or [""]
+        line = lines[-1] if lines[0].startswith("Traceback ") else lines[0]  # Ray's errors hold a whole traceback
+        text = line if isinstance(error, TuneoffError) else f"{type(error).__name__}: {line}{place(error)}"
+        events.write("step_ended", step=step, error=text, charged=_charge(step, error))
+        raise StepError(f"step {step} failed: {text}") from error
+    events.write("step_ended", step=step)
+
+
+_MACHINE = (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.ENOMEM, errno.EMFILE, errno.ENFILE)
+
+
+def _charge(step: Step, error: BaseException) -> Charged:
+    """Return who is charged with a failed step: it decides whether a resumed matrix repeats the run."""
+    cause: BaseException | None = error
+    while cause is not None:
+        is_machine = isinstance(cause, OSError) and cause.errno in _MACHINE
+        if is_machine or isinstance(cause, MemoryError | InfrastructureError):
+            return "infrastructure"
+        cause = cause.__cause__ or cause.__context__
+    if isinstance(error, MissingPackageError):
+        return "user"
+    return "workload" if step == "test" else "framework"
+
+
+def _raise_on_sigterm() -> None:
+    def handle(signum: int, frame: FrameType | None) -> None:
+        raise Interrupted
+
+    signal.signal(signal.SIGTERM, handle)
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the supervisor decides what Ctrl-C means

@@ -1,0 +1,197 @@
+"""The contamination guard: is the machine in order, and the same as before? Looked at before each run: flagged, never blocked.
+
+What other programs use *during* a run is not known then: that is the flag `disturbed`, from the run's own samples.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import tempfile
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Annotated, Any
+
+import msgspec
+
+from tuneoff.base import clock
+from tuneoff.base.processes import command_line
+from tuneoff.measure.disturbance import DISTURBED
+from tuneoff.run import host_readings as readings
+from tuneoff.run.supervisor.leftovers import RESULTS_MARK
+
+LOOK_NS = 400_000_000  # several sentinels: of the best one no interrupt is a part
+DRIFT_LIMIT = 1.25  # of the sentinel's time over the fastest of the folder
+LEAST_MEMORY, LEAST_SHARE = 1_000_000_000, 0.1  # bytes, and of the machine's memory: below both there is too little
+LEAST_DISK = 1_000_000_000
+SLOW_CLOCKS = frozenset({"hpet", "acpi_pm", "jiffies", "refined-jiffies", "pit"})  # µs per reading, or coarse
+_BLOCK = bytes(1 << 20)
+
+# of the look before a run, and of throttling in it
+FLAGS = frozenset(
+    {
+        "machine_drift",
+        "machine_changed",
+        "earlier_survivor",
+        "low_memory",
+        "low_disk",
+        "cpu_throttled",
+        "slow_clock_source",
+        "frequency_limited",
+    }
+)
+# what may be otherwise in a repetition, with what the run's samples tell; the others belong to the machine as it is
+PASSING = (FLAGS - {"slow_clock_source", "frequency_limited"}) | {DISTURBED}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MachineState:
+    """The machine before a run; None where the system does not tell.
+
+    `cpu_pressure_percent`: share of the look in which some process waited for a CPU. `sentinel_ns`: CPU time of SHA-256 of
+    32 MiB on one core, the best of the look: the calibration, without the time in which others had the core.
+    `throttle_count`: since the machine's start.
+    """
+
+    load_1min: float
+    cpu_pressure_percent: float | None
+    sentinel_ns: Annotated[int, msgspec.Meta(gt=0)]
+    memory_available_bytes: int | None = None
+    memory_total_bytes: int | None = None
+    disk_free_bytes: int | None = None  # the results folder's
+    temporary_free_bytes: int | None = None  # the temporary folder's
+    throttle_count: int | None = None
+    clock_source: str | None = None
+    governor: str | None = None
+    frequency_limit: float | None = None  # least share of its greatest frequency that a processor may reach
+    survivors: tuple[str, ...] = ()  # processes of earlier runs of this results folder: "pid: command"
+    other_runs: int = 0  # processes of runs of other results folders
+
+    def to_json(self) -> dict[str, Any]:
+        return {**asdict(self), "survivors": list(self.survivors)}
+
+
+class Guard:
+    """Looks before and after each run of a matrix; `looks`: the earlier ones of the folder, to which later ones are held."""
+
+    def __init__(self, results: Path, looks: Sequence[MachineState] = (), sys: Path = readings.SYS) -> None:
+        self._results = results
+        self._looks = list(looks)
+        self._sys = sys
+        self._throttled: int | None = None  # before the run
+
+    def look(self, memory_needed: int = 0) -> tuple[MachineState, list[tuple[str, str]]]:
+        """Return the state and the flags (name, text) of the run that comes; takes about half a second."""
+        now = look(self._results, sys=self._sys)
+        self._looks.append(now)
+        self._throttled = now.throttle_count
+        return now, notes(now, self._looks, memory_needed)
+
+    def after_run(self) -> list[tuple[str, str]]:
+        """Return the flag of the run that has just ended, if processors were throttled for heat since the look before it."""
+        count = readings.throttle_count(self._sys)
+        times = 0 if count is None or self._throttled is None else count - self._throttled
+        return [("cpu_throttled", f"processors were throttled for heat {times} times during the run")] if times > 0 else []
+
+
+def look(results: Path, proc: Path = readings.PROC, sys: Path = readings.SYS) -> MachineState:
+    """Return the machine's state now; takes about half a second, in which the sentinel keeps one core busy."""
+    started, waited_before = clock.monotonic_ns(), readings.cpu_waiting_ns(proc)
+    sentinels = [_sentinel()]
+    while clock.monotonic_ns() - started < LOOK_NS:
+        sentinels.append(_sentinel())
+    waited, elapsed = readings.cpu_waiting_ns(proc), clock.monotonic_ns() - started
+    marked = readings.marked_processes(RESULTS_MARK, proc)
+    own = str(results.resolve())
+    available, total = readings.memory(proc)
+    return MachineState(
+        load_1min=os.getloadavg()[0],
+        cpu_pressure_percent=None if waited is None or waited_before is None else 100 * (waited - waited_before) / elapsed,
+        sentinel_ns=min(sentinels),
+        memory_available_bytes=available,
+        memory_total_bytes=total,
+        disk_free_bytes=readings.free_bytes(results),
+        temporary_free_bytes=readings.free_bytes(Path(tempfile.gettempdir())),
+        throttle_count=readings.throttle_count(sys),
+        clock_source=readings.clock_source(sys),
+        governor=readings.governor(sys),
+        frequency_limit=readings.frequency_limit(sys),
+        survivors=tuple(f"{pid}: {command_line(pid)}" for pid, value in sorted(marked.items()) if value == own),
+        other_runs=sum(value != own for value in marked.values()),
+    )
+
+
+def notes(now: MachineState, looks: Sequence[MachineState], memory_needed: int = 0) -> list[tuple[str, str]]:
+    """Return flags (name, text) for what a reader of the run's times must know.
+
+    `looks`: those of the folder so far, this one too, in the order of time. `memory_needed`: bytes of the workers.
+    """
+    found = []
+    first = looks[0]
+    ratio = now.sentinel_ns / min(look.sentinel_ns for look in looks)
+    if ratio > DRIFT_LIMIT:
+        found.append(("machine_drift", f"the sentinel took {ratio:.2f} times as long as in the fastest look of this folder"))
+    changed = [
+        text
+        for text in (
+            _change("clock source", now.clock_source, first.clock_source),
+            _change("governor", now.governor, first.governor),
+        )
+        if text
+    ]
+    if changed:
+        found.append(("machine_changed", f"since the first look of this folder: {', '.join(changed)}"))
+    if now.survivors:
+        found.append(("earlier_survivor", f"processes of an earlier run are alive: {'; '.join(now.survivors[:3])}"))
+    lacking = _memory_lacking(now, memory_needed)
+    if lacking is not None:
+        found.append(("low_memory", lacking))
+    short = [size for size in (now.disk_free_bytes, now.temporary_free_bytes) if size is not None and size < LEAST_DISK]
+    if short:
+        found.append(("low_disk", f"{min(short) / 1e6:.0f} MB are free where the run writes, below {LEAST_DISK / 1e6:.0f} MB"))
+    if now.clock_source in SLOW_CLOCKS:
+        found.append(("slow_clock_source", f"the kernel reads the time from {now.clock_source}: slow or coarse"))
+    if now.frequency_limit is not None and now.frequency_limit < 1:
+        text = f"a processor may reach {100 * now.frequency_limit:.0f} % of its greatest frequency"
+        found.append(("frequency_limited", text))
+    return found
+
+
+def known(stored: Iterable[Any]) -> list[MachineState]:
+    """Return those of stored states that can be read, in their order."""
+    return [state for state in map(from_json, stored) if state is not None]
+
+
+def from_json(stored: Any) -> MachineState | None:
+    """Return a stored state, or None where it is none; what an older record lacks is None."""
+    if not isinstance(stored, Mapping):
+        return None
+    try:
+        return msgspec.convert({"load_1min": 0.0, "cpu_pressure_percent": None, **stored}, MachineState)
+    except msgspec.ValidationError:
+        return None
+
+
+def _change(what: str, now: str | None, first: str | None) -> str | None:
+    return f"{what} {first} became {now}" if now is not None and first is not None and now != first else None
+
+
+def _memory_lacking(now: MachineState, needed: int) -> str | None:
+    available, total = now.memory_available_bytes, now.memory_total_bytes
+    if available is None:
+        return None
+    if available < needed:
+        return f"{available / 1e6:.0f} MB of memory are free, but the workers may use {needed / 1e6:.0f} MB"
+    least = min(LEAST_MEMORY, LEAST_SHARE * total) if total is not None else LEAST_MEMORY
+    return f"{available / 1e6:.0f} MB of memory are free, below {least / 1e6:.0f} MB" if available < least else None
+
+
+def _sentinel() -> int:
+    started = time.thread_time_ns()
+    digest = hashlib.sha256()
+    for _ in range(32):
+        digest.update(_BLOCK)
+    digest.digest()
+    return max(1, time.thread_time_ns() - started)

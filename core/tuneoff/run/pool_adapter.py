@@ -1,0 +1,101 @@
+"""An adapter whose trials are proposed one by one in the coordinator and run in a pool of worker processes."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from tuneoff.adapter import Adapter
+from tuneoff.base.targets import load_target
+from tuneoff.run.trial.budget import TrialBudget
+from tuneoff.run.trial.faults import Retries
+from tuneoff.run.trial.pool import Death, WorkerPool
+from tuneoff.run.trial.run_trial import Decision, TrialOutcome
+
+WORK = "tuneoff.run.trial.pool_worker:work"
+Proposal = tuple[str, Mapping[str, Any]]  # trial id, configuration
+Task = tuple[str, Mapping[str, Any], int]  # the same, and the attempt
+
+
+class PoolAdapter(Adapter):
+    """Runs what `propose` yields, in `workers.count` long-lived processes, first come, first served.
+
+    Dead workers are started again, their trials tried again as `failures.retries` allows, given configurations stopped as the
+    pruner `scripted` says, and nothing more is proposed once the budget is used up.
+    """
+
+    @abstractmethod
+    def propose(self) -> Iterator[Proposal]:
+        """Yield trials, each when a worker is free for it; of a continued run those that are not finished."""
+
+    @abstractmethod
+    def ended(self, task: Task, outcome: TrialOutcome) -> None:
+        """Take the end of a trial; a death after which it is tried again is none. `outcome`: of its last attempt."""
+
+    def framework_id(self, trial_id: str) -> str | None:
+        """Return the framework's own name of a trial, for the record, or None."""
+        return None
+
+    @property
+    def is_deciding(self) -> bool:
+        """Whether the coordinator is asked after each epoch what becomes of its trial."""
+        return False
+
+    def decide(self, task: Task, epoch: int, value: float) -> Decision:
+        """Return what becomes of a trial after an epoch, if the coordinator is deciding."""
+        return Decision.CONTINUE
+
+    def deploy(self) -> None:
+        """Start the workers: at the return each could take a trial."""
+        experiment = self.context.spec.experiment
+        arguments = (dict(experiment.stops), self.is_deciding)
+        preload = load_target(experiment.workload.target).preload
+        self._pool = WorkerPool(self.context.trial_context, experiment.workers.count, WORK, arguments, preload)
+        self._pool.start()
+
+    def setup(self) -> None:
+        context = self.context
+        self._budget = TrialBudget(context.trial_context)
+        self._retries = Retries(context.trial_context, context.spec.experiment.failures.retries)
+        self._proposals = self.propose()
+
+    def run_trials(self) -> None:
+        self._pool.run(self._dispatch, self._answered, self._bury)
+
+    def undeploy(self) -> None:
+        pool = getattr(self, "_pool", None)  # a fresh process has none: the killed coordinator's workers died with it
+        if pool is not None:
+            pool.close()
+
+    def _dispatch(self, worker: int, again: Task | None = None) -> Task | None:
+        """Send the worker its next task and return it, or None: nothing is left to do, or the budget is used up."""
+        if self._budget.is_used_up():
+            return None
+        task = again
+        if task is None:
+            proposal = next(self._proposals, None)
+            if proposal is None:
+                return None
+            task = (*proposal, self.context.trial_context.first_attempts.get(proposal[0], 1))
+        trial_id, configuration, attempt = task
+        self.context.submitted(trial_id, configuration, self.framework_id(trial_id), attempt)
+        self._pool.send(worker, task)
+        return task
+
+    def _answered(self, task: Task, content: Any) -> Decision | None:
+        if not isinstance(content, TrialOutcome):
+            return self.decide(task, *content)
+        self.ended(task, content)
+        return None
+
+    def _bury(self, death: Death, task: Task | None) -> Task | None:
+        """Record the death of a trial's process and return the task if it is to be tried again."""
+        if task is None:
+            return None
+        trial_id, configuration, attempt = task
+        self.context.events.write("worker_died", trial=trial_id, cause=death.cause, exit_code=death.exit_code, attempt=attempt)
+        if self._retries.may_retry(trial_id, attempt, death.exit_code, death.worker):
+            return trial_id, configuration, attempt + 1
+        self.ended(task, TrialOutcome(state="failed", cause=death.cause))
+        return None

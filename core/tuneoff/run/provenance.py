@@ -1,0 +1,108 @@
+"""Which data and code a run's workload uses: declared before a matrix, looked at again after each of its runs."""
+
+from __future__ import annotations
+
+import hashlib
+import importlib.util
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from tuneoff.base.targets import load_target
+from tuneoff.experiment.spec import WorkloadSpec
+from tuneoff.record.environment import git_remote, git_state
+from tuneoff.workload import DataDescription
+
+_INSTALLED = ("site-packages", "dist-packages")  # a git repository above them is not that of the code
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Provenance:
+    """What a workload declared before the first run: its data, and where its code comes from, as JSON values."""
+
+    target: str
+    data: DataDescription
+    code: Mapping[str, Any]
+
+    def environment(self) -> dict[str, Any]:
+        """Return what was declared, and under `after` the digests of data and code as they are now, for a run's record."""
+        after = {"data": _file_digests(self.data.paths), "data_bytes": _file_bytes(self.data.paths), "code": _now(self.target)}
+        return {"data": asdict(self.data), "workload": dict(self.code), "after": after}
+
+
+def prepare(workload: WorkloadSpec) -> Provenance:
+    """Make a workload's data available and return what it declares.
+
+    Raises:
+        DataError: the data are not there.
+    """
+    made = load_target(workload.target)(workload.options)
+    data = made.prepare()
+    package, folder, files = _code(workload.target)
+    git = None
+    if folder is not None and not set(folder.parts) & set(_INSTALLED):
+        state = git_state(folder)
+        git = None if state is None else {"url": git_remote(folder), "commit": state["commit"]}
+    code = {
+        "package": package,
+        "version": made.version,
+        "training_algorithm": made.training_algorithm,
+        "files": len(files),
+        "sha256": _digest(folder, files),
+        "git": git,
+    }
+    return Provenance(target=workload.target, data=data, code=code)
+
+
+def _file_digests(paths: Mapping[str, str]) -> dict[str, str | None] | None:
+    """Return the SHA-256 of each file (None: it cannot be read), or None where there is no file."""
+    found: dict[str, str | None] = {}
+    for name, path in paths.items():
+        try:
+            with open(path, "rb") as file:
+                found[name] = hashlib.file_digest(file, "sha256").hexdigest()
+        except OSError:
+            found[name] = None
+    return found or None
+
+
+def _file_bytes(paths: Mapping[str, str]) -> int | None:
+    try:
+        return sum(Path(path).stat().st_size for path in paths.values()) if paths else None
+    except OSError:
+        return None
+
+
+def _now(target: str) -> str | None:
+    _, folder, files = _code(target)
+    return _digest(folder, files)
+
+
+def _code(target: str) -> tuple[str, Path | None, list[Path]]:
+    """Return the package (or module) of a workload, its folder, and its Python files in a fixed order."""
+    module = target.partition(":")[0]
+    try:
+        spec = importlib.util.find_spec(module)
+    except (ImportError, ValueError):  # ValueError: a half-imported module without a spec
+        return module, None, []
+    if spec is None or spec.origin is None or not spec.origin.endswith(".py"):
+        return module, None, []
+    origin = Path(spec.origin).resolve()
+    if not spec.parent:
+        return module, origin.parent, [origin]
+    return spec.parent, origin.parent, sorted(path for path in origin.parent.rglob("*.py") if path.is_file())
+
+
+def _digest(folder: Path | None, files: list[Path]) -> str | None:
+    """Return the SHA-256 over names and contents, or None where a file cannot be read or there is none."""
+    if folder is None or not files:
+        return None
+    total = hashlib.sha256()
+    try:
+        for path in files:
+            total.update(f"{path.relative_to(folder).as_posix()}\0".encode())
+            total.update(hashlib.sha256(path.read_bytes()).digest())
+    except OSError:
+        return None
+    return total.hexdigest()

@@ -1,0 +1,153 @@
+"""What runs may leave behind, and how it is removed: by the run's end, by the guardian, or by the next command on the folder.
+
+Imports only the standard library: the guardian must be light.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import re
+import shutil
+import stat
+import tempfile
+import time
+from collections.abc import Iterable
+from pathlib import Path
+
+from tuneoff.base.files import read_regular_text
+from tuneoff.base.processes import all_pids, end_all, openers, with_mark
+
+RESULTS_MARK = "TUNEOFF_RESULTS"  # environment variable with the results folder, in every process of a run
+LEFTOVERS = "leftovers.jsonl"
+MOST_BYTES = 1_000_000  # of that list
+MOST_TEXT = 10_000  # bytes of `OUTSIDE`
+OWN_NAME = r"tuneoff-[0-9a-f]{8}"  # of a run's temporary folder
+TEMPORARY = ("/tmp", "/var/tmp", "/dev/shm")
+CGROUPS = "/sys/fs/cgroup"
+OUTSIDE = "outside.txt"  # in an execution's folder while something of it may be outside this machine; its text is for the user
+
+
+def clean_execution(folder: Path) -> list[str]:
+    """Remove the temporary folders and control groups that an execution remembered; return what could not be removed.
+
+    What it has left outside this machine is among that: only its adapter's un-deploy can remove it.
+    """
+    return [*left_outside(folder), *_removed(remembered(folder))]
+
+
+def _removed(found: Iterable[tuple[str, str]]) -> list[str]:
+    """Remove what an execution remembered and return what is still there."""
+    problems = []
+    for kind, value in found:
+        path = Path(value)
+        if kind == "folder":
+            shutil.rmtree(path, ignore_errors=True)
+        elif kind == "cgroup":
+            _remove_cgroup(path)
+        if os.path.lexists(path):
+            problems.append(f"{kind} {path}")
+    return problems
+
+
+def _is_own(kind: str, value: str, execution: Path) -> bool:
+    """Tell whether a path of a list that anyone may have written is what tuneoff makes for a run, by its place, name and owner.
+
+    Nothing else is ever removed by such a list.
+    """
+    place, name = os.path.split(value)
+    place = os.path.realpath(place)
+    if kind == "cgroup":
+        is_named = re.fullmatch(rf"tuneoff-{re.escape(execution.name)}-\d+", name) is not None
+        return is_named and place.startswith(f"{CGROUPS}/")
+    if re.fullmatch(OWN_NAME, name) is None or place not in map(os.path.realpath, (tempfile.gettempdir(), *TEMPORARY)):
+        return False
+    path = os.path.join(place, name)
+    with contextlib.suppress(OSError):
+        found = os.lstat(path)
+        holds_results = f"{execution}/".startswith(f"{path}/")  # a results folder may have such a name
+        return stat.S_ISDIR(found.st_mode) and found.st_uid == os.getuid() and not holds_results
+    return False
+
+
+def left_outside(folder: Path) -> list[str]:
+    """Return one line on what an execution may have left outside this machine; none where its un-deploy came to its end."""
+    with contextlib.suppress(OSError, UnicodeDecodeError):
+        return [" ".join(read_regular_text(folder / OUTSIDE, MOST_TEXT).split()) or "something outside this machine"]
+    return []
+
+
+def remembered(folder: Path) -> list[tuple[str, str]]:
+    """Return (kind, value) of each line of the execution's list; a torn last line was never made."""
+    try:
+        lines = read_regular_text(folder / LEFTOVERS, MOST_BYTES).splitlines()
+    except (OSError, UnicodeDecodeError):
+        return []
+    found = []
+    for line in lines:
+        with contextlib.suppress(ValueError, KeyError, TypeError, RecursionError):
+            entry = json.loads(line)
+            kind, value = entry["kind"], entry["value"]
+            if isinstance(kind, str) and isinstance(value, str) and value and "\0" not in value:
+                found.append((kind, value))
+    return found
+
+
+def clean_results(results: Path) -> list[int]:
+    """End every process of the folder's runs, clean its unfinished executions, and return the ended pids.
+
+    A process is one of them that carries the folder's mark, that is below such a one, or that has lost its mark (Ray's agents
+    write their title over it) and writes below the temporary folder of an unfinished execution.
+    """
+    results = results.resolve()
+    mark = str(results)
+    unfinished = [path.parent for path in results.glob(f"runs/*/*/{LEFTOVERS}") if not os.path.lexists(path.parent / "run.json")]
+    entries = [entry for folder in unfinished for entry in remembered(folder) if _is_own(*entry, folder)]
+    own = [value for kind, value in entries if kind == "folder"]
+    taken = [folder for folder in own if _is_used_by_others(folder, mark)]  # these results are a copy
+    killed = end_all(lambda: {*with_mark(RESULTS_MARK, mark), *_writers(folder for folder in own if folder not in taken)})
+    _removed(entry for entry in entries if entry[1] not in taken)
+    return killed
+
+
+def _writers(folders: Iterable[str]) -> set[int]:
+    return {pid for folder in folders for pid in openers(os.path.realpath(folder), writing_below=True)}
+
+
+def _is_used_by_others(folder: str, mark: str) -> bool:
+    """Tell whether a run of another results folder is at work in a temporary folder: it is its own, or it writes there."""
+    others = set(with_mark(RESULTS_MARK, "", is_prefix=True)) - set(with_mark(RESULTS_MARK, mark))
+    has_it = {pid for name in (folder, os.path.realpath(folder)) for pid in with_mark("TMPDIR", name)}
+    return bool(others & (has_it | _writers([folder])))
+
+
+def shared_memory() -> set[str]:
+    """Return the names in /dev/shm that belong to this user."""
+    names: set[str] = set()
+    with contextlib.suppress(OSError), os.scandir("/dev/shm") as entries:
+        for entry in entries:
+            with contextlib.suppress(OSError):
+                if entry.stat(follow_symlinks=False).st_uid == os.getuid():
+                    names.add(entry.name)
+    return names
+
+
+def unmapped(names: set[str]) -> set[str]:
+    """Return the names in /dev/shm that no living process has mapped: what another program uses is not a leftover."""
+    mapped: set[str] = set()
+    for pid in all_pids() if names else ():
+        with contextlib.suppress(OSError), open(f"/proc/{pid}/maps") as file:
+            text = file.read()
+            mapped.update(name for name in names if f"/dev/shm/{name}" in text)
+    return names - mapped
+
+
+def _remove_cgroup(path: Path) -> None:
+    for _ in range(50):
+        if not path.exists():
+            return
+        with contextlib.suppress(OSError):
+            path.rmdir()
+            return
+        time.sleep(0.02)  # the kernel frees a control group some moments after its last process ended

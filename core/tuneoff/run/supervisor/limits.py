@@ -1,0 +1,160 @@
+"""The limits of a run's slots: decided and made before its processes start, put in force by the trials, removed at the end.
+
+CPU: what `workers.cpu_limit` asks for, in all runs of a matrix or in none: a limit changes what a framework's figures are.
+Memory: by a control group where one can be made, always by the watchdog.
+"""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from tuneoff.base.targets import load_target
+from tuneoff.errors import PluginError, UnsupportedError
+from tuneoff.experiment.spec import RunSpec, Workers
+from tuneoff.run.supervisor.cgroups import Groups, make_groups
+from tuneoff.run.supervisor.controllers import Controller, own_quota
+from tuneoff.run.supervisor.prepare import MEGABYTE, Execution
+from tuneoff.run.supervisor.processors import ReservedProcessors, usable_processors
+from tuneoff.run.trial.limits import SlotLimits
+
+NO_LIMIT = "none (no limit asked for)"
+NOT_ENFORCED = "none (declared, not enforced)"
+AFFINITY = "affinity"
+TOO_FEW = "too_few_processors"  # flag
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WorkerLimits:
+    """What is in force for the slots of a run, and what a reader of its results must know of it."""
+
+    slots: tuple[SlotLimits, ...] = ()
+    in_force: Mapping[str, Any] = field(default_factory=dict)  # for the record
+    flags: tuple[tuple[str, str], ...] = ()
+
+
+def reserve_processors(specs: Iterable[RunSpec], reserved: ReservedProcessors, root: Path | None = None) -> tuple[int, ...]:
+    """Return the processors that the runs' slots are put on, one run after the other; `reserved` holds them from now on.
+
+    Raises:
+        UnsupportedError: a limit that one of the runs asks for cannot be put in force here.
+    """
+    by_core = {spec.experiment.workers: spec for spec in specs if _left_to_core(spec)[1]}
+    for workers, spec in by_core.items():
+        if workers.cpu_limit == "quota" and (why := _no_quota(spec, root)) is not None:
+            raise UnsupportedError(
+                f"`workers.cpu_limit: quota` needs control groups that limit CPU time, but there are none here ({why}); "
+                "use cpu_limit: none"
+            )
+    needed = max((_needed(workers) for workers in by_core if workers.cpu_limit == AFFINITY), default=0)
+    if not needed:
+        return ()
+    usable = usable_processors()
+    try:
+        own = reserved.take(needed, usable)
+    except OSError as error:
+        raise UnsupportedError(f"`workers.cpu_limit: affinity` reserves processors, but: {error.strerror}") from error
+    if not own:
+        rule = f"`workers.cpu_limit: affinity` needs a processor for each of {needed} vCPU"
+        if needed > len(usable):
+            raise UnsupportedError(f"{rule}, but {len(usable)} may be used; use fewer workers, or cpu_limit: none")
+        raise UnsupportedError(f"{rule}, but another run of tuneoff holds too many of the {len(usable)}; wait for its end")
+    return own
+
+
+def limit_workers(execution: Execution, processors: Sequence[int] = (), root: Path | None = None) -> WorkerLimits:
+    """Make the limits of every slot; what the run's adapter limits by itself is left to it.
+
+    `processors`: what `reserve_processors` gave. `in_force` has `memory` and `cpus` as texts: "affinity", "cgroup v1",
+    "cgroup v2", "watchdog ...", "none (why)"; of a quota `cpu_quota`, in processors; of an affinity `processors`, a list for
+    each slot.
+
+    Raises:
+        UnsupportedError: the quota that the run asks for cannot be given.
+    """
+    workers = execution.spec.experiment.workers
+    _, core_limits_cpu = _left_to_core(execution.spec)
+    wanted = _wanted(execution.spec)
+    groups = make_groups(execution, wanted, root)
+    if "cpu" in wanted and not groups["cpu"].folders:
+        raise UnsupportedError(f"`workers.cpu_limit: quota` cannot be put in force any more: {groups['cpu'].text}; add --resume")
+    own = tuple(processors) if core_limits_cpu and workers.cpu_limit == AFFINITY else ()
+    slots = _slots(workers, own, groups)
+    in_force: dict[str, Any] = {"memory": _memory_in_force(groups.get("memory"))}
+    if own:
+        in_force |= {"cpus": AFFINITY, "processors": [list(slot.processors) for slot in slots]}
+    elif "cpu" in wanted:
+        in_force |= {"cpus": groups["cpu"].text, "cpu_quota": workers.cpus}
+    elif core_limits_cpu:
+        in_force["cpus"] = NOT_ENFORCED
+    flags = _too_few(workers, usable_processors(), own_quota(root)) if core_limits_cpu else ()
+    return WorkerLimits(slots=slots, in_force=in_force, flags=flags)
+
+
+def _left_to_core(spec: RunSpec) -> tuple[bool, bool]:
+    """Tell whether core limits memory, and CPU, for the run's adapter."""
+    try:
+        capabilities = load_target(spec.adapter_target).capabilities
+    except PluginError:  # the coordinator will meet it, and say so
+        return True, True
+    return not capabilities.memory_limiter, not capabilities.cpu_limiter
+
+
+def _wanted(spec: RunSpec) -> dict[Controller, float]:
+    """Return what control groups are to limit: bytes of memory, processors' worth of CPU time."""
+    workers = spec.experiment.workers
+    core_limits_memory, core_limits_cpu = _left_to_core(spec)
+    wanted: dict[Controller, float] = {}
+    if core_limits_memory and workers.memory_mb is not None:
+        wanted["memory"] = workers.memory_mb * MEGABYTE
+    if core_limits_cpu and workers.cpu_limit == "quota":
+        wanted["cpu"] = workers.cpus
+    return wanted
+
+
+def _no_quota(spec: RunSpec, root: Path | None) -> str | None:
+    """Make a run's groups, remove them, and return why there is no quota, or None."""
+    with tempfile.TemporaryDirectory() as folder:
+        execution = Execution(spec=spec, execution_id=f"try-{os.urandom(3).hex()}", folder=Path(folder))
+        groups = make_groups(execution, _wanted(spec), root)
+        for group in dict.fromkeys(name for made in groups.values() for name in made.folders):
+            os.rmdir(group)
+    return None if groups["cpu"].folders else groups["cpu"].text
+
+
+def _needed(workers: Workers) -> int:
+    return workers.count * int(workers.cpus)
+
+
+def _slots(workers: Workers, own: tuple[int, ...], groups: Mapping[Controller, Groups]) -> tuple[SlotLimits, ...]:
+    each = int(workers.cpus)
+    memory, cpu = (groups[name].folders if name in groups else () for name in ("memory", "cpu"))
+    if not (own or memory or cpu):
+        return ()
+    return tuple(
+        SlotLimits(
+            processors=own[slot * each : (slot + 1) * each],
+            memory_cgroup=memory[slot] if memory else None,
+            cpu_cgroup=cpu[slot] if cpu else None,
+        )
+        for slot in range(workers.count)
+    )
+
+
+def _memory_in_force(groups: Groups | None) -> str:
+    if groups is None:
+        return NO_LIMIT
+    return f"{groups.text} and watchdog" if groups.folders else f"watchdog ({groups.text})"
+
+
+def _too_few(workers: Workers, usable: list[int], quota: float | None) -> tuple[tuple[str, str], ...]:
+    available = min(float(len(usable)), quota or float(len(usable)))
+    needed = workers.count * workers.cpus
+    if not usable or needed <= available:
+        return ()
+    text = f"{workers.count} workers of {workers.cpus:g} CPU need {needed:g} processors, but this machine gives {available:g}"
+    return ((TOO_FEW, f"{text}: trials wait for each other"),)

@@ -1,0 +1,266 @@
+"""Supervise one run from its start to its record."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from tuneoff.base import clock
+from tuneoff.base.processes import command_line, last_words, reap
+from tuneoff.base.targets import load_target
+from tuneoff.base.tracebacks import LOG
+from tuneoff.experiment.accounting.declared import NO_ACCOUNTING, Accounting
+from tuneoff.experiment.accounting.store import write_accounting
+from tuneoff.experiment.spec import RunSpec
+from tuneoff.measure.power.metering import NO_POWER, PowerPlan
+from tuneoff.measure.power.sampler import COLLECT_SECONDS, Sampler
+from tuneoff.record.derive import Verdict
+from tuneoff.record.events.schema import Charged
+from tuneoff.record.events.tail import Tail
+from tuneoff.record.events.writer import FOLDER as EVENTS
+from tuneoff.record.events.writer import EventWriter
+from tuneoff.record.execution_list import note_begun
+from tuneoff.record.history import History
+from tuneoff.run.lifecycle.context import remember
+from tuneoff.run.lifecycle.run import DONE, FAILED, INTERRUPTED, INTERRUPTED_SECONDS, UNCAUGHT
+from tuneoff.run.listener import Listener
+from tuneoff.run.resume.adopt import adopt
+from tuneoff.run.supervisor.coordinator import Coordinator, Undeploy
+from tuneoff.run.supervisor.leftovers import clean_execution, shared_memory, unmapped
+from tuneoff.run.supervisor.limits import limit_workers
+from tuneoff.run.supervisor.prepare import NO_HISTORY, Execution, new_execution, write_inputs
+from tuneoff.run.supervisor.short_path import short_path
+from tuneoff.run.supervisor.tracker import Tracker
+from tuneoff.run.supervisor.watch import TrialWatch
+from tuneoff.run.trial.context import TrialContext
+
+POLL_SECONDS = 0.1
+INTERRUPTED_COLLECT_SECONDS = 2.0  # for a power database that is asked after the run
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Supervised:
+    """How an execution ended, as its supervisor saw it; `verdict` is None where the events alone tell it."""
+
+    execution: Execution
+    verdict: Verdict | None
+    limits: Mapping[str, Any]  # what was in force
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Stop:
+    """Why the supervisor ends a run before its own end, and how long it may take to end."""
+
+    verdict: Verdict
+    end_seconds: float = 15.0  # from SIGTERM to SIGKILL
+    undeploy_seconds: float = 15.0  # for un-deploy in a fresh process, should the first be killed
+    exit_seconds: float = 3.0  # for processes that end by themselves once their coordinator is gone
+
+
+_AT_ITS_OWN_END = _Stop(verdict=Verdict(status="done"))
+_INTERRUPTED = _Stop(  # together well below 15 s
+    verdict=Verdict(status="interrupted", reason="interrupted by the user", charged="user"),
+    end_seconds=INTERRUPTED_SECONDS,
+    undeploy_seconds=4.0,
+    exit_seconds=1.0,
+)
+
+
+def supervise(
+    spec: RunSpec,
+    results: Path,
+    listener: Listener,
+    interrupt: threading.Event,
+    notes: Sequence[tuple[str, str]] = (),
+    accounting: Accounting = NO_ACCOUNTING,
+    power: PowerPlan = NO_POWER,
+    continues: Path | None = None,
+    notes_after: Callable[[], Sequence[tuple[str, str]]] = lambda: (),
+    processors: Sequence[int] = (),
+) -> Supervised:
+    """Run one execution of `spec` under `results` and return how it ended; nothing of it is left afterwards.
+
+    `interrupt` may be set at any time (by a signal handler): the run un-deploys and ends as `interrupted`. `notes` are
+    flags (name, text) for the record; `accounting` is what the run is charged, stored in its folder at once. `power`
+    says how it is sampled, from before its first process to after its last one. `continues`: the folder of an interrupted
+    execution, whose finished trials are taken over. `notes_after` is asked for more flags when the run has ended. `processors`:
+    held for its slots, where `workers.cpu_limit` is affinity.
+
+    Raises:
+        ResultsError: that execution's files are not as they were sealed, or the folder's list of executions cannot be written.
+        UnsupportedError: a limit that `workers.cpu_limit` asks for cannot be put in force.
+    """
+    execution = new_execution(spec, results / "runs")
+    note_begun(results, spec.run_id, execution.execution_id)
+    history = adopt(continues, execution.folder, spec) if continues is not None else NO_HISTORY
+    write_accounting(execution.folder, accounting)
+    temporary = _temporary_folder(execution)
+    workers = limit_workers(execution, processors)
+    context = write_inputs(execution, workers.slots, history)
+    events = EventWriter(execution.folder, execution.execution_id, "supervisor")
+    for name, text in (*notes, *workers.flags):
+        events.flag(name, text)
+    memory_before = shared_memory()
+    with Sampler(execution.folder, execution.execution_id, power) as sampler, short_path(temporary) as short:
+        supervision = _Supervision(execution, results, short, listener, interrupt, events, context, history)
+        try:
+            verdict = supervision.run()
+        finally:  # first everything is ended and removed, then it is written down: the disk may be full
+            left = supervision.end_everything(memory_before)
+            shutil.rmtree(temporary, ignore_errors=True)
+            left += clean_execution(execution.folder)
+            reap()
+        sampler.stop(INTERRUPTED_COLLECT_SECONDS if interrupt.is_set() else COLLECT_SECONDS)
+    supervision.write_ends(left)
+    for name, text in notes_after():
+        events.flag(name, text)
+    events.sync()
+    events.close()
+    limits = {**workers.in_force, "threads": context.threads, "trial_seconds": spec.experiment.timeouts.trial_seconds}
+    return Supervised(execution=execution, verdict=verdict, limits=limits)
+
+
+class _Supervision:
+    def __init__(
+        self,
+        execution: Execution,
+        results: Path,
+        temporary: Path,
+        listener: Listener,
+        interrupt: threading.Event,
+        events: EventWriter,
+        context: TrialContext,
+        history: History,
+    ) -> None:
+        self._execution, self._results, self._temporary, self._context = execution, results, temporary, context
+        self._listener, self._interrupt, self._events = listener, interrupt, events
+        self._tail = Tail(execution.folder / EVENTS)
+        self._tracker = Tracker(experiment=execution.spec.experiment, run_id=execution.spec.run_id)
+        self._tracker.begin_with(history)
+        self._watch = TrialWatch(execution, events, context.memory_bytes, context.memory_cgroups)
+        self._stop = _AT_ITS_OWN_END
+        self._problems: list[str] = []
+        self._started_ns = clock.monotonic_ns()
+        self._coordinator = Coordinator(execution, results, temporary)
+
+    def run(self) -> Verdict | None:
+        """Return the verdict, or None where the events alone tell it."""
+        asked_ns = 0
+        while (code := self._coordinator.wait(POLL_SECONDS)) is None:
+            self._look()
+            now = clock.monotonic_ns()
+            if self._stop is _AT_ITS_OWN_END:
+                self._stop = self._reason_to_stop(now) or _AT_ITS_OWN_END
+                if self._stop is not _AT_ITS_OWN_END:
+                    asked_ns = now
+                    self._write_stop(self._stop.verdict, cancels=True)
+                    self._coordinator.ask_to_end()
+            elif now - asked_ns > self._stop.end_seconds * clock.NANOSECONDS:
+                self._coordinator.kill_all()
+        self._take_events()
+        verdict = self._verdict(code)  # before a fresh process un-deploys: the step is the one in which this one ended
+        if verdict is not None and self._stop is _AT_ITS_OWN_END:
+            self._write_stop(verdict, cancels=False)
+        self._look()
+        if not self._tracker.undeployed:
+            self._coordinator.kill_all()
+            self._undeploy_in_fresh_process()
+        return verdict
+
+    def _verdict(self, code: int) -> Verdict | None:
+        if self._stop is not _AT_ITS_OWN_END:
+            return self._stop.verdict
+        if code == INTERRUPTED:
+            reason = "the coordinator was told to end by someone else"
+            return Verdict(status="interrupted", reason=reason, charged="infrastructure")
+        if code != FAILED and not (code == DONE and self._tracker.undeployed):  # os._exit(0) is no end of the steps
+            reason = f"the coordinator ended with exit code {code} in step {self._tracker.step}; see {LOG} in its folder"
+            if words := last_words(self._execution.folder / LOG, otherwise=""):
+                reason += f"; its last line: {words}"
+            is_lost = code < 0 or code == UNCAUGHT or code in load_target(self._execution.spec.adapter_target).lost_codes
+            charged: Charged = "infrastructure" if is_lost else "framework"
+            return Verdict(status="failed", reason=reason, charged=charged)
+        return None
+
+    def _write_stop(self, verdict: Verdict, *, cancels: bool) -> None:
+        """Note why the run ends before its own end: the trials that run end with it."""
+        self._events.write("run_stopped", cause=verdict.reason, charged=verdict.charged, cancels=cancels)
+
+    def end_everything(self, memory_before: set[str]) -> list[str]:
+        """End what outlived the coordinator and return what had to be ended or is still there."""
+        coordinator = self._coordinator
+        left = [f"process {pid}: {command_line(pid)}" for pid in coordinator.survivors(self._stop.exit_seconds)]
+        coordinator.kill_all()
+        coordinator.close()
+        forgotten = unmapped(shared_memory() - memory_before)
+        left += [f"shared memory /dev/shm/{name} (of this user; not certainly of this run)" for name in sorted(forgotten)]
+        return left + self._problems
+
+    def write_ends(self, left: Sequence[str]) -> None:
+        """Write the end of trials that nobody wrote, and flag what was left."""
+        self._take_events()
+        self._watch.bury_all(self._tracker)
+        for problem in left:
+            self._events.flag("left_behind", problem)
+        for problem in self._tail.problems:
+            self._events.flag("unreadable_event", problem)
+
+    def _look(self) -> None:
+        self._take_events()
+        self._watch.look(self._tracker)
+        self._listener.run_progress(self._tracker.live(clock.monotonic_ns()))
+
+    def _take_events(self) -> None:
+        for process, event in self._tail.poll():
+            self._tracker.take(process, event)
+
+    def _reason_to_stop(self, now: int) -> _Stop | None:
+        if self._interrupt.is_set():
+            return _INTERRUPTED
+        tracker, experiment = self._tracker, self._execution.spec.experiment
+        started_ns = tracker.step_started_ns if tracker.deploy_started_ns is not None else self._started_ns
+        if started_ns is not None:
+            step = tracker.step if tracker.deploy_started_ns is not None else "deploy"
+            limit = _step_limit(experiment.timeouts, step)
+            if now - started_ns > limit * clock.NANOSECONDS:
+                reason = f"step {step} took longer than {limit:g} s"
+                charged: Charged = "workload" if step in ("trial", "test") else "framework"
+                return _Stop(verdict=Verdict(status="timeout", reason=reason, charged=charged))
+        most, failed = experiment.failures.max_failed_trials, tracker.failed_for_good
+        if most is not None and failed > most:
+            reason = f"{failed} trials failed, more than failures.max_failed_trials={most}"
+            return _Stop(verdict=Verdict(status="failed", reason=reason, charged="workload"))
+        return None
+
+    def _undeploy_in_fresh_process(self) -> None:
+        seconds = self._stop.undeploy_seconds
+        fresh = Coordinator(self._execution, self._results, self._temporary, Undeploy(self._context, seconds))
+        try:
+            if fresh.wait(seconds) is None:
+                self._problems.append("un-deploy in a fresh process did not end in time and was killed")
+            fresh.kill_all()
+        finally:
+            fresh.close()
+        self._take_events()
+
+
+def _step_limit(timeouts: Any, step: str) -> float:
+    name = {"trial": "trials_seconds"}.get(step, f"{step}_seconds")
+    return float(getattr(timeouts, name))
+
+
+def _temporary_folder(execution: Execution) -> Path:
+    """Make a folder below TMPDIR, remembered before it exists."""
+    while True:
+        path = Path(tempfile.gettempdir()) / f"tuneoff-{os.urandom(4).hex()}"
+        if path.exists():  # somebody else's: never remembered, so never removed
+            continue
+        remember(execution.folder, "folder", str(path))
+        path.mkdir(mode=0o700)
+        return path

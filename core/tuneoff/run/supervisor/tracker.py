@@ -1,0 +1,168 @@
+"""What the supervisor knows of a run from its events: the current step, the open attempts, the counts for progress."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from tuneoff.experiment.spec import ExperimentSpec
+from tuneoff.record.events import schema
+from tuneoff.record.history import History
+from tuneoff.run.listener import LiveRun
+
+
+@dataclass(slots=True, kw_only=True)
+class OpenAttempt:
+    """An attempt that started and has not ended."""
+
+    trial: str
+    attempt: int
+    pid: int
+    process_started_ns: int
+    started_ns: int
+    last_event_ns: int
+    slot: int
+    role: str = "worker"  # of the process; `trial`: it runs this attempt alone and then exits
+    epochs: int = 0
+    stop_epoch: int | None = None  # a decision to stop was seen
+    killed: bool = False
+    over_memory_since_ns: int | None = None  # seen above its limit at every look since
+    killed_by_kernel: bool = False  # for memory, in the control group of its slot
+    value: float | None = None
+    seen_ns: int | None = None  # when its process was last seen alive
+    gone_since_ns: int | None = None
+
+
+@dataclass(slots=True, kw_only=True)
+class Tracker:
+    """Takes events in; memory grows with open attempts and failed trials only."""
+
+    experiment: ExperimentSpec
+    run_id: str
+    step: str = "start"
+    step_started_ns: int | None = None
+    deploy_started_ns: int | None = None
+    undeployed: bool = False
+    open: dict[tuple[str, int], OpenAttempt] = field(default_factory=dict)
+    arrived: list[schema.Process] = field(default_factory=list)  # new processes of one trial each; the watch empties it
+    counts: dict[str, int] = field(default_factory=dict)
+    submitted: int = 0
+    epochs: int = 0
+    incumbent: float | None = None
+    _failed: set[str] = field(default_factory=set)
+    _failed_for_good: set[str] = field(default_factory=set)
+    _limited: set[str] = field(default_factory=set)  # killed for a limit: not tried again
+    _first_attempts: dict[str, int] = field(default_factory=dict)
+
+    @property
+    def failed_for_good(self) -> int:
+        """How many trials failed and will not be tried again."""
+        return len(self._failed_for_good)
+
+    def begin_with(self, history: History) -> None:
+        """Count what earlier executions of the run have finished."""
+        for trial in history.finished:
+            if trial.state == "failed":
+                self._failed.add(trial.trial_id)
+                self._failed_for_good.add(trial.trial_id)
+            else:
+                self.counts[trial.state] = self.counts.get(trial.state, 0) + 1
+        self.submitted, self.epochs = len(history.finished), history.epochs
+        best = history.best(self.experiment.objective.mode)
+        self.incumbent = best.value if best is not None else None
+        self._first_attempts = history.first_attempts()
+
+    def take(self, process: schema.Process, event: schema.Event) -> None:
+        """Take one event in."""
+        if isinstance(event, schema.Epoch):
+            self._epoch(event)
+        elif isinstance(event, schema.Reported):
+            attempt = self.open.get((event.trial, event.attempt))
+            if attempt is not None:
+                attempt.last_event_ns = event.t
+        elif isinstance(event, schema.TrialSubmitted):
+            self.submitted += event.attempt == self._first_attempts.get(event.trial, 1)
+        elif isinstance(event, schema.TrialStarted):
+            if event.attempt > 1:  # the attempt before it is superseded
+                self._failed.discard(event.trial)
+            self.open[event.trial, event.attempt] = OpenAttempt(
+                trial=event.trial,
+                attempt=event.attempt,
+                pid=process.pid,
+                process_started_ns=process.process_started_ns,
+                started_ns=event.t,
+                last_event_ns=event.t,
+                slot=event.slot,
+                role=process.role,
+            )
+        elif isinstance(event, schema.TrialLoaded):
+            attempt = self.open.get((event.trial, event.attempt))
+            if attempt is not None:
+                attempt.last_event_ns = event.t
+        elif isinstance(event, schema.TrialEnded):
+            self._ended(event)
+        elif isinstance(event, schema.TrialKilled):
+            self._limited.add(event.trial)
+        elif isinstance(event, schema.StopDecided):
+            for key, attempt in self.open.items():
+                if key[0] == event.trial:
+                    attempt.stop_epoch = event.epoch
+        elif isinstance(event, schema.Process):
+            if event.role in schema.OF_ONE_TRIAL:
+                self.arrived.append(event)
+        else:
+            self._step(event)
+
+    def live(self, now_ns: int) -> LiveRun:
+        """Return the progress at a moment."""
+        started = self.deploy_started_ns if self.deploy_started_ns is not None else now_ns
+        budget = self.experiment.budget
+        return LiveRun(
+            run_id=self.run_id,
+            step=self.step,
+            seconds=(now_ns - started) / 1e9,
+            trials=budget.trials,
+            epochs_per_trial=budget.epochs_per_trial,
+            submitted=self.submitted,
+            running=len(self.open),
+            completed=self.counts.get("completed", 0),
+            pruned=self.counts.get("pruned", 0),
+            failed=len(self._failed),
+            cancelled=self.counts.get("cancelled", 0),
+            epochs=self.epochs,
+            incumbent=self.incumbent,
+        )
+
+    def _epoch(self, event: schema.Epoch) -> None:
+        self.epochs += 1
+        attempt = self.open.get((event.trial, event.attempt))
+        if attempt is None:
+            return
+        attempt.epochs, attempt.last_event_ns = event.epoch, event.t
+        value = event.metrics.get(self.experiment.objective.metric)
+        if value is not None and self.experiment.objective.is_better(value, than=attempt.value):
+            attempt.value = value
+
+    def _ended(self, event: schema.TrialEnded) -> None:
+        attempt = self.open.pop((event.trial, event.attempt), None)
+        if attempt is None:  # the trial's own end came first, or it never started
+            return
+        if event.state == "failed":
+            self._failed.add(event.trial)
+            retried = event.attempt - self._first_attempts.get(event.trial, 1)
+            if event.charged == "workload" or event.trial in self._limited or retried >= self.experiment.failures.retries:
+                self._failed_for_good.add(event.trial)
+        else:
+            self.counts[event.state] = self.counts.get(event.state, 0) + 1
+        objective = self.experiment.objective
+        if event.state == "completed" and attempt.value is not None and objective.is_better(attempt.value, than=self.incumbent):
+            self.incumbent = attempt.value
+
+    def _step(self, event: schema.Event) -> None:
+        if isinstance(event, schema.StepStarted):
+            self.step, self.step_started_ns = event.step, event.t
+            if event.step == "deploy":
+                self.deploy_started_ns = event.t
+        elif isinstance(event, schema.StepEnded):
+            self.step_started_ns = None
+            if event.step == "undeploy":
+                self.undeployed = event.error is None

@@ -1,0 +1,155 @@
+"""Limits on trials, the same for every adapter: time, silence, memory; and the end of trials whose process died.
+
+Trials in pods are left alone: their processes are on another machine, or hidden behind what stands in for one; their adapter
+keeps the limits and writes the ends.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from tuneoff.base import clock, processes
+from tuneoff.record.events.schema import Limit, Process
+from tuneoff.record.events.writer import EventWriter
+from tuneoff.run.supervisor.exits import ExitClock
+from tuneoff.run.supervisor.prepare import Execution
+from tuneoff.run.supervisor.tracker import OpenAttempt, Tracker
+from tuneoff.run.trial.faults import note_kill, out_of_memory_cause, out_of_memory_kills
+
+SETTLE_NS = 300_000_000  # a process that is gone gets so long for its own last lines, and its adapter for what it knows
+
+# In a control group the kernel has the first turn: it counts only what was allocated since the process entered, so a process
+# may be above the limit here before it is there. It cannot get further above than what it held when it entered.
+KERNEL_NS = 1_000_000_000
+
+POD = "pod"  # role of a process that only its adapter can observe
+
+
+class TrialWatch:
+    """Looks at the open attempts, several times a second."""
+
+    def __init__(self, execution: Execution, events: EventWriter, memory_bytes: int | None, cgroups: Sequence[str]) -> None:
+        self._folder, self._events, self._memory, self._cgroups = execution.folder, events, memory_bytes, cgroups
+        self._timeouts = execution.spec.experiment.timeouts
+        self._epochs = execution.spec.experiment.budget.epochs_per_trial
+        self._oom_seen = [0] * len(cgroups)
+        self._exits = ExitClock()
+        self._living: list[Process] = []
+        self._boot_id = clock.boot_id()
+
+    def look(self, tracker: Tracker) -> None:
+        """Write the exits of processes, kill what is over a limit, and write the end of what has died."""
+        now = clock.monotonic_ns()
+        self._write_exits(tracker)
+        for attempt in list(tracker.open.values()):
+            if attempt.role == POD:
+                continue
+            if not processes.is_alive(attempt.pid, attempt.process_started_ns):
+                if attempt.gone_since_ns is None:
+                    self._is_gone(attempt, now)
+                elif now - attempt.gone_since_ns > SETTLE_NS:
+                    self._write_end(attempt, now)
+            elif not attempt.killed:
+                self._limit(attempt, now)
+
+    def bury_all(self, tracker: Tracker) -> None:
+        """Write the end of every attempt that is still open; called when all processes of the run are gone."""
+        self._exits.close()
+        self._write_exits(tracker)
+        for attempt in list(tracker.open.values()):
+            now = clock.monotonic_ns()
+            if attempt.gone_since_ns is None and attempt.role != POD:
+                self._is_gone(attempt, now)
+            self._write_end(attempt, now)
+
+    def _limit(self, attempt: OpenAttempt, now: int) -> None:
+        timeouts = self._timeouts
+        # the kernel ends one process of a group, which may be a child of the trial's: without it the trial may go on, or hang.
+        # At the first look it is not known whether that was a child of this trial or of the one before it on the slot.
+        is_first_look, attempt.seen_ns = attempt.seen_ns is None, now
+        if self._has_killed(attempt.slot) and not is_first_look:
+            self._kill(attempt, "memory", self._by_the_kernel())
+            return
+        if now - attempt.started_ns > timeouts.trial_seconds * clock.NANOSECONDS:
+            self._kill(attempt, "time", f"timed out: longer than {timeouts.trial_seconds:g} s")
+        elif now - attempt.last_event_ns > timeouts.silence_seconds * clock.NANOSECONDS:
+            self._kill(attempt, "time", f"timed out: silent for {timeouts.silence_seconds:g} s")
+        elif self._memory is not None and self._exceeds(attempt.pid, self._memory):
+            attempt.over_memory_since_ns = attempt.over_memory_since_ns or now
+            if attempt.slot >= len(self._cgroups) or now - attempt.over_memory_since_ns > KERNEL_NS:
+                self._kill(attempt, "memory", out_of_memory_cause(self._memory, "watchdog"))
+        else:
+            attempt.over_memory_since_ns = None
+
+    def _by_the_kernel(self) -> str:
+        return out_of_memory_cause(self._memory, "control group")
+
+    def _exceeds(self, pid: int, limit: int) -> bool:
+        # shared pages count fully in RSS: a confirmation by PSS, which is slow, keeps a trial from paying for torch's code
+        return self._resident(pid, processes.rss_bytes) > limit and self._resident(pid, processes.pss_bytes) > limit
+
+    def _resident(self, pid: int, measure: Callable[[int], int]) -> int:
+        return sum(measure(one) for one in (pid, *processes.descendants(pid)))
+
+    def _kill(self, attempt: OpenAttempt, limit: Limit, cause: str) -> None:
+        attempt.killed = True
+        note_kill(self._folder, attempt.trial, attempt.attempt, cause)
+        self._announce(attempt, limit, cause)
+        processes.kill_tree(attempt.pid)
+
+    def _announce(self, attempt: OpenAttempt, limit: Limit, cause: str) -> None:
+        self._events.write(
+            "trial_killed", trial=attempt.trial, attempt=attempt.attempt, cause=cause, charged="workload", limit=limit
+        )
+
+    def _is_gone(self, attempt: OpenAttempt, now: int) -> None:
+        """Note the death, and at once whether the kernel caused it: the next trial on the slot may be its next victim."""
+        attempt.gone_since_ns = now
+        attempt.killed_by_kernel = self._has_killed(attempt.slot)
+
+    def _write_end(self, attempt: OpenAttempt, now: int) -> None:
+        if attempt.killed_by_kernel and not attempt.killed:
+            self._announce(attempt, "memory", self._by_the_kernel())
+        state = "failed"  # without a cause: a kill that was announced, or what the adapter saw, tells it
+        if attempt.epochs >= self._epochs:
+            state = "completed"
+        elif attempt.stop_epoch is not None and not attempt.killed:
+            state = "pruned"
+        since = attempt.gone_since_ns or now
+        uncertainty_ns = max(0, since - max(attempt.last_event_ns, attempt.seen_ns or 0))
+        self._events.write(
+            "trial_ended",
+            t=since,
+            trial=attempt.trial,
+            attempt=attempt.attempt,
+            state=state,
+            epochs=attempt.epochs,
+            by="supervisor",
+            uncertainty_ns=0 if attempt.role == POD else uncertainty_ns,  # a pod's events may have another clock's times
+        )
+
+    def _write_exits(self, tracker: Tracker) -> None:
+        """Write when processes of one trial each were gone, where they were seen to live: else nothing is known.
+
+        A pod's process is among them where it runs on this kernel under the pid that it has itself.
+        """
+        for process in tracker.arrived:
+            if process.boot_id == self._boot_id and self._exits.watch(process.pid, process.process_started_ns):
+                self._living.append(process)
+        tracker.arrived.clear()
+        living, self._living = self._living, []
+        for process in living:
+            gone_ns = self._exits.take(process.pid, process.process_started_ns)
+            if gone_ns is None:
+                self._living.append(process)
+            else:
+                self._events.write("process_exited", t=gone_ns, process=process.name)
+
+    def _has_killed(self, slot: int) -> bool:
+        """Tell whether the kernel has killed in a slot's control group since this was last asked."""
+        if slot >= len(self._cgroups):
+            return False
+        count = out_of_memory_kills(self._cgroups[slot])
+        grew = count > self._oom_seen[slot]
+        self._oom_seen[slot] = count
+        return grew

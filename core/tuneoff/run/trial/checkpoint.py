@@ -1,0 +1,91 @@
+"""The checkpoint of a trial: one safetensors file, written atomically; no pickle execution."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from tuneoff.base.identity import canonical_json
+from tuneoff.errors import CheckpointError
+from tuneoff.workload import StateTensor
+
+FOLDER = "checkpoints"
+_KEY = "tuneoff"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Checkpoint:
+    """What was read back: tensors and texts of the workload, and the epoch after which it was written."""
+
+    tensors: Mapping[str, StateTensor]
+    texts: Mapping[str, str]
+    epoch: int
+    sha256: str
+
+
+def checkpoint_path(run_dir: Path | str, trial_id: str) -> Path:
+    """Return where the best checkpoint of a trial lies."""
+    return Path(run_dir) / FOLDER / f"{trial_id}.safetensors"
+
+
+def write_checkpoint(
+    path: Path,
+    tensors: Mapping[str, StateTensor],
+    texts: Mapping[str, str],
+    *,
+    epoch: int,
+    configuration: Mapping[str, Any],
+) -> None:
+    """Write the file under a temporary name, then replace. No fsync: a killed process loses nothing, a host crash may."""
+    import numpy as np
+    from safetensors.numpy import save_file
+
+    path.parent.mkdir(parents=True, exist_ok=True)
+    temporary = path.with_suffix(f".{os.getpid()}.tmp")
+    # one key: the format keeps several in an order that differs from file to file, and equal content must be equal bytes
+    metadata = {_KEY: canonical_json({"texts": dict(texts), "epoch": epoch, "configuration": dict(configuration)})}
+    arrays = {name: np.frombuffer(t.data, _NAMES[t.dtype]).reshape(t.shape) for name, t in tensors.items()}
+    save_file(arrays, str(temporary), metadata)
+    os.replace(temporary, path)
+
+
+def read_checkpoint(path: Path) -> Checkpoint:
+    """Read a checkpoint back.
+
+    Raises:
+        CheckpointError: it is missing or unreadable; never a silent restart at epoch 0.
+    """
+    from safetensors import SafetensorError
+    from safetensors.numpy import load
+
+    try:
+        content = path.read_bytes()
+        tensors = {
+            name: StateTensor(dtype=_DTYPES[array.dtype.name], shape=array.shape, data=array.tobytes())
+            for name, array in load(content).items()
+        }
+        header = json.loads(content[8 : 8 + int.from_bytes(content[:8], "little")])
+        stored = json.loads(header["__metadata__"][_KEY])
+        texts, epoch = stored["texts"], int(stored["epoch"])
+    except (OSError, SafetensorError, ValueError, KeyError) as error:
+        raise CheckpointError(f"a checkpoint must be readable, but {path} is not: {error}; run the trial again") from error
+    return Checkpoint(tensors=tensors, texts=texts, epoch=epoch, sha256=hashlib.sha256(content).hexdigest())
+
+
+_NAMES = {
+    "F64": "float64",
+    "F32": "float32",
+    "F16": "float16",
+    "I64": "int64",
+    "I32": "int32",
+    "I16": "int16",
+    "I8": "int8",
+    "U8": "uint8",
+    "BOOL": "bool",
+}
+_DTYPES = {name: dtype for dtype, name in _NAMES.items()}

@@ -1,0 +1,89 @@
+"""What a trial's process must know; read from one JSON file, with neither pydantic nor YAML nor entry points."""
+
+from __future__ import annotations
+
+import functools
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+from tuneoff.base.identity import configuration_digest, derive_seed
+from tuneoff.base.targets import load_target
+from tuneoff.run.trial.limits import SlotLimits
+from tuneoff.workload import Mode, TrialSeeds, Workload
+
+FILE_NAME = "trial_context.json"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TrialContext:
+    """Everything that `run_trial` needs, the same for all trials of a run."""
+
+    run_dir: str
+    execution_id: str
+    workload: str  # "module:Class"
+    workload_options: Mapping[str, Any] = field(default_factory=dict)
+    metric: str
+    mode: Mode
+    epochs: int
+    trials: int  # budget tickets; of a continued run what its earlier executions left, here and in the next two
+    epochs_total: int | None = None
+    wall_clock_seconds: float | None = None
+    slots: int = 1
+    threads: int = 1
+    seed: int = 0
+    memory_bytes: int | None = None
+    limits: tuple[SlotLimits, ...] = ()  # one per slot; empty: somebody else limits trials, or nobody
+    events_to_stdout: bool = False  # a pod writes its events to standard output
+    first_attempts: Mapping[str, int] = field(default_factory=dict)  # of trials that are begun again: the first one here
+
+    @property
+    def path(self) -> Path:
+        return Path(self.run_dir) / FILE_NAME
+
+    @property
+    def memory_cgroups(self) -> tuple[str, ...]:
+        """The memory control group of each slot; empty: the watchdog alone limits memory."""
+        return tuple(limits.memory_cgroup for limits in self.limits if limits.memory_cgroup is not None)
+
+    def write(self) -> Path:
+        """Write the file that `read` reads and return its path."""
+        self.path.write_text(json.dumps(asdict(self)))
+        return self.path
+
+    @classmethod
+    def read(cls, path: Path | str) -> TrialContext:
+        return cls.from_json(json.loads(Path(path).read_text()))
+
+    @classmethod
+    def from_json(cls, data: dict[str, Any]) -> TrialContext:
+        """Return the context that `asdict` gave."""
+        slots = [{**limits, "processors": tuple(limits["processors"])} for limits in data["limits"]]
+        data["limits"] = tuple(SlotLimits(**limits) for limits in slots)
+        return cls(**data)
+
+    def is_first(self, trial_id: str, attempt: int) -> bool:
+        """Tell whether an attempt is the trial's first in this execution: that one takes the ticket."""
+        return attempt == self.first_attempts.get(trial_id, 1)
+
+    def seeds(self, configuration: Mapping[str, Any]) -> TrialSeeds:
+        """Return the seeds of a configuration: equal in every framework, order and attempt."""
+        return TrialSeeds(
+            split=_split_seed(self.seed),
+            trial=derive_seed("trial", self.seed, configuration_digest(configuration)),
+        )
+
+    def make_workload(self) -> Workload:
+        """Return a new instance of the workload.
+
+        Raises:
+            PluginError: its class cannot be imported.
+        """
+        return load_target(self.workload)(self.workload_options)  # type: ignore[no-any-return]
+
+
+@functools.cache
+def _split_seed(seed: int) -> int:
+    return derive_seed("split", seed)

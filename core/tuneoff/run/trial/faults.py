@@ -1,0 +1,102 @@
+"""Why a trial's process died: notes that the supervisor leaves before it kills, and what may be tried again."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from tuneoff.run.trial.context import TrialContext
+
+FOLDER = "kills"
+
+
+def note_kill(run_dir: Path | str, trial_id: str, attempt: int, cause: str) -> None:
+    """Leave a note before a trial's process is killed, so that whoever sees the death knows why."""
+    folder = Path(run_dir) / FOLDER
+    folder.mkdir(exist_ok=True)
+    temporary = folder / f".{trial_id}.{attempt}"
+    temporary.write_text(cause)
+    os.replace(temporary, folder / f"{trial_id}.{attempt}")
+
+
+def kill_cause(run_dir: Path | str, trial_id: str, attempt: int) -> str | None:
+    """Return why the supervisor killed this attempt, or None if it did not."""
+    try:
+        return (Path(run_dir) / FOLDER / f"{trial_id}.{attempt}").read_text()
+    except FileNotFoundError:
+        return None
+
+
+def out_of_memory_cause(memory_bytes: int | None, by: str) -> str:
+    """Return the cause of a trial that exceeded its memory; `by`: what enforced the limit."""
+    return f"out of memory: more than {(memory_bytes or 0) / 1e6:g} MB ({by})"
+
+
+def out_of_memory_kills(cgroup: Path | str) -> int:
+    """Return how many processes the kernel has killed in a memory control group (v1 or v2); 0 where it cannot be read."""
+    for name in ("memory.oom_control", "memory.events"):
+        try:
+            lines = (Path(cgroup) / name).read_text().splitlines()
+        except OSError:
+            continue
+        for line in lines:
+            key, _, value = line.partition(" ")
+            if key == "oom_kill":
+                return int(value)
+    return 0
+
+
+class KernelKills:
+    """Tells whether the kernel has killed in a memory control group, None for no group, since this was made."""
+
+    def __init__(self, cgroup: str | None) -> None:
+        self._cgroup = cgroup
+        self._before = out_of_memory_kills(cgroup) if cgroup is not None else 0
+
+    def are_new(self) -> bool:
+        return self._cgroup is not None and out_of_memory_kills(self._cgroup) > self._before
+
+    def claim(self, run_dir: Path | str, slot: int) -> None:
+        """Leave a note that the kills so far were of a trial that ended by itself: no death on the slot is theirs."""
+        if self._cgroup is not None:
+            folder = Path(run_dir) / FOLDER
+            folder.mkdir(exist_ok=True)
+            (folder / f"slot-{slot}").write_text(str(out_of_memory_kills(self._cgroup)))
+
+
+def _claimed(run_dir: Path | str, slot: int) -> int:
+    try:
+        return int((Path(run_dir) / FOLDER / f"slot-{slot}").read_text())
+    except (OSError, ValueError):  # nobody did
+        return 0
+
+
+class Retries:
+    """Decides for one run which dead attempts are tried again; knows how many kills for memory each slot has had so far."""
+
+    def __init__(self, context: TrialContext, limit: int) -> None:
+        self._run_dir, self._cgroups, self._limit = context.run_dir, context.memory_cgroups, limit
+        self._first_attempts = context.first_attempts  # what an interruption of the run cost a trial is no retry
+        self._seen = [0] * len(self._cgroups)
+
+    def may_retry(self, trial_id: str, attempt: int, exit_code: int | None, slot: int | None) -> bool:
+        """Tell whether a dead attempt was a fault of the infrastructure and `limit` retries allow another one.
+
+        A fault of the infrastructure is an end by a signal (`exit_code` negative, or None: unknown) that neither the
+        supervisor (limits) nor the kernel's memory control sent. `slot` None: not known, so a kill for memory in any slot
+        counts. Ask once for each death, also where no retry is left: else a kill is held against the slot's next trial.
+        """
+        is_unexplained = (exit_code is None or exit_code < 0) and kill_cause(self._run_dir, trial_id, attempt) is None
+        if slot is not None:
+            was_out_of_memory = self._has_new_kills(slot)
+        else:  # `any` ends at the first such slot: its kills are one trial's, however many processes; the others are not seen
+            was_out_of_memory = is_unexplained and any(map(self._has_new_kills, range(len(self._cgroups))))
+        retried = attempt - self._first_attempts.get(trial_id, 1)
+        return is_unexplained and not was_out_of_memory and retried < self._limit
+
+    def _has_new_kills(self, slot: int) -> bool:
+        if slot >= len(self._cgroups):
+            return False
+        before = max(self._seen[slot], _claimed(self._run_dir, slot))
+        self._seen[slot] = out_of_memory_kills(self._cgroups[slot])
+        return self._seen[slot] > before

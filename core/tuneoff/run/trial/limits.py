@@ -1,0 +1,91 @@
+"""Limits that a trial's process sets on itself: threads, processors, control groups, death with its parent."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import signal
+import sys
+from collections.abc import Collection
+from dataclasses import dataclass
+from pathlib import Path
+
+THREAD_VARIABLES = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMEXPR_NUM_THREADS")
+NOT_JOINED, NOT_PINNED = "cgroup_not_joined", "processors_not_limited"  # flags
+PARENT = "TUNEOFF_PARENT"  # environment variable with the pid of who starts a process that is to die with it
+_PR_SET_PDEATHSIG = 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SlotLimits:
+    """What limits the trials of one slot; their process puts it in force when it takes the slot, on itself.
+
+    So a process that lives long and changes its slot changes its limits; between trials it keeps those of its last slot.
+    """
+
+    processors: tuple[int, ...] = ()  # those of this slot alone; empty: any
+    memory_cgroup: str | None = None  # a folder
+    cpu_cgroup: str | None = None  # with a CPU quota; the same folder with cgroup v2
+
+    def put_in_force(self) -> list[tuple[str, str]]:
+        """Limit this process with all its threads; return (flag, text) for each limit that is not in force now."""
+        problems = []
+        for folder in dict.fromkeys((self.memory_cgroup, self.cpu_cgroup)):
+            problem = join_cgroup(folder) if folder is not None else None
+            if problem is not None:
+                problems.append((NOT_JOINED, problem))
+        problem = run_on(self.processors) if self.processors else None
+        if problem is not None:
+            problems.append((NOT_PINNED, problem))
+        return problems
+
+
+def die_with_parent(number: int = signal.SIGKILL, parent: int | None = None) -> None:
+    """Ask the kernel to send this process a signal when the thread that started it dies. A no-op where there is no such call.
+
+    `parent`: its pid, else that in `PARENT`, which is taken out for what this process starts. If it died before the kernel was
+    asked, the signal is sent here.
+    """
+    told = os.environ.pop(PARENT, None)
+    parent = int(told) if parent is None and told is not None else parent
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, number)
+        if parent is not None and os.getppid() != parent:
+            os.kill(os.getpid(), number)
+
+
+def as_parent() -> dict[str, str]:
+    """Return the variable by which a process that this one starts knows its parent."""
+    return {PARENT: str(os.getpid())}
+
+
+def thread_environment(threads: int) -> dict[str, str]:
+    """Return the environment variables that limit the threads of numerical libraries."""
+    return dict.fromkeys(THREAD_VARIABLES, str(threads))
+
+
+def join_cgroup(folder: str) -> str | None:
+    """Move this process with all its threads into a control group; return why it failed, or None."""
+    try:
+        (Path(folder) / "cgroup.procs").write_text(str(os.getpid()))
+    except OSError as error:
+        return f"{folder}: {error.strerror}"
+    return None
+
+
+def run_on(processors: Collection[int]) -> str | None:
+    """Let all threads of this process run on these processors alone; return why it failed, or None.
+
+    Threads and processes that they start later inherit it.
+    """
+    done: set[str] = set()
+    while new := set(os.listdir("/proc/self/task")) - done:  # again: a thread not reached yet may have started another
+        for thread in new:
+            try:
+                os.sched_setaffinity(int(thread), processors)
+            except ProcessLookupError:
+                pass  # it ended meanwhile
+            except OSError as error:
+                return f"processors {', '.join(map(str, processors))}: {error.strerror}"
+        done |= new
+    return None

@@ -1,0 +1,230 @@
+"""Long-lived worker processes for adapters that may choose: started by a forkserver that has the workload's imports."""
+
+from __future__ import annotations
+
+import contextlib
+import multiprocessing
+import os
+import signal
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from multiprocessing import connection
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from tuneoff.base import clock
+from tuneoff.base.processes import stat_fields
+from tuneoff.base.targets import load_target
+from tuneoff.errors import StepError
+from tuneoff.run.trial.context import TrialContext
+from tuneoff.run.trial.limits import die_with_parent
+from tuneoff.run.trial.run_trial import trial_process
+
+if TYPE_CHECKING:
+    from multiprocessing.context import ForkServerProcess
+
+
+_READY = "tuneoff: worker ready"
+_Task = TypeVar("_Task")
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """A worker sent something."""
+
+    worker: int
+    content: Any
+
+
+@dataclass(frozen=True, slots=True)
+class Death:
+    """A worker process ended: its exit code, negative for a signal."""
+
+    worker: int
+    pid: int
+    exit_code: int | None
+
+    @property
+    def cause(self) -> str:
+        if self.exit_code is not None and self.exit_code < 0:
+            return f"worker process {self.pid} was ended by {signal.Signals(-self.exit_code).name}"
+        return f"worker process {self.pid} ended with exit code {self.exit_code}"
+
+
+@dataclass(frozen=True, slots=True)
+class Worker:
+    """What a worker's function gets: its number (= preferred slot), the trial context, and the pipe to the coordinator."""
+
+    index: int
+    context: TrialContext
+    pipe: connection.Connection
+
+
+class WorkerPool:
+    """`count` worker processes that run `target` ("module:function", called with a Worker and `arguments`).
+
+    A worker that dies is reported as `Death` and stays dead until `start_worker(index)`. The forkserver imports `preload`
+    and never computes (a fork after computing with several threads hangs).
+
+    Raises:
+        ValueError: more workers than slots: each reserves one, so the others' trials would wait for it.
+    """
+
+    def __init__(
+        self,
+        context: TrialContext,
+        count: int,
+        target: str,
+        arguments: tuple[Any, ...] = (),
+        preload: Sequence[str] = (),
+    ) -> None:
+        if count > context.slots:
+            raise ValueError(f"`count <= slots` must hold, but got {count=}, slots={context.slots}; raise `workers.count`")
+        self._context, self._target, self._arguments, self.count = context, target, arguments, count
+        self._processes: dict[int, ForkServerProcess] = {}
+        self._pipes: dict[int, connection.Connection] = {}
+        self._server_pid: int | None = None
+        self._server = multiprocessing.get_context("forkserver")
+        # a module that cannot be imported is skipped silently by the forkserver: name only what exists
+        self._server.set_forkserver_preload(["tuneoff.run.trial.pool", target.partition(":")[0], *preload])
+
+    def start(self) -> None:
+        """Start all workers; at the return each has its imports and could take a trial.
+
+        Raises:
+            StepError: a worker ended before it was ready.
+        """
+        for index in range(self.count):
+            self.start_worker(index)
+        for index, pipe in list(self._pipes.items()):
+            try:
+                pipe.recv()
+            except (EOFError, ConnectionResetError) as error:
+                raise StepError(f"a worker must start, but {self._bury(index).cause}; see the run's log") from error
+
+    def start_worker(self, index: int) -> None:
+        """Start worker `index`, in place of a dead one if there was one."""
+        ours, theirs = self._server.Pipe()
+        process = self._server.Process(
+            target=_work, args=(self._target, index, str(self._context.path), theirs, self._arguments), daemon=True
+        )
+        process.start()
+        theirs.close()
+        fields = stat_fields(process.pid or 0)
+        self._server_pid = int(fields[1]) if fields else self._server_pid
+        self._processes[index], self._pipes[index] = process, ours
+
+    def send(self, index: int, content: Any) -> None:
+        """Send to a worker; a dead one is reported by `wait`, not here."""
+        with contextlib.suppress(BrokenPipeError, ConnectionResetError):
+            self._pipes[index].send(content)
+
+    def wait(self, timeout_seconds: float | None = None) -> list[Message | Death]:
+        """Return what happened, or nothing; messages of a worker come before its death."""
+        pipes = {pipe: index for index, pipe in self._pipes.items()}
+        found: list[Message | Death] = []
+        for ready in connection.wait(list(pipes), timeout_seconds):
+            index = pipes[ready]  # type: ignore[index]
+            try:
+                content = self._pipes[index].recv()
+            except (EOFError, ConnectionResetError):
+                found.append(self._bury(index))
+            else:
+                if content != _READY:  # of a worker that was started again
+                    found.append(Message(index, content))
+        return found
+
+    def run(
+        self,
+        dispatch: Callable[[int, _Task | None], _Task | None],
+        answered: Callable[[_Task, Any], Any],
+        died: Callable[[Death, _Task | None], _Task | None],
+    ) -> None:
+        """Keep the workers busy until none has anything left to do; start those again that die.
+
+        `dispatch(worker, again)` sends a worker without a task its next one, `again` if that is given, and returns it; None:
+        there is none. `answered(task, content)` takes what a busy worker sent; anything that it returns but None is sent back,
+        and the worker stays with its task. `died(death, task)` returns the task that is to be tried again at once, or None.
+        """
+        busy: dict[int, _Task] = {}
+
+        def give(worker: int, again: _Task | None = None) -> None:
+            task = dispatch(worker, again)
+            if task is not None:
+                busy[worker] = task
+
+        for worker in self.alive():
+            give(worker)
+        while busy:
+            for event in self.wait():
+                task, again = busy.pop(event.worker, None), None
+                if isinstance(event, Death):
+                    again = died(event, task)
+                    self.start_worker(event.worker)
+                elif task is not None:
+                    reply = answered(task, event.content)
+                    if reply is not None:
+                        busy[event.worker] = task
+                        self.send(event.worker, reply)
+                        continue
+                give(event.worker, again)
+
+    def alive(self) -> list[int]:
+        return list(self._processes)
+
+    def close(self, grace_seconds: float = 1.0) -> None:
+        """End all workers: close their pipes (an idle worker ends at once), then SIGKILL; and the forkserver. Idempotent."""
+        for pipe in self._pipes.values():
+            with contextlib.suppress(OSError):
+                pipe.send(None)
+            pipe.close()
+        self._pipes.clear()
+        deadline = clock.monotonic_ns() + int(grace_seconds * clock.NANOSECONDS)
+        for process in self._processes.values():
+            process.join(max(0.0, (deadline - clock.monotonic_ns()) / clock.NANOSECONDS))
+            if process.is_alive():
+                process.kill()
+                process.join()
+            process.close()
+        self._processes.clear()
+        self._end_server()
+
+    def _end_server(self) -> None:
+        """End the forkserver: by itself it would do so after the coordinator, and with torch take a second of CPU time for it."""
+        pid, self._server_pid = self._server_pid, None
+        if pid is None:
+            return
+        with contextlib.suppress(ProcessLookupError, ChildProcessError):
+            os.waitid(os.P_PID, pid, os.WEXITED | os.WNOHANG | os.WNOWAIT)  # whoever adopted a worker is no child of ours
+            os.kill(pid, signal.SIGKILL)
+            os.waitid(os.P_PID, pid, os.WEXITED | os.WNOWAIT)  # multiprocessing reaps it, should it start another one
+
+    def _bury(self, index: int) -> Death:
+        self._pipes.pop(index).close()
+        process = self._processes.pop(index)
+        process.join()
+        death = Death(index, process.pid or 0, process.exitcode)
+        process.close()
+        return death
+
+
+def _work(target: str, index: int, context_path: str, pipe: connection.Connection, arguments: tuple[Any, ...]) -> None:
+    """Run in the worker process; it ends without the interpreter's teardown (torch needs over a second for it)."""
+    die_with_parent()
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    context = TrialContext.read(context_path)
+    trial_process(context, slot=index % context.slots)
+    pipe.send(_READY)
+    code = 0
+    try:
+        load_target(target)(Worker(index, context, pipe), *arguments)
+    except (EOFError, BrokenPipeError, ConnectionResetError):
+        code = 0  # the coordinator is gone or closed the pool
+    except SystemExit as error:
+        code = error.code if isinstance(error.code, int) else 1
+    finally:
+        sys.stdout.flush()
+        sys.stderr.flush()
+        if sys.exc_info()[0] is None:
+            os._exit(code)

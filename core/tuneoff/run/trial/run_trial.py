@@ -1,0 +1,312 @@
+"""Run one trial: the same function in every framework."""
+
+from __future__ import annotations
+
+import enum
+import importlib
+import logging
+import os
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from tuneoff.base import clock
+from tuneoff.base.identity import configuration_digest, is_finite
+from tuneoff.base.targets import load_target
+from tuneoff.base.tracebacks import described, log_traceback
+from tuneoff.errors import CheckpointError, TrialFailedError
+from tuneoff.record.events.writer import EventWriter
+from tuneoff.run.trial.budget import TrialBudget
+from tuneoff.run.trial.checkpoint import checkpoint_path, write_checkpoint
+from tuneoff.run.trial.context import TrialContext
+from tuneoff.run.trial.faults import KernelKills, out_of_memory_cause
+from tuneoff.run.trial.locks import Slots
+from tuneoff.run.trial.usage import CpuClock, peak_rss_bytes, processors_allowed
+from tuneoff.workload import Workload
+
+log = logging.getLogger(__name__)
+
+_NO_STATE = (
+    "a workload with `has_state` must return its state, but `state_dict` of {} is empty: return what the test needs, "
+    "or set `has_state = False` where the configuration is enough"
+)
+
+
+class Decision(enum.Enum):
+    """What a framework answers to a report."""
+
+    CONTINUE = "continue"
+    STOP = "stop"
+
+
+State = Literal["completed", "pruned", "failed", "cancelled", "refused"]
+Report = Callable[[int, Mapping[str, float]], Decision]  # (epoch from 1, metrics) -> decision
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TrialOutcome:
+    """How an attempt ended. `value`: the best finite validation value over its epochs, `refused`: no budget ticket was left."""
+
+    state: State
+    epochs: int = 0
+    value: float | None = None
+    best_epoch: int | None = None
+    cause: str | None = None
+
+    def raise_if_failed(self) -> None:
+        """Raise TrialFailedError, so that a framework records the failure too."""
+        if self.state == "failed":
+            raise TrialFailedError(self.cause or "the trial failed")
+
+
+class TrialProcess:
+    """What a process keeps between trials of one run: its event file, the slots, the budget.
+
+    It reserves a slot before the imports that its trials need: processes that are started together do not end up on one slot.
+    """
+
+    def __init__(self, context: TrialContext, role: str, slot: int = 0) -> None:
+        self.context = context
+        self.events = EventWriter(context.run_dir, context.execution_id, role, to_stdout=context.events_to_stdout)
+        self.slots = Slots(context.run_dir, context.slots)
+        self.slots.reserve(slot)
+        self.budget = TrialBudget(context)
+        self.preferred_slot = slot
+        _preload(context)
+        self.imported_ns: int | None = clock.monotonic_ns()
+        self._limited_as: int | None = None
+
+    def enter(self, slot: int) -> None:
+        """Put this process under the limits of a slot, and prefer it from now on: limits need not change then."""
+        self.preferred_slot = slot
+        if self.context.limits and self._limited_as != slot:
+            self._limited_as = slot
+            for name, problem in self.context.limits[slot].put_in_force():
+                self.events.flag(name, problem)
+
+    def close(self) -> None:
+        self.events.close()
+        self.slots.close()
+        self.budget.close()
+
+
+def _preload(context: TrialContext) -> None:
+    """Import what the workload needs before the first trial starts: imports are overhead, never load time of a trial."""
+    try:
+        for module in load_target(context.workload).preload:
+            importlib.import_module(module)
+    except Exception as error:  # whatever is broken: the trial that needs it fails with the reason
+        log.warning("the workload's imports failed: %s", error)
+
+
+_made: dict[tuple[str, int, str, str], TrialProcess] = {}  # at most one
+
+
+def trial_process(context: TrialContext, role: str = "worker", slot: int = 0) -> TrialProcess:
+    """Return this process's state for a run, made at its first use: call it before the process's imports.
+
+    `slot`: the one that it prefers when it is made.
+    """
+    key = context.execution_id, os.getpid(), role, context.run_dir
+    if key not in _made:
+        while _made:
+            _made.popitem()[1].close()  # its reserved slot is free again
+        _made[key] = TrialProcess(context, role, slot)
+    return _made[key]
+
+
+def run_trial(
+    context: TrialContext,
+    trial_id: str,
+    configuration: Mapping[str, Any],
+    report: Report,
+    *,
+    attempt: int = 1,
+    framework_id: str | None = None,
+    role: str = "worker",
+) -> TrialOutcome:
+    """Train one configuration epoch by epoch under the run's budget, and log every event.
+
+    It takes a slot and a budget ticket, limits threads, loads, and for each epoch trains, validates, keeps the checkpoint
+    where the value improved, and calls `report`, which returns a decision or never returns. Whatever `report` raises is
+    raised again after the end was logged; a fault of the workload is returned as a failed outcome.
+    """
+    process = trial_process(context, role)
+    slot, waited_ns = process.slots.take(preferred=process.preferred_slot)
+    try:
+        process.enter(slot)
+        if context.is_first(trial_id, attempt):
+            is_over_time = process.budget.is_over_time()  # before this trial's own ticket, which may be the first
+            reason = "trials" if process.budget.tickets.take() is None else None
+            if is_over_time:
+                reason = "wall_clock"
+            if reason is not None:
+                process.events.write("refused", trial=trial_id, reason=reason, configuration=dict(configuration))
+                return TrialOutcome(state="refused", cause=f"budget of {reason} used up")
+        attempt_run = _Attempt(process, trial_id, attempt, configuration, report)
+        return attempt_run.run(slot, waited_ns, framework_id)
+    finally:
+        process.slots.free(slot)
+
+
+class _Attempt:
+    """One attempt at one trial."""
+
+    def __init__(
+        self, process: TrialProcess, trial_id: str, attempt: int, configuration: Mapping[str, Any], report: Report
+    ) -> None:
+        self.process = process
+        self.context = process.context
+        self.events = process.events
+        self.identity = {"trial": trial_id} if attempt == 1 else {"trial": trial_id, "attempt": attempt}
+        self.trial_id = trial_id
+        self.configuration = configuration
+        self.report = report
+        self.cpu = CpuClock()
+        self.epochs = 0
+        self.value: float | None = None
+        self.best_epoch: int | None = None
+
+    def run(self, slot: int, waited_ns: int, framework_id: str | None) -> TrialOutcome:
+        seeds = self.context.seeds(self.configuration)
+        extra: dict[str, Any] = {}
+        if waited_ns:
+            extra["waited_ns"] = waited_ns
+        if framework_id is not None:
+            extra["framework_id"] = framework_id
+        if self.process.imported_ns is not None:
+            extra["imported_ns"], self.process.imported_ns = self.process.imported_ns, None
+        self.events.write(
+            "trial_started",
+            **self.identity,
+            slot=slot,
+            configuration=dict(self.configuration),
+            digest=configuration_digest(self.configuration),
+            seed=seeds.trial,
+            threads=self.context.threads,
+            process_cpu_ns=self.cpu.started_ns,
+            cpus_allowed=processors_allowed(),
+            **extra,
+        )
+        kernel_kills = KernelKills(self.context.limits[slot].memory_cgroup if self.context.limits else None)
+        state: State = "failed"
+        cause: str | None = None
+        charged: str | None = None
+        try:
+            workload = self.context.make_workload()
+            workload.limit_threads(self.context.threads)
+            workload.load(self.configuration, seeds)
+            self.events.write("trial_loaded", **self.identity, device=workload.device())
+            state, cause = self._epochs(workload)
+            if state == "failed":
+                charged = "workload"
+        except _ReportError as error:
+            # the framework's own way to stop a trial (Ray raises SystemExit), or its fault
+            if isinstance(error.error, Exception):
+                cause, charged = f"report failed: {described(error.error)}", "framework"
+                self._log(error.error)
+            else:
+                state = "completed" if self.epochs >= self.context.epochs else "pruned"
+            raise error.error from None
+        except MemoryError as error:
+            cause, charged = "out of memory", "workload"
+            self._log(error)
+        except Exception as error:  # a workload may fail in any way; that is a failed trial with its reason
+            cause, charged = described(error), "workload"
+            self._log(error)
+        except SystemExit as error:
+            cause, charged = described(error), "workload"
+            self._log(error)
+            raise
+        finally:
+            if charged == "workload" and kernel_kills.are_new():  # of its children: what it failed of is what followed
+                cause = out_of_memory_cause(self.context.memory_bytes, "control group")
+                kernel_kills.claim(self.context.run_dir, slot)
+            self._end(state, cause, charged)
+        return TrialOutcome(state=state, epochs=self.epochs, value=self.value, best_epoch=self.best_epoch, cause=cause)
+
+    def _epochs(self, workload: Workload) -> tuple[State, str | None]:
+        context, budget = self.context, self.process.budget
+        for epoch in range(1, context.epochs + 1):
+            if budget.is_over_time():
+                return "cancelled", "wall-clock budget used up"
+            if budget.epoch_tickets.take() is None:
+                return "cancelled", "budget of epochs used up"
+            metrics = self._epoch(workload, epoch)
+            value = metrics.get(context.metric)
+            if not is_finite(value):
+                return "failed", f"{context.metric} must be a finite number, but epoch {epoch} gave {value}"
+            decision = self._report(epoch, metrics)
+            if decision is Decision.STOP and epoch < context.epochs:
+                return "pruned", None
+        return "completed", None
+
+    def _epoch(self, workload: Workload, epoch: int) -> dict[str, float]:
+        started = clock.monotonic_ns()
+        metrics = dict(workload.train_epoch(epoch))
+        trained = clock.monotonic_ns()
+        metrics.update(workload.validate())
+        validated = clock.monotonic_ns()
+        value = metrics.get(self.context.metric)
+        saved = False
+        if is_finite(value) and self._improves(value):
+            self.value, self.best_epoch = value, epoch
+            if workload.has_state:
+                tensors, texts = workload.state_dict()
+                if not tensors and not texts:
+                    raise CheckpointError(_NO_STATE.format(type(workload).__name__))
+                path = checkpoint_path(self.context.run_dir, self.trial_id)
+                write_checkpoint(path, tensors, texts, epoch=epoch, configuration=self.configuration)
+                saved = True
+        self.epochs = epoch
+        fields: dict[str, Any] = {"train_ns": trained - started, "validate_ns": validated - trained}
+        now = clock.monotonic_ns()
+        fields["cpu_ns"] = self.cpu.used_ns()
+        if saved:
+            fields.update(checkpoint_ns=now - validated, saved=True)
+        finite = {name: number if is_finite(number) else None for name, number in metrics.items()}
+        odd = {name: str(metrics[name]) for name, number in finite.items() if number is None}
+        if odd:
+            fields["non_finite"] = odd
+        self.events.write("epoch", t=now, **self.identity, epoch=epoch, metrics=finite, **fields)
+        return metrics
+
+    def _improves(self, value: float | None) -> bool:
+        if value is None or self.value is None:
+            return value is not None
+        return value > self.value if self.context.mode == "max" else value < self.value
+
+    def _report(self, epoch: int, metrics: Mapping[str, float]) -> Decision:
+        try:
+            decision = self.report(epoch, metrics)
+        except BaseException as error:  # logged, then raised again: Ray stops a trial by SystemExit
+            stop = not isinstance(error, Exception)
+            self.events.write("reported", **self.identity, epoch=epoch, stop=stop, cpu_ns=self.cpu.used_ns())
+            raise _ReportError(error) from error
+        extra = {"stop": True} if decision is Decision.STOP else {}
+        self.events.write("reported", **self.identity, epoch=epoch, cpu_ns=self.cpu.used_ns(), **extra)
+        return decision
+
+    def _log(self, error: BaseException) -> None:
+        title = f"trial {self.trial_id} failed"
+        log_traceback(self.context.run_dir, title, error, to_stderr=self.context.events_to_stdout)
+
+    def _end(self, state: State, cause: str | None, charged: str | None) -> None:
+        extra: dict[str, Any] = {"cause": cause, "charged": charged} if cause is not None else {}
+        self.events.write(
+            "trial_ended",
+            **self.identity,
+            state=state,
+            epochs=self.epochs,
+            cpu_ns=self.cpu.used_ns(),
+            peak_rss_bytes=peak_rss_bytes(),
+            **extra,
+        )
+
+
+class _ReportError(BaseException):
+    """Carries what `report` raised past the handlers for faults of the workload."""
+
+    def __init__(self, error: BaseException) -> None:
+        super().__init__(str(error))
+        self.error = error

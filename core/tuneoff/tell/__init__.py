@@ -1,0 +1,1 @@
+"""What people see: reports, pages, plots, live views, data frames."""

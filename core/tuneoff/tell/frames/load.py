@@ -1,0 +1,182 @@
+"""A results folder as data frames, read when they are asked for: from a current export in Parquet, else from the records."""
+
+from __future__ import annotations
+
+import logging
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+from tuneoff.base.files import regular, without_links
+from tuneoff.errors import MissingPackageError, UnknownNameError
+from tuneoff.experiment.packages import install_command, missing_modules
+from tuneoff.record.results_folder import PLAN, read_plan
+from tuneoff.tell.frames.arrow import MADE_FROM, joined, parts, same_columns, schema
+from tuneoff.tell.frames.columns import TABLES, Columns
+from tuneoff.tell.frames.executions import executions
+from tuneoff.tell.frames.manifest import Manifest, changes, read_manifest
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
+
+EXPORT = "export"
+AGAIN = "the records are read instead; for speed export again: tuneoff export %s --format parquet"
+
+log = logging.getLogger(__name__)
+
+
+class Frames:
+    """The tables of a results folder. Each attribute is a data frame, read once, when it is first asked for.
+
+    All executions are in them: `is_selected` marks those that stand for their runs, `warm_up` those that count nowhere.
+    """
+
+    def __init__(self, folder: Path, manifest: Manifest | None) -> None:
+        """Use `load`. `manifest`: of the export that is current; None: the records are read."""
+        self.folder = folder
+        self._manifest = manifest
+        self._read: dict[str, DataFrame] = {}
+
+    @property
+    def source(self) -> Literal["export", "records"]:
+        """Where tables are read from."""
+        return "records" if self._manifest is None else "export"
+
+    @property
+    def runs(self) -> DataFrame:
+        """One row per execution."""
+        return self._kept("runs")
+
+    @property
+    def trials(self) -> DataFrame:
+        """One row per trial."""
+        return self._kept("trials")
+
+    @property
+    def epochs(self) -> DataFrame:
+        """One row per epoch and metric."""
+        return self._kept("epochs")
+
+    @property
+    def metrics(self) -> DataFrame:
+        """One row per metric of an execution."""
+        return self._kept("metrics")
+
+    @property
+    def steps(self) -> DataFrame:
+        """One row per execution and part of its job completion time."""
+        return self._kept("steps")
+
+    @property
+    def declared(self) -> DataFrame:
+        """One row per execution and declared variable."""
+        return self._kept("declared")
+
+    def tables(self) -> dict[str, list[str]]:
+        """Return the names of the tables with those of their columns; reads nothing."""
+        return {name: list(columns) for name, columns in TABLES.items()}
+
+    def read(self, table: str, columns: Sequence[str] | None = None) -> DataFrame:
+        """Read a table, or some columns of it in the order given; nothing is kept.
+
+        Raises:
+            UnknownNameError: there is no such table or column.
+            ResultsError: a record cannot be read.
+        """
+        if table not in TABLES:
+            raise UnknownNameError(f"no table named {table!r}; there are: {', '.join(TABLES)}")
+        names = list(TABLES[table]) if columns is None else list(dict.fromkeys(columns))
+        if unknown := [name for name in names if name not in TABLES[table]]:
+            raise UnknownNameError(f"the table {table!r} has no column {unknown[0]!r}; it has: {', '.join(TABLES[table])}")
+        frame: DataFrame = self._arrow(table, names or ["run_id"]).to_pandas()
+        return frame if names else frame[[]]
+
+    def trials_with_configuration(self, prefix: str = "configuration.") -> DataFrame:
+        """Return the trials with a column for each parameter of their configurations, named `prefix` and the parameter.
+
+        Raises:
+            ResultsError: a column of the trials has such a name.
+        """
+        from tuneoff.tell.frames.configuration import with_configuration
+
+        return with_configuration(self.trials, prefix)
+
+    def summary(self, by: Sequence[str] = ("label", "sampler")) -> DataFrame:
+        """Return how the trials of the selected executions ended, and quartiles of value and busy time, per group.
+
+        `by`: columns of `trials`. Quartiles of values are over completed trials, those of busy times over trials that began.
+
+        Raises:
+            UnknownNameError: there is no such column.
+        """
+        from tuneoff.tell.frames.summary import COLUMNS, summary
+
+        return summary(self.read("trials", [*by, *(name for name in COLUMNS if name not in by)]), by)
+
+    def _kept(self, table: str) -> DataFrame:
+        if table not in self._read:
+            self._read[table] = self.read(table)
+        return self._read[table]
+
+    def _arrow(self, table: str, names: list[str]) -> Any:
+        if self._manifest is not None:
+            found = _exported(self.folder / EXPORT / f"{table}.parquet", TABLES[table], names, self._manifest)
+            if found is not None:
+                return found
+            log.warning(f"%s cannot be used; {AGAIN}", self.folder / EXPORT / f"{table}.parquet", self.folder)
+        return self._from_records(table, {name: TABLES[table][name] for name in names})
+
+    def _from_records(self, table: str, columns: Columns) -> Any:
+        run_ids = [run.run_id for run in read_plan(self.folder).runs]
+        form = schema(columns)
+        found: list[Any] = []
+        for execution in executions(self.folder, run_ids):
+            found += parts(execution.rows(table, execution.read(), columns), columns, form)
+        return joined(found, form)
+
+
+def load(results: str | os.PathLike[str]) -> Frames:
+    """Return the tables of a results folder as data frames of pandas; each is read when it is first asked for.
+
+    They come from `DIR/export` where that is in Parquet and current (`tuneoff export DIR --format parquet`), else from the
+    records, which takes longer. An export that is not current is not used, and a warning says so.
+
+    Raises:
+        ResultsError: it is no results folder.
+        MissingPackageError: pandas or pyarrow is missing.
+    """
+    if missing := missing_modules(("pandas", "pyarrow")):
+        raise MissingPackageError(f"data frames need the {missing[0]} package; run: {install_command('tuneoff[export]')}")
+    folder = without_links(Path(results))
+    if not (folder / PLAN).is_file():
+        read_plan(folder)  # says why it is none
+    return Frames(folder, _current(folder))
+
+
+def _current(folder: Path) -> Manifest | None:
+    """Return the manifest of the export, where it has tables in Parquet that are current."""
+    export = folder / EXPORT
+    if not any((export / f"{table}.parquet").is_file() for table in TABLES):
+        return None
+    manifest = read_manifest(export)
+    reason = "nothing says what it was made from" if manifest is None else changes(manifest, folder)
+    if reason is None:
+        return manifest
+    log.warning(f"%s is not current (%s); {AGAIN}", export, reason, folder)
+    return None
+
+
+def _exported(path: Path, columns: Columns, names: list[str], manifest: Manifest) -> Any:
+    """Return columns of an exported table; None: it is damaged, of another export, or of another tuneoff."""
+    import pyarrow
+    from pyarrow import parquet
+
+    try:
+        with regular(path) as place, parquet.ParquetFile(place) as file:
+            form = file.schema_arrow
+            if (form.metadata or {}).get(MADE_FROM) != manifest.made_from.encode() or not same_columns(form, columns):
+                return None
+            return file.read(columns=names).select(names)
+    except (OSError, pyarrow.ArrowException):
+        return None

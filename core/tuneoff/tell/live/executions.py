@@ -1,0 +1,140 @@
+"""The executions in a results folder, found as they come. Each record is read once, and of it only what a live view needs."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from tuneoff.base.files import read_regular
+from tuneoff.errors import ResultsError
+from tuneoff.record.events.schema import Charged
+from tuneoff.record.events.tail import SETTLED_NS
+from tuneoff.record.run_record import FORMAT_VERSION, RunRecord, RunStatus, StepRecord
+from tuneoff.record.store import FILE_NAME, REPEAT, RUNS
+from tuneoff.run.lifecycle.context import SPEC
+
+
+class _Environment(msgspec.Struct):
+    repeat: dict[str, Any] | None = None
+
+
+class _End(msgspec.Struct, kw_only=True):
+    """The fields of `run.json` that a live view needs; the others, trials above all, are skipped."""
+
+    format_version: int
+    run_id: str
+    execution_id: str
+    status: RunStatus
+    reason: str | None = None
+    charged: Charged | None = None
+    emulated: bool = False
+    started_at: str | None = None
+    environment: _Environment = msgspec.field(default_factory=_Environment)
+    steps: tuple[StepRecord, ...] = ()
+
+
+_decoder = msgspec.json.Decoder(_End)
+
+
+def read_end(path: Path) -> RunRecord:
+    """Read how an execution ended: its record without trials, metrics and all that is large.
+
+    Raises:
+        ResultsError: it cannot be read, is damaged, or has another format version.
+    """
+    try:
+        end = _decoder.decode(read_regular(path))
+        if end.format_version != FORMAT_VERSION:
+            raise ResultsError(f"{path} has format version {end.format_version}, but this tuneoff reads version {FORMAT_VERSION}")
+        return RunRecord(
+            run_id=end.run_id,
+            execution_id=end.execution_id,
+            specification={},
+            status=end.status,
+            reason=end.reason,
+            charged=end.charged,
+            emulated=end.emulated,
+            started_at=end.started_at,
+            environment={REPEAT: end.environment.repeat} if end.environment.repeat is not None else {},
+            steps=end.steps,
+        )
+    except OSError as error:
+        raise ResultsError(f"{path} cannot be read: {error.strerror}") from error
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError, ValueError) as error:
+        raise ResultsError(f"{path} is damaged: {error}") from error
+
+
+def seconds_of(record: RunRecord) -> float | None:
+    """Return how long an execution took, from deploy to the end of its last step."""
+    ends = [step.ended_ns for step in record.steps if step.ended_ns is not None]
+    return max(ends) / 1e9 if ends else None
+
+
+class Executions:
+    """Follows the folders of the planned runs. A look costs one `stat` per run, and one more per execution without record."""
+
+    def __init__(self, results: Path, run_ids: Iterable[str]) -> None:
+        self.ended: dict[str, RunRecord] = {}  # by the path of the execution's folder
+        self.open: dict[str, int] = {}  # the same -> when it was begun (wall clock, ns): those without a record
+        self.problems: dict[str, str] = {}
+        self.changes = 0  # how often anything was different
+        self._folders = {run_id: os.path.join(results, RUNS, run_id) for run_id in run_ids}
+        self._scanned: dict[str, tuple[int, int]] = {}  # run id -> the folder's modification time, and when it was scanned
+
+    def look(self) -> None:
+        """Take in what is new."""
+        for run_id, folder in self._folders.items():
+            try:
+                modified = os.stat(folder).st_mtime_ns
+            except OSError:
+                continue  # not begun
+            before = self._scanned.get(run_id)
+            if before is None or before[0] != modified or before[1] - modified <= SETTLED_NS:
+                self._scan(run_id, folder, modified)
+        for folder in list(self.open):
+            self._look_for_record(folder)
+
+    def _scan(self, run_id: str, folder: str, modified: int) -> None:
+        now = time.time_ns()
+        try:
+            with os.scandir(folder) as entries:
+                found = [entry.path for entry in entries if entry.is_dir(follow_symlinks=False)]
+        except OSError:
+            return
+        for path in found:
+            if path not in self.ended and path not in self.open and path not in self.problems:
+                self.open[path] = _begun_ns(path)
+                self.changes += 1
+        self._scanned[run_id] = (modified, now)
+
+    def _look_for_record(self, folder: str) -> None:
+        path = os.path.join(folder, FILE_NAME)
+        if not os.path.lexists(path):
+            if not os.path.isdir(folder):  # it was removed
+                del self.open[folder]
+                self.changes += 1
+            return
+        try:
+            record = read_end(Path(path))
+            if (record.run_id, record.execution_id) != tuple(folder.split(os.sep)[-2:]):
+                raise ResultsError(f"{path} is the record of another place: {record.run_id}/{record.execution_id}")
+            self.ended[folder] = record
+        except ResultsError as error:
+            self.problems[folder] = str(error)
+        del self.open[folder]
+        self.changes += 1
+
+
+def _begun_ns(folder: str) -> int:
+    """Return when an execution was begun: when its specification was written, which is done once."""
+    for path in (os.path.join(folder, SPEC), folder):
+        try:
+            return os.stat(path).st_mtime_ns
+        except OSError:
+            continue
+    return 0

@@ -1,0 +1,190 @@
+"""A small HTTP server for a site: reads only, within limits of time, size and number, and answers one request per connection."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import ipaddress
+import logging
+import socket
+import threading
+from collections.abc import Iterator
+from dataclasses import dataclass
+from http import HTTPStatus
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+
+from tuneoff.base.listening import unusable
+from tuneoff.errors import ExperimentError
+from tuneoff.tell.live.access import Access, access_of
+from tuneoff.tell.live.bounded import BoundedReader, TooLargeError
+from tuneoff.tell.live.site import Answer, Site, text_answer
+
+METHODS = ("GET", "HEAD")
+COMMON = (
+    ("Cache-Control", "no-store"),
+    ("X-Content-Type-Options", "nosniff"),
+    ("Referrer-Policy", "no-referrer"),
+    ("X-Frame-Options", "DENY"),
+    ("Cross-Origin-Resource-Policy", "same-origin"),
+    ("Cross-Origin-Opener-Policy", "same-origin"),
+    ("Connection", "close"),
+)
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Limits:
+    """What a client may take: seconds to send its request and to read the answer, bytes of a request, connections at once."""
+
+    request_seconds: float = 10.0
+    answer_seconds: float = 60.0
+    request_bytes: int = 16_384
+    connections: int = 32
+
+
+class Server(ThreadingHTTPServer):
+    """Listens as soon as it is made. A connection above the limit is closed at once."""
+
+    daemon_threads = True
+    block_on_close = False  # a slow client does not hold up the end
+    request_queue_size = 32
+
+    def __init__(self, place: tuple[Any, ...], family: socket.AddressFamily, site: Site, limits: Limits) -> None:
+        self.address_family = family
+        self.site, self.limits = site, limits
+        self._free = threading.BoundedSemaphore(limits.connections)
+        super().__init__(place[:2], Handler)
+        self.access: Access = access_of(str(self.server_address[0]), self.server_port)
+
+    def server_bind(self) -> None:
+        """Bind without asking for the host's name, which may take long."""
+        self.socket.bind(self.server_address)
+        self.server_address = self.socket.getsockname()
+        self.server_name, self.server_port = str(self.server_address[0]), int(self.server_address[1])
+
+    def process_request(self, request: Any, client_address: Any) -> None:
+        if not self._free.acquire(blocking=False):
+            self.shutdown_request(request)
+            return
+        try:
+            super().process_request(request, client_address)
+        except BaseException:
+            self._free.release()
+            raise
+
+    def process_request_thread(self, request: Any, client_address: Any) -> None:
+        try:
+            super().process_request_thread(request, client_address)
+        finally:
+            self._free.release()
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        log.debug("a connection failed", exc_info=True)
+
+    @property
+    def url(self) -> str:
+        """The address to open, with the token where one is needed."""
+        address = str(self.server_address[0])
+        host = socket.gethostname() if ipaddress.ip_address(address.partition("%")[0]).is_unspecified else address
+        token = f"?token={self.access.token}" if self.access.token is not None else ""
+        return f"http://{f'[{host}]' if ':' in host else host}:{self.server_port}/{token}"
+
+
+class Handler(BaseHTTPRequestHandler):
+    """One request. Nothing that a client sends is kept, and nothing of it becomes a path."""
+
+    server: Server
+    protocol_version = "HTTP/1.0"
+    server_version, sys_version = "tuneoff", ""
+    requestline, command, request_version = "", "", "HTTP/1.0"  # until a request line was read
+
+    def setup(self) -> None:
+        super().setup()
+        limits = self.server.limits
+        bounded = BoundedReader(self.connection, limits.request_seconds, limits.request_bytes)
+        self.rfile = io.BufferedReader(bounded)
+
+    def handle_one_request(self) -> None:
+        try:
+            super().handle_one_request()
+        except TooLargeError:
+            self.close_connection = True
+            most = self.server.limits.request_bytes
+            self._send(text_answer(HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE, f"a request may have {most} bytes"))
+        except ConnectionError:  # the client went away
+            self.close_connection = True
+
+    def parse_request(self) -> bool:
+        if not super().parse_request():
+            return False
+        self.close_connection = True
+        refusal = self._refusal()
+        if refusal is not None:
+            self.request_version = "HTTP/1.0"  # an answer without headers is none
+            self._send(refusal)
+        return refusal is None
+
+    def do_GET(self) -> None:
+        path, _, query = self.path.partition("?")
+        if not self.server.access.allows(query, self.headers.get_all("Cookie", [])):
+            self._send(text_answer(HTTPStatus.FORBIDDEN, "this needs the token: open the address that `tuneoff serve` printed"))
+            return
+        is_first = self.server.access.is_in_query(query)
+        self._send(self.server.site.answer(path), *([("Set-Cookie", self.server.access.set_cookie())] if is_first else []))
+
+    def do_HEAD(self) -> None:
+        self.do_GET()
+
+    def _refusal(self) -> Answer | None:
+        """Return why a request is refused before anybody asks what for."""
+        if self.command not in METHODS:
+            return text_answer(HTTPStatus.METHOD_NOT_ALLOWED, "only GET and HEAD are served", ("Allow", ", ".join(METHODS)))
+        if self.request_version == "HTTP/0.9" or not self.path.startswith("/"):
+            return text_answer(HTTPStatus.BAD_REQUEST, "a request must name a path of this server")
+        if not self.server.access.allows_host(self.headers.get_all("Host", [])):
+            return text_answer(HTTPStatus.FORBIDDEN, "the Host header must name this server: open the address that it printed")
+        return None
+
+    def _send(self, answer: Answer, *headers: tuple[str, str]) -> None:
+        self.connection.settimeout(self.server.limits.answer_seconds)
+        self.send_response(answer.status)
+        own = (("Content-Type", answer.content_type), ("Content-Length", str(len(answer.body))))
+        for name, value in (*own, ("Content-Security-Policy", answer.policy), *COMMON, *answer.headers, *headers):
+            self.send_header(name, value)
+        self.end_headers()
+        if self.command != "HEAD":
+            self.wfile.write(answer.body)
+
+    def send_error(self, code: int, message: str | None = None, explain: str | None = None) -> None:
+        """Answer what could not be read as a request."""
+        self.close_connection = True
+        self.request_version = "HTTP/1.0"
+        status = HTTPStatus(code)
+        self._send(text_answer(status, status.phrase))
+
+    def log_message(self, format: str, *args: Any) -> None:
+        log.debug("request: " + format, *args)
+
+
+@contextlib.contextmanager
+def serving(site: Site, address: str, port: int, limits: Limits | None = None) -> Iterator[Server]:
+    """Yield the server, which answers until the block ends; port 0 is a free one.
+
+    Raises:
+        ExperimentError: the address or the port cannot be used.
+    """
+    try:
+        family, _, _, _, place = socket.getaddrinfo(address, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)[0]
+        server = Server(place, family, site, limits or Limits())
+    except (OSError, OverflowError, UnicodeError) as error:
+        raise ExperimentError(unusable(address, port, error, port_option="--port", address_option="--address")) from error
+    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.1}, name="serve", daemon=True)
+    thread.start()
+    try:
+        yield server
+    finally:
+        server.shutdown()
+        server.server_close()
+        thread.join()

@@ -1,0 +1,118 @@
+"""What each address of `tuneoff serve` answers. Paths are compared with known ones and never become paths of files."""
+
+from __future__ import annotations
+
+import json
+import logging
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from http import HTTPStatus
+from pathlib import Path
+
+from tuneoff.base.files import read_regular
+from tuneoff.base.text import plain_line
+from tuneoff.errors import TuneoffError
+from tuneoff.record.store import FILE_NAME, RUNS
+from tuneoff.tell.live.page import POLICY, page
+from tuneoff.tell.live.reports import REPORT_POLICY, Rendered
+from tuneoff.tell.live.state import LiveState
+from tuneoff.tell.live.values import to_json
+from tuneoff.tell.live.watcher import Watcher
+
+LOOK_EVERY_SECONDS = 0.5  # however many ask
+NO_POLICY = "default-src 'none'; frame-ancestors 'none'"
+HTML, JSON, TEXT = "text/html; charset=utf-8", "application/json; charset=utf-8", "text/plain; charset=utf-8"
+PLOT_TYPES = {"svg": "image/svg+xml", "png": "image/png", "csv": "text/csv; charset=utf-8"}
+PLOT_POLICY = "default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'none'"  # a drawing has styles
+MOST_BYTES = 1 << 28  # of a record that is served
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answer:
+    """A response without what all have in common."""
+
+    status: HTTPStatus = HTTPStatus.OK
+    content_type: str = TEXT
+    body: bytes = b""
+    policy: str = NO_POLICY
+    headers: tuple[tuple[str, str], ...] = field(default=())
+
+
+def text_answer(status: HTTPStatus, text: str, *headers: tuple[str, str]) -> Answer:
+    """Return an answer of one line."""
+    return Answer(status=status, body=f"{plain_line(text)}\n".encode(errors="backslashreplace"), headers=headers)
+
+
+class Site:
+    """Answers from any thread. `render`: makes the report of a results folder; writes nothing there."""
+
+    def __init__(self, watcher: Watcher, render: Callable[[Path], Rendered], clock: Callable[[], float] = time.monotonic) -> None:
+        self._watcher, self._render, self._clock = watcher, render, clock
+        self._lock, self._report_lock = threading.Lock(), threading.Lock()
+        self._state: LiveState | None = None
+        self._version: tuple[int, int] = (0, 0)
+        self._looked = 0.0
+        self._report: tuple[tuple[int, int], Rendered] | None = None
+
+    def answer(self, path: str) -> Answer:
+        """Return the answer to a request for a path; every error is one line."""
+        try:
+            return self._answer(path)
+        except TuneoffError as error:
+            return text_answer(HTTPStatus.SERVICE_UNAVAILABLE, str(error))
+        except Exception as error:  # the last resort: a reader never sees a traceback
+            log.debug("a request failed", exc_info=True)
+            return text_answer(HTTPStatus.INTERNAL_SERVER_ERROR, f"a fault of tuneoff itself: {type(error).__name__}: {error}")
+
+    def _answer(self, path: str) -> Answer:
+        if path == "/":
+            return Answer(content_type=HTML, body=page(to_json(self._look()[0])).encode(), policy=POLICY)
+        if path == "/state.json":
+            return Answer(content_type=JSON, body=json.dumps(to_json(self._look()[0]), allow_nan=False).encode())
+        if path == "/report":
+            return text_answer(HTTPStatus.PERMANENT_REDIRECT, "see report/", ("Location", "report/"))
+        if path == "/report/":
+            return Answer(content_type=HTML, body=self._made_report().page.encode(), policy=REPORT_POLICY)
+        if path.startswith("/report/plots/"):
+            return self._plot(path.removeprefix("/report/"))
+        record = self._records().get(path)
+        if record is not None:
+            try:
+                return Answer(content_type=JSON, body=read_regular(record, MOST_BYTES))
+            except OSError as error:
+                return text_answer(HTTPStatus.SERVICE_UNAVAILABLE, f"{record} cannot be read: {error.strerror}")
+        return text_answer(HTTPStatus.NOT_FOUND, "there is no such page; see /")
+
+    def _look(self) -> tuple[LiveState, tuple[int, int]]:
+        with self._lock:
+            now = self._clock()
+            if self._state is None or now - self._looked >= LOOK_EVERY_SECONDS:
+                self._state, self._looked = self._watcher.look(), now
+                self._version = self._watcher.version
+            return self._state, self._version
+
+    def _records(self) -> dict[str, Path]:
+        """Return the records that the report links to, by the address that it has for them."""
+        self._look()
+        with self._lock:
+            folders = [Path(folder) for folder in self._watcher.ended]
+        return {f"/{RUNS}/{folder.parent.name}/{folder.name}/{FILE_NAME}": folder / FILE_NAME for folder in folders}
+
+    def _plot(self, name: str) -> Answer:
+        """Return a file of the report's plots, of the report that is there: it is made by asking for it."""
+        with self._report_lock:
+            content = self._report[1].files.get(name) if self._report is not None else None
+        if content is None:
+            return text_answer(HTTPStatus.NOT_FOUND, "there is no such plot; see /report/")
+        return Answer(content_type=PLOT_TYPES[name.rpartition(".")[2]], body=content, policy=PLOT_POLICY)
+
+    def _made_report(self) -> Rendered:
+        version = self._look()[1]
+        with self._report_lock:  # one at a time: others that ask meanwhile get the same
+            if self._report is None or self._report[0] != version:
+                self._report = (version, self._render(self._watcher.results))
+            return self._report[1]

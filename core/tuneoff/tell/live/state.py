@@ -1,0 +1,118 @@
+"""The live state of a matrix at a moment. Terminal, text, JSON and page show this, and compute nothing."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from enum import StrEnum
+
+from tuneoff.run.listener import LiveRun
+
+STATUSES = ("done", "failed", "timeout", "interrupted", "skipped", "running", "planned")
+LEFT = ("interrupted", "running", "planned")  # not yet what the plan asked for
+FAILED = ("failed", "timeout")
+
+
+class Activity(StrEnum):
+    """Whether anybody works in the folder."""
+
+    WORKING = "working"
+    FINISHED = "finished"  # every planned run has ended
+    STOPPED = "stopped"  # runs are left, and nobody works there any more
+    ELSEWHERE = "elsewhere"  # begun on another host, so it cannot be told from here
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cell:
+    """One planned run. `status` is one of `STATUSES`; `reason`: why it is not done."""
+
+    run_id: str
+    name: str
+    seed: int
+    status: str
+    reason: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Row:
+    """The runs of an adapter with one sampler, pruner and variant, by seed; None where none is planned with that seed."""
+
+    text: str
+    adapter: str
+    cells: tuple[Cell | None, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Current:
+    """The run that runs now. `position`: its place among all runs of the plan, warm-ups included, from 1."""
+
+    run_id: str
+    execution_id: str
+    name: str
+    position: int
+    total: int
+    metric: str
+    live: LiveRun
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LiveState:
+    """A matrix at a moment. Warm-ups are in no row and no count, as in every table; the current run may be one."""
+
+    name: str
+    plan_id: str
+    folder: str
+    file: str  # the experiment file, as the plan names it
+    activity: Activity
+    seeds: tuple[int, ...]
+    rows: tuple[Row, ...]
+    counts: Mapping[str, int]  # by status, in the order of `STATUSES`, none left out
+    current: Current | None = None
+    seconds_left: float | None = None  # in all; None: it cannot be told yet
+    pid: int | None = None  # of the command that took the folder last
+    host: str | None = None  # where it works, if that is not this one
+    problems: tuple[str, ...] = ()  # what could not be read
+
+    @property
+    def total(self) -> int:
+        """How many runs are planned."""
+        return sum(self.counts.values())
+
+    @property
+    def ended(self) -> int:
+        """How many runs came to an end that stays, skipped ones included."""
+        return self.total - sum(self.counts[status] for status in LEFT)
+
+    @property
+    def failures(self) -> tuple[Cell, ...]:
+        """The runs that failed or timed out, in the order of the rows."""
+        return tuple(cell for cell in cells_of(self.rows) if cell.status in FAILED)
+
+    @property
+    def exit_code(self) -> int | None:
+        """0: all done, 1: with failures, 130: runs are left; None while it is at work. As `tuneoff compare` ends."""
+        if self.activity in (Activity.WORKING, Activity.ELSEWHERE):
+            return None
+        if any(self.counts[status] for status in LEFT):
+            return 130
+        return 1 if any(self.counts[status] for status in FAILED) else 0
+
+
+def cells_of(rows: Sequence[Row]) -> list[Cell]:
+    """Return the cells of all rows."""
+    return [cell for row in rows for cell in row.cells if cell is not None]
+
+
+def counted_statuses(rows: Sequence[Row]) -> dict[str, int]:
+    """Return the number of runs by status, in the order of `STATUSES`."""
+    found = Counter(cell.status for cell in cells_of(rows))
+    return {status: found[status] for status in STATUSES}
+
+
+def with_status(row: Row, run_id: str, status: str, reason: str | None = None) -> Row:
+    """Return the row with another status of one run."""
+    cells = tuple(
+        replace(cell, status=status, reason=reason) if cell is not None and cell.run_id == run_id else cell for cell in row.cells
+    )
+    return replace(row, cells=cells)

@@ -1,0 +1,147 @@
+"""Watch a results folder in which another process works: every look gives its state, and nothing is written."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+
+from tuneoff.errors import ResultsError
+from tuneoff.experiment.plan import Plan
+from tuneoff.record.results_folder import PLAN, read_plan
+from tuneoff.record.run_record import RunRecord
+from tuneoff.record.store import is_final, selected
+from tuneoff.tell.live.estimate import Estimate
+from tuneoff.tell.live.executions import Executions, seconds_of
+from tuneoff.tell.live.following import Following
+from tuneoff.tell.live.grid import Ended, Grid
+from tuneoff.tell.live.holder import Holder, holder
+from tuneoff.tell.live.state import LEFT, Activity, Current, LiveState, Row, cells_of, counted_statuses
+
+KILLED = "its command was killed"
+MOST_PROBLEMS = 5
+
+
+class Watcher:
+    """Looks at a results folder again and again; what has been read is not read again."""
+
+    def __init__(self, results: Path) -> None:
+        """Read the plan.
+
+        Raises:
+            ResultsError: it is no results folder.
+        """
+        self.results = results
+        self._following: Following | None = None
+        self._known_rows: tuple[tuple[tuple[int, int], str | None], tuple[Row, ...]] | None = None
+        self._took: dict[str, float] = {}
+        self._read_plan()
+
+    @property
+    def version(self) -> tuple[int, int]:
+        """A value that differs once the plan or any record does."""
+        return (self._plan_ns, self._executions.changes)
+
+    @property
+    def ended(self) -> Mapping[str, RunRecord]:
+        """The records without what is large, by the path of the execution's folder."""
+        return self._executions.ended
+
+    def look(self) -> LiveState:
+        """Return the state now.
+
+        Raises:
+            ResultsError: the folder is gone, or its plan is damaged.
+        """
+        if self._plan_changed():
+            self._read_plan()
+        held = holder(self.results)
+        self._executions.look()
+        self._follow(held)
+        live = self._following.look() if self._following is not None else None
+        host = self._following.host if self._following is not None and not held.works else None
+        is_elsewhere = host is not None and host != os.uname().nodename
+        running = self._following.folder if self._following is not None and (held.works or is_elsewhere) else None
+        rows = self._rows(running.parent.name if running is not None else None)
+        counts = counted_statuses(rows)
+        if held.works:
+            activity = Activity.WORKING
+        elif is_elsewhere:
+            activity = Activity.ELSEWHERE
+        else:
+            activity = Activity.STOPPED if any(counts[status] for status in LEFT) else Activity.FINISHED
+        current = None
+        if running is not None and live is not None:
+            run_id = running.parent.name
+            current = Current(
+                run_id=run_id,
+                execution_id=running.name,
+                name=self._grid.names[run_id],
+                position=self._positions[run_id],
+                total=len(self.plan.runs),
+                metric=self._specs[run_id].experiment.objective.metric,
+                live=live,
+            )
+        return LiveState(
+            name=self.plan.name,
+            plan_id=self._plan_id,
+            folder=str(self.results),
+            file=self.plan.path,
+            activity=activity,
+            seeds=self._grid.seeds,
+            rows=rows,
+            counts=counts,
+            current=current,
+            seconds_left=self._seconds_left(rows, current) if activity is Activity.WORKING else None,
+            pid=held.pid,
+            host=host if is_elsewhere else None,
+            problems=self._problems(),
+        )
+
+    def _follow(self, held: Holder) -> None:
+        """Choose the execution that is under way: the newest without a record, begun by the command that works here."""
+        since = held.took_ns if held.works else 0
+        found = [(begun, path) for path, begun in self._executions.open.items() if begun >= since]
+        newest = Path(max(found)[1]) if found else None
+        if newest is None:
+            self._following = None
+        elif self._following is None or self._following.folder != newest:
+            self._following = Following(newest, self._specs[newest.parent.name])
+
+    def _rows(self, running: str | None) -> tuple[Row, ...]:
+        key = (self.version, running)
+        if self._known_rows is None or self._known_rows[0] != key:
+            ended = {Path(path).parent.name: Ended("interrupted", KILLED) for path in self._executions.open}
+            standing: dict[str, RunRecord] = {one.run_id: one for one in selected(list(self._executions.ended.values()))}
+            ended |= {run_id: Ended(one.status, one.reason) for run_id, one in standing.items() if run_id not in ended}
+            ended |= {run_id: Ended(one.status, one.reason) for run_id, one in standing.items() if is_final(one)}
+            taken = ((one.run_id, seconds_of(one)) for one in standing.values() if one.status != "interrupted")
+            self._took = {run_id: seconds for run_id, seconds in taken if seconds is not None}
+            self._known_rows = (key, self._grid.rows(ended, running))
+        return self._known_rows[1]
+
+    def _seconds_left(self, rows: tuple[Row, ...], current: Current | None) -> float | None:
+        to_come = [cell.run_id for cell in cells_of(rows) if cell.status in ("planned", "interrupted")]
+        return self._estimate.seconds(to_come, self._took, current.live if current is not None else None)
+
+    def _problems(self) -> tuple[str, ...]:
+        found = list(self._executions.problems.values())
+        found += self._following.problems if self._following is not None else []
+        more = len(found) - MOST_PROBLEMS
+        return (*found[:MOST_PROBLEMS], *([f"and {more} more"] if more > 0 else []))
+
+    def _plan_changed(self) -> bool:
+        try:
+            return os.stat(self.results / PLAN).st_mtime_ns != self._plan_ns
+        except OSError as error:
+            raise ResultsError(f"{self.results} is gone: {PLAN} cannot be read ({error.strerror})") from error
+
+    def _read_plan(self) -> None:
+        self.plan: Plan = read_plan(self.results)
+        self._plan_id = self.plan.plan_id
+        self._plan_ns = os.stat(self.results / PLAN).st_mtime_ns
+        self._specs = {run.run_id: run.spec for run in self.plan.runs}
+        self._positions = {run.run_id: position for position, run in enumerate(self.plan.runs, 1)}
+        self._grid, self._estimate = Grid(self.plan), Estimate(self.plan.runs)
+        self._executions = Executions(self.results, [run.run_id for run in self.plan.runs])
+        self._following, self._known_rows, self._took = None, None, {}

@@ -1,0 +1,137 @@
+"""In which environment the runs ran: what all share once, and what differs between them by itself."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+from tuneoff.base.identity import canonical_json
+from tuneoff.base.words import counted
+from tuneoff.judge.answers.answer import Answers
+from tuneoff.judge.notes import listed
+from tuneoff.judge.results import Results
+from tuneoff.record.run_record import RunRecord
+from tuneoff.tell.page import view
+
+GIGABYTE = 1e9
+
+
+def machine(results: Results) -> list[view.Facts]:
+    """Return what the standing executions ran on; a value that differs between them is listed with its runs' number."""
+    records = list(results.standing.values())
+    rows = [
+        (name, tuple(_shares([text for record in records if (text := read(record.environment))])))
+        for name, read in _MACHINE.items()
+    ]
+    return [view.Facts(title="Machine", rows=tuple((name, values) for name, values in rows if values))]
+
+
+def frameworks(results: Results, answers: Answers) -> view.Facts:
+    """Return which version of its framework, and which classes, each adapter used."""
+    rows: dict[str, dict[str, None]] = {}
+    for group in answers.groups:
+        for ref in group.runs:
+            record = results.standing.get(ref.run_id)
+            if record is not None and record.versions:
+                rows.setdefault(group.label, {})[_framework(record.versions)] = None
+    return view.Facts(title="Frameworks", rows=tuple((label, tuple(texts)) for label, texts in rows.items()))
+
+
+def packages(results: Results) -> tuple[view.Facts, view.Facts]:
+    """Return the packages with one version in all runs, and those that differ between runs, with the runs' adapters."""
+    found: dict[str, dict[str, list[RunRecord]]] = {}
+    for record in results.standing.values():
+        versions = record.environment.get("versions")
+        for name, version in (versions if isinstance(versions, Mapping) else {}).items():
+            if version is not None:
+                found.setdefault(str(name), {}).setdefault(str(version), []).append(record)
+    same = [(name, tuple(versions)) for name, versions in sorted(found.items()) if len(versions) == 1]
+    differing = [(name, tuple(_by_version(versions))) for name, versions in sorted(found.items()) if len(versions) > 1]
+    return (
+        view.Facts(title="Packages", rows=tuple(same)),
+        view.Facts(title="Packages that differ between runs", rows=tuple(differing)),
+    )
+
+
+def _by_version(versions: Mapping[str, Sequence[RunRecord]]) -> Iterator[str]:
+    for version, records in versions.items():
+        adapters = listed(str(record.specification.get("adapter")) for record in records)
+        yield f"{version} in {counted(len(records), 'run')} of {adapters}"
+
+
+def _framework(versions: Mapping[str, Any]) -> str:
+    named = versions.get("framework"), versions.get("framework_version")
+    text = " ".join(str(part) for part in named if part)
+    rest = [f"{key} {_plain(value)}" for key, value in versions.items() if not key.startswith("framework") and value]
+    return "; ".join(filter(None, (text, *rest)))
+
+
+def _shares(texts: Iterable[str]) -> list[str]:
+    counts: dict[str, int] = {}
+    for text in texts:
+        counts[text] = counts.get(text, 0) + 1
+    if len(counts) == 1:
+        return list(counts)
+    return [f"{text} ({counted(count, 'run')})" for text, count in counts.items()]
+
+
+def _plain(value: Any) -> str:
+    return value if isinstance(value, str) else canonical_json(value)
+
+
+def _part(environment: Mapping[str, Any], name: str) -> Mapping[str, Any]:
+    found = environment.get(name)
+    return found if isinstance(found, Mapping) else {}
+
+
+def _processor(environment: Mapping[str, Any]) -> str:
+    cpu = _part(environment, "cpu")
+    if not cpu.get("name"):
+        return ""
+    return f"{cpu['name']}, {counted(cpu['logical_count'], 'processor')}" if cpu.get("logical_count") else str(cpu["name"])
+
+
+def _memory(environment: Mapping[str, Any]) -> str:
+    size = environment.get("memory_total_bytes")
+    return f"{size / GIGABYTE:.1f} GB" if isinstance(size, int | float) else ""
+
+
+def _system(environment: Mapping[str, Any]) -> str:
+    return " ".join(str(environment[name]) for name in ("system", "kernel", "machine", "libc") if environment.get(name))
+
+
+def _python(environment: Mapping[str, Any]) -> str:
+    return " ".join(str(environment[name]) for name in ("python_implementation", "python") if environment.get(name))
+
+
+def _inside(environment: Mapping[str, Any]) -> str:
+    found = [environment.get("container"), environment.get("virtual_machine")]
+    return ", ".join(str(one) for one in found if one)
+
+
+def _accelerators(environment: Mapping[str, Any]) -> str:
+    found = environment.get("accelerators")
+    return "" if not found else _plain(found)
+
+
+def _code(environment: Mapping[str, Any]) -> str:
+    git = _part(_part(environment, "workload"), "git")
+    return str(git.get("commit") or _part(environment, "workload").get("sha256") or "")
+
+
+def _data(environment: Mapping[str, Any]) -> str:
+    data = _part(environment, "data")
+    return " ".join(str(data[name]) for name in ("name", "version") if data.get(name))
+
+
+_MACHINE = {
+    "host": lambda environment: str(environment.get("host") or ""),
+    "processor": _processor,
+    "memory": _memory,
+    "accelerators": _accelerators,
+    "system": _system,
+    "runs in": _inside,
+    "Python": _python,
+    "data": _data,
+    "workload's code": _code,
+}

@@ -1,0 +1,1 @@
+"""Live metrics of a matrix, for a Prometheus server to scrape."""

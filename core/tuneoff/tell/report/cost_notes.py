@@ -1,0 +1,120 @@
+"""The lines under the second table: kinds, meter, intensity, prices, what is missing and why, what may be compared."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+from tuneoff.base.format import ESTIMATED, MISSING, figure, shown_unit
+from tuneoff.judge.notes import MEDIANS, listed, row_name
+from tuneoff.judge.summary import SummaryRow
+from tuneoff.record.metric_value import Kind
+from tuneoff.tell.report.accounting_sources import Circumstances
+from tuneoff.tell.report.energy_words import energy_order_lines
+
+ORDER: tuple[Kind, ...] = ("measured", "derived", "declared", "estimated")
+ENERGY = "energy.per_completed_trial"
+SAVED = ("pruning.saved_epochs", "pruning.saved_time", "pruning.saved_energy")
+
+
+def cost_notes(rows: Sequence[SummaryRow], headings: Mapping[str, str], circumstances: Circumstances) -> list[str]:
+    """Return what the table cannot hold; `headings`: of its columns by metric."""
+    shown = [row for row in rows if row.same_as is None and row.runs_done]
+    return [
+        *_meaning(shown),
+        *_kinds(shown, headings),
+        *circumstances.meters,
+        *circumstances.accounting,
+        *_missing(shown, headings),
+        *_mixed(shown),
+        *energy_order_lines(shown),
+        *_waste(shown),
+    ]
+
+
+def _meaning(rows: Sequence[SummaryRow]) -> Iterator[str]:
+    yield (
+        "JCT: job completion time; TWH: energy of a trial's own work; job/trial: energy of the whole job, with start-up, idle "
+        "slots and services, per completed trial; CPU, cores: its CPU and reserved core seconds."
+    )
+    yield (
+        "CO2e: its greenhouse gases as CO2; OC: its cost; WTT, WTE, WTC: wasted time, energy, cost of trials (default policy); "
+        "idle, WR: the share of the slots' time, and of their energy, in which nothing ran on them."
+    )
+    if any(row.runs_done > 1 or row.runs_failed for row in rows):
+        yield MEDIANS
+
+
+def _kinds(rows: Sequence[SummaryRow], headings: Mapping[str, str]) -> Iterator[str]:
+    found: dict[Kind, list[str]] = {kind: [] for kind in ORDER}
+    for metric, heading in headings.items():
+        kinds = {kind for row in rows if metric in row.figures for kind in row.figures[metric].kinds}
+        for kind in kinds:
+            found[kind].append(heading)
+    parts = []
+    for kind, names in found.items():
+        mark = f" ({ESTIMATED})" if kind == "estimated" else ""
+        parts += [f"{kind}{mark}: {', '.join(names)}"] if names else []
+    if parts:
+        yield f"Kinds: {'; '.join(parts)}."
+
+
+def _missing(rows: Sequence[SummaryRow], headings: Mapping[str, str]) -> Iterator[str]:
+    """Yield one line per reason: the columns, and the rows where not all of them lack the figure."""
+    found: dict[tuple[str, tuple[str, ...]], list[str]] = {}
+    for metric, heading in headings.items():
+        lacking: dict[str, list[SummaryRow]] = {}
+        for row in rows:
+            for reason in row.figures[metric].reasons if metric in row.figures else ():
+                lacking.setdefault(reason, []).append(row)
+        for reason, those in lacking.items():
+            which = () if len(those) == len(rows) and _all_null(those, metric, reason) else tuple(_lacking(those, metric, reason))
+            found.setdefault((reason, which), []).append(heading)
+    for (reason, which), names in found.items():
+        yield f"{MISSING} {', '.join(names)}{f' ({listed(which)})' if which else ''}: {reason}."
+
+
+def _all_null(rows: Iterable[SummaryRow], metric: str, reason: str) -> bool:
+    return all(row.figures[metric].reasons[reason] == row.runs_done for row in rows)
+
+
+def _lacking(rows: Iterable[SummaryRow], metric: str, reason: str) -> Iterator[str]:
+    for row in rows:
+        count = row.figures[metric].reasons[reason]
+        yield row_name(row) + (f", {count} of {row.runs_done} runs" if count < row.runs_done else "")
+
+
+def _mixed(rows: Sequence[SummaryRow]) -> Iterator[str]:
+    """Say where energies are of different kinds: between rows, and between the seeds of one row, whose median then mixes them."""
+    kinds: dict[str, list[str]] = {}
+    for row in rows:
+        if _has(row, ENERGY):
+            kinds.setdefault(" and ".join(sorted(row.figures[ENERGY].kinds)), []).append(row_name(row))
+    if len({kind for row in rows if _has(row, ENERGY) for kind in row.figures[ENERGY].kinds}) > 1:
+        texts = [f"{kind} ({listed(names)})" for kind, names in kinds.items()]
+        yield f"Energies of different kinds are not to be compared or ranked: here they are {listed(texts)}."
+
+
+def _waste(rows: Sequence[SummaryRow]) -> Iterator[str]:
+    pruners = dict.fromkeys(row.pruner for row in rows)
+    if len(pruners) > 1:
+        yield (
+            f"Waste is not ranked across pruners ({', '.join(pruners)}): without one there is no waste by the default policy; "
+            "read it beside the total compute (CPU) and what pruning saved."
+        )
+    for row in rows:
+        if row.pruner != "none" and any(_has(row, name) for name in SAVED):
+            yield f"{row_name(row)}: pruning saved {', '.join(_saved(row))} (estimated, medians)."
+
+
+def _saved(row: SummaryRow) -> Iterator[str]:
+    for name in SAVED:
+        found = row.figures.get(name)
+        if found is not None and found.spread is not None and math.isfinite(found.spread.median):
+            unit, factor = shown_unit(found.unit)
+            what = "epochs" if found.unit == "count" else unit
+            yield f"{ESTIMATED}{figure(found.spread.median * factor)} {what}"
+
+
+def _has(row: SummaryRow, metric: str) -> bool:
+    return metric in row.figures and row.figures[metric].spread is not None

@@ -1,0 +1,156 @@
+"""Interference: what the same configurations cost under a framework, over the plain pool of the `serial` adapter."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from tuneoff.base.format import MISSING, number
+from tuneoff.base.identity import canonical_json, digest
+from tuneoff.base.words import counted
+from tuneoff.experiment.names import variant_text
+from tuneoff.judge.estimates import Spread, spread
+from tuneoff.judge.results import Results
+from tuneoff.judge.runs import EMULATED, POOL, Group, grouped
+from tuneoff.measure.segments import busy_ns
+from tuneoff.measure.use import busy_cpu
+from tuneoff.record.run_record import TrialRecord
+
+SAMPLER = "fixed"
+NO_TIME = "no configuration was busy for a measurable time"
+NO_CPU = "no trial told its CPU time"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Interference:
+    """Ratios of an adapter's busy wall and CPU seconds per configuration to the pool's; None with a `reason`."""
+
+    label: str
+    variant: str = ""
+    emulated: bool = False
+    wall: Spread | None = None
+    cpu: Spread | None = None
+    pairs: int = 0
+    unequal: int = 0  # pairs left out: their metrics were not equal bit for bit, so they are not the same work
+    reason: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class _Work:
+    """A completed trial: its metrics as a digest, and what it used, in ns."""
+
+    bits: str
+    busy_ns: int
+    cpu_ns: int | None
+
+
+_Works = dict[tuple[int, str], list[_Work]]  # by seed and configuration
+
+
+def interference(results: Results) -> list[Interference]:
+    """Return one result per adapter and variant of runs with `sampler: fixed`; empty without such runs of several adapters.
+
+    A pair is one configuration in runs of one seed, trained to its end in one attempt by both, with equal metrics in every
+    epoch. Medians with least and greatest ratio.
+    """
+    by_variant: dict[str, dict[str, tuple[Group, _Works]]] = {}
+    for group in grouped(results):
+        if group.scope.sampler == SAMPLER and any(run.continues is None for run in group.done.values()):
+            there = by_variant.setdefault(variant_text(group.spec.experiment.variant), {})
+            _add(there.setdefault(group.label, (group, {}))[1], group)
+    found = []
+    for variant, there in by_variant.items():
+        pool = there.pop(POOL, None)
+        found += [_result(variant, group, works, pool[1] if pool is not None else None) for group, works in there.values()]
+    return found
+
+
+def interference_lines(results: Sequence[Interference]) -> list[str]:
+    """Return the lines below the table; nothing without results."""
+    if not results:
+        return []
+    title = f"Interference (sampler {SAMPLER}): time per configuration over that of {POOL}, medians (least–greatest):"
+    return [title, *(f"  {_line(one)}" for one in results)]
+
+
+def interference_json(results: Sequence[Interference]) -> list[dict[str, Any]]:
+    """Return the ratios as JSON values, each with its unit, kind, source, number of pairs, or why there is none."""
+    return [
+        {
+            "label": one.label,
+            "variant": one.variant,
+            "emulated": one.emulated,
+            "unequal": one.unequal,
+            "busy_wall": _ratio(one.wall, one.reason or NO_TIME),
+            "busy_cpu": _ratio(one.cpu, one.reason or NO_CPU),
+        }
+        for one in results
+    ]
+
+
+def _ratio(found: Spread | None, reason: str) -> dict[str, Any]:
+    source = f"events of both, per configuration over {POOL}"
+    about = {"unit": "ratio", "kind": "derived", "source": source, "coverage": None}
+    if found is None:
+        return {"value": None, "low": None, "high": None, "n_samples": 0, "reason_if_null": reason, **about}
+    values = {"value": found.median, "low": found.low, "high": found.high, "n_samples": found.n}
+    return {**values, "reason_if_null": None, **about}
+
+
+def _line(one: Interference) -> str:
+    name = one.label + (f" {one.variant}" if one.variant else "")
+    if one.wall is None:
+        return f"{name}: {MISSING} ({one.reason or NO_TIME})"
+    cpu = f"CPU {_range(one.cpu)}" if one.cpu is not None else f"CPU {MISSING}"
+    left_out = f"; {one.unequal} more differ in their metrics" if one.unequal else ""
+    return f"{name}: busy wall {_range(one.wall)}, {cpu}, {counted(one.pairs, 'pair')}{left_out}"
+
+
+def _range(found: Spread) -> str:
+    return f"{number(found.median)} ({number(found.low)}–{number(found.high)})"
+
+
+def _add(works: _Works, group: Group) -> None:
+    for seed, run in group.done.items():
+        for trial in run.trials if run.continues is None else ():
+            work = _work(trial)
+            if work is not None:
+                works.setdefault((seed, trial.digest), []).append(work)
+
+
+def _work(trial: TrialRecord) -> _Work | None:
+    """Return a trial that was trained to its end at once; else None: a retry trains some epochs twice."""
+    if trial.state != "completed" or len(trial.attempts) != 1:
+        return None
+    attempt = trial.attempts[0]
+    used = busy_cpu(attempt)
+    metrics: list[Mapping[str, Any]] = [epoch.metrics for epoch in attempt.epochs]
+    return _Work(digest(canonical_json(metrics)), busy_ns(attempt), used[0] if used is not None else None)
+
+
+def _result(variant: str, group: Group, works: _Works, pool: _Works | None) -> Interference:
+    unknown = Interference(label=group.label, variant=variant, emulated=group.emulated)
+    if group.emulated:
+        return replace(unknown, reason=EMULATED)
+    if pool is None:
+        return replace(unknown, reason=f"no run of {POOL} with {SAMPLER} is done")
+    pairs = list(_pairs(works, pool))
+    equal = [(one, other) for one, other in pairs if one.bits == other.bits]
+    if not equal:
+        reason = "no configuration was trained to its end by both in one seed"
+        if pairs:
+            reason = f"the metrics of all {len(pairs)} pairs differ: it is not the same work"
+        return replace(unknown, unequal=len(pairs), reason=reason)
+    return replace(
+        unknown,
+        wall=spread(one.busy_ns / other.busy_ns for one, other in equal if other.busy_ns),
+        cpu=spread(one.cpu_ns / other.cpu_ns for one, other in equal if one.cpu_ns is not None and other.cpu_ns),
+        pairs=len(equal),
+        unequal=len(pairs) - len(equal),
+    )
+
+
+def _pairs(works: _Works, pool: _Works) -> Iterator[tuple[_Work, _Work]]:
+    for key, found in works.items():
+        yield from zip(found, pool.get(key, ()), strict=False)

@@ -1,0 +1,134 @@
+"""Live progress of a matrix: a display on a terminal, plain lines anywhere else."""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from collections.abc import Callable, Collection, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, TextIO
+
+from tuneoff.run.listener import Listener, LiveRun
+
+if TYPE_CHECKING:
+    from tuneoff.experiment.plan import Plan
+
+LINE_EVERY_SECONDS = 10.0  # plain lines of a run that goes on
+
+
+@contextlib.contextmanager
+def progress(stream: TextIO, plan: Plan, results: Path) -> Iterator[Listener]:
+    """Yield what shows progress on `stream`: the whole matrix live where it is a terminal, else line by line."""
+    from tuneoff.tell.live.footer import Footer, has_colour, is_terminal
+
+    if not is_terminal(stream):
+        skipped = [position for position, run in enumerate(plan.runs, 1) if run.skip_reason is not None]
+        yield PlainProgress(stream, RunsLeft(skipped))
+        return
+    from tuneoff.tell.live.board import Board
+    from tuneoff.tell.live.display import shown
+
+    with shown(Footer(stream, has_colour()), Board(plan, results)) as live:
+        yield live
+
+
+class RunsLeft:
+    """Estimates the time left for the runs after the current one, from those that ran before it."""
+
+    def __init__(self, skipped: Collection[int] = ()) -> None:
+        self._skipped = frozenset(skipped)
+        self._seconds: list[float] = []
+
+    def add(self, seconds: float) -> None:
+        """Count a run that ran."""
+        self._seconds.append(seconds)
+
+    def seconds(self, position: int, total: int, current: float | None) -> float | None:
+        """Return the seconds left in all; None until it can be told. `current`: seconds left of the current run."""
+        later = sum(place not in self._skipped for place in range(position + 1, total + 1))
+        if current is None or later == 0:
+            return current
+        return current + later * sum(self._seconds) / len(self._seconds) if self._seconds else None
+
+
+class PlainProgress:
+    """Lines: a run starts, goes on (every ten seconds), ends."""
+
+    def __init__(self, stream: TextIO, left: RunsLeft, clock: Callable[[], float] = time.monotonic) -> None:
+        self._stream, self._left, self._clock = stream, left, clock
+        self._position, self._total, self._label, self._shown = 0, 0, "", 0.0
+
+    def noted(self, text: str) -> None:
+        self._write_line(text)
+
+    def run_started(self, position: int, total: int, label: str, run_id: str) -> None:
+        self._position, self._total, self._label, self._shown = position, total, label, self._clock()
+        self._write(position, total, label, f"started ({run_id})")
+
+    def run_progress(self, live: LiveRun) -> None:
+        now = self._clock()
+        if now - self._shown >= LINE_EVERY_SECONDS:
+            self._shown = now
+            left = self._left.seconds(self._position, self._total, live.seconds_left)
+            in_all = f"; {duration(left)} left in all" if left not in (None, live.seconds_left) else ""
+            self._write(self._position, self._total, self._label, f"{trials_text(live)}{in_all}")
+
+    def run_ended(self, position: int, total: int, label: str, status: str, reason: str | None, seconds: float) -> None:
+        if seconds:
+            self._left.add(seconds)
+        self._write(position, total, label, end_text(status, reason, seconds))
+
+    def _write(self, position: int, total: int, label: str, text: str) -> None:
+        self._write_line(f"[{position}/{total}] {label}: {text}")
+
+    def _write_line(self, text: str) -> None:
+        with contextlib.suppress(OSError, ValueError):  # a reader that went away must not end the matrix
+            self._stream.write(f"{text}\n")
+            self._stream.flush()
+
+
+def trials_text(live: LiveRun) -> str:
+    """Return where a run stands: trials, incumbent, rate, time left."""
+    parts = [f"{live.ended}/{live.trials} trials"]
+    kinds = {"running": live.running, "pruned": live.pruned, "failed": live.failed, "cancelled": live.cancelled}
+    parts += [f"{count} {name}" for name, count in kinds.items() if count]
+    if live.incumbent is not None:
+        parts.append(f"best {live.incumbent:.5g}")
+    if rate := rate_text(live):
+        parts.append(rate)
+    if live.step not in ("", "trial"):
+        parts.append(f"step {live.step}")
+    elif live.seconds_left is not None:
+        parts.append(f"{duration(live.seconds_left)} left")
+    return ", ".join(parts)
+
+
+def rate_text(live: LiveRun) -> str:
+    """Return how fast trials end; nothing before the first."""
+    if not live.ended or live.seconds <= 0:
+        return ""
+    rate = live.ended / live.seconds
+    return f"{rate:.1f} trials/s" if rate >= 1 else f"{60 * rate:.1f} trials/min"
+
+
+def end_text(status: str, reason: str | None, seconds: float) -> str:
+    """Return how a run ended, in one line; where a run that is done has something to say, that says it all."""
+    if status == "done" and reason:
+        return " ".join(reason.split())
+    took = f" in {duration(seconds)}" if seconds else ""
+    why = f": {' '.join(reason.split())}" if reason and reason != status else ""
+    return f"{status}{took}{why}"
+
+
+def duration(seconds: float) -> str:
+    """Return a duration for people: "0.4 s", "12 s", "3 min 20 s", "2 h 5 min"."""
+    if seconds < 9.95:
+        return f"{seconds:.1f} s"
+    whole = round(seconds)
+    if whole < 60:
+        return f"{whole} s"
+    minutes, rest = divmod(whole, 60)
+    if minutes < 60:
+        return f"{minutes} min {rest} s" if rest else f"{minutes} min"
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours} h {minutes} min" if minutes else f"{hours} h"

@@ -1,0 +1,1 @@
+"""Why believe it: conformance, space tests, faults, verification, bundles."""

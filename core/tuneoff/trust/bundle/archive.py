@@ -1,0 +1,269 @@
+"""The archive itself: written the same bytes for the same files, unpacked only as its manifest says."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import gzip
+import hashlib
+import io
+import os
+import shutil
+import tarfile
+import zlib
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import BinaryIO, Self
+
+from tuneoff.base.files import open_regular
+from tuneoff.errors import ResultsError
+from tuneoff.trust.bundle.manifest import LONGEST_MANIFEST, MANIFEST, BundledFile, Manifest, decode, is_safe, not_a_bundle
+
+Content = bytes | Path
+CHUNK = 1 << 20
+COMPRESSION = 6
+PER_MEMBER = 4096  # bytes of headers and padding around a member, at most
+LONGEST_HEADER = 8192  # bytes of an extended header: a path has 1024 characters at most, and tarfile is quadratic in them
+_EXTENDED = (tarfile.XHDTYPE, tarfile.XGLTYPE, tarfile.SOLARIS_XHDTYPE, tarfile.GNUTYPE_LONGNAME, tarfile.GNUTYPE_LONGLINK)
+_UNREADABLE = (tarfile.TarError, EOFError, zlib.error, gzip.BadGzipFile)
+
+
+def describe(path: str, content: Content) -> BundledFile:
+    """Return the entry of a file for the manifest.
+
+    Raises:
+        ResultsError: the file cannot be read.
+    """
+    if isinstance(content, bytes):
+        return BundledFile(path=path, size_bytes=len(content), sha256=hashlib.sha256(content).hexdigest())
+    try:
+        with open_regular(content) as file:
+            digest = hashlib.file_digest(file, "sha256").hexdigest()
+            return BundledFile(path=path, size_bytes=file.tell(), sha256=digest)
+    except OSError as error:
+        raise ResultsError(f"{content} cannot be read: {error.strerror}") from error
+
+
+def write_archive(target: Path, manifest: Manifest, contents: Mapping[str, Content]) -> str:
+    """Write the archive in one step and return its SHA-256; `contents` are the manifest's files by path.
+
+    Names are sorted, and nothing of this machine is in the headers: no time, no owner.
+
+    Raises:
+        ResultsError: the disk is full, the target cannot be written, or a file changed since it was described.
+    """
+    temporary = target.with_name(f".{target.name}.{os.getpid()}.tmp")
+    try:
+        with temporary.open("wb") as raw:
+            with gzip.GzipFile("", "wb", COMPRESSION, raw, mtime=0) as packed, _writer(packed) as tar:
+                _add(tar, f"{manifest.name}/{MANIFEST}", describe(MANIFEST, text := manifest.encode()), text)
+                for file in sorted(manifest.files, key=lambda file: file.path):
+                    _add(tar, f"{manifest.name}/{file.path}", file, contents[file.path])
+            raw.flush()
+            os.fsync(raw.fileno())
+        with temporary.open("rb") as raw:
+            digest = hashlib.file_digest(raw, "sha256").hexdigest()
+        os.replace(temporary, target)
+    except OSError as error:
+        raise ResultsError(f"{target} cannot be written: {error.strerror}; free space or choose another --output") from error
+    finally:
+        with contextlib.suppress(OSError):
+            temporary.unlink()
+    return digest
+
+
+def _writer(packed: gzip.GzipFile) -> tarfile.TarFile:
+    return tarfile.open(fileobj=packed, mode="w", format=tarfile.PAX_FORMAT, encoding="utf-8")
+
+
+def _add(tar: tarfile.TarFile, name: str, file: BundledFile, content: Content) -> None:
+    entry = tarfile.TarInfo(name)
+    entry.size, entry.mode, entry.mtime = file.size_bytes, 0o644, 0
+    source: BinaryIO = io.BytesIO(content) if isinstance(content, bytes) else open_regular(content)
+    with source:
+        hashed = _Hashed(source)
+        try:
+            tar.addfile(entry, hashed)
+        except OSError as error:
+            if error.errno is None:  # tarfile's own: the file became shorter
+                raise ResultsError(_changed(content)) from error
+            raise
+        if hashed.digest.hexdigest() != file.sha256 or source.read(1):
+            raise ResultsError(_changed(content))
+
+
+def _changed(content: Content) -> str:
+    return f"{content if isinstance(content, Path) else 'a file'} changed while it was packed; let its command end first"
+
+
+class _Hashed(io.RawIOBase):
+    """A file that is hashed while it is read."""
+
+    def __init__(self, source: BinaryIO) -> None:
+        self.source, self.digest = source, hashlib.sha256()
+
+    def read(self, size: int = -1) -> bytes:
+        part = self.source.read(size)
+        self.digest.update(part)
+        return part
+
+
+def read_manifest(path: Path) -> Manifest:
+    """Return the manifest of a bundle; nothing else of it is read.
+
+    Raises:
+        ResultsError: it is no bundle, or its manifest is truncated, damaged or of another version.
+    """
+    with _opened(path) as (tar, _):
+        return _manifest(tar, path)
+
+
+def unpack(path: Path, folder: Path, limit_bytes: int) -> Manifest:
+    """Unpack a bundle into an empty folder and return its manifest; everything must be as the manifest says.
+
+    A member that is no plain file, leaves the folder, is not listed, comes twice, or has another size or SHA-256 is refused
+    before the next one is read, and no more is read than the manifest announces.
+
+    Raises:
+        ResultsError: it is no bundle, truncated, tampered with, of another version, above the limit, or there is no space.
+    """
+    with _opened(path) as (tar, source):
+        manifest = _manifest(tar, path)
+        _check_size(manifest, path, folder, limit_bytes)
+        source.left = manifest.size_bytes + PER_MEMBER * (len(manifest.files) + 4) + tarfile.RECORDSIZE
+        try:
+            _unpack_files(tar, manifest, folder, path)
+        except OSError as error:
+            if error.errno in (errno.ENOSPC, errno.EDQUOT):
+                raise ResultsError(f"{folder} has no space for {path}; free space, or set TMPDIR to another folder") from error
+            raise
+        while source.read(CHUNK):  # to its end, where gzip keeps the checksum
+            pass
+    return manifest
+
+
+@contextlib.contextmanager
+def _opened(path: Path) -> Iterator[tuple[tarfile.TarFile, _Bounded]]:
+    """Open an archive for reading its members in order, and what is read from.
+
+    Raises:
+        ResultsError: it cannot be read, or what is read in the block is no archive.
+    """
+    try:
+        with open_regular(path, follow=True) as raw, gzip.GzipFile(fileobj=raw) as packed:
+            source = _Bounded(packed, path)
+            with _reader(source) as tar:
+                yield tar, source
+    except _UNREADABLE as error:
+        raise _broken(path, error) from error
+    except OSError as error:
+        raise ResultsError(f"{path} cannot be read: {error.strerror or error}; give a file that `tuneoff bundle` made") from error
+
+
+def _reader(source: _Bounded) -> tarfile.TarFile:
+    with _reading_headers():  # of the first member
+        return tarfile.open(fileobj=source, mode="r|", encoding="utf-8", tarinfo=_Entry)
+
+
+def _next(tar: tarfile.TarFile) -> tarfile.TarInfo | None:
+    with _reading_headers():
+        return tar.next()
+
+
+@contextlib.contextmanager
+def _reading_headers() -> Iterator[None]:
+    """Make tarfile's ReadError of what it lets through where a header was made up."""
+    try:
+        yield
+    except (ValueError, OverflowError, RecursionError) as error:
+        raise tarfile.ReadError(f"a header cannot be read: {type(error).__name__}") from error
+
+
+class _Entry(tarfile.TarInfo):
+    """A member's header, of which an extended one is short."""
+
+    @classmethod
+    def frombuf(cls, buf: bytes | bytearray, encoding: str, errors: str) -> Self:
+        entry = super().frombuf(buf, encoding, errors)
+        if entry.type in _EXTENDED and not 0 <= entry.size <= LONGEST_HEADER:
+            raise tarfile.ReadError(f"an extended header has {entry.size} bytes")
+        return entry
+
+
+class _Bounded(io.RawIOBase):
+    """Reads the unpacked stream, and refuses to read more than what is announced: a few bytes may unpack to a full disk."""
+
+    def __init__(self, packed: gzip.GzipFile, path: Path) -> None:
+        self.packed, self.path, self.left = packed, path, LONGEST_MANIFEST + PER_MEMBER + tarfile.RECORDSIZE
+
+    def read(self, size: int = -1) -> bytes:
+        part = self.packed.read(min(size, CHUNK) if size >= 0 else CHUNK)
+        self.left -= len(part)
+        if self.left < 0:
+            raise ResultsError(f"{self.path} is refused: it unpacks to more than its {MANIFEST} announces")
+        return part
+
+
+def _manifest(tar: tarfile.TarFile, path: Path) -> Manifest:
+    """Return the manifest, which is the first member."""
+    member = _next(tar)
+    is_plain = member is not None and member.isreg() and not member.issparse()
+    if member is None or not is_plain or not member.name.endswith(f"/{MANIFEST}") or member.name.count("/") != 1:
+        raise not_a_bundle(str(path), f"it does not begin with its {MANIFEST}")
+    if member.size > LONGEST_MANIFEST:
+        raise not_a_bundle(str(path), f"its {MANIFEST} has {member.size} bytes")
+    file = tar.extractfile(member)
+    manifest = decode(file.read() if file is not None else b"", str(path))
+    if member.name != f"{manifest.name}/{MANIFEST}":
+        raise not_a_bundle(str(path), f"its {MANIFEST} is that of {manifest.name!r}")
+    return manifest
+
+
+def _check_size(manifest: Manifest, path: Path, folder: Path, limit_bytes: int) -> None:
+    needed = f"{manifest.disk_bytes / 1e6:.0f} MB"
+    if manifest.disk_bytes > limit_bytes:
+        limit = f"{limit_bytes / 1e6:.0f} MB"
+        raise ResultsError(f"{path} unpacks to {needed}, but the limit is {limit}; raise it by --limit-mb")
+    free = shutil.disk_usage(folder).free
+    if manifest.disk_bytes > free:
+        raise ResultsError(f"{path} needs {needed} in {folder}, but {free / 1e6:.0f} MB are free; set TMPDIR to another folder")
+
+
+def _unpack_files(tar: tarfile.TarFile, manifest: Manifest, folder: Path, path: Path) -> None:
+    listed = {f"{manifest.name}/{file.path}": file for file in manifest.files}
+    while (member := _next(tar)) is not None:
+        if not is_safe(member.name):
+            raise ResultsError(f"{path} is refused: {member.name[:80]!r} leads out of the folder; get it from whom you trust")
+        if not member.isreg() or member.issparse():
+            raise ResultsError(f"{path} is refused: {member.name[:80]!r} is no plain file; get it from whom you trust")
+        file = listed.pop(member.name, None)
+        if file is None:
+            raise ResultsError(f"{path} was changed: {member.name[:80]!r} is not in its {MANIFEST}, or twice; get it again")
+        if member.size != file.size_bytes:
+            raise ResultsError(f"{path} was changed: {file.path} has {member.size} bytes, not {file.size_bytes}; get it again")
+        _write(tar, member, file, folder / file.path, path)
+    if listed:
+        first = next(iter(listed.values())).path
+        raise ResultsError(f"{path} is truncated: {len(listed)} of its files are missing, first {first}; get it again")
+
+
+def _write(tar: tarfile.TarFile, member: tarfile.TarInfo, file: BundledFile, target: Path, path: Path) -> None:
+    target.parent.mkdir(parents=True, exist_ok=True)
+    source = tar.extractfile(member)
+    assert source is not None  # a plain file
+    digest = hashlib.sha256()
+    with target.open("xb") as out:
+        while part := source.read(CHUNK):
+            digest.update(part)
+            out.write(part)
+    if digest.hexdigest() != file.sha256:
+        text = f"{file.path} has SHA-256 {digest.hexdigest()[:12]}, its {MANIFEST} says {file.sha256[:12]}"
+        raise ResultsError(f"{path} was changed: {text}; get it again")
+
+
+def _broken(path: Path, error: Exception) -> ResultsError:
+    if isinstance(error, gzip.BadGzipFile) and "Not a gzipped file" in str(error):
+        return not_a_bundle(str(path), "it is no gzip file")
+    if isinstance(error, EOFError) or "unexpected end" in str(error) or "empty file" in str(error):
+        return ResultsError(f"{path} is truncated ({error}); get it again")
+    return ResultsError(f"{path} is damaged ({error}); get it again")

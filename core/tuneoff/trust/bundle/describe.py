@@ -1,0 +1,137 @@
+"""What a bundle says of itself beside the results: data digests, environments, and a text for a person."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+from tuneoff.base.identity import canonical_json
+from tuneoff.experiment.plan import Plan
+from tuneoff.record.results_folder import RunEnd
+from tuneoff.trust.bundle.contents import LEFT_OUT, Execution
+
+SHOWN = 20  # paths and the like in the text
+_VOLATILE = ("load_average_1min", "memory_available_bytes", "machine_before", "after", "data", "analysis_digest", "boot_id")
+_PATH = re.compile(r"(?<![\w/:.])/(?:[\w.@+-]+/)+[\w.@+-]*")
+
+
+def data_of(found: Iterable[Execution]) -> list[dict[str, Any]]:
+    """Return the data sets that the runs used, with the SHA-256 of each file, and which runs used them."""
+    sets: dict[str, dict[str, Any]] = {}
+    for record in _records(found):
+        data = record.environment.get("data")
+        if isinstance(data, Mapping):
+            known = {name: data.get(name) for name in ("name", "version", "sha256", "size_bytes")}
+            entry = sets.setdefault(canonical_json(known), {**known, "runs": []})
+            if record.run_id not in entry["runs"]:
+                entry["runs"].append(record.run_id)
+    return [sets[key] for key in sorted(sets)]
+
+
+def environments_of(found: Iterable[Execution]) -> list[dict[str, Any]]:
+    """Return the different environments of the runs, without what changes from run to run, and the executions in each."""
+    different: dict[str, dict[str, Any]] = {}
+    for record in _records(found):
+        kept = {name: value for name, value in record.environment.items() if name not in _VOLATILE}
+        entry = different.setdefault(canonical_json(kept), {"environment": kept, "executions": []})
+        entry["executions"].append(record.execution_id)
+    return [different[key] for key in sorted(different)]
+
+
+def missing_of(ends: Sequence[RunEnd], found: Iterable[Execution], names: Mapping[str, str]) -> list[str]:
+    """Return what the plan has and the results lack, one line each."""
+    lines = []
+    for end in ends:
+        if end.status != "done":
+            why = f": {' '.join(end.reason.split())}" if end.reason else ""
+            lines.append(f"run {end.run_id} ({names.get(end.run_id, end.label)}) is {_words(end.status)}{why}")
+    for execution in found:
+        if execution.record is None:
+            name = execution.folder.name.encode("utf-8", "backslashreplace").decode()
+            lines.append(f"execution {name} has no record: its command was killed before it had one")
+    return lines
+
+
+def readme(plan: Plan, lines: Sequence[str], missing: Sequence[str], tells: Sequence[str]) -> str:
+    """Return the text for a person. `lines`: facts of the bundle; `tells`: what it says of where it was made."""
+    return "\n".join(
+        [
+            f"A bundle of tuneoff results: {plan.name} (plan {plan.plan_id}).",
+            "",
+            *lines,
+            "",
+            "To run a part of it again and compare:   tuneoff reproduce THIS_FILE.tar.gz",
+            "To look at it: unpack it; results/ is a results folder for tuneoff status, verify and export.",
+            "",
+            "  manifest.json      SHA-256 of every file, format version, what is missing",
+            "  experiment.json    the experiment file, includes merged",
+            "  lock.txt, .json    versions of the packages that served the runs",
+            "  environment.json   machine and versions of the runs",
+            "  data.json          the data sets with the SHA-256 of each file; the data themselves are not here",
+            "  results/           the plan with every run's specification, and of each execution: record, raw events,",
+            "                     samples of power and CPU, prices and carbon intensity, test result",
+            "",
+            f"Left out: {LEFT_OUT}.",
+            "",
+            "Missing:",
+            *([f"  {line}" for line in missing] or ["  nothing: every planned run is done"]),
+            "",
+            "What it tells of the machine and the person (nothing was made anonymous: raw files are sealed as written):",
+            *(f"  {line}" for line in tells),
+            "",
+        ]
+    )
+
+
+def tells_of(plan: Plan, found: Iterable[Execution]) -> list[str]:
+    """Return what a reader learns of where the runs were made: hosts, paths, repositories, addresses."""
+    hosts: dict[str, None] = {}
+    texts: list[str] = [plan.path]
+    remotes: dict[str, None] = {}
+    for record in _records(found):
+        hosts[str(record.environment.get("host"))] = None
+        hosts.update(dict.fromkeys(process.partition(":")[0] for process in record.coordinators))
+        remotes.update(dict.fromkeys(_remotes(record.environment)))
+        texts += _texts([record.specification, record.environment, record.reason, [flag.text for flag in record.flags]])
+        texts += [text for trial in record.trials for text in (trial.cause or "",)]
+    texts += _texts([plan.content, plan.power.to_json(), [dict(run.spec.options) for run in plan.runs]])
+    paths = {path for text in texts for path in _PATH.findall(text)} - set(remotes)
+    addresses = {address for text in texts for address in re.findall(r"https?://[^\s/\"']+", text)}
+    return [
+        f"host names: {_listed(sorted(hosts))}; boot ids, kernel, CPU, memory, and the names of the runs' processes",
+        f"paths: {_listed(sorted(paths))}",
+        f"repository of the workload: {_listed(sorted(remotes))}",
+        f"addresses: {_listed(sorted(addresses))}",
+        "environment variables: the numbers of threads alone",
+    ]
+
+
+def _records(found: Iterable[Execution]) -> Iterator[Any]:
+    yield from (execution.record for execution in found if execution.record is not None)
+
+
+def _remotes(environment: Mapping[str, Any]) -> Iterator[str]:
+    git = (environment.get("workload") or {}).get("git")
+    if isinstance(git, Mapping) and git.get("url"):
+        yield str(git["url"])
+
+
+def _texts(value: Any) -> list[str]:
+    """Return every text in JSON values, but the names of keys."""
+    if isinstance(value, str):
+        return [value]
+    if isinstance(value, Mapping):
+        return [text for item in value.values() for text in _texts(item)]
+    if isinstance(value, list | tuple):
+        return [text for item in value for text in _texts(item)]
+    return []
+
+
+def _listed(items: Sequence[str]) -> str:
+    more = len(items) - SHOWN
+    return (", ".join(items[:SHOWN]) or "none") + (f" and {more} more" if more > 0 else "")
+
+
+def _words(status: str) -> str:
+    return "not begun" if status == "planned" else status

@@ -1,0 +1,187 @@
+"""Pack a results folder into one archive: verified first, refused where it holds a secret, what is missing stated."""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import json
+import os
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import tuneoff
+from tuneoff.base.files import open_regular
+from tuneoff.base.interrupting import interrupting
+from tuneoff.errors import ResultsError
+from tuneoff.experiment.names import label_texts, run_name
+from tuneoff.experiment.plan import Plan
+from tuneoff.record.results_folder import LOCK, read_plan, run_ends
+from tuneoff.trust.bundle import manifest as names
+from tuneoff.trust.bundle.archive import Content, describe, read_manifest, write_archive
+from tuneoff.trust.bundle.code import code_digest
+from tuneoff.trust.bundle.contents import executions, result_files
+from tuneoff.trust.bundle.describe import data_of, environments_of, missing_of, readme, tells_of
+from tuneoff.trust.bundle.lock import lock_of, lock_text
+from tuneoff.trust.bundle.manifest import Manifest, top_folder, wrong_files
+from tuneoff.trust.bundle.secrets import check_no_secrets
+from tuneoff.trust.verify.exports import FOLDER as EXPORTS
+from tuneoff.trust.verify.results import Verification, verify
+
+SUFFIX = ".tar.gz"
+PROBLEMS = 5  # that the manifest of an unverified bundle names
+Note = Callable[[str], None]
+_NO_CHECKPOINTS = "Checkpoints of the tested models are not included, only their SHA-256: tuneoff verify says they are missing."
+
+
+class UnverifiedError(ResultsError):
+    """The folder's numbers do not follow from its raw files."""
+
+    exit_code = 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Packed:
+    """A bundle that was written."""
+
+    path: Path
+    sha256: str
+    size_bytes: int
+    manifest: Manifest
+
+
+def pack(
+    results: Path, target: Path, *, checkpoints: bool, allow_unverified: bool, limit_bytes: int, note: Note = lambda text: None
+) -> Packed:
+    """Write the bundle of a results folder; `note` is told what is about to be written, and what it replaces.
+
+    An existing target is replaced only if it is an earlier bundle of the same plan.
+
+    Raises:
+        UnverifiedError: the folder is not verified, and `allow_unverified` is False.
+        ResultsError: it is no results folder, is in use, holds a secret, is above the limit, or the target is there or
+            cannot be written.
+    """
+    with _held(results):
+        plan = read_plan(results)
+        _check_target(target, plan, note)
+        problems = _problems(verify(results))
+        if problems and not allow_unverified:
+            more = f" and {len(problems) - 1} more" if len(problems) > 1 else ""
+            raise UnverifiedError(
+                f"{results} is not verified: {problems[0]}{more}; see tuneoff verify, or add --allow-unverified"
+            )
+        found = executions(results)
+        ends = run_ends(results, plan)
+        missing = tuple(missing_of(ends, found, _names(plan)))
+        contents = result_files(results, found, checkpoints=checkpoints)
+        lock = lock_of(found)
+        contents |= {
+            names.LOCK_JSON: _json(lock),
+            names.LOCK_TXT: _bytes(lock_text(lock)),
+            names.DATA: _json(data_of(found)),
+            names.ENVIRONMENT: _json(environments_of(found)),
+            names.EXPERIMENT: _json(dict(plan.content)),
+        }
+        done = sum(end.status == "done" for end in ends)
+        facts = [
+            f"{done} of {len(ends)} planned runs are done; {len(found)} executions, made by tuneoff {_versions(lock)}.",
+            _verified(problems),
+            "Checkpoints of the tested models are included." if checkpoints else _NO_CHECKPOINTS,
+        ]
+        contents[names.README] = _bytes(readme(plan, facts, missing, tells_of(plan, found)))
+        _check_size(contents, limit_bytes)  # before anything is read
+        check_no_secrets(contents)
+        files = tuple(describe(path, contents[path]) for path in sorted(contents))
+        if (wrong := next(wrong_files(files), None)) is not None:
+            raise ResultsError(f"{results} cannot be bundled: {wrong}; rename or remove it")
+        made = Manifest(
+            name=top_folder(plan.name),
+            plan_id=plan.plan_id,
+            tuneoff=tuneoff.__version__,
+            tuneoff_code=code_digest(),
+            verified=not problems,
+            problems=tuple(problems[:PROBLEMS]),
+            checkpoints=checkpoints,
+            missing=missing,
+            files=files,
+        )
+        note(f"{len(files)} files of {made.size_bytes / 1e6:.1f} MB, a tenth to a half of that when packed; {_missing(missing)}")
+        with interrupting():
+            digest = write_archive(target, made, contents)
+    return Packed(path=target, sha256=digest, size_bytes=target.stat().st_size, manifest=made)
+
+
+def _check_size(contents: Mapping[str, Content], limit_bytes: int) -> None:
+    sizes = {path: item.stat().st_size if isinstance(item, Path) else len(item) for path, item in contents.items()}
+    needed = sum(names.disk_bytes(path, size) for path, size in sizes.items())
+    if needed > limit_bytes:
+        size, limit = (f"{size / 1e6:.0f} MB" for size in (needed, limit_bytes))
+        raise ResultsError(f"the bundle would unpack to {size}, but the limit is {limit}; raise --limit-mb")
+
+
+def _check_target(target: Path, plan: Plan, note: Note) -> None:
+    """Refuse a target that is there already, unless it is an earlier bundle of the same plan: that one is replaced."""
+    if os.path.isdir(target):
+        raise ResultsError(f"{target} is a folder; give --output a file's name")
+    if not os.path.lexists(target):
+        return
+    way_out = "remove it or choose another --output"
+    try:
+        earlier = read_manifest(target)
+    except ResultsError as error:
+        raise ResultsError(f"{target} is there already, and no bundle that this tuneoff makes; {way_out}") from error
+    if earlier.plan_id != plan.plan_id:
+        raise ResultsError(f"{target} is there already, a bundle of other results ({earlier.name}); {way_out}")
+    note(f"{target} is an earlier bundle of the same plan, and is replaced")
+
+
+@contextlib.contextmanager
+def _held(results: Path) -> Iterator[None]:
+    """Keep commands off the folder while it is read; nothing is written to it."""
+    try:
+        lock = open_regular(results / LOCK)
+    except OSError:  # a folder that was copied without its lock
+        yield
+        return
+    with lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        except BlockingIOError as error:
+            raise ResultsError(f"{results} is in use by another tuneoff command; bundle it when that has ended") from error
+        except OSError:  # a file system without locks
+            pass
+        yield
+
+
+def _problems(found: Verification) -> list[str]:
+    """Return the problems of what goes into a bundle: exports do not."""
+    return [problem.line for problem in found.problems if problem.where.partition("/")[0] != EXPORTS]
+
+
+def _names(plan: Plan) -> dict[str, str]:
+    labels = label_texts((run.label, run.spec.adapter) for run in plan.runs)
+    return {run.run_id: run_name(labels[run.label], run.spec) for run in plan.runs}
+
+
+def _versions(lock: Mapping[str, Any]) -> str:
+    return ", ".join(lock["recorded"].get("tuneoff", ())) or "of an unknown version"
+
+
+def _verified(problems: list[str]) -> str:
+    if not problems:
+        return "Verified when it was made: every number follows from the raw events, samples and prices."
+    return f"NOT VERIFIED when it was made: {problems[0]} ({len(problems)} in all)."
+
+
+def _missing(missing: tuple[str, ...]) -> str:
+    return f"{len(missing)} things are missing, see {names.README}" if missing else "nothing is missing"
+
+
+def _json(value: Any) -> bytes:
+    return _bytes(json.dumps(value, indent=1, sort_keys=True, ensure_ascii=False) + "\n")
+
+
+def _bytes(text: str) -> bytes:
+    return text.encode("utf-8", "backslashreplace")  # half a character, as only JSON escapes can write it

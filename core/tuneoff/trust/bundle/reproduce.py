@@ -1,0 +1,222 @@
+"""Run a part of a bundle again and compare column by column."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from tuneoff import registry
+from tuneoff.errors import MissingPackageError, TuneoffError, UnknownNameError
+from tuneoff.experiment.names import label_texts, run_name
+from tuneoff.experiment.plan import Plan, PlannedRun
+from tuneoff.experiment.skips import SkipCheck
+from tuneoff.experiment.spec import RunSpec
+from tuneoff.record.results_folder import standing
+from tuneoff.record.run_record import RunRecord
+from tuneoff.record.store import read_runs, write_bytes
+from tuneoff.trust.bundle.choose import choose, eligible, group_of, plan_of, served_here, why_not
+from tuneoff.trust.bundle.exact import Pair, exact_columns
+from tuneoff.trust.bundle.machine_bound import machine_columns
+from tuneoff.trust.bundle.opened import Bundle
+from tuneoff.trust.bundle.preflight import Preflight, preflight, workload_key
+from tuneoff.trust.bundle.statistical import quality_columns, value_columns
+from tuneoff.trust.bundle.verdict import UNEXPLAINED, Answer, Column, of_columns, overall
+
+REPORT = "reproduction.json"  # in the results folder
+FORMAT_VERSION = 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Request:
+    """Which runs are chosen, which of them can be run here, why the others cannot, and what differs before anything runs."""
+
+    bundle: Bundle
+    chosen: tuple[PlannedRun, ...]
+    preflight: Preflight
+    not_here: dict[str, str]
+    seed: int | None = None
+
+    @property
+    def runnable(self) -> list[PlannedRun]:
+        """The runs that are run."""
+        return [run for run in self.chosen if run.run_id not in self.not_here]
+
+    @property
+    def workloads(self) -> list[tuple[str, dict[str, Any]]]:
+        """The name of each workload and what the bundle gives it as options, warm-ups included."""
+        warm = [run for run in self.bundle.plan.runs if run.spec.warm_up and run.label in {run.label for run in self.chosen}]
+        specs = {workload_key(run.spec.experiment.workload): run.spec.experiment.workload for run in (*self.chosen, *warm)}
+        return [(workload.name, dict(workload.options)) for workload in specs.values()]
+
+    @property
+    def names(self) -> dict[str, str]:
+        """The name of each run by its id in the bundle: `serial random seed 7 (0 in the bundle)` where another seed runs."""
+        labels = label_texts((run.label, run.spec.adapter) for run in self.bundle.plan.runs)
+        return {run.run_id: self._name(labels[run.label], run.spec) for run in self.bundle.plan.runs}
+
+    def _name(self, label: str, spec: RunSpec) -> str:
+        if self.seed is None or self.seed == spec.seed:
+            return run_name(label, spec)
+        return f"{run_name(label, replace(spec, seed=self.seed))} ({spec.seed} in the bundle)"
+
+    def plan(self) -> Plan:
+        """Return the plan that runs them."""
+        return plan_of(self.bundle, self.runnable, self.seed)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reproduction:
+    """What a reproduction came to; `machine` is the answer of the columns bound to the machine alone."""
+
+    request: Request
+    answer: Answer
+    why: str
+    machine: Answer | None
+    columns: tuple[Column, ...]
+    results: Path | None
+
+    def to_json(self) -> dict[str, Any]:
+        """Return all of it as JSON values."""
+        request = self.request
+        return {
+            "format_version": FORMAT_VERSION,
+            "answer": self.answer.value,
+            "why": self.why,
+            "machine_bound_answer": None if self.machine is None else self.machine.value,
+            "bundle": str(request.bundle.path),
+            "bundle_sha256": request.bundle.sha256,
+            "plan_id": request.bundle.manifest.plan_id,
+            "results": None if self.results is None else str(self.results.resolve()),
+            "runs": [run.run_id for run in request.chosen],
+            "eligible_runs": len(eligible(request.bundle)),
+            "not_run": request.not_here,
+            "workloads": [{"name": name, "options": options} for name, options in request.workloads],
+            "preflight": [asdict(row) for row in request.preflight.rows],
+            "columns": [column.to_json() for column in self.columns],
+        }
+
+
+def prepare(
+    bundle: Bundle,
+    *,
+    adapters: Sequence[str] | None = None,
+    runs: int = 1,
+    everything: bool = False,
+    seed: int | None = None,
+) -> Request:
+    """Choose runs and compare the bundle with this machine; runs nothing.
+
+    Raises:
+        ExperimentError: there is no such run.
+        MissingPackageError, UnknownNameError: none of the chosen runs can be run, as something is not installed at all.
+    """
+    chosen = choose(bundle, adapters=adapters, runs=runs, everything=everything)
+    check = SkipCheck()
+    reasons = {run.run_id: error for run in chosen if (error := why_not(run, check)) is not None}
+    if len(reasons) == len(chosen) and all(_is_absent(error) for error in reasons.values()):
+        raise next(iter(reasons.values()))
+    found = preflight(bundle, chosen, seed)
+    not_here = {run_id: " ".join(str(error).split()) for run_id, error in reasons.items()}
+    for run in chosen:
+        problem = found.no_data.get(workload_key(run.spec.experiment.workload))
+        if problem is not None:
+            not_here.setdefault(run.run_id, problem)
+    return Request(bundle=bundle, chosen=tuple(chosen), preflight=found, not_here=not_here, seed=seed)
+
+
+def compare(request: Request, results: Path | None) -> Reproduction:
+    """Compare what was run with the bundle, and write the answer into the results folder; None: nothing was to be run.
+
+    Raises:
+        ResultsError: a record cannot be read, or the folder cannot be written.
+    """
+    here = standing(list(read_runs(results))) if results is not None else {}
+    columns: list[Column] = []
+    groups: dict[tuple[str, str], list[tuple[PlannedRun, RunRecord]]] = {}
+    for run in request.chosen:
+        where = request.names[run.run_id]
+        record = here.get(_id_here(request, run))
+        if record is None:
+            why = request.not_here.get(run.run_id, "--plan was given" if results is None else "the command was interrupted")
+            text = f"not run: {why}"
+            columns.append(Column(name="status", tolerance="exact", where=where, answer=Answer.INCONCLUSIVE, why=text))
+            continue
+        pair = _pair(request, run, record)
+        columns += [*exact_columns(pair), *(value_columns(pair) if record.status == "done" else ())]
+        columns += machine_columns(pair) if record.status == "done" else ()
+        if record.status == "done":
+            groups.setdefault(group_of(run), []).append((run, record))
+    for group, members in groups.items():
+        columns += _quality(request, group, members)
+    answer, why = overall(columns, request.preflight.changed("identity"))
+    answer, why = _with_others(answer, why, request)
+    bound = [column for column in columns if column.tolerance == "machine"]
+    found = Reproduction(
+        request=request,
+        answer=answer,
+        why=why,
+        machine=of_columns(bound) if bound else None,
+        columns=tuple(columns),
+        results=results,
+    )
+    if results is not None:
+        write_bytes(results / REPORT, (json.dumps(found.to_json(), indent=1, ensure_ascii=False) + "\n").encode())
+    return found
+
+
+def _pair(request: Request, run: PlannedRun, record: RunRecord) -> Pair:
+    found = request.preflight
+    machine = [row for row in found.rows if row.level == "machine" or row.name in ("architecture", "CPU")]
+    return Pair(
+        where=request.names[run.run_id],
+        spec=run.spec,
+        sampler=_sampler(run),
+        bundle=request.bundle.records[run.run_id],
+        here=record,
+        numerics=tuple(found.changed("numerics")),
+        same_machine=not any(row.is_same is False for row in machine),
+    )
+
+
+def _quality(request: Request, group: tuple[str, str], members: Sequence[tuple[PlannedRun, RunRecord]]) -> list[Column]:
+    """Return a group's quality; the records here take the ids of the bundle's runs, which another seed changes."""
+    theirs = [request.bundle.records[run.run_id] for run in eligible(request.bundle) if group_of(run) == group]
+    ours = [replace(record, run_id=run.run_id) for run, record in members]
+    where = request.names[members[0][0].run_id]
+    return list(quality_columns(where.rpartition(" seed ")[0], theirs, ours))
+
+
+def _with_others(answer: Answer, why: str, request: Request) -> tuple[Answer, str]:
+    """Add what else differs between the bundle and here: it may explain a difference, and a reader must know it anyway."""
+    others = request.preflight.changed("numerics", "notice")
+    if answer is Answer.DIFFERENT and others:
+        text = f"what else differs: {'; '.join(others)}"
+        return answer, why.replace(UNEXPLAINED, text) if UNEXPLAINED in why else f"{why}; {text}"
+    if answer is Answer.REPRODUCED and others:
+        names = [row.name for row in request.preflight.rows if row.level in ("numerics", "notice") and row.is_same is False]
+        return answer, f"{why}, though these are others here: {', '.join(names)}"
+    return answer, why
+
+
+def _sampler(run: PlannedRun) -> str:
+    """Return the sampler's name; of a `default` that is another one, that one's."""
+    name = run.spec.experiment.sampler.name
+    try:
+        offer = registry.adapter_class(run.spec.adapter).capabilities.samplers.get(name)
+    except TuneoffError:
+        return name
+    return (offer.same_as if offer is not None else None) or name
+
+
+def _id_here(request: Request, run: PlannedRun) -> str:
+    if request.seed is None or run.run_id in request.not_here:
+        return run.run_id
+    return replace(served_here(run.spec), seed=request.seed).run_id
+
+
+def _is_absent(error: TuneoffError) -> bool:
+    """Tell whether something is not installed at all, as opposed to of another version or unfit."""
+    return isinstance(error, UnknownNameError) or (isinstance(error, MissingPackageError) and " is installed" not in str(error))

@@ -1,0 +1,115 @@
+"""The statistical columns: quality against the spread of the bundle's own seeds, and values of equal configurations.
+
+**Quality of a cell** (an adapter's runs that differ in the seed alone). With n seeds in the bundle, their mean m and standard
+deviation s, and k runs here: a mean of k further runs lies in m ± t · s · sqrt(1/n + 1/k) in 95 of 100 cases (t of n − 1 degrees
+of freedom), if they are of the same kind. Outside is DIFFERENT, from 3 seeds on. Inside is REPRODUCED from 5 seeds on: the
+interval of fewer is so wide that almost anything lies in it. Values that are equal bit for bit need no interval.
+
+**Values of equal configurations**, where bits need not be equal. With d the differences here − bundle over the configurations
+that both completed: the 95 % interval of their mean against a margin of half the standard deviation of the bundle's values.
+Inside the margin is REPRODUCED, wholly outside of it is DIFFERENT, anything else is INCONCLUSIVE.
+"""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections.abc import Iterator, Sequence
+
+from tuneoff.base.words import counted
+from tuneoff.judge.controls.statistics import ROUNDING
+from tuneoff.record.run_record import RunRecord
+from tuneoff.trust.bundle.exact import Pair, common_values
+from tuneoff.trust.bundle.verdict import Answer, Column
+
+QUALITIES = ("quality.validation", "quality.test")
+LEAST_TO_DIFFER = 3  # seeds of the bundle
+LEAST_TO_AGREE = 5
+MARGIN = 0.5  # standard deviations of the bundle's values
+# 97.5 % quantiles of Student's t with 1, 2, ... 30 degrees of freedom
+_QUANTILES = (
+    *(12.7062, 4.3027, 3.1824, 2.7764, 2.5706, 2.4469, 2.3646, 2.3060, 2.2622, 2.2281),
+    *(2.2010, 2.1788, 2.1604, 2.1448, 2.1314, 2.1199, 2.1098, 2.1009, 2.0930, 2.0860),
+    *(2.0796, 2.0739, 2.0687, 2.0639, 2.0595, 2.0555, 2.0518, 2.0484, 2.0452, 2.0423),
+)
+_NORMAL = 1.959964
+
+
+def t_quantile(degrees: int) -> float:
+    """Return the 97.5 % quantile of Student's t."""
+    if degrees <= len(_QUANTILES):
+        return _QUANTILES[degrees - 1]
+    z, n = _NORMAL, degrees  # Cornish and Fisher's expansion, exact to 4 digits here
+    return z + (z**3 + z) / (4 * n) + (5 * z**5 + 16 * z**3 + 3 * z) / (96 * n**2)
+
+
+def quality_columns(where: str, bundle: Sequence[RunRecord], here: Sequence[RunRecord]) -> Iterator[Column]:
+    """Yield the quality of a cell's runs here against all its runs in the bundle."""
+    same = {run.run_id for run in here}
+    for name in QUALITIES:
+        ours = _values(here, name)
+        theirs = _values(bundle, name)
+        paired = _values([run for run in bundle if run.run_id in same], name)
+        if ours and theirs:
+            yield _quality(name, where, theirs, ours, is_equal=sorted(paired) == sorted(ours))
+
+
+def _quality(name: str, where: str, theirs: Sequence[float], ours: Sequence[float], *, is_equal: bool) -> Column:
+    mean = statistics.fmean(ours)
+    if is_equal:
+        shown = ", ".join(f"{value:.6g}" for value in ours)
+        return Column(name=name, tolerance="statistical", where=where, answer=Answer.REPRODUCED, why=f"equal: {shown}")
+    n, k = len(theirs), len(ours)
+    seeds = counted(n, "seed")
+    if n < LEAST_TO_DIFFER:
+        why = f"{mean:.6g} here, {statistics.fmean(theirs):.6g} in the bundle, whose {seeds} tell no spread (it takes 3)"
+        return Column(name=name, tolerance="statistical", where=where, answer=Answer.INCONCLUSIVE, why=why)
+    spread, centre = statistics.stdev(theirs), statistics.fmean(theirs)
+    if n < LEAST_TO_AGREE and spread <= ROUNDING * max(map(abs, theirs)):
+        why = f"{mean:.6g} here, {centre:.6g} in each of the bundle's {seeds}, too few to tell a spread (it takes 5)"
+        return Column(name=name, tolerance="statistical", where=where, answer=Answer.INCONCLUSIVE, why=why)
+    half = t_quantile(n - 1) * spread * math.sqrt(1 / n + 1 / k)
+    interval = f"[{centre - half:.6g}, {centre + half:.6g}], where 95 % of such runs lie by the bundle's {seeds}"
+    if abs(mean - centre) > half:
+        answer, why = Answer.DIFFERENT, f"{mean:.6g} here is outside {interval}"
+    elif n < LEAST_TO_AGREE:
+        answer, why = Answer.INCONCLUSIVE, f"{mean:.6g} here is in {interval}, too few to call it equal (it takes 5)"
+    else:
+        answer, why = Answer.REPRODUCED, f"{mean:.6g} here is in {interval}"
+    return Column(name=name, tolerance="statistical", where=where, answer=answer, why=why)
+
+
+def value_columns(pair: Pair) -> Iterator[Column]:
+    """Yield the values of equal configurations, where their bits differ for a known reason."""
+    values = common_values(pair)
+    if pair.bits_excuse is None or not values or all(theirs == ours for theirs, ours in values):
+        return
+    yield _paired(pair.where, values)
+
+
+def _paired(where: str, values: Sequence[tuple[float, float]]) -> Column:
+    n = len(values)
+    name = "values of equal configurations"
+    if n < 2:
+        why = "one configuration tells no spread"
+        return Column(name=name, tolerance="statistical", where=where, answer=Answer.INCONCLUSIVE, why=why)
+    gaps = [ours - theirs for theirs, ours in values]
+    scale = max(abs(value) for pair in values for value in pair)
+    if n < LEAST_TO_AGREE and statistics.stdev(gaps) <= ROUNDING * scale:
+        why = f"{n} configurations differ by the same {gaps[0]:.3g}: too few to tell a spread (it takes {LEAST_TO_AGREE})"
+        return Column(name=name, tolerance="statistical", where=where, answer=Answer.INCONCLUSIVE, why=why)
+    mean, half = statistics.fmean(gaps), t_quantile(n - 1) * statistics.stdev(gaps) / math.sqrt(n)
+    margin = MARGIN * statistics.stdev([theirs for theirs, _ in values])
+    interval = f"mean difference of {n} configurations {mean:.3g} ± {half:.3g}, margin {margin:.3g}"
+    if mean - half >= -margin and mean + half <= margin:
+        answer = Answer.REPRODUCED
+    elif mean - half > margin or mean + half < -margin:
+        answer = Answer.DIFFERENT
+    else:
+        answer = Answer.INCONCLUSIVE
+    return Column(name=name, tolerance="statistical", where=where, answer=answer, why=interval)
+
+
+def _values(runs: Sequence[RunRecord], name: str) -> list[float]:
+    found = (run.metrics.get(name) for run in runs)
+    return [float(metric.value) for metric in found if metric is not None and metric.value is not None]

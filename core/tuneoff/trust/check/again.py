@@ -1,0 +1,45 @@
+"""What failed at a limit of time is tried once more: the machine may have been busy, which is no fault of the adapter."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+from tuneoff.trust.check.evidence import Evidence
+from tuneoff.trust.check.model import Check, Finding, Result, judge_all, passed
+
+ONE_AT_A_TIME = 1  # runs of the second try
+
+
+def tried_again(results: Sequence[Result], evidence: Evidence, make: Callable[[Sequence[Check]], Evidence]) -> tuple[Result, ...]:
+    """Return the results, those that failed at a limit of time judged on runs that `make` has made again.
+
+    The text says what was seen at both tries, and what the machine did meanwhile.
+    """
+    late = [result for result in results if result.check.has_time_limit and result.finding.verdict == "failed"]
+    if not late:
+        return tuple(results)
+    second = make([result.check for result in late])
+    findings = {result.check.id: result for result in judge_all([result.check for result in late], second)}
+    return tuple(
+        replace(result, finding=_of_both(result, findings[result.check.id].finding, evidence, second))
+        if result.check.id in findings
+        else result
+        for result in results
+    )
+
+
+def _of_both(first: Result, again: Finding, evidence: Evidence, second: Evidence) -> Finding:
+    before = f"the first try, {_meanwhile(first.check, evidence)}: {first.finding.text}"
+    now = f"the second try, {_meanwhile(first.check, second)}"
+    if again.is_good:
+        return passed(f"{again.text + '; ' if again.text else ''}{now}, passed; {before}")
+    return replace(first.finding, text=f"{again.text} ({now}; {before})")
+
+
+def _meanwhile(check: Check, evidence: Evidence) -> str:
+    """Return what the machine did during that of the check's runs in which others used the most."""
+    machines = [made.machine for made in evidence.some(*check.reads) if made.machine is not None]
+    if not machines:
+        return "what the machine did is not known"
+    return max(machines, key=lambda machine: machine.others_percent).text

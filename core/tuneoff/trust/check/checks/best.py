@@ -1,0 +1,205 @@
+"""The best trial as the framework names it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from tuneoff.base.identity import is_finite
+from tuneoff.record.derive import VALUE_TOLERANCE
+from tuneoff.record.events import schema
+from tuneoff.record.run_record import TrialRecord
+from tuneoff.trust.check.evidence import Evidence, Made
+from tuneoff.trust.check.model import Check, Finding, judged, not_tested
+
+BOTH = ("honest-max", "honest-min")
+ODD = "odd-values"
+ALL = (*BOTH, ODD, "scripted", "faulty")
+
+
+def _named(made: Made) -> TrialRecord | None:
+    """Return the trial that the framework named, or None: it named none, or one that does not exist."""
+    best = made.record.best
+    return next((trial for trial in made.record.trials if best is not None and trial.trial == best.trial), None)
+
+
+def _among(evidence: Evidence) -> Finding:
+    problems = []
+    for made in evidence.some(*BOTH):
+        best = made.record.best
+        if best is None or best.trial is None:
+            problems.append(f"{made.name}: no trial was named, though {len(made.record.trials)} ran")
+        elif _named(made) is None:
+            problems.append(f"{made.name}: {best.trial!r} was named, which is none of the run's trials")
+    return judged(problems)
+
+
+def _values(made: Made) -> list[float]:
+    return [trial.value for trial in made.record.trials if trial.state == "completed" and trial.value is not None]
+
+
+def _ends(made: Made) -> tuple[float, float]:
+    """Return the best and the worst value of the completed trials."""
+    values = _values(made)
+    best, worst = max(values), min(values)
+    return (best, worst) if made.experiment.objective.mode == "max" else (worst, best)
+
+
+def _told(problems: list[str], evidence: Evidence) -> Finding:
+    """Return a failure that names the problems; a pass only where each honest run named one of its trials."""
+    if not problems and any(_named(made) is None for made in evidence.some(*BOTH)):
+        return not_tested("no trial was named: see best.among-trials")
+    return judged(problems)
+
+
+def _worst_named(evidence: Evidence) -> tuple[list[str], bool]:
+    """Return where the worst trial was named, and whether the runs together show a reversed direction.
+
+    An adapter that turns the direction around names the worst in both, one that ignores it the worst in one and the best in the
+    other. One that names, say, the last trial may meet the worst in one run, but then hardly an end of the other.
+    """
+    problems, is_reversed = [], True
+    for made in evidence.some(*BOTH):
+        named, (best, worst) = _named(made), _ends(made)
+        if named is None or best == worst:
+            continue
+        if named.value == worst:
+            problems.append(f"{made.name}: the worst trial, {named.trial} with {worst:.6g}, was named as the best")
+        is_reversed = is_reversed and named.value in (best, worst)
+    return problems, bool(problems) and is_reversed
+
+
+def _is_best(evidence: Evidence) -> Finding:
+    if _worst_named(evidence)[1]:
+        return not_tested("the worst trial was named: see best.direction")
+    problems = []
+    for made in evidence.some(*BOTH):
+        named, (best, _) = _named(made), _ends(made)
+        if named is not None and named.value not in (best, None):
+            problems.append(f"{made.name}: {named.trial} with {named.value:.6g} was named, but {best:.6g} was reached")
+    return _told(problems, evidence)
+
+
+def _direction(evidence: Evidence) -> Finding:
+    problems, is_reversed = _worst_named(evidence)
+    if problems and not is_reversed:
+        return not_tested("the worst trial was named, but not as under a reversed direction: see best.is-best")
+    return _told(problems, evidence)
+
+
+def _ties(evidence: Evidence) -> Finding:
+    made = evidence.runs[ODD]
+    named, (best, _) = _named(made), _ends(made)
+    if _values(made).count(best) < 2:
+        return not_tested("no two trials had the same best value")
+    if named is None:
+        return judged([f"of the trials with {best:.6g} none was named"])
+    wrong = named.state == "completed" and named.value != best
+    return judged([f"{named.trial} with {named.value} was named, but two trials have {best:.6g}"] if wrong else [])
+
+
+def _nan(evidence: Evidence) -> Finding:
+    problems = []
+    for made in evidence.some(ODD, "faulty"):
+        named, best = _named(made), made.record.best
+        if named is not None and not is_finite(named.value):
+            problems.append(f"{made.name}: {named.trial} was named, which {named.state} without a finite value")
+        elif best is not None and best.framework_value is not None and not is_finite(best.framework_value):
+            problems.append(f"{made.name}: the value of the best trial was said to be {best.framework_value}")
+        elif made.name == "faulty" and named is None:
+            problems.append(f"{made.name}: no trial was named, though {len(_values(made))} completed")
+    return judged(problems)
+
+
+def _completed(evidence: Evidence) -> Finding:
+    made = evidence.runs["scripted"]
+    named = _named(made)
+    wrong = named is not None and named.state != "completed"
+    return judged([f"{named.trial} was named, which was {named.state}"] if wrong and named is not None else [])
+
+
+def _value(evidence: Evidence) -> Finding:
+    problems = [problem for made in evidence.some(*BOTH) for problem in _value_problems(made)]
+    return _told(problems, evidence)
+
+
+def _value_problems(made: Made) -> Iterator[str]:
+    named, best = _named(made), made.record.best
+    if named is None or best is None or named.value is None or best.framework_value is None:
+        return
+    if abs(best.framework_value - named.value) > VALUE_TOLERANCE * max(1.0, abs(named.value)):
+        yield f"{made.name}: {named.trial} was said to have {best.framework_value:.6g}, but its best epoch has {named.value:.6g}"
+
+
+def _monotone(evidence: Evidence) -> Finding:
+    return judged(problem for made in evidence.some(*BOTH, "scripted", "faulty") for problem in _taken_back(made))
+
+
+def _taken_back(made: Made) -> Iterator[str]:
+    """Yield each completed trial that was begun again: its value is no longer that of the incumbent."""
+    completed: set[str] = set()
+    for event in made.of(schema.Event):
+        if isinstance(event, schema.TrialEnded) and event.state == "completed":
+            completed.add(event.trial)
+        elif isinstance(event, schema.TrialStarted) and event.trial in completed:
+            yield f"{made.name}: trial {event.trial} had completed, and was begun again (attempt {event.attempt})"
+
+
+CHECKS = (
+    Check(
+        id="best.among-trials",
+        reason="only a trial of the run has a checkpoint that can be tested",
+        way_out="return Best with the id under which the trial was submitted",
+        reads=BOTH,
+        judge=_among,
+    ),
+    Check(
+        id="best.is-best",
+        reason="what is tested has to be what the framework found",
+        way_out="name the completed trial with the best value over its epochs, not the last one",
+        reads=BOTH,
+        judge=_is_best,
+    ),
+    Check(
+        id="best.direction",
+        reason="a framework that maximizes a loss looks bad for no reason of its own",
+        way_out="give the framework objective.mode, and compare by objective.is_better",
+        reads=BOTH,
+        judge=_direction,
+    ),
+    Check(
+        id="best.ties",
+        reason="equal values may not lead to a third trial",
+        way_out="keep the first of equal values; do not rely on sorting what cannot be compared",
+        reads=(ODD,),
+        judge=_ties,
+    ),
+    Check(
+        id="best.nan",
+        reason="every comparison with NaN is false, so a careless maximum keeps it",
+        way_out="tell the framework of a trial without a finite value as failed, and never compare with its value",
+        reads=(ODD, "faulty"),
+        judge=_nan,
+    ),
+    Check(
+        id="best.completed-only",
+        reason="a pruned trial was not trained as long as the others",
+        way_out="leave trials out that did not train all planned epochs",
+        reads=("scripted",),
+        judge=_completed,
+    ),
+    Check(
+        id="best.value",
+        reason="a trial's value is that of its best epoch, whose checkpoint is kept",
+        way_out="set the framework's summary of a trial to the best of its reports, not the last",
+        reads=BOTH,
+        judge=_value,
+    ),
+    Check(
+        id="incumbent.monotone",
+        reason="the best so far is a step function that never gets worse",
+        way_out="start no trial again that has completed; another training is another trial",
+        reads=(*BOTH, "scripted", "faulty"),
+        judge=_monotone,
+        needs_all=False,
+    ),
+)

@@ -1,0 +1,139 @@
+"""Interruption, and what is left on the machine."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from tuneoff.record.events import schema
+from tuneoff.trust.check.evidence import Evidence, Made
+from tuneoff.trust.check.footprint import Kind
+from tuneoff.trust.check.model import Check, Finding, judged, not_tested
+
+RUN = "interrupted"
+SECONDS = 15.0
+LEAVE_SECONDS = 5.0  # from Ctrl-C to the beginning of undeploy; at 7 s the coordinator is killed
+READ = ("honest-max", "random-2-workers-1", "scripted", "faulty", "retried", "interrupted")
+
+
+def _in_time(evidence: Evidence) -> Finding:
+    made = evidence.runs[RUN]
+    if made.end_seconds is None:
+        return not_tested("no trial completed before the run ended, so it was not interrupted")
+    problems = [] if made.record.status == "interrupted" else [f"the run is {made.record.status}: {made.record.reason}"]
+    asked = min((event.t for event in made.of(schema.RunStopped)), default=None)
+    began = [event.t for event in made.of(schema.StepStarted) if event.step == "undeploy"]
+    if asked is None or not began:
+        problems.append("undeploy was not called")
+    elif len(made.record.coordinators) > 1 and not _was_entered(made):
+        problems.append("the coordinator did not leave its step when it was asked to, and was killed")
+    elif (min(began) - asked) / 1e9 > LEAVE_SECONDS:
+        problems.append(f"undeploy began {(min(began) - asked) / 1e9:.1f} s after Ctrl-C, more than {LEAVE_SECONDS:g} s")
+    if made.end_seconds > SECONDS:
+        problems.append(f"it took {made.end_seconds:.1f} s, more than {SECONDS:g} s")
+    return judged(problems, f"{made.end_seconds:.1f} s")
+
+
+def _was_entered(made: Made) -> bool:
+    """Tell whether the first coordinator called undeploy itself: that it was killed in it is the matter of undeploy.in-time."""
+    first = next(process for process, event in made.events if isinstance(event, schema.StepStarted))
+    return any(
+        process is first and isinstance(event, schema.StepStarted) and event.step == "undeploy" for process, event in made.events
+    )
+
+
+def _keeps(evidence: Evidence) -> Finding:
+    completed = sum(trial.state == "completed" for trial in evidence.record(RUN).trials)
+    return judged([] if completed else ["a trial had completed before the interruption, but the record has none"])
+
+
+def _charged(evidence: Evidence) -> Finding:
+    problems = []
+    for trial in evidence.record(RUN).trials:
+        if trial.charged not in (None, "user"):
+            problems.append(f"trial {trial.trial} is charged to {trial.charged}: {trial.cause}")
+        elif trial.used_ticket and trial.state not in ("completed", "cancelled"):
+            problems.append(f"trial {trial.trial} ran when the user interrupted it, and is {trial.state}: {trial.cause}")
+    return judged(problems)
+
+
+def _nothing(kind: Kind) -> Callable[[Evidence], Finding]:
+    def judge(evidence: Evidence) -> Finding:
+        return judged(f"{made.name}: {left.text}" for made in evidence.some(*READ) for left in made.left if left.kind == kind)
+
+    return judge
+
+
+def _loopback(evidence: Evidence) -> Finding:
+    listeners = {(made.name, item) for made in evidence.some(*READ) for item in made.listeners}
+    beyond = {f"{name}: {item.address}:{item.port}" for name, item in listeners if not item.is_loopback}
+    ports = len({item.port for _, item in listeners})
+    return judged(sorted(beyond), f"{ports} ports seen, all on loopback" if ports else "no port was seen")
+
+
+def _left(rule: str, kind: Kind, reason: str, way_out: str) -> Check:
+    return Check(id=f"left.{rule}", reason=reason, way_out=way_out, reads=READ, judge=_nothing(kind), needs_all=False)
+
+
+CHECKS = (
+    Check(
+        id="interruption.in-time",
+        reason="Ctrl-C is how a matrix is paused",
+        way_out="let Interrupted pass through every except clause, and keep undeploy short",
+        reads=(RUN,),
+        judge=_in_time,
+        has_time_limit=True,
+    ),
+    Check(
+        id="interruption.keeps-trials",
+        reason="a finished trial is never lost",
+        way_out="leave the event files alone when the run is interrupted",
+        reads=(RUN,),
+        judge=_keeps,
+    ),
+    Check(
+        id="interruption.charged-to-user",
+        reason="what the user ended is no failure of the framework",
+        way_out="write no trial_ended and no worker_died of your own for trials that end because the run does",
+        reads=(RUN,),
+        judge=_charged,
+    ),
+    _left(
+        "processes",
+        "process",
+        "a process that is left takes its share of the next run's processors",
+        "end what deploy and later steps started, in undeploy",
+    ),
+    _left(
+        "ports",
+        "port",
+        "a port that stays open is the next run's collision",
+        "close servers in undeploy, and end their processes",
+    ),
+    _left("shared-memory", "shared memory", "shared memory is gone only when somebody removes it", "unlink it in undeploy"),
+    _left(
+        "temporary-files",
+        "temporary file",
+        "temporary files of many runs fill the disk",
+        "put temporary files under context.temporary_dir, and context.remember what lies elsewhere",
+    ),
+    _left(
+        "home-files",
+        "home file",
+        "what one run leaves in the home folder the next one may read",
+        "point the framework at context.work_dir, by its options or its environment variables",
+    ),
+    _left(
+        "outside",
+        "outside",
+        "what is left in a cluster costs money, and goes on after the run",
+        "write context.outside before something is made outside this machine, and remove both in undeploy",
+    ),
+    Check(
+        id="ports.loopback-only",
+        reason="a benchmark may not open a machine to its network",
+        way_out="let every server listen on 127.0.0.1",
+        reads=READ,
+        judge=_loopback,
+        needs_all=False,
+    ),
+)

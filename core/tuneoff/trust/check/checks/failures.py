@@ -1,0 +1,205 @@
+"""Failed trials, retries, and what is declared about resuming."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from tuneoff.base.identity import configuration_digest
+from tuneoff.capabilities import Support
+from tuneoff.record.run_record import TrialRecord
+from tuneoff.trust.check.evidence import Evidence, Made
+from tuneoff.trust.check.model import Check, Finding, judged, not_applicable, not_tested
+from tuneoff.trust.check.plan import REFUSALS
+
+FAULTY, RETRIED = "faulty", "retried"
+
+
+@dataclass(frozen=True, slots=True)
+class _Expected:
+    """How a trial with a fault must end: a part of its cause, and who may be charged."""
+
+    cause: str
+    charged: tuple[str, ...] = ("workload",)
+
+
+EXPECTED: Mapping[str, _Expected] = {
+    "raise": _Expected("planted fault"),
+    "nan": _Expected("must be a finite number"),
+    "inf": _Expected("must be a finite number"),
+    "no-report": _Expected("must be a finite number"),
+    # a framework that hides exit codes leaves only "its process died"
+    "exit": _Expected("", ("workload", "infrastructure")),
+    "kill": _Expected("", ("infrastructure",)),
+}
+"""Faults that the adapter itself has to meet; time and memory are the matter of limits.*."""
+
+
+def trials_by_act(made: Made) -> dict[str, list[TrialRecord]]:
+    """Return the trials of a run by what their configuration does."""
+    found: dict[str, list[TrialRecord]] = {}
+    for trial in made.record.trials:
+        found.setdefault(str(trial.configuration.get("act")), []).append(trial)
+    return found
+
+
+def _recorded(evidence: Evidence) -> Finding:
+    return judged(_record_problems(trials_by_act(evidence.runs[FAULTY])))
+
+
+def _record_problems(trials: Mapping[str, list[TrialRecord]]) -> Iterator[str]:
+    for act, expected in EXPECTED.items():
+        if not trials.get(act):
+            yield f"the trial that had to fail ({act}) is in no record"
+        for trial in trials.get(act, ()):
+            if trial.state != "failed":
+                yield f"the trial that had to fail ({act}) is {trial.state}"
+            elif expected.cause not in (trial.cause or ""):
+                yield f"the trial that had to fail ({act}) failed for another cause: {trial.cause}"
+            elif trial.charged not in expected.charged:
+                yield f"the failure ({act}) is charged to {trial.charged}, not to {' or '.join(expected.charged)}"
+
+
+def _intact(evidence: Evidence) -> Finding:
+    made = evidence.runs[FAULTY]
+    problems = [
+        f"trial {trial.trial} beside the faulty ones is {trial.state}: {trial.cause}"
+        for trial in trials_by_act(made).get("sound", ())
+        if trial.state != "completed"
+    ]
+    if made.record.status != "done":
+        problems.append(f"the run is {made.record.status}: {made.record.reason}")
+    return judged(problems)
+
+
+def _infrastructure(evidence: Evidence) -> Finding:
+    made = evidence.runs[RETRIED]
+    is_retried = made.experiment.failures.retries > 0
+    trials = trials_by_act(made)
+    problems = []
+    for trial in trials.get("kill-once", ()):
+        states = [attempt.state for attempt in trial.attempts]
+        wanted = ["superseded", "completed"] if is_retried else ["failed"]
+        if states[-1:] != wanted[-1:] or len(states) < len(wanted):
+            problems.append(f"a trial whose process was killed once has attempts {', '.join(states)}, not {', '.join(wanted)}")
+        elif trial.attempts[0].charged != "infrastructure":
+            problems.append(f"a killed process is charged to {trial.attempts[0].charged}, not to infrastructure")
+    if not trials.get("kill-once"):
+        problems.append("a trial whose process was killed is in no record")
+    problems += [f"trial {one.trial} beside it is {one.state}" for one in trials.get("sound", ()) if one.state != "completed"]
+    return judged(problems, "tried again" if is_retried else "no retries are declared: it fails alone")
+
+
+def _at_most(evidence: Evidence) -> Finding:
+    problems = []
+    for made in evidence.some(RETRIED, FAULTY):
+        most = made.experiment.failures.retries + 1
+        for trial in trials_by_act(made).get("kill", ()):
+            if len(trial.attempts) > most:
+                problems.append(f"{made.name}: {len(trial.attempts)} attempts at a trial, but {most} are allowed")
+    return judged(problems)
+
+
+def _workload_never(evidence: Evidence) -> Finding:
+    made = evidence.runs[RETRIED]
+    if made.experiment.failures.retries == 0:
+        return not_applicable("no retries are declared")
+    return judged(
+        f"a trial that raised was tried {len(trial.attempts)} times"
+        for trial in trials_by_act(made).get("raise", ())
+        if len(trial.attempts) > 1
+    )
+
+
+def _resume_refused(evidence: Evidence) -> Finding:
+    assert evidence.refusals is not None
+    if evidence.subject.capabilities.resume is Support.YES:
+        return not_applicable("it is declared: resume.keeps-trials tests it")
+    asked = [answer for answer in evidence.refusals.answers if answer.family == "resume"]
+    return judged(f"{answer.request} was {answer.outcome}: {answer.text}" for answer in asked if answer.outcome != "refused")
+
+
+def _keeps_trials(evidence: Evidence) -> Finding:
+    earlier, made = evidence.runs["interrupted"], evidence.runs["continued"]
+    kept = [trial for trial in earlier.record.trials if trial.state in ("completed", "pruned", "failed")]
+    if not kept:
+        return not_tested("no trial had ended before the interruption, so nothing could be kept")
+    return judged(_continuation_problems(kept, made), f"{len(kept)} of {len(made.record.trials)} trials were kept")
+
+
+def _continuation_problems(kept: Sequence[TrialRecord], made: Made) -> Iterator[str]:
+    record, planned = made.record, made.experiment.budget.trials
+    now = {trial.trial: trial for trial in record.trials}
+    for before in kept:
+        after = now.get(before.trial)
+        if after is None or (after.digest, after.state, after.value) != (before.digest, before.state, before.value):
+            text = f"{after.state} with {after.value}" if after is not None else "gone"
+            yield f"trial {before.trial} had {before.state} with {before.value}, and is {text}"
+        elif len(after.attempts) != len(before.attempts):
+            yield f"trial {before.trial} had ended, and was trained again"
+    begun = sum(trial.used_ticket for trial in record.trials) + len(record.refusals)
+    if begun != planned:
+        yield f"{begun} trials were asked for in all, but the budget is {planned}"
+    if made.experiment.sampler.name == "fixed":
+        given = Counter(configuration_digest(configuration) for configuration in made.experiment.configurations)
+        trained = Counter(trial.digest for trial in record.trials)
+        if given != trained:
+            yield f"{(trained - given).total()} configurations too many and {(given - trained).total()} too few in all"
+    if record.status != "done":
+        yield f"the continued run is {record.status}: {record.reason}"
+
+
+CHECKS = (
+    Check(
+        id="failures.recorded",
+        reason="a failure that is left out flatters the framework",
+        way_out="report every trial that fails, with its cause; what run_trial returns as failed is one",
+        reads=(FAULTY,),
+        judge=_recorded,
+        has_time_limit=True,
+    ),
+    Check(
+        id="failures.others-intact",
+        reason="one bad configuration may not cost the others their results",
+        way_out="let the framework go on after a failed trial, and replace a process that died",
+        reads=(FAULTY,),
+        judge=_intact,
+        has_time_limit=True,
+    ),
+    Check(
+        id="retries.infrastructure",
+        reason="a killed machine is not the framework's fault, and costs one attempt, not the trial",
+        way_out="use tuneoff.run.trial.faults.Retries; declare `retry` as it is",
+        reads=(RETRIED,),
+        judge=_infrastructure,
+    ),
+    Check(
+        id="retries.at-most",
+        reason="a trial that is tried for ever holds up the run",
+        way_out="ask Retries.may_retry once per death, and switch the framework's own retries off",
+        reads=(RETRIED, FAULTY),
+        judge=_at_most,
+    ),
+    Check(
+        id="retries.workload-never",
+        reason="what the workload raises it raises again",
+        way_out="retry deaths of processes alone, not outcomes",
+        reads=(RETRIED,),
+        judge=_workload_never,
+    ),
+    Check(
+        id="resume.as-declared",
+        reason="a run that silently begins anew is not the one that was resumed",
+        way_out="declare `resume` as it is, and refuse what is not offered",
+        reads=(REFUSALS,),
+        judge=_resume_refused,
+    ),
+    Check(
+        id="resume.keeps-trials",
+        reason="what an interrupted run has found is neither lost nor paid for twice",
+        way_out="begin with context.history: tell the framework its finished trials, and propose only the rest of the budget",
+        reads=("interrupted", "continued"),
+        judge=_keeps_trials,
+    ),
+)

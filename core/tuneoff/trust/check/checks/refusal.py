@@ -1,0 +1,79 @@
+"""Refusals: before anything starts, whatever is not offered."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from tuneoff.trust.check.evidence import Evidence
+from tuneoff.trust.check.model import Check, Finding, judged, not_tested
+from tuneoff.trust.check.plan import REFUSALS
+
+
+def _refuses(family: str) -> Callable[[Evidence], Finding]:
+    def judge(evidence: Evidence) -> Finding:
+        assert evidence.refusals is not None
+        asked = [answer for answer in evidence.refusals.answers if answer.family == family]
+        if not asked:
+            return not_tested("nothing was asked")
+        problems = []
+        for answer in asked:
+            if answer.outcome != "refused":
+                problems.append(f"{answer.request} was {answer.outcome}{f': {answer.text}' if answer.text else ''}")
+            elif len(answer.text.splitlines()) != 1:
+                problems.append(f"{answer.request} was refused, but not in one line: {answer.text!r}")
+        return judged(problems, f"{len(asked)} requests refused")
+
+    return judge
+
+
+def _as_declared(evidence: Evidence) -> Finding:
+    """Core refuses what is not declared before it asks the adapter; what is declared the adapter alone could refuse."""
+    found = _refuses("undeclared")(evidence)
+    assert evidence.refusals is not None
+    declared = [answer for answer in evidence.refusals.answers if answer.family == "declared"]
+    if found.verdict != "passed" or not declared:
+        return found
+    refused = [answer for answer in declared if answer.outcome != "accepted"]
+    return judged(
+        (f"{answer.request} was {answer.outcome}: {answer.text}" for answer in refused), f"{found.text}, {len(declared)} served"
+    )
+
+
+def _starts_nothing(evidence: Evidence) -> Finding:
+    assert evidence.refusals is not None
+    problems = [f"a {left.kind} is left: {left.text}" for left in evidence.refusals.left]
+    if evidence.refusals.framework_imported:
+        problems.append(f"the framework ({evidence.subject.capabilities.module}) was imported")
+    return judged(problems)
+
+
+CHECKS = (
+    Check(
+        id="refusal.undeclared",
+        reason="what a framework cannot do has to be said, not replaced without a word",
+        way_out="list in the capabilities what is offered, with what stands against the rest; refuse none of it in refuse",
+        reads=(REFUSALS,),
+        judge=_as_declared,
+    ),
+    Check(
+        id="refusal.adapter-options",
+        reason="an option that is misspelt and ignored is a comparison of something else",
+        way_out="check every name, type and range of spec.options in refuse",
+        reads=(REFUSALS,),
+        judge=_refuses("adapter-options"),
+    ),
+    Check(
+        id="refusal.sampler-options",
+        reason="a sampler whose options are ignored is another sampler",
+        way_out="call sampler_refusal in refuse, and declare the options in the offers",
+        reads=(REFUSALS,),
+        judge=_refuses("sampler-options"),
+    ),
+    Check(
+        id="refusal.starts-nothing",
+        reason="a plan is made on machines that have no framework, and may cost nothing",
+        way_out="import the framework in deploy, not with the adapter's module nor in refuse",
+        reads=(REFUSALS,),
+        judge=_starts_nothing,
+    ),
+)

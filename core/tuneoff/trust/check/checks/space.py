@@ -1,0 +1,171 @@
+"""Configurations: those that were given, those that were drawn, and that trials get what was proposed."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+from tuneoff.base.identity import canonical_json, configuration_digest
+from tuneoff.experiment.dimension import typed
+from tuneoff.experiment.space import Dimension, IntegerLog, SearchSpace, points
+from tuneoff.record.events import schema
+from tuneoff.trust.check.evidence import Evidence, Made
+from tuneoff.trust.check.model import Check, Finding, judged, not_applicable, passed
+from tuneoff.trust.check.plan import DRAWS, repetitions
+
+FIXED = ("honest-max", "honest-min")
+RANDOM = (repetitions(1)[0], repetitions(2)[0], "other-seed")
+NARROW = 10  # values: both ends of such a dimension are drawn, and how often, can be told
+ALARM = 1e-6  # probability under core's distribution below which an end is starved
+
+
+def _listed(evidence: Evidence) -> Finding:
+    if evidence.runs[FIXED[0]].experiment.sampler.name != "fixed":
+        return not_applicable("sampler 'fixed' is not offered")
+    return judged(problem for made in evidence.some(*FIXED) for problem in _listed_problems(made))
+
+
+def _listed_problems(made: Made) -> Iterator[str]:
+    given = Counter(configuration_digest(configuration) for configuration in made.experiment.configurations)
+    submitted = Counter(
+        configuration_digest(event.configuration) for event in made.of(schema.TrialSubmitted) if event.attempt == 1
+    )
+    foreign, missing = (submitted - given).total(), (given - submitted).total()
+    if foreign:
+        yield f"{made.name}: {foreign} configurations were submitted that were not given, or once more than given"
+    if missing:
+        yield f"{made.name}: {missing} of {given.total()} given configurations were not submitted"
+
+
+def _received(evidence: Evidence) -> Finding:
+    return judged(problem for made in evidence.some(*FIXED, *RANDOM) for problem in _received_problems(made))
+
+
+def _received_problems(made: Made) -> Iterator[str]:
+    submitted = {(event.trial, event.attempt): event.configuration for event in made.of(schema.TrialSubmitted)}
+    for event in made.of(schema.TrialStarted):
+        proposed = submitted.get((event.trial, event.attempt))
+        if proposed is not None and canonical_json(proposed) != canonical_json(event.configuration):
+            yield f"{made.name}: trial {event.trial} trained {event.configuration}, but {proposed} was submitted"
+
+
+def _inside(evidence: Evidence) -> Finding:
+    space = evidence.runs[RANDOM[0]].experiment.search_space
+    found = [("draw", configuration) for configuration in (evidence.drawn.configurations if evidence.drawn else ())]
+    found += [(made.name, trial.configuration) for made in evidence.some(*RANDOM) for trial in made.record.trials]
+    problems = [f"{source}: {problem}" for source, one in found for problem in _outside(space, one)]
+    if evidence.drawn is not None and evidence.drawn.problem:
+        problems.append(f"{evidence.drawn.source}: {evidence.drawn.problem}")
+    return judged(problems, f"{len(found)} configurations")
+
+
+def _outside(space: SearchSpace, configuration: Mapping[str, Any]) -> Iterator[str]:
+    for name in sorted(set(configuration) ^ set(space.dimensions)):
+        yield f"{name!r} is {'missing' if name in space.dimensions else 'in no search space'}"
+    for name, dimension in space:
+        if name in configuration and not _is_inside(dimension, configuration[name]):
+            yield f"{name}={configuration[name]!r} is outside {dimension}"
+
+
+def _is_inside(dimension: Dimension, value: Any) -> bool:
+    """Tell whether a value is one of the dimension's, in its own type: 1 is not 1.0."""
+    return dimension.contains(value) and canonical_json(value) == canonical_json(typed(dimension, value))
+
+
+def _bounds(evidence: Evidence) -> Finding:
+    problems = []
+    for name, dimension, values in _narrow(evidence):
+        counts = Counter(canonical_json(value) for value in values)
+        for end in _ends(dimension):
+            if not counts[canonical_json(end)]:
+                problems.append(f"{name}: {end!r} was never drawn in {len(values)} draws")
+    return judged(problems)
+
+
+def _starved(evidence: Evidence) -> Finding:
+    problems, least = [], 1.0
+    for name, dimension, values in _narrow(evidence):
+        counts = Counter(canonical_json(value) for value in values)
+        for end in _ends(dimension):
+            count, share = counts[canonical_json(end)], _share(dimension, end)
+            if count == 0:
+                continue  # the matter of space.bounds-reached
+            p = min(1.0, 2 * min(_at_most(count, len(values), share), _at_most(len(values) - count, len(values), 1 - share)))
+            least = min(least, p)
+            if p < ALARM:
+                problems.append(
+                    f"{name}: {end!r} came {count} times in {len(values)}, not about {share * len(values):.0f} (p = {p:.1g})"
+                )
+    assert evidence.drawn is not None
+    text = f"{len(evidence.drawn.configurations)} configurations of {evidence.drawn.source}, least p = {least:.2g}"
+    return judged(problems) if problems else passed(text)
+
+
+def _narrow(evidence: Evidence) -> Iterator[tuple[str, Dimension, list[Any]]]:
+    assert evidence.drawn is not None
+    space = evidence.runs[RANDOM[0]].experiment.search_space
+    for name, dimension in space.searched.items():
+        if dimension.cardinality is not None and dimension.cardinality <= NARROW:
+            yield name, dimension, [one[name] for one in evidence.drawn.configurations if name in one]
+
+
+def _ends(dimension: Dimension) -> Iterable[Any]:
+    values = points(dimension)
+    return values[0], values[-1]
+
+
+def _share(dimension: Dimension, value: Any) -> float:
+    if isinstance(dimension, IntegerLog):
+        return dimension.probability(value)
+    return 1.0 / (dimension.cardinality or 1)
+
+
+def _at_most(count: int, draws: int, share: float) -> float:
+    """Return the probability of at most `count` hits in so many draws."""
+    logs = (
+        math.lgamma(draws + 1) - math.lgamma(hits + 1) - math.lgamma(draws - hits + 1)
+        + hits * math.log(share) + (draws - hits) * math.log1p(-share)
+        for hits in range(count + 1)
+    )  # fmt: skip
+    return min(1.0, math.fsum(math.exp(value) for value in logs))
+
+
+CHECKS = (
+    Check(
+        id="configurations.listed",
+        reason="`fixed` is the control in which frameworks differ by orchestration alone",
+        way_out="submit each of listed_configurations(spec) once, and nothing else",
+        reads=FIXED,
+        judge=_listed,
+    ),
+    Check(
+        id="configurations.received",
+        reason="what is trained has to be what the sampler believes to be trained",
+        way_out="hand the very configuration over that was submitted; SpaceTranslation keeps it exact in both directions",
+        reads=(*FIXED, *RANDOM),
+        judge=_received,
+    ),
+    Check(
+        id="space.inside",
+        reason="a framework that searches another space answers another question",
+        way_out="translate the space by SpaceTranslation, or correct the bounds: core's are inclusive",
+        reads=(*RANDOM, DRAWS),
+        judge=_inside,
+    ),
+    Check(
+        id="space.bounds-reached",
+        reason="an exclusive upper bound hides a value from one framework alone",
+        way_out="core's bounds are inclusive: add the step where the framework's upper bound is exclusive",
+        reads=(RANDOM[0], DRAWS),
+        judge=_bounds,
+    ),
+    Check(
+        id="space.ends-not-starved",
+        reason="a rounded uniform gives its ends half of their share",
+        way_out="draw an index, or a uniform number in [0, 1), and let core map it; tuneoff verify-space tests it closely",
+        reads=(RANDOM[0], DRAWS),
+        judge=_starved,
+    ),
+)

@@ -1,0 +1,59 @@
+"""Stops: those that were decided happen, and no others."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from tuneoff.record.events import schema
+from tuneoff.trust.check.evidence import Evidence, Made
+from tuneoff.trust.check.model import Check, Finding, judged
+
+RUN = "scripted"
+LATE_EPOCHS = 1  # that may end between the decision of a coordinator that polls and the end of the process
+
+
+def _obeyed(evidence: Evidence) -> Finding:
+    return judged(_obedience_problems(evidence.runs[RUN]))
+
+
+def _obedience_problems(made: Made) -> Iterator[str]:
+    stops = made.experiment.stops
+    decisions = {event.trial: event.t for event in made.of(schema.StopDecided)}
+    for trial in made.record.trials:
+        last = stops.get(trial.digest)
+        if last is None:
+            continue
+        late = trial.epochs_trained - last
+        if trial.trial in decisions:  # how late a coordinator looks is the machine's matter; what follows it is not
+            ended = [event.t for event in made.of(schema.Epoch) if event.trial == trial.trial]
+            late = max(0, sum(t > decisions[trial.trial] for t in ended) - LATE_EPOCHS)
+        if trial.state != "pruned" or late != 0:
+            yield f"trial {trial.trial} had to stop after epoch {last}, but it is {trial.state} after {trial.epochs_trained}"
+
+
+def _no_others(evidence: Evidence) -> Finding:
+    made = evidence.runs[RUN]
+    return judged(
+        f"trial {trial.trial} had no stop, but is {trial.state} after epoch {trial.epochs_trained}"
+        for trial in made.record.trials
+        if trial.digest not in made.experiment.stops and trial.state != "completed"
+    )
+
+
+CHECKS = (
+    Check(
+        id="stops.obeyed",
+        reason="epochs after the decision to stop are the framework's waste",
+        way_out="return Decision.STOP from report, or end the trial's process, at the decided epoch",
+        reads=(RUN,),
+        judge=_obeyed,
+        has_time_limit=True,
+    ),
+    Check(
+        id="stops.only-scripted",
+        reason="under `pruner: scripted` every framework takes the same decisions",
+        way_out="switch the framework's own stopping off where another pruner is asked for",
+        reads=(RUN,),
+        judge=_no_others,
+    ),
+)

@@ -1,0 +1,86 @@
+"""The test: the best trial's own checkpoint, once, by nobody else."""
+
+from __future__ import annotations
+
+from tuneoff.record.events import schema
+from tuneoff.run.trial.checkpoint import checkpoint_path, read_checkpoint
+from tuneoff.trust.check.evidence import Evidence, Made
+from tuneoff.trust.check.model import Check, Finding, judged, not_applicable, not_tested
+
+RUN = "honest-max"
+READ = (RUN, "honest-min", "scripted")
+
+
+def _best_tested(evidence: Evidence) -> Finding:
+    problems = []
+    for made in evidence.some(RUN, "honest-min"):
+        best, tested = made.record.best, made.of(schema.Tested)
+        if len(tested) != 1:
+            problems.append(f"{made.name}: {len(tested)} tests were recorded, not 1")
+        elif best is not None and tested[0].trial != best.trial:
+            problems.append(f"{made.name}: {tested[0].trial} was tested, but {best.trial} was named")
+    return judged(problems)
+
+
+def _unseen(evidence: Evidence) -> Finding:
+    problems = []
+    for made in evidence.some(*READ):
+        if not made.notes:
+            return not_applicable("trials run on another machine, where what they read cannot be seen")
+        early = [note for note in made.notes if note["what"] == "test" and note["t"] < _trials_ended(made)]
+        if early:
+            problems.append(f"{made.name}: the test split was read {len(early)} times before the trials had ended")
+    return judged(problems)
+
+
+def _own_checkpoint(evidence: Evidence) -> Finding:
+    made = evidence.runs[RUN]
+    best, tested = made.record.best, made.record.test
+    if best is None or best.trial is None or tested is None:
+        return not_tested("no best trial was tested")
+    problems = []
+    checkpoint = read_checkpoint(checkpoint_path(made.folder, best.trial))
+    if tested.checkpoint_sha256 != checkpoint.sha256:
+        problems.append("the checkpoint that was tested is not the one that the best trial has left")
+    if not made.notes:
+        return judged(problems, "by its digest")
+    end = _trials_ended(made)
+    trained = [note for note in made.notes if note["what"] == "train" and note["t"] > end]
+    if trained:
+        problems.append(f"{len(trained)} epochs were trained after the trials had ended")
+    born = {note["born"] for note in made.notes if note["what"] == "load" and note["t"] < end}
+    restored = [note["born"] for note in made.notes if note["what"] == "restore" and note["t"] > end]
+    if not trained and (not restored or restored[-1] not in born or restored[-1] != checkpoint.texts["born"]):
+        problems.append("the state that was tested comes from no trial of the run")
+    return judged(problems)
+
+
+def _trials_ended(made: Made) -> int:
+    """Return when the last trial had ended, on the machine's clock."""
+    return max((event.t for event in made.of(schema.TrialEnded)), default=0)
+
+
+CHECKS = (
+    Check(
+        id="test.best-tested",
+        reason="the headline is the test score of what the framework chose",
+        way_out="inherit Adapter.test",
+        reads=(RUN, "honest-min"),
+        judge=_best_tested,
+    ),
+    Check(
+        id="test.split-unseen",
+        reason="a choice that knew the test split has no test",
+        way_out="let trials train and validate only; run_trial does",
+        reads=READ,
+        judge=_unseen,
+        needs_all=False,
+    ),
+    Check(
+        id="test.own-checkpoint",
+        reason="a model that is trained again for the test is another model",
+        way_out="inherit Adapter.test, which scores the checkpoint of the best trial's best epoch",
+        reads=(RUN,),
+        judge=_own_checkpoint,
+    ),
+)

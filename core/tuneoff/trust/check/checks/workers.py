@@ -1,0 +1,191 @@
+"""Workers, threads, and the limits of a trial."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+
+from tuneoff.run.trial.limits import NOT_JOINED, NOT_PINNED
+from tuneoff.trust.check.checks.failures import trials_by_act
+from tuneoff.trust.check.evidence import Evidence, Made
+from tuneoff.trust.check.model import Check, Finding, judged, not_applicable
+from tuneoff.trust.check.specs import SILENCE_SECONDS, TRIAL_SECONDS
+
+READ = ("honest-max", "scripted", "random-1-workers-1", "random-2-workers-1")
+WORKING = ("coordinator-killed", "wall-clock", "interrupted", "scripted")  # their trials take a while
+LATE_SECONDS = 6.0  # from a limit of time to the end of the trial
+LIMITERS = {"cgroup": "control group", "watchdog": "watchdog"}  # by the words of the record: those of a trial's cause
+
+
+def _at_most(evidence: Evidence) -> Finding:
+    return judged(problem for made in evidence.some(*READ) for problem in _overlaps(made))
+
+
+def _overlaps(made: Made) -> Iterator[str]:
+    count = made.experiment.workers.count
+    waited = [trial.trial for trial in made.record.trials if any(attempt.waited_ns for attempt in trial.attempts)]
+    if waited:
+        yield f"{made.name}: {len(waited)} trials waited for a slot, first {waited[0]}: more than {count} ran at once"
+    slots = {attempt.slot for trial in made.record.trials for attempt in trial.attempts if attempt.slot is not None}
+    if any(slot >= count for slot in slots):
+        yield f"{made.name}: slots {sorted(slots)} were used, but there are {count}"
+
+
+def _all_used(evidence: Evidence) -> Finding:
+    """One run suffices: a worker may come late, and a run may end before it does."""
+    found = [(_most_at_once(made), made.experiment.workers.count, made.name) for made in evidence.some(*WORKING)]
+    if any(most >= count for most, count, _ in found):
+        return judged([])
+    return judged(
+        f"{name}: at most {most} of {count} workers had a trial at once, though there was work" for most, count, name in found
+    )
+
+
+def _most_at_once(made: Made) -> int:
+    changes: list[tuple[int, int]] = []
+    for trial in made.record.trials:
+        for attempt in trial.attempts:
+            if attempt.started_ns is not None and attempt.ended_ns is not None:
+                changes += [(attempt.started_ns, 1), (attempt.ended_ns, -1)]
+    most = running = 0
+    for _, change in sorted(changes):
+        running += change
+        most = max(most, running)
+    return most
+
+
+def _threads(evidence: Evidence) -> Finding:
+    made = evidence.runs["honest-max"]
+    planned = made.experiment.workers.threads
+    problems = [
+        f"trial {trial.trial} was told {attempt.threads} threads, but {planned} are planned"
+        for trial in made.record.trials
+        for attempt in trial.attempts
+        if attempt.threads not in (None, planned)
+    ]
+    trials = [note for note in made.notes if note["what"] in ("load", "train") and note["t"] < _trials_end(made)]
+    if not trials and not problems:
+        return not_applicable("trials run on another machine, where their threads cannot be counted")
+    for note in trials:
+        odd = {name: value for name, value in note.get("variables", {}).items() if value != str(planned)}
+        problems += [f"a trial's process has {name}={value}, not {planned}" for name, value in odd.items()]
+        if note.get("threads_told", planned) != planned:
+            problems.append(f"a workload was told to use {note['threads_told']} threads, not {planned}")
+        if note.get("busy_threads", planned) > planned:
+            problems.append(f"{note['busy_threads']} threads of a trial's process computed at once, not {planned}")
+    return judged(dict.fromkeys(problems))
+
+
+def _trials_end(made: Made) -> int:
+    """Return when the step of the trials ended, on the machine's clock."""
+    step = made.record.step("trial")
+    start = made.record.clock.start_monotonic_ns if made.record.clock is not None else 0
+    return start + (step.ended_ns if step is not None and step.ended_ns is not None else 10**18)
+
+
+def _time(evidence: Evidence) -> Finding:
+    trials = trials_by_act(evidence.runs["faulty"])
+    problems = []
+    for act, words, limit in (("hang", "silent", SILENCE_SECONDS), ("slow", "longer than", TRIAL_SECONDS)):
+        for trial in trials.get(act, ()):
+            attempt = trial.attempts[-1]
+            if trial.state != "timed_out" or words not in (trial.cause or ""):
+                problems.append(f"a trial over its limit ({act}) is {trial.state}: {trial.cause}")
+            elif attempt.started_ns is not None and attempt.ended_ns is not None:
+                seconds = (attempt.ended_ns - attempt.started_ns) / 1e9
+                if seconds > limit + LATE_SECONDS:
+                    problems.append(f"a trial over its limit of {limit:g} s ({act}) was ended after {seconds:.1f} s")
+        if not trials.get(act):
+            problems.append(f"the trial over its limit ({act}) is in no record")
+    return judged(problems)
+
+
+def _memory(evidence: Evidence) -> Finding:
+    problems = list(_memory_problems(evidence.runs["faulty"], evidence.subject.capabilities.memory_limiter))
+    for made in evidence.some("without-groups"):
+        problems += _memory_problems(made, "watchdog")
+    return judged(problems)
+
+
+def _memory_problems(made: Made, limiter: str) -> Iterator[str]:
+    in_force = str(made.record.environment["limits"]["memory"])
+    expected = [limiter] if limiter else [words for word, words in LIMITERS.items() if word in in_force]
+    found = trials_by_act(made).get("memory", [])
+    if not found:
+        yield f"{made.name}: the trial that takes too much memory is in no record"
+    for trial in found:
+        cause = trial.cause or ""
+        if trial.state != "failed" or "out of memory" not in cause or trial.charged != "workload":
+            yield f"{made.name}: a trial over its limit of memory is {trial.state}, charged to {trial.charged}: {cause}"
+        elif not any(words in cause for words in expected):
+            yield f"{made.name}: memory is limited by {in_force!r}, but the cause is {cause!r}"
+        elif len(trial.attempts) > 1:
+            yield f"{made.name}: a trial over its limit of memory was tried again"
+
+
+def _processors(evidence: Evidence) -> Finding:
+    return judged(problem for made in evidence.some("honest-max", "scripted") for problem in _processor_problems(made))
+
+
+def _processor_problems(made: Made) -> Iterator[str]:
+    record = made.record
+    yield from (f"{made.name}: {flag.text}" for flag in record.flags if flag.name in (NOT_JOINED, NOT_PINNED))
+    limits = record.environment["limits"]
+    allowed = {attempt.cpus_allowed for trial in record.trials for attempt in trial.attempts if attempt.cpus_allowed is not None}
+    usable = len(os.sched_getaffinity(0))
+    if allowed and max(allowed) > usable:
+        yield f"{made.name}: trials could use {max(allowed)} processors, more than there are"
+    elif allowed and min(allowed) < usable and limits["cpus"].startswith("none"):
+        yield f"{made.name}: trials could use {min(allowed)} of {usable} processors, but no limit was asked for"
+
+
+CHECKS = (
+    Check(
+        id="workers.at-most",
+        reason="one trial more at a time is more computing power",
+        way_out="hand over at most workers.count trials that have not ended",
+        reads=READ,
+        judge=_at_most,
+        needs_all=False,
+    ),
+    Check(
+        id="workers.all-used",
+        reason="a worker that stands idle is the framework's loss, if it is not the adapter's",
+        way_out="tell the framework its parallelism: workers.count",
+        reads=WORKING,
+        judge=_all_used,
+        needs_all=False,
+    ),
+    Check(
+        id="threads.per-trial",
+        reason="equal compute per trial is what makes their times comparable",
+        way_out="leave the thread variables and the trial context as core set them, and start no computing thread of your own",
+        reads=("honest-max",),
+        judge=_threads,
+    ),
+    Check(
+        id="limits.time",
+        reason="a trial that hangs may not hang the run",
+        way_out="let the supervisor kill it and take its death as an answer; keep limits yourself where it sees no process",
+        reads=("faulty",),
+        judge=_time,
+        has_time_limit=True,
+    ),
+    Check(
+        id="limits.memory",
+        reason="a trial that takes the machine's memory takes it from the others",
+        way_out="run trials in processes that run_trial can put into a control group, or declare your own memory_limiter",
+        reads=("faulty", "without-groups"),
+        judge=_memory,
+        has_time_limit=True,
+        needs_all=False,
+    ),
+    Check(
+        id="limits.processors",
+        reason="what limits a trial has to be in the record",
+        way_out="run each trial by run_trial, in a process that may change its own affinity",
+        reads=("honest-max", "scripted"),
+        judge=_processors,
+        needs_all=False,
+    ),
+)

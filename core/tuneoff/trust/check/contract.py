@@ -1,0 +1,66 @@
+"""The conformance kit as a test class for pytest, which nothing else here imports.
+
+In the tests of a package, one line::
+
+    TestMyFramework = adapter_contract("my-framework")
+
+Only the runs are made that the selected tests read: `pytest -k best` makes few.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar
+
+import pytest
+
+from tuneoff.trust.check.again import ONE_AT_A_TIME, tried_again
+from tuneoff.trust.check.checks import CHECKS
+from tuneoff.trust.check.evidence import Evidence
+from tuneoff.trust.check.make import make_evidence, subject_of
+from tuneoff.trust.check.model import Check, Result, chosen
+
+
+class AdapterContract:
+    """Every check is a test; the runs that they read are made once. Inherit it, or use `adapter_contract`."""
+
+    adapter: ClassVar[str]  # its entry point's name, or "module:Class"
+    platform: ClassVar[str | None] = None  # None: the adapter's first one
+    options: ClassVar[Mapping[str, Any]] = {}  # of the adapter
+    only: ClassVar[tuple[str, ...]] = ()  # ids or families; (): all. Only what these read is run
+
+    @pytest.fixture(scope="class")
+    @classmethod
+    def evidence(cls, request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Evidence:
+        """Make the runs that the selected tests read."""
+        subject = subject_of(cls.adapter, cls.platform, cls.options)
+        tests = [item for item in request.session.items if isinstance(item, pytest.Function) and item.cls is request.cls]
+        selected = {item.callspec.params.get("check") for item in tests if hasattr(item, "callspec")}
+        checks = [check for check in chosen(CHECKS, cls.only) if check in selected]
+        return make_evidence(subject, checks, tmp_path_factory.mktemp("check"))
+
+    @pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.id)
+    def test_adapter_conforms(
+        self, check: Check, request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+    ) -> None:
+        """The adapter keeps one rule of the contract."""
+        if check not in chosen(CHECKS, self.only):
+            pytest.skip("not among `only`")
+        evidence: Evidence = request.getfixturevalue("evidence")
+
+        def again(late: Sequence[Check]) -> Evidence:
+            return make_evidence(evidence.subject, late, tmp_path_factory.mktemp("again"), at_once=ONE_AT_A_TIME)
+
+        (result,) = tried_again([Result(check=check, finding=check.finding(evidence))], evidence, again)
+        finding = result.finding
+        if finding.verdict == "not applicable":
+            pytest.skip(finding.text)
+        assert finding.verdict == "passed", f"{check.id} {finding.verdict}: {finding.text}. Way out: {check.way_out}"
+
+
+def adapter_contract(
+    adapter: str, platform: str | None = None, *, options: Mapping[str, Any] | None = None, only: tuple[str, ...] = ()
+) -> type[AdapterContract]:
+    """Return a test class for an adapter; assign it to a name that begins with `Test`."""
+    values = {"adapter": adapter, "platform": platform, "options": dict(options or {}), "only": only}
+    return type("TestAdapter", (AdapterContract,), values)

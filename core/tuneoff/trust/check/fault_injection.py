@@ -1,0 +1,110 @@
+"""An adapter in whose steps something is planted: a failure in one of them, or a second call of `undeploy`.
+
+Its target names the plant and the adapter: `tuneoff.trust.check.fault_injection:collect|package.module:Class`.
+"""
+
+from __future__ import annotations
+
+import functools
+import signal
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from types import FrameType
+from typing import Any, Literal, get_args
+
+from tuneoff.adapter import Adapter
+from tuneoff.base.targets import load_target
+
+Plant = Literal["deploy", "setup", "trial", "collect", "test", "metrics", "undeploy", "twice"]
+PLANTS: tuple[Plant, ...] = get_args(Plant)
+METHODS = {
+    "deploy": "deploy",
+    "setup": "setup",
+    "trial": "run_trials",
+    "collect": "collect_results",
+    "test": "test",
+    "metrics": "collect_metrics",
+    "undeploy": "undeploy",
+}
+RAISED = "planted_failure"  # a file in the folder of the execution: the failure was raised inside the adapter's own code
+FIRST_SECONDS, AGAIN_SECONDS = 1.0, 0.7  # after the start of `run_trials`
+TIMES = 3  # what is raised inside a callback may be lost without the adapter's doing
+
+
+class PlantedFailure(RuntimeError):
+    """What is raised in a step."""
+
+
+def wrapped_target(plant: Plant, target: str) -> str:
+    """Return the target of an adapter with something planted."""
+    return f"{__name__}:{plant}|{target}"
+
+
+def __getattr__(name: str) -> type[Adapter]:
+    plant, bar, target = name.partition("|")
+    if not bar or plant not in PLANTS:
+        raise AttributeError(f"no adapter can be made of {name!r}")
+    return _wrapped(plant, load_target(target))
+
+
+def _wrapped(plant: str, adapter: type[Adapter]) -> type[Adapter]:
+    if plant == "twice":
+        replaced = {"undeploy": _twice(adapter.undeploy)}
+    elif plant == "trial":
+        replaced = {"run_trials": _interrupted(adapter.run_trials)}
+    else:
+        name = METHODS[plant]
+        replaced = {name: _failing(getattr(adapter, name), plant)}
+    return type(adapter.__name__, (adapter,), {**replaced, "__module__": __name__})
+
+
+def _failing(step: Callable[..., Any], plant: str) -> Callable[..., Any]:
+    """Do the step, then fail: all that it started is there."""
+
+    @functools.wraps(step)
+    def failing(self: Adapter, *arguments: Any) -> Any:
+        step(self, *arguments)
+        raise PlantedFailure(f"planted in step {plant}")
+
+    return failing
+
+
+def _twice(step: Callable[..., Any]) -> Callable[..., Any]:
+    @functools.wraps(step)
+    def twice(self: Adapter) -> None:
+        step(self)
+        step(self)
+
+    return twice
+
+
+def _interrupted(step: Callable[..., Any]) -> Callable[..., Any]:
+    """Fail in the midst of the step, inside whatever the adapter is doing."""
+
+    @functools.wraps(step)
+    def interrupted(self: Adapter) -> Any:
+        with _alarm(self):
+            return step(self)
+
+    return interrupted
+
+
+@contextmanager
+def _alarm(adapter: Adapter) -> Iterator[None]:
+    raised = 0
+
+    def fail(signum: int, frame: FrameType | None) -> None:
+        nonlocal raised
+        raised += 1
+        if raised >= TIMES:
+            signal.setitimer(signal.ITIMER_REAL, 0)
+        (adapter.context.run_dir / RAISED).touch()  # no event: this may interrupt the writing of one
+        raise PlantedFailure("planted in step trial")
+
+    before = signal.signal(signal.SIGALRM, fail)
+    signal.setitimer(signal.ITIMER_REAL, FIRST_SECONDS, AGAIN_SECONDS)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)

@@ -1,0 +1,140 @@
+"""What a run leaves on the machine: processes, ports, shared memory, temporary files, files in the home folder.
+
+Other programs work on the same machine, so nothing counts only because it is new. Processes count that descend from this one or
+carry the run's mark; listeners that were seen to be the run's, or that such a process holds; shared memory and temporary files
+that the run's processes were seen to use, or that are named after the execution or one of its processes. In the folders that a
+conformance run has for itself everything counts.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import tempfile
+import time
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Literal
+
+from tuneoff.base.processes import MARK, all_pids, command_line, descendants, is_alive, with_mark
+from tuneoff.run.supervisor.leftovers import shared_memory, unmapped
+from tuneoff.trust.check.listeners import Listener, all_listeners, listeners_of
+
+SHARED_MEMORY = "/dev/shm"
+SETTLE_SECONDS = 2.0  # the kernel takes a moment
+
+Kind = Literal["process", "port", "shared memory", "home file", "temporary file", "outside"]
+
+
+@dataclass(frozen=True, slots=True)
+class Left:
+    """One thing that a run left."""
+
+    kind: Kind
+    text: str
+
+
+@dataclass(slots=True)
+class Seen:
+    """What was seen of a run's processes while they were there."""
+
+    pids: set[int] = field(default_factory=set)
+    listeners: dict[Listener, int] = field(default_factory=dict)  # with the process that held it
+    paths: set[str] = field(default_factory=set)  # what they used in folders that others use too
+
+    def look(self, pids: Iterable[int]) -> None:
+        """Add what these processes hold now."""
+        for pid in pids:
+            self.pids.add(pid)
+            self.listeners.update(dict.fromkeys(listeners_of([pid]), pid))
+            self.paths.update(_used(pid))
+
+    def has(self, path: Path, execution_id: str) -> bool:
+        """Tell whether a path can be tied to the run: by its use, or by its name."""
+        numbers = {int(number) for number in re.findall(r"\d+", path.name)}
+        return str(path) in self.paths or execution_id in path.name or bool(numbers & self.pids)
+
+
+@dataclass(frozen=True)
+class Footprint:
+    """What is there at a moment."""
+
+    processes: frozenset[int]
+    listeners: frozenset[Listener]
+    memory: frozenset[str]
+    temporary: frozenset[Path]
+
+    @classmethod
+    def now(cls, temporary: Sequence[Path] | None = None) -> Footprint:
+        """Look; `temporary`: folders in which files are looked for, if not the machine's."""
+        return cls(
+            processes=frozenset(descendants(os.getpid())),  # of a subreaper also those that tried to detach
+            listeners=frozenset(all_listeners()),
+            memory=frozenset(shared_memory()),
+            temporary=frozenset(_entries(shared_folders() if temporary is None else temporary)),
+        )
+
+
+def left_since(
+    before: Footprint, execution_id: str, seen: Seen | None = None, temporary: Sequence[Path] | None = None
+) -> list[Left]:
+    """Return what is new, is of the run, and still there after a moment."""
+    deadline = time.monotonic() + SETTLE_SECONDS
+    known = seen or Seen()
+    while (found := _left(before, execution_id, known, temporary)) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    return found
+
+
+def _left(before: Footprint, execution_id: str, seen: Seen, temporary: Sequence[Path] | None) -> list[Left]:
+    now = Footprint.now(temporary)
+    processes = {pid for pid in now.processes - before.processes if is_alive(pid)} | set(with_mark(MARK, execution_id))
+    listening = {pid for pid in processes if listeners_of([pid]) - before.listeners}  # its port tells more than its being there
+    listeners = now.listeners & set(seen.listeners) | (listeners_of(listening) - before.listeners)
+    memory = {name for name in now.memory - before.memory if seen.has(Path(SHARED_MEMORY, name), execution_id)}
+    files = [path for path in now.temporary - before.temporary if seen.has(path, execution_id)]
+    return [
+        *(Left("process", f"process {pid}: {command_line(pid)}") for pid in sorted(processes - listening)),
+        *(Left("port", f"{item.address}:{item.port}") for item in sorted(listeners, key=lambda item: item.port)),
+        *(Left("shared memory", f"{SHARED_MEMORY}/{name}") for name in sorted(unmapped(memory))),
+        *(Left("temporary file", str(path)) for path in sorted(unused(files))),
+    ]
+
+
+def unused(paths: Iterable[Path]) -> set[Path]:
+    """Return the paths that no living process of this user has open, works in, or was given in its environment."""
+    left = set(paths)
+    for pid in all_pids() if left else ():
+        mentioned = _mentioned(pid)
+        left = {path for path in left if not any(os.fsencode(path) in text for text in mentioned)}
+    return left
+
+
+def shared_folders() -> set[Path]:
+    """Return where temporary files of all programs lie."""
+    return {Path("/tmp"), Path(tempfile.gettempdir())}
+
+
+def _used(pid: int) -> Iterator[str]:
+    """Yield what a process has open, mapped or works in, below the folders that others use too: the entry of that folder."""
+    folders = [SHARED_MEMORY, *map(str, shared_folders())]
+    for text in _mentioned(pid, ("maps",)):
+        for folder in folders:
+            yield from re.findall(rf"{re.escape(folder)}/[^/\s\0]+", os.fsdecode(text))
+
+
+def _mentioned(pid: int, names: Collection[str] = ("environ", "cmdline", "maps")) -> list[bytes]:
+    texts = []
+    for name in names:
+        with contextlib.suppress(OSError), open(f"/proc/{pid}/{name}", "rb") as file:
+            texts.append(file.read())
+    with contextlib.suppress(OSError):
+        texts.append(os.fsencode(os.readlink(f"/proc/{pid}/cwd")))
+        texts.extend(os.fsencode(os.readlink(entry.path)) for entry in os.scandir(f"/proc/{pid}/fd"))
+    return texts
+
+
+def _entries(folders: Iterable[Path]) -> list[Path]:
+    return [path for folder in folders if folder.is_dir() for path in folder.iterdir()]

@@ -1,0 +1,237 @@
+"""Make the evidence: each run in a process of its own, two side by side where their times do not matter."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from tuneoff import registry
+from tuneoff.base.targets import load_target
+from tuneoff.errors import ExperimentError, MissingPackageError, UnsupportedError
+from tuneoff.experiment.packages import framework_status
+from tuneoff.experiment.spec import RunSpec, run_spec_to_json
+from tuneoff.run.supervisor.watcher import Announce
+from tuneoff.trust.check import specs
+from tuneoff.trust.check.children import Children
+from tuneoff.trust.check.evidence import Answer, Drawn, Evidence, Made, Refusals, Subject
+from tuneoff.trust.check.fault_injection import wrapped_target
+from tuneoff.trust.check.finished import finished
+from tuneoff.trust.check.footprint import Left
+from tuneoff.trust.check.model import Check, Finding, not_applicable, not_tested
+from tuneoff.trust.check.own_folders import own_folders
+from tuneoff.trust.check.plan import DRAWS, MANY, REFUSALS, PlannedRun, planned_runs
+from tuneoff.trust.check.refusals import plain_refusal
+from tuneoff.trust.space_test.draw import DRAWN, FAILED, NOT_OFFERED
+from tuneoff.trust.space_test.process import draw_in_process
+
+DRAW_COUNT, DRAW_SECONDS = 1000, 180.0
+REFUSAL_SECONDS = 60.0
+SIDE_BY_SIDE = 2
+_FINISHING = threading.Lock()
+
+Tell = Callable[[str], None]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Ended:
+    """What came of one run: what was made, or why not."""
+
+    made: Made | None
+    problem: str = ""
+
+
+def subject_of(name: str, platform: str | None = None, options: Mapping[str, Any] | None = None) -> Subject:
+    """Return the adapter of that name, or at "module:Class", on a platform: given, or as NAME@PLATFORM, else its first one.
+
+    Raises:
+        ExperimentError: two different platforms are given.
+        UnknownNameError, PluginError: see `registry.adapter_class`.
+        MissingPackageError: its framework is missing, or of another version.
+        UnsupportedError: it does not offer the platform, or cannot serve a plain random search there.
+    """
+    name, _, written = name.partition("@")
+    if platform and written and platform != written:
+        raise ExperimentError(f"one platform must be named, but got {name}@{written} and --platform {platform}; remove one")
+    adapter = registry.adapter_class(name)
+    capabilities = adapter.capabilities
+    platform = platform or written or capabilities.platforms[0]
+    target = f"{adapter.__module__}:{adapter.__qualname__}"
+    subject = Subject(name=name, target=target, platform=platform, capabilities=capabilities, options=dict(options or {}))
+    status = framework_status(name, capabilities)
+    if status.state != "ready":
+        raise MissingPackageError(status.text)
+    reason = plain_refusal(run_spec(subject, PlannedRun(name="plain", experiment=specs.drawn(8))), adapter)
+    if reason is not None:
+        raise UnsupportedError(reason)
+    return subject
+
+
+def run_spec(subject: Subject, run: PlannedRun, notes: Path | None = None) -> RunSpec:
+    """Return the specification of a run of this adapter."""
+    experiment = run.experiment
+    if notes is not None:
+        options = {**experiment.workload.options, "notes": str(notes)}
+        experiment = replace(experiment, workload=replace(experiment.workload, options=options))
+    return RunSpec(
+        experiment=experiment,
+        adapter=subject.name,
+        adapter_target=wrapped_target(run.plant, subject.target) if run.plant is not None else subject.target,
+        platform=subject.platform,
+        seed=run.seed,
+        options=dict(subject.options),
+    )
+
+
+def make_evidence(
+    subject: Subject,
+    checks: Sequence[Check],
+    folder: Path,
+    tell: Tell = lambda text: None,
+    announce: Announce = lambda folder: None,
+    at_once: int = SIDE_BY_SIDE,
+) -> Evidence:
+    """Make what these checks read, under `folder`, and return it; `announce` is told of each temporary folder beside it.
+
+    `at_once`: how many runs are made side by side, where their times do not matter.
+
+    Raises:
+        KeyboardInterrupt: SIGINT, SIGTERM or SIGHUP; every run has been un-deployed and every process has ended then.
+    """
+    names = {name for check in checks for name in check.reads}
+    planned = planned_runs(subject.capabilities)
+    unknown = sorted(names - {*planned, DRAWS, REFUSALS})
+    if unknown:
+        raise ExperimentError(f"checks read what is not made: {', '.join(unknown)}")
+    names |= {run.continues for run in planned.values() if run.name in names and run.continues}
+    missing: dict[str, Finding] = {}
+    runs: list[PlannedRun] = []
+    for run in planned.values():
+        reason = run.absence(subject.capabilities)
+        if reason is not None:
+            missing[run.name] = not_applicable(reason)
+        elif run.name in names:
+            runs.append(run)
+    with Children() as children:
+        refusals = _refusals(subject, folder, children) if REFUSALS in names else None
+        if isinstance(refusals, Finding):
+            missing[REFUSALS] = refusals
+        with children.interrupting():
+            drawn = _drawn(subject, tell, announce) if DRAWS in names else None
+        if drawn is None and DRAWS in names:
+            runs.append(planned[MANY])
+        if isinstance(drawn, Finding):
+            missing[DRAWS] = drawn
+        ended = _make_all(subject, runs, folder, children, tell, announce, at_once)
+    made = {name: item.made for name, item in ended.items() if item.made is not None}
+    missing.update({name: not_tested(item.problem) for name, item in ended.items() if item.made is None})
+    missing.update(
+        {name: without for name, item in made.items() if (without := _without_trials(planned[name], item)) is not None}
+    )
+    if drawn is None and DRAWS in names:
+        drawn = _received(made.get(MANY))
+        if drawn is None:
+            missing[DRAWS] = missing.get(MANY) or not_tested("no configuration was received")
+    return Evidence(
+        subject=subject,
+        runs=made,
+        drawn=drawn if isinstance(drawn, Drawn) else None,
+        refusals=refusals if isinstance(refusals, Refusals) else None,
+        missing=missing,
+    )
+
+
+def _make_all(
+    subject: Subject, runs: Sequence[PlannedRun], folder: Path, children: Children, tell: Tell, announce: Announce, at_once: int
+) -> dict[str, _Ended]:
+    found: dict[str, _Ended] = {}
+    beside = [run for run in runs if not run.is_alone]
+    waiting: dict[Future[_Ended], str] = {}
+    with ThreadPoolExecutor(at_once) as pool:
+        for run in beside:
+            waiting[pool.submit(_make, subject, run, folder, children, announce)] = run.name
+        while waiting:
+            for future in wait(list(waiting), return_when=FIRST_COMPLETED)[0]:
+                name = waiting.pop(future)
+                found[name] = future.result()
+                tell(f"{subject.label}: {len(found)} of {len(runs)} runs made; {name}")
+    for run in runs:
+        if run.is_alone:
+            earlier = found.get(run.continues)
+            if run.continues and (earlier is None or earlier.made is None or earlier.made.stored is None):
+                found[run.name] = _Ended(made=None, problem=f"there is no run {run.continues} to go on with")
+                continue
+            found[run.name] = _make(subject, run, folder, children, announce, earlier.made if earlier is not None else None)
+            tell(f"{subject.label}: {len(found)} of {len(runs)} runs made; {run.name}")
+    children.check()
+    return found
+
+
+def _make(
+    subject: Subject, run: PlannedRun, folder: Path, children: Children, announce: Announce, earlier: Made | None = None
+) -> _Ended:
+    """Make one run. `earlier`: an execution of the same run that is gone on with, so it has the same folders."""
+    place = folder / run.name
+    notes = earlier.notes_folder if earlier is not None else place / "notes"
+    notes.mkdir(parents=True, exist_ok=earlier is not None)
+    place.mkdir(exist_ok=True)
+    spec = run_spec(subject, run, notes)
+    request = {
+        "run": run_spec_to_json(spec),
+        "results": str(notes.parent / "results"),
+        "continues": str(earlier.folder) if earlier is not None else None,
+        "act": run.act,
+        "is_loaded": run.is_loaded,
+        "without_groups": run.without_groups,
+    }
+    with own_folders(announce) as own:
+        answer = children.ask("tuneoff.trust.check.one_run", place, {**request, "folders": asdict(own)})
+    if isinstance(answer, str):
+        return _Ended(made=None, problem=f"run {run.name} was not made: {answer}")
+    with _FINISHING:
+        return _Ended(made=finished(run.name, spec, notes, answer, load_target(subject.target)))
+
+
+def _refusals(subject: Subject, folder: Path, children: Children) -> Refusals | Finding:
+    place = folder / REFUSALS
+    place.mkdir(parents=True)
+    spec = run_spec(subject, PlannedRun(name=REFUSALS, experiment=specs.drawn(8)))
+    answer = children.ask("tuneoff.trust.check.refusals", place, {"run": run_spec_to_json(spec)}, REFUSAL_SECONDS)
+    if isinstance(answer, str):
+        return not_tested(f"nothing could be asked: {answer}")
+    return Refusals(
+        answers=[Answer(**item) for item in answer["answers"]],
+        framework_imported=answer["framework_imported"],
+        left=[Left(**item) for item in answer["left"]],
+    )
+
+
+def _drawn(subject: Subject, tell: Tell, announce: Announce) -> Drawn | Finding | None:
+    """Return draws of the adapter's own sampler; None where it cannot draw without running trials."""
+    tell(f"{subject.label}: drawing {DRAW_COUNT} configurations")
+    spec = run_spec(subject, PlannedRun(name=DRAWS, experiment=specs.drawn(DRAW_COUNT)))
+    way_out = f"let it give {DRAW_COUNT} in that time"
+    answer = draw_in_process(spec, DRAW_COUNT, spec.seed, DRAW_SECONDS, way_out, announce)
+    if answer.state == NOT_OFFERED:
+        return None
+    if answer.state == FAILED and not answer.configurations:
+        return not_tested(f"the adapter's `draw` gave nothing: {answer.text}")
+    problem = "" if answer.state == DRAWN else answer.text
+    return Drawn(source="draw", configurations=answer.configurations, problem=problem)
+
+
+def _without_trials(run: PlannedRun, made: Made) -> Finding | None:
+    """Return that a run into which no failure was planted came to no trial: what it cannot show is no pass."""
+    record = made.stored
+    if record is None or run.plant is not None or any(trial.used_ticket for trial in record.trials):
+        return None
+    return not_tested(f"run {run.name} came to no trial; it is {record.status}: {record.reason}")
+
+
+def _received(made: Made | None) -> Drawn | None:
+    if made is None or made.stored is None:
+        return None
+    return Drawn(source="runs", configurations=[trial.configuration for trial in made.stored.trials])

@@ -1,0 +1,135 @@
+"""What a check is, what it reads, and what it says."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Literal
+
+from tuneoff.base.suggest import unknown_name
+from tuneoff.errors import ExperimentError
+
+if TYPE_CHECKING:
+    from tuneoff.trust.check.evidence import Evidence
+
+Verdict = Literal["passed", "failed", "not applicable", "not tested"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Finding:
+    """What a check says of one adapter; `text` is one line: what was seen, or why there was nothing to see.
+
+    `not applicable`: the adapter declares that it does not offer what the check is about. `not tested`: it offers it, but the
+    runs did not come so far; that is no pass.
+    """
+
+    verdict: Verdict
+    text: str = ""
+
+    @property
+    def is_good(self) -> bool:
+        """Whether an adapter with this finding may conform."""
+        return self.verdict in ("passed", "not applicable")
+
+
+def passed(text: str = "") -> Finding:
+    """Return a pass; `text`: what was measured, where that tells something."""
+    return Finding(verdict="passed", text=text)
+
+
+def failed(text: str) -> Finding:
+    """Return a failure: what was seen, with its values."""
+    return Finding(verdict="failed", text=text)
+
+
+def not_applicable(reason: str) -> Finding:
+    """Return that there is nothing to check, and why."""
+    return Finding(verdict="not applicable", text=reason)
+
+
+def not_tested(reason: str) -> Finding:
+    """Return that it could not be checked, and why."""
+    return Finding(verdict="not tested", text=reason)
+
+
+def judged(problems: Iterable[str], text: str = "", most: int = 3) -> Finding:
+    """Return a failure that names the first problems, or a pass where there is none."""
+    found = list(problems)
+    if not found:
+        return passed(text)
+    more = f"; and {len(found) - most} more" if len(found) > most else ""
+    return failed("; ".join(found[:most]) + more)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Check:
+    """One rule of the contract of adapters.
+
+    `judge` is a pure function of what was made: it starts nothing, and the same evidence gives the same finding.
+    """
+
+    id: str  # family.rule, e.g. "budget.trials"
+    reason: str  # one line: why a comparison needs it
+    way_out: str  # one line: what the author of an adapter can do
+    reads: tuple[str, ...]  # names of runs, or of other evidence (see tuneoff.trust.check.plan)
+    judge: Callable[[Evidence], Finding] = field(repr=False)
+    has_time_limit: bool = False  # a busy machine alone may make it fail: then it is tried again
+    needs_all: bool = True  # False: it judges those of the runs that an adapter can make
+
+    def __post_init__(self) -> None:
+        family, dot, rule = self.id.partition(".")
+        if not (family and dot and rule) or not self.reads:
+            raise ValueError(f"a check needs an id like family.rule and something to read, but got {self.id!r}, {self.reads}")
+
+    def finding(self, evidence: Evidence) -> Finding:
+        """Return what the check says; evidence that is missing is told, never passed over."""
+        absent = [evidence.absent(name) for name in self.reads]
+        gone = [finding for finding in absent if finding is not None]
+        broken = [finding for finding in gone if not finding.is_good]
+        if broken:
+            return broken[0]
+        if gone and (self.needs_all or len(gone) == len(absent)):
+            return gone[0]
+        try:
+            return self.judge(evidence)
+        except Exception as error:  # a record that no check foresaw: what it breaks is told, and is no pass
+            return not_tested(" ".join(f"the runs cannot be judged: {type(error).__name__}: {error}".split()))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Result:
+    """One check with its finding."""
+
+    check: Check
+    finding: Finding
+
+
+def by_id(checks: Sequence[Check]) -> Mapping[str, Check]:
+    """Return the checks by their ids.
+
+    Raises:
+        ValueError: two checks have the same one.
+    """
+    found: dict[str, Check] = {}
+    for check in checks:
+        if found.setdefault(check.id, check) is not check:
+            raise ValueError(f"ids of checks must differ, but two are named {check.id!r}")
+    return found
+
+
+def chosen(checks: Sequence[Check], only: Sequence[str] = ()) -> tuple[Check, ...]:
+    """Return the checks of these ids or families (`best` stands for all of `best.*`), in their order; all if none is named.
+
+    Raises:
+        ExperimentError: there is no check of that name.
+    """
+    known = {name for check in checks for name in (check.id, check.id.partition(".")[0])}
+    for name in only:
+        if name not in known:
+            raise ExperimentError(f"{unknown_name('check', name, known)}; see: tuneoff check --list")
+    return tuple(check for check in checks if not only or check.id in only or check.id.partition(".")[0] in only)
+
+
+def judge_all(checks: Sequence[Check], evidence: Evidence) -> tuple[Result, ...]:
+    """Return what all checks say of the same evidence."""
+    return tuple(Result(check=check, finding=check.finding(evidence)) for check in checks)

@@ -1,0 +1,138 @@
+"""`python -m tuneoff.trust.check.one_run REQUEST.json`: the process that makes one run and looks at it from outside.
+
+Beside the request it writes `answer.json`: the folder of the execution, what listened, what was left, how long it took to end.
+The record is derived by who asked: what that imports would cost every run some tenths of a second.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+from tuneoff.base.processes import MARK, become_subreaper, with_mark
+from tuneoff.experiment.spec import run_spec_from_json
+from tuneoff.record.events.reader import EventLog
+from tuneoff.run.listener import LiveRun, Silent
+from tuneoff.run.supervisor import controllers
+from tuneoff.run.supervisor.guardian import Guardian
+from tuneoff.run.supervisor.leftovers import left_outside, remembered
+from tuneoff.run.supervisor.run import supervise
+from tuneoff.run.trial.limits import die_with_parent
+from tuneoff.trust.check.footprint import Footprint, Left, Seen, left_since
+from tuneoff.trust.check.machine import MachineWatch
+from tuneoff.trust.check.own_folders import OwnFolders
+
+ANSWER = "answer.json"
+LOOK_SECONDS = 0.3
+BUSY = "while True: pass"
+
+
+@dataclass
+class Watcher(Silent):
+    """A listener that looks at the run from outside, and may act once."""
+
+    folder: Path  # of the run's executions
+    act: str | None
+    interrupt: threading.Event
+    seen: Seen = field(default_factory=Seen)
+    looked: float = 0.0
+    acted: float | None = None
+
+    def run_progress(self, live: LiveRun) -> None:
+        if time.monotonic() - self.looked > LOOK_SECONDS:
+            self.seen.look(processes_of(live.run_id))
+            self.looked = time.monotonic()
+        if self.act is not None and self.acted is None and live.completed >= 1:
+            self._do(self.act)
+
+    def _do(self, act: str) -> None:
+        if act == "interrupt":
+            self.interrupt.set()
+        else:
+            pid = self._coordinator()
+            if pid is None:
+                return
+            os.kill(pid, signal.SIGKILL)
+        self.acted = time.monotonic()
+
+    def _coordinator(self) -> int | None:
+        for events in self.folder.glob("*/events"):
+            for process, _ in EventLog(events):
+                if process.role == "coordinator":
+                    return process.pid
+        return None
+
+
+def main(path: Path) -> None:
+    die_with_parent()
+    request = json.loads(path.read_text())
+    run = run_spec_from_json(request["run"])
+    results = Path(request["results"])
+    results.mkdir(parents=True, exist_ok=True)
+    if request["without_groups"]:
+        controllers.ROOT = Path("/nonexistent")
+    become_subreaper()
+    interrupt = threading.Event()
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, lambda signum, frame: interrupt.set())
+    watcher = Watcher(folder=results / "runs" / run.run_id, act=request["act"], interrupt=interrupt)
+    own = OwnFolders(**request["folders"])
+    own.enter()
+    guardian = Guardian(results)
+    before, machine = Footprint.now(), MachineWatch()
+    with _load(os.cpu_count() or 1 if request["is_loaded"] else 0):
+        earlier = request["continues"]
+        ended = supervise(run, results, watcher, interrupt, continues=Path(earlier) if earlier else None)
+    seen = machine.seen()
+    end_seconds = time.monotonic() - watcher.acted if watcher.acted is not None else None
+    execution = ended.execution
+    left = left_since(before, execution.execution_id, watcher.seen)
+    left += [Left("temporary file", f"{kind} {value}") for kind, value in remembered(execution.folder) if os.path.exists(value)]
+    left += own.left()
+    left += [Left("outside", text) for text in left_outside(execution.folder)]
+    guardian.dismiss()
+    answer: dict[str, Any] = {
+        "folder": str(execution.folder),
+        "verdict": None if ended.verdict is None else asdict(ended.verdict),
+        "limits": dict(ended.limits),
+        "listeners": [{**asdict(listener), "pid": pid} for listener, pid in watcher.seen.listeners.items()],
+        "left": [asdict(item) for item in left],
+        "end_seconds": end_seconds,
+        "machine": asdict(seen),
+    }
+    partial = path.with_name(f".{ANSWER}")
+    partial.write_text(json.dumps(answer))
+    partial.rename(path.with_name(ANSWER))
+
+
+@contextlib.contextmanager
+def _load(count: int) -> Iterator[None]:
+    """Keep so many processors busy with processes that are none of the run's."""
+    die = functools.partial(die_with_parent, parent=os.getpid())
+    processes = [subprocess.Popen([sys.executable, "-c", BUSY], preexec_fn=die) for _ in range(count)]
+    try:
+        yield
+    finally:
+        for process in processes:
+            process.kill()
+            process.wait()
+
+
+def processes_of(run_id: str) -> list[int]:
+    """Return the processes of any execution of a run."""
+    return with_mark(MARK, f"{run_id}-", is_prefix=True)
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]))

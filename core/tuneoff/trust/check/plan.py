@@ -1,0 +1,117 @@
+"""Which runs are made for the checks, and what each needs of an adapter."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Literal
+
+from tuneoff.capabilities import Capabilities, Offer, Support
+from tuneoff.experiment.spec import Budget, ExperimentSpec, Workers
+from tuneoff.trust.check import specs
+from tuneoff.trust.check.fault_injection import Plant
+from tuneoff.trust.check.probe_workload import Act
+
+Outside = Literal["interrupt", "kill-coordinator"]  # what is done to a run from outside
+DRAWS, REFUSALS = "draws", "refusals"  # evidence that is no run
+MANY = "random-many"  # in the place of draws, where an adapter cannot draw without running trials
+REPETITIONS = 6  # of one seed; the second half under load
+SEED, OTHER_SEED = 0, 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlannedRun:
+    """One run: its experiment, and what is special about it."""
+
+    name: str
+    experiment: ExperimentSpec
+    seed: int = SEED
+    plant: Plant | None = None
+    act: Outside | None = None
+    is_loaded: bool = False  # beside processes that keep every processor busy
+    without_groups: bool = False  # as on a machine where no control group can be made
+    is_alone: bool = False  # no other run beside it: its times matter
+    continues: str = ""  # the run that is gone on with: the same one, interrupted
+
+    def absence(self, capabilities: Capabilities) -> str | None:
+        """Return why an adapter with these capabilities cannot make the run, or None."""
+        spec = self.experiment
+        for kind, name, offers in (
+            ("sampler", spec.sampler.name, capabilities.samplers),
+            ("pruner", spec.pruner.name, capabilities.pruners),
+        ):
+            offer = offers.get(name)
+            if offer is None or offer.support is not Support.YES:
+                by = offer.support.value if offer is not None else "not listed"
+                return f"{kind} {name!r} is not offered ({by})"
+        if self.continues and capabilities.resume is not Support.YES:
+            return f"continuing inside a run is {capabilities.resume.value}"
+        if self.without_groups and capabilities.memory_limiter:
+            return f"memory is limited by: {capabilities.memory_limiter}"
+        return None
+
+
+def repetitions(workers: int) -> tuple[str, ...]:
+    """Return the names of the repetitions of one seed with so many workers."""
+    return tuple(f"random-{workers}-workers-{number}" for number in range(1, REPETITIONS + 1))
+
+
+def planned_runs(capabilities: Capabilities) -> dict[str, PlannedRun]:
+    """Return all runs by name, the longest first; each check names those that it reads."""
+    retries = int(capabilities.retry is Support.YES)
+    has_fixed = capabilities.samplers.get("fixed", Offer(support=Support.NOT_BY_TUNEOFF)).support is Support.YES
+    honest = specs.listed(specs.sound(8)) if has_fixed else specs.drawn(8)
+    few, long = specs.drawn(3, state=True), specs.drawn(16, options={"epoch_seconds": 0.5})
+    interrupted = _with_options(honest, epoch_seconds=0.3)
+    random = specs.drawn(8)
+    alone = replace(random, workers=Workers(count=1))
+    runs = [
+        PlannedRun(name="faulty", experiment=specs.faulty()),
+        PlannedRun(name="without-groups", experiment=specs.out_of_memory(), without_groups=True),
+        PlannedRun(name="scripted", experiment=specs.scripted()),
+        PlannedRun(name="failed-trial", experiment=long, plant="trial"),
+        PlannedRun(name="coordinator-killed", experiment=long, act="kill-coordinator"),
+        *(
+            PlannedRun(name=name, experiment=experiment, is_loaded=number >= REPETITIONS // 2)
+            for experiment in (random, alone)
+            for number, name in enumerate(repetitions(experiment.workers.count))
+        ),
+        PlannedRun(name="other-seed", experiment=alone, seed=OTHER_SEED),
+        PlannedRun(name="honest-max", experiment=_computing(honest)),
+        PlannedRun(
+            name="honest-min",
+            experiment=replace(honest, objective=replace(honest.objective, mode="min")),
+            # Drawn trials of one seed may end with their worst in both runs: the last one named looks like a wrong direction.
+            seed=SEED if has_fixed else OTHER_SEED,
+        ),
+        PlannedRun(name="odd-values", experiment=specs.listed(_ODD, options={"noise": 0.0})),
+        PlannedRun(name="retried", experiment=specs.retried(retries)),
+        *(
+            PlannedRun(name=f"failed-{step}", experiment=few, plant=step)
+            for step in ("deploy", "setup", "collect", "test", "metrics", "undeploy")
+        ),
+        PlannedRun(name="undeployed-twice", experiment=few, plant="twice"),
+        PlannedRun(name=MANY, experiment=replace(specs.drawn(150), budget=Budget(trials=150, epochs_per_trial=1))),
+        PlannedRun(name="interrupted", experiment=interrupted, act="interrupt", is_alone=True),
+        PlannedRun(name="continued", experiment=interrupted, continues="interrupted", is_alone=True),
+        PlannedRun(name="wall-clock", experiment=specs.wall_clock(), is_alone=True),
+    ]
+    return {run.name: run for run in runs}
+
+
+_ODD: list[tuple[float, Act]] = [
+    (0.3, "sound"),
+    (0.9, "nan"),
+    (0.7, "sound"),
+    (0.1, "inf"),
+    (0.2, "sound"),
+    (0.7, "calm"),
+]
+
+
+def _computing(spec: ExperimentSpec) -> ExperimentSpec:
+    """Let each epoch compute for a moment, so that its threads are seen, and leave checkpoints."""
+    return _with_options(replace(spec, workload=specs.with_state(spec.workload)), compute_seconds=0.03)
+
+
+def _with_options(spec: ExperimentSpec, **options: float) -> ExperimentSpec:
+    return replace(spec, workload=replace(spec.workload, options={**spec.workload.options, **options}))

@@ -1,0 +1,170 @@
+"""The workload of the conformance runs: its values follow from the configuration, and it notes what is done with it.
+
+A configuration with a `level` has that value, else one hashed from it. In its first epochs a trial gets better, then worse,
+so that its best epoch is neither the first nor the last. An `act` decides what else happens; `calm` is `sound` by another name.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import signal
+import struct
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, ClassVar, Literal, get_args
+
+from tuneoff.base.identity import configuration_digest, derive_seed
+from tuneoff.experiment.space import Float, SearchSpace
+from tuneoff.run.trial.limits import THREAD_VARIABLES
+from tuneoff.trust.check.threads import ThreadClock
+from tuneoff.workload import Configuration, Mode, Scores, StateTensor, TrialSeeds, Workload
+
+Act = Literal["sound", "calm", "raise", "nan", "inf", "no-report", "hang", "slow", "exit", "kill", "kill-once", "memory"]
+ACTS: tuple[Act, ...] = get_args(Act)
+METRIC = "score"
+NOTES = "notes.jsonl"
+CURVE = (-0.02, 0.0, -0.01)  # what each epoch adds to the level; the last one again and again
+NOISE = 0.004  # at most, from the trial's seed: so the same seed is seen to give the same values
+EXIT_CODE = 3
+SLOW_SECONDS = 3.0
+ALLOCATE_BYTES, HOLD_SECONDS = 2_000_000_000, 10.0
+_CHUNK_BYTES = 16_000_000
+
+
+class ProbeError(RuntimeError):
+    """What the act `raise` raises."""
+
+
+class Probe(Workload):
+    """Options: `notes` (a folder, or ""), `epoch_seconds` (sleep), `compute_seconds` (of one thread), `noise`."""
+
+    name: ClassVar[str] = "probe"
+    metrics: ClassVar[Mapping[str, Mode]] = {METRIC: "max"}
+    default_metric: ClassVar[str] = METRIC
+    default_epochs: ClassVar[int] = len(CURVE)
+    preload: ClassVar[tuple[str, ...]] = ("safetensors.numpy",)
+
+    def __init__(self, options: Mapping[str, Any]) -> None:
+        super().__init__(options)
+        self._configuration: Configuration = {}
+        self._level = self._noise = math.nan
+        self._epoch = self._seed = 0
+        self._born = f"{os.getpid()}-{time.monotonic_ns()}"  # of this instance: a checkpoint keeps it
+        self._threads_told = 0
+
+    @classmethod
+    def default_space(cls) -> SearchSpace:
+        return SearchSpace({"level": Float(low=0.0, high=1.0)})
+
+    def limit_threads(self, threads: int) -> None:
+        self._threads_told = threads
+
+    def load(self, configuration: Configuration, seeds: TrialSeeds) -> None:
+        self._configuration, self._seed = configuration, seeds.trial
+        hashed = derive_seed("level", configuration_digest(configuration)) / 2**31
+        self._level = float(configuration.get("level", hashed))
+        self._noise = float(self.options.get("noise", NOISE))
+        variables = {name: os.environ.get(name) for name in THREAD_VARIABLES}
+        self._note("load", threads_told=self._threads_told, variables=variables)
+
+    def train_epoch(self, epoch: int) -> Mapping[str, float]:
+        self._epoch = epoch
+        if epoch == 1:
+            self._act(self._configuration.get("act", "sound"))
+        if self._configuration.get("act") == "slow":
+            time.sleep(SLOW_SECONDS)
+        time.sleep(self.options.get("epoch_seconds", 0.0))
+        seconds = self.options.get("compute_seconds", 0.0)
+        threads = {"busy_threads": _compute(seconds)} if seconds else {}
+        self._note("train", epoch=epoch, **threads)
+        return {}
+
+    def validate(self) -> Mapping[str, float]:
+        act = self._configuration.get("act")
+        if act == "no-report":
+            return {}
+        if act in ("nan", "inf"):
+            return {METRIC: math.nan if act == "nan" else math.inf}
+        return {METRIC: self._value(self._epoch)}
+
+    def test(self) -> Scores:
+        self._note("test")
+        return Scores(values={METRIC: self._value(self._epoch or len(CURVE))})
+
+    def state_dict(self) -> tuple[Mapping[str, StateTensor], Mapping[str, str]]:
+        tensor = StateTensor(dtype="F64", shape=(1,), data=struct.pack("<d", self._level))
+        return {"level": tensor}, {"born": self._born, "epoch": str(self._epoch)}
+
+    def load_state_dict(self, tensors: Mapping[str, StateTensor], texts: Mapping[str, str]) -> None:
+        (self._level,) = struct.unpack("<d", tensors["level"].data)
+        self._born, self._epoch = texts["born"], int(texts["epoch"])
+        self._note("restore")
+
+    def _value(self, epoch: int) -> float:
+        noise = derive_seed("noise", self._seed, epoch) / 2**31 * self._noise
+        return self._level + CURVE[min(epoch, len(CURVE)) - 1] + noise
+
+    def _act(self, act: Act) -> None:
+        if act == "raise":
+            raise ProbeError("planted fault of the conformance runs")
+        if act == "hang":
+            while True:
+                time.sleep(3600)
+        if act == "exit":
+            os._exit(EXIT_CODE)
+        if act == "kill" or (act == "kill-once" and self._is_first()):
+            os.kill(os.getpid(), signal.SIGKILL)
+        if act == "memory":
+            _exhaust_memory()
+
+    def _is_first(self) -> bool:
+        """Tell whether no trial of this configuration came here before."""
+        marker = Path(self.options["notes"]) / f"{configuration_digest(self._configuration)}.killed"
+        try:
+            marker.touch(exist_ok=False)
+        except FileExistsError:
+            return False
+        return True
+
+    def _note(self, what: str, **values: Any) -> None:
+        """Append one line to the notes; a trial on another machine has nowhere to note anything."""
+        folder = self.options.get("notes")
+        if not folder or not os.path.isdir(folder):
+            return
+        digest = configuration_digest(self._configuration)
+        entry = {"what": what, "pid": os.getpid(), "t": time.monotonic_ns(), "digest": digest, "born": self._born, **values}
+        descriptor = os.open(os.path.join(folder, NOTES), os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
+        try:
+            os.write(descriptor, (json.dumps(entry) + "\n").encode())
+        finally:
+            os.close(descriptor)
+
+
+class ProbeWithoutState(Probe):
+    """The same without a checkpoint: nothing has to be imported to write one."""
+
+    name: ClassVar[str] = "probe-without-state"
+    has_state: ClassVar[bool] = False
+    preload: ClassVar[tuple[str, ...]] = ()
+
+
+def _compute(seconds: float) -> int:
+    """Use so much CPU time in this thread; return how many threads of the process used at least half of that meanwhile."""
+    clock = ThreadClock()
+    end = time.thread_time() + seconds
+    while time.thread_time() < end:
+        sum(range(1000))
+    return clock.busy(seconds / 2)
+
+
+def _exhaust_memory() -> None:
+    """Allocate and touch memory; if nothing stops that, keep it for a while and then raise MemoryError."""
+    remaining, chunks = ALLOCATE_BYTES, []
+    while remaining > 0:
+        chunks.append(b"\x01" * min(remaining, _CHUNK_BYTES))
+        remaining -= _CHUNK_BYTES
+    time.sleep(HOLD_SECONDS)
+    raise MemoryError(f"allocated {ALLOCATE_BYTES / 1e6:g} MB in {len(chunks)} pieces without meeting a limit")

@@ -1,0 +1,142 @@
+"""`python -m tuneoff.trust.check.refusals REQUEST.json`: ask an adapter for what it must refuse or serve, in a fresh process.
+
+The request is a run that it can serve. Each question changes one thing. Beside it `answer.json` is written.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterator
+from dataclasses import asdict, replace
+from pathlib import Path
+
+from tuneoff.adapter import Adapter
+from tuneoff.base.targets import load_target
+from tuneoff.capabilities import Capabilities, Offer, Option, Support
+from tuneoff.errors import ExperimentError
+from tuneoff.experiment.skips import SkipCheck
+from tuneoff.experiment.spec import ExperimentSpec, Failures, RunSpec, Strategy, run_spec_from_json
+from tuneoff.experiment.strategies import PRUNERS, SAMPLERS, check_pruner
+from tuneoff.run.trial.limits import die_with_parent
+from tuneoff.trust.check import specs
+from tuneoff.trust.check.evidence import Answer
+from tuneoff.trust.check.footprint import Footprint, left_since
+from tuneoff.trust.check.one_run import ANSWER
+
+UNKNOWN = "conformance_unknown"
+REFUSED, ACCEPTED, BROKEN = "refused", "accepted", "broken"
+_UNDECLARED, _ADAPTER_OPTIONS, _SAMPLER_OPTIONS = "undeclared", "adapter-options", "sampler-options"
+_DECLARED = "declared"  # the family of what must be served
+
+
+def main(path: Path) -> None:
+    die_with_parent()
+    request = json.loads(path.read_text())
+    spec = run_spec_from_json(request["run"])
+    before = Footprint.now()
+    known = set(sys.modules)
+    adapter: type[Adapter] = load_target(spec.adapter_target)
+    answers = [asdict(answer) for answer in ask(spec, adapter)]
+    module = adapter.capabilities.module
+    imported = bool(module) and module not in known and module in sys.modules
+    left = [asdict(item) for item in left_since(before, UNKNOWN)]
+    path.with_name(ANSWER).write_text(json.dumps({"answers": answers, "framework_imported": imported, "left": left}))
+
+
+def ask(spec: RunSpec, adapter: type[Adapter]) -> Iterator[Answer]:
+    """Yield the answer to each request that must be refused, and to each that must be served."""
+    if adapter.capabilities.resume is not Support.YES:
+        yield Answer(family="resume", request="to go on inside a run", **_continue(spec, adapter))
+    for family, request, changed in _requests(spec, adapter.capabilities):
+        outcome, text = _ask(changed, adapter, plan=family == _UNDECLARED)
+        yield Answer(family=family, request=request, outcome=outcome, text=text)
+    if spec.platform not in adapter.capabilities.emulated_platforms:  # what stands in there may have less than was declared
+        for request, experiment in declared(adapter.capabilities):
+            outcome, text = _ask(replace(spec, experiment=experiment), adapter, plan=False)
+            yield Answer(family=_DECLARED, request=request, outcome=outcome, text=text)
+
+
+def declared(capabilities: Capabilities) -> Iterator[tuple[str, ExperimentSpec]]:
+    """Yield an experiment for each sampler and pruner that is offered, with default options, in a space that fits all."""
+    experiment = replace(specs.drawn(8), search_space=specs.NUMBERS)
+    for name in capabilities.samplers:
+        if _is_offered(capabilities.samplers, name):
+            fitting = specs.listed(specs.sound(8)) if name == "fixed" else replace(experiment, sampler=Strategy(name=name))
+            yield f"declared sampler {name!r}", fitting
+    for name in capabilities.pruners:
+        if not _is_offered(capabilities.pruners, name):
+            continue
+        if name != "scripted":
+            pruner = check_pruner(Strategy(name=name), specs.EPOCHS, known=(name,))
+            yield f"declared pruner {name!r}", replace(experiment, pruner=pruner)
+        elif _is_offered(capabilities.samplers, "fixed"):
+            yield f"declared pruner {name!r}", specs.scripted()
+
+
+def _continue(spec: RunSpec, adapter: type[Adapter]) -> dict[str, str]:
+    try:
+        reason = adapter.refuse_continue(spec)
+    except Exception as error:  # an adapter's code may raise anything
+        return {"outcome": BROKEN, "text": f"{type(error).__name__}: {error}"}
+    return {"outcome": ACCEPTED} if reason is None else {"outcome": REFUSED, "text": reason}
+
+
+def plain_refusal(spec: RunSpec, adapter: type[Adapter]) -> str | None:
+    """Return why the adapter cannot serve a run at all, or None."""
+    return SkipCheck().reason(spec, adapter)
+
+
+def _requests(spec: RunSpec, capabilities: Capabilities) -> Iterator[tuple[str, str, RunSpec]]:
+    experiment = spec.experiment
+    for name in (*SAMPLERS, *capabilities.samplers, UNKNOWN):
+        if not _is_offered(capabilities.samplers, name):
+            changed = replace(experiment, sampler=Strategy(name=name))
+            yield _UNDECLARED, f"sampler {name!r}", replace(spec, experiment=changed)
+    for name in (*PRUNERS, *capabilities.pruners, UNKNOWN):
+        if not _is_offered(capabilities.pruners, name):
+            yield _UNDECLARED, f"pruner {name!r}", replace(spec, experiment=replace(experiment, pruner=Strategy(name=name)))
+    yield _UNDECLARED, f"platform {UNKNOWN!r}", replace(spec, platform=UNKNOWN)
+    if capabilities.retry is not Support.YES:
+        changed = replace(experiment, failures=Failures(retries=1))
+        yield _UNDECLARED, "`failures.retries` of 1", replace(spec, experiment=changed)
+    yield _ADAPTER_OPTIONS, f"option {UNKNOWN!r}", replace(spec, options={**spec.options, UNKNOWN: 1})
+    for name, offer in capabilities.samplers.items():
+        if offer.support is Support.YES:
+            for option, value in _wrong(offer):
+                changed = replace(experiment, sampler=Strategy(name=name, options={option: value}))
+                yield _SAMPLER_OPTIONS, f"sampler {name!r} with {option}={value!r}", replace(spec, experiment=changed)
+
+
+def _is_offered(offers: object, name: str) -> bool:
+    """Tell by what the mapping lists, whatever its `get` says."""
+    listed = dict(offers.items())  # type: ignore[attr-defined]
+    return name in listed and listed[name].support is Support.YES
+
+
+def _wrong(offer: Offer) -> Iterator[tuple[str, object]]:
+    yield UNKNOWN, 1
+    for name, option in offer.options.items():
+        yield name, _inadmissible(option)
+
+
+def _inadmissible(option: Option) -> object:
+    for value in (option.least, option.above):
+        if value is not None:
+            return value - 1
+    return option.most + 1 if option.most is not None else "not a value of any option"
+
+
+def _ask(spec: RunSpec, adapter: type[Adapter], *, plan: bool) -> tuple[str, str]:
+    """Ask the plan, or the adapter alone where core would refuse before it is asked."""
+    try:
+        reason = SkipCheck().reason(spec, adapter) if plan else adapter.refuse(spec)
+    except ExperimentError as error:
+        return REFUSED, str(error)
+    except Exception as error:  # an adapter's code may raise anything
+        return BROKEN, f"{type(error).__name__}: {error}"
+    return (ACCEPTED, "") if reason is None else (REFUSED, reason)
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]))

@@ -1,0 +1,149 @@
+"""What the checks said, for people, for programs, and for a page of documentation."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from tuneoff.experiment.packages import installed_version
+from tuneoff.trust.check.evidence import Evidence, Subject
+from tuneoff.trust.check.model import Result, Verdict
+
+CONFORMS, FAILS = 0, 1
+ORDER: tuple[Verdict, ...] = ("passed", "failed", "not tested", "not applicable")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Report:
+    """All results of one adapter, how many runs they read, and how long it took."""
+
+    subject: Subject
+    results: Sequence[Result]
+    runs: int
+    seconds: float
+    known_checks: int | None = None  # how many there are, where perhaps not all were asked for; None: the results are of all
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether all checks were asked for."""
+        return self.known_checks is None or len(self.results) >= self.known_checks
+
+    @property
+    def exit_code(self) -> int:
+        return CONFORMS if all(result.finding.is_good for result in self.results) else FAILS
+
+    @property
+    def counts(self) -> dict[Verdict, int]:
+        """How many checks came to each verdict."""
+        found = Counter(result.finding.verdict for result in self.results)
+        return {verdict: found[verdict] for verdict in ORDER}
+
+    @property
+    def versions(self) -> str:
+        """The framework with its version, or "no framework"."""
+        capabilities = self.subject.capabilities
+        if not capabilities.package:
+            return "no framework"
+        return f"{capabilities.framework} {installed_version(capabilities.package) or 'of unknown version'}"
+
+
+def report_of(evidence: Evidence, results: Sequence[Result], seconds: float, known_checks: int | None = None) -> Report:
+    return Report(
+        subject=evidence.subject,
+        results=tuple(results),
+        runs=len(evidence.runs),
+        seconds=seconds,
+        known_checks=known_checks,
+    )
+
+
+HEADER = ("check", "verdict", "what was seen, or the way out")
+
+
+def rows(report: Report) -> Iterator[tuple[str, str, str]]:
+    """Yield one row per check; of a failure its way out stands beside what was seen."""
+    for result in report.results:
+        finding = result.finding
+        text = f"{finding.text}; {result.check.way_out}" if finding.verdict == "failed" else finding.text
+        yield result.check.id, finding.verdict.upper() if not finding.is_good else finding.verdict, text
+
+
+def answer(report: Report) -> str:
+    """Return the last line: whether the adapter conforms, and by how many checks; that some passed is not that it conforms."""
+    counts = ", ".join(f"{count} {verdict}" for verdict, count in report.counts.items() if count)
+    if report.exit_code != CONFORMS:
+        word = "DOES NOT CONFORM"
+    elif report.is_complete:
+        word = "CONFORMS"
+    else:
+        word = f"PASSED: {len(report.results)} of the {report.known_checks} checks were asked for"
+    emulated = ", emulated" if report.subject.is_emulated else ""
+    return f"{report.subject.label}: {word}: {counts}; {report.runs} runs, {report.seconds:.0f} s ({report.versions}{emulated})"
+
+
+def to_json(report: Report) -> dict[str, Any]:
+    """Return everything as JSON values."""
+    subject = report.subject
+    return {
+        "adapter": subject.name,
+        "label": subject.label,
+        "platform": subject.platform,
+        "emulated": subject.is_emulated,
+        "framework": report.versions,
+        "conforms": report.exit_code == CONFORMS,
+        "is_complete": report.is_complete,
+        "exit_code": report.exit_code,
+        "runs": report.runs,
+        "seconds": round(report.seconds, 1),
+        "counts": report.counts,
+        "checks": [
+            {
+                "id": result.check.id,
+                "verdict": result.finding.verdict,
+                "text": result.finding.text,
+                "reason": result.check.reason,
+                "way_out": result.check.way_out,
+            }
+            for result in report.results
+        ],
+    }
+
+
+_SIGNS = {"passed": "yes", "failed": "**NO**", "not tested": "**not tested**", "not applicable": "–"}
+
+
+def markdown(reports: Sequence[Report]) -> Iterator[str]:
+    """Yield the lines of a page's part: a table of all adapters, then what was seen where that tells something."""
+    yield from _summary(reports)
+    yield ""
+    labels = [report.subject.label for report in reports]
+    yield f"| check | why | {' | '.join(labels)} |"
+    yield f"|---|---|{'---|' * len(labels)}"
+    for together in zip(*(report.results for report in reports), strict=True):
+        check = together[0].check
+        signs = " | ".join(_SIGNS[result.finding.verdict] for result in together)
+        yield f"| `{check.id}` | {_cell(check.reason)} | {signs} |"
+    for report in reports:
+        told = [result for result in report.results if result.finding.text]
+        if told:
+            yield ""
+            yield f"**{report.subject.label}**"
+            yield ""
+            for result in told:
+                yield f"- `{result.check.id}`: {result.finding.verdict}: {_cell(result.finding.text)}"
+
+
+def _summary(reports: Sequence[Report]) -> Iterator[str]:
+    yield "| adapter | framework | conforms | passed | failed | not tested | not applicable | runs | seconds |"
+    yield "|---|---|---|---|---|---|---|---|---|"
+    for report in reports:
+        counts = " | ".join(str(count) for count in report.counts.values())
+        good = "yes" if report.is_complete else f"{len(report.results)} of {report.known_checks} asked for"
+        word = good if report.exit_code == CONFORMS else "**NO**"
+        yield f"| {report.subject.label} | {report.versions} | {word} | {counts} | {report.runs} | {report.seconds:.0f} |"
+
+
+def _cell(text: str) -> str:
+    return " ".join(text.split()).replace("|", "\\|")

@@ -1,0 +1,96 @@
+"""A cell by the framework's own defaults: its plain program, without adapter, lifecycle and supervisor."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+from tuneoff.run.supervisor.prepare import MEGABYTE
+from tuneoff.trust.faultmatrix.cell import (
+    HOLD_SECONDS,
+    PROGRAM_MEGABYTES,
+    Cell,
+    Place,
+    end,
+    folder_after,
+    run_cell,
+    workload_options,
+)
+from tuneoff.trust.faultmatrix.child import Ended, python
+from tuneoff.trust.faultmatrix.memory import entering, memory_group
+from tuneoff.trust.faultmatrix.plain import PlainTask, read_answer
+from tuneoff.trust.faultmatrix.seen import Seen
+
+UNLIMITED = "no control group can be made here, so nothing limits memory and the trial gives up by itself: "
+
+
+def run_by_defaults(cell: Cell, place: Place, limit: float) -> Seen:
+    """Run the plain program with the fault, once more after it was killed, and return what was seen.
+
+    Each start of it has `limit` seconds.
+
+    Raises:
+        NotStruck: the part that is to be taken away is not there.
+    """
+    try:
+        with _memory(cell) as (group, allocate_mb):
+            ended = _run(cell, place, group, allocate_mb, limit, is_again=False)
+            seconds = ended.seconds
+            if cell.fault.strike == "driver" and place.is_struck and ended.code is not None:
+                ended = _run(cell, place, group, allocate_mb, limit, is_again=True)
+                seconds += ended.seconds
+            end(cell)
+    finally:
+        end(cell)
+    seen = _seen(ended, folder_after(cell, place), seconds)
+    if cell.fault.kind == "out_of_memory" and group is None and seen.failure:
+        return Seen(failure=UNLIMITED + seen.failure, seconds=seconds)
+    return seen
+
+
+def _run(cell: Cell, place: Place, group: Path | None, allocate_mb: float, limit: float, *, is_again: bool) -> Ended:
+    experiment = cell.spec.experiment
+    assert cell.tools is not None
+    PlainTask(
+        folder=str(place.folder),
+        configurations=experiment.configurations,
+        workload=experiment.workload.target,
+        options=workload_options(
+            cell, place, allocate_mb, hold_seconds=0.0 if cell.fault.kind == "out_of_memory" else HOLD_SECONDS
+        ),
+        metric=experiment.objective.metric,
+        mode=experiment.objective.mode,
+        epochs=experiment.budget.epochs_per_trial,
+        workers=experiment.workers.count,
+        is_again=is_again,
+        parent=os.getpid(),
+    ).write()
+    command = python("-m", cell.tools.plain, str(place.folder))
+    if group is not None:
+        command = entering(group, command)
+    return run_cell(cell, place, command, limit)
+
+
+def _seen(ended: Ended, folder: Path, seconds: float) -> Seen:
+    if ended.code is None:
+        return Seen(ended=False, words=ended.words, seconds=seconds)
+    answer = read_answer(folder)
+    if ended.code != 0 or answer is None:
+        how = f"killed by signal {-ended.code}" if ended.code < 0 else f"exit code {ended.code}"
+        return Seen(failure=f"{how}: {ended.words}" if ended.words else how, seconds=seconds)
+    return Seen(claims=answer[0], best=answer[1], seconds=seconds)
+
+
+@contextlib.contextmanager
+def _memory(cell: Cell) -> Iterator[tuple[Path | None, float]]:
+    """Give the control group, where one is needed and can be made, and how much the trial allocates."""
+    workers = cell.spec.experiment.workers
+    each = workers.memory_mb or 0.0
+    if cell.fault.kind != "out_of_memory":
+        yield None, each
+        return
+    limit_mb = PROGRAM_MEGABYTES + each * workers.count
+    with memory_group(cell.name, int(limit_mb * MEGABYTE)) as group:
+        yield group, each if group is None else 2 * limit_mb

@@ -1,0 +1,275 @@
+"""All cells of a file: every adapter under every fault, by both settings."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import shutil
+import tempfile
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from tuneoff.base.files import without_links
+from tuneoff.base.interrupting import interrupting
+from tuneoff.base.targets import load_target
+from tuneoff.errors import ExperimentError, ResultsError
+from tuneoff.experiment.plan import Plan, PlannedRun
+from tuneoff.judge.faults import NO_FAULT, Class, Fault, Setting
+from tuneoff.registry import adapter_class
+from tuneoff.trust.faultmatrix.by_adapter import run_by_adapter
+from tuneoff.trust.faultmatrix.by_defaults import run_by_defaults
+from tuneoff.trust.faultmatrix.cell import Cell, NotStruck, Place
+from tuneoff.trust.faultmatrix.classify import Outcome, classify
+from tuneoff.trust.faultmatrix.small_disk import can_mount
+from tuneoff.trust.faultmatrix.tools import FaultTools
+from tuneoff.trust.faultmatrix.truth import Truth, best_of, clean_values
+from tuneoff.trust.faultmatrix.watcher import watch
+
+log = logging.getLogger(__name__)
+
+MORE_SECONDS = 40.0  # Optuna's journal lock is taken from a dead holder after 30 s
+RIGHT = (Class.RECOVERED, Class.LOST)  # classes of a run whose answer can be used
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Result:
+    """What became of a cell; `outcome` is None where it was not run, or its fault not planted, and `skipped` says why."""
+
+    cell: Cell
+    outcome: Outcome | None = None
+    skipped: str = ""
+    is_missed: bool = False  # it was to be struck, and was not
+    seconds: float | None = None
+    wasted_seconds: float | None = None
+
+
+def run_matrix(
+    plan: Plan,
+    faults: Sequence[Fault],
+    settings: Sequence[Setting],
+    at_once: int,
+    tell: Callable[[str], None],
+    keep: Path | None = None,
+) -> list[Result]:
+    """Run all cells, at most `at_once` at the same time; where a setting has faults, its control runs too.
+
+    The files of the cells are removed, unless `keep` is a folder for them.
+
+    Raises:
+        ExperimentError: the file is none for faults.
+        ResultsError: `keep` cannot be written.
+        KeyboardInterrupt: SIGINT, SIGTERM or SIGHUP; every process is ended and every folder removed then.
+    """
+    check_file(plan)
+    if keep is not None:
+        _make_writable(keep)
+    values = clean_values(plan.counted[0].spec.experiment, _clean_options(plan))
+    faulty = best_of({index: of[-1] for index, of in enumerate(values)}, plan.counted[0].spec.experiment.objective)
+    assert faulty is not None
+    cells = _cells(plan, [NO_FAULT, *(fault for fault in faults if fault is not NO_FAULT)], settings, faulty)
+    with interrupting(), _own_folder() as root:
+        runner = _Runner(plan, values, root, tell, len(cells))
+        with ThreadPoolExecutor(at_once) as pool:
+            try:
+                results = list(pool.map(runner.run, [cell for cell in cells if cell.fault is NO_FAULT]))
+                runner.take_controls(results)
+                results += pool.map(runner.run, [cell for cell in cells if cell.fault is not NO_FAULT])
+            except BaseException:  # Ctrl-C: no further cell begins, and those that run are ended
+                runner.stopping.set()
+                pool.shutdown(cancel_futures=True)
+                raise
+        if keep is not None:
+            _keep(root, keep)
+    return _with_waste(results)
+
+
+@contextlib.contextmanager
+def _own_folder() -> Iterator[Path]:
+    """Give a new folder for the cells, which are ended at the end, whatever that is, and the folder is removed."""
+    root = without_links(Path(tempfile.mkdtemp(prefix="tf")))  # short: Ray's sockets
+    watcher = watch(root)
+    try:
+        yield root
+    finally:
+        watcher.let_clean()
+        shutil.rmtree(root, ignore_errors=True)  # were the watcher itself killed
+
+
+def _make_writable(folder: Path) -> None:
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=folder):
+            pass
+    except OSError as error:
+        reason = error.strerror or error
+        raise ResultsError(f"--keep must be a folder that can be written, but got {folder}: {reason}") from error
+
+
+def _keep(root: Path, folder: Path) -> None:
+    """Copy the files of the cells, as far as that goes."""
+    try:
+        shutil.copytree(root, folder, symlinks=True, dirs_exist_ok=True, ignore=shutil.ignore_patterns("t", "kept"))
+    except OSError as error:  # shutil.Error is one; it has a (source, target, reason) for each file
+        files = error.args[0] if isinstance(error, shutil.Error) else []
+        reason = f"{len(files)} files, the first: {files[0][2]}" if files else error
+        log.warning("not all files of the runs are kept in %s: %s", folder, reason)
+
+
+def check_file(plan: Plan) -> None:
+    """Refuse a file that has no list of configurations, more than one run of an adapter, or another workload than `faulty`."""
+    experiment = plan.counted[0].spec.experiment
+    if experiment.workload.name != "faulty":
+        raise ExperimentError(
+            f"{plan.path}: `workload.name` must be faulty, but got {experiment.workload.name!r}; write "
+            "`workload: {name: faulty, options: {epoch_seconds: 0.2}}`"
+        )
+    if experiment.sampler.name != "fixed":
+        raise ExperimentError(
+            f"{plan.path}: `sampler` must be fixed, so that every framework gets the same configurations, but got "
+            f"{experiment.sampler.name!r}; write `sampler: fixed` and `configurations: {{sample: 4, seed: 0}}`, or list them"
+        )
+    if len(experiment.configurations) < 3:
+        raise ExperimentError(
+            f"{plan.path}: there must be at least three `configurations`, but got {len(experiment.configurations)}; "
+            "list more, or write `configurations: {sample: 4, seed: 0}`"
+        )
+    if experiment.budget.epochs_per_trial != 3:
+        raise ExperimentError(
+            f"{plan.path}: `budget.epochs_per_trial` must be 3, but got {experiment.budget.epochs_per_trial}; write 3: the fault "
+            "strikes in the second"
+        )
+    for key in ("matrix", "zip"):
+        if plan.content.get(key):
+            raise ExperimentError(
+                f"{plan.path}: every cell is one run, so `{key}` must be left out; write one file for each variant"
+            )
+    seeds = sorted({run.spec.seed for run in plan.counted})
+    if len(seeds) > 1:
+        raise ExperimentError(f"{plan.path}: every cell is one run, so `seeds` must have one seed, but got {seeds}; name one")
+
+
+def _clean_options(plan: Plan) -> dict[str, Any]:
+    return {**plan.counted[0].spec.experiment.workload.options, "configurations": [], "epoch_seconds": 0.0}
+
+
+def _cells(plan: Plan, faults: Sequence[Fault], settings: Sequence[Setting], faulty: int) -> list[Cell]:
+    cells: list[Cell] = []
+    for fault in faults:
+        for setting in settings:
+            for run in plan.counted:
+                cells.append(
+                    Cell(
+                        number=len(cells),
+                        label=run.label,
+                        setting=setting,
+                        fault=fault,
+                        spec=run.spec,
+                        tools=fault_tools(run.spec.adapter),
+                        faulty=faulty,
+                    )
+                )
+    return cells
+
+
+def fault_tools(adapter: str) -> FaultTools | None:
+    """Return what the adapter's author gives for this command, or None."""
+    target = adapter_class(adapter).fault_tools
+    if target is None:
+        return None
+    tools = load_target(target)
+    return tools if isinstance(tools, FaultTools) else None
+
+
+class _Runner:
+    """Runs cells from several threads."""
+
+    def __init__(
+        self, plan: Plan, values: tuple[tuple[float, ...], ...], root: Path, tell: Callable[[str], None], count: int
+    ) -> None:
+        self._plan, self._values, self._root, self._tell, self._count = plan, values, root, tell, count
+        self._done, self._lock = 0, threading.Lock()
+        self.stopping = threading.Event()
+        self._controls: dict[str, float] = {}
+        probe = root / "p"
+        probe.mkdir()
+        self._has_disk = can_mount(probe)
+        shutil.rmtree(probe, ignore_errors=True)
+
+    def take_controls(self, results: Sequence[Result]) -> None:
+        """Learn from the controls how long a plain program takes without a fault: that bounds those with one."""
+        for result in results:
+            if result.cell.setting == "defaults" and result.seconds is not None:
+                self._controls[result.cell.label] = result.seconds
+
+    def run(self, cell: Cell) -> Result:
+        skipped = _skipped(self._plan, cell)
+        result = Result(cell=cell, skipped=skipped) if skipped else self._measured(cell)
+        with self._lock:
+            self._done += 1
+            if not skipped:
+                what = result.skipped if result.outcome is None else result.outcome.kind.value
+                self._tell(f"{self._done}/{self._count} {cell.setting}: {cell.label}, {cell.fault.name}: {what}")
+        return result
+
+    def _measured(self, cell: Cell) -> Result:
+        folder, kept = self._root / str(cell.number), self._root / f"k{cell.number}"
+        folder.mkdir()
+        place = Place(folder=folder, kept=kept, has_disk=self._has_disk, stopping=self.stopping)
+        experiment = cell.spec.experiment
+        truth = Truth(values=self._values, objective=experiment.objective, faulty=cell.faulty, is_sound=cell.fault.is_sound)
+        try:
+            if cell.setting == "defaults":
+                seen = run_by_defaults(cell, place, self._limit(cell))
+            else:
+                seen = run_by_adapter(cell, place, self._plan.content)
+            if cell.fault.strike is not None and not place.is_struck:
+                raise NotStruck(f"its trial never came so far: {seen.failure or seen.words or 'it says nothing'}")
+        except NotStruck as error:
+            return Result(cell=cell, skipped=f"could not be struck: {error}", is_missed=True)
+        return Result(cell=cell, outcome=classify(truth, seen), seconds=seen.seconds)
+
+    def _limit(self, cell: Cell) -> float:
+        """Return the seconds of a plain program: twice those of its control and some more, never more than the file's limit."""
+        longest = cell.spec.experiment.timeouts.trials_seconds
+        control = self._controls.get(cell.label)
+        return longest if control is None else min(longest, 2 * control + MORE_SECONDS)
+
+
+def _skipped(plan: Plan, cell: Cell) -> str:
+    """Return why a cell cannot be run, or ""."""
+    planned = next(run for run in plan.counted if run.spec is cell.spec)
+    if reason := skip_reason(planned):
+        return reason
+    if cell.spec.platform not in ("local", "emulated"):
+        return f"platform {cell.spec.platform!r} is not on this machine"
+    if cell.fault.strike == "part" and (cell.tools is None or cell.tools.part(cell.fault.name) is None):
+        return "the framework has no such part"
+    if cell.setting == "defaults" and cell.tools is None:
+        return "its author gives no plain program (`fault_tools`)"
+    return ""
+
+
+def skip_reason(run: PlannedRun) -> str:
+    """Return why an adapter cannot run the file's experiment, or "". One that repeats no trials runs it without retries."""
+    reason = run.skip_reason or ""
+    return "" if "failures.retries" in reason else reason
+
+
+def _with_waste(results: Sequence[Result]) -> list[Result]:
+    """Return the results with the time that the fault cost: beyond the control's, or all of it where no answer came."""
+    controls = {(result.cell.label, result.cell.setting): result.seconds for result in results if result.cell.fault is NO_FAULT}
+    found = []
+    for result in results:
+        wasted = None
+        if result.outcome is not None and result.seconds is not None:
+            control = controls.get((result.cell.label, result.cell.setting))
+            if result.outcome.kind not in RIGHT:
+                wasted = result.seconds
+            elif control is not None and result.seconds >= control:  # else the machine was busier then: no figure
+                wasted = result.seconds - control
+        found.append(replace(result, wasted_seconds=wasted))
+    return found

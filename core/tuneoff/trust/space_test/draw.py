@@ -1,0 +1,94 @@
+"""`python -m tuneoff.trust.space_test.draw RUN_DIR COUNT`: the process in which one adapter draws. It alone imports a framework.
+
+Writes `draws.jsonl`, one configuration a line, and then `answer.json`.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import sys
+import traceback
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+from tuneoff.adapter import Adapter
+from tuneoff.base.targets import load_target
+from tuneoff.errors import ExperimentError
+from tuneoff.experiment.spec import run_spec_from_json
+from tuneoff.record.events.writer import EventWriter
+from tuneoff.run.lifecycle.context import SPEC, RunContext
+from tuneoff.run.trial.context import FILE_NAME, TrialContext
+from tuneoff.run.trial.limits import die_with_parent
+from tuneoff.trust.space_test.mapping import WHOLE, mapping_problems
+
+DRAWS, ANSWER = "draws.jsonl", "answer.json"
+DRAWN, NOT_OFFERED, OUTSIDE, FAILED = "drawn", "not_offered", "outside", "failed"  # states of an answer
+
+
+def main(arguments: list[str]) -> None:
+    die_with_parent()
+    logging.basicConfig(level=logging.WARNING, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
+    run_dir, count = Path(arguments[0]), int(arguments[1])
+    stored = json.loads((run_dir / SPEC).read_text())
+    spec = run_spec_from_json(stored["run"])
+    context = RunContext(
+        spec=spec,
+        run_dir=run_dir,
+        execution_id=stored["execution_id"],
+        trial_context=TrialContext.read(run_dir / FILE_NAME),
+        events=EventWriter(run_dir, stored["execution_id"], "coordinator"),
+    )
+    answer = _answer(context, count)
+    partial = run_dir / f"{ANSWER}.partial"
+    partial.write_text(json.dumps(answer))
+    partial.rename(run_dir / ANSWER)
+
+
+def _answer(context: RunContext, count: int) -> dict[str, Any]:
+    state, text = FAILED, ""
+    adapter: Adapter | None = None
+    try:
+        adapter = load_target(context.spec.adapter_target)(context)
+        _write_draws(adapter, context.run_dir / DRAWS, count)
+        state = DRAWN
+    except NotImplementedError as error:
+        state, text = NOT_OFFERED, _line(error)
+    except Exception as error:  # a framework may raise anything
+        if type(error) is ExperimentError:  # of core's or the adapter's translation: the framework gave what is not in the space
+            state, text = OUTSIDE, _line(error)
+        else:
+            traceback.print_exc()
+            text = f"{type(error).__name__}: {_line(error)}"
+    return {"state": state, "text": text, "mapping": None if adapter is None else _mapping(adapter)}
+
+
+def _write_draws(adapter: Adapter, path: Path, count: int) -> None:
+    with path.open("w", buffering=1) as file:  # by lines: what a killed process drew is told
+        for configuration in islice(adapter.draw(count), count):
+            file.write(json.dumps(dict(configuration)) + "\n")  # NaN and infinities too: they are for the test of the bounds
+
+
+def _mapping(adapter: Adapter) -> dict[str, Any]:
+    """Return what is wrong with the translation, by dimension; `problems` is null where the adapter cannot tell its space."""
+    try:
+        found = mapping_problems(adapter.context.spec.experiment.search_space, adapter.framework_space())
+        return {"problems": found, "text": ""}
+    except NotImplementedError as error:
+        return {"problems": None, "text": _line(error) or "the adapter has no `framework_space`"}
+    except Exception as error:  # an adapter's code may raise anything
+        traceback.print_exc()
+        return {"problems": {WHOLE: [f"the translation failed: {type(error).__name__}: {_line(error)}"]}, "text": ""}
+
+
+def _line(error: Exception) -> str:
+    return " ".join(str(error).split())
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
+    logging.shutdown()
+    sys.stdout.flush()
+    os._exit(0)  # a framework's threads may not hold up the end

@@ -1,0 +1,213 @@
+"""From the draws of one adapter to its verdict: what is certain first, then all p-values together."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from tuneoff.experiment.space import SearchSpace, describe
+from tuneoff.trust.space_test.discovery import FALSE_DISCOVERY_RATE, rejection_threshold
+from tuneoff.trust.space_test.distribution import Places
+from tuneoff.trust.space_test.mapping import WHOLE
+from tuneoff.trust.space_test.sample import Sample
+from tuneoff.trust.space_test.statistics import Test, distribution_test, ends_test, independence_tests
+
+FEWEST_DRAWS = 100  # of a dimension; with fewer nothing is tested
+CHANCE_REPEATS = 1e-6  # expected equal configurations by chance, above which a repeat proves nothing
+
+CheckKind = Literal["draws", "bounds", "received", "mapping", "seeds", "distribution", "ends", "independence"]
+Verdict = Literal["accepted", "rejected", "failed"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Finding:
+    """One reason to reject: which check, of which dimensions (none: of the whole), in words; `p` is None where it is certain."""
+
+    kind: CheckKind
+    names: tuple[str, ...]
+    text: str
+    p: float | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Judgement:
+    """An adapter's verdict with everything that led to it."""
+
+    verdict: Verdict
+    findings: tuple[Finding, ...] = ()
+    draws: int = 0
+    tests: tuple[Test, ...] = ()
+    threshold: float = 0.0  # p-values up to this one are rejected
+    outside: Mapping[str, int] = field(default_factory=dict)  # draws outside, by dimension
+    mapping_tested: bool = False
+    notes: tuple[str, ...] = ()  # what was not tested, and why
+
+    @property
+    def p_values(self) -> list[float]:
+        return [test.p for test in self.tests if test.p is not None]
+
+    def rejected(self, test: Test) -> bool:
+        return test.p is not None and test.p <= self.threshold
+
+
+def judge(space: SearchSpace, sample: Sample, rate: float = FALSE_DISCOVERY_RATE) -> Judgement:
+    """Return the verdict on what an adapter drew from `space`.
+
+    Certain findings reject at once: a value outside, a translation that is wrong, a seed that is ignored. All p-values of the
+    adapter are one family: its verdict does not depend on which others are tested beside it.
+    """
+    findings, notes = [*_certain(sample)], [*_not_tested(sample)]
+    configurations = sample.configurations
+    if sample.failure is not None or sample.outside is not None:  # what was drawn until then is no fair sample
+        verdict: Verdict = "failed" if sample.failure is not None else "rejected"
+        return Judgement(
+            verdict=verdict,
+            findings=tuple(findings),
+            draws=len(configurations),
+            mapping_tested=sample.mapping is not None,
+            notes=tuple(notes),
+        )
+    repeated = _seed_findings(space, sample, notes)
+    findings += repeated
+    columns, outside, beyond = _columns(space, _distinct(configurations) if repeated else configurations)
+    findings += beyond
+    tests: list[Test] = []
+    tested = {name: dimension for name, dimension in space.searched.items() if len(columns[name]) >= FEWEST_DRAWS}
+    for name, dimension in space.searched.items():
+        if name not in tested:
+            notes.append(f"{name}: {len(columns[name])} draws inside are fewer than the {FEWEST_DRAWS} that a test needs")
+            continue
+        tests.append(distribution_test(name, dimension, columns[name]))
+        ends = ends_test(name, dimension, columns[name])
+        tests += [] if ends is None else [ends]
+    whole = {name: dimension for name, dimension in tested.items() if name not in outside}
+    tests += independence_tests(whole, columns)
+    threshold = rejection_threshold([test.p for test in tests if test.p is not None], rate)
+    findings += [_finding(test, space) for test in tests if test.p is not None and test.p <= threshold]
+    return Judgement(
+        verdict="rejected" if findings else "accepted",
+        findings=tuple(findings),
+        draws=len(configurations),
+        tests=tuple(tests),
+        threshold=threshold,
+        outside=outside,
+        mapping_tested=sample.mapping is not None,
+        notes=tuple(notes),
+    )
+
+
+def _certain(sample: Sample) -> list[Finding]:
+    found = []
+    if sample.failure is not None:
+        found.append(Finding(kind="draws", names=(), text=sample.failure))
+    if sample.outside is not None:
+        found.append(Finding(kind="bounds", names=(), text=f"the framework left the space: {sample.outside}"))
+    if sample.changed:
+        text = f"{sample.changed} trials got another configuration than the one that was handed over"
+        found.append(Finding(kind="received", names=(), text=text))
+    for name, texts in (sample.mapping or {}).items():
+        found += [Finding(kind="mapping", names=(name,) if name != WHOLE else (), text=text) for text in texts]
+    return found
+
+
+def _not_tested(sample: Sample) -> list[str]:
+    notes = [sample.note] if sample.note else []
+    if sample.mapping is None and sample.failure is None:
+        notes.append(f"the mapping was not tested: {sample.mapping_text}")
+    return notes
+
+
+def _columns(
+    space: SearchSpace, configurations: Sequence[Mapping[str, Any]]
+) -> tuple[dict[str, list[float]], dict[str, int], list[Finding]]:
+    """Return the places of the values inside by dimension, how many were not, and one finding per dimension with such."""
+    columns: dict[str, list[float]] = {name: [] for name, _ in space}
+    place = {name: Places(dimension) for name, dimension in space}
+    outside: dict[str, int] = {}
+    examples: dict[str, Any] = {}
+    strangers: set[str] = set()
+    for configuration in configurations:
+        strangers |= set(configuration) - set(columns)
+        for name, find in place.items():
+            value = configuration.get(name, _MISSING)
+            found = None if value is _MISSING else find(value)
+            if found is not None:
+                columns[name].append(found)
+            else:
+                outside[name] = outside.get(name, 0) + 1
+                examples.setdefault(name, value)
+    findings = [
+        Finding(
+            kind="bounds",
+            names=(name,),
+            text=f"{count} of {len(configurations)} values are outside {describe(space.dimensions[name])}: {examples[name]!r}",
+        )
+        for name, count in outside.items()
+    ]
+    if strangers:
+        findings.append(
+            Finding(kind="bounds", names=(), text=f"the draws name what is not in the space: {', '.join(sorted(strangers))}")
+        )
+    return columns, outside, findings
+
+
+class _Missing:
+    def __repr__(self) -> str:
+        return "no value at all"
+
+
+_MISSING = _Missing()
+
+
+def _seed_findings(space: SearchSpace, sample: Sample, notes: list[str]) -> list[Finding]:
+    """Look for configurations that come again: under other seeds they must not, under the same seed they must."""
+    findings = []
+    if sample.again is not None:
+        first = next(iter(sample.by_seed.items()))
+        equal = sum(_text(one) == _text(other) for one, other in zip(first[1], sample.again, strict=False))
+        if equal < len(sample.again):
+            text = (
+                f"seed {first[0]} was drawn twice, and {len(sample.again) - equal} of {len(sample.again)} configurations differ"
+            )
+            findings.append(Finding(kind="seeds", names=(), text=text))
+    drawn = len(sample.configurations)
+    if space.cardinality is not None and drawn * drawn / (2 * space.cardinality) > CHANCE_REPEATS:
+        notes.append("repeats were not tested: the space is so small that configurations come again by chance")
+        return findings
+    seen: dict[str, int] = {}
+    shared: Counter[tuple[int, int]] = Counter()
+    for seed, configurations in sample.by_seed.items():
+        texts = Counter(map(_text, configurations))
+        if len(texts) < len(configurations):
+            text = f"under seed {seed} only {len(texts)} of {len(configurations)} configurations are different"
+            findings.append(Finding(kind="seeds", names=(), text=text))
+        shared.update((before, seed) for text in texts if (before := seen.setdefault(text, seed)) != seed)
+    for (before, seed), count in shared.items():
+        findings.append(Finding(kind="seeds", names=(), text=f"seeds {before} and {seed} gave {count} equal configurations"))
+    return findings
+
+
+def _distinct(configurations: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+    """Return each configuration once: copies are no further evidence on the distribution."""
+    return list({_text(configuration): configuration for configuration in configurations}.values())
+
+
+def _finding(test: Test, space: SearchSpace) -> Finding:
+    what = {
+        "distribution": "the values do not follow core's distribution",
+        "ends": "the ends do not have their probability",
+        "independence": "the two depend on each other",
+    }[test.kind]
+    of = " and ".join(f"{name} ({describe(space.dimensions[name])})" for name in test.names)
+    text = f"{of}: {what}: {test.method}, p = {test.p:.2g}"
+    if test.ends is not None:
+        (low, low_expected), (high, high_expected) = test.ends
+        text += f"; {low} draws at the low end ({low_expected:.0f} expected), {high} at the high end ({high_expected:.0f})"
+    return Finding(kind=test.kind, names=test.names, text=text, p=test.p)
+
+
+def _text(configuration: Mapping[str, Any]) -> str:
+    return json.dumps(dict(configuration), sort_keys=True)

@@ -1,0 +1,145 @@
+"""Verdicts as lines for people and as JSON values: one row per adapter and dimension, then one verdict per adapter."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from tuneoff.experiment.space import describe
+from tuneoff.trust.space_test.discovery import FALSE_DISCOVERY_RATE
+from tuneoff.trust.space_test.judge import Finding, Judgement
+from tuneoff.trust.space_test.statistics import Kind, Test
+from tuneoff.trust.space_test.verify import Outcome
+
+HEADER = ("adapter", "dimension", "range", "outside", "distribution", "ends", "pairs", "mapping", "verdict")
+_NOT_TESTED = "-"
+_RANGE = 34  # characters of a range in the table
+
+
+def rows(outcome: Outcome) -> Iterator[tuple[str, ...]]:
+    """Yield one row per searched dimension; p-values, of the pairs the least one that the dimension is in."""
+    target, judgement = outcome.target, outcome.judgement
+    if judgement is None:
+        return
+    label = f"{target.label} {target.variant}".rstrip()
+    for name, dimension in target.space.searched.items():
+        wrong = [finding for finding in judgement.findings if name in finding.names]
+        distribution = _of(judgement, "distribution", name)
+        method = distribution[0].method if distribution else ""
+        yield (
+            label,
+            name,
+            _short(describe(dimension)),
+            str(judgement.outside.get(name, 0)),
+            f"{method} {_least(judgement, distribution)}".strip(),
+            _least(judgement, _of(judgement, "ends", name)),
+            _least(judgement, _of(judgement, "independence", name)),
+            _mapping(judgement, name),
+            f"REJECTED: {', '.join(dict.fromkeys(finding.kind for finding in wrong))}" if wrong else _verdict(judgement),
+        )
+
+
+def lines(outcome: Outcome) -> Iterator[str]:
+    """Yield an adapter's verdict, then one line per reason and per thing that was not tested."""
+    target, judgement = outcome.target, outcome.judgement
+    label = f"{target.label} {target.variant}".rstrip()
+    if judgement is None:
+        yield f"{label}: skipped: {target.run.skip_reason}"
+        return
+    word = judgement.verdict if judgement.verdict == "accepted" else judgement.verdict.upper()
+    emulated = ", emulated" if target.run.emulated else ""
+    seeds = f"seeds {', '.join(map(str, outcome.seeds))}" if outcome.seeds else "no seed"
+    values = judgement.p_values
+    least = f", the least {min(values):.2g}; {_limit(judgement)}" if values else ""
+    yield f"{label}: {word}{emulated}: {judgement.draws} configurations ({seeds}), {len(values)} p-values{least}"
+    for finding in judgement.findings:
+        yield f"  {finding.kind}: {finding.text}"
+    for text in (*judgement.notes, *filter(None, (target.unprobed,))):
+        yield f"  note: {text}"
+
+
+def to_json(outcome: Outcome) -> dict[str, Any]:
+    """Return everything about one adapter as JSON values."""
+    target, judgement = outcome.target, outcome.judgement
+    spec = target.run.spec
+    head = {
+        "adapter": spec.adapter,
+        "label": target.label,
+        "platform": spec.platform,
+        "emulated": target.run.emulated,
+        "options": dict(spec.options),
+        "variant": target.variant,
+    }
+    if judgement is None:
+        return {**head, "verdict": "skipped", "reason": target.run.skip_reason}
+    return {
+        **head,
+        "verdict": judgement.verdict,
+        "source": outcome.source,
+        "seeds": list(outcome.seeds),
+        "draws": judgement.draws,
+        "findings": [_finding(finding) for finding in judgement.findings],
+        "notes": [*judgement.notes, *filter(None, (target.unprobed,))],
+        "p_values": len(judgement.p_values),
+        "rejected_up_to": judgement.threshold,
+        "dimensions": [
+            {
+                "name": name,
+                "type": dimension.type,
+                "range": describe(dimension),
+                "probe": name not in target.own,
+                "outside": judgement.outside.get(name, 0),
+                "mapping": _mapping(judgement, name),
+                "tests": [_test(judgement, test) for test in judgement.tests if test.names == (name,)],
+            }
+            for name, dimension in target.space.searched.items()
+        ],
+        "pairs": [_test(judgement, test) for test in judgement.tests if len(test.names) > 1],
+    }
+
+
+def _finding(finding: Finding) -> dict[str, Any]:
+    return {"check": finding.kind, "dimensions": list(finding.names), "text": finding.text, "p": finding.p}
+
+
+def _test(judgement: Judgement, test: Test) -> dict[str, Any]:
+    values: dict[str, Any] = {"test": test.kind, "method": test.method, "statistic": test.statistic, "p": test.p}
+    if len(test.names) > 1:
+        values["dimensions"] = list(test.names)
+    if test.text:
+        values["reason"] = test.text
+    return {**values, "rejected": judgement.rejected(test)}
+
+
+def _of(judgement: Judgement, kind: Kind, name: str) -> list[Test]:
+    return [test for test in judgement.tests if test.kind == kind and name in test.names]
+
+
+def _least(judgement: Judgement, tests: Sequence[Test]) -> str:
+    """Return the least p-value of some tests, marked where it is rejected."""
+    values = [test for test in tests if test.p is not None]
+    if not values:
+        return _NOT_TESTED
+    least = min(values, key=lambda test: test.p or 0.0)
+    return f"{least.p:.2g}{'!' if judgement.rejected(least) else ''}"
+
+
+def _mapping(judgement: Judgement, name: str) -> str:
+    if not judgement.mapping_tested:
+        return _NOT_TESTED
+    found = [finding.names for finding in judgement.findings if finding.kind == "mapping"]
+    return "wrong" if any(not names or name in names for names in found) else "exact"
+
+
+def _verdict(judgement: Judgement) -> str:
+    return "not tested" if judgement.verdict == "failed" else "ok"
+
+
+def _limit(judgement: Judgement) -> str:
+    if any(judgement.rejected(test) for test in judgement.tests):
+        return f"those up to {judgement.threshold:.2g} are rejected"
+    return f"the first to be rejected is one of {FALSE_DISCOVERY_RATE / len(judgement.p_values):.2g} or less"
+
+
+def _short(text: str) -> str:
+    return text if len(text) <= _RANGE else f"{text[: _RANGE - 3]}..."

@@ -1,0 +1,93 @@
+"""What is verified: each adapter of a file with each search space of it, the narrow probes added, random search, no work."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from tuneoff import registry
+from tuneoff.base.identity import canonical_json
+from tuneoff.experiment.names import label_texts, variant_text
+from tuneoff.experiment.plan import Plan, PlannedRun
+from tuneoff.experiment.skips import SkipCheck
+from tuneoff.experiment.space import SearchSpace
+from tuneoff.experiment.spec import Budget, ExperimentSpec, Failures, Objective, RunSpec, Strategy, WorkloadSpec
+from tuneoff.trust.space_test.probes import with_probes
+
+WORKLOAD, SAMPLER, PRUNER = "null", "random", "none"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Target:
+    """One adapter with one search space. `run` has the spec to draw from and the reason where that cannot be done.
+
+    `own`: names of the file's dimensions; `unprobed`: why the narrow probes are left out, "" where they are not.
+    """
+
+    run: PlannedRun
+    label: str
+    variant: str  # the values by which the file's search spaces differ; "" where it has one
+    own: frozenset[str]
+    unprobed: str = ""
+
+    @property
+    def space(self) -> SearchSpace:
+        return self.run.spec.experiment.search_space
+
+
+def targets(plan: Plan, draws: int) -> list[Target]:
+    """Return what a plan asks to verify, each adapter entry and search space once, in the plan's order."""
+    check = SkipCheck()
+    labels = label_texts((run.label, run.spec.adapter) for run in plan.counted)
+    several = len({_text(run.spec.experiment.search_space) for run in plan.counted}) > 1
+    found: dict[str, Target] = {}
+    for run in plan.counted:
+        spec = run.spec
+        key = canonical_json([spec.adapter, spec.platform, dict(spec.options), _text(spec.experiment.search_space)])
+        if key not in found:
+            variant = _variant(spec.experiment.variant) if several else ""
+            found[key] = _target(run, labels[run.label], variant, draws, check)
+    return list(found.values())
+
+
+def _target(run: PlannedRun, label: str, variant: str, draws: int, check: SkipCheck) -> Target:
+    own = run.spec.experiment.search_space
+    adapter = registry.adapter_class(run.spec.adapter)
+    reasons: list[str | None] = []
+    for space in (with_probes(own), own):
+        spec = replace(run.spec, replicate=0, experiment=_experiment(run.spec, space, draws))
+        reasons.append(check.reason(spec, adapter))
+        planned = replace(run, run_id=spec.run_id, spec=spec, skip_reason=reasons[-1], same_as=None, block=0)
+        if reasons[-1] is None:
+            break
+    unprobed = "" if len(reasons) == 1 else f"without the narrow probes: {reasons[0]}"
+    return Target(run=planned, label=label, variant=variant, own=frozenset(own.dimensions), unprobed=unprobed)
+
+
+def _experiment(spec: RunSpec, space: SearchSpace, draws: int) -> ExperimentSpec:
+    workload = registry.workload_class(WORKLOAD)
+    metric = workload.default_metric
+    return replace(
+        spec.experiment,
+        workload=WorkloadSpec(name=WORKLOAD, target=registry.find("workload", WORKLOAD).target),
+        search_space=space,
+        objective=Objective(metric=metric, mode=workload.metrics[metric]),
+        sampler=Strategy(name=SAMPLER),
+        pruner=Strategy(name=PRUNER),
+        budget=Budget(trials=draws, epochs_per_trial=1),
+        workers=replace(spec.experiment.workers, cpus=1.0, memory_mb=None),
+        failures=Failures(),
+        configurations=(),
+        stops={},
+    )
+
+
+def _variant(values: Mapping[str, Any]) -> str:
+    """Return the values that set the search space; all, where it is another one because of something else."""
+    of_space = {key: value for key, value in values.items() if key.partition(".")[0] == "search_space"}
+    return variant_text(of_space or values)
+
+
+def _text(space: SearchSpace) -> str:
+    return canonical_json(space.to_json())

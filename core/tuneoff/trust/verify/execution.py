@@ -1,0 +1,284 @@
+"""Verify one execution: derive its record anew from its folder, and hold the stored one to it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+import tuneoff
+from tuneoff.base.files import odd_entries, read_regular
+from tuneoff.errors import ResultsError, TuneoffError
+from tuneoff.experiment.checked import checked_run_spec
+from tuneoff.experiment.spec import RunSpec
+from tuneoff.measure.derived import Derived, derive_log
+from tuneoff.record.derive import IN_NO_EVENT, Verdict
+from tuneoff.record.digests import broken_seals, compare_seals, seals_events_only
+from tuneoff.record.events.writer import FOLDER as EVENTS
+from tuneoff.record.history import History
+from tuneoff.record.join import history_of
+from tuneoff.record.run_record import FORMAT_VERSION, RunRecord, SealedFile
+from tuneoff.record.samples.schema import FILE_NAME as SAMPLES
+from tuneoff.record.store import FILE_NAME
+from tuneoff.run.lifecycle.context import FRAMEWORK
+from tuneoff.trust.verify.clocks import Moments, WatchedLog, clock_faults
+from tuneoff.trust.verify.compare import count_values, is_same_text, record_differences
+from tuneoff.trust.verify.files import FileFault, file_faults
+from tuneoff.trust.verify.plan_conformance import Expected, check_charge, check_frozen
+from tuneoff.trust.verify.problem import Outcome
+from tuneoff.trust.verify.readable import TOO_DEEP, load_json
+from tuneoff.trust.verify.resumed import earlier_faults, history_faults
+from tuneoff.trust.verify.sums import wrong_sums
+
+STATED = ("versions", "environment")
+_decoder = msgspec.json.Decoder(RunRecord)
+
+
+class _Given(msgspec.Struct, kw_only=True):
+    """What is taken from the stored record: what it identifies, and what it alone states."""
+
+    run_id: str
+    execution_id: str
+    specification: dict[str, Any]
+    status: str
+    reason: str | None = None
+    charged: str | None = None
+    emulated: bool = False
+    versions: dict[str, Any] = {}
+    environment: dict[str, Any] = {}
+    sealed: tuple[SealedFile, ...] = ()
+    format_version: int
+
+    @property
+    def tuneoff_version(self) -> str | None:
+        """The version that wrote the record, as far as it says so."""
+        versions = self.environment.get("versions")
+        version = versions.get("tuneoff") if isinstance(versions, dict) else None
+        return version if isinstance(version, str) else None
+
+
+class _Version(msgspec.Struct):
+    format_version: Any = None
+
+
+def verify_execution(folder: Path, where: str, expected: Expected | None) -> Outcome:
+    """Recompute the record of an execution's folder and return all that is not as it must be; `expected`: None without a plan."""
+    outcome = Outcome(where=where, run_id=folder.parent.name, execution_id=folder.name)
+    try:
+        for path, kind in odd_entries(folder, besides=FRAMEWORK):
+            outcome.has_special_files = True
+            outcome.add("file", path.relative_to(folder).as_posix(), f"is {kind}, and must be a file")
+        given = _given(folder, outcome) if not outcome.has_special_files else None
+        if given is not None:
+            outcome.status = given.status
+            _verify(folder, given, expected, outcome)
+    except RecursionError:
+        outcome.add("schema", "", f"a file {TOO_DEEP}")
+    outcome.close()
+    return outcome
+
+
+def _verify(folder: Path, given: _Given, expected: Expected | None, outcome: Outcome) -> None:
+    spec = _specification(given, outcome)
+    if spec is None:
+        _check_seals(folder, given, None, outcome)
+        return
+    try:
+        log, derived = _derive(folder, spec, given, expected or Expected(emulated=given.emulated), outcome)
+    except ResultsError as error:
+        outcome.add("file", "", str(error).replace(f"{folder}/", ""))
+        _check_seals(folder, given, None, outcome)
+        return
+    except Exception as error:  # altered files may break any rule of the derivation: that is a finding, not a fault
+        outcome.add("value", "", f"the record cannot be derived from its files: {type(error).__name__}: {error}")
+        _check_schema(folder, outcome)
+        _check_seals(folder, given, None, outcome)
+        return
+    record = derived.record
+    outcome.trials, outcome.events, outcome.values = len(record.trials), record.events, count_values(record)
+    samples = derived.evidence.samples
+    if samples is not None:
+        outcome.samples = samples.power_samples + len(samples.usage)
+    _compare(folder, record, given, outcome)
+    _check_seals(folder, given, record, outcome)
+    _check_times(log, derived, outcome)
+    for fault in _file_faults(folder, derived, outcome.notes):
+        outcome.add("file", fault.file, fault.text)
+    check_charge(derived, expected, outcome)
+    for wrong in wrong_sums(record.metrics, derived.account):
+        outcome.add("sum", f"metrics.{wrong.metric}", wrong.text)
+    check_frozen(given.environment, expected, outcome)
+
+
+def _file_faults(folder: Path, derived: Derived, notes: list[str]) -> Iterator[FileFault]:
+    history = history_of(derived.earlier) if derived.earlier else History()
+    yield from file_faults(folder, derived.record, history)
+    if history:
+        yield from history_faults(folder, history)
+        yield from earlier_faults(folder, derived.earlier, notes)
+
+
+def _given(folder: Path, outcome: Outcome) -> _Given | None:
+    """Read what the stored record states; None where that cannot be."""
+    try:
+        content = read_regular(folder / FILE_NAME)
+    except OSError as error:
+        outcome.add("file", FILE_NAME, f"cannot be read: {error.strerror}")
+        return None
+    try:
+        version = msgspec.json.decode(content, type=_Version).format_version
+        if version != FORMAT_VERSION or isinstance(version, bool):
+            text = f"has format version {version!r}, but this tuneoff reads version {FORMAT_VERSION}"
+            is_other = isinstance(version, int) and not isinstance(version, bool)
+            outcome.add("version" if is_other else "schema", FILE_NAME, f"{text}; use the tuneoff that wrote it")
+            return None
+        return msgspec.json.decode(content, type=_Given)
+    except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+        outcome.add("schema", FILE_NAME, f"is no run record: {error}")
+        return None
+
+
+def _specification(given: _Given, outcome: Outcome) -> RunSpec | None:
+    """Return the stored specification, held to the run's identity; None where it is none."""
+    try:
+        spec = checked_run_spec(given.specification)
+        run_id = spec.run_id
+    except TuneoffError as error:
+        outcome.add("schema", "specification", f"is no specification of a run: {error}")
+        return None
+    if run_id != given.run_id:
+        outcome.add("plan", "run_id", f"stored {given.run_id}, its specification has {run_id}", given.run_id, run_id)
+    if outcome.run_id != given.run_id:
+        text = f"stored {given.run_id}, but it lies in the folder of {outcome.run_id}"
+        outcome.add("plan", "run_id", text, given.run_id, outcome.run_id)
+    return spec
+
+
+def _derive(folder: Path, spec: RunSpec, given: _Given, expected: Expected, outcome: Outcome) -> tuple[WatchedLog, Derived]:
+    """Derive the record: by the events alone where they tell how the run ended, else with what its supervisor stated."""
+
+    def derived(verdict: Verdict | None) -> Derived:
+        return derive_log(
+            folder,
+            log,
+            spec,
+            emulated=expected.emulated,
+            verdict=verdict,
+            versions=given.versions,
+            environment=given.environment,
+        )
+
+    log = WatchedLog(folder / EVENTS)
+    stated = Verdict(status=given.status, reason=given.reason, charged=given.charged)  # type: ignore[arg-type]
+    if given.reason not in IN_NO_EVENT:
+        found = derived(None)
+        record = found.record
+        if given.status == "done" or (record.status, record.reason, record.charged) == (
+            given.status,
+            given.reason,
+            given.charged,
+        ):
+            return log, found
+    elif derived(None).record.status == "done":
+        outcome.notes.append(
+            "its events tell of a run that is done: its command ended before run.json was written, or it was changed"
+        )
+    found = derived(stated)
+    outcome.stated.append(f"status: {given.status}, {given.reason} (charged: {given.charged or 'nobody'})")
+    _check_verdict(log, given, outcome)
+    return log, found
+
+
+def _check_verdict(log: WatchedLog, given: _Given, outcome: Outcome) -> None:
+    """A supervisor writes down why it ends a run, so its verdict must stand among the events."""
+    known = IN_NO_EVENT.get(given.reason)
+    if known is not None:
+        if (given.status, given.charged) != (known.status, known.charged):
+            ended = f"it is {given.status} by {given.charged}"
+            text = f"a run of which {known.reason!r} holds is {known.status} by the {known.charged}, but {ended}"
+            outcome.add("verdict", "status", text)
+    elif not any((stop.cause, stop.charged) == (given.reason, given.charged) for stop in log.stops):
+        outcome.add("verdict", "reason", f"stored {given.reason!r} (charged: {given.charged}), but no event says so")
+
+
+def _compare(folder: Path, record: RunRecord, given: _Given, outcome: Outcome) -> None:
+    """Name each value of the stored record that differs; where its text is the same nothing can.
+
+    What an older tuneoff did not compute yet is told, and no defect.
+    """
+    path = folder / FILE_NAME
+    try:
+        if is_same_text(path, record):
+            return
+        content = read_regular(path)
+    except OSError as error:
+        outcome.add("file", FILE_NAME, f"cannot be read: {error.strerror}")
+        return
+    version = given.tuneoff_version
+    is_other = version not in (None, tuneoff.__version__)
+    new = 0
+    try:
+        for difference in record_differences(content, record, skipped=("sealed", "run_id")):
+            if is_other and difference.stored is msgspec.UNSET:
+                new += 1
+            else:
+                outcome.add("value", difference.path, difference.text, difference.stored, difference.recomputed)
+    except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+        outcome.add("schema", FILE_NAME, f"is no run record: {error}")
+    if is_other:
+        besides = f", and {new} values are not in it" if new else ""
+        outcome.notes.append(f"tuneoff {version} wrote it, this is {tuneoff.__version__}: formulas may have changed{besides}")
+    _check_schema(folder, outcome)
+
+
+def _check_schema(folder: Path, outcome: Outcome) -> None:
+    """Decode the stored record strictly, and name keys that it has twice."""
+    try:
+        content = read_regular(folder / FILE_NAME)
+        _decoder.decode(content)
+        for name in load_json(content)[1]:
+            outcome.add("schema", FILE_NAME, f"{name!r} stands twice in one object: readers take one or the other")
+    except OSError as error:
+        outcome.add("file", FILE_NAME, f"cannot be read: {error.strerror}")
+    except ValueError as error:  # of msgspec too
+        outcome.add("schema", FILE_NAME, str(error))
+
+
+def _check_seals(folder: Path, given: _Given, record: RunRecord | None, outcome: Outcome) -> None:
+    """Hold the raw files to their seals; `record`: whose seals are those of today, None where there is none."""
+    try:
+        broken = compare_seals(given.sealed, record.sealed) if record is not None else broken_seals(folder, given.sealed)
+        for seal in broken:
+            outcome.add("seal", seal.name, seal.problem)
+    except ResultsError as error:
+        outcome.add("file", "", str(error).replace(f"{folder}/", ""))
+    if seals_events_only(given.sealed):
+        outcome.notes.append("an older record: only its event files are sealed")
+
+
+def _check_times(log: WatchedLog, derived: Derived, outcome: Outcome) -> None:
+    record, gaps = derived.record, log.statistics.gaps
+    for gap in gaps:
+        what = "events are missing before" if gap.found > gap.expected else "events stand twice or in another order at"
+        text = f"{what} line {gap.line}: expected seq {gap.expected}, found {gap.found}"
+        outcome.add("file", f"{EVENTS}/{gap.file}", text)
+    for life in log.lives:
+        if life.process.execution_id != outcome.execution_id:
+            outcome.add("file", f"{EVENTS}/{life.file}", f"it is of execution {life.process.execution_id}")
+    samples = derived.evidence.samples
+    if samples is not None and samples.header.execution_id != outcome.execution_id:
+        outcome.add("file", SAMPLES, f"it is of execution {samples.header.execution_id}")
+    if record.clock is None:
+        return
+    undeploy = record.step("undeploy")
+    moments = Moments(
+        start_ns=record.clock.start_monotonic_ns,
+        undeployed_ns=undeploy.ended_ns if undeploy is not None else None,
+        uncertainty_ns=record.clock_uncertainty_ns,
+        sampled=samples,
+    )
+    for fault in clock_faults(log.lives, SAMPLES, moments):
+        name = fault.file if fault.file == SAMPLES else f"{EVENTS}/{fault.file}"
+        outcome.add("clock", name, fault.text)

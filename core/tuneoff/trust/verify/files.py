@@ -1,0 +1,154 @@
+"""Do the other files of an execution say what its record says: specification, test result, checkpoint?"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Generator, Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from tuneoff.base.files import open_regular, read_regular
+from tuneoff.record.digests import TEST
+from tuneoff.record.history import History
+from tuneoff.record.run_record import RunRecord
+from tuneoff.record.samples.reader import power_of
+from tuneoff.record.samples.schema import FILE_NAME as SAMPLES
+from tuneoff.run.lifecycle.context import BEST_CONFIGURATION, SPEC
+from tuneoff.run.lifecycle.versions import VERSIONS
+from tuneoff.run.resume.budget import budget_left
+from tuneoff.run.trial.checkpoint import checkpoint_path
+from tuneoff.run.trial.context import FILE_NAME as TRIAL_CONTEXT
+from tuneoff.trust.verify.compare import differences, show
+from tuneoff.trust.verify.readable import load_json
+
+
+class FileFault(NamedTuple):
+    """What a file says otherwise than the record."""
+
+    file: str
+    text: str
+
+
+def file_faults(folder: Path, record: RunRecord, history: History) -> Iterator[FileFault]:
+    """Yield what the files beside the events contradict; a file that was never made contradicts nothing.
+
+    `history`: what earlier executions of the run did, as their events have it.
+    """
+    yield from _specification(folder, record)
+    yield from _given_to_trials(folder, record, history)
+    yield from _versions(folder, record)
+    yield from _meter(folder, record)
+    yield from _best_configuration(folder, record)
+    yield from _test(folder, record)
+    yield from _checkpoint(folder, record)
+
+
+def _specification(folder: Path, record: RunRecord) -> Iterator[FileFault]:
+    found = yield from _json(folder, SPEC)
+    if not (folder / SPEC).exists():
+        yield FileFault(SPEC, "is missing: every run is given one")
+    elif isinstance(found, dict):
+        own = {"execution_id": record.execution_id, "run_id": record.run_id, "run": record.specification}
+        yield from _held(SPEC, found, own)
+
+
+def _given_to_trials(folder: Path, record: RunRecord, history: History) -> Iterator[FileFault]:
+    """Hold what the trials' processes were given to the specification; paths and limits of this machine are their own."""
+    found = yield from _json(folder, TRIAL_CONTEXT)
+    if not isinstance(found, dict):
+        return
+    spec = record.run_spec()
+    experiment = spec.experiment
+    left = budget_left(experiment.budget, history)
+    own = {
+        "execution_id": record.execution_id,
+        "workload": experiment.workload.target,
+        "workload_options": dict(experiment.workload.options),
+        "metric": experiment.objective.metric,
+        "mode": experiment.objective.mode,
+        "epochs": experiment.budget.epochs_per_trial,
+        "trials": left.trials,
+        "epochs_total": left.epochs_total,
+        "wall_clock_seconds": left.wall_clock_seconds,
+        "slots": experiment.workers.count,
+        "threads": experiment.workers.threads,
+        "seed": spec.seed,
+        **({"first_attempts": history.first_attempts()} if history else {}),
+    }
+    yield from _held(TRIAL_CONTEXT, {name: found.get(name) for name in own}, own)
+
+
+def _versions(folder: Path, record: RunRecord) -> Iterator[FileFault]:
+    found = yield from _json(folder, VERSIONS)
+    if isinstance(found, dict):
+        for name, value in found.items():
+            yield from _held(VERSIONS, value, record.versions.get(name), name)
+
+
+def _meter(folder: Path, record: RunRecord) -> Iterator[FileFault]:
+    """Hold what the record's environment says of the meter to the first line of the samples."""
+    if "power" in record.environment:
+        for difference in differences(record.environment["power"], power_of(folder), "environment.power"):
+            text = f"run.json has {difference.path} {show(difference.stored)}, the samples say {show(difference.recomputed)}"
+            yield FileFault(SAMPLES, text)
+
+
+def _best_configuration(folder: Path, record: RunRecord) -> Iterator[FileFault]:
+    """Hold the configuration that was given to the test to that of the best trial."""
+    found = yield from _json(folder, BEST_CONFIGURATION)
+    best = next((trial for trial in record.trials if record.test is not None and trial.trial == record.test.trial), None)
+    if isinstance(found, dict) and best is not None:
+        yield from _held(BEST_CONFIGURATION, found, dict(best.configuration), says=f"trial {best.trial} has")
+
+
+def _test(folder: Path, record: RunRecord) -> Iterator[FileFault]:
+    found = yield from _json(folder, TEST)
+    if record.test is None or not isinstance(found, dict):
+        return
+    own = {
+        "trial": record.test.trial,
+        "scores": dict(record.test.scores),
+        "checkpoint_sha256": record.test.checkpoint_sha256,
+        "device": record.test.device,
+    }
+    yield from _held(TEST, {name: found.get(name) for name in own}, own, says="the events say")
+
+
+def _checkpoint(folder: Path, record: RunRecord) -> Iterator[FileFault]:
+    """Hold the checkpoint that was tested to the digest that the test took of it."""
+    if record.test is None or record.test.checkpoint_sha256 is None:
+        return
+    path = checkpoint_path(folder, record.test.trial)
+    name = path.relative_to(folder).as_posix()
+    try:
+        with open_regular(path) as file:
+            found = hashlib.file_digest(file, "sha256").hexdigest()
+    except FileNotFoundError:
+        yield FileFault(name, "is missing: the test scored it")
+    except OSError as error:
+        yield FileFault(name, f"cannot be read: {error.strerror}")
+    else:
+        if found != record.test.checkpoint_sha256:
+            yield FileFault(name, f"its SHA-256 is {found[:12]}, but the test scored {record.test.checkpoint_sha256[:12]}")
+
+
+def _held(file: str, found: Any, own: Any, path: str = "", says: str = "run.json has") -> Iterator[FileFault]:
+    """Yield where a file's value is not what it must be by another source."""
+    for difference in differences(found, own, path):
+        yield FileFault(file, f"{difference.path} is {show(difference.stored)}, {says} {show(difference.recomputed)}")
+
+
+def _json(folder: Path, name: str) -> Generator[FileFault, None, Any]:
+    """Return a JSON file's value, None where there is no such file or it cannot be read (which is yielded)."""
+    try:
+        value, twice = load_json(read_regular(folder / name))
+        for key in twice:
+            yield FileFault(name, f"{key!r} stands twice in one object: readers take one or the other")
+        return value
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        yield FileFault(name, f"cannot be read: {error.strerror}")
+    except ValueError as error:
+        yield FileFault(name, f"is no JSON: {error}")
+    return None

@@ -1,0 +1,239 @@
+"""Verify `matrix.json`: its schema, its ids and digests, and that what it planned is there."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from msgspec import UNSET
+
+from tuneoff.base.files import read_regular
+from tuneoff.base.identity import digest
+from tuneoff.errors import ResultsError, TuneoffError
+from tuneoff.experiment.accounting.declared import Accounting
+from tuneoff.experiment.accounting.text import frozen
+from tuneoff.experiment.checked import checked_run_spec
+from tuneoff.experiment.names import run_name
+from tuneoff.experiment.plan import FORMAT_VERSION, WARM_UP_BLOCK, Plan, PlannedRun
+from tuneoff.record.results_folder import PLAN
+from tuneoff.record.store import RUNS
+from tuneoff.trust.verify.compare import differences, show
+from tuneoff.trust.verify.problem import Check, Outcome, Problem
+from tuneoff.trust.verify.readable import load_json
+
+STATED = ("name", "path", "content", "labels")  # of the plan: nothing else says them
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Planned:
+    """A run of the plan, as far as it can be read."""
+
+    run_id: str
+    name: str
+    skip_reason: str | None = None
+    emulated: bool = False
+
+
+@dataclass(slots=True, kw_only=True)
+class PlanFindings:
+    """The plan of a results folder and what is wrong with it; `is_read` is False where it cannot be read."""
+
+    is_read: bool = False
+    runs: list[Planned] = field(default_factory=list)
+    analysis_digest: str | None = None
+    accounting: Accounting | None = None  # what every run is charged; None: nothing froze it
+    problems: list[Problem] = field(default_factory=list)
+
+    def add(self, check: Check, what: str, text: str, stored: Any = UNSET, recomputed: Any = UNSET) -> None:
+        """Note a problem of the plan."""
+        self.problems.append(Problem(check=check, where=PLAN, what=what, text=text, stored=stored, recomputed=recomputed))
+
+
+def check_plan(results: Path) -> PlanFindings:
+    """Read the plan of a results folder and recompute its ids and digests.
+
+    Raises:
+        ResultsError: the folder has no plan: it is no results folder.
+    """
+    findings = PlanFindings()
+    try:
+        data, twice = load_json(read_regular(results / PLAN))
+    except OSError as error:
+        problem = f"{results} is no results folder: {PLAN} cannot be read ({error.strerror})"
+        raise ResultsError(f"{problem}; give a results folder, e.g. one under results/") from error
+    except ValueError as error:
+        findings.add("schema", "", f"is damaged: {error}")
+        return findings
+    version = data.get("format_version") if isinstance(data, dict) else None
+    if version != FORMAT_VERSION or isinstance(version, bool):
+        is_other = isinstance(version, int) and not isinstance(version, bool)
+        findings.add(
+            "version" if is_other else "schema",
+            "",
+            f"has format version {version!r}, but this tuneoff reads version {FORMAT_VERSION}",
+        )
+        return findings
+    for name in twice:
+        findings.add("schema", name, "stands twice in one object: readers take one or the other")
+    _check_runs(data, findings)
+    _check_digests(data, findings)
+    return findings
+
+
+def _check_runs(data: Mapping[str, Any], findings: PlanFindings) -> None:
+    """Recompute each planned run's id from its specification."""
+    entries = data.get("runs")
+    if not isinstance(entries, list):
+        findings.add("schema", "runs", "must be a list")
+        return
+    findings.is_read = True
+    for place, entry in enumerate(entries):
+        try:
+            spec = checked_run_spec(entry["spec"])
+            stored, recomputed = str(entry["run_id"]), spec.run_id
+            name = run_name(str(entry["label"]), spec)
+            _check_types(entry)
+        except (KeyError, TypeError, ValueError, AttributeError, OverflowError, RecursionError, TuneoffError) as error:
+            findings.add("schema", f"runs[{place}]", f"is no planned run: {type(error).__name__}: {error}")
+            continue
+        if stored != recomputed:
+            text = f"{stored} ({name}), but its specification has {recomputed}"
+            findings.add("plan", f"runs[{place}].run_id", text, stored=stored, recomputed=recomputed)
+        findings.runs.append(
+            Planned(run_id=stored, name=name, skip_reason=entry.get("skip_reason"), emulated=bool(entry.get("emulated")))
+        )
+
+
+def _check_types(entry: Mapping[str, Any]) -> None:
+    rules: tuple[tuple[str, type | tuple[type, ...]], ...] = (
+        ("label", str),
+        ("block", int),
+        ("skip_reason", (str, type(None))),
+        ("same_as", (str, type(None))),
+        ("emulated", bool),
+    )
+    for name, types in rules:
+        if name in entry and not isinstance(entry[name], types):
+            raise TypeError(f"`{name}` is {show(entry[name])}")
+
+
+def _check_digests(data: Mapping[str, Any], findings: PlanFindings) -> None:
+    """Write the plan anew and compare; where it cannot be read whole, recompute its two digests."""
+    try:
+        plan = Plan.from_json(data)
+        anew = json.loads(json.dumps(plan.to_json()))
+        findings.analysis_digest = anew["analysis_digest"]
+        findings.accounting = plan.accounting if {"carbon", "prices"} <= plan.analysis.keys() else None
+        _check_frozen(plan, findings)
+        _check_places(plan, findings)
+    except Exception as error:  # an altered plan may break any rule of reading it: that is a finding, not a fault
+        if not findings.problems:
+            findings.add("schema", "", str(error) if isinstance(error, TuneoffError) else f"{type(error).__name__}: {error}")
+        anew = {**data}
+        _recompute(data, anew, findings)
+    for difference in differences(dict(data), anew):
+        values = {"stored": difference.stored, "recomputed": difference.recomputed}
+        findings.add("plan", difference.path, difference.text, **values)
+
+
+def _check_frozen(plan: Plan, findings: PlanFindings) -> None:
+    """Hold the meter, the intensity and the prices of the plan to what its analysis froze of them."""
+    own = {"power": plan.power.to_json(), **frozen(plan.accounting)}
+    for name, value in own.items():
+        if name in plan.analysis:
+            for difference in differences(plan.analysis[name], json.loads(json.dumps(value)), name):
+                text = f"is {show(difference.recomputed)}, but its analysis froze {show(difference.stored)}"
+                values = {"stored": difference.recomputed, "recomputed": difference.stored}
+                findings.add("plan", f"accounting: {difference.path}" if name != "power" else difference.path, text, **values)
+
+
+def _check_places(plan: Plan, findings: PlanFindings) -> None:
+    """Hold the block of each run to its seed, and the run that stands for it to the plan."""
+    seeds = plan.analysis.get("seeds")
+    known = {run.run_id: run for run in plan.runs}
+    for place, run in enumerate(plan.runs):
+        if isinstance(seeds, list):
+            block = WARM_UP_BLOCK if run.spec.warm_up else _index(seeds, run)
+            if block is not None and block != run.block:
+                findings.add("plan", f"runs[{place}].block", f"stored {run.block}, its seed has {block}", run.block, block)
+        if run.same_as is not None:
+            other = known.get(run.same_as)
+            if run.skip_reason is None or other is None or other.skip_reason is not None:
+                text = f"{run.same_as} stands for it, but {'it is not skipped' if run.skip_reason is None else 'is not run'}"
+                findings.add("plan", f"runs[{place}].same_as", text)
+
+
+def _index(seeds: Sequence[Any], run: PlannedRun) -> int | None:
+    return seeds.index(run.spec.seed) if run.spec.seed in seeds else None
+
+
+def _recompute(data: Mapping[str, Any], anew: dict[str, Any], findings: PlanFindings) -> None:
+    try:
+        anew["analysis_digest"] = findings.analysis_digest = digest(dict(data["analysis"]), length=64)
+        warm = [bool(entry["spec"]["warm_up"]) for entry in data["runs"]]
+        anew["plan_id"] = digest([entry["run_id"] for entry, is_warm in zip(data["runs"], warm, strict=True) if not is_warm])
+    except (KeyError, TypeError, ValueError, TuneoffError) as error:
+        findings.add("schema", "", f"its digests cannot be recomputed: {type(error).__name__}: {error}")
+
+
+def missing_runs(
+    planned: Sequence[Planned], outcomes: Sequence[Outcome], has_ended: bool | None = None
+) -> tuple[list[Problem], list[Planned]]:
+    """Return problems for planned runs that must be there and are not, and the runs that were not begun.
+
+    Runs are executed in the plan's order, so a run without an execution was removed where a later one has one. It also was
+    where the last command came to its end (`has_ended`); where nothing tells that, if no execution was interrupted. An
+    execution without events and record was killed while it was made, or its files were removed: it counts for nothing.
+    """
+    there = {outcome.run_id for outcome in outcomes if not outcome.is_empty}
+    due = [run for run in planned if run.skip_reason is None]
+    last = max((place for place, run in enumerate(due) if run.run_id in there), default=-1)
+    problems, not_begun = [], []
+    if has_ended is None:
+        run_ids = {outcome.run_id for outcome in outcomes}
+        has_ended = bool(run_ids) and not any(_is_cut(run_id, outcomes) for run_id in run_ids)
+    for place, run in enumerate(due):
+        if run.run_id in there:
+            continue
+        if place < last:
+            problems.append(_missing(run, "later runs of the plan have one: it was removed"))
+        elif has_ended:
+            problems.append(_missing(run, "nothing was interrupted: it was removed"))
+        else:
+            not_begun.append(run)
+    return problems, not_begun
+
+
+def foreign_runs(planned: Sequence[Planned], outcomes: Sequence[Outcome]) -> Iterator[Problem]:
+    """Yield a problem for each execution of a run that is not in the plan."""
+    known = {run.run_id for run in planned}
+    for outcome in outcomes:
+        if outcome.run_id not in known:
+            yield Problem(check="plan", where=outcome.where, what="", text="its run is not in the plan")
+
+
+def removed_executions(
+    listed: Sequence[tuple[str, str]], outcomes: Sequence[Outcome], known: Collection[str]
+) -> Iterator[Problem]:
+    """Yield a problem for each execution that was begun and is not there; `known`: what is named already.
+
+    `listed`: (run id, execution id) of those that were begun. A folder that was made before there was such a list has none.
+    """
+    there = {(outcome.run_id, outcome.execution_id) for outcome in outcomes}
+    for run_id, execution_id in dict.fromkeys(listed):
+        if (run_id, execution_id) not in there and f"{RUNS}/{run_id}" not in known:
+            text = "was begun in this folder, but is not there: it was removed"
+            yield Problem(check="file", where=f"{RUNS}/{run_id}/{execution_id}", what="", text=text)
+
+
+def _missing(run: Planned, why: str) -> Problem:
+    text = f"planned ({run.name}), but it has no execution, and {why}"
+    return Problem(check="plan", where=f"runs/{run.run_id}", what="", text=text)
+
+
+def _is_cut(run_id: str, outcomes: Sequence[Outcome]) -> bool:
+    """Tell whether no execution of a run came to an end of its own."""
+    return all(outcome.status in ("interrupted", None) for outcome in outcomes if outcome.run_id == run_id)

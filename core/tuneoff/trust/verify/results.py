@@ -1,0 +1,216 @@
+"""Verify a results folder: its plan, and every execution in it."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import stat
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from tuneoff.base.files import is_utf8, open_regular, pinned
+from tuneoff.record.events.reader import SUFFIX
+from tuneoff.record.events.writer import FOLDER as EVENTS
+from tuneoff.record.execution_list import FILE_NAME as BEGUN
+from tuneoff.record.execution_list import begun
+from tuneoff.record.results_folder import LOCK, came_to_end
+from tuneoff.record.store import FILE_NAME, RUNS
+from tuneoff.trust.verify.execution import verify_execution
+from tuneoff.trust.verify.exports import FOLDER as EXPORTS
+from tuneoff.trust.verify.exports import export_problems
+from tuneoff.trust.verify.plan_conformance import Expected
+from tuneoff.trust.verify.planned import PlanFindings, Planned, check_plan, foreign_runs, missing_runs, removed_executions
+from tuneoff.trust.verify.pool import run_all
+from tuneoff.trust.verify.problem import Outcome, Problem
+
+Progress = Callable[[int, int], None]  # executions that were verified, all
+
+
+@dataclass(slots=True, kw_only=True)
+class Verification:
+    """What verifying a results folder came to."""
+
+    results: Path
+    outcomes: list[Outcome] = field(default_factory=list)
+    plan_problems: list[Problem] = field(default_factory=list)
+    export_problems: list[Problem] = field(default_factory=list)
+    skipped: list[Planned] = field(default_factory=list)
+    not_begun: list[Planned] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+
+    @property
+    def problems(self) -> list[Problem]:
+        """All problems that were kept: of the plan first, then by execution, then of the tables that were made of these."""
+        executions = (problem for outcome in self.outcomes for problem in outcome.problems)
+        return [*self.plan_problems, *executions, *self.export_problems]
+
+    @property
+    def problem_count(self) -> int:
+        """How many problems there are, also those that were not kept."""
+        return len(self.problems) + sum(outcome.left_out for outcome in self.outcomes)
+
+    @property
+    def is_verified(self) -> bool:
+        """Whether nothing differs."""
+        return not self.problems
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Task:
+    """One execution to be verified."""
+
+    folder: Path
+    where: str
+    expected: Expected | None
+
+
+def verify(results: Path, progress: Progress | None = None, processes: int | None = None) -> Verification:
+    """Recompute everything in a results folder and return what differs; nothing is written.
+
+    `processes`: how many at most share the work; None: as many as there are processors, where that pays.
+
+    Raises:
+        ResultsError: it is no results folder, or it cannot be read.
+    """
+    plan = check_plan(results)
+    listed = _listed(results, plan)
+    planned = {run.run_id: run for run in plan.runs}
+    was_running = _is_locked(results)
+    found = Verification(results=results, plan_problems=plan.problems)
+    tasks = []
+    bare: list[tuple[Path, str]] = []
+    for folder in _executions(results, found):
+        where = folder.relative_to(results).as_posix()
+        if os.path.lexists(folder / FILE_NAME):
+            run = planned.get(folder.parent.name)
+            expected = None
+            if plan.is_read:
+                expected = Expected(
+                    emulated=run is not None and run.emulated,
+                    analysis_digest=plan.analysis_digest,
+                    accounting=plan.accounting,
+                )
+            tasks.append(Task(folder=folder, where=where, expected=expected))
+        else:
+            bare.append((folder, where))
+    is_running = was_running or _is_locked(results)  # a command may have begun while the folder was listed
+    has_ended = False if is_running else came_to_end(results)
+    found.outcomes += _without_records(bare, is_running, has_ended)
+    found.outcomes += run_all(verify_task, tasks, [_size(task.folder) for task in tasks], progress, processes)
+    found.outcomes.sort(key=lambda outcome: outcome.where)
+    is_listed = not any(problem.where == RUNS for problem in found.plan_problems)
+    if plan.is_read and is_listed:
+        found.skipped = [run for run in plan.runs if run.skip_reason is not None]
+        missing, found.not_begun = missing_runs(plan.runs, found.outcomes, has_ended)
+        found.plan_problems += [*missing, *foreign_runs(plan.runs, found.outcomes)]
+    if is_listed:
+        found.plan_problems += removed_executions(listed, found.outcomes, {problem.where for problem in found.plan_problems})
+    if os.path.lexists(results / EXPORTS) and is_listed:
+        found.export_problems += _exports(found, [run.run_id for run in plan.runs])
+    if is_running:
+        found.notes.append("a tuneoff command works in this folder now: it is not complete")
+    return found
+
+
+def _listed(results: Path, plan: PlanFindings) -> list[tuple[str, str]]:
+    """Return the executions that were begun, before their folders are listed: a command may begin another one meanwhile."""
+    try:
+        return begun(results)
+    except OSError as error:
+        text = f"cannot be read: {error.strerror}"
+        plan.problems.append(Problem(check="file", where=BEGUN, what="", text=text))
+        return []
+
+
+def verify_task(task: Task) -> Outcome:
+    """Verify one execution, in whatever process."""
+    return verify_execution(task.folder, task.where, task.expected)
+
+
+def _exports(found: Verification, run_ids: list[str]) -> list[Problem]:
+    """Hold the tables to those records in which nothing differs: a table cannot be right that is held to a changed record."""
+    if any(outcome.has_special_files for outcome in found.outcomes):
+        found.notes.append(f"{EXPORTS}/ was not compared: an execution has a file that must not be opened")
+        return []
+    defective = {f"{outcome.run_id}/{outcome.execution_id}" for outcome in found.outcomes if outcome.problems}
+    return list(export_problems(found.results, run_ids, defective, found.notes))
+
+
+def _executions(results: Path, found: Verification) -> Iterator[Path]:
+    """Yield the folders of executions, in a fixed order; a folder that cannot be read is a problem."""
+    runs = _folders(results / RUNS, results, found) if os.path.lexists(results / RUNS) else []
+    for run in runs:
+        yield from _folders(run, results, found)
+
+
+def _folders(path: Path, results: Path, found: Verification) -> list[Path]:
+    """Return the folders in a folder; whatever else is there stands in an execution's place, or is nobody's."""
+    try:
+        with pinned(path) as folder:
+            names = {name: is_utf8(name) and stat.S_ISDIR(os.lstat(folder / name).st_mode) for name in sorted(os.listdir(folder))}
+        for name, is_ours in names.items():
+            text = "is no folder, as all are here" if is_utf8(name) else "is named otherwise than in UTF-8"
+            if not is_ours:
+                where = (path / name).relative_to(results).as_posix()
+                found.plan_problems.append(Problem(check="file", where=where, what="", text=text))
+        return [path / name for name, is_ours in names.items() if is_ours]
+    except OSError as error:
+        text = f"cannot be read: {error.strerror}"
+        found.plan_problems.append(Problem(check="file", where=path.relative_to(results).as_posix(), what="", text=text))
+        return []
+
+
+def _without_records(bare: Sequence[tuple[Path, str]], is_running: bool, has_ended: bool | None) -> list[Outcome]:
+    """Return the outcomes of executions without `run.json`: nothing of them is in any table.
+
+    A killed command leaves one, which the next command on the folder derives; any other had its record removed.
+    """
+    outcomes = [_without_record(folder, where) for folder, where in bare]
+    cut = [outcome for outcome in outcomes if not outcome.problems and not outcome.is_empty]
+    for outcome in outcomes:
+        if outcome.problems:
+            continue
+        if is_running:
+            outcome.notes.append(f"no {FILE_NAME} yet")
+        elif outcome.is_empty:
+            outcome.notes.append("empty: its command was killed while it was made")
+        elif has_ended is False and len(cut) == 1:
+            text = f"no {FILE_NAME}, as its command was killed: nothing of it was verified; `tuneoff compare --resume` derives it"
+            outcome.notes.append(text)
+        else:
+            text = f"is missing: its command was killed (`tuneoff compare --resume` derives it), or {FILE_NAME} was removed"
+            outcome.add("file", FILE_NAME, text)
+    return outcomes
+
+
+def _without_record(folder: Path, where: str) -> Outcome:
+    outcome = Outcome(where=where, run_id=folder.parent.name, execution_id=folder.name)
+    try:
+        names = os.listdir(folder)
+        has_events = EVENTS in names and any(name.endswith(SUFFIX) for name in os.listdir(folder / EVENTS))
+        outcome.is_empty = not has_events
+    except OSError as error:
+        outcome.add("file", "", f"cannot be read: {error.strerror}")
+    return outcome
+
+
+def _is_locked(results: Path) -> bool:
+    """Tell whether a command holds the folder."""
+    try:
+        with open_regular(results / LOCK) as lock:
+            fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    except OSError:  # no lock is there, or none on this file system
+        return False
+    return False
+
+
+def _size(folder: Path) -> int:
+    """Return the bytes of an execution's events; 0 where they cannot be seen."""
+    try:
+        with os.scandir(folder / EVENTS) as entries:
+            return sum(entry.stat().st_size for entry in entries)
+    except OSError:
+        return 0

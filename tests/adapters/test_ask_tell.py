@@ -1,0 +1,162 @@
+"""The base class for ask and tell: what follows from a subclass's methods, continued runs, stops, and the best trial."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, ClassVar
+
+import pytest
+
+from adapters.lifecycle_run import SPACE, run_lifecycle
+from adapters.optuna_specs import run_spec
+from adapters.test_telling import continued, drawn, history_of
+from tuneoff.ask_tell import AskTellAdapter, Capabilities, NativeIndex, Offer, Support, Told, Translation
+from tuneoff.errors import StepError
+from tuneoff.experiment.sampling import listed_configurations
+from tuneoff.record.events import schema
+from tuneoff.record.history import History
+from tuneoff.run.trial.run_trial import TrialOutcome
+from tuneoff.trust.space_test.mapping import mapping_problems
+from verify_space.every_kind import PROBED, context_of
+
+
+class Plain(AskTellAdapter):
+    """A library that chooses at random, and cannot be told anything that it did not ask for."""
+
+    capabilities: ClassVar[Capabilities] = Capabilities(framework="toy", samplers={"random": Offer(implementation="toy")})
+
+    def open(self, space: Translation) -> None:
+        self.native, self.random = space.native, random.Random(self.seed)
+        self.told: dict[str, Told] = {}
+        self.asked = 0
+
+    def ask(self) -> tuple[str, Mapping[str, Any]]:
+        self.asked += 1
+        return f"a{self.asked}", {
+            name: self.random.randrange(kind.size) if isinstance(kind, NativeIndex) else self.random.uniform(*kind.bounds)
+            for name, kind in self.native.items()
+        }
+
+    def tell(self, handle: str, told: Told) -> None:
+        self.told[handle] = told
+
+    def best(self) -> str:
+        losses = {handle: told.loss for handle, told in self.told.items() if told.state == "completed" and told.loss is not None}
+        return min(losses, key=losses.__getitem__)
+
+
+class Replaying(Plain):
+    """It takes finished trials, under names of its own."""
+
+    def replay(self, values: Mapping[str, Any], told: Told) -> str:
+        handle = f"r{len(self.told)}"
+        self.told[handle] = told
+        return handle
+
+
+class Whole(Replaying):
+    """It evaluates given points too, and stops trials."""
+
+    capabilities: ClassVar[Capabilities] = replace(
+        Plain.capabilities,
+        pruners={"second": Offer(implementation="toy")},
+    )
+
+    given: Mapping[str, Any] | None = None
+
+    def ask(self) -> tuple[str, Mapping[str, Any]]:
+        handle, drawn = super().ask()
+        given, self.given = self.given, None
+        return handle, drawn if given is None else given
+
+    def enqueue(self, values: Mapping[str, Any]) -> None:
+        self.given = values
+
+    def report(self, handle: str, epoch: int, value: float) -> bool:
+        return handle == "a2" and epoch >= 2
+
+
+def test_the_capabilities_follow_from_the_methods() -> None:
+    plain, whole = Plain.capabilities, Whole.capabilities
+    assert (set(plain.samplers), set(plain.pruners)) == ({"random"}, {"none", "scripted"})
+    assert (plain.retry, plain.resume) == (Support.YES, Support.NOT_BY_TUNEOFF)
+    assert Replaying.capabilities.resume is Support.YES
+    assert (set(whole.samplers), set(whole.pruners)) == ({"random", "fixed", "grid"}, {"none", "scripted", "second"})
+    assert whole.samplers["fixed"].implementation == f"{__name__}.Whole.enqueue"
+
+
+def test_a_pruner_without_reports_is_refused() -> None:
+    with pytest.raises(TypeError, match="must have `report` to offer pruner 'second'"):
+        type("Careless", (Plain,), {"capabilities": Whole.capabilities})
+
+
+@pytest.mark.parametrize("adapter", [Replaying, Whole])
+def test_a_continued_run_is_replayed_and_begins_with_what_was_lost(tmp_path: Path, adapter: type[Replaying]) -> None:
+    configurations = drawn(6)
+    context = continued(run_spec(sampler="random", trials=10), tmp_path, history_of(configurations))
+    toy = adapter(context)
+    toy.setup()
+    assert [told.state for told in toy.told.values()] == ["completed", "pruned", "failed", "completed"]
+    assert [told.value for told in toy.told.values()] == [0.8, 0.8, None, 0.5]
+    proposed = list(toy.propose())
+    assert [trial_id for trial_id, _ in proposed] == ["t00005", "t00006", "t00007", "t00008", "t00009", "t00010"]
+    assert proposed[0][1] == configurations[5]
+    toy.ended((*proposed[0], 2), TrialOutcome(state="completed", value=0.1))
+    lost = "r4" if adapter is Replaying else "a1"  # without `enqueue` it runs unasked, and is replayed at its end
+    assert toy.framework_id("t00005") == (None if adapter is Replaying else lost)
+    assert toy.told[lost].loss == 0.1
+    best = toy.collect_results()
+    assert best is not None
+    assert (best.trial_id, best.configuration, best.value) == ("t00005", configurations[5], 0.1)
+    first = adapter(context_of(adapter, 0, 10, tmp_path / "first"))
+    assert toy.seed != first.seed == first.context.spec.sampler_seed
+
+
+@pytest.mark.parametrize("sampler", ["fixed", "grid"])
+def test_of_a_list_each_configuration_is_enqueued_once(tmp_path: Path, sampler: str) -> None:
+    space = (
+        None if sampler == "fixed" else replace(SPACE, dimensions={name: SPACE.dimensions[name] for name in ("depth", "kind")})
+    )
+    given = {"configurations": drawn(7)} if space is None else {"space": space}
+    spec = run_spec(sampler=sampler, trials=7, **given)
+    configurations = listed_configurations(spec)
+    assert configurations is not None
+    fresh = Whole(continued(spec, tmp_path / "fresh", History()))
+    fresh.setup()
+    assert [configuration for _, configuration in fresh.propose()] == configurations
+    again = Whole(continued(spec, tmp_path / "again", history_of(configurations)))
+    again.setup()
+    assert [configuration for _, configuration in again.propose()] == [configurations[5], configurations[4], configurations[6]]
+
+
+@pytest.mark.parametrize("named", ["nobody", "a2"])
+def test_a_best_trial_that_did_not_complete_is_refused(tmp_path: Path, named: str) -> None:
+    toy = Plain(context_of(Plain, 0, 3, tmp_path))
+    toy.setup()
+    assert toy.collect_results() is None
+    for (trial_id, configuration), state in zip(list(toy.propose()), ("completed", "pruned", "refused"), strict=True):
+        toy.ended((trial_id, configuration, 1), TrialOutcome(state=state, value=0.5))  # type: ignore[arg-type]
+    assert [told.state for told in toy.told.values()] == ["completed", "pruned", "failed"]
+    assert toy.collect_results() is not None
+    toy.best = lambda: named  # type: ignore[method-assign]
+    with pytest.raises(StepError, match=f"the handle of a trial that completed, but returned '{named}'"):
+        toy.collect_results()
+
+
+def test_the_space_is_told_as_it_is_given(tmp_path: Path) -> None:
+    toy = Plain(context_of(Plain, 0, 3, tmp_path))
+    assert mapping_problems(PROBED, toy.framework_space()) == {}
+    assert len(list(toy.draw(3))) == 3
+
+
+@pytest.mark.slow
+def test_what_the_library_stops_is_stopped_and_what_died_is_tried_again(tmp_path: Path) -> None:
+    run = run_lifecycle(tmp_path, f"{__name__}:Whole", pruner="second", workers=1)
+    assert run.exit_code == 0, run.log
+    assert list(run.ends.values()) == ["completed", "pruned", "completed", "completed"]
+    assert [(event.trial, event.epoch) for event in run.of(schema.StopDecided)] == [("t00001", 2)]
+    assert [event.framework_id for event in run.of(schema.TrialSubmitted)] == ["a1", "a2", "a3", "a4"]
+    assert {event.name for event in run.of(schema.Stage)} == {"ask", "tell"}

@@ -1,0 +1,152 @@
+"""What is claimed where other programs used the processors during runs."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from answers.made_results import Entry, results, steady
+from tuneoff.judge.answers.all import answers
+from tuneoff.judge.answers.answer import WITHOUT_DISTURBED, Answers, Outcome, Sensitivity, Verdict
+from tuneoff.judge.answers.disturbance import disturbance
+from tuneoff.judge.answers.text import lines
+from tuneoff.judge.answers.values import to_json
+from tuneoff.judge.runs import grouped
+
+pytest.importorskip("scipy")
+FAST, SLOW = steady(1000, key="a"), steady(2000, key="b")
+UNCHECKED = "not checked without disturbed runs"
+
+
+def made(disturbed: Any = (), other: Any = (), *, unsampled: Any = (), seeds: int = 10) -> Answers:
+    """Return the answers on a fast and a slow adapter with disturbed runs of either."""
+    entries = [Entry("a", FAST, disturbed=disturbed, unsampled=unsampled), Entry("b", SLOW, disturbed=other)]
+    return answers(results(entries, range(seeds)))
+
+
+def of_time(found: Answers) -> Verdict:
+    (verdict,) = [one for one in found.verdicts if one.question.name == "time"]
+    return verdict
+
+
+def without(verdict: Verdict) -> list[Sensitivity]:
+    return [one for one in verdict.sensitivities if one.choice == WITHOUT_DISTURBED]
+
+
+def claim(found: Answers) -> str:
+    (text,) = [one.sentence for one in found.claims if "is faster than" in one.text]
+    return text
+
+
+def test_a_claim_on_disturbed_runs_alone_says_so_in_place_of_robust() -> None:
+    found = made(range(20), range(20), seeds=20)
+    verdict = of_time(found)
+    assert (verdict.outcome, verdict.is_robust, verdict.robustness) == (Outcome.BETTER, False, UNCHECKED)
+    assert "40 of 40 runs disturbed" in claim(found)
+    assert UNCHECKED in claim(found)
+    assert "robust" not in claim(found)
+    told = "\n".join(lines(found))
+    assert f"better, {UNCHECKED}" in told
+    assert "better, robust" not in told
+    (row,) = [one for one in to_json(found)["verdicts"] if one["question"] == "time"]
+    assert (row["is_robust"], row["robustness"]) == (False, UNCHECKED)
+    assert row["disturbance"] == {"runs": 40, "disturbed": 40, "unknown": 0}
+    assert any("40 of 40 runs (flag disturbed)" in limit for limit in found.limits)
+
+
+def test_ten_seeds_with_one_disturbed_run_can_be_robust() -> None:
+    found = made([3])
+    verdict = of_time(found)
+    assert (verdict.outcome, verdict.is_robust, verdict.robustness) == (Outcome.BETTER, True, "robust")
+    assert "(robust, " in claim(found)
+    assert "1 of 20 runs disturbed" in claim(found)
+    assert without(verdict)[0].interval is not None
+    assert without(verdict)[0].interval.n == 9  # type: ignore[union-attr]
+
+
+@pytest.mark.parametrize(("disturbed", "robustness"), [(4, "robust"), (5, UNCHECKED)])
+def test_six_undisturbed_pairs_are_enough_and_five_are_not(disturbed: int, robustness: str) -> None:
+    assert of_time(made(range(disturbed))).robustness == robustness
+
+
+def test_a_pair_is_disturbed_if_either_run_is() -> None:
+    assert of_time(made([0, 1], [2, 3])).robustness == "robust"
+    assert of_time(made([0, 1, 2], [3, 4])).robustness == UNCHECKED
+    assert of_time(made([0, 1, 2, 3, 4], [0, 1, 2])).disturbance.to_json() == {"runs": 20, "disturbed": 8, "unknown": 0}
+
+
+def test_a_difference_that_disturbed_runs_make_is_not_robust() -> None:
+    slow = Entry("b", lambda seed: {"time.jct": 1000.0 + (900 if seed < 12 else -100) + seed}, disturbed=range(12))
+    entries = [Entry("a", lambda seed: {"time.jct": 1000.0}), slow]
+    verdict = of_time(answers(results(entries, range(20), family_size=1)))
+    assert verdict.outcome is Outcome.BETTER
+    assert (verdict.robustness, verdict.is_robust) == ("not robust", False)
+    assert [one.outcome for one in without(verdict)] == [Outcome.WORSE]
+    assert "another verdict" in claim(answers(results(entries, range(20), family_size=1)))
+
+
+def test_where_nothing_is_disturbed_nothing_is_left_out_and_the_claim_counts_it() -> None:
+    found = made()
+    assert without(of_time(found)) == []
+    assert of_time(found).robustness == "robust"
+    assert "0 of 20 runs disturbed" in claim(found)
+    assert not any("flag disturbed" in limit for limit in found.limits)
+
+
+def test_runs_without_samples_are_unknown_and_no_claim_on_them_is_robust() -> None:
+    found = made(unsampled=range(10))
+    assert of_time(found).robustness == UNCHECKED
+    assert "0 of 20 runs disturbed, 10 unknown" in claim(found)
+    assert any("In 10 of 20 runs it is not known" in limit for limit in found.limits)
+    assert of_time(made(unsampled=[0])).robustness == "robust"
+
+
+def test_what_is_not_robust_for_another_reason_is_called_so() -> None:
+    values = [950.0, 960.0, 955.0, 953.0, 957.0, 951.0, 958.0, 952.0, 959.0, 1400.0]
+    entries = [
+        Entry("a", lambda seed: {"time.jct": 1000.0}, disturbed=range(10)),
+        Entry("b", lambda seed: {"time.jct": values[seed]}),
+    ]
+    verdict = of_time(answers(results(entries)))
+    assert verdict.robustness == "not robust"
+    assert WITHOUT_DISTURBED not in {one.choice for one in verdict.changing}
+
+
+def test_equivalence_and_counts_over_scopes_tell_disturbed_runs_too() -> None:
+    equal = [Entry(name, steady(1000, key=name), disturbed=[0]) for name in "ab"]
+    (text,) = [one.sentence for one in answers(results(equal)).claims if one.question.startswith("Time")]
+    assert "equivalent" in text
+    assert "2 of 20 runs disturbed" in text
+    tasks = [
+        Entry(name, draw, disturbed=[0], variant={"task": f"t{number}"})
+        for number in range(5)
+        for name, draw in (("a", FAST), ("b", SLOW))
+    ]
+    counted = [one.sentence for one in answers(results(tasks)).claims if "in 5 of 5" in one.text]
+    assert any("(5 robust); 10 of 100 runs disturbed" in text for text in counted)
+
+
+def test_an_execution_that_stands_for_two_runs_counts_once() -> None:
+    entries = [Entry("a", FAST, disturbed=[1]), Entry("a", FAST, sampler="default", same_as="random")]
+    runs = [run for group in grouped(results(entries)) for run in group.runs]
+    assert len(runs) == 20
+    assert disturbance(runs).to_json() == {"runs": 10, "disturbed": 1, "unknown": 0}
+
+
+@pytest.mark.parametrize(("disturbed", "robustness"), [(range(10), UNCHECKED), ([0], "")])
+def test_an_equivalence_that_nobody_can_check_says_so(disturbed: Any, robustness: str) -> None:
+    equal = [Entry(name, steady(1000, key=name), disturbed=disturbed) for name in "ab"]
+    (text,) = [one.sentence for one in answers(results(equal)).claims if one.question.startswith("Time")]
+    assert "equivalent" in text
+    assert (UNCHECKED in text) is bool(robustness)
+
+
+def test_counts_over_scopes_tell_how_many_could_not_be_checked() -> None:
+    tasks = [
+        Entry(name, draw, disturbed=range(10 if number < 2 else 0), variant={"task": f"t{number}"})
+        for number in range(5)
+        for name, draw in (("a", FAST), ("b", SLOW))
+    ]
+    counted = [one.text for one in answers(results(tasks)).claims if "in 5 of 5" in one.text]
+    assert any(f"(3 robust, 2 {UNCHECKED})" in text for text in counted)

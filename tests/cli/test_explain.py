@@ -1,0 +1,133 @@
+"""`tuneoff explain`: it has every name of the code, finds one by its name, and prints the interface of plugins."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any, get_args
+
+import msgspec
+import pytest
+
+from command_line import Call
+from tuneoff.adapter import Adapter
+from tuneoff.capabilities import Capabilities
+from tuneoff.cli.explain import INTERFACES, TOPICS
+from tuneoff.experiment.metric_names import metric_names
+from tuneoff.measure.energy import RESIDUAL_FLAG
+from tuneoff.record import run_record as model
+from tuneoff.record.events import schema
+from tuneoff.record.flag_meanings import FLAGS
+from tuneoff.run.supervisor.limits import TOO_FEW
+from tuneoff.run.trial.limits import NOT_JOINED, NOT_PINNED
+from tuneoff.tell.frames.columns import RUN_KEYS, TABLES
+from tuneoff.trust.check.checks import CHECKS
+from tuneoff.workload import Workload
+from tuneoff_adapters.katib import results as katib_results
+
+REPOSITORY = Path(__file__).parents[2]
+EVENTS = get_args(schema.AnyEvent)
+
+
+def in_sources(pattern: str) -> set[str]:
+    """Return what a pattern finds in the sources."""
+    paths = [path for folder in ("core", "adapters", "workloads") for path in (REPOSITORY / folder).rglob("*.py")]
+    return {found for path in paths for found in re.findall(pattern, path.read_text())}
+
+
+def written_flags() -> set[str]:
+    """Return the names of the flags that the sources write."""
+    return {
+        *in_sources(r"""(?:flag\(|FlagRecord\(name=|append\(\()\s*"([a-z]+_[a-z_]+)\""""),
+        *in_sources(r' if is_\w+ else "([a-z]+_[a-z_]+)", text='),
+        *in_sources(r'return "([a-z]+_[a-z_]+)", (?:died|f")'),
+        *(NOT_JOINED, NOT_PINNED, TOO_FEW, RESIDUAL_FLAG, katib_results.NOT_COMPLETED),
+    }
+
+
+def listed(call: Call, *names: str) -> list[dict[str, Any]]:
+    answer = call("explain", *names, "--json")
+    assert (answer.code, answer.err) == (0, "")
+    found: list[dict[str, Any]] = json.loads(answer.out)
+    return found
+
+
+def names_of(call: Call, topic: str) -> set[str]:
+    return {entry["name"] for entry in listed(call, topic)}
+
+
+def test_every_flag_that_the_sources_write_has_a_meaning() -> None:
+    assert written_flags() - set(FLAGS) == set()
+    text = "\n".join(path.read_text() for path in (REPOSITORY / "core").rglob("*.py") if path.name != "flag_meanings.py")
+    text += "\n".join(path.read_text() for path in (REPOSITORY / "adapters").rglob("*.py"))
+    assert [name for name in FLAGS if f'"{name}"' not in text] == []
+
+
+def test_every_metric_has_a_unit_and_a_meaning(call: Call) -> None:
+    assert {entry["name"] for entry in listed(call, "metrics") if entry["text"] and entry["detail"]} == set(metric_names())
+
+
+def fields_of_records() -> Iterable[str]:
+    yield from (f"RunRecord.{name}" for name in model.RunRecord.__dataclass_fields__)
+    yield from (f"AttemptRecord.{field.name}" for field in msgspec.structs.fields(model.AttemptRecord))
+
+
+@pytest.mark.parametrize(
+    ("topic", "names"),
+    [
+        ("metrics", set(metric_names())),
+        ("flags", set(FLAGS)),
+        ("events", {kind.__struct_config__.tag for kind in EVENTS}),
+        ("record", set(fields_of_records())),
+        ("columns", {f"{'*' if name in RUN_KEYS else table}.{name}" for table, own in TABLES.items() for name in own}),
+        ("checks", {check.id for check in CHECKS}),
+    ],
+)
+def test_a_topic_has_every_name(call: Call, topic: str, names: set[str]) -> None:
+    assert names - names_of(call, topic) == set()
+
+
+def test_a_type_of_event_is_shown_with_its_fields(call: Call) -> None:
+    details = {entry["name"]: entry["detail"] for entry in listed(call, "events")}
+    assert all(name in details[kind.__struct_config__.tag] for kind in EVENTS for name in kind.__struct_fields__[2:])
+
+
+def test_a_field_of_a_record_has_the_comment_beside_it(call: Call) -> None:
+    (field,) = listed(call, "AttemptRecord.exited_ns")
+    assert (field["detail"], field["text"]) == ("int | None", "when the process was seen to be gone, if anybody saw it")
+
+
+def test_names_are_found_whatever_they_are_of(call: Call) -> None:
+    found = listed(call, "left_behind", "test.accuracy", "trial_ended", "busy_seconds", "best.ties")
+    assert [entry["topic"] for entry in found] == ["flags", "metrics", "events", "columns", "checks"]
+    assert call("explain", "disturbed").out.splitlines()[1].startswith("flags  disturbed  other programs used more than 10 %")
+
+
+def test_without_a_name_the_kinds_are_listed(call: Call) -> None:
+    assert [line.split()[0] for line in call("explain").out.splitlines()[1:]] == list(TOPICS)
+
+
+def test_an_unknown_name_is_told_the_nearest(call: Call) -> None:
+    answer = call("explain", "left_behnd")
+    assert answer.code == 2
+    assert "did you mean 'left_behind'?" in answer.line
+
+
+def test_the_interface_of_an_adapter_has_every_method_and_capability(call: Call) -> None:
+    page = call("explain", "adapter").out
+    methods = [name for name, item in vars(Adapter).items() if callable(item) and not name.startswith("_")]
+    assert [name for name in methods if f"### `Adapter.{name}(" not in page] == []
+    assert [name for name in Capabilities.__dataclass_fields__ if f"- `{name}: " not in page] == []
+    assert "- `implementation: str = ''`: the framework's class, e.g. \"optuna.samplers.TPESampler\"" in page
+    assert "Start the framework: at its return it could take any HPO job." in page
+
+
+@pytest.mark.parametrize("name", INTERFACES)
+def test_each_interface_is_printed_with_docstrings(call: Call, name: str) -> None:
+    page = call("explain", name).out
+    for module in INTERFACES[name]:
+        assert f"# `{module}`" in page
+    if name == "workload":
+        assert [item for item in vars(Workload) if not item.startswith("_") and item not in page] == []

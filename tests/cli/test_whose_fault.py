@@ -1,0 +1,193 @@
+"""Exit code 70 is for faults of tuneoff alone: what a user, a machine or a plugin did has one line and its own code."""
+
+from __future__ import annotations
+
+import ctypes
+import json
+import os
+import re
+import resource
+import shlex
+import shutil
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from command_line import Call, File
+from results_folders import Results, edit, write_examples
+from tuneoff.base.text import LONGEST_LINE, plain_line
+
+TUNEOFF = f"{shlex.quote(sys.executable)} -m tuneoff"
+NULL = {"workload": "null", "adapters": ["serial"], "budget": {"trials": 2, "epochs_per_trial": 1}, "warm_up": False}
+
+
+@pytest.fixture
+def results(tmp_path: Path) -> Results:
+    return write_examples(tmp_path / "results" / "mine")
+
+
+def shell(folder: Path, script: str, preexec: Callable[[], None] | None = None) -> subprocess.CompletedProcess[bytes]:
+    return subprocess.run(["bash", "-c", script], cwd=folder, capture_output=True, check=False, timeout=120, preexec_fn=preexec)
+
+
+def as_anybody() -> None:
+    """Take from root that no permission stops it (CAP_DAC_OVERRIDE, CAP_DAC_READ_SEARCH)."""
+    for capability in (1, 2) if os.getuid() == 0 else ():
+        assert ctypes.CDLL(None).prctl(24, capability, 0, 0, 0) == 0  # PR_CAPBSET_DROP
+
+
+@pytest.fixture
+def shut(tmp_path: Path) -> Iterator[Path]:
+    """Return a folder that a script may make unreadable."""
+    folder = tmp_path / "shut"
+    folder.mkdir()
+    yield folder
+    folder.chmod(0o700)
+
+
+@pytest.mark.slow
+def test_runs_in_a_current_folder_that_may_not_be_entered_are_refused_before_the_first(tmp_path: Path, shut: Path) -> None:
+    (tmp_path / "null.yaml").write_text(json.dumps(NULL))
+    done = shell(shut, f"chmod 0 .; {TUNEOFF} compare {tmp_path}/null.yaml --no-report --output {tmp_path}/d", as_anybody)
+    assert (done.returncode, done.stderr.count(b"\n")) == (5, 1), done.stderr
+    assert f"Permission denied ({shut})".encode() in done.stderr
+    assert not (tmp_path / "d").exists()
+
+
+@pytest.mark.slow
+def test_a_folder_is_read_from_a_current_one_that_may_not_be_entered(shut: Path, results: Results) -> None:
+    bundle = f"bundle {results.path} --allow-unverified --output {results.path}.tar.gz"
+    for command in (f"status {results.path}", f"verify {results.path}", bundle):
+        done = shell(shut, f"chmod 0 .; {TUNEOFF} {command}", as_anybody)
+        assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize(("command", "code"), [("plan x.yaml", 2), ("status", 5), ("status x", 5), ("compare x.yaml", 2)])
+def test_a_path_in_a_current_folder_that_may_not_be_entered_is_one_line(shut: Path, command: str, code: int) -> None:
+    done = shell(shut, f"chmod 0 .; {TUNEOFF} {command}", as_anybody)
+    assert (done.returncode, done.stderr.count(b"\n")) == (code, 1), done.stderr
+    assert b"Permission denied" in done.stderr
+
+
+def test_a_current_folder_that_was_removed_is_one_line(tmp_path: Path) -> None:
+    (tmp_path / "gone").mkdir()
+    done = shell(tmp_path / "gone", f"rmdir ../gone; {TUNEOFF} status")
+    assert (done.returncode, done.stderr.count(b"\n")) == (5, 1)
+    assert b"the current folder must exist" in done.stderr
+
+
+def test_the_root_folder_is_no_results_folder_for_a_bundle(call: Call) -> None:
+    answer = call("bundle", "/")
+    assert (answer.code, "/ is no results folder" in answer.line) == (5, True)
+
+
+def test_names_in_a_folder_cannot_steer_a_terminal_through_bundle(call: Call, results: Results) -> None:
+    plan = results.path / "matrix.json"
+    edit(plan, lambda text: text.replace('"label": "', '"label": "\\u001b[2J\\u0007', 1))
+    shutil.rmtree(results.folder(results.plan.runs[0].spec))
+    answer = call("bundle", results.path, "--allow-unverified")
+    assert answer.code == 0
+    assert "missing: " in answer.out
+    assert "\\x1b[2J" in answer.out
+    assert not {"\x1b", "\x07"} & set(answer.out + answer.err)
+
+
+@pytest.mark.parametrize("length", [LONGEST_LINE, LONGEST_LINE + 1, 5000, 123_456])
+def test_a_line_has_at_most_so_many_characters_whatever_it_is_made_of(length: int) -> None:
+    line = plain_line("a" * (length - 3) + "end")
+    assert len(line) <= LONGEST_LINE
+    assert line.endswith("end")
+    assert ("characters ...]" in line) is (length > LONGEST_LINE)
+
+
+@pytest.mark.parametrize("place", ["matrix.json", "run.json"])
+def test_verify_of_another_format_version_has_the_code_of_all_commands(call: Call, results: Results, place: str) -> None:
+    path = results.path / place if place == "matrix.json" else results.folder(results.plan.runs[0].spec) / place
+    edit(path, lambda text: re.sub(r'"format_version": \d+', '"format_version": 99', text, count=1))
+    assert call("verify", results.path).code == call("status", results.path).code == 5
+    found = json.loads(call("verify", results.path, "--json").out)
+    assert (found["exit_code"], found["problems"][0]["check"]) == (5, "version")
+
+
+@pytest.mark.parametrize("command", ["plan", "compare"])
+@pytest.mark.parametrize("kind", ["workload", "adapters"])
+def test_a_plugin_that_ends_the_process_while_it_is_imported_is_broken(
+    call: Call, file: File, tmp_path: Path, kind: str, command: str
+) -> None:
+    (tmp_path / "quits_at_import.py").write_text("import os\nos._exit(0)\n")
+    name = "quits_at_import:Plugin"
+    answer = call(command, file(**{"adapters": ["serial"], "workload": "null", kind: name if kind == "workload" else [name]}))
+    assert answer.code == 6
+    assert "ends the process while it is imported (exit code 0)" in answer.line
+    assert os._exit.__name__ == "_exit"
+
+
+def test_small_files_are_read_where_memory_is_limited(results: Results) -> None:
+    limit = 800_000_000  # of address space; each small file once took 1 GiB of it
+    done = subprocess.run(
+        [sys.executable, "-m", "tuneoff", "status", str(results.path)],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_AS, (limit, limit)),
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("closed", [">&- 2>&-", "<&- >&- 2>&-"])
+def test_a_matrix_runs_with_its_standard_streams_closed(tmp_path: Path, closed: str) -> None:
+    (tmp_path / "null.yaml").write_text(json.dumps(NULL))
+    assert shell(tmp_path, f"{TUNEOFF} compare null.yaml --no-report --output d {closed}").returncode == 0
+    assert len(list(tmp_path.glob("d/runs/*/*/run.json"))) == 1
+
+
+@pytest.mark.slow
+def test_a_folder_whose_name_is_no_utf_8_can_be_used(tmp_path: Path) -> None:
+    (tmp_path / "null.yaml").write_text(json.dumps(NULL))
+    done = shell(tmp_path, f"{TUNEOFF} compare null.yaml --output $'d\\xff' && {TUNEOFF} verify $'d\\xff'")
+    assert done.returncode == 0, done.stderr
+
+
+def _rename(folder: Path) -> None:
+    folder.rename(folder.with_name("e"))
+
+
+def _remove(folder: Path) -> None:
+    while folder.exists():  # what is written meanwhile too
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("take_away", [_rename, _remove])
+def test_a_results_folder_that_is_taken_away_while_it_is_used_is_one_line(
+    tmp_path: Path, take_away: Callable[[Path], None]
+) -> None:
+    slow = {**NULL, "workload": {"name": "sleep", "options": {"epoch_seconds": 0.2}}, "seeds": list(range(9))}
+    (tmp_path / "sleep.yaml").write_text(json.dumps(slow))
+
+    def wait() -> None:
+        while not list(tmp_path.glob("d/runs/*/*/run.json")):
+            time.sleep(0.05)
+        take_away(tmp_path / "d")
+
+    thread = threading.Thread(target=wait)
+    thread.start()
+    done = shell(tmp_path, f"{TUNEOFF} compare sleep.yaml --no-report --output d")
+    thread.join()
+    assert done.returncode == 5
+    assert b"it was removed or renamed" in done.stderr.splitlines()[-1]
+
+
+@pytest.mark.slow
+def test_what_the_shell_writes_into_the_folder_is_no_matter(tmp_path: Path) -> None:
+    (tmp_path / "null.yaml").write_text(json.dumps(NULL))
+    (tmp_path / "d").mkdir()
+    done = shell(tmp_path, f"{TUNEOFF} compare null.yaml --no-report --output d > d/log && {TUNEOFF} verify d")
+    assert done.returncode == 0, done.stderr

@@ -1,0 +1,426 @@
+"""A results folder as a stranger may send it: what is planted where, who reads and writes it, and what must not happen."""
+
+from __future__ import annotations
+
+import gzip
+import os
+import shutil
+import signal
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, replace
+from pathlib import Path
+from types import FrameType
+from typing import NamedTuple
+
+import tuneoff
+from bundles import packed
+from event_logs import example_b
+from results_folders import Results
+from resume_logs import SPEC, killed_log
+from tuneoff.base.files import remove_file
+from tuneoff.cli.main import main
+from tuneoff.errors import TuneoffError
+from tuneoff.record.derive import KILLED
+from tuneoff.record.execution_list import note_begun
+from tuneoff.record.results_folder import ResultsFolder
+from tuneoff.record.store import write_bytes
+from tuneoff.run.execute import _recover
+from tuneoff.run.resume.adopt import adopt
+from tuneoff.run.resume.choose import to_continue
+from tuneoff.run.supervisor.leftovers import clean_results
+from tuneoff.run.supervisor.prepare import new_execution, write_inputs
+from tuneoff.run.supervisor.remote_leftovers import undeploy_outside
+from tuneoff.tell.live.reports import Rendered
+from tuneoff.tell.live.site import Site
+from tuneoff.tell.live.watcher import Watcher
+from tuneoff.tell.plots.drawing import Drawing
+from tuneoff.tell.plots.files import remove_others, write
+from tuneoff.tell.report.export import export
+from tuneoff.trust.verify.results import verify
+from worked_examples import write_example
+
+MARK = b"SECRET-7391"
+DONE, CUT = "DONE", "CUT"  # stand for the folders of the executions in the names of places
+PID = "PID"  # stands for this process's number
+CUT_NAME = f"{SPEC.run_id}-0a1b2c"  # of the execution that was cut, as tuneoff names one
+UNDEPLOY_SECONDS = 15.0
+MOST_SECONDS = 20
+
+
+def build(path: Path) -> Results:
+    """Write a folder with everything that tuneoff ever reads or writes: a run that is done, and one whose command was killed."""
+    done = replace(example_b()[1], adapter="optuna")
+    results = Results(path, [done, SPEC])
+    write_example(results.folder(done), "B")
+    results.finish(done)
+    results.add_log(SPEC, killed_log(CUT_NAME), KILLED)
+    cut = results.folder(SPEC, CUT_NAME)
+    for folder in (results.folder(done), cut):
+        for name in (
+            "checkpoints/t00000.safetensors",
+            "checkpoints/t00009.safetensors",
+            "slots/0",
+            "framework/x",
+            "framework/ray.json",
+        ):
+            (folder / name).parent.mkdir(exist_ok=True)
+            (folder / name).write_bytes(b"x")
+        for name in ("log.txt", "outside.txt", "versions.json", "leftovers.jsonl", "test.json"):
+            (folder / name).write_text("{}\n")
+    results.finish(done)
+    results.finish(SPEC, cut.name, KILLED)
+    for name in (
+        ".lock",
+        ".executions",
+        "reproduction.json",
+        "report/report.html",
+        "report/plots/curve.svg",
+    ):
+        (path / name).parent.mkdir(parents=True, exist_ok=True)
+        (path / name).write_text("")
+    export(path, path / "export", "csv")
+    return results
+
+
+# What is planted in a place; `mine` is a folder outside, with a file and a folder of mine
+
+Plant = Callable[[Path, Path], None]
+
+
+def _instead(path: Path) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    if path.is_dir():
+        shutil.rmtree(path)
+    path.unlink(missing_ok=True)
+
+
+def to_my_file(path: Path, mine: Path) -> None:
+    _instead(path)
+    path.symlink_to(mine / "secret.txt")
+
+
+def to_my_copy(path: Path, mine: Path) -> None:
+    """What is there lies outside, and a link leads to it."""
+    if path.is_dir():
+        shutil.copytree(path, mine / "copy")
+    else:
+        (mine / "copy").write_bytes(path.read_bytes() if path.exists() else b"")
+    _instead(path)
+    path.symlink_to(mine / "copy")
+
+
+def to_my_folder(path: Path, mine: Path) -> None:
+    _instead(path)
+    path.symlink_to(mine / "folder", target_is_directory=True)
+
+
+def to_nothing(path: Path, mine: Path) -> None:
+    _instead(path)
+    path.symlink_to(mine / "new")
+
+
+def in_a_circle(path: Path, mine: Path) -> None:
+    _instead(path)
+    path.symlink_to(path.name)
+
+
+def to_a_device(path: Path, mine: Path) -> None:
+    _instead(path)
+    path.symlink_to("/dev/zero")
+
+
+def a_pipe(path: Path, mine: Path) -> None:
+    _instead(path)
+    os.mkfifo(path)
+
+
+def a_second_name(path: Path, mine: Path) -> None:
+    """A file that has another name outside, as in a copy by hard links; of a folder each file has."""
+    kept = [path] if path.is_file() else [one for one in path.rglob("*") if one.is_file()]
+    for number, one in enumerate(kept):
+        os.link(one, mine / f"linked-{number}")
+
+
+def a_folder(path: Path, mine: Path) -> None:
+    _instead(path)
+    path.mkdir()
+
+
+PLANTS: dict[str, Plant] = {
+    plant.__name__: plant
+    for plant in (to_my_file, to_my_copy, to_my_folder, to_nothing, in_a_circle, to_a_device, a_pipe, a_second_name, a_folder)
+}
+FOLLOWED = ("to_my_copy", "a_pipe", "a_second_name")  # each in its own way; the others are tried with all actors
+PLACES = (
+    ".lock",
+    ".executions",
+    "matrix.json",
+    f".matrix.json.{PID}.tmp",
+    "reproduction.json",
+    "runs",
+    f"runs/{DONE}/..",
+    f"runs/{DONE}",
+    f"runs/{DONE}/run.json",
+    f"runs/{DONE}/.run.json.{PID}.tmp",
+    f"runs/{DONE}/spec.json",
+    f"runs/{DONE}/events",
+    f"runs/{DONE}/power.jsonl",
+    f"runs/{DONE}/accounting.json",
+    f"runs/{DONE}/test.json",
+    f"runs/{CUT}/..",
+    f"runs/{CUT}",
+    f"runs/{CUT}/run.json",
+    f"runs/{CUT}/spec.json",
+    f"runs/{CUT}/events",
+    f"runs/{CUT}/events/new.jsonl",
+    f"runs/{CUT}/checkpoints",
+    f"runs/{CUT}/checkpoints/t00000.safetensors",
+    f"runs/{CUT}/slots",
+    f"runs/{CUT}/log.txt",
+    f"runs/{CUT}/leftovers.jsonl",
+    f"runs/{CUT}/outside.txt",
+    f"runs/{CUT}/versions.json",
+    f"runs/{CUT}/continues.json",
+    f"runs/{CUT}/earlier",
+    f"runs/{CUT}/later",
+    f"runs/{CUT}/framework",
+    f"runs/{CUT}/framework/ray.json",
+    "report",
+    "report/report.html",
+    f"report/.report.html.{PID}.tmp",
+    "report/plots",
+    "report/plots/curve.svg",
+    "export",
+    "export/runs.csv",
+    f"export/.runs.csv.{PID}.tmp",
+    "export/.runs.csv.tmp",
+    "export/made_from.json",
+)
+
+
+def place_of(folder: Results, place: str) -> Path:
+    """Return the path of a place in a folder."""
+    done, cut = (f"{run.run_id}/{name}" for run, name in zip(folder.plan.runs, ("run1-abc", CUT_NAME), strict=True))
+    text = place.replace(DONE, done).replace(CUT, cut).replace(PID, str(os.getpid()))
+    return Path(os.path.normpath(folder.path / text))
+
+
+# Who reads and writes a folder: each returns what it told
+
+Actor = Callable[[Results, Path], bytes]
+
+
+def _command(*arguments: str) -> Actor:
+    def act(folder: Results, out: Path) -> bytes:
+        words = [word.format(folder=folder.path, out=out) for word in arguments]
+        code = main(words)
+        assert code in (0, 1, 2, 5), f"tuneoff {' '.join(words)} ended with {code}"
+        return b""
+
+    return act
+
+
+def _hold(folder: Results, out: Path) -> bytes:
+    with ResultsFolder(folder.path, folder.plan, resume=True) as held:
+        held.finish()
+    return b""
+
+
+def _begin(folder: Results, out: Path) -> bytes:
+    note_begun(folder.path, SPEC.run_id, "x")
+    return b""
+
+
+def _new_run(folder: Results, out: Path) -> bytes:
+    try:
+        write_inputs(new_execution(SPEC, folder.path / "runs"))
+    except OSError as error:  # the command makes one line of it
+        raise TuneoffError(str(error)) from error
+    return b""
+
+
+def _cut(folder: Results) -> None:
+    """Remove the record of the execution that was cut, as if its command had been killed."""
+    for path in folder.path.glob(f"runs/*/{CUT_NAME}/run.json"):
+        with suppress(OSError):
+            remove_file(path)
+
+
+def _recovered(folder: Results, out: Path) -> bytes:
+    _cut(folder)
+    _recover(folder.path, folder.plan, KILLED)
+    return b""
+
+
+def _taken_over(folder: Results, out: Path) -> bytes:
+    specs = {run.run_id: run.spec for run in folder.plan.runs}
+    for run_id, earlier in to_continue(folder.plan, folder.path).items():
+        adopt(earlier, earlier.with_name(f"{run_id}-0d4e5f"), specs[run_id])
+    return b""
+
+
+def _cleaned(folder: Results, out: Path) -> bytes:
+    clean_results(folder.path)
+    return b""
+
+
+def _undeployed(folder: Results, out: Path) -> bytes:
+    """In a fresh process, for which `tests` must be in PYTHONPATH; so it is none of the `ACTORS`."""
+    specs = {run.run_id: replace(run.spec, adapter_target="hostile.noisy:Noisy") for run in folder.plan.runs}
+    return "\n".join(undeploy_outside(folder.path, specs, UNDEPLOY_SECONDS)).encode()
+
+
+def _undeployed_after_a_kill(folder: Results, out: Path) -> bytes:
+    _cut(folder)
+    return _undeployed(folder, out)
+
+
+DRAWING = Drawing(name="curve", question="", caption="", alternative="", svg="<svg/>", png=b"x", columns=("a",), rows=((1,),))
+
+
+def _drawn(folder: Results, out: Path) -> bytes:
+    write(DRAWING, folder.path / "report" / "plots")
+    remove_others(folder.path / "report" / "plots", (), ("curve",))
+    write_bytes(folder.path / "report" / "report.html", b"<html>")
+    write_bytes(folder.path / "reproduction.json", b"{}")
+    return b""
+
+
+def _served(folder: Results, out: Path) -> bytes:
+    site = Site(Watcher(folder.path), lambda path: Rendered(page="", files={}))
+    paths = [f"/{path.relative_to(folder.path)}" for path in folder.path.glob("runs/*/*/run.json")]
+    return b"".join(site.answer(path).body for path in ("/", "/state.json", *paths))
+
+
+def _verified(folder: Results, out: Path) -> bytes:
+    return "\n".join(problem.line for problem in verify(folder.path, processes=1).problems).encode()
+
+
+def _bundled(folder: Results, out: Path) -> bytes:
+    found = packed(folder.path, out / "b.tar.gz", allow_unverified=True, checkpoints=True)
+    return gzip.decompress(found.path.read_bytes())
+
+
+def _loaded(folder: Results, out: Path) -> bytes:
+    frames = tuneoff.load(folder.path)
+    return "".join(frames.read(table).to_json() for table in frames.tables()).encode()
+
+
+WRITERS: dict[str, Actor] = {
+    "hold": _hold,
+    "begin": _begin,
+    "new run": _new_run,
+    "clean": _cleaned,
+    "draw": _drawn,
+    "continue": _taken_over,
+    "recover": _recovered,
+}
+ACTORS: dict[str, Actor] = {
+    **WRITERS,
+    "status": _command("status", "{folder}"),
+    "watch": _command("watch", "--once", "{folder}"),
+    "serve": _served,
+    "verify": _verified,
+    "bundle": _bundled,
+    "load": _loaded,
+    "csv": _command("export", "{folder}"),
+    "parquet": _command("export", "{folder}", "--format", "parquet"),
+}
+
+
+UNDEPLOYS: dict[str, Actor] = {"un-deploy": _undeployed, "un-deploy after a kill": _undeployed_after_a_kill}
+UNDEPLOY_PLACES = [place for place in PLACES if place == "runs" or CUT in place]
+
+
+# What must not happen
+
+State = dict[str, tuple[int, int, int, bytes | str | None]]
+
+
+def state_of(folder: Path) -> State:
+    """Return what is below a folder: kind, place on the disk, time, and content of each entry."""
+    found: State = {}
+    for path in sorted(folder.rglob("*")):
+        entry = path.lstat()
+        content: bytes | str | None = os.readlink(path) if path.is_symlink() else path.read_bytes() if path.is_file() else None
+        found[str(path)] = (entry.st_mode, entry.st_ino, entry.st_mtime_ns, content)
+    return found
+
+
+@contextmanager
+def in_time(seconds: int) -> Iterator[None]:
+    """End what waits for a pipe."""
+
+    waited = []
+
+    def late(number: int, frame: FrameType | None) -> None:
+        waited.append(seconds)
+        raise AssertionError(f"it took more than {seconds} s")
+
+    before = signal.signal(signal.SIGALRM, late)
+    signal.alarm(seconds)
+    try:
+        yield
+    finally:
+        signal.alarm(0)
+        signal.signal(signal.SIGALRM, before)
+        assert not waited, f"it took more than {seconds} s"  # whatever was made of it
+
+
+@dataclass(frozen=True)
+class Home:
+    """Where an attack lives: what is `mine` must be afterwards as it was."""
+
+    folder: Results
+    mine: Path
+    out: Path
+
+    @classmethod
+    def make(cls, built: Results, root: Path) -> Home:
+        path = Path(shutil.copytree(built.path, root / "results"))
+        folder = object.__new__(Results)
+        folder.path, folder.plan = path, built.plan
+        mine, out = root / "mine", root / "out"
+        for one in (mine / "folder" / "deep", out):
+            one.mkdir(parents=True)
+        (mine / "secret.txt").write_bytes(MARK + b"\n")
+        for name in ("t00000.safetensors", "t00001.safetensors", "curve.svg", "report.html", "runs.csv", "run.json", "0"):
+            (mine / "folder" / name).write_bytes(MARK)
+        return cls(folder, mine, out)
+
+
+class Outcome(NamedTuple):
+    """What came of the actors, by their names: what they did and must not do, and what they refused in one line."""
+
+    wrong: dict[str, str]
+    refused: dict[str, str]
+
+
+def attacked(home: Home, actors: dict[str, Actor], told: Callable[[], str] = lambda: "") -> Outcome:
+    """Let each act. `told`: what was printed since it was last asked."""
+    wrong, refused = {}, {}
+    before = state_of(home.mine)
+    for name, act in actors.items():
+        for path in home.out.iterdir():
+            path.unlink()
+        try:
+            with in_time(MOST_SECONDS):
+                said = act(home.folder, home.out)
+        except TuneoffError as error:
+            said = str(error).encode()
+            refused[name] = str(error)
+            if "\n" in str(error):
+                wrong[name] = f"more than one line: {error}"
+        except Exception as error:  # whatever it is, a user would be told of a fault of tuneoff
+            wrong[name] = f"{type(error).__name__}: {error}"
+            said = b""
+        printed = told()
+        if MARK in said or MARK.decode() in printed or any(MARK in path.read_bytes() for path in home.out.iterdir()):
+            wrong[name] = "it told what is in a file of mine"
+        now = state_of(home.mine)
+        if now != before:
+            changed = {path for path in {*now, *before} if now.get(path) != before.get(path)}
+            wrong[name] = f"it changed {sorted(Path(path).relative_to(home.mine).as_posix() for path in changed)}"
+            before = now
+    return Outcome(wrong, refused)

@@ -1,0 +1,91 @@
+"""A limit of processors is decided once for a matrix: refused before its first run, or the same in all of its runs."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tuneoff.errors import UnsupportedError
+from tuneoff.experiment.load import load_matrix
+from tuneoff.experiment.plan import Plan, make_plan
+from tuneoff.record.store import read_runs
+from tuneoff.run.execute import execute
+from tuneoff.run.listener import Silent
+from tuneoff.run.supervisor import controllers, limits
+from tuneoff.run.supervisor.processors import ReservedProcessors, usable_processors
+
+FAR = 100 * (2000 + os.getpid())  # processors of these numbers exist nowhere, so no run holds them
+MakePlan = Callable[..., Plan]
+
+
+@pytest.fixture
+def plan(tmp_path: Path) -> MakePlan:
+    def make(seeds: int = 1, **workers: Any) -> Plan:
+        path = tmp_path / "file.yaml"
+        content = {
+            "workload": "null",
+            "adapters": ["serial"],
+            "budget": {"trials": 2},
+            "seeds": {"count": seeds},
+            "workers": workers,
+        }
+        path.write_text(json.dumps(content))
+        return make_plan(load_matrix(path))
+
+    return make
+
+
+def test_affinity_is_refused_before_the_first_run_where_another_matrix_holds_the_processors(
+    plan: MakePlan, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(limits, "usable_processors", lambda: [FAR, FAR + 1])
+    with ReservedProcessors() as other:
+        other.take(1, [FAR])
+        with pytest.raises(UnsupportedError, match=r"^[^\n]*affinity[^\n]* needs [^\n]*2 vCPU, but [^\n]*; [^\n]*$"):
+            execute(plan(count=2, cpu_limit="affinity"), tmp_path / "results", listener=Silent())
+        assert other.take(1, [FAR + 1]) == (FAR + 1,)  # what was refused holds nothing
+    assert not (tmp_path / "results").exists()
+
+
+def test_a_quota_is_refused_before_the_first_run_where_there_are_no_control_groups(
+    plan: MakePlan, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(controllers, "ROOT", tmp_path / "none")
+    with pytest.raises(UnsupportedError, match=r"quota[^\n]*no cpu controller[^\n]*; use cpu_limit: none$"):
+        execute(plan(count=2, cpu_limit="quota"), tmp_path / "results", listener=Silent())
+    assert not (tmp_path / "results").exists()
+
+
+@pytest.mark.slow
+def test_by_default_a_run_beside_another_one_that_holds_the_processors_is_as_any_other(plan: MakePlan, tmp_path: Path) -> None:
+    execute(plan(seeds=1, count=1), tmp_path / "alone", listener=Silent())
+    with ReservedProcessors() as other:
+        other.take(1, usable_processors()[-1:])
+        execute(plan(seeds=1, count=1), tmp_path / "beside", listener=Silent())
+    found = {
+        (record.environment["limits"]["cpus"], attempt.cpus_allowed)
+        for name in ("alone", "beside")
+        for record in read_runs(tmp_path / name)
+        for trial in record.trials
+        for attempt in trial.attempts
+    }
+    assert found == {("none (declared, not enforced)", len(usable_processors()))}
+
+
+@pytest.mark.slow
+def test_all_runs_of_a_matrix_have_the_processors_that_it_held_from_its_start(plan: MakePlan, tmp_path: Path) -> None:
+    try:
+        execute(plan(seeds=2, count=1, cpu_limit="affinity"), tmp_path / "results", listener=Silent())
+    except UnsupportedError:
+        pytest.skip("another run holds the processors")
+    records = list(read_runs(tmp_path / "results"))
+    assert len(records) == 3  # a warm-up too
+    assert {record.environment["limits"]["cpus"] for record in records} == {"affinity"}
+    (held,) = {str(record.environment["limits"]["processors"]) for record in records}
+    with ReservedProcessors() as free:  # and they are free again
+        assert [list(free.take(1, usable_processors()))] == json.loads(held)

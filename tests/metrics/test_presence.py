@@ -1,0 +1,179 @@
+"""Who occupies slots: worked example C of the metrics' definition to its last digit, and what it does not show."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import msgspec
+import pytest
+
+from event_logs import Log, example_b, example_c, example_c_of_one_slot, make_spec, ns
+from tuneoff.experiment.spec import RunSpec, Workers
+from tuneoff.measure.attribution.intervals import core_seconds
+from tuneoff.measure.attribution.slots import slot_uses
+from tuneoff.measure.presence import presence_of
+from tuneoff.measure.slots import slot_times
+from tuneoff.measure.with_metrics import compute_metrics, with_metrics
+from tuneoff.record.derive import derive
+from tuneoff.record.events import schema
+from tuneoff.record.run_record import RunRecord
+
+
+def derived(example: tuple[Log, RunSpec]) -> RunRecord:
+    return derive(example[0].pairs(), example[1])
+
+
+def on_slot(run: RunRecord, slot: int) -> RunRecord:
+    """Return a run all of whose attempts were booked on one slot."""
+    trials = tuple(
+        replace(trial, attempts=tuple(msgspec.structs.replace(one, slot=slot) for one in trial.attempts)) for trial in run.trials
+    )
+    return replace(run, trials=trials)
+
+
+def flags(run: RunRecord) -> list[str]:
+    return [flag.name for flag in with_metrics(run).flags]
+
+
+EXPECTED_C: dict[str, float] = {
+    "slots.busy": 0.4,
+    "slots.overhead": 30.4,
+    "slots.idle": 9.2,
+    "slots.slot_time": 40,
+    "slots.idle_share": 23.0,
+    "overhead.process_start": 6_675,
+    "overhead.per_trial": 7_650,
+    "overhead.vacant": 1_700 / 4,
+    "slots.overlapped": 0,
+    "slots.crowded": 0,
+}
+
+
+@pytest.mark.parametrize("slot", [None, 0, 1])
+def test_every_figure_of_worked_example_c_is_met_whatever_slot_its_short_trials_got(slot: int | None) -> None:
+    run = derived(example_c())
+    run = run if slot is None else on_slot(run, slot)
+    metrics = compute_metrics(run)
+    assert {name: metrics[name].value for name in EXPECTED_C} == pytest.approx(EXPECTED_C, rel=1e-12)
+    overhead, busy = metrics["slots.overhead"].value, metrics["slots.busy"].value
+    assert overhead is not None
+    assert busy is not None
+    assert overhead / 4 == pytest.approx(7.6, rel=1e-12)
+    present = [(11, 19), (12, 19.5), (19.2, 27), (20, 27.5)]  # never more than two of them
+    assert overhead + busy == pytest.approx(sum(end - start for start, end in present), rel=1e-12)
+    assert flags(run) == []
+
+
+def test_each_process_of_worked_example_c_has_the_slot_of_its_trial() -> None:
+    times = slot_times(derived(example_c()), (ns(10), ns(30)))
+    assert [time.busy_ns for time in times] == [ns(0.2), ns(0.2)]
+    assert [time.overhead_ns for time in times] == [ns(8 - 0.1 + 7.8 - 0.1), ns(7.5 - 0.1 + 7.5 - 0.1)]
+
+
+@pytest.mark.parametrize("role", ["trial", "pod"])
+def test_a_process_that_imports_beside_a_trial_on_the_only_slot_shares_what_is_left(role: str) -> None:
+    """Example C's one slot: from 9 to 10 one process exits while the other imports, half of the slot each."""
+    run = derived(example_c_of_one_slot(role))
+    metrics = compute_metrics(run)
+    expected = {
+        "slots.busy": 8,
+        "slots.overhead": 7,
+        "slots.idle": 1,
+        "slots.crowded": 2,
+        "overhead.process_start": (4 + 0.5 + 1) * 1000 / 2,
+        "overhead.exit": 0.5 * 1000 / 2,  # the second exit is after the trial span
+    }
+    assert {name: metrics[name].value for name in expected} == pytest.approx(expected, rel=1e-12)
+    assert flags(run) == ["more_processes_than_workers"]
+
+
+def test_the_energy_of_slots_follows_the_same_presence() -> None:
+    for example, overhead, idle in ((example_c(), 30.4, 9.2), (example_c_of_one_slot(), 7, 1)):
+        uses = slot_uses(derived(example), ns(40))
+        assert sum(core_seconds(use.parts["overhead"]) for use in uses) == pytest.approx(overhead, rel=1e-12)
+        assert sum(core_seconds(use.parts["idle"]) for use in uses) == pytest.approx(idle, rel=1e-12)
+
+
+def test_a_process_that_dies_in_its_imports_occupies_a_slot_and_is_in_the_record() -> None:
+    log, spec = example_c()
+    dead = log.process("trial", 27.6)
+    dead.exit(28.6, by=log.coordinator)
+    run = derive(log.pairs(), spec)
+    assert [(one.process, one.started_ns, one.ended_ns) for one in run.without_attempt] == [
+        (dead.process.name, ns(27.6), ns(28.6))
+    ]
+    metrics = compute_metrics(run)
+    assert metrics["slots.overhead"].value == pytest.approx(30.4 + 1)
+    assert metrics["slots.idle"].value == pytest.approx(9.2 - 1)
+
+
+def test_a_process_that_nobody_saw_exit_was_there_up_to_its_last_line() -> None:
+    log, spec = example_c()
+    refused = log.process("trial", 27.6)
+    refused.add(schema.Refused, 28.1, trial="5", reason="trials")
+    (one,) = derive(log.pairs(), spec).without_attempt
+    assert (one.started_ns, one.ended_ns) == (ns(27.6), ns(28.1))
+
+
+def test_a_long_lived_worker_without_a_trial_occupies_nothing() -> None:
+    log, spec = example_c()
+    log.process("worker", 10)
+    run = derive(log.pairs(), spec)
+    assert run.without_attempt == ()
+    assert compute_metrics(run)["slots.overhead"].value == pytest.approx(30.4)
+
+
+def test_the_first_of_several_sights_of_an_exit_counts() -> None:
+    """An observer is never early."""
+    log, spec = example_c()
+    log.writers[1].exit(21, by=log.coordinator)
+    assert derive(log.pairs(), spec).trials[0].attempts[0].exited_ns == ns(19)
+
+
+def test_trials_that_overlap_on_a_slot_while_another_is_empty_break_the_sum_and_are_flagged() -> None:
+    log = Log()
+    log.step("deploy", 0, 0)
+    log.submit("a", 0)
+    log.submit("b", 0)
+    for name, start, end in (("a", 0, 10), ("b", 4, 12)):
+        process = log.process("trial", start)
+        process.start(name, start, slot=0)
+        process.end(name, end, "failed", 0, cause="x", charged="workload")
+    run = derive(log.pairs(), make_spec())
+    assert presence_of(run).doubled == [(ns(4), ns(10))]
+    assert flags(run) == ["trials_share_a_slot"]
+    alone = derive(log.pairs(), make_spec(workers=Workers(count=1)))
+    assert presence_of(alone).doubled == []
+
+
+def test_processes_that_seem_to_overlap_within_the_grain_of_their_starts_are_not_flagged() -> None:
+    log = Log()
+    log.step("deploy", 0, 0)
+    for number, (start, end) in enumerate(((0, 5), (4.995, 9))):
+        log.submit(str(number), start)
+        process = log.process("trial", start)
+        process.start(str(number), start + 1, slot=0)
+        process.end(str(number), end, "failed", 0, cause="x", charged="workload")
+    run = derive(log.pairs(), make_spec(workers=Workers(count=1)))
+    assert presence_of(run).crowded == [(ns(4.995), ns(5))]
+    assert flags(run) == []
+
+
+def test_more_processes_than_slots_share_them_all_evenly() -> None:
+    log = Log()
+    for number in range(3):
+        log.submit(str(number), 0)
+        process = log.process("trial", 0)
+        process.start(str(number), 6 + number, slot=number % 2, imported=6)
+        process.end(str(number), 7 + number, "failed", 0, cause="x", charged="workload")
+    times = slot_times(derive(log.pairs(), make_spec()), (0, ns(20)))
+    # 0-6 both slots; then a trial has one, and who waits for the next the other; the third is alone from 8
+    assert sum(time.busy_ns for time in times) == ns(3)
+    assert sum(time.busy_ns + time.overhead_ns for time in times) == ns(2 * 6 + 2 + 2 + 1)
+    assert [flag.name for flag in with_metrics(derive(log.pairs(), make_spec())).flags] == ["more_processes_than_workers"]
+
+
+def test_a_slot_is_vacant_only_as_long_as_processes_with_trials_are_to_come() -> None:
+    """Example B's 2 slot-s, and none of the 10 after its second slot's last exit."""
+    found = [(start, end, slots) for start, end, slots in presence_of(derived(example_b())).vacant if start >= ns(6)]
+    assert found == [(ns(9), ns(10), 1), (ns(29), ns(30), 1)]

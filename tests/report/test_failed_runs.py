@@ -1,0 +1,81 @@
+"""A run that failed is worse than any that is done: the same median in JSON, page, terminal and diff."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+
+import pytest
+
+from answers.made_results import Entry, results
+from tuneoff.judge.answers.all import answers
+from tuneoff.judge.answers.text import lines
+from tuneoff.judge.answers.values import to_json
+from tuneoff.judge.diff.compare import compared
+from tuneoff.judge.results import Results
+from tuneoff.judge.summary import summary_rows
+from tuneoff.record.run_record import RunStatus
+from tuneoff.tell.page.frameworks import entries, figure_tables
+from tuneoff.tell.page.view import Cell
+from tuneoff.tell.report.table import render
+
+pytest.importorskip("scipy")
+COLUMN = 3  # "JCT" on the page
+
+
+def made(status: Mapping[int, RunStatus], continued: tuple[int, ...] = ()) -> Results:
+    """Return four runs of 1, 2, 3 and 4 s, whose accuracy falls with the seed."""
+
+    def draw(seed: int) -> dict[str, float]:
+        seconds = 1.0 + seed
+        return {"time.jct": 1000 * seconds, "quality.test": 1 - seconds / 10, "waste.default.time": 1000 * seconds}
+
+    return results([Entry("optuna", draw, status=status, continued=continued)], seeds=range(4))
+
+
+def on_page(found: Results, table: int, column: int) -> Cell:
+    return figure_tables(entries(found, answers(found)))[table].scopes[0].rows[0].cells[column]
+
+
+def test_one_failed_run_moves_the_median_alike_everywhere() -> None:
+    found = made({1: "failed"})
+    (group,) = to_json(answers(found))["groups"]
+    assert group["estimates"]["time.jct"]["median"]["estimate"] == 3500.0, "of 1, 3, 4 s and a failure"
+    assert "3.50 s [" in "\n".join(lines(answers(found)))
+    (row,) = summary_rows(found)
+    assert row.jct is not None
+    assert (row.jct.median, row.jct.low, row.jct.high, row.jct.n, row.jct.failed) == (3500.0, 1000.0, 4000.0, 3, 1)
+    assert "3/4" in render([row])
+    assert "1 failed" in render([row])
+    assert "3.50" in render([row])
+    cell = on_page(found, 0, COLUMN)
+    assert (cell.text, cell.below) == ("3.50", "1.00–4.00, 1 failed")
+    changes = {change.question.name: change for change in compared(made({}), found).changes}
+    assert changes["time"].verdict is not None
+    assert [pair.difference for pair in changes["time"].verdict.differences] == [0.0, math.inf, 0.0, 0.0]
+
+
+def test_failures_are_worse_than_any_where_higher_is_better() -> None:
+    (row,) = summary_rows(made({0: "failed"}))
+    assert row.test is not None
+    assert [row.test.median, row.test.low, row.test.high] == pytest.approx([0.65, 0.6, 0.8])
+
+
+def test_where_failures_reach_the_median_it_is_called_failed() -> None:
+    found = made({1: "failed", 2: "timeout"})
+    (row,) = summary_rows(found)
+    assert "failed\n" in render([row]) or "failed " in render([row])
+    assert "2 failed" in render([row])
+    assert on_page(found, 0, COLUMN).text == "failed"
+    control = on_page(made({}), 0, COLUMN)
+    assert (control.text, control.below) == ("2.50", "1.00–4.00")
+
+
+def test_what_a_continued_run_cannot_tell_is_on_no_table() -> None:
+    found = made({}, continued=(3,))
+    (row,) = summary_rows(found)
+    wasted = row.figures["waste.default.time"]
+    assert wasted.spread is not None
+    assert wasted.spread.median == 2000.0
+    assert on_page(found, 1, 7).text == "2.00"
+    assert on_page(found, 1, 7).reason == "of 3 of 4 runs"

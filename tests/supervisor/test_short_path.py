@@ -1,0 +1,53 @@
+"""A temporary folder whose path is too long for sockets is no trouble: the processes of a run get a short one to it."""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tuneoff.run.supervisor.short_path import LONGEST_BYTES, short_path
+
+
+def long_folder(tmp_path: Path) -> Path:
+    folder = tmp_path / ("x" * 100)
+    folder.mkdir()
+    return folder
+
+
+def test_a_short_path_stays_what_it_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    with short_path(Path("/tmp")) as path:
+        assert path == Path("/tmp")
+
+
+def test_a_socket_below_a_long_path_is_bound_by_a_short_one_in_other_processes_too(tmp_path: Path) -> None:
+    folder = long_folder(tmp_path)
+    with pytest.raises(OSError, match="too long"), socket.socket(socket.AF_UNIX) as refused:
+        refused.bind(str(folder / "s"))
+    bind = "import socket, sys; socket.socket(socket.AF_UNIX).bind(sys.argv[1])"
+    with short_path(folder) as path:
+        assert len(os.fsencode(path)) <= LONGEST_BYTES
+        subprocess.run([sys.executable, "-c", bind, str(path / "s")], check=True)
+    assert (folder / "s").is_socket()
+    assert not path.exists()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("adapter", ["serial", "ray-tune"])
+def test_a_run_whose_tmpdir_is_long_is_done_and_leaves_nothing_there(tmp_path: Path, adapter: str) -> None:
+    folder = long_folder(tmp_path)
+    content = {"workload": "null", "adapters": [adapter], "budget": {"trials": 2, "epochs_per_trial": 1}, "warm_up": False}
+    (tmp_path / "null.yaml").write_text(json.dumps(content))
+    command = [sys.executable, "-m", "tuneoff", "compare", "null.yaml", "--output", "d", "--no-report", "--json"]
+    environment = {**os.environ, "TMPDIR": str(folder)}
+    answer = subprocess.run(command, env=environment, cwd=tmp_path, capture_output=True, text=True, check=False, timeout=280)
+    assert answer.returncode == 0, answer.stderr
+    (run,) = json.loads(answer.stdout)["runs"]
+    assert (run["status"], "left_behind" in run["flags"]) == ("done", False)
+    assert list(folder.iterdir()) == []
