@@ -8,12 +8,12 @@ from typing import Literal
 import msgspec
 import pytest
 
+from builders.worked_examples import accounting_a, write_example
 from tuneoff.errors import ResultsError
 from tuneoff.experiment.accounting.declared import Accounting, Intensity
 from tuneoff.experiment.accounting.store import read_accounting, write_accounting
 from tuneoff.measure.derived import derive_folder
 from tuneoff.record.metric_value import MetricValue
-from worked_examples import accounting_a, write_example
 
 A: dict[str, float | None] = {
     "carbon.trial_intensity": 266.7,

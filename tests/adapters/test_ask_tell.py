@@ -11,8 +11,8 @@ from typing import Any, ClassVar
 import pytest
 
 from adapters.lifecycle_run import SPACE, run_lifecycle
-from adapters.optuna_specs import run_spec
 from adapters.test_telling import continued, drawn, history_of
+from builders.optuna_specs import run_spec
 from tuneoff.ask_tell import AskTellAdapter, Capabilities, NativeIndex, Offer, Support, Told, Translation
 from tuneoff.errors import StepError
 from tuneoff.experiment.sampling import listed_configurations

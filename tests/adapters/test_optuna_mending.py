@@ -9,7 +9,7 @@ from optuna.pruners import NopPruner
 from optuna.study import Study
 from optuna.trial import TrialState
 
-from adapters.optuna_specs import run_spec
+from builders.optuna_specs import run_spec
 from tuneoff.experiment.sampling import sample_distinct
 from tuneoff.experiment.space import SearchSpace, stepped
 from tuneoff.experiment.spec import RunSpec

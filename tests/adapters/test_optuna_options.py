@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from adapters.optuna_specs import run_spec
+from builders.optuna_specs import run_spec
 from tuneoff.experiment.space import Categorical, Float, SearchSpace
 from tuneoff_adapters.optuna import OptunaAdapter
 

@@ -11,7 +11,7 @@ from optuna.pruners import HyperbandPruner, NopPruner
 from optuna.trial import TrialState
 
 from adapters.lifecycle_run import SPACE
-from adapters.optuna_specs import memory_study, plan_of, run_spec
+from builders.optuna_specs import memory_study, plan_of, run_spec
 from tuneoff.base.identity import configuration_digest
 from tuneoff.errors import UnsupportedError
 from tuneoff.experiment.sampling import sample_distinct

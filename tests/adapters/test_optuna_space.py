@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 from optuna.distributions import CategoricalDistribution, FloatDistribution, IntDistribution
 from scipy import stats
 
-from adapters.optuna_specs import plan_of, run_spec
-from spaces import spaces, units
+from builders.optuna_specs import plan_of, run_spec
+from builders.spaces import spaces, units
 from tuneoff.base.identity import canonical_json
 from tuneoff.experiment.space import Categorical, Constant, Float, IntegerLog, SearchSpace, points, stepped
 from tuneoff.experiment.translation import SpaceTranslation

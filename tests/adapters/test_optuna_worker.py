@@ -11,7 +11,7 @@ from typing import Any
 import optuna
 import pytest
 
-from adapters.optuna_specs import plan_of, run_spec
+from builders.optuna_specs import plan_of, run_spec
 from tuneoff.errors import InfrastructureError
 from tuneoff_adapters.optuna import worker
 from tuneoff_adapters.optuna.plan import Broken, Order, StudyPlan

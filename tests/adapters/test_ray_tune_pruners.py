@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from adapters.ray_tune_specs import RayTrial, run_context, run_spec
+from builders.ray_tune_specs import RayTrial, run_context, run_spec
 from tuneoff.base.identity import configuration_digest
 from tuneoff.experiment.spec import Budget
 from tuneoff.experiment.strategies import rungs

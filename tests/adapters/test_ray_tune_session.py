@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from adapters.ray_tune_specs import run_context, run_spec
+from builders.ray_tune_specs import run_context, run_spec
 from tuneoff.base.processes import MARK
 from tuneoff.errors import StepError
 from tuneoff.experiment.space import Categorical, Float, SearchSpace

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from scipy import stats
 
-from adapters.ray_tune_specs import run_spec
+from builders.ray_tune_specs import run_spec
 from tuneoff.base.identity import canonical_json
 from tuneoff.experiment.space import Categorical, Constant, Float, IntegerLog, SearchSpace, points, stepped
 from tuneoff.experiment.translation import ListTranslation, SpaceTranslation, translation_of

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from adapters.ray_tune_specs import RayTrial, run_context, run_spec
+from builders.ray_tune_specs import RayTrial, run_context, run_spec
 from tuneoff.experiment.spec import Budget
 from tuneoff.experiment.translation import translation_of
 from tuneoff.record.events.reader import EventLog

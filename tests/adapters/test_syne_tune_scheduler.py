@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from adapters.syne_tune_specs import spec_of
+from builders.syne_tune_specs import spec_of
 from tuneoff.base.identity import configuration_digest
 from tuneoff.experiment.sampling import listed_configurations
 from tuneoff.experiment.space import Categorical, Float, SearchSpace, stepped

@@ -10,7 +10,7 @@ import numpy
 import pytest
 from scipy import stats
 
-from adapters.syne_tune_specs import DRAWS, SPACE, spec_of
+from builders.syne_tune_specs import DRAWS, SPACE, spec_of
 from tuneoff.experiment.space import IntegerLog, points
 from tuneoff.experiment.translation import SpaceTranslation, translation_of
 from tuneoff_adapters.syne_tune.schedulers import make_scheduler

@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
-from adapters import optuna_specs, ray_tune_specs
 from adapters.lifecycle_run import SPACE
-from adapters.ray_tune_specs import run_context
+from builders import optuna_specs, ray_tune_specs
+from builders.ray_tune_specs import run_context
 from tuneoff.base.identity import configuration_digest
 from tuneoff.experiment.sampling import draws
 from tuneoff.experiment.spec import RunSpec

@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from answers.made_results import Draw, Entry, results
 from answers.test_across_tasks import around, over, p, question
 from answers.test_billing import prices
 from answers.test_modelled_energy import METRIC, metered, uses
+from builders.made_results import Draw, Entry, results
 from tuneoff.experiment.accounting.declared import Accounting
 from tuneoff.judge.answers.all import answers
 from tuneoff.judge.answers.answer import Answers

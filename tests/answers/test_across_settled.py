@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from answers.made_results import Draw, Entry, results
 from answers.test_across_tasks import ANCHORS, around, over, p, question
+from builders.made_results import Draw, Entry, results
 from tuneoff.judge.answers.all import answers
 from tuneoff.judge.answers.answer import Answers, OverTasks
 from tuneoff.judge.answers.text import lines

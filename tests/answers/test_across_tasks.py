@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from answers.made_results import Draw, Entry, Metrics, results
+from builders.made_results import Draw, Entry, Metrics, results
 from tuneoff.judge.answers.all import answers
 from tuneoff.judge.answers.analysis_plan import Anchors
 from tuneoff.judge.answers.answer import AcrossTasks, Answers, OverTasks

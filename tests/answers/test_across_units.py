@@ -7,8 +7,8 @@ from collections.abc import Callable, Mapping
 
 import pytest
 
-from answers.made_results import Draw, Entry, Metrics, results
 from answers.test_across_tasks import ANCHORS, around, over, p, question
+from builders.made_results import Draw, Entry, Metrics, results
 from tuneoff.judge.answers.all import answers
 from tuneoff.judge.answers.analysis_plan import frozen
 from tuneoff.judge.answers.answer import AcrossTasks, Answers, OverTasks

@@ -8,8 +8,8 @@ from dataclasses import replace
 
 import pytest
 
-from answers.made_results import Draw, Entry, Metrics, results
-from made_runs import METRIC, made_run
+from builders.made_results import Draw, Entry, Metrics, results
+from builders.made_runs import METRIC, made_run
 from tuneoff.experiment.metric_names import QUESTIONS
 from tuneoff.judge.answers.all import answers
 

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from answers.made_results import Entry, results, steady
-from made_runs import METRIC, made_run
-from results_folders import write_examples
+from builders.made_results import Entry, results, steady
+from builders.made_runs import METRIC, made_run
+from builders.results_folders import write_examples
 from tuneoff.judge.answers.analysis_plan import Anchors
 from tuneoff.judge.answers.anytime import CLOCKS, Curve, curves, first_reach, value_at
 from tuneoff.judge.answers.runtimes import EXPLORATORY, Reached, runtimes, targets

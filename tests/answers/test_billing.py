@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from answers.made_results import Draw, Entry, Metrics, results
+from builders.made_results import Draw, Entry, Metrics, results
 from tuneoff.experiment.accounting.declared import Accounting, Prices
 from tuneoff.judge.answers.all import answers
 from tuneoff.judge.answers.answer import Answers, Outcome, Verdict

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from answers.made_results import Entry, results
+from builders.made_results import Entry, results
 from tuneoff.experiment.metric_names import metric_names
 from tuneoff.judge.answers.run_values import value
 from tuneoff.judge.runs import grouped

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from builders.results_folders import write_examples
 from metric_directions import DIRECTIONS
-from results_folders import write_examples
 from tuneoff.judge.answers.directions import better, bounds, default_unit, is_of_objective, scale
 from tuneoff.judge.results import read_results
 

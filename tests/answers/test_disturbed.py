@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from answers.made_results import Entry, results, steady
+from builders.made_results import Entry, results, steady
 from tuneoff.judge.answers.all import answers
 from tuneoff.judge.answers.answer import WITHOUT_DISTURBED, Answers, Outcome, Sensitivity, Verdict
 from tuneoff.judge.answers.disturbance import disturbance

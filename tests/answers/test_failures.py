@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from answers.made_results import Entry, results, steady
+from builders.made_results import Entry, results, steady
 from tuneoff.judge.answers.all import answers
 from tuneoff.judge.answers.answer import Answers, Outcome, Verdict
 from tuneoff.record.run_record import RunStatus

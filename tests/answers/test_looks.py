@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from answers.made_results import Entry, results, steady
+from builders.made_results import Entry, results, steady
 from tuneoff.judge.answers.all import answers
 from tuneoff.judge.answers.answer import Outcome, Verdict
 

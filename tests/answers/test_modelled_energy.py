@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from answers.made_results import Draw, Entry, Metrics, results
+from builders.made_results import Draw, Entry, Metrics, results
 from tuneoff.judge.answers.all import answers
 from tuneoff.judge.answers.answer import Answers, Outcome, Verdict
 from tuneoff.measure.energy_order import RATIO_HIGH, RATIO_LOW, weight_range

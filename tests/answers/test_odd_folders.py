@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from answers.made_results import ANALYSIS, Entry, results, steady
-from results_folders import write_examples
+from builders.made_results import ANALYSIS, Entry, results, steady
+from builders.results_folders import write_examples
 from tuneoff.judge.answers.all import answers
 from tuneoff.judge.answers.answer import Answers, Outcome
 from tuneoff.judge.answers.anytime import curves

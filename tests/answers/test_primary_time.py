@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 
-from answers.made_results import ANALYSIS, Draw, Entry, results
+from builders.made_results import ANALYSIS, Draw, Entry, results
 from tuneoff.experiment.schema import AnalysisPart
 from tuneoff.judge.answers.all import answers
 from tuneoff.judge.answers.answer import Outcome

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from answers.made_results import Draw, Entry, Metrics, results, steady
+from builders.made_results import Draw, Entry, Metrics, results, steady
 from tuneoff.judge.answers.all import answers
 from tuneoff.judge.answers.answer import Answers, Outcome, Verdict
 from tuneoff.judge.stats.paired import judge, judge_without_each

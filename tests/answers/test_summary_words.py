@@ -7,7 +7,7 @@ from statistics import NormalDist
 
 import pytest
 
-from answers.made_results import Draw, Entry, Metrics, results, steady
+from builders.made_results import Draw, Entry, Metrics, results, steady
 from tuneoff.judge.answers.all import answers
 from tuneoff.judge.answers.answer import Outcome
 from tuneoff.record.metric_value import Kind, known

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from answers.made_results import Entry, results, steady
+from builders.made_results import Entry, results, steady
 from tuneoff.judge.answers.all import answers
 from tuneoff.judge.answers.answer import Answers
 from tuneoff.judge.answers.indistinguishable import not_apart

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from answers.made_results import Entry, Metrics, results, steady
+from builders.made_results import Entry, Metrics, results, steady
 from tuneoff.judge.answers.all import answers
 from tuneoff.judge.answers.answer import Answers, Outcome, Verdict
 from tuneoff.judge.results import Results

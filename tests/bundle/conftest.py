@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from bundles import packed
-from results_folders import Results, write_examples
+from builders.bundles import packed
+from builders.results_folders import Results, write_examples
 
 
 @pytest.fixture

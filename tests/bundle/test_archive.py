@@ -15,7 +15,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from bundles import FILES, LIMIT, by_hand, manifest_of, member, members_of, small
+from builders.bundles import FILES, LIMIT, by_hand, manifest_of, member, members_of, small
 from tuneoff.errors import ResultsError
 from tuneoff.trust.bundle import archive
 from tuneoff.trust.bundle.archive import describe, unpack, write_archive

@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from bundles import CONFIGURATIONS, VALUES, metric, pair_of, record_of, spec_of, trial_of, with_trial
+from builders.bundles import CONFIGURATIONS, VALUES, metric, pair_of, record_of, spec_of, trial_of, with_trial
 from tuneoff.experiment.spec import Budget, Strategy, Workers
 from tuneoff.record.run_record import ContinuesRecord, RunRecord
 from tuneoff.trust.bundle.exact import exact_columns

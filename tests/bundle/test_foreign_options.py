@@ -10,16 +10,16 @@ from typing import Any
 
 import pytest
 
-from bundles import packed, spec_of
+from builders.bundles import packed, spec_of
+from builders.event_logs import example_a
+from builders.results_folders import Results
+from builders.worked_examples import write_example
 from command_line import Call, caller
 from data_workload import Telltale
-from event_logs import example_a
-from results_folders import Results
 from tuneoff.errors import ExperimentError
 from tuneoff.experiment.spec import RunSpec, WorkloadSpec
 from tuneoff.trust.bundle.choose import served_here
 from tuneoff_workloads.faulty import ALL_KINDS, Faulty
-from worked_examples import write_example
 
 GENTLE = {"kinds": ["raise", "nan"], "rate": 0.5}
 HARMFUL: list[dict[str, Any]] = [

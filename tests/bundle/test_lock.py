@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from results_folders import Results, execution
+from builders.results_folders import Results, execution
 from tuneoff.record.store import read_run, write_run
 from tuneoff.trust.bundle.contents import executions
 from tuneoff.trust.bundle.lock import lock_of, lock_text

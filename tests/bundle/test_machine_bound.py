@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from bundles import metric, pair_of, record_of, spec_of
+from builders.bundles import metric, pair_of, record_of, spec_of
 from tuneoff.record.run_record import FlagRecord
 from tuneoff.trust.bundle.exact import Pair
 from tuneoff.trust.bundle.machine_bound import BOUNDS, machine_columns

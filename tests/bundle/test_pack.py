@@ -13,9 +13,9 @@ from typing import Any
 
 import pytest
 
-from bundles import LIMIT, packed
-from event_logs import example_a
-from results_folders import Results, edit, execution, write_examples
+from builders.bundles import LIMIT, packed
+from builders.event_logs import example_a
+from builders.results_folders import Results, edit, execution, write_examples
 from tuneoff.errors import ResultsError
 from tuneoff.record.derive import KILLED
 from tuneoff.record.store import read_run, write_run

@@ -12,7 +12,7 @@ import pytest
 
 import data_workload
 import fake_plugins
-from bundles import environment, metric, record_of, spec_of, with_trial
+from builders.bundles import environment, metric, record_of, spec_of, with_trial
 from tuneoff.errors import ExperimentError, MissingPackageError
 from tuneoff.experiment.packages import PackageStatus
 from tuneoff.experiment.plan import Plan, PlannedRun

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from bundles import packed
-from results_folders import Results
+from builders.bundles import packed
+from builders.results_folders import Results
 from tuneoff.errors import ResultsError
 from tuneoff.trust.bundle import secrets
 from tuneoff.trust.bundle.secrets import check_no_secrets

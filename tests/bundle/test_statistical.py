@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import pytest
 
-from bundles import VALUES, metric, pair_of, record_of, spec_of
+from builders.bundles import VALUES, metric, pair_of, record_of, spec_of
 from tuneoff.record.run_record import RunRecord
 from tuneoff.trust.bundle.statistical import quality_columns, t_quantile, value_columns
 from tuneoff.trust.bundle.verdict import Answer, Column

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from bundles import spec_of
+from builders.bundles import spec_of
 from tuneoff.trust.bundle.verdict import Answer, Column, of_columns, overall
 
 SPEC = spec_of()

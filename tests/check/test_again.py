@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
+from builders.check_evidence import evidence, made, trial
 from check.controls import planted_surroundings
-from check.evidences import evidence, made, trial
 from tuneoff.base import clock
 from tuneoff.measure.power.procfs import HostTimes
 from tuneoff.trust.check import machine

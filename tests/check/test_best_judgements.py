@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from check.evidences import evidence, finding, made, trial
+from builders.check_evidence import evidence, finding, made, trial
 from tuneoff.trust.check.evidence import Evidence
 
 LEVELS = (0.4, 0.9, 0.2, 0.6)

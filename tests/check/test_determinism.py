@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 from scipy.stats import kstwobign
 
-from check.evidences import record, trial
+from builders.check_evidence import record, trial
 from tuneoff.experiment.sampling import draws
 from tuneoff.record.run_record import RunRecord
 from tuneoff.trust.check import specs

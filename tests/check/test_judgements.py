@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from check.evidences import attempt, begun, evidence, finding, made, trial
+from builders.check_evidence import attempt, begun, evidence, finding, made, trial
 from tuneoff.record.events import schema
 from tuneoff.record.run_record import FlagRecord, RefusalRecord
 from tuneoff.trust.check import specs

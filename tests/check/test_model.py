@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from check.evidences import evidence, made
+from builders.check_evidence import evidence, made
 from tuneoff.capabilities import Capabilities
 from tuneoff.errors import ExperimentError
 from tuneoff.trust.check.checks import CHECKS, IDS

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from check.evidences import SUBJECT
+from builders.check_evidence import SUBJECT
 from fake_plugins import Plain, Rich, Twofold
 from tuneoff.adapter import Adapter
 from tuneoff.base.targets import load_target

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from check.evidences import SUBJECT
+from builders.check_evidence import SUBJECT
 from tuneoff.trust.check.model import Check, Finding, Result, failed, not_applicable, not_tested, passed
 from tuneoff.trust.check.report import Report, answer, markdown, rows, to_json
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from scipy.stats import binom
 
-from check.evidences import begun, evidence, finding, made
+from builders.check_evidence import begun, evidence, finding, made
 from tuneoff.experiment.sampling import draws
 from tuneoff.record.events import schema
 from tuneoff.trust.check import specs

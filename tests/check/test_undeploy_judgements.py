@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from check.evidences import evidence, finding, made
+from builders.check_evidence import evidence, finding, made
 from tuneoff.record.events import schema
 from tuneoff.trust.check.evidence import Evidence
 from tuneoff.trust.check.footprint import Left

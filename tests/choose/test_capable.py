@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from choose.made_choices import listing
+from builders.made_choices import listing
 from tuneoff.capabilities import Offer, Support
 from tuneoff.errors import ExperimentError, UnknownNameError
 from tuneoff.judge.recommend.eligibility import No, candidate, check_request

@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from choose.made_choices import FROZEN, MACHINE, SEEDS, made_results, runs_of
-from made_runs import METRIC
+from builders.made_choices import FROZEN, MACHINE, SEEDS, made_results, runs_of
+from builders.made_runs import METRIC
 from tuneoff.errors import ExperimentError
 from tuneoff.experiment.spec import RunSpec
 from tuneoff.judge.answers.answer import Outcome

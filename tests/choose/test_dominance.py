@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from choose.made_choices import verdict
+from builders.made_choices import verdict
 from tuneoff.judge.answers.answer import Outcome, Verdict
 from tuneoff.judge.recommend.dominance import Dominance, dominances, front
 

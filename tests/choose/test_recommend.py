@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from choose.made_choices import SEEDS, listing, made_folder, made_results, runs_of
+from builders.made_choices import SEEDS, listing, made_folder, made_results, runs_of
 from tuneoff.capabilities import Offer, Support
 from tuneoff.errors import ExperimentError
 from tuneoff.judge.answers.all import answers

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from choose.made_choices import FILE, listing, made_folder, runs_of
+from builders.made_choices import FILE, listing, made_folder, runs_of
 from tuneoff.judge.recommend.measured import Folder
 from tuneoff.judge.recommend.recommend import recommend
 from tuneoff.judge.recommend.recommendation import Recommendation

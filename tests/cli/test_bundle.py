@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from bundles import by_hand, in_records, member, repacked
+from builders.bundles import by_hand, in_records, member, repacked
+from builders.results_folders import Results, edit, write_examples
 from command_line import Call
-from results_folders import Results, edit, write_examples
 
 
 @pytest.fixture

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from builders.made_runs import METRIC, Curve, made_run, made_spec
 from command_line import Call
-from made_runs import METRIC, Curve, made_run, made_spec
 from tuneoff.errors import MissingPackageError
 from tuneoff.experiment.plan import Plan, PlannedRun
 from tuneoff.experiment.spec import RunSpec

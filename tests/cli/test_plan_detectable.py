@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from answers import made_results
-from answers.made_results import Entry, steady
+from builders import made_results
+from builders.made_results import Entry, steady
 from command_line import Call, File
 from tuneoff.judge.answers import all as all_answers
 from tuneoff.judge.detectable import detectable_lines, spreads

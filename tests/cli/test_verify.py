@@ -14,8 +14,8 @@ from pathlib import Path
 
 import pytest
 
+from builders.results_folders import Results, edit, write_examples
 from command_line import Call
-from results_folders import Results, edit, write_examples
 from tuneoff.base.text import write_json
 
 

@@ -18,8 +18,8 @@ from pathlib import Path
 
 import pytest
 
+from builders.results_folders import Results, edit, write_examples
 from command_line import Call, File
-from results_folders import Results, edit, write_examples
 from tuneoff.base.text import LONGEST_LINE, plain_line
 
 TUNEOFF = f"{shlex.quote(sys.executable)} -m tuneoff"

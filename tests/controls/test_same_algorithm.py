@@ -10,7 +10,7 @@ from dataclasses import replace
 
 import pytest
 
-from made_runs import METRIC, made_run, made_spec, planned, results_of
+from builders.made_runs import METRIC, made_run, made_spec, planned, results_of
 from tuneoff.judge.controls.all import Controls, controls
 from tuneoff.judge.controls.statistics import Verdict
 from tuneoff.judge.controls.text import headlines, lines

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from made_runs import METRIC, Curve, made_run, made_spec, planned, results_of
+from builders.made_runs import METRIC, Curve, made_run, made_spec, planned, results_of
 from tuneoff.base.identity import configuration_digest
 from tuneoff.judge.controls.all import controls
 from tuneoff.judge.controls.same_configuration import Equality, SameConfiguration

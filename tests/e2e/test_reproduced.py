@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from bundles import in_records, repacked
+from builders.bundles import in_records, repacked
 from data_workload import VARIABLE
 
 pytestmark = pytest.mark.slow

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from builders.event_logs import example_c
 from e2e.slot_presence import TICK_NS, Watcher, booked, differing, on_one_slot, one_run, read_events, recorded
-from event_logs import example_c
 from tuneoff.measure.derived import derive_folder
 from tuneoff.record.store import write_run
 

@@ -6,7 +6,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from event_logs import Log, example_b, ns
+from builders.event_logs import Log, example_b, ns
 from tuneoff.errors import ResultsError
 from tuneoff.record.events import reader, schema
 from tuneoff.record.events.alignment import Alignment

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from event_logs import Log, example_b
+from builders.event_logs import Log, example_b
 from tuneoff.record.events import schema
 from tuneoff.record.events.tail import QUIET_POLLS, Tail
 from tuneoff.record.events.writer import EventWriter

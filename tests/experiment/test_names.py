@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from event_logs import example_a
+from builders.event_logs import example_a
 from tuneoff.experiment.names import emulated_label, label_texts, run_name, short_label, variant_text
 from tuneoff.experiment.spec import Strategy
 

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spaces import spaces, units
+from builders.spaces import spaces, units
 from tuneoff.base.identity import canonical_json
 from tuneoff.errors import ExperimentError
 from tuneoff.experiment.space import Categorical, Constant, Float, IntegerLog, SearchSpace, Stepped, stepped

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from frames.odd_folders import write_odd
-from results_folders import write_examples
+from builders.odd_folders import write_odd
+from builders.results_folders import write_examples
 
 
 @pytest.fixture

@@ -8,7 +8,7 @@ import pandas
 import pytest
 
 import tuneoff
-from frames.odd_folders import HOSTILE, export_to
+from builders.odd_folders import HOSTILE, export_to
 from tuneoff.errors import ResultsError
 from tuneoff.tell.frames.configuration import with_configuration
 

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 import tuneoff
-from frames.odd_folders import export_to
+from builders.odd_folders import export_to
 from tuneoff.record.store import read_run, write_run
 from tuneoff.tell.frames.columns import TABLES, Column
 from tuneoff.tell.frames.manifest import FILE_NAME, SURE_NS, changes, read_manifest

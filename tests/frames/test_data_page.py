@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from frames.odd_folders import export_to
+from builders.odd_folders import export_to
 from tuneoff.tell.frames.summary import QUARTILES, STATES
 
 PAGE = Path(__file__).parents[2] / "docs" / "data.md"

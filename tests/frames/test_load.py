@@ -10,7 +10,7 @@ import pytest
 from pandas.testing import assert_frame_equal
 
 import tuneoff
-from frames.odd_folders import export_to
+from builders.odd_folders import export_to
 from tuneoff.errors import MissingPackageError, ResultsError, UnknownNameError
 from tuneoff.measure.waste import POLICIES
 from tuneoff.record import store

@@ -10,7 +10,7 @@ import pytest
 from pandas.testing import assert_frame_equal
 
 import tuneoff
-from frames.odd_folders import HOSTILE, export_to
+from builders.odd_folders import HOSTILE, export_to
 from tuneoff.tell.frames.arrow import ParquetTable, schema
 from tuneoff.tell.frames.columns import TABLES
 

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import tuneoff
-from frames.odd_folders import export_to
+from builders.odd_folders import export_to
 from tuneoff.tell.frames.summary import STATES, summary
 
 FIELDS: dict[str, st.SearchStrategy[Any]] = {

@@ -18,10 +18,10 @@ sys.path.insert(0, str(Path(__file__).parents[1]))  # as pytest has it
 
 
 def main(arguments: list[str] | None = None) -> int:
-    from bundles import packed
+    from builders.bundles import packed
+    from builders.results_folders import write_examples
     from fuzz.archive_cases import ARCHIVE, run_case
     from fuzz.engine import parser, run_all
-    from results_folders import write_examples
 
     options = parser(__doc__, 1000).parse_args(arguments)
     with tempfile.TemporaryDirectory(prefix="tuneoff-fuzz-sources-") as temporary:

@@ -15,7 +15,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from results_folders import write_examples
+from builders.results_folders import write_examples
 from tuneoff.trust.verify.results import verify
 
 FILE, RESULTS = "experiment.yaml", "results"

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from bundles import packed
+from builders.bundles import packed
 from fuzz import archive_cases, fuzz_bundles, fuzz_files, fuzz_results
 from fuzz.engine import Task, in_place
 from fuzz.folder_cases import ask_all

@@ -14,10 +14,11 @@ from types import FrameType
 from typing import NamedTuple
 
 import tuneoff
-from bundles import packed
-from event_logs import example_b
-from results_folders import Results
-from resume_logs import SPEC, killed_log
+from builders.bundles import packed
+from builders.event_logs import example_b
+from builders.results_folders import Results
+from builders.resume_logs import SPEC, killed_log
+from builders.worked_examples import write_example
 from tuneoff.base.files import remove_file
 from tuneoff.cli.main import main
 from tuneoff.errors import TuneoffError
@@ -38,7 +39,6 @@ from tuneoff.tell.plots.drawing import Drawing
 from tuneoff.tell.plots.files import remove_others, write
 from tuneoff.tell.report.export import export
 from tuneoff.trust.verify.results import verify
-from worked_examples import write_example
 
 MARK = b"SECRET-7391"
 DONE, CUT = "DONE", "CUT"  # stand for the folders of the executions in the names of places

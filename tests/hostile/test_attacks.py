@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from builders.results_folders import Results
 from hostile import attacks
 from hostile.attacks import (
     ACTORS,
@@ -24,7 +25,6 @@ from hostile.attacks import (
     build,
     place_of,
 )
-from results_folders import Results
 from tuneoff.errors import ResultsError
 from tuneoff.record.events.reader import EventLog
 from tuneoff.record.events.schema import StepEnded

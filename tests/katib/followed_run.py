@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
+from builders.katib_specs import context_of, spec_of
 from katib.fake_cluster import FakeCluster
 from katib.katib_objects import RUNNING, condition, container, ended, event, pod, trial
-from katib.katib_specs import context_of, spec_of
 from katib.pod_lines import epoch, header, started, whole_log
 from tuneoff.experiment.space import Float, SearchSpace
 from tuneoff.experiment.spec import Budget, RunSpec

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from builders.katib_specs import IMAGE, plan_of, spec_of
 from emulated.served import INJECTED, Served, experiment, served
 from katib.fake_api import write_kubeconfig
-from katib.katib_specs import IMAGE, plan_of, spec_of
 from katib_emulation import kinds
 from tuneoff.errors import InfrastructureError
 from tuneoff_adapters.katib.connection import Connection, Limits

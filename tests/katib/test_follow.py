@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
+from builders.katib_specs import context_of, spec_of
 from katib.fake_cluster import FakeCluster, eventually
 from katib.followed_run import DONE, FAILED, FIRST, SECOND, THIRD, Run, followed_runs
 from katib.katib_objects import RUNNING, condition, container, ended
-from katib.katib_specs import context_of, spec_of
 from katib.pod_lines import own_end, whole_log
 from tuneoff.errors import StepError
 from tuneoff.experiment.spec import Budget, Timeouts

@@ -12,10 +12,10 @@ import pytest
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
+from builders.katib_specs import context_of, spec_of
 from katib.fake_cluster import FakeCluster, eventually
 from katib.followed_run import DONE, FIRST, SECOND, SPACE, THIRD, Run, followed_runs
 from katib.katib_objects import condition, container, ended, pod, trial
-from katib.katib_specs import context_of, spec_of
 from katib.pod_lines import header, line, started
 from tuneoff.base import clock
 from tuneoff.experiment.spec import Budget, Timeouts

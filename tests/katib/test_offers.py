@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from katib.katib_specs import IMAGE, NUMBERS, SPACE, spec_of
+from builders.katib_specs import IMAGE, NUMBERS, SPACE, spec_of
 from tuneoff.capabilities import Support
 from tuneoff.errors import ExperimentError
 from tuneoff.experiment.space import Categorical, Constant, SearchSpace

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from katib.katib_specs import spec_of
+from builders.katib_specs import spec_of
 from tuneoff.errors import ExperimentError
 from tuneoff_adapters.katib import KatibAdapter
 from tuneoff_adapters.katib.options import KatibOptions, katib_options

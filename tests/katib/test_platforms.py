@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from katib.katib_specs import context_of, spec_of
+from builders.katib_specs import context_of, spec_of
 from katib_emulation.node.capacity import Capacity, requests_of
 from tuneoff.base.processes import become_subreaper, with_mark
 from tuneoff.errors import StepError

@@ -17,7 +17,7 @@ from typing import Any
 
 import pytest
 
-from katib.katib_specs import plan_of, spec_of
+from builders.katib_specs import plan_of, spec_of
 from tuneoff.base.identity import configuration_digest
 from tuneoff.experiment.space import Categorical, Float, SearchSpace
 from tuneoff.experiment.spec import Objective, RunSpec, Strategy, WorkloadSpec

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from katib.katib_specs import plan_of, spec_of
+from builders.katib_specs import plan_of, spec_of
 from katib.test_pod import Ended, run_pod
 from tuneoff.experiment.space import Float, SearchSpace
 from tuneoff.experiment.spec import Budget, Objective, RunSpec, WorkloadSpec

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from katib.katib_specs import spec_of
+from builders.katib_specs import spec_of
 from katib.test_pod import KATIB_TRIAL, RATE, environment_of
 from tuneoff.experiment.sampling import sample_distinct
 from tuneoff.experiment.spec import Objective, RunSpec, WorkloadSpec

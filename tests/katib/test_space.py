@@ -14,8 +14,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from katib.katib_specs import NUMBERS, SPACE
-from spaces import spaces, units
+from builders.katib_specs import NUMBERS, SPACE
+from builders.spaces import spaces, units
 from tuneoff.errors import ExperimentError
 from tuneoff.experiment.sampling import sample_distinct
 from tuneoff.experiment.space import Categorical, Float, IntegerLog, SearchSpace, Stepped, points

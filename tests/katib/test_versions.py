@@ -6,8 +6,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+from builders.katib_specs import context_of, spec_of
 from katib.katib_objects import container, pod, trial
-from katib.katib_specs import context_of, spec_of
 from tuneoff.experiment.space import Float, SearchSpace
 from tuneoff_adapters.katib.plan import katib_plan
 from tuneoff_adapters.katib.status import COLLECTOR, image_id_of

@@ -7,7 +7,7 @@ import socket
 from dataclasses import dataclass
 from pathlib import Path
 
-from live.folders import Folder
+from builders.live_folders import Folder
 from tuneoff.tell.live.reports import Rendered
 from tuneoff.tell.live.server import Limits, Server
 from tuneoff.tell.live.site import Site

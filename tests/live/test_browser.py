@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from live.folders import Folder
+from builders.live_folders import Folder
 from tuneoff.tell.live.reports import Rendered
 from tuneoff.tell.live.server import Server, serving
 from tuneoff.tell.live.site import Site

@@ -13,9 +13,9 @@ from pathlib import Path
 
 import pytest
 
+from builders.live_folders import Folder
+from builders.live_states import LIVE
 from live.emulator import Emulator
-from live.folders import Folder
-from live.states import LIVE
 from tuneoff.cli import logs
 from tuneoff.run.listener import Listener
 from tuneoff.tell.live.board import Board

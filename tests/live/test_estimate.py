@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from live.folders import Folder
-from live.states import LIVE
+from builders.live_folders import Folder
+from builders.live_states import LIVE
 from tuneoff.tell.live.estimate import Estimate
 
 

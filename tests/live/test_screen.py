@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.cells import cell_len
 
-from live.states import CURRENT, LIVE, state
+from builders.live_states import CURRENT, LIVE, state
 from tuneoff.run.listener import LiveRun
 from tuneoff.tell.live.picture import Line
 from tuneoff.tell.live.screen import bar_text, screen

@@ -10,8 +10,8 @@ from collections.abc import Iterator
 
 import pytest
 
+from builders.live_folders import Folder, snapshot
 from live.client import DEADLINE_SECONDS, QUICK, exchange, get, made_folder, made_site, place_of
-from live.folders import Folder, snapshot
 from tuneoff.errors import ExperimentError
 from tuneoff.tell.live.server import Limits, Server, serving
 from tuneoff.tell.live.site import Site

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from live.folders import Folder
-from live.states import state
+from builders.live_folders import Folder
+from builders.live_states import state
 from tuneoff.errors import MissingPackageError
 from tuneoff.tell.live import site as module
 from tuneoff.tell.live.page import POLICY, SCRIPT, STYLE, page

@@ -12,8 +12,8 @@ from typing import Any, Literal
 
 import pytest
 
-from live.folders import Folder, snapshot
-from made_runs import made_run
+from builders.live_folders import Folder, snapshot
+from builders.made_runs import made_run
 from tuneoff.errors import ResultsError
 from tuneoff.record.events import reader, tail
 from tuneoff.record.results_folder import LOCK, run_ends

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
+from builders.live_folders import Folder
 from command_line import Call, caller
 from live.emulator import Emulator
-from live.folders import Folder
 from tuneoff.tell.live import watching
 from tuneoff.tell.live.state import STATUSES
 from tuneoff.tell.live.watcher import Watcher

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from results_folders import Results, edit
-from resume_logs import SPEC, killed_log
+from builders.results_folders import Results, edit
+from builders.resume_logs import SPEC, killed_log
 from tuneoff.experiment.spec import Timeouts, run_spec_to_json
 from tuneoff.record.derive import KILLED
 from tuneoff.record.store import FILE_NAME, read_run

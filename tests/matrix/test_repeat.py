@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from made_runs import made_run, made_spec
+from builders.made_runs import made_run, made_spec
 from tuneoff.cli.main import main
 from tuneoff.experiment.plan import Plan, PlannedRun
 from tuneoff.record.run_record import RunRecord

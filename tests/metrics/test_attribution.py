@@ -8,8 +8,9 @@ import msgspec
 import pytest
 from hypothesis import given, settings
 
-from energy_runs import IDLE_WATTS, Simulation, one_trial, simulations
-from event_logs import Log, make_spec, ns
+from builders.energy_runs import IDLE_WATTS, Simulation, one_trial, simulations
+from builders.event_logs import Log, make_spec, ns
+from builders.worked_examples import header
 from tuneoff.measure.attribution.account import EnergyAccount, energy_account, joules
 from tuneoff.measure.attribution.slots import slot_uses
 from tuneoff.measure.energy import NO_NODE_METER, residual_flags
@@ -21,7 +22,6 @@ from tuneoff.record.metric_value import MetricValue
 from tuneoff.record.samples.reader import Samples
 from tuneoff.record.samples.schema import Header, UsageSample
 from tuneoff.record.samples.series import EnergySeries
-from worked_examples import header
 
 
 def sampled(simulation: Simulation, meter: str = "counter") -> Samples:

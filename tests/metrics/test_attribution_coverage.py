@@ -7,8 +7,8 @@ from dataclasses import replace
 import msgspec
 import pytest
 
-from energy_runs import IDLE_WATTS, one_trial
-from event_logs import ns
+from builders.energy_runs import IDLE_WATTS, one_trial
+from builders.event_logs import ns
 from tuneoff.measure.attribution.account import energy_account
 from tuneoff.measure.evidence import Evidence
 from tuneoff.measure.with_metrics import compute_metrics

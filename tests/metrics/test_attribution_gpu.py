@@ -8,8 +8,8 @@ from dataclasses import replace
 import msgspec
 import pytest
 
-from energy_runs import Simulation, left_over, one_trial
-from event_logs import ns
+from builders.energy_runs import Simulation, left_over, one_trial
+from builders.event_logs import ns
 from tuneoff.measure.attribution.account import EnergyAccount, energy_account, joules
 from tuneoff.measure.energy import residual
 from tuneoff.measure.evidence import Evidence

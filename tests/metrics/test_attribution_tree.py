@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from event_logs import T0, Log, Writer, make_spec, ns
+from builders.event_logs import T0, Log, Writer, make_spec, ns
+from builders.worked_examples import header
 from tuneoff.measure.attribution.attempts import cpu_use
 from tuneoff.measure.attribution.intervals import cpu_seconds
 from tuneoff.measure.attribution.tree import TreeUse, tree_use
@@ -13,7 +14,6 @@ from tuneoff.record.events import schema
 from tuneoff.record.run_record import RunRecord
 from tuneoff.record.samples.reader import Samples
 from tuneoff.record.samples.schema import ProcessUsage, UsageSample
-from worked_examples import header
 
 COORDINATOR, SUPERVISOR = (100, -1.0), (99, -3.0)
 

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from event_logs import example_a, example_b, ns
+from builders.event_logs import example_a, example_b, ns
 from tuneoff.experiment.accounting.declared import Accounting, Intensity
 from tuneoff.measure.attribution.account import EnergyAccount, Piece
 from tuneoff.measure.carbon import carbon_metrics, emission, split

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from event_logs import example_a, example_b, ns
+from builders.event_logs import example_a, example_b, ns
 from tuneoff.capabilities import Capabilities
 from tuneoff.experiment.accounting.charge import of_run
 from tuneoff.experiment.accounting.declared import Accounting, Prices

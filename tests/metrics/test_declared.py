@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from event_logs import example_a, example_b
+from builders.event_logs import example_a, example_b
 from tuneoff.experiment.spec import Strategy, Workers, run_spec_to_json
 from tuneoff.measure.declared import declared_variables, with_declared
 from tuneoff.measure.evidence import Evidence

@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from event_logs import T0, Log, example_b, make_spec, ns
+from builders.event_logs import T0, Log, example_b, make_spec, ns
+from builders.worked_examples import COORDINATOR_B, PROCESSES_B, header, samples_b, used
 from tuneoff.measure.disturbance import DISTURBED, SHARE
 from tuneoff.measure.evidence import Evidence
 from tuneoff.measure.with_metrics import with_metrics
@@ -16,7 +17,6 @@ from tuneoff.record.derive import derive
 from tuneoff.record.run_record import FlagRecord, RunRecord
 from tuneoff.record.samples.reader import Samples
 from tuneoff.record.samples.schema import ProcessUsage, UsageSample
-from worked_examples import COORDINATOR_B, PROCESSES_B, header, samples_b, used
 
 Curve = Callable[[float], float]  # CPU seconds used up to a moment
 COORDINATOR = (100, T0 - ns(1))

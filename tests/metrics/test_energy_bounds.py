@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from event_logs import example_b, ns
+from builders.event_logs import example_b, ns
 from tuneoff.measure.attribution.account import EnergyAccount, Piece
 from tuneoff.measure.energy import energy_metrics
 from tuneoff.measure.evidence import NO_EVIDENCE

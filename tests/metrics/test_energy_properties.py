@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from energy_runs import JOULES_PER_CPU_SECOND, WATTS_PER_CORE, Simulation, left_over, one_trial, simulations
-from event_logs import ns
+from builders.energy_runs import JOULES_PER_CPU_SECOND, WATTS_PER_CORE, Simulation, left_over, one_trial, simulations
+from builders.event_logs import ns
 from tuneoff.measure.attribution.account import EnergyAccount, Piece, energy_account, job_pieces, joules
 from tuneoff.measure.attribution.intervals import core_seconds
 from tuneoff.measure.attribution.slots import slot_uses

@@ -5,7 +5,7 @@ from dataclasses import replace
 import msgspec
 import pytest
 
-from event_logs import example_a
+from builders.event_logs import example_a
 from tuneoff.measure.attribution.account import EnergyAccount
 from tuneoff.measure.evidence import NO_EVIDENCE, Evidence
 from tuneoff.measure.memory import memory_metrics

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 import pytest
 
-from event_logs import example_a
+from builders.event_logs import example_a
 from metrics.test_memory import HEADER, MB, SECOND
 from tuneoff.measure.attribution.account import EnergyAccount
 from tuneoff.measure.evidence import NO_EVIDENCE, Evidence

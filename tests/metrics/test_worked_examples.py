@@ -7,7 +7,8 @@ from typing import Literal
 
 import pytest
 
-from event_logs import example_b, ns
+from builders.event_logs import example_b, ns
+from builders.worked_examples import write_example
 from tuneoff.experiment.accounting.store import read_accounting
 from tuneoff.measure.attribution.account import EnergyAccount, energy_account, joules
 from tuneoff.measure.derived import derive_folder
@@ -18,7 +19,6 @@ from tuneoff.measure.spans import PARTS
 from tuneoff.record.derive import derive
 from tuneoff.record.run_record import RunRecord
 from tuneoff.record.samples.reader import read_samples
-from worked_examples import write_example
 
 KWH = 3.6e6
 EXPECTED_A: dict[str, float | None] = {

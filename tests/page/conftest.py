@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from page.folders import folder, specs
-from page.made_answers import made_answers
+from builders.made_answers import made_answers
+from builders.page_folders import folder, specs
 from tuneoff.judge.results import read_results
 from tuneoff.tell.page.build import page
 from tuneoff.tell.page.figures import Room, plot

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from page.made_answers import QUALITY
+from builders.made_answers import QUALITY
 from tuneoff.judge.answers.answer import AcrossTasks, Answers, OverTasks
 from tuneoff.judge.runs import Scope
 from tuneoff.judge.stats.interval import Interval

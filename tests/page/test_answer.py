@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from answers.made_results import Draw, Entry, results, steady
+from builders.made_results import Draw, Entry, results, steady
+from builders.page_folders import folder, specs
 from page.conftest import made_page
 from page.documents import Document
-from page.folders import folder, specs
 from page.test_across import ANSWERS
 from tuneoff.judge.answers.all import answers
 from tuneoff.judge.answers.answer import Claim

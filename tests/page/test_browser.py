@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from builders.page_folders import failed, folder, never, specs
 from page.browsing import CONTRAST, FOCUSED, LEAST_TEXT, LOW_CONTRAST, OVERFLOW, WIDE
-from page.folders import failed, folder, never, specs
 from tuneoff.tell.page.report import write_report
 
 if TYPE_CHECKING:

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from builders.page_folders import ENVIRONMENT, folder, specs
 from page.conftest import drawing, made_page
 from page.documents import Document, faults
-from page.folders import ENVIRONMENT, folder, specs
 from tuneoff.record.run_record import FlagRecord, RunRecord
 from tuneoff.tell.page.words import path_link, visible
 

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from made_runs import made_spec
+from builders.made_runs import made_spec
+from builders.page_folders import Change, continued, failed, folder, never, specs, without_trials
 from page.documents import Document, faults
-from page.folders import Change, continued, failed, folder, never, specs, without_trials
 from tuneoff.tell.page.report import write_report
 
 TWO = specs(["serial", "optuna"], 3)
@@ -63,8 +63,8 @@ def test_an_odd_folder_gives_a_readable_report_that_counts_it(case: str, tmp_pat
 def test_an_earlier_execution_is_counted_beside_the_one_that_stands(tmp_path: Path) -> None:
     from dataclasses import replace
 
+    from builders.page_folders import record
     from page.conftest import made_page
-    from page.folders import record
     from tuneoff.record.store import write_run
 
     path = folder(tmp_path / "r", specs(["serial"], 1))

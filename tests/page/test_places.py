@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from answers.made_results import Entry, results
+from builders.made_results import Entry, results
 from tuneoff.judge.answers.all import answers
 from tuneoff.tell.page.anchors import Places
 

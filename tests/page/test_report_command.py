@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
+from builders.page_folders import folder, specs
+from builders.results_folders import write_examples
 from command_line import Call, caller
-from page.folders import folder, specs
-from results_folders import write_examples
 from tuneoff.cli.report import written_report
 from tuneoff.errors import MissingPackageError, ResultsError
 from tuneoff.tell.page import report as page_report

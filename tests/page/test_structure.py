@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from builders.page_folders import folder, specs
 from page.conftest import SVG, drawing, made_page
 from page.documents import Document, faults
-from page.folders import folder, specs
 from tuneoff.tell.page.figures import FIRST_ROWS, MOST_BYTES_OF_ONE, Room, UnsafeDrawingError, check_safe, plot
 from tuneoff.tell.page.render import content_hash, resource, style
 

@@ -9,8 +9,8 @@ import xml.etree.ElementTree as ET
 
 import pytest
 
+from builders.made_curves import Made
 from plots.drawn import OVER_TASKS, SEVERAL, draw, view_of
-from plots.made_folder import Made
 from tuneoff.judge.answers.anytime import value_at
 from tuneoff.tell.plots import anytime
 from tuneoff.tell.plots.all import NAMES, ORDER

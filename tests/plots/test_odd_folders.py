@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from builders.made_curves import Made, made_results
 from plots.drawn import draw, drawn, view_of
-from plots.made_folder import Made, made_results
 from tuneoff.errors import MissingPackageError
 from tuneoff.judge.answers.all import answers
 from tuneoff.record.run_record import ContinuesRecord

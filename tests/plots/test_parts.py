@@ -13,9 +13,9 @@ from pathlib import Path
 
 import pytest
 
+from builders.made_curves import Made, made_results
+from builders.results_folders import write_examples
 from plots.drawn import draw, view_of
-from plots.made_folder import Made, made_results
-from results_folders import write_examples
 from tuneoff.errors import ResultsError
 from tuneoff.judge.answers.all import answers
 from tuneoff.judge.results import read_results

@@ -9,8 +9,8 @@ from itertools import chain
 import matplotlib
 import pytest
 
+from builders.made_curves import Made
 from plots.drawn import draw, drawn
-from plots.made_folder import Made
 from tuneoff.tell.plots.canvas import Sheet, plain_numbers, rules
 from tuneoff.tell.plots.drawing import Drawing
 from tuneoff.tell.plots.svg import to_svg

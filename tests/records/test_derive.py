@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from event_logs import Log, example_a, example_b, make_spec, ns
+from builders.event_logs import Log, example_a, example_b, make_spec, ns
 from tuneoff.base.identity import configuration_digest
 from tuneoff.experiment.spec import Objective, RunSpec
 from tuneoff.record.derive import Verdict, best_trial, derive

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from event_logs import example_a, example_b
+from builders.event_logs import example_a, example_b
 from tuneoff.errors import ResultsError
 from tuneoff.measure.derived import derive_folder
 from tuneoff.measure.with_metrics import with_metrics

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from event_logs import Log, Writer, make_spec
+from builders.event_logs import Log, Writer, make_spec
 from tuneoff.measure.with_metrics import compute_metrics
 from tuneoff.record.derive import derive
 from tuneoff.record.events import schema

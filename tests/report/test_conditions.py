@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from answers.made_results import Entry, results, steady
-from made_runs import made_run, made_spec, results_of
+from builders.made_results import Entry, results, steady
+from builders.made_runs import made_run, made_spec, results_of
 from tuneoff.judge.answers.all import answers
 from tuneoff.judge.answers.text import lines
 from tuneoff.judge.answers.values import to_json

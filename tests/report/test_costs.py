@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from builders.worked_examples import header, write_example, write_samples
 from tuneoff.base.format import figure, number, shown_unit, wrapped
 from tuneoff.experiment.accounting.declared import Accounting, Intensity, Prices
 from tuneoff.experiment.accounting.store import write_accounting
@@ -16,7 +17,6 @@ from tuneoff.record.derive import derive
 from tuneoff.record.metric_value import Kind
 from tuneoff.tell.report.accounting_sources import Circumstances, circumstances
 from tuneoff.tell.report.costs import render_costs
-from worked_examples import header, write_example, write_samples
 
 UNITS = {
     "energy.trial": "kWh",

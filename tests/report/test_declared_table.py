@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from event_logs import example_a
+from builders.event_logs import example_a
 from tuneoff.record.derive import derive
 from tuneoff.record.run_record import DeclaredVariable, RunRecord
 from tuneoff.tell.report.declared import declared_blocks, declared_json, declared_rows, mismatches, text

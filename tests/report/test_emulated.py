@@ -12,8 +12,8 @@ from xml.etree import ElementTree
 
 import pytest
 
-from event_logs import example_a
-from made_runs import results_of
+from builders.event_logs import example_a
+from builders.made_runs import results_of
 from tuneoff.experiment.plan import PlannedRun
 from tuneoff.judge.summary import summary_rows
 from tuneoff.measure.with_metrics import with_metrics

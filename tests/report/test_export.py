@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from event_logs import example_a, example_b
+from builders.event_logs import example_a, example_b
 from tuneoff.errors import MissingPackageError, ResultsError
 from tuneoff.measure.declared import with_declared
 from tuneoff.measure.with_metrics import with_metrics

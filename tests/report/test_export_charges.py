@@ -10,6 +10,7 @@ from typing import Any, Literal
 import msgspec
 import pytest
 
+from builders.worked_examples import write_example
 from tuneoff.experiment.accounting.declared import Accounting, Intensity, Prices
 from tuneoff.experiment.accounting.store import write_accounting
 from tuneoff.measure.derived import derive_folder
@@ -17,7 +18,6 @@ from tuneoff.measure.spans import PARTS
 from tuneoff.record.store import write_run
 from tuneoff.tell.report.export import export
 from tuneoff.tell.report.rows import trial_rows
-from worked_examples import write_example
 
 Rows = list[dict[str, Any]]
 

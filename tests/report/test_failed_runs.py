@@ -7,7 +7,7 @@ from collections.abc import Mapping
 
 import pytest
 
-from answers.made_results import Entry, results
+from builders.made_results import Entry, results
 from tuneoff.judge.answers.all import answers
 from tuneoff.judge.answers.text import lines
 from tuneoff.judge.answers.values import to_json

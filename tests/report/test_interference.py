@@ -8,8 +8,8 @@ from typing import Any
 import msgspec
 import pytest
 
-from event_logs import example_a
-from made_runs import planned, results_of
+from builders.event_logs import example_a
+from builders.made_runs import planned, results_of
 from tuneoff.experiment.spec import Strategy
 from tuneoff.record.derive import derive
 from tuneoff.record.run_record import AttemptRecord, RunRecord, TrialRecord

@@ -13,7 +13,7 @@ from xml.etree import ElementTree
 
 import pytest
 
-from event_logs import example_a
+from builders.event_logs import example_a
 from tuneoff.errors import ResultsError
 from tuneoff.experiment.plan import Plan
 from tuneoff.measure.with_metrics import with_metrics

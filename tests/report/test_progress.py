@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from live.states import LIVE
+from builders.live_states import LIVE
 from tuneoff.run.listener import Listener, LiveRun
 from tuneoff.tell.report.progress import PlainProgress, RunsLeft, duration, end_text, trials_text
 

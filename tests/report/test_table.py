@@ -8,8 +8,8 @@ from typing import Any
 import msgspec
 import pytest
 
-from event_logs import example_a
-from made_runs import planned, results_of
+from builders.event_logs import example_a
+from builders.made_runs import planned, results_of
 from tuneoff.base.format import folded
 from tuneoff.experiment.plan import PlannedRun
 from tuneoff.experiment.spec import Strategy

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from event_logs import Log
-from results_folders import Results
-from resume_logs import SPEC, continuing_log, killed_log
+from builders.event_logs import Log
+from builders.results_folders import Results
+from builders.resume_logs import SPEC, continuing_log, killed_log
 from tuneoff.errors import ResultsError, UnsupportedError
 from tuneoff.experiment.spec import run_spec_to_json
 from tuneoff.record.derive import KILLED, Verdict

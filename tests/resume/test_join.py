@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from resume_logs import SPEC, continuing_log, killed_log
+from builders.resume_logs import SPEC, continuing_log, killed_log
 from tuneoff.measure.resumed import RESUMED
 from tuneoff.measure.waste import LOWER_BOUND_FLAG
 from tuneoff.measure.with_metrics import with_metrics

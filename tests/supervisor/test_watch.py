@@ -14,7 +14,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from event_logs import Log
+from builders.event_logs import Log
 from trial_runs import events_of
 from tuneoff.base import clock
 from tuneoff.experiment.space import Float, SearchSpace

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from results_folders import Results, write_examples
+from builders.results_folders import Results, write_examples
 
 
 @pytest.fixture(scope="module")

@@ -8,7 +8,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from results_folders import derive_again, edit, events_of, execution, lines, reseal
+from builders.results_folders import derive_again, edit, events_of, execution, lines, reseal
 from tuneoff.trust.verify.results import verify
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from results_folders import derive_again, edit, events_of, execution, lines, reseal
+from builders.results_folders import derive_again, edit, events_of, execution, lines, reseal
 from tuneoff.record.store import read_run, write_run
 from tuneoff.trust.verify.results import verify
 

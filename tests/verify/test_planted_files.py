@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from results_folders import Results, derive_again, edit, events_of, execution, lines, reseal
+from builders.results_folders import Results, derive_again, edit, events_of, execution, lines, reseal
 from tuneoff.record.samples.reader import power_of
 from tuneoff.record.store import read_run
 from tuneoff.tell.report.export import export

@@ -12,7 +12,8 @@ from typing import Any, Literal
 
 import pytest
 
-from results_folders import Results, derive_again, edit, execution, lines
+from builders.results_folders import Results, derive_again, edit, execution, lines
+from builders.worked_examples import accounting_a
 from tuneoff.experiment.accounting.text import frozen
 from tuneoff.experiment.plan import Plan
 from tuneoff.experiment.spec import RunSpec, run_spec_to_json
@@ -20,7 +21,6 @@ from tuneoff.measure.derived import derive_folder
 from tuneoff.record.store import read_run, write_run
 from tuneoff.tell.report.export import export
 from tuneoff.trust.verify.results import verify
-from worked_examples import accounting_a
 
 
 def test_a_removed_run_is_named_by_what_was_planned(results: Path) -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from results_folders import lines
+from builders.results_folders import lines
 from tuneoff.errors import ResultsError
 
 TIMES = 12

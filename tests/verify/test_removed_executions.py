@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from event_logs import example_b
-from results_folders import EXECUTION, Results, lines
+from builders.event_logs import example_b
+from builders.results_folders import EXECUTION, Results, lines
 from tuneoff.errors import ResultsError
 from tuneoff.record.derive import Verdict
 from tuneoff.record.events import schema

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from results_folders import Results, derive_again, edit, execution, write_examples
+from builders.results_folders import Results, derive_again, edit, execution, write_examples
 from tuneoff.record.store import read_run
 from tuneoff.tell.report.export import export
 

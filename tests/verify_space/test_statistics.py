@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from spaces import dimensions
+from builders.spaces import dimensions
 from tuneoff.cli.selection import overridden_plan
 from tuneoff.experiment.space import Categorical, Dimension, Float, IntegerLog, points, stepped
 from tuneoff.trust.space_test.discovery import rejection_threshold

@@ -8,7 +8,8 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from event_logs import T0, Log, Writer, make_spec, ns
+from builders.event_logs import T0, Log, Writer, make_spec, ns
+from builders.worked_examples import header, used
 from tuneoff.experiment.accounting.declared import Accounting, Intensity, Prices
 from tuneoff.experiment.spec import RunSpec, Workers
 from tuneoff.measure.attribution.account import EnergyAccount, joules
@@ -19,7 +20,6 @@ from tuneoff.record.run_record import RunRecord
 from tuneoff.record.samples.reader import Samples
 from tuneoff.record.samples.schema import Coefficients, ProcessUsage, UsageSample
 from tuneoff.record.samples.series import EnergySeries
-from worked_examples import header, used
 
 HOST_CPUS = 4
 JOULES_PER_CPU_SECOND, WATTS_PER_CORE = 20.0, 5.0

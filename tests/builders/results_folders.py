@@ -8,7 +8,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from event_logs import Log
+from builders.event_logs import Log
+from builders.worked_examples import write_example
 from tuneoff.experiment.plan import Plan, PlannedRun
 from tuneoff.experiment.spec import RunSpec, run_spec_to_json
 from tuneoff.measure.derived import derive_folder
@@ -18,7 +19,6 @@ from tuneoff.record.results_folder import PLAN
 from tuneoff.record.run_record import RunRecord
 from tuneoff.record.store import RUNS, read_run, write_run
 from tuneoff.trust.verify.results import verify
-from worked_examples import write_example
 
 EXECUTION = "run1-abc"  # of the examples' logs
 
@@ -66,7 +66,7 @@ class Results:
 
 def write_examples(path: Path, seeds: Sequence[int] = (0,)) -> Results:
     """Write a results folder with both worked examples: A with each seed, then B."""
-    from event_logs import example_a, example_b
+    from builders.event_logs import example_a, example_b
 
     a = [replace(example_a()[1], seed=seed) for seed in seeds]
     b = replace(example_b()[1], adapter="optuna")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from event_logs import BOOT, Log, make_spec
+from builders.event_logs import BOOT, Log, make_spec
 
 SPEC = make_spec(trials=4, epochs=2)
 

@@ -9,7 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from made_runs import made_run, made_spec
+from builders.made_runs import made_run, made_spec
 from tuneoff.capabilities import Capabilities, Offer, Support
 from tuneoff.experiment.packages import State
 from tuneoff.experiment.plan import Plan, PlannedRun

@@ -9,7 +9,7 @@ from typing import Literal
 
 import msgspec
 
-from event_logs import BOOT, SECOND, T0, example_a, example_b, ns
+from builders.event_logs import BOOT, SECOND, T0, example_a, example_b, ns
 from tuneoff.experiment.accounting.declared import Accounting, Intensity, Prices
 from tuneoff.experiment.accounting.store import write_accounting
 from tuneoff.experiment.spec import RunSpec

@@ -7,8 +7,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from made_runs import made_run, made_spec
-from results_folders import Results
+from builders.made_runs import made_run, made_spec
+from builders.results_folders import Results
 from tuneoff.experiment.spec import RunSpec
 from tuneoff.measure.resumed import without_times
 from tuneoff.record.run_record import ContinuesRecord, RunRecord, RunStatus

@@ -8,8 +8,8 @@ from typing import Any
 
 import msgspec
 
-from event_logs import example_a
-from results_folders import Results, write_examples
+from builders.event_logs import example_a
+from builders.results_folders import Results, write_examples
 from tuneoff.base.identity import configuration_digest
 from tuneoff.experiment.spec import run_spec_to_json
 from tuneoff.record.results_folder import read_plan
