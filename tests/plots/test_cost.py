@@ -35,9 +35,7 @@ def test_a_hundred_thousand_trials_are_drawn_in_seconds_and_few_characters(tmp_p
     before = time.process_time()
     drawn = list(drawings(results, found))
     seconds = time.process_time() - before
-    assert {"anytime", "phases", "gantt", "overhead", "paired", "ecdf", "learning", "power", "plan"} <= {
-        drawing.name for drawing in drawn
-    }
+    assert {"anytime", "phases", "gantt", "overhead", "paired", "ecdf", "learning"} <= {drawing.name for drawing in drawn}
     assert sum(len(drawing.svg) for drawing in drawn) <= MOST_CHARACTERS
     assert seconds <= MOST_SECONDS
     thinned = {drawing.name for drawing in drawn if "thinned" in drawing.note or " are drawn" in drawing.note}

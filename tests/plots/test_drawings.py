@@ -31,11 +31,9 @@ def column(drawing: Drawing, name: str) -> list[str | float | int | bool | None]
 
 
 def test_drawings_come_in_the_order_of_the_report(several: dict[str, Drawing], over_tasks: dict[str, Drawing]) -> None:
-    files = {"plan_map": "plan"}
-    order = [files.get(name, name) for name in ORDER]
-    assert set(order) == NAMES
-    assert list(several) == [name for name in order if name in several]
-    assert {"anytime", "phases", "gantt", "overhead", "paired", "ecdf", "front", "learning", "plan"} == set(several)
+    assert set(ORDER) == NAMES
+    assert list(several) == [name for name in ORDER if name in several]
+    assert {"anytime", "phases", "gantt", "overhead", "paired", "ecdf", "quality_price", "learning"} == set(several)
     assert set(over_tasks) == {"regret"}
 
 
@@ -48,7 +46,7 @@ def test_each_asks_a_question_and_answers_it_in_words_with_figures(
         assert drawing.caption.endswith(".")
         assert drawing.alternative.startswith(drawing.question)
         said = drawing.alternative.removeprefix(drawing.question)
-        assert "serial" in said or drawing.name == "plan"
+        assert "serial" in said
         assert re.search(r"\d", said), drawing.name
         assert "nan" not in said
         assert not re.search(r"\binf\b", said)
@@ -133,19 +131,6 @@ def test_phases_are_medians_with_a_point_per_run(several: dict[str, Drawing]) ->
     assert points == pytest.approx(whole)
 
 
-def test_the_map_has_a_cell_per_planned_run(several: dict[str, Drawing]) -> None:
-    view = view_of(SEVERAL)
-    drawing = several["plan"]
-    assert len(drawing.rows) == len(view.results.planned)
-    statuses = column(drawing, "status")
-    assert statuses.count("failed") == 1
-    assert statuses.count("planned") == 1
-    cells = sum(element.get("d", "").count("z") for element in ET.fromstring(drawing.svg).iter() if element.tag.endswith("path"))
-    legend = len(set(statuses))
-    assert cells >= len(drawing.rows) + legend
-    assert "1 failed" in drawing.caption
-
-
 def test_every_pair_of_seeds_is_a_dot(several: dict[str, Drawing]) -> None:
     view = view_of(SEVERAL)
     drawing = several["paired"]
@@ -156,13 +141,10 @@ def test_every_pair_of_seeds_is_a_dot(several: dict[str, Drawing]) -> None:
     assert not any("katib" in str(name) for name in (*column(drawing, "one"), *column(drawing, "other")))
 
 
-def test_what_is_emulated_is_shown_and_on_no_front(several: dict[str, Drawing]) -> None:
-    drawing = several["front"]
-    on = {row[1] for row in drawing.rows if row[-1]}
-    assert on
-    assert not any("katib" in str(label) for label in on)
+def test_what_is_emulated_is_shown_with_its_quality_and_price_and_said_so(several: dict[str, Drawing]) -> None:
+    drawing = several["quality_price"]
     assert any("katib" in str(label) for label in column(drawing, "adapter"))
-    assert "emulated, on no front" in drawing.alternative
+    assert "(derived), emulated" in drawing.alternative
 
 
 def test_gantt_says_which_run_and_why(several: dict[str, Drawing]) -> None:

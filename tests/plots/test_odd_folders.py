@@ -21,34 +21,26 @@ BOTH = ("serial", "optuna")
 def test_a_single_run_is_drawn_and_paired_with_none() -> None:
     found = drawn(Made(adapters=("serial",), seeds=(0,)))
     assert "paired" not in found
-    assert {"anytime", "phases", "gantt", "learning", "plan"} <= set(found)
-    assert "1 planned run: 1 done" in found["plan"].alternative
+    assert {"anytime", "phases", "gantt", "learning"} <= set(found)
 
 
-def test_failed_runs_alone_leave_the_plan_and_the_pairs() -> None:
+def test_failed_runs_alone_leave_the_pairs() -> None:
     found = drawn(Made(failed=[(label, seed) for label in BOTH for seed in (0, 1)]))
-    assert set(found) <= {"plan", "paired"}
-    assert "4 failed" in found["plan"].caption
+    assert set(found) <= {"paired"}
 
 
-def test_emulated_runs_alone_are_on_no_front_and_in_no_pair() -> None:
-    view = view_of(Made(emulated=BOTH))
-    assert draw("paired", view) is None
-    front = draw("front", view)
-    assert front is not None
-    assert not any(row[-1] for row in front.rows)
+def test_emulated_runs_alone_are_in_no_pair() -> None:
+    assert draw("paired", Made(emulated=BOTH)) is None
 
 
 def test_runs_without_a_trial_have_no_curves() -> None:
     found = drawn(Made(trials=0))
-    assert not {"anytime", "ecdf", "gantt", "learning", "front"} & set(found)
-    assert "plan" in found
+    assert not {"anytime", "ecdf", "gantt", "learning", "quality_price"} & set(found)
 
 
-def test_a_plan_that_never_started_is_a_map_alone() -> None:
+def test_a_plan_that_never_started_has_nothing_to_draw() -> None:
     found = drawn(Made(missing=[(label, seed) for label in BOTH for seed in (0, 1)]))
-    assert set(found) == {"plan"}
-    assert "4 planned" in found["plan"].caption
+    assert not found
 
 
 def test_trials_of_one_epoch_have_no_learning_curve() -> None:
@@ -58,12 +50,12 @@ def test_trials_of_one_epoch_have_no_learning_curve() -> None:
 
 def test_a_loss_is_better_when_it_is_lower() -> None:
     view = view_of(Made(mode="min", seeds=(0, 1, 2)))
-    anytime, front = draw("anytime", view), draw("front", view)
+    anytime, price = draw("anytime", view), draw("quality_price", view)
     assert anytime is not None
-    assert front is not None
+    assert price is not None
     medians = [row[5] for row in anytime.rows if row[1] == "serial" and row[2] == "trials" and row[3] is None]
     assert medians == sorted(medians, key=lambda value: -float(value or 0))
-    assert "lower is better" in front.svg
+    assert "lower is better" in price.svg
 
 
 def test_a_continued_run_has_no_seconds_and_no_slots() -> None:

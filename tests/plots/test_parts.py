@@ -1,4 +1,4 @@
-"""The parts that decide what is drawn: stretches of a slot, fronts, power, the fault matrix, files."""
+"""The parts that decide what is drawn: stretches of a slot, power, the fault matrix, files."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ import os
 import re
 import subprocess
 import sys
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -19,57 +18,13 @@ from plots.drawn import draw, view_of
 from tuneoff.errors import ResultsError
 from tuneoff.judge.answers.all import answers
 from tuneoff.judge.results import read_results
-from tuneoff.judge.runs import Scope
-from tuneoff.record.metric_value import Kind
 from tuneoff.tell.plots.all import NAMES
 from tuneoff.tell.plots.drawing import Drawing
 from tuneoff.tell.plots.faults import read_faults
 from tuneoff.tell.plots.files import remove_others, table, write
-from tuneoff.tell.plots.front import Cloud, front
 from tuneoff.tell.plots.gantt import Piece, stretches
 from tuneoff.tell.plots.view import View
 from tuneoff.tell.plots.words import lines, said, shown, value_text
-
-SCOPE = Scope(sampler="random", pruner="none", variant="", task="", text="random")
-
-
-def cloud(label: str, price: float, quality: float, *, kind: Kind = "derived", emulated: bool = False) -> Cloud:
-    return Cloud(
-        scope=SCOPE,
-        label=label,
-        emulated=emulated,
-        replicate=0,
-        price="energy",
-        unit="J",
-        runs=((0, price, quality),),
-        kinds=frozenset({kind}),
-        median=(price, quality),
-    )
-
-
-def on(*clouds: Cloud, is_max: bool = True) -> set[str]:
-    return {one.label for one in front(clouds, is_max=is_max)}
-
-
-def test_a_front_holds_what_nothing_beats() -> None:
-    cheap, good, worse = cloud("cheap", 1, 0.8), cloud("good", 2, 0.9), cloud("worse", 2.5, 0.85)
-    assert on(cheap, good, worse) == {"cheap", "good"}
-    assert on(cheap, good, worse, is_max=False) == {"cheap"}
-
-
-def test_kinds_are_never_compared_on_a_front() -> None:
-    assert on(cloud("a", 1, 0.9), cloud("b", 2, 0.8)) == {"a"}
-    assert on(cloud("a", 1, 0.9, kind="estimated"), cloud("b", 2, 0.8)) == {"a", "b"}
-    mixed = replace(cloud("c", 0.1, 1.0), kinds=frozenset[Kind]({"derived", "estimated"}))
-    assert on(mixed, cloud("b", 2, 0.8)) == {"b"}
-
-
-def test_what_is_emulated_takes_nobody_from_a_front() -> None:
-    assert on(cloud("x@emulated", 0.1, 1.0, emulated=True), cloud("b", 2, 0.8)) == {"b"}
-
-
-def test_equal_ones_share_a_front() -> None:
-    assert on(cloud("a", 1, 0.9), cloud("b", 1, 0.9)) == {"a", "b"}
 
 
 def test_a_short_failure_is_kept_when_a_run_is_thinned() -> None:
@@ -95,12 +50,12 @@ def test_names_and_figures_are_shown_whole_or_shortened() -> None:
     assert said(["a"] * 50).endswith("and 10 more, which are in the table.")
 
 
-def test_power_is_of_samples_and_says_its_kind(tmp_path: Path) -> None:
+def test_power_is_of_meters_alone_and_says_its_kind(tmp_path: Path) -> None:
     results = read_results(write_examples(tmp_path / "results").path)
     drawing = draw("power", View.of(results, answers(results)))
     assert drawing is not None
     kinds = {row[2] for row in drawing.rows}
-    assert kinds <= {"measured", "estimated"}
+    assert kinds == {"measured"}
     assert str(next(iter(kinds))) in drawing.alternative
     assert all(isinstance(row[4], float) and row[4] >= 0 for row in drawing.rows)
     assert min(float(row[3] or 0) for row in drawing.rows) >= 0
@@ -148,12 +103,12 @@ def test_a_fault_matrix_that_is_nested_too_deep_is_damaged(tmp_path: Path) -> No
 
 
 def test_a_drawing_is_three_files(tmp_path: Path, several: dict[str, Drawing]) -> None:
-    drawing = several["plan"]
+    drawing = several["paired"]
     write(drawing, tmp_path / "new" / "plots")
     folder = tmp_path / "new" / "plots"
-    assert sorted(path.name for path in folder.iterdir()) == ["plan.csv", "plan.png", "plan.svg"]
-    assert (folder / "plan.svg").read_text() == drawing.svg
-    with (folder / "plan.csv").open(newline="") as file:
+    assert sorted(path.name for path in folder.iterdir()) == ["paired.csv", "paired.png", "paired.svg"]
+    assert (folder / "paired.svg").read_text() == drawing.svg
+    with (folder / "paired.csv").open(newline="") as file:
         rows = list(csv.reader(file))
     assert tuple(rows[0]) == drawing.columns
     assert len(rows) == 1 + len(drawing.rows)
@@ -183,12 +138,12 @@ def test_no_text_of_a_table_is_a_formula(text: str) -> None:
 
 
 def test_files_of_plots_that_are_no_longer_drawn_are_removed_and_no_others(tmp_path: Path, several: dict[str, Drawing]) -> None:
-    for name in ("plan", "ecdf"):
+    for name in ("paired", "ecdf"):
         write(several[name], tmp_path)
     (tmp_path / "mine.csv").write_text("a user's own")
     (tmp_path / "ecdf.txt").write_text("a user's own")
-    remove_others(tmp_path, ["plan"], NAMES)
-    assert {path.name for path in tmp_path.iterdir()} == {"plan.csv", "plan.png", "plan.svg", "mine.csv", "ecdf.txt"}
+    remove_others(tmp_path, ["paired"], NAMES)
+    assert {path.name for path in tmp_path.iterdir()} == {"paired.csv", "paired.png", "paired.svg", "mine.csv", "ecdf.txt"}
 
 
 @pytest.mark.slow

@@ -76,7 +76,7 @@ def test_nothing_of_a_drawing_reaches_into_the_page(several: dict[str, Drawing])
         assert not re.search(r"-?\d\.\d{4,}", re.sub(r"<(title|desc)\b.*?</\1>", "", drawing.svg, flags=re.S))
 
 
-@pytest.mark.parametrize("name", ["phases", "front", "plan_map"])
+@pytest.mark.parametrize("name", ["phases", "quality_price", "paired"])
 def test_the_same_results_give_the_same_drawing(name: str) -> None:
     made = Made(seeds=(0, 1))
     one, other = draw(name, made), draw(name, made)
@@ -87,7 +87,7 @@ def test_the_same_results_give_the_same_drawing(name: str) -> None:
 @pytest.mark.slow
 def test_odd_names_are_shown_as_text() -> None:
     found = drawn(Made(adapters=(NASTY, "serial"), seeds=(0, 1), samplers=("x\x07\u202e<b>",)))
-    assert {"anytime", "phases", "gantt", "paired", "front", "learning", "plan"} <= set(found)
+    assert {"anytime", "phases", "gantt", "paired", "quality_price", "learning"} <= set(found)
     for drawing in found.values():
         texts = [element.text or "" for element in elements(drawing) if element.tag == f"{SVG}text"]
         assert any("a<scri" in text for text in texts), drawing.name
@@ -95,7 +95,7 @@ def test_odd_names_are_shown_as_text() -> None:
         everything = [drawing.svg.replace("\n", ""), drawing.question, drawing.caption, drawing.alternative, drawing.note]
         everything += [cell for row in drawing.rows for cell in row if isinstance(cell, str)]
         assert all(text.isprintable() for text in everything), drawing.name
-    assert any("$x_1$" in str(cell) for cell in found["plan"].rows[0])
+    assert any("$x_1$" in str(cell) for cell in found["gantt"].rows[0])
 
 
 def test_names_are_escaped_by_the_drawing_and_not_by_luck() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 
 from tuneoff.base.format import ESTIMATED, MISSING
@@ -12,7 +13,6 @@ from tuneoff.judge.runs import RunRef, Scope
 from tuneoff.judge.stats.interval import Interval
 from tuneoff.tell.page import view
 from tuneoff.tell.page.anchors import Places
-from tuneoff.tell.page.strip import is_unbounded, reach, strip
 from tuneoff.tell.page.symbols import OUTCOMES
 from tuneoff.tell.page.words import confidence
 
@@ -74,20 +74,13 @@ def _table(question: Question, answers: Answers, places: Places, with_seeds: boo
         header="one against other" if question.scale == "ratio" else "one − other",
         scopes=tuple(_scope(scope, verdicts, places, with_seeds) for scope, verdicts in scopes.items()),
         judged=judged,
-        axis=_axis(question),
         estimates=tuple(_estimates(question, answers, places)),
     )
 
 
-def _axis(question: Question) -> str:
-    """Return which side of the drawing is which."""
-    left = question.better == "min"
-    return f"Left of the line: the first of the pair is {'better' if left else 'worse'}; right: {'worse' if left else 'better'}."
-
-
 def _confidence(answers: Answers, judged: bool) -> str:
     if not judged:
-        return "No verdict is made: the dots are the seeds."
+        return "No verdict is made."
     return f"Intervals keep {confidence(answers.confidence)} for a family of {counted(answers.family_size, 'comparison')}."
 
 
@@ -118,11 +111,10 @@ def _success(group: EstimatedGroup) -> str:
 
 
 def _scope(scope: Scope, verdicts: Sequence[Verdict], places: Places, with_seeds: bool) -> view.Rows:
-    limit = reach(verdicts)
-    return view.Rows(scope=scope_text(scope), rows=tuple(_row(verdict, limit, places, with_seeds) for verdict in verdicts))
+    return view.Rows(scope=scope_text(scope), rows=tuple(_row(verdict, places, with_seeds) for verdict in verdicts))
 
 
-def _row(verdict: Verdict, limit: float, places: Places, with_seeds: bool) -> view.VerdictRow:
+def _row(verdict: Verdict, places: Places, with_seeds: bool) -> view.VerdictRow:
     symbol, css = NOISE if verdict.is_noise else OUTCOMES[verdict.outcome]
     interval = verdict.interval
     floor = floor_text(verdict)
@@ -134,12 +126,11 @@ def _row(verdict: Verdict, limit: float, places: Places, with_seeds: bool) -> vi
         symbol=symbol,
         estimate=signed(interval.estimate, verdict.question) if interval is not None else MISSING,
         interval=_bounds(verdict),
-        strip=strip(verdict, limit, css),
         n=interval.n if interval is not None else sum(one.difference is not None for one in verdict.differences),
         failures=f"{verdict.failures[0]} / {verdict.failures[1]}",
         disturbance=verdict.disturbance.text,
         noise_floor=MISSING if verdict.is_noise else "not measured" if floor == MISSING else floor,
-        strip_symbols=() if verdict.is_noise else tuple(_sensitivities(verdict.sensitivities)),
+        sensitivities=() if verdict.is_noise else tuple(_sensitivities(verdict.sensitivities)),
         robust=_robust(verdict),
         seeds=_seeds(verdict),
         reason=verdict.reason,
@@ -151,7 +142,7 @@ def _row(verdict: Verdict, limit: float, places: Places, with_seeds: bool) -> vi
 
 def _bounds(verdict: Verdict) -> str:
     interval = verdict.interval
-    if interval is None or is_unbounded(interval):
+    if interval is None or (math.isinf(interval.low) and math.isinf(interval.high)):  # what few seeds tell
         return ""
     return f"[{signed(interval.low, verdict.question)}, {signed(interval.high, verdict.question)}]"
 

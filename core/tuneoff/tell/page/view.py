@@ -65,12 +65,11 @@ class VerdictRow:
     symbol: str
     estimate: str
     interval: str
-    strip: Markup  # the interval as a drawing
     n: int
     failures: str
     disturbance: str
     noise_floor: str
-    strip_symbols: tuple[Sensitivity, ...]
+    sensitivities: tuple[Sensitivity, ...]
     robust: str
     seeds: str
     reason: str
@@ -97,7 +96,6 @@ class QuestionTable:
     header: str  # of the column of estimates
     scopes: tuple[Rows, ...]
     judged: bool
-    axis: str
     estimates: tuple[EstimateRow, ...]
 
 

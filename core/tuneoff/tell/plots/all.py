@@ -20,14 +20,13 @@ ORDER = (
     "overhead",
     "paired",
     "ecdf",
-    "front",
+    "quality_price",
     "learning",
     "power",
     "faults",
-    "plan_map",
     "regret",
 )
-NAMES = frozenset(name.removesuffix("_map") for name in ORDER)  # of their files
+NAMES = frozenset(ORDER)  # of their files
 
 
 def drawings(results: Results, answers: Answers) -> Iterator[Drawing]:

@@ -1,4 +1,4 @@
-"""How much power did the machine draw during a run?"""
+"""How much power did the machine draw during a run? Of runs with a meter: a model's watts would be CPU use by another name."""
 
 from __future__ import annotations
 
@@ -17,7 +17,6 @@ from tuneoff.judge.stats.failures_as_infinity import middle
 from tuneoff.measure.evidence import on_run_clock
 from tuneoff.measure.slots import trial_window
 from tuneoff.record.samples.reader import Samples, read_samples
-from tuneoff.record.samples.series import EnergySeries
 from tuneoff.tell.plots.canvas import SMALL, Sheet, letters, patch_key, plain_numbers
 from tuneoff.tell.plots.drawing import Drawing
 from tuneoff.tell.plots.made import Row, made
@@ -42,7 +41,7 @@ class Trace:
 
 
 def draw(view: View) -> Drawing | None:
-    """Draw the power of one run per adapter; None where nothing was sampled."""
+    """Draw the power of one run per adapter; None where nothing was metered."""
     found: list[tuple[EstimatedGroup, Run, str, Trace]] = []
     for group, run, why in view.representative():
         trace = _trace(view, run) if len(found) < MOST_ADAPTERS else None
@@ -99,32 +98,18 @@ def _trace(view: View, run: Run) -> Trace | None:
     if not points or end <= 0:
         return None
     kept = tuple(thinned(points, MOST_POINTS))
-    is_model = not samples.power
-    kind = "estimated" if is_model else samples.header.kind
     meter = shown(samples.header.meter, 40)
-    return Trace(points=kept, end=end, kind=kind, meter=meter, is_thinned=len(kept) < len(points))
+    return Trace(points=kept, end=end, kind=samples.header.kind, meter=meter, is_thinned=len(kept) < len(points))
 
 
 def _watts(samples: Samples) -> tuple[list[tuple[float, float]], float]:
     """Return the power between samples, of all domains together, and the last sample's time."""
     series = [one for one in samples.power.values() if len(one.times) > 1]
     if not series:
-        return _modelled(samples)
+        return [], 0.0
     grid = sorted({t for one in series for t in one.times})
     grid = [t for t in grid if max(one.times[0] for one in series) <= t <= min(one.times[-1] for one in series)]
     return _between(grid, [sum(one.at(t) for one in series) for t in grid]), (grid[-1] / 1e9 if grid else 0.0)
-
-
-def _modelled(samples: Samples) -> tuple[list[tuple[float, float]], float]:
-    """Return what the model says of the host: its CPU time and its processors, times the model's weights."""
-    model = samples.header.coefficients
-    if model is None or len(samples.usage) < 2:
-        return [], 0.0
-    looks = samples.usage
-    busy = EnergySeries([look.t for look in looks], [look.busy_ns / 1e9 * model.joules_per_cpu_second for look in looks])
-    idle = model.watts_per_core * samples.header.cpus
-    points = [(x, watts + idle) for x, watts in _between(busy.times, busy.joules)]
-    return points, busy.times[-1] / 1e9
 
 
 def _from_start(points: list[tuple[float, float]]) -> list[tuple[float, float]]:

@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from matplotlib.axes import Axes
-from matplotlib.lines import Line2D
 
 from tuneoff.base.format import shown_unit
 from tuneoff.judge.runs import Scope
@@ -17,7 +16,7 @@ from tuneoff.tell.plots.canvas import SMALL, Sheet, letters, limits, log_scale, 
 from tuneoff.tell.plots.drawing import Drawing
 from tuneoff.tell.plots.made import Row, made
 from tuneoff.tell.plots.steps import spread_out
-from tuneoff.tell.plots.theme import INK, Style
+from tuneoff.tell.plots.theme import Style
 from tuneoff.tell.plots.view import FEW_SCOPES, View, kinds_text, tried
 from tuneoff.tell.plots.words import lines, value_text
 
@@ -34,7 +33,6 @@ class Cloud:
     scope: Scope
     label: str
     emulated: bool
-    replicate: int
     price: str
     unit: str
     runs: tuple[tuple[int, float, float], ...]  # (seed, price, quality)
@@ -43,7 +41,7 @@ class Cloud:
 
 
 def draw(view: View) -> Drawing | None:
-    """Draw quality against energy and against cost, a row per scope, with the front of those that nothing beats in both."""
+    """Draw quality against energy and against cost, a row per scope: runs and medians, and no ranking of them."""
     question = view.question(QUALITY[0])
     quality = question.metric if question is not None else QUALITY[1]
     is_max = question is None or question.better == "max"
@@ -55,7 +53,6 @@ def draw(view: View) -> Drawing | None:
     prices = [name for name, _ in PRICES if any(cloud.price == name for cloud in clouds)]
     labels = list(dict.fromkeys(cloud.label for cloud in clouds))
     keys = [marker_key(view.style(label)) for label in labels]
-    keys.append(Line2D([], [], color=INK, linestyle=(0, (3, 2)), lw=1, label="Pareto front"))
     sheet = Sheet(
         "What does quality cost, in energy and in money?",
         [2.0] * len(shown),
@@ -74,22 +71,20 @@ def draw(view: View) -> Drawing | None:
                 continue
             title = "" if column else lines(scope.text, letters(sheet.panel_width), 1)
             axes = sheet.panel(place, column, title=title)
-            on = front(mine, is_max=is_max)
-            rows += _panel(view, axes, mine, on, is_max=is_max)
+            rows += _panel(view, axes, mine)
             if column == 0:
                 axes.set_ylabel(f"{quality}, {'higher' if is_max else 'lower'} is better", size=SMALL)
-            parts += [_said(view, cloud, cloud in on, single=len(shown) == 1) for cloud in mine]
+            parts += [_said(view, cloud, single=len(shown) == 1) for cloud in mine]
     lost = [cloud for cloud in clouds if not all(map(math.isfinite, cloud.median))]
     return made(
         sheet,
-        "front",
+        "quality_price",
         caption=(
-            "Small signs are runs, large ones an adapter's medians with failed runs as the worst. The front joins the medians "
-            "that no other beats in both, one per kind (measured, derived, estimated); emulated platforms and repeated entries "
-            "are on none. Which differences hold, the verdicts say."
+            "Small signs are runs, large ones an adapter's medians with failed runs as the worst. Which differences hold, the "
+            "verdicts say."
         ),
         parts=parts,
-        columns=("scope", "adapter", "price", "unit", "kind", "seed", "price_value", "quality", "on_front"),
+        columns=("scope", "adapter", "price", "unit", "kind", "seed", "price_value", "quality"),
         rows=rows,
         notes=(
             note,
@@ -103,22 +98,6 @@ def draw(view: View) -> Drawing | None:
             else "",
         ),
     )
-
-
-def front(clouds: Sequence[Cloud], *, is_max: bool) -> list[Cloud]:
-    """Return the clouds that no other one of the same kind beats: emulated ones and those of mixed kinds are on none."""
-    fit = [
-        cloud
-        for cloud in clouds
-        if not cloud.emulated and cloud.replicate == 0 and len(cloud.kinds) == 1 and all(map(math.isfinite, cloud.median))
-    ]
-    sign = -1 if is_max else 1
-
-    def beats(one: Cloud, other: Cloud) -> bool:
-        (a, b), (c, d) = one.median, other.median
-        return one.kinds == other.kinds and a <= c and sign * b <= sign * d and (a, b) != (c, d)
-
-    return [cloud for cloud in fit if not any(beats(other, cloud) for other in fit)]
 
 
 def _clouds(view: View, scope: Scope, quality: str, *, is_max: bool) -> list[Cloud]:
@@ -148,7 +127,6 @@ def _clouds(view: View, scope: Scope, quality: str, *, is_max: bool) -> list[Clo
                         scope=scope,
                         label=group.label,
                         emulated=group.emulated,
-                        replicate=group.replicate,
                         price=name,
                         unit=unit,
                         runs=tuple(points),
@@ -159,7 +137,7 @@ def _clouds(view: View, scope: Scope, quality: str, *, is_max: bool) -> list[Clo
     return found
 
 
-def _panel(view: View, axes: Axes, clouds: Sequence[Cloud], on: Sequence[Cloud], *, is_max: bool) -> list[Row]:
+def _panel(view: View, axes: Axes, clouds: Sequence[Cloud]) -> list[Row]:
     xs = [price for cloud in clouds for _, price, _ in cloud.runs]
     ys = [value for cloud in clouds for _, _, value in cloud.runs]
     rows: list[Row] = []
@@ -170,10 +148,10 @@ def _panel(view: View, axes: Axes, clouds: Sequence[Cloud], on: Sequence[Cloud],
         _points(axes, [(price, value) for _, price, value in kept], style, size=3.2, alpha=0.55)
         kind = kinds_text(sorted(cloud.kinds))
         head = (cloud.scope.text, view.label(cloud.label), cloud.price, cloud.unit, kind)
-        rows += [(*head, seed, price, value, None) for seed, price, value in kept]
+        rows += [(*head, seed, price, value) for seed, price, value in kept]
         if all(map(math.isfinite, cloud.median)):
             _points(axes, [cloud.median], style, size=9, alpha=1.0)
-            rows.append((*head, None, *cloud.median, cloud in on))
+            rows.append((*head, None, *cloud.median))
     if min(xs) > 0 and max(xs) / min(xs) > FAR:
         log_scale(axes, "x", min(xs), max(xs))
         axes.set_xlim(min(xs) / 1.3, max(xs) * 1.3)
@@ -182,8 +160,6 @@ def _panel(view: View, axes: Axes, clouds: Sequence[Cloud], on: Sequence[Cloud],
         axes.set_xlim(*limits([*xs, 0.0] if min(xs) > 0 and max(xs) / min(xs) > 3 else xs, 0.06))
     plain_numbers(axes, "y", most=5)
     axes.set_ylim(*limits(ys, 0.08))
-    for kinds in dict.fromkeys(cloud.kinds for cloud in on):
-        _staircase(axes, sorted(cloud.median for cloud in on if cloud.kinds == kinds), is_max=is_max)
     kind = kinds_text(sorted({kind for cloud in clouds for kind in cloud.kinds}))
     axes.set_xlabel(f"{clouds[0].price} per completed trial, {clouds[0].unit} ({kind})", size=SMALL)
     return rows
@@ -205,19 +181,11 @@ def _points(axes: Axes, points: Sequence[tuple[float, float]], style: Style, *, 
     )
 
 
-def _staircase(axes: Axes, medians: Sequence[tuple[float, float]], *, is_max: bool) -> None:
-    """Join the front by steps: between two of its points only the cheaper one's quality is to be had."""
-    right = axes.get_xlim()[1]
-    edge = axes.get_ylim()[0 if is_max else 1]
-    xs, ys = [x for x, _ in medians], [y for _, y in medians]
-    axes.step([xs[0], *xs, right], [edge, *ys, ys[-1]], where="post", color=INK, linestyle=(0, (3, 2)), lw=1, zorder=1)
-
-
-def _said(view: View, cloud: Cloud, is_on: bool, *, single: bool) -> str:
+def _said(view: View, cloud: Cloud, *, single: bool) -> str:
     name = view.style(cloud.label).label + ("" if single else f" in {cloud.scope.text}")
     price, value = cloud.median
     if not (math.isfinite(price) and math.isfinite(value)):
         return f"{name}: no median {cloud.price}"
     kind = kinds_text(sorted(cloud.kinds))
-    place = "emulated, on no front" if cloud.emulated else "on the front" if is_on else "not on the front"
-    return f"{name}: quality {value_text(value)} for {value_text(price, cloud.unit)} of {cloud.price} ({kind}), {place}"
+    emulated = ", emulated" if cloud.emulated else ""
+    return f"{name}: quality {value_text(value)} for {value_text(price, cloud.unit)} of {cloud.price} ({kind}){emulated}"
