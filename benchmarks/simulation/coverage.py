@@ -12,10 +12,8 @@ from benchmarks.simulation.distributions import REFERENCE, STATED, Distribution
 from benchmarks.simulation.row import Row, coverage_range
 from tuneoff.judge.stats import order
 from tuneoff.judge.stats.keyed import generator
-from tuneoff.judge.stats.location import BOOTSTRAP_FROM
-from tuneoff.judge.stats.resampling import percentile_bounds, trimmed_weights
+from tuneoff.judge.stats.location import students_t
 from tuneoff.judge.stats.tasks import stratified_iqm
-from tuneoff.judge.stats.trimmed import IQM_TRIM, trimmed, yuen
 
 Floats = NDArray[np.float64]
 Method = Callable[[Floats, float], tuple[Floats, Floats, Floats]]  # (sorted rows, confidence) -> estimates, lows, highs
@@ -23,7 +21,6 @@ Method = Callable[[Floats, float], tuple[Floats, Floats, Floats]]  # (sorted row
 CONFIDENCE = 0.95
 SIZES = (10, 20, 30)
 SMALL = (3, 5, 7)  # shown, never claimed
-CHUNK = 500
 TASKS = 12
 
 
@@ -32,30 +29,14 @@ def medians(ordered: Floats, confidence: float) -> tuple[Floats, Floats, Floats]
     n = ordered.shape[1]
     estimates = (ordered[:, (n - 1) // 2] + ordered[:, n // 2]) / 2
     if order.depth(n, confidence) == 0:
-        return estimates, *yuen(ordered, confidence, trim=0.0)
+        return estimates, *students_t(ordered, confidence)
     return estimates, *order.interpolated(ordered, confidence)
 
 
-def iqms(ordered: Floats, confidence: float) -> tuple[Floats, Floats, Floats]:
-    """Return what `tuneoff.judge.stats.location.iqm` gives, for many samples at once (all with the same resamples)."""
-    if ordered.shape[1] >= BOOTSTRAP_FROM:
-        return bootstrapped_iqms(ordered, confidence)
-    return trimmed(ordered, IQM_TRIM).mean, *yuen(ordered, confidence, IQM_TRIM)
-
-
-def bootstrapped_iqms(ordered: Floats, confidence: float) -> tuple[Floats, Floats, Floats]:
-    """Return the IQMs with the percentile bootstrap, at any n."""
-    weights = trimmed_weights(ordered.shape[1], IQM_TRIM, generator("iqm"))
-    parts = [percentile_bounds(part, weights, confidence) for part in np.array_split(ordered, max(1, len(ordered) // CHUNK))]
-    lows, highs = np.concatenate([low for low, _ in parts]), np.concatenate([high for _, high in parts])
-    return trimmed(ordered, IQM_TRIM).mean, lows, highs
-
-
 @lru_cache
-def true_values(distribution: Distribution) -> tuple[float, float]:
-    """Return the median and the IQM of a distribution."""
-    values = np.sort(distribution.values(generator("reference", distribution.name), (REFERENCE,)))
-    return float(np.median(values)), float(values[REFERENCE // 4 : -REFERENCE // 4].mean())
+def true_median(distribution: Distribution) -> float:
+    """Return the median of a distribution."""
+    return float(np.median(distribution.values(generator("reference", distribution.name), (REFERENCE,))))
 
 
 def share_covered(method: Method, distribution: Distribution, truth: float, n: int, repetitions: int) -> float:
@@ -69,14 +50,12 @@ def share_covered(method: Method, distribution: Distribution, truth: float, n: i
 
 
 def rows(repetitions: int) -> Iterator[Row]:
-    """Yield the coverage of both intervals for every stated distribution and size."""
+    """Yield the coverage of the median's interval for every stated distribution and size."""
     for distribution in STATED:
-        median, iqm = true_values(distribution)
-        for what, method, truth in (("median", medians, median), ("IQM", iqms, iqm)):
-            for n in (*SMALL, *SIZES):
-                share = share_covered(method, distribution, truth, n, repetitions)
-                required = coverage_range(distribution.step > 0) if n in SIZES else None
-                yield Row(what=what, distribution=distribution.name, n=n, share=share, required=required)
+        for n in (*SMALL, *SIZES):
+            share = share_covered(medians, distribution, true_median(distribution), n, repetitions)
+            required = coverage_range(distribution.step > 0) if n in SIZES else None
+            yield Row(what="median", distribution=distribution.name, n=n, share=share, required=required)
 
 
 def task_rows(repetitions: int, sizes: tuple[int, ...] = (3, 5, 10)) -> Iterator[Row]:

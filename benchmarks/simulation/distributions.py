@@ -14,7 +14,7 @@ from tuneoff.judge.stats.keyed import generator
 Floats = NDArray[np.float64]
 IMAGES = 360
 SHARED = 0.5  # of the variance: the correlation of two adapters over seeds, before what follows
-REFERENCE = 4_000_000  # values from which true medians and IQMs are taken
+REFERENCE = 4_000_000  # values from which true medians are taken
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

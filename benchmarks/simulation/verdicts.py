@@ -12,7 +12,7 @@ from benchmarks.simulation.distributions import ALL, NORMAL, Distribution
 from benchmarks.simulation.row import FAMILY_WISE, POWER, Row
 from tuneoff.judge.stats import order, signed_rank
 from tuneoff.judge.stats.keyed import generator
-from tuneoff.judge.stats.trimmed import IQM_TRIM, yuen
+from tuneoff.judge.stats.location import students_t
 
 Floats = NDArray[np.float64]
 Method = Callable[[Floats, float, float], tuple[Floats, Floats]]  # (differences, alpha, grid step) -> lows, highs
@@ -38,12 +38,7 @@ def closed_signed_ranks(differences: Floats, alpha: float, step: float) -> tuple
 
 def students(differences: Floats, alpha: float, step: float) -> tuple[Floats, Floats]:
     """Return the paired t-intervals."""
-    return yuen(np.sort(differences, axis=1), 1 - alpha, trim=0.0)
-
-
-def yuens(differences: Floats, alpha: float, step: float) -> tuple[Floats, Floats]:
-    """Return Yuen's intervals of the IQM."""
-    return yuen(np.sort(differences, axis=1), 1 - alpha, IQM_TRIM)
+    return students_t(differences, 1 - alpha)
 
 
 def signs(differences: Floats, alpha: float, step: float) -> tuple[Floats, Floats]:
@@ -57,7 +52,6 @@ METHODS: tuple[tuple[str, Method], ...] = (
     ("signed-rank (the verdict)", signed_ranks),
     ("signed-rank, ties against", closed_signed_ranks),
     ("paired t", students),
-    ("IQM, Yuen", yuens),
     ("median, sign test", signs),
 )
 

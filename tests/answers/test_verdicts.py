@@ -155,7 +155,7 @@ def test_one_seed_that_makes_the_verdict_is_named_and_it_is_not_robust() -> None
     assert not verdict.is_robust
     changing = [one for one in verdict.sensitivities if one.outcome is not verdict.outcome]
 
-    assert {one.choice for one in verdict.sensitivities} >= {"median", "IQM"}
+    assert "median" in {one.choice for one in verdict.sensitivities}
     assert "without seed 9" in {one.choice for one in changing}
 
 

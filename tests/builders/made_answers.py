@@ -136,7 +136,7 @@ def _verdict(question: Question, one: EstimatedGroup, other: EstimatedGroup, res
         interval=interval,
         differences=tuple(differences),
         noise_floor=_interval(0.0, -0.004, 0.005, 10),
-        sensitivities=(Sensitivity(choice="IQM", outcome=outcome, interval=interval),) * 3
+        sensitivities=(Sensitivity(choice="median", outcome=outcome, interval=interval),) * 3
         + (Sensitivity(choice="without seed 3", outcome=Outcome.UNDECIDED, interval=interval),),
         seeds_to_decide=40 if outcome is Outcome.UNDECIDED else None,
         is_noise=one.adapter == other.adapter,

@@ -17,7 +17,7 @@ from tuneoff.judge.stats.paired import Estimator, Relation, judge, judge_without
 stats = pytest.importorskip("scipy.stats")
 
 ALPHA = 0.05 / 15
-ESTIMATORS: tuple[Estimator, ...] = ("hodges-lehmann", "median", "iqm")
+ESTIMATORS: tuple[Estimator, ...] = ("hodges-lehmann", "median")
 MIRRORED: dict[Relation, Relation] = {"below": "above", "above": "below"}
 STEP = 1 / 360
 
@@ -181,7 +181,7 @@ def test_negated_differences_give_the_mirrored_verdict(values: list[float], esti
     )
     assert other.relation == MIRRORED.get(one.relation, one.relation)
     assert (other.interval.low, other.interval.high) == pytest.approx((-one.interval.high, -one.interval.low), abs=1e-9)
-    assert other.p == (one.p if one.p is None else pytest.approx(one.p))
+    assert other.p == pytest.approx(one.p)
 
 
 @settings(max_examples=60)
@@ -196,7 +196,7 @@ def test_the_order_of_the_seeds_does_not_matter(values: list[float], estimator: 
 @settings(max_examples=60)
 @given(values=st.lists(st.floats(-100, 100), min_size=10, max_size=24), estimator=st.sampled_from(ESTIMATORS))
 def test_a_worse_seed_never_turns_a_loss_into_a_win(values: list[float], estimator: Estimator) -> None:
-    """Greater differences move the interval of ranks up; of Yuen they may widen it, but not past the other side's claim."""
+    """Greater differences move the interval up."""
     before = judge(values, margin=None, alpha=ALPHA, estimator=estimator)
     after = judge([math.inf, *values[1:]], margin=None, alpha=ALPHA, estimator=estimator)
     if before.relation != "below":

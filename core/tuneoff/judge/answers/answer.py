@@ -59,13 +59,12 @@ class Value:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Estimate:
-    """A metric over the seeds of a group: median and IQM with intervals where there are enough seeds, and all values."""
+    """A metric over the seeds of a group: the median with its interval, and all values."""
 
     metric: str
     unit: str
     values: tuple[Value, ...]
     median: Interval | None
-    iqm: Interval | None
     kinds: frozenset[Kind] = frozenset()
     reasons: Mapping[str, int] = field(default_factory=dict)  # runs by why they have no value
 
@@ -99,7 +98,7 @@ class PairedDifference:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sensitivity:
-    """The verdict under another reasonable choice, e.g. "without failures", "IQM", "without seed 3", "energy weights low"."""
+    """The verdict under another reasonable choice, e.g. "without failures", "median", "without seed 3", "energy weights low"."""
 
     choice: str
     outcome: Outcome

@@ -1,4 +1,4 @@
-"""Groups with their estimates: medians and IQM over the seeds, failed runs as worse than any, the success rate beside."""
+"""Groups with their estimates: medians over the seeds, failed runs as worse than any, the success rate beside."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Protocol
 
 from tuneoff.experiment.accounting.declared import Prices
 from tuneoff.judge.answers.answer import Estimate, EstimatedGroup, Question
@@ -16,8 +15,8 @@ from tuneoff.judge.answers.run_values import value
 from tuneoff.judge.conditions import conditions
 from tuneoff.judge.estimates import failures, with_failures
 from tuneoff.judge.runs import Group
-from tuneoff.judge.stats import location
 from tuneoff.judge.stats.interval import Interval
+from tuneoff.judge.stats.location import median
 from tuneoff.judge.stats.proportion import wilson
 
 TABLE = (  # what a table of frameworks shows beside the questions' metrics
@@ -58,12 +57,6 @@ TABLE = (  # what a table of frameworks shows beside the questions' metrics
     "trials.pruned",
     "memory.tree_peak_rss",
 )
-
-
-class _Locate(Protocol):
-    def __call__(
-        self, values: Sequence[float], confidence: float, *, grid_step: float = 0.0, key: tuple[str, ...] = ()
-    ) -> Interval: ...
 
 
 def group(
@@ -110,31 +103,21 @@ def estimate(
     numbers = with_failures(known, failures(cell.runs), direction)
     unit = question.unit if question is not None else units.get(metric, default_unit(metric, objective.metric))
     step = grid_step if metric == "quality.test" else billing_step(cell, metric, prices)
-    key = (metric, cell.scope.text, cell.label)
-    limits = bounds(metric, objective.metric)
     return Estimate(
         metric=metric,
         unit=unit,
         values=values,
-        median=_interval(location.median, numbers, limits, confidence, step, key),
-        iqm=_interval(location.iqm, numbers, limits, confidence, step, key) if question is not None else None,
+        median=_median(numbers, bounds(metric, objective.metric), confidence, step),
         kinds=frozenset(one.kind for one in values if one.value is not None and one.kind is not None),
         reasons=dict(Counter(one.reason for one in values if one.reason is not None)),
     )
 
 
-def _interval(
-    locate: _Locate,
-    numbers: Sequence[float],
-    limits: tuple[float, float],
-    confidence: float,
-    grid_step: float,
-    key: tuple[str, ...],
-) -> Interval | None:
-    """Return the interval, cut off where the metric cannot be: at 0 for a time, at 0 and 1 for an accuracy."""
+def _median(numbers: Sequence[float], limits: tuple[float, float], confidence: float, grid_step: float) -> Interval | None:
+    """Return the median with its interval, cut off where the metric cannot be: at 0 for a time, at 0 and 1 for an accuracy."""
     if not numbers:
         return None
-    found = locate(numbers, confidence, grid_step=grid_step, key=key)
+    found = median(numbers, confidence, grid_step=grid_step)
     low = found.low if found.n == 1 else min(found.estimate, max(found.low, limits[0]))
     high = found.high if found.n == 1 or math.isinf(found.high) else max(found.estimate, min(found.high, limits[1]))
     return replace(found, low=low, high=high)

@@ -51,7 +51,6 @@ class _Case:
         self.one, self.other, self.question, self.rules, self.is_noise = one, other, question, rules, is_noise
         self.scope: Scope = one.scope
         self.pair = pair(one, other, question, rules.looks)
-        self.key = (question.name, question.metric, self.scope.text, one.label, other.label)
 
     def verdict(self) -> Verdict:
         values = self.pair.values
@@ -124,7 +123,6 @@ class _Case:
             alpha=self.rules.alpha if alpha is None else alpha,
             grid_step=self._step,
             rounding_scale=self.pair.scale,
-            key=self.key,
             estimator=estimator,
         )
 
@@ -135,7 +133,7 @@ class _Case:
         """Return the median of the differences with an interval that claims nothing: too few seeds for the verdict's own."""
         if len(values) < FEWEST_FOR_INTERVAL:
             return None
-        return median(values, self.rules.confidence, grid_step=self._step, key=self.key)
+        return median(values, self.rules.confidence, grid_step=self._step)
 
     def _outcome(self, judgement: Judgement) -> Outcome:
         if judgement.relation == "equivalent":
@@ -161,8 +159,7 @@ class _Case:
         rows = self.pair.usable
         successes = [row for row in rows if row.reason is None]
         found = [self._sensitivity("without failures", successes)] if len(successes) < len(rows) else []
-        found += [self._sensitivity("median", rows, "median"), self._sensitivity("IQM", rows, "iqm")]
-        found.append(self._without_one(rows, outcome))
+        found += [self._sensitivity("median", rows, "median"), self._without_one(rows, outcome)]
         undisturbed = [row for row in rows if not self._is_disturbed(row.seed)]
         found += [self._without_disturbed(undisturbed)] if len(undisturbed) < len(rows) else []
         if is_modelled(self.one, self.other, self.question.metric):

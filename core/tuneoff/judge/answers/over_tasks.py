@@ -166,8 +166,7 @@ def _by_ranks_too(test: SignFlip, values: Sequence[float], alpha: float, scale: 
         return test
     ranked = judge(values, margin=None, alpha=alpha, rounding_scale=scale)
     low, high = min(test.interval.low, ranked.interval.low), max(test.interval.high, ranked.interval.high)
-    is_same = ranked.p is not None and ranked.interval.estimate * ahead > 0
-    p = max(test.p, ranked.p) if ranked.p is not None and is_same else 1.0
+    p = max(test.p, ranked.p) if ranked.interval.estimate * ahead > 0 else 1.0
     return SignFlip(interval=replace(test.interval, low=low, high=high, method=f"{test.interval.method}; {ranked.method}"), p=p)
 
 

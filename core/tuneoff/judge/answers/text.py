@@ -65,7 +65,7 @@ def _table(answers: Answers, question: Question, scope: Scope) -> Iterator[str]:
     yield ""
     margin = f"margin {own.margin_text}" if own.margin is not None else f"no margin ({own.margin_text.removeprefix('none: ')})"
     yield f"{question_text(own)}, {scope_text(scope)}: better {less}; {margin}"
-    yield from _columns(["adapter", "median", "IQM", "runs done"], [_row(group, own) for group in groups])
+    yield from _columns(["adapter", "median", "runs done"], [_row(group, own) for group in groups])
     if verdicts:
         common = _common_reason(verdicts)
         rows = [_verdict(one, one.reason if _is_told(one) and not common else "") for one in verdicts]
@@ -76,7 +76,7 @@ def _table(answers: Answers, question: Question, scope: Scope) -> Iterator[str]:
 
 def _row(group: EstimatedGroup, question: Question) -> list[str]:
     if group.same_as is not None:
-        return [group.label, f"= {group.same_as}", "", ""]
+        return [group.label, f"= {group.same_as}", ""]
     estimate = group.estimates[question.metric]
     mark = "~" if "estimated" in estimate.kinds else ""
     tried = [run for run in group.runs if run.status in ("done", "failed", "timeout")]
@@ -86,7 +86,6 @@ def _row(group: EstimatedGroup, question: Question) -> list[str]:
         mark + median_text(estimate.median, estimate.metric, estimate.unit)
         if estimate.median is not None
         else _missing(estimate.reasons),
-        mark + median_text(estimate.iqm, estimate.metric, estimate.unit) if estimate.iqm is not None else MISSING,
         success_text(group.success, done, len(tried)),
     ]
 

@@ -22,7 +22,7 @@ from tuneoff.judge.answers.answer import (
 from tuneoff.judge.runs import RunRef, Scope
 from tuneoff.judge.stats.interval import Interval
 
-FORMAT_VERSION = 2  # history: 1 = across tasks had Wilcoxon's p
+FORMAT_VERSION = 3
 INFINITE = "infinite: {}"
 
 
@@ -93,12 +93,10 @@ def _run(one: RunRef) -> dict[str, Any]:
 
 
 def _estimate(one: Estimate) -> dict[str, Any]:
-    none = "; ".join(one.reasons) or "there is no run"
     return {
         "unit": one.unit,
         "values": [_value(value) for value in one.values],
-        **_interval("median", one.median, none),
-        **_interval("iqm", one.iqm, none),
+        **_interval("median", one.median, "; ".join(one.reasons) or "there is no run"),
         "kinds": sorted(one.kinds),
         "reasons": dict(one.reasons),
     }

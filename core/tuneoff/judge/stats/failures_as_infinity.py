@@ -40,20 +40,3 @@ def middle(values: Sequence[float]) -> float:
     """Return the median of at least one value, of an even number the midpoint of the two in the middle."""
     ordered = sorted(values)
     return midpoint(ordered[(len(ordered) - 1) // 2], ordered[len(ordered) // 2])
-
-
-def weighted_sums(values: NDArray[np.float64], weights: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return values @ weights where an infinite value counts if its weight is above 0; the side with the greater weight wins.
-
-    Args:
-        values: (samples, n), finite or infinite.
-        weights: (n, columns), each column sums to 1; the result is (samples, columns).
-    """
-    import numpy as np
-
-    finite = np.isfinite(values)
-    sums = np.where(finite, values, 0.0) @ weights
-    if finite.all():
-        return np.asarray(sums)
-    surplus = np.where(finite, 0.0, np.sign(values)) @ weights
-    return np.where(surplus > NEGLIGIBLE, np.inf, np.where(surplus < -NEGLIGIBLE, -np.inf, sums))

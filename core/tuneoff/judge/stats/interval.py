@@ -9,7 +9,7 @@ from dataclasses import dataclass
 class Interval:
     """An estimate of `n` values and its two-sided interval of `confidence`; a bound that nothing holds is ±inf.
 
-    `method` says in a few words which estimate and which interval it is: "20 % trimmed mean, Yuen".
+    `method` says in a few words which estimate and which interval it is: "median, sign test".
     """
 
     estimate: float

@@ -14,9 +14,7 @@ from typing import TYPE_CHECKING, Literal
 from tuneoff.judge.stats import order, signed_rank
 from tuneoff.judge.stats.failures_as_infinity import checked, midpoint
 from tuneoff.judge.stats.interval import Interval
-from tuneoff.judge.stats.location import trimmed_mean
 from tuneoff.judge.stats.rounding import rounding, without_rounding
-from tuneoff.judge.stats.trimmed import IQM_TRIM, trimmed
 
 if TYPE_CHECKING:
     import numpy as np
@@ -25,20 +23,17 @@ if TYPE_CHECKING:
     Floats = NDArray[np.float64]
 
 Relation = Literal["below", "above", "equivalent", "equivalent though different", "undecided"]
-Estimator = Literal["hodges-lehmann", "median", "iqm"]
+Estimator = Literal["hodges-lehmann", "median"]
 SIGNED_RANK = "Hodges-Lehmann, exact signed-rank"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Judgement:
-    """What the differences one − other say, the interval that decided, and the two-sided p of the same test.
-
-    p is None where the method has none for these differences: an infinite standard error, or none at all.
-    """
+    """What the differences one − other say, the interval that decided, and the two-sided p of the same test."""
 
     relation: Relation
     interval: Interval
-    p: float | None
+    p: float
     method: str
 
 
@@ -49,7 +44,6 @@ def judge(
     alpha: float,
     grid_step: float = 0.0,
     rounding_scale: float = 0.0,
-    key: tuple[str, ...] = (),
     estimator: Estimator = "hodges-lehmann",
 ) -> Judgement:
     """Judge paired differences by an interval of confidence 1 − alpha.
@@ -67,8 +61,7 @@ def judge(
         alpha: of this one comparison: already divided by the family's size and the number of looks.
         grid_step: the smallest difference that the metric can have, 0 where there is none.
         rounding_scale: the greatest size of what was subtracted; what is rounding of it alone is no difference.
-        key: names what is judged. No estimator draws random numbers, so it changes nothing.
-        estimator: "hodges-lehmann" is the verdict; "median" (sign test) and "iqm" (Yuen) show how far it rests on that choice.
+        estimator: "hodges-lehmann" is the verdict; "median" (sign test) shows how far it rests on that choice.
 
     Raises:
         ValueError: there is no difference, one is NaN, or alpha or margin is out of range.
@@ -81,13 +74,10 @@ def judge(
     clean, step = without_rounding(array, grid_step, rounding_scale)
     unit = step if step > 0 else 1.0
     tolerance = 0.0 if step > 0 else rounding(array, rounding_scale)
-    p: float | None
     if estimator == "hodges-lehmann":
         interval, p = _signed_rank(clean, alpha, step, tolerance)
-    elif estimator == "median":
-        interval, p = _sign(clean, alpha)
     else:
-        interval, p = _yuen(clean, alpha)
+        interval, p = _sign(clean, alpha)
     interval = _scaled(interval, unit, grid_step / 2)
     return Judgement(relation=_relation(interval, margin, tolerance * unit), interval=interval, p=p, method=interval.method)
 
@@ -147,26 +137,6 @@ def _sign(differences: Floats, alpha: float) -> tuple[Interval, float]:
     against = min(int((ordered <= 0).sum()), int((ordered >= 0).sum()))
     p = min(1.0, 1 - order.coverage(n, against + 1))
     return _made(estimate, low, high, alpha, n, "median, sign test"), p
-
-
-def _yuen(differences: Floats, alpha: float) -> tuple[Interval, float | None]:
-    """Return the IQM with Yuen's interval; where what is kept has no spread, no shorter than that of the sign test."""
-    import numpy as np
-
-    found = trimmed_mean(differences.tolist(), 1 - alpha, trim=IQM_TRIM)
-    n = differences.size
-    if n == 1 or not math.isfinite(found.high - found.low):
-        return found, None
-    if found.low == found.high:
-        by_sign, _ = _sign(differences, alpha)
-        low, high = min(found.low, by_sign.low), max(found.high, by_sign.high)
-        return _made(found.estimate, low, high, alpha, n, found.method), None
-    from scipy import stats
-
-    finite = differences[np.isfinite(differences)]
-    parts = trimmed(np.sort(np.clip(differences, finite.min(), finite.max()))[None, :], IQM_TRIM)
-    t = float(abs(parts.mean[0]) / parts.error[0])
-    return found, 2 * float(stats.t.sf(t, parts.freedom))
 
 
 def _made(estimate: float, low: float, high: float, alpha: float, n: int, method: str) -> Interval:

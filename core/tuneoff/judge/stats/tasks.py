@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING
 from tuneoff.judge.stats.failures_as_infinity import NEGLIGIBLE, checked
 from tuneoff.judge.stats.interval import Interval
 from tuneoff.judge.stats.keyed import generator
-from tuneoff.judge.stats.resampling import percentiles
 
 if TYPE_CHECKING:
     import numpy as np
@@ -125,9 +124,10 @@ def _interval(estimate: float, resampled: Floats, sizes: Sequence[int], confiden
 
     low, high = -math.inf, math.inf
     if min(sizes) > 1:
-        lows, highs = percentiles(resampled[None, :], confidence)
+        ordered = np.sort(resampled)
+        place = max(1, int((ordered.size + 1) * (1 - confidence) / 2 + 1e-9))
         wider = math.sqrt(float(np.mean([size / (size - 1) for size in sizes])))
-        low, high = _widened(estimate, float(lows[0]), wider), _widened(estimate, float(highs[0]), wider)
+        low, high = _widened(estimate, float(ordered[place - 1]), wider), _widened(estimate, float(ordered[-place]), wider)
     return Interval(
         estimate=estimate,
         low=min(low, estimate),

@@ -92,7 +92,6 @@ def _estimates(question: Question, answers: Answers, places: Places) -> Iterator
                 label=view.Link(text=group.label, href=places.group(group.label, group.scope)),
                 scope=scope_text(group.scope),
                 median=_interval(estimate, estimate.median),
-                iqm=_interval(estimate, estimate.iqm),
                 success=_success(group),
             )
 

@@ -106,7 +106,6 @@ class EstimateRow:
     label: Link
     scope: str
     median: str
-    iqm: str
     success: str
 
 
