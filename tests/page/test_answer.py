@@ -16,9 +16,8 @@ from page.test_across import ANSWERS
 from tuneoff.judge.answers.all import answers
 from tuneoff.judge.answers.answer import Claim
 from tuneoff.record.metric_value import Kind, known
-from tuneoff.tell.page.anchors import Places
 from tuneoff.tell.page.answer import MOST_OPEN, said, unjudged
-from tuneoff.tell.page.verdicts import glance, question_tables
+from tuneoff.tell.page.verdicts import glance, note, robustness
 
 NAMES = ("serial", "optuna", "ray-tune", "katib")
 QUESTIONS = ("Time (time.jct)", "Quality (quality.test)", "Overhead (o)", "Energy (e)", "Cost (c)")
@@ -79,17 +78,13 @@ def test_the_page_has_a_line_per_claim(tmp_path: Path) -> None:
     assert " ".join(block.text.split()) == "The first line of the answer. The second line of the answer."
 
 
-def test_a_claim_on_disturbed_runs_says_so_on_the_page_in_place_of_robust(tmp_path: Path) -> None:
+def test_a_claim_on_disturbed_runs_says_so_on_the_page_in_place_of_robust() -> None:
     entries = [Entry("a", steady(1000, key="a"), disturbed=range(10)), Entry("b", steady(2000, key="b"))]
-    folder_of_them = results(entries, questions={"time": "time.jct"})
-    made = answers(folder_of_them)
+    made = answers(results(entries, questions={"time": "time.jct"}))
     (claim,) = [text for group in said(made)[0] for _, texts in group.places for text in texts]
-    found = glance(made)
-    assert found is not None
-    ((_, (outcome,)),) = found.scopes[0].rows
-    (row,) = question_tables(made, Places(folder_of_them, made, tmp_path))[0].scopes[0].rows
+    ((verdict,),) = (verdicts.values() for pairs in glance(made).values() for verdicts in pairs.values())
     assert "10 of 20 runs disturbed" in claim
-    assert row.disturbance == "10 of 20 runs disturbed"
-    for words in (claim, outcome.note, row.robust):
+    assert verdict.disturbance.text == "10 of 20 runs disturbed"
+    for words in (claim, note(verdict), robustness(verdict)):
         assert "not checked without disturbed runs" in words
         assert "robust" not in words

@@ -11,7 +11,7 @@ from builders.page_folders import ENVIRONMENT, folder, specs
 from page.conftest import drawing, made_page
 from page.documents import Document, faults
 from tuneoff.record.run_record import FlagRecord, RunRecord
-from tuneoff.tell.page.words import path_link, visible
+from tuneoff.tell.page.texts import path_link, visible
 
 EVIL = "</td></table><script>alert('x')</script><img src=x onerror=alert(1)>\x1b[31m\x00\u202e{{ 7*7 }}"
 SHOWN = "</td></table><script>alert('x')</script><img src=x onerror=alert(1)>\\x1b[31m\\x00\\u202e{{ 7*7 }}"

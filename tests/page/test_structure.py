@@ -121,5 +121,5 @@ def test_both_themes_have_all_colours() -> None:
 def test_a_plot_of_single_runs_leads_to_those_that_have_a_row(tmp_path: Path) -> None:
     planned = specs(["serial"], 2)
     runs = (("serial, seed 0", planned[0].run_id), ("serial, seed 1", "elsewhere"))
-    one = plot(drawing(runs=runs), Room(), {planned[0].run_id})
-    assert [link.href for link in one.runs] == [f"#run-{planned[0].run_id}", ""]
+    text = made_page(folder(tmp_path / "r", planned), drawing(runs=runs))
+    assert f'Shown: <a href="#run-{planned[0].run_id}">serial, seed 0</a>; serial, seed 1.' in text

@@ -15,8 +15,7 @@ from tuneoff.judge.diff.compare import compared
 from tuneoff.judge.results import Results
 from tuneoff.judge.summary import summary_rows
 from tuneoff.record.run_record import RunStatus
-from tuneoff.tell.page.frameworks import entries, figure_tables
-from tuneoff.tell.page.view import Cell
+from tuneoff.tell.page.frameworks import FigureCell, entries, framework_tables
 from tuneoff.tell.report.table import render
 
 pytest.importorskip("scipy")
@@ -33,8 +32,9 @@ def made(status: Mapping[int, RunStatus], continued: tuple[int, ...] = ()) -> Re
     return results([Entry("optuna", draw, status=status, continued=continued)], seeds=range(4))
 
 
-def on_page(found: Results, table: int, column: int) -> Cell:
-    return figure_tables(entries(found, answers(found)))[table].scopes[0].rows[0].cells[column]
+def on_page(found: Results, table: int, column: int) -> FigureCell:
+    (entry,) = entries(found, answers(found))
+    return framework_tables([entry])[table].cells(entry)[column]
 
 
 def test_one_failed_run_moves_the_median_alike_everywhere() -> None:

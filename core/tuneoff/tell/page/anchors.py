@@ -9,14 +9,9 @@ from tuneoff.judge.results import Results
 from tuneoff.judge.runs import RunRef, Scope
 from tuneoff.record.run_record import RunRecord
 from tuneoff.record.store import FILE_NAME
-from tuneoff.tell.page.words import path_link
+from tuneoff.tell.page.texts import path_link
 
 MOST_RUNS = 4000  # in the table of runs, and in those of seeds; beyond, the page would be too large
-
-
-def linked_runs(results: Results) -> frozenset[str]:
-    """Return the ids of the runs that have a row on the page."""
-    return frozenset(run.run_id for run in results.planned[:MOST_RUNS])
 
 
 class Places:
@@ -25,14 +20,10 @@ class Places:
     def __init__(self, results: Results, answers: Answers, folder: Path) -> None:
         self.folder = folder
         self._results = results
-        self._shown = linked_runs(results)
+        self._shown = frozenset(run.run_id for run in results.planned[:MOST_RUNS])
         self._anchors = _anchors(results, answers)
         self._group_of = {run.run_id: self.group(group.label, group.scope) for group in answers.groups for run in group.runs}
         self._runs = {(group.label, group.scope): {run.seed: run for run in group.runs} for group in answers.groups}
-
-    def __len__(self) -> int:
-        """Return how many runs have a row."""
-        return len(self._shown)
 
     def group(self, label: str, scope: Scope) -> str:
         """Return the link to the runs behind a group's figures."""
@@ -47,9 +38,9 @@ class Places:
         """Return a group's run of a seed."""
         return self._runs.get((label, scope), {}).get(seed)
 
-    def run_link(self, run: RunRef | None) -> str:
+    def run_link(self, run_id: str | None) -> str:
         """Return the link to a run's row in the table of all runs."""
-        return f"#run-{run.run_id}" if run is not None and run.run_id in self._shown else ""
+        return f"#run-{run_id}" if run_id in self._shown else ""
 
     def file(self, record: RunRecord) -> str:
         """Return the link to a record's file."""

@@ -8,26 +8,26 @@ from typing import Any
 from tuneoff.base.identity import canonical_json
 from tuneoff.judge.answers.answer import Answers
 from tuneoff.judge.results import Results
-from tuneoff.tell.page import view
-from tuneoff.tell.page.words import confidence
+from tuneoff.tell.page.environment import Facts
+from tuneoff.tell.page.texts import confidence
 from tuneoff.tell.report.accounting_sources import Circumstances
 
 APART = frozenset(("comparisons", "power", "carbon", "prices", "questions", "anchors"))  # shown otherwise, or too long
 KEPT = 160  # characters of a value
 
 
-def basis(results: Results, answers: Answers, circumstances: Circumstances) -> list[view.Facts]:
+def basis(results: Results, answers: Answers, circumstances: Circumstances) -> list[Facts]:
     """Return what the figures rest on."""
     plan = results.plan
     meters = circumstances.meters or ("no run has samples of a meter",)
     return [
-        view.Facts(title="Measured by", rows=(("meter", meters), ("charged by", circumstances.accounting or ("nothing",)))),
-        view.Facts(title="Judged by", rows=tuple(_judged(answers))),
-        view.Facts(
+        Facts(title="Measured by", rows=(("meter", meters), ("charged by", circumstances.accounting or ("nothing",)))),
+        Facts(title="Judged by", rows=tuple(_judged(answers))),
+        Facts(
             title="Frozen before the first run",
             rows=tuple((_name(key), (_value(value),)) for key, value in answers.analysis.items() if key not in APART),
         ),
-        view.Facts(
+        Facts(
             title="Identity",
             rows=(
                 ("file", (plan.path,)),

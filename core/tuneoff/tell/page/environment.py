@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from tuneoff.base.identity import canonical_json
 from tuneoff.base.words import counted
@@ -11,22 +11,28 @@ from tuneoff.judge.answers.answer import Answers
 from tuneoff.judge.notes import listed
 from tuneoff.judge.results import Results
 from tuneoff.record.run_record import RunRecord
-from tuneoff.tell.page import view
 
 GIGABYTE = 1e9
 
 
-def machine(results: Results) -> list[view.Facts]:
+class Facts(NamedTuple):
+    """A list of names, each with its values."""
+
+    title: str
+    rows: tuple[tuple[str, tuple[str, ...]], ...]
+
+
+def machine(results: Results) -> list[Facts]:
     """Return what the standing executions ran on; a value that differs between them is listed with its runs' number."""
     records = list(results.standing.values())
     rows = [
         (name, tuple(_shares([text for record in records if (text := read(record.environment))])))
         for name, read in _MACHINE.items()
     ]
-    return [view.Facts(title="Machine", rows=tuple((name, values) for name, values in rows if values))]
+    return [Facts(title="Machine", rows=tuple((name, values) for name, values in rows if values))]
 
 
-def frameworks(results: Results, answers: Answers) -> view.Facts:
+def frameworks(results: Results, answers: Answers) -> Facts:
     """Return which version of its framework, and which classes, each adapter used."""
     rows: dict[str, dict[str, None]] = {}
     for group in answers.groups:
@@ -34,10 +40,10 @@ def frameworks(results: Results, answers: Answers) -> view.Facts:
             record = results.standing.get(ref.run_id)
             if record is not None and record.versions:
                 rows.setdefault(group.label, {})[_framework(record.versions)] = None
-    return view.Facts(title="Frameworks", rows=tuple((label, tuple(texts)) for label, texts in rows.items()))
+    return Facts(title="Frameworks", rows=tuple((label, tuple(texts)) for label, texts in rows.items()))
 
 
-def packages(results: Results) -> tuple[view.Facts, view.Facts]:
+def packages(results: Results) -> tuple[Facts, Facts]:
     """Return the packages with one version in all runs, and those that differ between runs, with the runs' adapters."""
     found: dict[str, dict[str, list[RunRecord]]] = {}
     for record in results.standing.values():
@@ -48,8 +54,8 @@ def packages(results: Results) -> tuple[view.Facts, view.Facts]:
     same = [(name, tuple(versions)) for name, versions in sorted(found.items()) if len(versions) == 1]
     differing = [(name, tuple(_by_version(versions))) for name, versions in sorted(found.items()) if len(versions) > 1]
     return (
-        view.Facts(title="Packages", rows=tuple(same)),
-        view.Facts(title="Packages that differ between runs", rows=tuple(differing)),
+        Facts(title="Packages", rows=tuple(same)),
+        Facts(title="Packages that differ between runs", rows=tuple(differing)),
     )
 
 

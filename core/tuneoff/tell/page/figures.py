@@ -4,12 +4,9 @@ from __future__ import annotations
 
 import math
 import xml.etree.ElementTree as ET
-from collections.abc import Collection
-
-from markupsafe import Markup
+from dataclasses import replace
 
 from tuneoff.base.format import MISSING
-from tuneoff.tell.page import view
 from tuneoff.tell.plots.drawing import Drawing
 
 FIRST_ROWS = 12
@@ -41,27 +38,14 @@ class Room:
         return True
 
 
-def plot(drawing: Drawing, room: Room, linked: Collection[str] = ()) -> view.Plot:
-    """Return a plot with the first of its rows; one that is too large is in its file alone, which the page says.
+def plot(drawing: Drawing, room: Room) -> Drawing:
+    """Return a drawing that the page may show; one that is too large is without its picture: that is in its file alone.
 
-    `linked`: the ids of the runs that have a row on the page.
+    Raises:
+        UnsafeDrawingError: it holds what could do more than be looked at.
     """
     check_safe(drawing.svg)
-    fits = room.take(len(drawing.svg.encode()))
-    suffixes = ["csv", "svg", *(["png"] if drawing.png else [])]
-    return view.Plot(
-        name=drawing.name,
-        question=drawing.question,
-        caption=drawing.caption,
-        alternative=drawing.alternative,
-        note=drawing.note,
-        svg=Markup(drawing.svg) if fits else Markup(),  # checked above
-        columns=drawing.columns,
-        rows=tuple(tuple(_cell(value) for value in row) for row in drawing.rows[:FIRST_ROWS]),
-        row_count=len(drawing.rows),
-        files=tuple(view.Link(text=f"{drawing.name}.{suffix}", href=f"{PLOTS}/{drawing.name}.{suffix}") for suffix in suffixes),
-        runs=tuple(view.Link(text=name, href=f"#run-{run_id}" if run_id in linked else "") for name, run_id in drawing.runs),
-    )
+    return drawing if room.take(len(drawing.svg.encode())) else replace(drawing, svg="")
 
 
 def check_safe(svg: str) -> None:
@@ -99,7 +83,8 @@ def _local(name: str) -> str:
     return name.rpartition("}")[2]
 
 
-def _cell(value: str | float | int | bool | None) -> str:
+def table_cell(value: str | float | int | bool | None) -> str:
+    """Return a value of a drawing's table."""
     if value is None or (isinstance(value, float) and math.isnan(value)):
         return MISSING
     return f"{value:.6g}" if isinstance(value, float) else str(value)

@@ -4,22 +4,59 @@ from __future__ import annotations
 
 import base64
 import hashlib
+from collections.abc import Mapping
 from importlib.resources import files
 from typing import Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
-from tuneoff.tell.page.view import Page
-from tuneoff.tell.page.words import visible
+from tuneoff.base.words import counted
+from tuneoff.experiment.names import strategy_text, variant_text
+from tuneoff.judge.answers.phrases import scope_text, signed
+from tuneoff.tell.page import across, figures, frameworks, runs, verdicts
+from tuneoff.tell.page.texts import confidence, sentence, visible
 from tuneoff.tell.plots import theme
 
 STYLE, SCRIPT = "report.css", "report.js"
 
 
-def render(page: Page) -> str:
-    """Return the HTML of a page."""
-    environment = Environment(
+_FILTERS = (  # `{{ verdict | bounds }}`
+    *(across.pairs_over_tasks, across.mean_difference, across.interval_cell, across.p_text, across.decimals),
+    *(figures.table_cell, frameworks.column_head, frameworks.run_cell),
+    *(runs.run_status, runs.run_reason, runs.run_flags, runs.run_label, strategy_text, variant_text),
+    *(
+        verdicts.about,
+        verdicts.bounds,
+        verdicts.choices,
+        verdicts.estimated_groups,
+        verdicts.is_judged,
+        verdicts.look,
+        verdicts.noise_floor,
+    ),
+    *(verdicts.note, verdicts.own_median, verdicts.pairs, verdicts.robustness, verdicts.runs_done),
+    *(verdicts.seed_value, verdicts.seeds_to_decide, verdicts.verdicts_on, confidence, counted, scope_text, sentence, signed),
+)
+
+
+def render(page: Mapping[str, Any]) -> str:
+    """Return the HTML of what `build.page` gives."""
+    script = resource(SCRIPT)
+    templates = environment()
+    templates.globals.update(
+        page,
+        first_rows=figures.FIRST_ROWS,
+        status_counts=runs.status_counts(page["results"]),
+        style=Markup(style()),  # our own, so nothing to escape
+        script=Markup(script),  # our own, so nothing to escape
+        script_hash=content_hash(script),
+    )
+    return templates.get_template("report.html").render()
+
+
+def environment() -> Environment:
+    """Return the templates with their filters; all that they write is escaped."""
+    found = Environment(
         loader=PackageLoader("tuneoff.tell.page"),
         autoescape=True,
         finalize=_shown,
@@ -27,13 +64,8 @@ def render(page: Page) -> str:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    script = resource(SCRIPT)
-    return environment.get_template("report.html").render(
-        page=page,
-        style=Markup(style()),  # our own, so nothing to escape
-        script=Markup(script),  # our own, so nothing to escape
-        script_hash=content_hash(script),
-    )
+    found.filters.update({one.__name__: one for one in _FILTERS}, status_symbol=lambda name: runs.STATUSES.get(name, "!"))
+    return found
 
 
 def style() -> str:

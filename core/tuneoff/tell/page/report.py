@@ -62,17 +62,16 @@ def write_report(results_folder: Path, output: Path | None = None) -> Path:
 
 def composed(results: Results, found: Answers, folder: Path, keep: Callable[[Drawing], None]) -> str:
     """Return the HTML of a report that will lie in `folder`; each drawing is given to `keep` once it is made."""
-    from tuneoff.tell.page.anchors import linked_runs
     from tuneoff.tell.page.build import page
     from tuneoff.tell.page.figures import Room, plot
     from tuneoff.tell.page.render import render
     from tuneoff.tell.plots.all import drawings
 
-    room, linked = Room(), linked_runs(results)
+    room = Room()
     plots = []
     for drawing in drawings(results, found):
         keep(drawing)
-        plots.append(plot(drawing, room, linked))
+        plots.append(plot(drawing, room))
     return render(page(results, found, plots, folder))
 
 
