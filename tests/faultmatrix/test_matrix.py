@@ -18,10 +18,10 @@ from command_line import Call
 from faultmatrix.files import FILE
 from tuneoff.cli.selection import overridden_plan
 from tuneoff.judge.faults import FAULTS, NO_FAULT
+from tuneoff.run.child import ChildEnd
 from tuneoff.trust.faultmatrix import by_adapter, matrix
 from tuneoff.trust.faultmatrix import cell as cells
 from tuneoff.trust.faultmatrix.cell import Cell, NotStruck, Place
-from tuneoff.trust.faultmatrix.child import Ended
 from tuneoff.trust.faultmatrix.seen import Claim, Seen
 from tuneoff.trust.faultmatrix.tools import FaultTools, Part
 from tuneoff.trust.faultmatrix.truth import best_of, clean_values
@@ -132,10 +132,10 @@ def test_each_of_two_entries_of_one_adapter_has_its_own_options(tmp_path: Path, 
     (run,) = overridden_plan(FILE, adapters=["serial"]).counted
     entries = []
 
-    def read(cell: Cell, place: Place, command: object, seconds: float) -> Ended:
+    def read(cell: Cell, place: Place, command: object, seconds: float) -> ChildEnd:
         content: Mapping[str, Any] = json.loads((place.folder / by_adapter.FILE).read_text())
         entries.extend(content["adapters"])
-        return Ended(code=2, seconds=0.0, words="")
+        return ChildEnd(code=2, seconds=0.0, words="")
 
     monkeypatch.setattr(by_adapter, "run_cell", read)
     cell, place = a_cell(tmp_path, Part(fault="head_killed", text="", process="none"))

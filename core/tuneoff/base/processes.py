@@ -50,6 +50,13 @@ def with_mark(variable: str, value: str, *, is_prefix: bool = False) -> list[int
     return found
 
 
+def with_mark_and_sessions(variable: str, value: str, besides: int = 0) -> list[int]:
+    """Return the processes that `with_mark` finds, and all of their sessions but this process's and `besides`."""
+    marked = with_mark(variable, value)
+    sessions = {session_of(pid) for pid in marked} - {0, os.getsid(0), besides}
+    return sorted({*marked, *(pid for session in sessions for pid in in_session(session))})
+
+
 def in_session(session: int) -> list[int]:
     """Return the living processes of a session; zombies are left out."""
     return [pid for pid in all_pids() if (fields := stat_fields(pid)) and fields[0] != "Z" and int(fields[3]) == session]

@@ -1,35 +1,110 @@
-"""`python -m tuneoff.run.supervisor.guardian RESULTS SINCE`: outlives a killed tuneoff and ends its processes at once.
+"""Processes that outlive a killed tuneoff and remove what it leaves: `python -m tuneoff.run.supervisor.guardian KIND ARGUMENTS`.
 
-It reads standard input, a pipe from tuneoff. A byte `q` means a normal end; the end of the pipe without it means that
-tuneoff died: then every process with the folder's mark is ended with all below it, its temporary folders are removed, and what
-the runs that it began (from the place SINCE of the list of executions) have made outside this machine is un-deployed.
+Each reads standard input, a pipe from tuneoff, on which folders may be announced. A last `q` means a normal end; the end of the
+pipe without it means that tuneoff died, or failed.
+
+- `results FOLDER SINCE`: every process with the folder's mark is ended with all below it, its temporary folders are removed, and
+  what the runs that it began (from the place SINCE of the list of executions) have made outside this machine is un-deployed.
+- `command MARK SESSION`: every process with the command's mark is ended, and those of their sessions (but SESSION, the command's
+  own), and the announced folders and control groups are removed, with all that runs in them announced for removal.
+
+Imports only the standard library: it starts beside the first run.
 """
 
 from __future__ import annotations
 
+import contextlib
 import os
+import shutil
 import signal
+import subprocess
 import sys
+import tempfile
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
-from tuneoff.base.processes import CLEANING_SECONDS, GUARDIAN, command_line, end_all
-from tuneoff.run.supervisor.death_watch import Outliving
-from tuneoff.run.supervisor.leftovers import OUTSIDE, RESULTS_MARK, clean_results
+from tuneoff.base.files import without_links
+from tuneoff.base.processes import CLEANING_SECONDS, GUARDIAN, command_line, end_all, with_mark_and_sessions
+from tuneoff.run.supervisor.leftovers import CGROUPS, LEFTOVERS, OUTSIDE, RESULTS_MARK, clean_results, remove_cgroup
 
 UNDEPLOY_SECONDS = 7.0  # in most cases within `CLEANING_SECONDS`
+WATCHED = "TUNEOFF_WATCHED"  # environment variable with the command's mark, in every process that it starts
+
+Announce = Callable[[Path], None]
 
 
-class Guardian(Outliving):
-    """The guardian process, from tuneoff's side."""
+class _Guardian:
+    """A guardian process, from tuneoff's side."""
+
+    def __init__(self, *arguments: str, environment: Mapping[str, str], pass_fds: Sequence[int] = ()) -> None:
+        self._process = subprocess.Popen(
+            [sys.executable, "-m", GUARDIAN, *arguments],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            start_new_session=True,  # what kills tuneoff's own group must not kill it
+            pass_fds=tuple(pass_fds),
+            env=dict(environment),
+        )
+
+    def announce(self, folder: Path) -> None:
+        """Name a folder that it is to remove; threads may do so at once, as so short a write is never torn."""
+        assert self._process.stdin is not None
+        with contextlib.suppress(OSError):  # were the guardian itself killed
+            os.write(self._process.stdin.fileno(), os.fsencode(folder.absolute()) + b"\0")
+
+    def dismiss(self) -> None:
+        """Tell it that all ended well, and wait for its end."""
+        self._process.communicate(b"q")
+
+    def let_clean(self) -> None:
+        """Let it end and remove whatever is left, and wait for its end."""
+        self._process.communicate()
+
+
+class Guardian(_Guardian):
+    """The guardian of a results folder."""
 
     def __init__(self, results: Path, lock: int | None = None, since: int = 0) -> None:
         """Start it for a results folder. `lock`: descriptor of the folder's lock, which it holds on to until it has cleaned,
         so that no command can resume beside it. `since`: how many executions were begun before."""
         unmarked = {name: value for name, value in os.environ.items() if name != RESULTS_MARK}
         fds = () if lock is None else (lock,)
-        super().__init__(GUARDIAN, str(results.resolve()), str(since), environment=unmarked, pass_fds=fds)
+        super().__init__("results", str(results.resolve()), str(since), environment=unmarked, pass_fds=fds)
+
+
+@contextlib.contextmanager
+def watching() -> Iterator[Announce]:
+    """Have the block guarded and give what announces a temporary folder; what is left is removed unless the block ends well."""
+    from tuneoff.run.supervisor.coordinator import import_path  # more than the standard library: only on tuneoff's side
+
+    mark = f"{os.getpid()}-{os.urandom(4).hex()}"
+    before = os.environ.pop(WATCHED, None)
+    guardian = _Guardian("command", mark, str(os.getsid(0)), environment={**os.environ, **import_path()})
+    os.environ[WATCHED] = mark
+    try:
+        yield guardian.announce
+    except BaseException:
+        guardian.let_clean()
+        raise
+    else:
+        guardian.dismiss()
+    finally:
+        del os.environ[WATCHED]
+        if before is not None:
+            os.environ[WATCHED] = before
+
+
+@contextlib.contextmanager
+def temporary_folder(announce: Announce = lambda folder: None, prefix: str = "tuneoff-") -> Iterator[Path]:
+    """Give a new temporary folder, announced, and remove it."""
+    folder = without_links(Path(tempfile.mkdtemp(prefix=prefix)))
+    announce(folder)
+    try:
+        yield folder
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)  # follows no link
 
 
 def end_guarded(find: Callable[[], Iterable[int]]) -> None:
@@ -41,22 +116,45 @@ def end_guarded(find: Callable[[], Iterable[int]]) -> None:
     end_all(find)
 
 
-def main(arguments: list[str]) -> int:
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    signal.signal(signal.SIGHUP, signal.SIG_IGN)
-    while byte := os.read(0, 1):
-        if byte == b"q":
-            return 0
-    results = Path(arguments[0])
+def main(kind: str, *arguments: str) -> None:
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, signal.SIG_IGN)
+    text = b""
+    while part := os.read(0, 65_536):
+        text += part
+        if text.rpartition(b"\0")[2] == b"q":  # an announced folder begins with a slash
+            return
+    if kind == "results":
+        _clean_after_runs(Path(arguments[0]), int(arguments[1]))
+    else:
+        announced = text.split(b"\0")[:-1]  # what follows the last one was never written to its end
+        _clean_after_command(arguments[0], int(arguments[1]), [Path(os.fsdecode(folder)) for folder in announced])
+
+
+def _clean_after_runs(results: Path, since: int) -> None:
     clean_results(results)
     if any(results.glob(f"runs/*/*/{OUTSIDE}")):
         from tuneoff.run.supervisor.remote_leftovers import (
             undeploy_begun,  # more than the standard library: only now, and only here
         )
 
-        undeploy_begun(results, int(arguments[1]), UNDEPLOY_SECONDS)
-    return 0
+        undeploy_begun(results, since, UNDEPLOY_SECONDS)
+
+
+def _clean_after_command(mark: str, session: int, folders: Iterable[Path]) -> None:
+    end_guarded(lambda: with_mark_and_sessions(WATCHED, mark, session))
+    for folder in folders:
+        for results in _results_in(folder):
+            clean_results(results)  # were a guardian killed too
+        if folder.is_relative_to(CGROUPS):
+            remove_cgroup(folder)
+        shutil.rmtree(folder, ignore_errors=True)  # follows no link
+
+
+def _results_in(folder: Path) -> set[Path]:
+    """Return the results folders below a folder whose runs have announced something; no link is followed."""
+    return {Path(path).parents[2] for path, _, files in os.walk(folder) if LEFTOVERS in files}
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    main(*sys.argv[1:])

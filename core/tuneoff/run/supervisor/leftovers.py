@@ -45,7 +45,7 @@ def _removed(found: Iterable[tuple[str, str]]) -> list[str]:
         if kind == "folder":
             shutil.rmtree(path, ignore_errors=True)
         elif kind == "cgroup":
-            _remove_cgroup(path)
+            remove_cgroup(path)
         if os.path.lexists(path):
             problems.append(f"{kind} {path}")
     return problems
@@ -143,8 +143,9 @@ def unmapped(names: set[str]) -> set[str]:
     return names - mapped
 
 
-def _remove_cgroup(path: Path) -> None:
-    for _ in range(50):
+def remove_cgroup(path: Path) -> None:
+    """Remove an empty control group; what cannot be removed is left."""
+    for _ in range(100):
         if not path.exists():
             return
         with contextlib.suppress(OSError):

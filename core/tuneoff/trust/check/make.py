@@ -14,7 +14,7 @@ from tuneoff.base.targets import load_target
 from tuneoff.errors import ExperimentError, MissingPackageError, UnsupportedError
 from tuneoff.experiment.packages import framework_status
 from tuneoff.experiment.spec import RunSpec, run_spec_to_json
-from tuneoff.run.supervisor.watcher import Announce
+from tuneoff.run.supervisor.guardian import Announce
 from tuneoff.trust.check import specs
 from tuneoff.trust.check.children import Children
 from tuneoff.trust.check.evidence import Answer, Drawn, Evidence, Made, Refusals, Subject

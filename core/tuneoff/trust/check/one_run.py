@@ -1,6 +1,5 @@
 """`python -m tuneoff.trust.check.one_run REQUEST.json`: the process that makes one run and looks at it from outside.
 
-Beside the request it writes `answer.json`: the folder of the execution, what listened, what was left, how long it took to end.
 The record is derived by who asked: what that imports would cost every run some tenths of a second.
 """
 
@@ -8,7 +7,6 @@ from __future__ import annotations
 
 import contextlib
 import functools
-import json
 import os
 import signal
 import subprocess
@@ -23,6 +21,7 @@ from typing import Any
 from tuneoff.base.processes import MARK, become_subreaper, with_mark
 from tuneoff.experiment.spec import run_spec_from_json
 from tuneoff.record.events.reader import EventLog
+from tuneoff.run.child import answer_request
 from tuneoff.run.listener import LiveRun, Silent
 from tuneoff.run.supervisor import controllers
 from tuneoff.run.supervisor.guardian import Guardian
@@ -33,7 +32,6 @@ from tuneoff.trust.check.footprint import Footprint, Left, Seen, left_since
 from tuneoff.trust.check.machine import MachineWatch
 from tuneoff.trust.check.own_folders import OwnFolders
 
-ANSWER = "answer.json"
 LOOK_SECONDS = 0.3
 BUSY = "while True: pass"
 
@@ -74,9 +72,8 @@ class Watcher(Silent):
         return None
 
 
-def main(path: Path) -> None:
-    die_with_parent()
-    request = json.loads(path.read_text())
+def make_run(request: dict[str, Any]) -> dict[str, Any]:
+    """Make the run that is asked for, and return its folder, what listened, what was left, how long it took to end."""
     run = run_spec_from_json(request["run"])
     results = Path(request["results"])
     results.mkdir(parents=True, exist_ok=True)
@@ -102,7 +99,7 @@ def main(path: Path) -> None:
     left += own.left()
     left += [Left("outside", text) for text in left_outside(execution.folder)]
     guardian.dismiss()
-    answer: dict[str, Any] = {
+    return {
         "folder": str(execution.folder),
         "verdict": None if ended.verdict is None else asdict(ended.verdict),
         "limits": dict(ended.limits),
@@ -111,9 +108,6 @@ def main(path: Path) -> None:
         "end_seconds": end_seconds,
         "machine": asdict(seen),
     }
-    partial = path.with_name(f".{ANSWER}")
-    partial.write_text(json.dumps(answer))
-    partial.rename(path.with_name(ANSWER))
 
 
 @contextlib.contextmanager
@@ -135,4 +129,4 @@ def processes_of(run_id: str) -> list[int]:
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]))
+    answer_request(make_run)

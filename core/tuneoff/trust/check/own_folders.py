@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import contextlib
 import os
-import shutil
 import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from tuneoff.base.files import without_links
-from tuneoff.run.supervisor.watcher import Announce
+from tuneoff.run.supervisor.guardian import Announce, temporary_folder
 from tuneoff.trust.check.footprint import Left, unused
 
 LOOKED_INTO = (".ray", "ray_results", "syne-tune", ".optuna")  # folders of frameworks in the home folder
@@ -45,13 +43,9 @@ class OwnFolders:
 @contextlib.contextmanager
 def own_folders(announce: Announce = lambda folder: None) -> Iterator[OwnFolders]:
     """Make them, with short paths (sockets: 107 bytes), announce them, and remove them."""
-    base = without_links(Path(tempfile.mkdtemp(prefix="tk")))
-    announce(base)
-    try:
+    with temporary_folder(announce, "tk") as base:
         (base / "t").mkdir()
         yield OwnFolders(temporary=str(base / "t"), home=str(base / "h"), inside=_make_home(base / "h", Path.home()))
-    finally:
-        shutil.rmtree(base, ignore_errors=True)  # follows no link
 
 
 def _make_home(home: Path, real: Path) -> tuple[str, ...]:

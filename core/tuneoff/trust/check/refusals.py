@@ -1,15 +1,14 @@
 """`python -m tuneoff.trust.check.refusals REQUEST.json`: ask an adapter for what it must refuse or serve, in a fresh process.
 
-The request is a run that it can serve. Each question changes one thing. Beside it `answer.json` is written.
+The request is a run that it can serve. Each question changes one thing.
 """
 
 from __future__ import annotations
 
-import json
 import sys
 from collections.abc import Iterator
 from dataclasses import asdict, replace
-from pathlib import Path
+from typing import Any
 
 from tuneoff.adapter import Adapter
 from tuneoff.base.targets import load_target
@@ -18,11 +17,10 @@ from tuneoff.errors import ExperimentError
 from tuneoff.experiment.skips import SkipCheck
 from tuneoff.experiment.spec import ExperimentSpec, Failures, RunSpec, Strategy, run_spec_from_json
 from tuneoff.experiment.strategies import PRUNERS, SAMPLERS, check_pruner
-from tuneoff.run.trial.limits import die_with_parent
+from tuneoff.run.child import answer_request
 from tuneoff.trust.check import specs
 from tuneoff.trust.check.evidence import Answer
 from tuneoff.trust.check.footprint import Footprint, left_since
-from tuneoff.trust.check.one_run import ANSWER
 
 UNKNOWN = "conformance_unknown"
 REFUSED, ACCEPTED, BROKEN = "refused", "accepted", "broken"
@@ -30,9 +28,7 @@ _UNDECLARED, _ADAPTER_OPTIONS, _SAMPLER_OPTIONS = "undeclared", "adapter-options
 _DECLARED = "declared"  # the family of what must be served
 
 
-def main(path: Path) -> None:
-    die_with_parent()
-    request = json.loads(path.read_text())
+def main(request: dict[str, Any]) -> dict[str, Any]:
     spec = run_spec_from_json(request["run"])
     before = Footprint.now()
     known = set(sys.modules)
@@ -41,7 +37,7 @@ def main(path: Path) -> None:
     module = adapter.capabilities.module
     imported = bool(module) and module not in known and module in sys.modules
     left = [asdict(item) for item in left_since(before, UNKNOWN)]
-    path.with_name(ANSWER).write_text(json.dumps({"answers": answers, "framework_imported": imported, "left": left}))
+    return {"answers": answers, "framework_imported": imported, "left": left}
 
 
 def ask(spec: RunSpec, adapter: type[Adapter]) -> Iterator[Answer]:
@@ -139,4 +135,4 @@ def _ask(spec: RunSpec, adapter: type[Adapter], *, plan: bool) -> tuple[str, str
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]))
+    answer_request(main)

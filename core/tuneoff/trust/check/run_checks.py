@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import shutil
-import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-from tuneoff.base.files import without_links
 from tuneoff.errors import ResultsError
-from tuneoff.run.supervisor.watcher import Announce, watching
+from tuneoff.run.supervisor.guardian import Announce, temporary_folder, watching
 from tuneoff.trust.check.again import ONE_AT_A_TIME, tried_again
 from tuneoff.trust.check.checks import CHECKS
 from tuneoff.trust.check.evidence import Evidence, Subject
@@ -47,15 +44,11 @@ def check_adapter(
 @contextmanager
 def _folder(keep: Path | None, announce: Announce) -> Iterator[Path]:
     if keep is None:
-        folder = without_links(Path(tempfile.mkdtemp(prefix="tuneoff-check-")))
-        announce(folder)
-        try:
+        with temporary_folder(announce, "tuneoff-check-") as folder:
             yield folder
-        finally:
-            shutil.rmtree(folder, ignore_errors=True)
-        return
-    make_empty(keep)
-    yield keep.absolute()
+    else:
+        make_empty(keep)
+        yield keep.absolute()
 
 
 def make_empty(keep: Path) -> None:

@@ -14,8 +14,8 @@ from tuneoff.experiment.plan import seconds_at_most
 from tuneoff.record.run_record import RunRecord, TrialRecord
 from tuneoff.record.store import read_runs, selected
 from tuneoff.registry import adapter_class
-from tuneoff.trust.faultmatrix.cell import Cell, Place, end, folder_after, run_cell, workload_options
-from tuneoff.trust.faultmatrix.child import Ended, python
+from tuneoff.run.child import ChildEnd
+from tuneoff.trust.faultmatrix.cell import Cell, Place, end, folder_after, python, run_cell, workload_options
 from tuneoff.trust.faultmatrix.seen import Claim, Seen, State
 
 FILE, RESULTS = "cell.yaml", "results"
@@ -68,7 +68,7 @@ def _write_file(cell: Cell, place: Place, content: Mapping[str, Any]) -> None:
     (place.folder / FILE).write_text(json.dumps(cell_content))
 
 
-def _seen(cell: Cell, ended: Ended, results: Path, seconds: float) -> Seen:
+def _seen(cell: Cell, ended: ChildEnd, results: Path, seconds: float) -> Seen:
     if ended.code is None:
         return Seen(ended=False, words=f"the command itself: {ended.words}", seconds=seconds)
     try:

@@ -7,6 +7,7 @@ import os
 from collections.abc import Iterator
 from pathlib import Path
 
+from tuneoff.run.child import ChildEnd
 from tuneoff.run.supervisor.prepare import MEGABYTE
 from tuneoff.trust.faultmatrix.cell import (
     HOLD_SECONDS,
@@ -15,10 +16,10 @@ from tuneoff.trust.faultmatrix.cell import (
     Place,
     end,
     folder_after,
+    python,
     run_cell,
     workload_options,
 )
-from tuneoff.trust.faultmatrix.child import Ended, python
 from tuneoff.trust.faultmatrix.memory import entering, memory_group
 from tuneoff.trust.faultmatrix.plain import PlainTask, read_answer
 from tuneoff.trust.faultmatrix.seen import Seen
@@ -35,7 +36,7 @@ def run_by_defaults(cell: Cell, place: Place, limit: float) -> Seen:
         NotStruck: the part that is to be taken away is not there.
     """
     try:
-        with _memory(cell) as (group, allocate_mb):
+        with _memory(cell, place) as (group, allocate_mb):
             ended = _run(cell, place, group, allocate_mb, limit, is_again=False)
             seconds = ended.seconds
             if cell.fault.strike == "driver" and place.is_struck and ended.code is not None:
@@ -50,7 +51,7 @@ def run_by_defaults(cell: Cell, place: Place, limit: float) -> Seen:
     return seen
 
 
-def _run(cell: Cell, place: Place, group: Path | None, allocate_mb: float, limit: float, *, is_again: bool) -> Ended:
+def _run(cell: Cell, place: Place, group: Path | None, allocate_mb: float, limit: float, *, is_again: bool) -> ChildEnd:
     experiment = cell.spec.experiment
     assert cell.tools is not None
     PlainTask(
@@ -73,7 +74,7 @@ def _run(cell: Cell, place: Place, group: Path | None, allocate_mb: float, limit
     return run_cell(cell, place, command, limit)
 
 
-def _seen(ended: Ended, folder: Path, seconds: float) -> Seen:
+def _seen(ended: ChildEnd, folder: Path, seconds: float) -> Seen:
     if ended.code is None:
         return Seen(ended=False, words=ended.words, seconds=seconds)
     answer = read_answer(folder)
@@ -84,7 +85,7 @@ def _seen(ended: Ended, folder: Path, seconds: float) -> Seen:
 
 
 @contextlib.contextmanager
-def _memory(cell: Cell) -> Iterator[tuple[Path | None, float]]:
+def _memory(cell: Cell, place: Place) -> Iterator[tuple[Path | None, float]]:
     """Give the control group, where one is needed and can be made, and how much the trial allocates."""
     workers = cell.spec.experiment.workers
     each = workers.memory_mb or 0.0
@@ -92,5 +93,5 @@ def _memory(cell: Cell) -> Iterator[tuple[Path | None, float]]:
         yield None, each
         return
     limit_mb = PROGRAM_MEGABYTES + each * workers.count
-    with memory_group(cell.name, int(limit_mb * MEGABYTE)) as group:
+    with memory_group(cell.name, int(limit_mb * MEGABYTE), place.announce) as group:
         yield group, each if group is None else 2 * limit_mb

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import os
+import sys
 import threading
 import time
 from collections.abc import Sequence
@@ -11,12 +12,16 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from tuneoff.base.processes import kill
+from tuneoff.base.processes import MARK, command_line, end_all, kill, with_mark_and_sessions
+from tuneoff.base.tracebacks import LOG
 from tuneoff.experiment.spec import RunSpec
 from tuneoff.judge.faults import Fault, Setting
-from tuneoff.trust.faultmatrix.child import Ended, cell_prefix, end_cell, kill_parts, python, run_child
+from tuneoff.run.child import ChildEnd, run_child
+from tuneoff.run.supervisor.guardian import Announce, end_guarded
+from tuneoff.run.trial.limits import thread_environment
 from tuneoff.trust.faultmatrix.tools import FaultTools
 
+CELL = "TUNEOFF_FAULTS_CELL"  # environment variable with the cell's name, in every process of it
 SETTINGS: tuple[Setting, ...] = ("defaults", "adapter")
 STRUCK = ".struck"  # as the workload has it
 HOLD_SECONDS = 20.0  # how long a trial waits to be struck
@@ -44,7 +49,12 @@ class Cell:
     @property
     def name(self) -> str:
         """A name in the world: of a group, of a mark."""
-        return f"{cell_prefix(os.getpid())}{self.number}"
+        return f"faults-{os.getpid()}-{self.number}"
+
+    @property
+    def processes(self) -> list[int]:
+        """Its living processes, and those of its sessions."""
+        return with_mark_and_sessions(CELL, self.name)
 
 
 @dataclass(slots=True, kw_only=True)
@@ -55,6 +65,7 @@ class Place:
     kept: Path  # where the files of a small disk are kept
     has_disk: bool
     stopping: threading.Event  # the whole command ends
+    announce: Announce = lambda folder: None  # told of what is made outside `folder`
     _struck: bool = field(default=False)
 
     @property
@@ -93,7 +104,7 @@ def workload_options(cell: Cell, place: Place, allocate_mb: float, hold_seconds:
     return {**options, "allocate_mb": allocate_mb, "hold_seconds": hold_seconds}
 
 
-def run_cell(cell: Cell, place: Place, command: Sequence[str], seconds: float) -> Ended:
+def run_cell(cell: Cell, place: Place, command: Sequence[str], seconds: float) -> ChildEnd:
     """Run a program of the cell until its end or its limit; a fault from outside strikes it, once, when its trial waits for that.
 
     Raises:
@@ -103,8 +114,40 @@ def run_cell(cell: Cell, place: Place, command: Sequence[str], seconds: float) -
     if is_wrapped:
         disk = [str(place.folder), str(place.kept), str(DISK_MEGABYTES)]
         command = python("-m", "tuneoff.trust.faultmatrix.small_disk", *disk, *command)
-    look = functools.partial(_look, cell, place)
-    return run_child(command, place.folder, cell.name, seconds, look, place.stopping, wrapped=is_wrapped)
+    return run_child(
+        command,
+        place.folder / LOG,
+        seconds,
+        _environment(cell, place),
+        cwd=place.folder,
+        look=functools.partial(_look, cell, place),
+        is_stopped=place.stopping.is_set,
+        end_parts=functools.partial(_end_wrapped, cell) if is_wrapped else None,
+    )
+
+
+def python(*arguments: str) -> list[str]:
+    """Return the command for a Python program."""
+    return [sys.executable, *arguments]
+
+
+def _environment(cell: Cell, place: Place) -> dict[str, str]:
+    temporary = place.folder / "t"
+    temporary.mkdir(exist_ok=True)
+    return {
+        **{name: value for name, value in os.environ.items() if name != MARK},
+        **thread_environment(1),
+        CELL: cell.name,
+        "TMPDIR": str(temporary),
+        "HOME": str(place.folder),
+        "PYTHONUNBUFFERED": "1",
+        "PYTHONHASHSEED": "0",
+    }
+
+
+def _end_wrapped(cell: Cell, pid: int) -> None:
+    """End what runs on the small disk, but not what made the disk: that keeps its files."""
+    end_all(lambda: [other for other in cell.processes if other != pid])
 
 
 def is_on_disk(cell: Cell, place: Place) -> bool:
@@ -135,8 +178,12 @@ def break_part(cell: Cell, place: Place) -> None:
     """
     part = cell.tools.part(cell.fault.name) if cell.tools is not None else None
     assert part is not None
-    if part.process and kill_parts(cell.name, part.process) == 0:
-        raise NotStruck(f"no process of this run has {part.process!r} in its command line")
+    if part.process:
+        struck = [pid for pid in cell.processes if part.process in command_line(pid, None)]
+        if not struck:
+            raise NotStruck(f"no process of this run has {part.process!r} in its command line")
+        for pid in struck:
+            kill(pid)
     for name in filter(None, (part.file, part.lock)):
         found = [path for path in place.folder.rglob(name) if path.is_file()]
         if not found:
@@ -149,8 +196,14 @@ def break_part(cell: Cell, place: Place) -> None:
 
 
 def end(cell: Cell, wait_seconds: float = 0.0) -> None:
-    """End every process of the cell."""
-    end_cell(cell.name, wait_seconds)
+    """End every process of the cell, after `wait_seconds` in which they may end by themselves.
+
+    The guardian of a killed `tuneoff compare` is the last one: it removes what that leaves outside the cell's folder.
+    """
+    deadline = time.monotonic() + wait_seconds
+    while time.monotonic() < deadline and cell.processes:
+        time.sleep(0.05)
+    end_guarded(lambda: cell.processes)
 
 
 def _lock(path: Path) -> None:

@@ -2,24 +2,23 @@
 
 from __future__ import annotations
 
-import contextlib
 import logging
 import shutil
 import tempfile
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from tuneoff.base.files import without_links
 from tuneoff.base.interrupting import interrupting
 from tuneoff.base.targets import load_target
 from tuneoff.errors import ExperimentError, ResultsError
 from tuneoff.experiment.plan import Plan, PlannedRun
 from tuneoff.judge.faults import NO_FAULT, Class, Fault, Setting
 from tuneoff.registry import adapter_class
+from tuneoff.run.supervisor.guardian import Announce, temporary_folder, watching
 from tuneoff.trust.faultmatrix.by_adapter import run_by_adapter
 from tuneoff.trust.faultmatrix.by_defaults import run_by_defaults
 from tuneoff.trust.faultmatrix.cell import Cell, NotStruck, Place
@@ -27,7 +26,6 @@ from tuneoff.trust.faultmatrix.classify import Outcome, classify
 from tuneoff.trust.faultmatrix.small_disk import can_mount
 from tuneoff.trust.faultmatrix.tools import FaultTools
 from tuneoff.trust.faultmatrix.truth import Truth, best_of, clean_values
-from tuneoff.trust.faultmatrix.watcher import watch
 
 log = logging.getLogger(__name__)
 
@@ -71,8 +69,8 @@ def run_matrix(
     faulty = best_of({index: of[-1] for index, of in enumerate(values)}, plan.counted[0].spec.experiment.objective)
     assert faulty is not None
     cells = _cells(plan, [NO_FAULT, *(fault for fault in faults if fault is not NO_FAULT)], settings, faulty)
-    with interrupting(), _own_folder() as root:
-        runner = _Runner(plan, values, root, tell, len(cells))
+    with interrupting(), watching() as announce, temporary_folder(announce, "tf") as root:  # short: Ray's sockets
+        runner = _Runner(plan, values, root, tell, len(cells), announce)
         with ThreadPoolExecutor(at_once) as pool:
             try:
                 results = list(pool.map(runner.run, [cell for cell in cells if cell.fault is NO_FAULT]))
@@ -85,18 +83,6 @@ def run_matrix(
         if keep is not None:
             _keep(root, keep)
     return _with_waste(results)
-
-
-@contextlib.contextmanager
-def _own_folder() -> Iterator[Path]:
-    """Give a new folder for the cells, which are ended at the end, whatever that is, and the folder is removed."""
-    root = without_links(Path(tempfile.mkdtemp(prefix="tf")))  # short: Ray's sockets
-    watcher = watch(root)
-    try:
-        yield root
-    finally:
-        watcher.let_clean()
-        shutil.rmtree(root, ignore_errors=True)  # were the watcher itself killed
 
 
 def _make_writable(folder: Path) -> None:
@@ -188,9 +174,16 @@ class _Runner:
     """Runs cells from several threads."""
 
     def __init__(
-        self, plan: Plan, values: tuple[tuple[float, ...], ...], root: Path, tell: Callable[[str], None], count: int
+        self,
+        plan: Plan,
+        values: tuple[tuple[float, ...], ...],
+        root: Path,
+        tell: Callable[[str], None],
+        count: int,
+        announce: Announce,
     ) -> None:
         self._plan, self._values, self._root, self._tell, self._count = plan, values, root, tell, count
+        self._announce = announce
         self._done, self._lock = 0, threading.Lock()
         self.stopping = threading.Event()
         self._controls: dict[str, float] = {}
@@ -218,7 +211,7 @@ class _Runner:
     def _measured(self, cell: Cell) -> Result:
         folder, kept = self._root / str(cell.number), self._root / f"k{cell.number}"
         folder.mkdir()
-        place = Place(folder=folder, kept=kept, has_disk=self._has_disk, stopping=self.stopping)
+        place = Place(folder=folder, kept=kept, has_disk=self._has_disk, stopping=self.stopping, announce=self._announce)
         experiment = cell.spec.experiment
         truth = Truth(values=self._values, objective=experiment.objective, faulty=cell.faulty, is_sound=cell.fault.is_sound)
         try:

@@ -1,6 +1,6 @@
-"""`python -m tuneoff.trust.space_test.draw RUN_DIR COUNT`: the process in which one adapter draws. It alone imports a framework.
+"""`python -m tuneoff.trust.space_test.draw REQUEST.json`: the process in which one adapter draws. It alone imports a framework.
 
-Writes `draws.jsonl`, one configuration a line, and then `answer.json`.
+Before it answers it writes `draws.jsonl` into the folder of the run, one configuration a line.
 """
 
 from __future__ import annotations
@@ -19,19 +19,18 @@ from tuneoff.base.targets import load_target
 from tuneoff.errors import ExperimentError
 from tuneoff.experiment.spec import run_spec_from_json
 from tuneoff.record.events.writer import EventWriter
+from tuneoff.run.child import answer_request
 from tuneoff.run.lifecycle.context import SPEC, RunContext
 from tuneoff.run.trial.context import FILE_NAME, TrialContext
-from tuneoff.run.trial.limits import die_with_parent
 from tuneoff.trust.space_test.mapping import WHOLE, mapping_problems
 
-DRAWS, ANSWER = "draws.jsonl", "answer.json"
+DRAWS = "draws.jsonl"
 DRAWN, NOT_OFFERED, OUTSIDE, FAILED = "drawn", "not_offered", "outside", "failed"  # states of an answer
 
 
-def main(arguments: list[str]) -> None:
-    die_with_parent()
+def main(request: dict[str, Any]) -> dict[str, Any]:
     logging.basicConfig(level=logging.WARNING, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
-    run_dir, count = Path(arguments[0]), int(arguments[1])
+    run_dir = Path(request["run_dir"])
     stored = json.loads((run_dir / SPEC).read_text())
     spec = run_spec_from_json(stored["run"])
     context = RunContext(
@@ -41,10 +40,7 @@ def main(arguments: list[str]) -> None:
         trial_context=TrialContext.read(run_dir / FILE_NAME),
         events=EventWriter(run_dir, stored["execution_id"], "coordinator"),
     )
-    answer = _answer(context, count)
-    partial = run_dir / f"{ANSWER}.partial"
-    partial.write_text(json.dumps(answer))
-    partial.rename(run_dir / ANSWER)
+    return _answer(context, request["count"])
 
 
 def _answer(context: RunContext, count: int) -> dict[str, Any]:
@@ -88,7 +84,7 @@ def _line(error: Exception) -> str:
 
 
 if __name__ == "__main__":
-    main(sys.argv[1:])
+    answer_request(main)
     logging.shutdown()
     sys.stdout.flush()
     os._exit(0)  # a framework's threads may not hold up the end

@@ -15,9 +15,8 @@ from tuneoff.record.events.writer import FOLDER as EVENTS
 from tuneoff.record.results_folder import RunEnd
 from tuneoff.run.execute import execute
 from tuneoff.run.listener import Silent
+from tuneoff.run.supervisor.guardian import Announce, temporary_folder
 from tuneoff.run.supervisor.leftovers import left_outside
-from tuneoff.run.supervisor.watcher import Announce
-from tuneoff.trust.space_test.process import own_folder
 from tuneoff.trust.space_test.sample import Sample
 
 MOST_TRIALS, SEEDS = 200, 2  # of all seeds together: a run costs a framework's start, and each trial its dispatch
@@ -43,7 +42,7 @@ def receive(
     problems: list[str] = []
     changed = 0
     for number in range(seed, seed + seeds):
-        with own_folder(announce) as folder:
+        with temporary_folder(announce) as folder:
             end = _execute(run, plan, trials, number, folder / "results")
             by_seed[number], differing = _read(end)
             changed += differing

@@ -8,7 +8,7 @@ from typing import Any
 
 from tuneoff.base.interrupting import interrupting
 from tuneoff.experiment.plan import Plan
-from tuneoff.run.supervisor.watcher import Announce, watching
+from tuneoff.run.supervisor.guardian import Announce, watching
 from tuneoff.trust.space_test.draw import DRAWN, NOT_OFFERED, OUTSIDE
 from tuneoff.trust.space_test.judge import Judgement, judge
 from tuneoff.trust.space_test.process import Answer, draw_in_process
