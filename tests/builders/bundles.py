@@ -161,7 +161,7 @@ def environment(**more: Any) -> dict[str, Any]:
         "memory_total_bytes": 8_000_000_000,
         "kernel": "6.1",
         "versions": {"tuneoff": "0.1.0", "torch": "2.15.0"},
-        "machine_before": {"load_1min": 0.0, "cpu_pressure_percent": 0.0, "sentinel_ns": 20_000_000},
+        "machine_before": {"load_1min": 0.0, "sentinel_ns": 20_000_000},
         "data": {"name": "d", "version": "1", "sha256": {}, "size_bytes": 0},
     }
     return {**base, **more}

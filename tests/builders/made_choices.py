@@ -40,7 +40,7 @@ MACHINE: Mapping[str, Any] = {
     "machine": "x86_64",
     "cpus_available": [0, 1],
     "versions": {"tuneoff": "0.1.0", "numpy": "2.0"},
-    "machine_before": {"load_1min": 0.0, "cpu_pressure_percent": 0.0, "sentinel_ns": 1000},
+    "machine_before": {"load_1min": 0.0, "sentinel_ns": 1000},
 }
 RANDOM = Scope(sampler="random", pruner="none", variant="", task="", text="random")
 

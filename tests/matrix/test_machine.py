@@ -19,7 +19,6 @@ from tuneoff.run.supervisor.leftovers import RESULTS_MARK
 
 QUIET = MachineState(
     load_1min=0.0,
-    cpu_pressure_percent=0.0,
     sentinel_ns=20_000_000,
     memory_available_bytes=8_000_000_000,
     memory_total_bytes=16_000_000_000,
@@ -30,7 +29,7 @@ QUIET = MachineState(
     governor="performance",
     frequency_limit=1.0,
 )
-UNREADABLE = MachineState(load_1min=0.0, cpu_pressure_percent=None, sentinel_ns=20_000_000)
+UNREADABLE = MachineState(load_1min=0.0, sentinel_ns=20_000_000)
 PLANTED: list[tuple[dict[str, Any], str]] = [
     ({"sentinel_ns": 30_000_000}, "machine_drift"),
     ({"governor": "powersave"}, "machine_changed"),
@@ -107,7 +106,7 @@ def test_the_run_in_which_processors_were_throttled_is_flagged(
 
 
 def test_no_look_is_flagged_for_being_faster_than_a_slow_start(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    slow = replace(QUIET, cpu_pressure_percent=90.0, sentinel_ns=3 * QUIET.sentinel_ns)
+    slow = replace(QUIET, sentinel_ns=3 * QUIET.sentinel_ns)
     looks = iter([slow, QUIET, slow, QUIET])
     monkeypatch.setattr(machine, "look", lambda *_, **__: next(looks))
     guard = Guard(tmp_path)
@@ -115,7 +114,7 @@ def test_no_look_is_flagged_for_being_faster_than_a_slow_start(tmp_path: Path, m
 
 
 def test_other_programs_before_a_run_are_no_flag_of_the_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    shared = replace(QUIET, cpu_pressure_percent=90.0, load_1min=20.0, other_runs=3)
+    shared = replace(QUIET, load_1min=20.0)
     monkeypatch.setattr(machine, "look", lambda *_, **__: shared)
     guard = Guard(tmp_path)
     assert [names(guard.look()[1]) for _ in range(3)] == [[], [], []]
@@ -137,23 +136,23 @@ def test_drift_is_held_to_the_fastest_look_of_the_folder_and_change_to_the_first
 
 
 def test_what_is_no_look_is_left_out_of_those_of_the_folder() -> None:
-    busy, later = replace(QUIET, cpu_pressure_percent=50.0), replace(QUIET, sentinel_ns=1)
+    busy, later = replace(QUIET, load_1min=5.0), replace(QUIET, sentinel_ns=1)
     assert known([None, {}, busy.to_json(), QUIET.to_json(), later.to_json()]) == [busy, QUIET, later]
-    odd = [None, "odd", {"sentinel_ns": 0}, {"sentinel_ns": "fast"}, {**QUIET.to_json(), "cpu_pressure_percent": "much"}]
+    odd = [None, "odd", {"sentinel_ns": 0}, {"sentinel_ns": "fast"}, {**QUIET.to_json(), "governor": 3}]
     assert known(odd) == []
 
 
 def test_a_state_is_read_back_and_what_an_older_record_lacks_is_none() -> None:
     state = replace(QUIET, survivors=("1: x",))
     assert from_json(state.to_json()) == state
-    older = from_json({"load_1min": 1.0, "cpu_pressure_percent": 2.0, "sentinel_ns": 3})
+    older = from_json({"load_1min": 1.0, "cpu_pressure_percent": 2.0, "other_runs": 1, "sentinel_ns": 3})
     assert older is not None
     assert (older.sentinel_ns, older.clock_source, older.survivors) == (3, None, ())
 
 
 def test_the_guard_holds_a_resumed_matrix_to_its_earlier_looks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(machine, "LOOK_NS", 1)  # one sentinel
-    fast = replace(look(tmp_path), sentinel_ns=1, cpu_pressure_percent=0.0)
+    fast = replace(look(tmp_path), sentinel_ns=1)
     _, found = Guard(tmp_path, [fast]).look()
     assert "machine_drift" in names(found)
     _, found = Guard(tmp_path).look()
@@ -169,7 +168,6 @@ def trees(tmp_path: Path) -> tuple[Path, Path]:
     proc, sys_ = tmp_path / "proc", tmp_path / "sys"
     cpus = sys_ / readings.CPUS
     for path, text in {
-        proc / "pressure/cpu": "some avg10=1.00 avg60=0.50 avg300=0.10 total=2500\nfull avg10=0 avg60=0 avg300=0 total=0\n",
         proc / "meminfo": "MemTotal:       16000000 kB\nMemFree: 1 kB\nMemAvailable:    8000000 kB\n",
         sys_ / readings.CLOCK_SOURCE: "hpet\n",
         cpus / "cpu0/thermal_throttle/core_throttle_count": "2\n",
@@ -188,14 +186,8 @@ def trees(tmp_path: Path) -> tuple[Path, Path]:
     return proc, sys_
 
 
-def add_process(proc: Path, pid: int, **environment: str) -> None:
-    (proc / str(pid)).mkdir()
-    (proc / str(pid) / "environ").write_text("\0".join(f"{name}={value}" for name, value in environment.items()) + "\0")
-
-
 def test_each_reading_is_what_the_tree_says(trees: tuple[Path, Path]) -> None:
     proc, sys_ = trees
-    assert readings.cpu_waiting_ns(proc) == 2_500_000
     assert readings.memory(proc) == (8_192_000_000, 16_384_000_000)
     assert readings.throttle_count(sys_) == 9
     assert readings.clock_source(sys_) == "hpet"
@@ -205,38 +197,25 @@ def test_each_reading_is_what_the_tree_says(trees: tuple[Path, Path]) -> None:
 
 def test_what_is_not_there_or_damaged_is_none(tmp_path: Path) -> None:
     bare = tmp_path / "bare"
-    for reading in (readings.cpu_waiting_ns, readings.throttle_count, readings.clock_source):
+    for reading in (readings.throttle_count, readings.clock_source):
         assert reading(bare) is None
     assert readings.memory(bare) == (None, None)
     assert (readings.governor(bare), readings.frequency_limit(bare), readings.free_bytes(bare)) == (None, None, None)
-    assert readings.marked_processes("X", bare) == {}
-    (bare / "pressure").mkdir(parents=True)
-    (bare / "pressure/cpu").write_text("some total=\n")
+    bare.mkdir()
     (bare / "meminfo").write_text("MemTotal: much\n")
-    assert (readings.cpu_waiting_ns(bare), readings.memory(bare)) == (None, (None, None))
+    assert readings.memory(bare) == (None, None)
 
 
 def test_a_look_puts_the_readings_together(trees: tuple[Path, Path], tmp_path: Path) -> None:
     proc, sys_ = trees
-    add_process(proc, 17, **{RESULTS_MARK: str(tmp_path.resolve()), "A": "b"})
-    add_process(proc, 18, **{RESULTS_MARK: "/elsewhere"})
-    add_process(proc, 19, PATH="/bin")
     state = look(tmp_path, proc, sys_)
-    assert state.cpu_pressure_percent == 0.0  # a counter that stands still
     assert (state.throttle_count, state.clock_source, state.frequency_limit) == (9, "hpet", 0.5)
-    assert [line.partition(":")[0] for line in state.survivors] == ["17"]
-    assert state.other_runs == 1
+    assert state.survivors == ()
     assert (state.disk_free_bytes or 0) > 0
-    assert set(names(notes(state, [state]))) == {"earlier_survivor", "slow_clock_source", "frequency_limited"}
+    assert set(names(notes(state, [state]))) == {"slow_clock_source", "frequency_limited"}
 
 
-def test_what_runs_in_the_same_run_as_this_process_is_no_other_run(tmp_path: Path) -> None:
-    add_process(tmp_path, 17, **{RESULTS_MARK: "/mine"})
-    assert readings.marked_processes(RESULTS_MARK, tmp_path, {RESULTS_MARK: "/mine"}) == {}
-    assert readings.marked_processes(RESULTS_MARK, tmp_path, {}) == {17: "/mine"}
-
-
-def test_a_real_survivor_of_a_run_is_seen(tmp_path: Path) -> None:
+def test_a_survivor_of_a_run_is_seen_but_not_by_a_process_of_that_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     environment = {**os.environ, RESULTS_MARK: str(tmp_path.resolve())}
     loop = "import time; print('up', flush=True); time.sleep(60)"
     survivor = subprocess.Popen([sys.executable, "-c", loop], env=environment, stdout=subprocess.PIPE)
@@ -246,23 +225,8 @@ def test_a_real_survivor_of_a_run_is_seen(tmp_path: Path) -> None:
         state = look(tmp_path)
         assert [line.partition(":")[0] for line in state.survivors] == [str(survivor.pid)]
         assert "earlier_survivor" in names(notes(state, [state]))
+        monkeypatch.setenv(RESULTS_MARK, str(tmp_path.resolve()))
+        assert look(tmp_path).survivors == ()
     finally:
         survivor.kill()
         survivor.communicate()
-
-
-@pytest.mark.skipif(readings.cpu_waiting_ns() is None, reason="the kernel has no pressure information")
-def test_other_programs_on_every_core_show_as_pressure(tmp_path: Path) -> None:
-    loop = "print('up', flush=True)\nwhile True: pass"
-    others = [subprocess.Popen([sys.executable, "-c", loop], stdout=subprocess.PIPE) for _ in range((os.cpu_count() or 1) + 1)]
-    try:
-        for other in others:
-            assert other.stdout is not None
-            other.stdout.readline()
-        pressure = look(tmp_path).cpu_pressure_percent
-        assert pressure is not None
-        assert pressure > 10
-    finally:
-        for other in others:
-            other.kill()
-            other.communicate()

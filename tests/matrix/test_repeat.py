@@ -144,7 +144,7 @@ def test_what_was_repeated_is_counted_below_the_table(plan: Plan) -> None:
 def test_the_command_repeats_whole_blocks_and_keeps_the_old_ones(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    quiet = machine.MachineState(load_1min=0.0, cpu_pressure_percent=0.0, sentinel_ns=20_000_000)
+    quiet = machine.MachineState(load_1min=0.0, sentinel_ns=20_000_000)
     states = [quiet, quiet, quiet, replace(quiet, sentinel_ns=30_000_000), quiet]  # a warm-up, then two blocks of two
     monkeypatch.setattr(machine, "look", lambda results, **_: states.pop(0))
     monkeypatch.setattr("tuneoff.measure.disturbance.LARGEST_SHARE", math.inf)  # whatever else runs while this is tested

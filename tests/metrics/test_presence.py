@@ -65,7 +65,7 @@ def test_every_figure_of_worked_example_c_is_met_whatever_slot_its_short_trials_
 
 
 def test_each_process_of_worked_example_c_has_the_slot_of_its_trial() -> None:
-    times = slot_times(derived(example_c()), (ns(10), ns(30)))
+    times = slot_times(presence_of(derived(example_c())), (ns(10), ns(30)))
     assert [time.busy_ns for time in times] == [ns(0.2), ns(0.2)]
     assert [time.overhead_ns for time in times] == [ns(8 - 0.1 + 7.8 - 0.1), ns(7.5 - 0.1 + 7.5 - 0.1)]
 
@@ -166,7 +166,7 @@ def test_more_processes_than_slots_share_them_all_evenly() -> None:
         process = log.process("trial", 0)
         process.start(str(number), 6 + number, slot=number % 2, imported=6)
         process.end(str(number), 7 + number, "failed", 0, cause="x", charged="workload")
-    times = slot_times(derive(log.pairs(), make_spec()), (0, ns(20)))
+    times = slot_times(presence_of(derive(log.pairs(), make_spec())), (0, ns(20)))
     # 0-6 both slots; then a trial has one, and who waits for the next the other; the third is alone from 8
     assert sum(time.busy_ns for time in times) == ns(3)
     assert sum(time.busy_ns + time.overhead_ns for time in times) == ns(2 * 6 + 2 + 2 + 1)

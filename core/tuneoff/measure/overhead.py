@@ -7,7 +7,7 @@ from collections import defaultdict
 from collections.abc import Iterator
 from fractions import Fraction
 
-from tuneoff.measure.presence import Present, following, presence_of
+from tuneoff.measure.presence import Presence, Present, following
 from tuneoff.measure.segments import Interval, busy_ns, length, waits
 from tuneoff.measure.slots import trial_window
 from tuneoff.record.metric_value import MetricValue, known, milliseconds, missing
@@ -25,14 +25,13 @@ SLOT_STAGES = {
 }
 
 
-def slot_stages_ns(run: RunRecord, window: Interval) -> dict[str, int | Fraction]:
+def slot_stages_ns(presence: Presence, window: Interval) -> dict[str, int | Fraction]:
     """Return what kept the slots from being busy while trials were still to come on them, by stage, in ns.
 
     All but `vacant` are disjoint pieces of what `slot_times` counts as overhead, told apart by the events inside them.
     `vacant` is idle time of as many slots as processes with trials are still to come: with it, a framework that starts a
     process per trial and one whose workers live long are measured alike.
     """
-    presence = presence_of(run)
     totals: dict[str, int | Fraction] = dict.fromkeys(SLOT_STAGES, 0)
     for around in presence.around.values():
         for piece in around:
@@ -74,12 +73,12 @@ def delivery_ns(run: RunRecord) -> list[int]:
     ]
 
 
-def overhead_metrics(run: RunRecord) -> dict[str, MetricValue]:
+def overhead_metrics(run: RunRecord, presence: Presence) -> dict[str, MetricValue]:
     """Return overhead per trial (ms of slot time in the trial span), by stage, and the framework's own timed stages."""
     used = sum(trial.used_ticket for trial in run.trials)
     values: dict[str, MetricValue] = {}
     window = trial_window(run)
-    stages = slot_stages_ns(run, window) if window is not None else dict.fromkeys(SLOT_STAGES, 0)
+    stages = slot_stages_ns(presence, window) if window is not None else dict.fromkeys(SLOT_STAGES, 0)
     for name, total in {"per_trial": sum(stages.values()), **stages}.items():
         each = float(total) / used / 1e6 if used else None
         values[f"overhead.{name}"] = known(each, "ms", n_samples=used) if each is not None else missing("ms", NO_TRIAL)

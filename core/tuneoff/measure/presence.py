@@ -76,9 +76,8 @@ def most_present(processes: Sequence[Present]) -> int:
     return max(itertools.accumulate(move for _, move in sorted(moves)), default=0)
 
 
-def presence_flags(run: RunRecord) -> Iterator[FlagRecord]:
+def presence_flags(run: RunRecord, presence: Presence) -> Iterator[FlagRecord]:
     """Yield what disturbs the booking of slots; nothing of what is within the grain of process starts, or of pods' exits."""
-    presence = presence_of(run)
     has_pods = any(item.attempt.process_role == POD for one in presence.processes for item in one.items)
     grain_ns = POD_GRAIN_NS if has_pods else START_GRAIN_NS
     workers = run.run_spec().experiment.workers.count

@@ -8,7 +8,7 @@ import statistics
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from tuneoff.measure.presence import Presence, presence_of
+from tuneoff.measure.presence import Presence
 from tuneoff.measure.segments import Interval, OnSlot, busy, length, on_slots, union, waits
 from tuneoff.measure.spans import NO_BEST, boundaries
 from tuneoff.record.metric_value import MetricValue, known, milliseconds, missing
@@ -26,11 +26,11 @@ class SlotTime:
     overlapped_ns: int = 0
 
 
-def slot_times(run: RunRecord, window: Interval) -> list[SlotTime]:
+def slot_times(presence: Presence, window: Interval) -> list[SlotTime]:
     """Split each slot's time in a window.
 
     Busy: an attempt loads, trains, validates, keeps its checkpoint. Overhead: it waits in `report`, or a process is
-    there or being started (presence.presence_of says when). Idle: neither. Where k attempts overlap on one slot each has
+    there or being started (see `presence_of`). Idle: neither. Where k attempts overlap on one slot each has
     1/k of the time (the odd nanoseconds go to those that started first), split by what it did then; the overlap is told.
 
     Raises:
@@ -38,10 +38,6 @@ def slot_times(run: RunRecord, window: Interval) -> list[SlotTime]:
     """
     if window[1] < window[0]:
         raise ValueError(f"`start <= end` must hold, but got {window}")
-    return _slot_times(presence_of(run), window)
-
-
-def _slot_times(presence: Presence, window: Interval) -> list[SlotTime]:
     return [
         _slot_time(slot, items, [(one.start_ns, one.end_ns) for one in presence.around.get(slot, ())], window)
         for slot, items in sorted(presence.slots.items())
@@ -89,17 +85,16 @@ def greatest_overlap(run: RunRecord) -> int:
     return most
 
 
-def slot_metrics(run: RunRecord) -> dict[str, MetricValue]:
+def slot_metrics(run: RunRecord, presence: Presence) -> dict[str, MetricValue]:
     """Return slot times in slot-seconds, shares in %, utilization over the trial span, and gaps between trials."""
     values: dict[str, MetricValue] = {}
-    presence = presence_of(run)
     window = slot_window(run)
     names = ("busy", "overhead", "idle", "slot_time")
     if window is None:
         values.update({f"slots.{name}": missing("slot-s", NO_BEST) for name in names})
         values.update({f"slots.{name}_share": missing("%", NO_BEST) for name in ("overhead", "idle")})
     else:
-        times = _slot_times(presence, window)
+        times = slot_times(presence, window)
         total = len(times) * (window[1] - window[0])
         sums = _sums(times)
         for name in names:
@@ -115,7 +110,7 @@ def slot_metrics(run: RunRecord) -> dict[str, MetricValue]:
     if span is None:
         values["slots.utilization"] = missing("%", "no trial ended")
     else:
-        times = _slot_times(presence, span)
+        times = slot_times(presence, span)
         values["slots.utilization"] = _share(_sums(times)["busy"], len(times) * (span[1] - span[0]), "the trial span is empty")
         overlapped = sum(time.overlapped_ns for time in times)
         crowded = length(presence.crowded, span)

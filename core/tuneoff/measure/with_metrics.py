@@ -16,7 +16,7 @@ from tuneoff.measure.incumbent import quality_metrics
 from tuneoff.measure.memory import memory_metrics
 from tuneoff.measure.nodes import node_metrics
 from tuneoff.measure.overhead import overhead_metrics, stop_metrics
-from tuneoff.measure.presence import CROWDED_FLAG, DOUBLED_FLAG, presence_flags
+from tuneoff.measure.presence import CROWDED_FLAG, DOUBLED_FLAG, Presence, presence_flags, presence_of
 from tuneoff.measure.pruning import pruning_metrics
 from tuneoff.measure.resumed import without_times
 from tuneoff.measure.slots import slot_metrics
@@ -25,15 +25,6 @@ from tuneoff.measure.waste import LOWER_BOUND_FLAG, as_lower_bounds, lower_bound
 from tuneoff.record.metric_value import MetricValue
 from tuneoff.record.run_record import RunRecord
 
-FAMILIES = (
-    span_metrics,
-    quality_metrics,
-    budget_metrics,
-    slot_metrics,
-    overhead_metrics,
-    stop_metrics,
-    waste_metrics,
-)
 Measured = Callable[[RunRecord, Evidence, EnergyAccount], dict[str, MetricValue]]
 MEASURED_FAMILIES: tuple[Measured, ...] = (  # they read samples and prices too
     energy_metrics,
@@ -50,7 +41,7 @@ MEASURED_FAMILIES: tuple[Measured, ...] = (  # they read samples and prices too
 
 def compute_metrics(run: RunRecord, evidence: Evidence = NO_EVIDENCE) -> dict[str, MetricValue]:
     """Return every metric of a run by its dotted name."""
-    return _compute(run, evidence, energy_account(run, evidence))
+    return _compute(run, presence_of(run), evidence, energy_account(run, evidence))
 
 
 def with_metrics(run: RunRecord, evidence: Evidence = NO_EVIDENCE, account: EnergyAccount | None = None) -> RunRecord:
@@ -62,12 +53,21 @@ def with_metrics(run: RunRecord, evidence: Evidence = NO_EVIDENCE, account: Ener
     of_metrics = (RESIDUAL_FLAG, LOWER_BOUND_FLAG, DISTURBED, CROWDED_FLAG, DOUBLED_FLAG)
     flags = tuple(flag for flag in run.flags if flag.name not in of_metrics)
     flags += (*disturbance_flags(run, evidence, account), *residual_flags(account))
-    flags += (*lower_bound_flags(run), *presence_flags(run))
-    return replace(run, metrics=_compute(run, evidence, account), flags=flags)
+    presence = presence_of(run)
+    flags += (*lower_bound_flags(run), *presence_flags(run, presence))
+    return replace(run, metrics=_compute(run, presence, evidence, account), flags=flags)
 
 
-def _compute(run: RunRecord, evidence: Evidence, account: EnergyAccount) -> dict[str, MetricValue]:
-    values = {name: value for family in FAMILIES for name, value in family(run).items()}
+def _compute(run: RunRecord, presence: Presence, evidence: Evidence, account: EnergyAccount) -> dict[str, MetricValue]:
+    values = {
+        **span_metrics(run),
+        **quality_metrics(run),
+        **budget_metrics(run),
+        **slot_metrics(run, presence),
+        **overhead_metrics(run, presence),
+        **stop_metrics(run),
+        **waste_metrics(run),
+    }
     for measured in MEASURED_FAMILIES:
         values.update(measured(run, evidence, account))
     values.update(as_lower_bounds(run, values))

@@ -3,23 +3,13 @@
 from __future__ import annotations
 
 import contextlib
-import os
 import shutil
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path
 
 PROC, SYS = Path("/proc"), Path("/sys")
 CPUS = "devices/system/cpu"
 CLOCK_SOURCE = "devices/system/clocksource/clocksource0/current_clocksource"
-
-
-def cpu_waiting_ns(proc: Path = PROC) -> int | None:
-    """Return for how long some process has waited for a CPU since the machine's start; None without pressure information."""
-    with contextlib.suppress(OSError, ValueError, IndexError):
-        for line in (proc / "pressure/cpu").read_text().splitlines():
-            if line.startswith("some"):
-                return int(line.split("total=")[1].split()[0]) * 1000
-    return None
 
 
 def memory(proc: Path = PROC) -> tuple[int | None, int | None]:
@@ -64,27 +54,6 @@ def frequency_limit(sys: Path = SYS) -> float | None:
         with contextlib.suppress(OSError, ValueError, ZeroDivisionError):
             shares.append(int((folder / "scaling_max_freq").read_text()) / int((folder / "cpuinfo_max_freq").read_text()))
     return min(shares) if shares else None
-
-
-def marked_processes(variable: str, proc: Path = PROC, own: Mapping[str, str] = os.environ) -> dict[int, str]:
-    """Return the value of an environment variable by the pid of each living process that was started with it.
-
-    This process is left out, and what shares its own value: it runs in what they run in.
-    """
-    mark = f"{variable}=".encode()
-    found = {}
-    for name in _pids(proc):
-        with contextlib.suppress(OSError):  # it ended meanwhile, or belongs to someone else
-            for entry in (proc / name / "environ").read_bytes().split(b"\0"):
-                if entry.startswith(mark):
-                    found[int(name)] = entry[len(mark) :].decode(errors="replace")
-    return {pid: value for pid, value in found.items() if pid != os.getpid() and value != own.get(variable)}
-
-
-def _pids(proc: Path) -> list[str]:
-    with contextlib.suppress(OSError):
-        return [name for name in os.listdir(proc) if name.isdigit()]
-    return []
 
 
 def _numbers(sys: Path, pattern: str) -> Iterator[int]:

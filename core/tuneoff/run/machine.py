@@ -17,7 +17,7 @@ from typing import Annotated, Any
 import msgspec
 
 from tuneoff.base import clock
-from tuneoff.base.processes import command_line
+from tuneoff.base.processes import command_line, with_mark
 from tuneoff.measure.disturbance import DISTURBED
 from tuneoff.run import host_readings as readings
 from tuneoff.run.supervisor.leftovers import RESULTS_MARK
@@ -50,13 +50,11 @@ PASSING = (FLAGS - {"slow_clock_source", "frequency_limited"}) | {DISTURBED}
 class MachineState:
     """The machine before a run; None where the system does not tell.
 
-    `cpu_pressure_percent`: share of the look in which some process waited for a CPU. `sentinel_ns`: CPU time of SHA-256 of
-    32 MiB on one core, the best of the look: the calibration, without the time in which others had the core.
-    `throttle_count`: since the machine's start.
+    `sentinel_ns`: CPU time of SHA-256 of 32 MiB on one core, the best of the look: the calibration, without the time in which
+    others had the core. `throttle_count`: since the machine's start.
     """
 
     load_1min: float
-    cpu_pressure_percent: float | None
     sentinel_ns: Annotated[int, msgspec.Meta(gt=0)]
     memory_available_bytes: int | None = None
     memory_total_bytes: int | None = None
@@ -67,7 +65,6 @@ class MachineState:
     governor: str | None = None
     frequency_limit: float | None = None  # least share of its greatest frequency that a processor may reach
     survivors: tuple[str, ...] = ()  # processes of earlier runs of this results folder: "pid: command"
-    other_runs: int = 0  # processes of runs of other results folders
 
     def to_json(self) -> dict[str, Any]:
         return {**asdict(self), "survivors": list(self.survivors)}
@@ -98,17 +95,13 @@ class Guard:
 
 def look(results: Path, proc: Path = readings.PROC, sys: Path = readings.SYS) -> MachineState:
     """Return the machine's state now; takes about half a second, in which the sentinel keeps one core busy."""
-    started, waited_before = clock.monotonic_ns(), readings.cpu_waiting_ns(proc)
+    started = clock.monotonic_ns()
     sentinels = [_sentinel()]
     while clock.monotonic_ns() - started < LOOK_NS:
         sentinels.append(_sentinel())
-    waited, elapsed = readings.cpu_waiting_ns(proc), clock.monotonic_ns() - started
-    marked = readings.marked_processes(RESULTS_MARK, proc)
-    own = str(results.resolve())
     available, total = readings.memory(proc)
     return MachineState(
         load_1min=os.getloadavg()[0],
-        cpu_pressure_percent=None if waited is None or waited_before is None else 100 * (waited - waited_before) / elapsed,
         sentinel_ns=min(sentinels),
         memory_available_bytes=available,
         memory_total_bytes=total,
@@ -118,9 +111,13 @@ def look(results: Path, proc: Path = readings.PROC, sys: Path = readings.SYS) ->
         clock_source=readings.clock_source(sys),
         governor=readings.governor(sys),
         frequency_limit=readings.frequency_limit(sys),
-        survivors=tuple(f"{pid}: {command_line(pid)}" for pid, value in sorted(marked.items()) if value == own),
-        other_runs=sum(value != own for value in marked.values()),
+        survivors=tuple(f"{pid}: {command_line(pid)}" for pid in _survivors(str(results.resolve()))),
     )
+
+
+def _survivors(results: str) -> list[int]:
+    """Return the processes of earlier runs of a results folder; none if this process is in a run of it."""
+    return [] if os.environ.get(RESULTS_MARK) == results else with_mark(RESULTS_MARK, results)
 
 
 def notes(now: MachineState, looks: Sequence[MachineState], memory_needed: int = 0) -> list[tuple[str, str]]:
@@ -169,7 +166,7 @@ def from_json(stored: Any) -> MachineState | None:
     if not isinstance(stored, Mapping):
         return None
     try:
-        return msgspec.convert({"load_1min": 0.0, "cpu_pressure_percent": None, **stored}, MachineState)
+        return msgspec.convert({"load_1min": 0.0, **stored}, MachineState)
     except msgspec.ValidationError:
         return None
 
