@@ -2,35 +2,27 @@
 
 from __future__ import annotations
 
-import random
-from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterator
+from itertools import islice
 from typing import Any
 
 import pytest
-from scipy import stats
 
 from builders.ray_tune_specs import run_spec
-from tuneoff.base.identity import canonical_json
-from tuneoff.experiment.space import Categorical, Constant, Float, IntegerLog, SearchSpace, points, stepped
+from builders.spaces import SPACE as EVERY_KIND
+from contract.space import Drawn, SpaceContract, uniformity
+from tuneoff.experiment.space import Constant, SearchSpace, stepped
 from tuneoff.experiment.translation import ListTranslation, SpaceTranslation, translation_of
 from tuneoff_adapters.optuna_samplers import SAMPLER_OPTIONS
 
 ray = pytest.importorskip("ray")
 
 DRAWS = 3000
-LEAST_P = 1e-4
 SPACE = SearchSpace(
     {
-        "linear": Float(low=-1.0, high=3.0),
-        "log/rate": Float(low=1e-5, high=1e-1, log=True),  # Ray itself splits names at "/"
-        "log_integer": IntegerLog(low=1, high=8),
-        "integer": stepped(1, 4, 1, integer=True),
-        "float_step": stepped(0.1, 1.0, 0.3, integer=False),
-        "unordered": Categorical(choices=("a", None, [64, 32])),
-        "ordered": Categorical(choices=("s", "m", "l"), ordered=True),
+        **dict(EVERY_KIND),
+        "log/rate": EVERY_KIND.dimensions["log"],  # Ray itself splits names at "/"
         "grid_search": stepped(0, 1, 1, integer=True),  # a word of Ray's
-        "fixed": Constant(value=[1, "two"]),
     }
 )
 KEYS = {f"p{number}": name for number, name in enumerate(SpaceTranslation(SPACE).native)}
@@ -64,60 +56,19 @@ def by_optuna_search() -> Iterator[dict[str, Any]]:
         number += 1
 
 
-@pytest.fixture(scope="module", params=[by_basic_variants, by_optuna_search], ids=["BasicVariantGenerator", "OptunaSearch"])
-def drawn(request: pytest.FixtureRequest) -> list[dict[str, Any]]:
-    translation = SpaceTranslation(SPACE)
-    source = request.param()
-    return [translation.decode({name: values[key] for key, name in KEYS.items()}) for values, _ in zip(source, range(DRAWS))]  # noqa: B905
-
-
-def column(drawn: Sequence[dict[str, Any]], name: str) -> list[Any]:
-    return [configuration[name] for configuration in drawn]
-
-
-def uniformity(values: Sequence[Any], choices: Iterable[Any], probability: Callable[[Any], float] | None = None) -> float:
-    """Return the p-value of the hypothesis that `values` are drawn from `choices`, equally likely where nothing else is said."""
-    choices = list(choices)
-    counts = Counter(canonical_json(value) for value in values)
-    expected = [len(values) * (probability(choice) if probability else 1 / len(choices)) for choice in choices]
-    return float(stats.chisquare([counts[canonical_json(choice)] for choice in choices], expected).pvalue)
-
-
 @pytest.mark.slow
-def test_every_draw_lies_in_the_space(drawn: list[dict[str, Any]]) -> None:
-    for configuration in drawn:
-        SPACE.check(configuration)
+class TestSpace(SpaceContract):
+    @pytest.fixture(scope="module", params=[by_basic_variants, by_optuna_search], ids=["BasicVariantGenerator", "OptunaSearch"])
+    def drawn(self, request: pytest.FixtureRequest) -> Drawn:
+        translation = SpaceTranslation(SPACE)
+        drawn = islice(request.param(), DRAWS)
+        return SPACE, [translation.decode({name: values[key] for key, name in KEYS.items()}) for values in drawn]
 
+    def test_rays_own_quantized_integer_would_be_caught(self) -> None:
+        from ray import tune
 
-@pytest.mark.slow
-@pytest.mark.parametrize("name", ["integer", "float_step", "unordered", "ordered", "grid_search"])
-def test_every_point_is_equally_likely_the_end_points_too(drawn: list[dict[str, Any]], name: str) -> None:
-    assert uniformity(column(drawn, name), points(SPACE.dimensions[name])) > LEAST_P
-
-
-@pytest.mark.slow
-def test_log_integers_have_the_probabilities_that_core_defines(drawn: list[dict[str, Any]]) -> None:
-    dimension = SPACE.dimensions["log_integer"]
-    assert isinstance(dimension, IntegerLog)
-    assert uniformity(column(drawn, "log_integer"), range(1, 9), dimension.probability) > LEAST_P
-
-
-@pytest.mark.slow
-def test_floats_are_uniform_and_log_uniform(drawn: list[dict[str, Any]]) -> None:
-    assert stats.kstest(column(drawn, "linear"), stats.uniform(-1.0, 4.0).cdf).pvalue > LEAST_P
-    assert stats.kstest(column(drawn, "log/rate"), stats.loguniform(1e-5, 1e-1).cdf).pvalue > LEAST_P
-
-
-@pytest.mark.slow
-def test_a_skewed_draw_would_be_caught(drawn: list[dict[str, Any]]) -> None:
-    from ray import tune
-
-    quantized = [round((tune.quniform(0.0, 0.75, 0.25).sample()) / 0.25) for _ in range(DRAWS)]  # starves both end points
-    assert uniformity(quantized, range(4)) < 1e-12
-    generator = random.Random(0)
-    floored = [int(9.0 ** generator.random()) for _ in range(DRAWS)]  # Ray's own log integer
-    assert uniformity(floored, range(1, 9), IntegerLog(low=1, high=8).probability) < 1e-12
-    assert stats.kstest(column(drawn, "log/rate"), stats.uniform(1e-5, 1e-1).cdf).pvalue < 1e-12
+        quantized = [round((tune.quniform(0.0, 0.75, 0.25).sample()) / 0.25) for _ in range(DRAWS)]  # starves both end points
+        assert uniformity(quantized, range(4)) < 1e-12
 
 
 def test_unordered_choices_have_no_order_for_a_model() -> None:

@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from builders.syne_tune_specs import SPACE, spec_of
+from builders.spaces import SPACE
+from builders.syne_tune_specs import spec_of
 from tuneoff.capabilities import Support
 from tuneoff.errors import ExperimentError
 from tuneoff.experiment.space import Constant, SearchSpace

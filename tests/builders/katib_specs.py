@@ -6,8 +6,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from builders.spaces import SPACE
 from tuneoff.experiment.sampling import sample_distinct
-from tuneoff.experiment.space import Categorical, Constant, Float, IntegerLog, SearchSpace, stepped
 from tuneoff.experiment.spec import Budget, ExperimentSpec, Objective, RunSpec, Strategy, Workers, WorkloadSpec
 from tuneoff.record.events.writer import EventWriter
 from tuneoff.run.lifecycle.context import RunContext
@@ -15,19 +15,6 @@ from tuneoff.run.supervisor.prepare import new_execution, write_inputs
 from tuneoff_adapters.katib.plan import KatibPlan, katib_plan
 
 IMAGE = "registry.example/tuneoff@sha256:0123456789abcdef"
-SPACE = SearchSpace(
-    {
-        "linear": Float(low=-1.0, high=3.0),
-        "log": Float(low=1e-5, high=1e-1, log=True),
-        "log_integer": IntegerLog(low=1, high=8),
-        "integer": stepped(16, 64, 16, integer=True),
-        "float_step": stepped(0.0, 1.0, 0.25, integer=False),
-        "ordered": Categorical(choices=(16, 32, 48, 128), ordered=True),
-        "unordered": Categorical(choices=("a", None, 3, [1, 2])),
-        "constant": Constant(value="adam"),
-    }
-)
-NUMBERS = SearchSpace({name: item for name, item in SPACE if name != "unordered"})
 
 
 def spec_of(sampler: str | Strategy = "random", *, platform: str = "kubernetes", **changes: Any) -> RunSpec:

@@ -1,4 +1,4 @@
-"""Hypothesis strategies of search spaces and of points in them."""
+"""A search space of every kind of dimension, and Hypothesis strategies of search spaces and of points in them."""
 
 from __future__ import annotations
 
@@ -7,6 +7,20 @@ from typing import Any
 from hypothesis import strategies as st
 
 from tuneoff.experiment.space import Categorical, Constant, Dimension, Float, IntegerLog, SearchSpace, stepped
+
+SPACE = SearchSpace(
+    {
+        "linear": Float(low=-1.0, high=3.0),
+        "log": Float(low=1e-5, high=1e-1, log=True),
+        "log_integer": IntegerLog(low=1, high=8),
+        "integer": stepped(16, 64, 16, integer=True),
+        "float_step": stepped(0.0, 1.0, 0.25, integer=False),
+        "ordered": Categorical(choices=(16, 32, 48, 128), ordered=True),
+        "unordered": Categorical(choices=("a", None, 3, [1, 2])),
+        "constant": Constant(value="adam"),
+    }
+)
+NUMBERS = SearchSpace({name: item for name, item in SPACE if name != "unordered"})
 
 _scalars = st.none() | st.booleans() | st.integers(-1000, 1000) | st.floats(-1e6, 1e6) | st.text(max_size=5)
 

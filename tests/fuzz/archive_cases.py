@@ -16,12 +16,12 @@ from pathlib import Path
 
 from fuzz import octets, oracle
 from fuzz.damage import damage
-from fuzz.engine import Report, Task, in_place
-from fuzz.json_damage import damaged_json
+from fuzz.folder_cases import start_nothing
 from fuzz.odd_files import ODD_FILES
 from fuzz.sandbox import Main, Place, call_forked
 from fuzz.sources import RESULTS
 from fuzz.touched import touched
+from fuzz.trees import damaged_json
 from tuneoff.errors import ResultsError
 from tuneoff.trust.bundle.archive import describe, unpack, write_archive
 from tuneoff.trust.bundle.manifest import MANIFEST, Manifest, is_safe
@@ -35,17 +35,9 @@ VALUES = ("", "a", "0", "1", "-1", "a,b", "0,1", "1,", "nan", "1e400", "9" * 30,
 TYPES = (*(bytes([number]) for number in range(48, 56)), tarfile.XHDTYPE, tarfile.XGLTYPE, b"L", b"K", b"S", b"X", b"Z", b"\0")
 
 
-def run_case(task: Task) -> Report:
-    """Damage a bundle and ask for its plan."""
-    return in_place(task, lambda place, chance: ask(task, place, chance))
-
-
-def ask(task: Task, place: Place, chance: random.Random, main: Main | None = None) -> Report:
-    """Do the case; `main`: another command line than tuneoff's, to test the oracle itself."""
-    from fuzz.folder_cases import start_nothing
-
-    assert task.sources is not None
-    source, target = task.sources / ARCHIVE, place.work / ARCHIVE
+def ask(source: Path, place: Place, chance: random.Random, main: Main | None = None) -> list[str]:
+    """Damage a bundle, ask for its plan, and return what is wrong with the answer; `main`: as for folders."""
+    target = place.work / ARCHIVE
     kind = chance.choice(("bytes", "unpacked bytes", "headers", "manifest", "content", "odd"))
     original = place.kept / "original"
     original.mkdir()
@@ -64,7 +56,7 @@ def ask(task: Task, place: Place, chance: random.Random, main: Main | None = Non
         _repack(original, manifest, target, chance)
     else:
         ODD_FILES[chance.choice(sorted(ODD_FILES))](target, chance)
-    report = Report(index=task.index, what=kind, kinds=(kind,))
+    oracle.seen(kind)
     answer = call_forked(main or start_nothing, PLAN, place, may_start_processes=True)
     wrong = [] if answer.code != 0 or fits else _other_files(source, target, place.kept)
     if answer.code == 0 and fits and _is_verified(answer.out):
@@ -73,8 +65,7 @@ def ask(task: Task, place: Place, chance: random.Random, main: Main | None = Non
         wrong = [f"verified, but changed were: {name}" for name in names if not name.endswith("spec.json")]  # run.json has it too
     if list(place.temporary.glob("tuneoff-bundle-*")):
         wrong.append("its temporary folder is still there")
-    report.add("reproduce --plan", answer, [*oracle.problems(answer), *wrong])
-    return report
+    return oracle.failures("reproduce --plan", answer, wrong)
 
 
 def _changed(content: bytes, chance: random.Random) -> bytes:

@@ -9,8 +9,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 from fuzz import octets
-from fuzz.json_damage import damaged_json, damaged_lines
 from fuzz.odd_files import ODD_FILES
+from fuzz.trees import damaged_json, damaged_lines
 
 WEIGHTS = {  # how often a file is damaged, by the end of its name
     "run.json": 8,

@@ -15,12 +15,11 @@ import yaml
 
 from fuzz import bases, octets, oracle
 from fuzz.documents import DOCUMENTS
-from fuzz.engine import Report, Task, in_place
 from fuzz.odd_files import ODD_FILES
 from fuzz.plausible import plausible
 from fuzz.sandbox import Place, call_forked, call_real
-from fuzz.structure import CHANGES
-from fuzz.values import STRINGS, written
+from fuzz.trees import OF_FILES
+from fuzz.values import STRINGS, scalar, written
 
 REAL_SHARE = 0.02  # of the cases are run as a user does; each costs a start of Python
 ADAPTERS = (
@@ -42,23 +41,15 @@ NUMBERS = ("0", "1", "3", "-1", "10000000", "9" * 30, "9" * 400, "9" * 5000, "1.
 SHORT = tuple(value for value in STRINGS if len(value) < 4000 and "\x00" not in value and "\ud800" not in value)  # as arguments
 
 
-def run_case(task: Task) -> Report:
-    """Make the case's file, ask, and hold the answer to the oracle."""
-
-    def act(place: Place, chance: random.Random) -> Report:
-        bases.write_neighbours(place.work)
-        kinds, name = make_file(place.work, chance)
-        command, argv = arguments(name, chance)
-        report = Report(index=task.index, what=f"{', '.join(kinds)}; {' '.join(argv)[:120]!r}", kinds=kinds)
-        if chance.random() < REAL_SHARE and command in ("plan", "schema", "other"):
-            answer = call_real(argv, place)
-            report.notes.append("run as a process of its own")
-        else:
-            answer = call_forked(_main, argv, place, may_start_processes=command == "doctor")
-        report.add(command, answer, oracle.problems(answer))
-        return report
-
-    return in_place(task, act)
+def ask(place: Place, chance: random.Random) -> list[str]:
+    """Make a file, ask about it, and return what is wrong with the answer."""
+    bases.write_neighbours(place.work)
+    kind, name = make_file(place.work, chance)
+    command, argv = arguments(name, chance)
+    oracle.seen(kind, f"{kind}; {argv}")
+    if chance.random() < REAL_SHARE and command in ("plan", "schema", "other"):
+        return oracle.failures(f"{command} (a process of its own)", call_real(argv, place))
+    return oracle.failures(command, call_forked(_main, argv, place, may_start_processes=command == "doctor"))
 
 
 def _main(argv: Sequence[str]) -> int:
@@ -73,7 +64,7 @@ def _main(argv: Sequence[str]) -> int:
     return main(argv)
 
 
-def make_file(folder: Path, chance: random.Random) -> tuple[tuple[str, ...], str]:
+def make_file(folder: Path, chance: random.Random) -> tuple[str, str]:
     """Write a fuzzed file and return what was done and the file's name."""
     (folder / "other.yaml").write_text("include: experiment.yaml\n")
     kind = chance.random()
@@ -81,7 +72,7 @@ def make_file(folder: Path, chance: random.Random) -> tuple[tuple[str, ...], str
     if kind < 0.05:
         odd = chance.choice(sorted(ODD_FILES))
         ODD_FILES[odd](folder / name, chance)
-        return (f"odd: {odd}",), name
+        return f"odd: {odd}", name
     if kind < 0.17:
         os.mkfifo(folder / "pipe")
         (folder / "endless").symlink_to("/dev/zero")
@@ -90,24 +81,26 @@ def make_file(folder: Path, chance: random.Random) -> tuple[tuple[str, ...], str
             (folder / f"level{level}.yaml").write_text(following)
         document = chance.choice(sorted(DOCUMENTS))
         (folder / name).write_bytes(DOCUMENTS[document](chance).encode("utf-8", "surrogatepass"))
-        return (f"document: {document}",), name
+        return f"document: {document}", name
     if kind < 0.3:
         (folder / name).write_text(written(plausible(chance)))
-        return ("plausible",), name
+        return "plausible", name
     if kind < 0.6:
         return _structural(folder, chance), name
     if kind < 0.65:
         return _neighbour(folder, chance), name
     if kind < 0.68:
-        return ("name",), _odd_name(folder, chance)
+        return "name", _odd_name(folder, chance)
     return _textual(folder / name, chance), name
 
 
-def _structural(folder: Path, chance: random.Random) -> tuple[str, ...]:
-    tree = plausible(chance) if chance.random() < 0.3 else copy.deepcopy(chance.choice(bases.trees()))
-    done = [chance.choice(sorted(CHANGES)) for _ in range(chance.choice((1, 1, 1, 2, 3, 5)))]
+def _structural(folder: Path, chance: random.Random) -> str:
+    tree = plausible(chance) if chance.random() < 0.5 else copy.deepcopy(chance.choice(bases.trees()))
+    done = [chance.choice(sorted(OF_FILES)) for _ in range(chance.choice((1, 1, 1, 2, 3, 5)))]
     for change in done:
-        tree = CHANGES[change](tree, chance) if isinstance(tree, dict) else tree  # else the whole file is something else by now
+        tree = (
+            OF_FILES[change](tree, chance, scalar) if isinstance(tree, dict) else tree
+        )  # else the whole file is something else by now
     text = written(tree)
     if chance.random() < 0.3 and isinstance(tree, dict):  # one line per key of the file, as people write
         text = "".join(f"{json.dumps(str(key))}: {written(value)}\n" for key, value in tree.items())
@@ -115,19 +108,19 @@ def _structural(folder: Path, chance: random.Random) -> tuple[str, ...]:
         with contextlib.suppress(yaml.YAMLError, RecursionError):  # Raw has no block style
             text = yaml.safe_dump(tree)
     (folder / "experiment.yaml").write_text(text, encoding="utf-8", errors="surrogatepass")
-    return tuple(f"structure: {change}" for change in done)
+    return f"structure: {done[0]}"
 
 
-def _textual(path: Path, chance: random.Random) -> tuple[str, ...]:
+def _textual(path: Path, chance: random.Random) -> str:
     content, other = (chance.choice(bases.texts()).encode() for _ in range(2))
     done = [chance.choice(sorted(octets.CHANGES)) for _ in range(chance.choice((1, 1, 2, 4)))]
     for change in done:
         content = octets.CHANGES[change](content, other, chance)
     path.write_bytes(content)
-    return tuple(f"text: {change}" for change in done)
+    return f"text: {done[0]}"
 
 
-def _neighbour(folder: Path, chance: random.Random) -> tuple[str, ...]:
+def _neighbour(folder: Path, chance: random.Random) -> str:
     """Leave the file valid and break what it names: the series, the prices, an included file."""
     name = chance.choice(("series.csv", "prices.yaml", "digits.yaml"))
     tree = {
@@ -144,15 +137,15 @@ def _neighbour(folder: Path, chance: random.Random) -> tuple[str, ...]:
     if chance.random() < 0.25:
         odd = chance.choice(sorted(ODD_FILES))
         ODD_FILES[odd](path, chance)
-        return (f"neighbour: {odd}",)
+        return f"neighbour: {odd}"
     if name == "prices.yaml" and chance.random() < 0.6:
         prices = yaml.safe_load(content)
         change = chance.choice(("drop", "double", "rename", "scalar", "type", "swap", "nudge"))
-        path.write_text(written(CHANGES[change](prices, chance)))
-        return (f"neighbour: {change}",)
+        path.write_text(written(OF_FILES[change](prices, chance, scalar)))
+        return f"neighbour: {change}"
     change = chance.choice(sorted(octets.CHANGES))
     path.write_bytes(octets.CHANGES[change](content, bases.SERIES.encode(), chance))
-    return (f"neighbour: {change}",)
+    return f"neighbour: {change}"
 
 
 def _odd_name(folder: Path, chance: random.Random) -> str:

@@ -6,11 +6,11 @@ import importlib
 import json
 import random
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any, NoReturn
 
 from fuzz import oracle
 from fuzz.damage import damage
-from fuzz.engine import Report, Task, in_place
 from fuzz.sandbox import Answer, Main, Place, call_forked, call_real
 from fuzz.sources import FILE, RESULTS, copy_source
 from fuzz.touched import touched
@@ -34,34 +34,27 @@ BUNDLE = (["bundle", RESULTS, "--output", "b.tar.gz"], ["bundle", RESULTS, "--ou
 RESUME = ["compare", "--no-report", FILE, "--output", RESULTS, "--resume"]
 
 
-def run_case(task: Task) -> Report:
-    """Damage a folder, ask all readers, and at last resume the matrix on it."""
-    return in_place(task, lambda place, chance: ask_all(task, place, chance))
+def ask(sources: Path, place: Place, chance: random.Random, main: Main | None = None) -> list[str]:
+    """Damage a folder, ask all readers, at last resume the matrix on it, and return what is wrong with the answers.
 
-
-def ask_all(task: Task, place: Place, chance: random.Random, main: Main | None = None) -> Report:
-    """Do the case; `main`: another command line than tuneoff's, to test the oracle itself."""
-    assert task.sources is not None
-    source = chance.choice(sorted(path for path in task.sources.iterdir() if path.is_dir()))
+    `main`: another command line than tuneoff's, to test the oracle itself.
+    """
+    source = chance.choice(sorted(path for path in sources.iterdir() if path.is_dir()))
     copy_source(source, place.work, place.temporary)
     results = place.work / RESULTS
     done = [] if chance.random() < UNDAMAGED_SHARE else damage(results, chance)
     what = touched(source / RESULTS, results)
-    kinds = tuple(text.partition(" ")[0].rstrip(":") for text in done) or ("nothing",)
-    report = Report(index=task.index, what=f"{source.name}: {'; '.join(done) or 'nothing'}", kinds=(f"of {source.name}", *kinds))
+    oracle.seen(f"of {source.name}", f"{source.name}: {'; '.join(done) or 'nothing'}")
+    found = []
     for argv in (*chance.sample(STATUS, 2), VERIFY, [*VERIFY, "--json"], *chance.sample(EXPORT, 1), *chance.sample(BUNDLE, 1)):
         answer = call_forked(main or start_nothing, argv, place, may_start_processes=True)
-        report.add(_command(argv), answer, [*oracle.problems(answer), *_verdict(answer, done, what, report)])
+        found += oracle.failures(_command(argv), answer, _verdict(answer, done, what))
     if chance.random() < REAL_SHARE and main is None:
-        answer = call_real(RESUME, place, seconds=RESUME_SECONDS)
-        report.add("compare (real)", answer, oracle.problems(answer))
-    else:
-        answer = call_forked(main or start_nothing, RESUME, place, may_start_processes=True)
-        report.add("compare", answer, oracle.problems(answer))
-    return report
+        return found + oracle.failures("compare (real)", call_real(RESUME, place, seconds=RESUME_SECONDS))
+    return found + oracle.failures("compare", call_forked(main or start_nothing, RESUME, place, may_start_processes=True))
 
 
-def _verdict(answer: Answer, done: Sequence[str], what: Sequence[str], report: Report) -> list[str]:
+def _verdict(answer: Answer, done: Sequence[str], what: Sequence[str]) -> list[str]:
     """Hold the word of `verify` to what was damaged, and what `bundle` packs as verified; exports are not in it."""
     if answer.argv[0] == "bundle" and "--allow-unverified" not in answer.argv and answer.code in (0, 1):
         packed = [name for name in what if not name.startswith("export/")]
@@ -78,7 +71,7 @@ def _verdict(answer: Answer, done: Sequence[str], what: Sequence[str], report: R
     if what and says:
         return [f"VERIFIED, but changed were: {', '.join(what[:5])}"]
     if "--json" not in answer.argv:
-        report.notes.append(f"{'touched' if what else 'not touched'}, {'VERIFIED' if says else 'NOT VERIFIED'}")
+        oracle.seen(f"{'touched' if what else 'not touched'}, {'VERIFIED' if says else 'NOT VERIFIED'}")
     return []
 
 

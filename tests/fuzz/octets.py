@@ -104,7 +104,7 @@ def token(content: bytes, other: bytes, chance: random.Random) -> bytes:
 
 def random_bytes(content: bytes, other: bytes, chance: random.Random) -> bytes:
     start, _ = _span(content, chance)
-    return content[:start] + chance.randbytes(chance.choice((1, 16, 4096))) + content[start:]
+    return content[:start] + chance.randbytes(chance.choice((1, 16, 500))) + content[start:]
 
 
 def lines(content: bytes, other: bytes, chance: random.Random) -> bytes:

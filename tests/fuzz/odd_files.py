@@ -59,7 +59,7 @@ def huge(path: Path, chance: random.Random) -> None:
 
 
 def binary(path: Path, chance: random.Random) -> None:
-    path.write_bytes(chance.randbytes(5000))
+    path.write_bytes(chance.randbytes(500))
 
 
 ODD_FILES: dict[str, OddFile] = {

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import json
 import unicodedata
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterator, Sequence
+
+from hypothesis import currently_in_test_context, note
 
 from fuzz.sandbox import Answer
 from tuneoff.cli.main import EXIT_CODES
@@ -14,11 +17,25 @@ LONGEST_LINE = 1500  # characters of a line on standard error
 IN_JSON = ("plan", "status", "verify")  # compare and run end before their first run here, without a word
 SHOWING = ("compare", "run", "doctor", "bundle")  # write progress and checks beside errors
 READ_ONLY = ("plan", "schema")  # they run nothing, so no run can fail: never 1
+SEEN: Counter[str] = Counter()  # what all cases met, and the exit codes of each command
 
 
 def problems(answer: Answer) -> list[str]:
     """Return what an answer breaks, one line each; empty: nothing."""
     return [*answer.breaches, *_code(answer), *_errors(answer), *_output(answer)]
+
+
+def failures(command: str, answer: Answer, more: Sequence[str] = ()) -> list[str]:
+    """Return the call and what it breaks, one line each; `more`: what else is wrong."""
+    SEEN[f"{command}: exit code {answer.code}"] += 1
+    return [f"`tuneoff {' '.join(answer.argv)[:160]}`: {problem}" for problem in (*problems(answer), *more)]
+
+
+def seen(what: str, details: str = "") -> None:
+    """Count what a case met, and keep details for where it fails."""
+    SEEN[what] += 1
+    if currently_in_test_context():
+        note(details or what)
 
 
 def _code(answer: Answer) -> Iterator[str]:

@@ -10,12 +10,14 @@ import contextlib
 import os
 import resource
 import select
+import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 import traceback
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -48,13 +50,25 @@ class Place:
             path.mkdir(parents=True)
         return place
 
+    @classmethod
+    @contextlib.contextmanager
+    def of_case(cls, folder: Path) -> Iterator[Place]:
+        """Give a new place in `folder`, which stays where the case failed, until the next case."""
+        remove(folder)
+        yield cls.make(folder)
+        remove(folder)
+
     @property
     def environment(self) -> dict[str, str]:
         """What differs from this process's environment."""
         names = ("HOME", "XDG_CACHE_HOME", "XDG_CONFIG_HOME", "TUNEOFF_DATA_DIR", "TUNEOFF_CACHE_DIR")
         setting = guard.setting(self.kept / "breaches", (self.work, self.temporary, self.home))
         search = os.pathsep.join(filter(None, (str(HERE / "site"), os.environ.get("PYTHONPATH"))))
-        guarded = {guard.VARIABLE: setting, "PYTHONPATH": search}  # Python processes that it starts are guarded too
+        guarded = {
+            guard.VARIABLE: setting,
+            "PYTHONPATH": search,
+            "PYTHONDONTWRITEBYTECODE": "1",
+        }  # Python processes that it starts are guarded too
         return {**dict.fromkeys(names, str(self.home)), "TMPDIR": str(self.temporary), **guarded}
 
 
@@ -80,6 +94,8 @@ def call_forked(
     def run() -> int:
         os.environ.update(place.environment)
         os.environ.pop("KUBECONFIG", None)
+        tempfile.tempdir = None  # what pytest asked for
+        sys.dont_write_bytecode = True
         os.chdir(place.work)
         guard.install(os.environ[guard.VARIABLE], may_start_processes=may_start_processes)
         try:
@@ -219,3 +235,12 @@ def _orphans(others: set[int]) -> list[int]:
             if os.waitpid(pid, os.WNOHANG)[0] == 0:
                 living.append(pid)
     return living
+
+
+def remove(folder: Path) -> None:
+    """Remove a case's folder, also what the case made unreadable."""
+    for path, names, _ in os.walk(folder):
+        for name in names:
+            if not os.path.islink(os.path.join(path, name)):
+                os.chmod(os.path.join(path, name), 0o700)
+    shutil.rmtree(folder, ignore_errors=True)

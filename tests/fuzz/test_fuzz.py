@@ -1,60 +1,106 @@
-"""A small count of what `make fuzz` does, and controls: a `verify` that says the wrong word is noticed."""
+"""Fuzzed experiment files, results folders and bundles: each is answered by one line and a documented exit code.
+
+Hypothesis makes the cases and finds the smallest that fails, whose files stay in `case` in the test's temporary folder. Each call
+is a guarded child: at most 10 s and 1 GB, nothing written outside its folder, no stranger killed, no network. `make fuzz` makes
+many cases and prints what they met.
+Controls: a `verify` or `reproduce` that says the wrong word is noticed.
+"""
 
 from __future__ import annotations
 
+import contextlib
+import importlib
+import io
 import json
 import os
 import random
 import shutil
 import sys
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 
 import pytest
+from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import strategies as st
 
 from builders.bundles import packed
-from fuzz import archive_cases, fuzz_bundles, fuzz_files, fuzz_results
-from fuzz.engine import Task, in_place
-from fuzz.folder_cases import ask_all
-from fuzz.sandbox import Main
+from fuzz import archive_cases, file_cases, folder_cases, oracle
+from fuzz.bases import ROOT
+from fuzz.sandbox import Main, Place
 from fuzz.sources import RESULTS, make_sources
 from fuzz.touched import touched
+from tuneoff.cli.main import main
 
-FILES, FOLDERS, BUNDLES = 100, 12, 60  # of the 10 000, the 2 000 and the 1 000 that `make fuzz` does
+Ask = Callable[[Place, random.Random], list[str]]
 
 
-@pytest.mark.slow
-def test_fuzzed_files_are_answered(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    code = fuzz_files.main(["--count", str(FILES), "--first", "100000", "--keep", str(tmp_path / "kept")])
-    out = capsys.readouterr().out
-    assert code == 0, out
-    assert f"{FILES} cases, {FILES} calls, 0 failed" in out
+def hold(ask: Ask, folder: Path, request: pytest.FixtureRequest, few: int, many: int) -> None:
+    """Make cases: `few`, or as many as asked for, 0 for `many`; the first that is answered badly fails."""
+    asked = request.config.getoption("--count", None)
+    count = few if asked is None else asked or many
+    oracle.SEEN.clear()
+
+    @settings(
+        max_examples=count,
+        derandomize=asked is None,
+        print_blob=True,
+        phases=(Phase.explicit, Phase.reuse, Phase.generate, *([] if asked is None else [Phase.shrink])),
+        suppress_health_check=list(HealthCheck),
+    )
+    @given(st.randoms(use_true_random=False))
+    def is_answered(chance: random.Random) -> None:
+        with Place.of_case(folder / "case") as place:
+            assert ask(place, chance) == []
+
+    is_answered()
+    print(*(f"{number} {what}" for what, number in sorted(oracle.SEEN.items())), sep="\n")
+    assert sum(number for what, number in oracle.SEEN.items() if "exit code" in what) >= count
 
 
 @pytest.fixture(scope="module")
-def sources(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return a folder of results that no run had to make."""
+def imported() -> None:
+    """Import what the cases need, once: each is a fork of this process."""
+    with contextlib.redirect_stdout(io.StringIO()):
+        for file in ("digits", "pruning"):
+            main(["plan", str(ROOT / "benchmarks" / f"{file}.yaml")])
+    reports = ("judge.summary", "tell.report.export", "tell.report.table", "tell.report.declared")
+    for module in (*reports, "run.execute", "trust.verify.results", "trust.bundle.pack", "trust.bundle.reproduce"):
+        importlib.import_module(f"tuneoff.{module}")
+
+
+@pytest.fixture(scope="module")
+def sources(tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest) -> Path:
+    """Return a folder of results, of which no run has to be made where few cases are asked for."""
     folder = tmp_path_factory.mktemp("fuzz") / "sources"
-    make_sources(folder, small=True)
+    make_sources(folder, small=request.config.getoption("--count", None) is None)
     return folder
 
 
-@pytest.mark.slow
-def test_damaged_folders_are_answered(sources: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    arguments = ["--count", str(FOLDERS), "--first", "100000", "--small", "--sources", str(sources)]
-    code = fuzz_results.main([*arguments, "--keep", str(tmp_path / "kept")])
-    out = capsys.readouterr().out
-    assert code == 0, out
-    assert f"{FOLDERS} cases" in out
+@pytest.fixture(scope="module")
+def bundle(sources: Path) -> Path:
+    path = sources.parent / archive_cases.ARCHIVE
+    packed(sources / "examples" / RESULTS, path)
+    return path
 
 
 @pytest.mark.slow
-def test_damaged_bundles_are_answered(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    code = fuzz_bundles.main(["--count", str(BUNDLES), "--first", "100000", "--keep", str(tmp_path / "kept")])
-    out = capsys.readouterr().out
-    assert code == 0, out
-    assert f"{BUNDLES} cases, {BUNDLES} calls, 0 failed" in out
+@pytest.mark.usefixtures("imported")
+def test_fuzzed_files_are_answered(tmp_path: Path, request: pytest.FixtureRequest) -> None:
+    hold(file_cases.ask, tmp_path, request, 100, 10_000)
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("imported")
+def test_damaged_folders_are_answered(sources: Path, tmp_path: Path, request: pytest.FixtureRequest) -> None:
+    hold(partial(folder_cases.ask, sources), tmp_path, request, 12, 2000)
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("imported")
+def test_damaged_bundles_are_answered(bundle: Path, tmp_path: Path, request: pytest.FixtureRequest) -> None:
+    hold(partial(archive_cases.ask, bundle), tmp_path, request, 60, 1000)
 
 
 def _accepting(argv: Sequence[str]) -> int:
@@ -74,19 +120,16 @@ def _failing(argv: Sequence[str]) -> int:
     raise ValueError("invalid literal")
 
 
-def _of_bundle(sources: Path, folder: Path, index: int, main: Main) -> list[str]:
-    task = Task(seed=0, index=index, folder=folder, keep=False, sources=sources)
-    return in_place(task, lambda place, chance: archive_cases.ask(task, place, chance, main)).failures
+def _answers(ask: Callable[..., list[str]], source: Path, folder: Path, seed: int, main: Main) -> list[str]:
+    with Place.of_case(folder / "case") as place:
+        return [failure for failure in ask(source, place, random.Random(seed), main) if "memory" not in failure]
 
 
 @pytest.mark.slow
-def test_a_reproduce_that_accepts_all_leaves_a_folder_or_fails_is_noticed(sources: Path, tmp_path: Path) -> None:
-    folder = tmp_path / "bundle"
-    folder.mkdir()
-    packed(sources / "examples" / RESULTS, folder / archive_cases.ARCHIVE)
+def test_a_reproduce_that_accepts_all_leaves_a_folder_or_fails_is_noticed(bundle: Path, tmp_path: Path) -> None:
     planted = {_accepting: ("accepted, but", "verified, but changed were"), _leaving: ("its temporary folder",)}
-    for main, expected in {**planted, _failing: ("traceback: ValueError",)}.items():
-        found = [failure for index in range(14) for failure in _of_bundle(folder, tmp_path / "case", index, main)]
+    for said, expected in {**planted, _failing: ("traceback: ValueError",)}.items():
+        found = [failure for seed in range(14) for failure in _answers(archive_cases.ask, bundle, tmp_path, seed, said)]
         assert all(any(text in failure for failure in found) for text in expected), found
 
 
@@ -101,38 +144,33 @@ def _verify_that_says(word: str, code: int) -> Main:
     return main
 
 
-def _failures(sources: Path, folder: Path, index: int, main: Main) -> tuple[str, list[str]]:
-    task = Task(seed=0, index=index, folder=folder, keep=False, sources=sources)
-    report = in_place(task, lambda place, chance: ask_all(task, place, chance, main))
-    return report.what, [failure for failure in report.failures if "memory" not in failure]
+class _Undamaged(random.Random):
+    """Draws what leaves a folder as it was."""
 
-
-def _index(is_damaged: bool) -> int:
-    """Return the first case that damages its folder, or that does not."""
-    for index in range(1000):
-        chance = random.Random(f"0:{index}")
-        chance.choice([0])  # the source
-        if (chance.random() >= 0.04) == is_damaged:
-            return index
-    raise AssertionError
+    def random(self) -> float:
+        return 0.0
 
 
 @pytest.mark.slow
 def test_a_verify_that_always_says_verified_is_noticed(sources: Path, tmp_path: Path) -> None:
-    found = [_failures(sources, tmp_path / "case", index, _verify_that_says("VERIFIED", 0)) for index in range(8)]
-    assert any("VERIFIED, but changed were: " in failure for _, failures in found for failure in failures)
+    said = _verify_that_says("VERIFIED", 0)
+    found = [failure for seed in range(8) for failure in _answers(folder_cases.ask, sources, tmp_path, seed, said)]
+    assert any("VERIFIED, but changed were: " in failure for failure in found)
 
 
-def test_a_verify_that_never_says_verified_is_noticed(sources: Path, tmp_path: Path) -> None:
-    what, failures = _failures(sources, tmp_path / "case", _index(False), _verify_that_says("NOT VERIFIED", 1))
-    assert what == "examples: nothing"
-    assert all("an undamaged folder is not VERIFIED" in failure for failure in failures)
-    assert len(failures) == 2
-
-
-def test_a_verify_whose_word_is_not_its_exit_code_is_noticed(sources: Path, tmp_path: Path) -> None:
-    _, failures = _failures(sources, tmp_path / "case", _index(False), _verify_that_says("VERIFIED", 1))
-    assert any("exit code 1, but its word is VERIFIED" in failure for failure in failures)
+@pytest.mark.parametrize(
+    ("word", "code", "failure", "count"),
+    [
+        ("NOT VERIFIED", 1, "an undamaged folder is not VERIFIED", 2),
+        ("VERIFIED", 1, "exit code 1, but its word is VERIFIED", 1),
+    ],
+)
+def test_a_verify_that_is_wrong_about_an_undamaged_folder_is_noticed(
+    sources: Path, tmp_path: Path, word: str, code: int, failure: str, count: int
+) -> None:
+    with Place.of_case(tmp_path / "case") as place:
+        found = folder_cases.ask(sources, place, _Undamaged(0), _verify_that_says(word, code))
+    assert [failure in one for one in found if "memory" not in one].count(True) == count
 
 
 def test_touched_names_raw_and_derived_files_and_leaves_out_what_is_stated(sources: Path, tmp_path: Path) -> None:

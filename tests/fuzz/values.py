@@ -5,8 +5,18 @@ from __future__ import annotations
 import json
 import math
 import random
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
+
+from fuzz.bases import trees
+
+
+def _keys(tree: Any) -> Iterator[str]:
+    """Yield each key of a tree."""
+    if isinstance(tree, Mapping):
+        yield from (key for key in tree if isinstance(key, str))
+    for value in tree.values() if isinstance(tree, Mapping) else tree if isinstance(tree, list) else ():
+        yield from _keys(value)
 
 
 def _words(text: str) -> tuple[str, ...]:
@@ -66,19 +76,7 @@ STRINGS = (
         "a" * 100000,
     ),
 )
-KEYS = (
-    *_words("name include workload search_space objective sampler pruner configurations stops budget workers timeouts failures"),
-    *_words("seeds adapters platform warm_up analysis power carbon prices matrix zip options metric mode threshold trials"),
-    *_words("epochs_per_trial epochs_total wall_clock_seconds count cpus memory_mb retries max_failed_trials trial_seconds"),
-    *_words(
-        "silence_seconds first sample seed index after_epoch configuration type low high log step choices values value meter"
-    ),
-    *_words(
-        "interval_seconds second zone g_per_kwh series source date primary_metric margin_percent confidence n_startup_trials"
-    ),
-    *_words("min_trials first_epoch reduction_factor first_rung_epochs brackets noise kinds rate dataset device watts root"),
-    *_words("kubeconfig"),
-)
+KEYS = tuple(sorted({key for tree in trees() for key in _keys(tree)}))
 DOTTED = (
     *_words("budget.trials budget.epochs_per_trial workers.count workers.cpus sampler sampler.name pruner pruner.first_epoch"),
     *_words("workload.name workload.options.noise search_space.x.low search_space objective.metric timeouts.trial_seconds"),

@@ -12,7 +12,8 @@ from typing import Any
 
 import pytest
 
-from builders.katib_specs import IMAGE, NUMBERS, SPACE, plan_of, spec_of
+from builders.katib_specs import IMAGE, plan_of, spec_of
+from builders.spaces import NUMBERS, SPACE
 from katib.sdk_fields import unknown_fields
 from katib_emulation.admission import admit_experiment
 from katib_emulation.statuses import ApiError

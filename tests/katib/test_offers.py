@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from builders.katib_specs import IMAGE, NUMBERS, SPACE, spec_of
+from builders.katib_specs import IMAGE, spec_of
+from builders.spaces import NUMBERS, SPACE
 from tuneoff.capabilities import Support
 from tuneoff.errors import ExperimentError
 from tuneoff.experiment.space import Categorical, Constant, SearchSpace

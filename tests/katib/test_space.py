@@ -5,8 +5,7 @@ from __future__ import annotations
 import json
 import math
 import random
-from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import pytest
@@ -14,16 +13,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from builders.katib_specs import NUMBERS, SPACE
-from builders.spaces import spaces, units
+from builders.spaces import NUMBERS, SPACE, spaces, units
+from contract.space import Drawn, SpaceContract, uniformity
 from tuneoff.errors import ExperimentError
 from tuneoff.experiment.sampling import sample_distinct
-from tuneoff.experiment.space import Categorical, Float, IntegerLog, SearchSpace, Stepped, points
+from tuneoff.experiment.space import Float, SearchSpace, points
 from tuneoff.experiment.translation import LIST_INDEX, ListTranslation, SpaceTranslation
 from tuneoff_adapters.katib.space import GRID, LOG_ONLY, NUMBERS_ONLY, UNIFORM_ONLY, KatibSpace, Line
 
 DRAWS = 4000
-LEAST_P = 1e-4  # with a fixed seed a test either always passes or always fails; this is how surprising it may be
 SEARCHING = ("random", "tpe", "multivariate-tpe", "bayesianoptimization", "cmaes", "sobol")
 
 
@@ -45,45 +43,15 @@ def draw(parameter: dict[str, Any], algorithm: str, unit: float) -> str:
     return repr(math.exp(math.log(low) + unit * (math.log(high) - math.log(low))))
 
 
-@pytest.fixture(scope="module", params=SEARCHING)
-def drawn(request: pytest.FixtureRequest) -> tuple[str, list[dict[str, Any]]]:
-    algorithm = request.param
-    space = space_for(algorithm)
-    katib, generator = KatibSpace(SpaceTranslation(space), algorithm), random.Random(5)
-    texts = [{entry["name"]: draw(entry, algorithm, generator.random()) for entry in katib.parameters()} for _ in range(DRAWS)]
-    configurations = [katib.decode(text) for text in texts]
-    for configuration in configurations:
-        space.check(configuration)
-    return algorithm, configurations
-
-
-def uniformity(values: list[Any], choices: list[Any], probability: Callable[[Any], float] | None = None) -> float:
-    """Return the p value of a chi-squared test."""
-    counts = Counter(str(value) for value in values)
-    expected = [len(values) * (probability(choice) if probability else 1 / len(choices)) for choice in choices]
-    return float(stats.chisquare([counts[str(choice)] for choice in choices], expected).pvalue)
-
-
-def test_every_point_is_equally_likely_the_end_points_too(drawn: tuple[str, list[dict[str, Any]]]) -> None:
-    algorithm, configurations = drawn
-    for name, dimension in space_for(algorithm).searched.items():
-        if isinstance(dimension, Stepped | Categorical):
-            values = [configuration[name] for configuration in configurations]
-            assert uniformity(values, list(points(dimension))) > LEAST_P, (algorithm, name)
-
-
-def test_log_integers_have_the_probabilities_that_core_defines(drawn: tuple[str, list[dict[str, Any]]]) -> None:
-    dimension = SPACE.dimensions["log_integer"]
-    assert isinstance(dimension, IntegerLog)
-    values = [configuration["log_integer"] for configuration in drawn[1]]
-    assert uniformity(values, list(range(1, 9)), dimension.probability) > LEAST_P
-
-
-def test_floats_are_uniform_and_log_uniform_over_the_whole_range(drawn: tuple[str, list[dict[str, Any]]]) -> None:
-    linear = [configuration["linear"] for configuration in drawn[1]]
-    exponents = [math.log10(configuration["log"]) for configuration in drawn[1]]
-    assert stats.kstest(linear, "uniform", args=(-1.0, 4.0)).pvalue > LEAST_P
-    assert stats.kstest(exponents, "uniform", args=(-5.0, 4.0)).pvalue > LEAST_P
+class TestSpace(SpaceContract):
+    @pytest.fixture(scope="module", params=SEARCHING)
+    def drawn(self, request: pytest.FixtureRequest) -> Drawn:
+        space = space_for(request.param)
+        katib, generator = KatibSpace(SpaceTranslation(space), request.param), random.Random(5)
+        made = [
+            {entry["name"]: draw(entry, request.param, generator.random()) for entry in katib.parameters()} for _ in range(DRAWS)
+        ]
+        return space, [katib.decode(texts) for texts in made]
 
 
 def test_katibs_own_integer_would_be_caught() -> None:
