@@ -9,21 +9,17 @@ import signal
 import subprocess
 import sys
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
+from builders.specs import TOY, toy_spec
 from tuneoff.base.processes import MARK
 from tuneoff.base.targets import load_target
-from tuneoff.experiment.space import Categorical, Float, IntegerLog, SearchSpace, stepped
 from tuneoff.experiment.spec import (
     Budget,
-    ExperimentSpec,
-    Failures,
     Objective,
-    RunSpec,
-    Strategy,
     Workers,
     WorkloadSpec,
 )
@@ -35,16 +31,6 @@ from tuneoff.run.trial.context import FILE_NAME
 from tuneoff.run.trial.limits import thread_environment
 
 TESTS = Path(__file__).parent.parent
-TOY = "adapters.toy_workload:Toy"
-SPACE = SearchSpace(
-    {
-        "x": Float(low=0.0, high=1.0),
-        "rate": Float(low=1e-5, high=1e-1, log=True),
-        "width": IntegerLog(low=1, high=64),
-        "depth": stepped(0, 8, 2, integer=True),
-        "kind": Categorical(choices=("a", "b", "c")),
-    }
-)
 _E = TypeVar("_E", bound=Event)
 
 
@@ -123,49 +109,30 @@ def start_lifecycle(
     tmp_path: Path,
     adapter_target: str,
     *,
-    workload: str = TOY,
+    workload: str = TOY.target,
     workload_options: Mapping[str, Any] | None = None,
-    space: SearchSpace = SPACE,
-    sampler: str = "random",
-    sampler_options: Mapping[str, Any] | None = None,
-    pruner: str = "none",
-    pruner_options: Mapping[str, Any] | None = None,
     trials: int = 4,
     epochs: int = 3,
     workers: int = 2,
-    seed: int = 0,
-    configurations: Sequence[Mapping[str, Any]] = (),
-    stops: Mapping[str, int] | None = None,
-    retries: int = 0,
     wall_clock_seconds: float | None = None,
     epochs_total: int | None = None,
-    options: Mapping[str, Any] | None = None,
     environment: Mapping[str, str] | None = None,
+    **arguments: Any,
 ) -> RunningLifecycle:
-    """Start `python -m tuneoff.run.lifecycle` on a new folder under `tmp_path`, in its own session, TMPDIR and HOME."""
+    """Start `python -m tuneoff.run.lifecycle` on a new folder under `tmp_path`, in its own session, TMPDIR and HOME.
+
+    `arguments` are those of `toy_spec`.
+    """
     workload_class = load_target(workload)
-    spec = RunSpec(
-        experiment=ExperimentSpec(
-            workload=WorkloadSpec(name=workload_class.name, target=workload, options=dict(workload_options or {})),
-            search_space=space,
-            objective=Objective(metric=workload_class.default_metric, mode=workload_class.metrics[workload_class.default_metric]),
-            sampler=Strategy(name=sampler, options=dict(sampler_options or {})),
-            pruner=Strategy(name=pruner, options=dict(pruner_options or {})),
-            budget=Budget(
-                trials=trials,
-                epochs_per_trial=epochs,
-                epochs_total=epochs_total,
-                wall_clock_seconds=wall_clock_seconds,
-            ),
-            workers=Workers(count=workers),
-            failures=Failures(retries=retries),
-            configurations=tuple(configurations),
-            stops=dict(stops or {}),
-        ),
-        adapter="under-test",
-        adapter_target=adapter_target,
-        seed=seed,
-        options=dict(options or {}),
+    metric = workload_class.default_metric
+    spec = toy_spec(
+        "under-test",
+        target=adapter_target,
+        workload=WorkloadSpec(name=workload_class.name, target=workload, options=dict(workload_options or {})),
+        objective=Objective(metric=metric, mode=workload_class.metrics[metric]),
+        budget=Budget(trials=trials, epochs_per_trial=epochs, epochs_total=epochs_total, wall_clock_seconds=wall_clock_seconds),
+        workers=Workers(count=workers),
+        **arguments,
     )
     execution = new_execution(spec, tmp_path)
     write_inputs(execution)

@@ -10,9 +10,9 @@ from typing import Any, ClassVar
 
 import pytest
 
-from adapters.lifecycle_run import SPACE, run_lifecycle
-from adapters.test_telling import continued, drawn, history_of
-from builders.optuna_specs import run_spec
+from adapters.lifecycle_run import run_lifecycle
+from adapters.test_telling import drawn, history_of
+from builders.specs import TOY_SPACE, make_context, toy_spec
 from tuneoff.ask_tell import AskTellAdapter, Capabilities, NativeIndex, Offer, Support, Told, Translation
 from tuneoff.errors import StepError
 from tuneoff.experiment.sampling import listed_configurations
@@ -96,7 +96,7 @@ def test_a_pruner_without_reports_is_refused() -> None:
 @pytest.mark.parametrize("adapter", [Replaying, Whole])
 def test_a_continued_run_is_replayed_and_begins_with_what_was_lost(tmp_path: Path, adapter: type[Replaying]) -> None:
     configurations = drawn(6)
-    context = continued(run_spec(sampler="random", trials=10), tmp_path, history_of(configurations))
+    context = make_context(toy_spec("optuna", sampler="random", trials=10), tmp_path, history_of(configurations))
     toy = adapter(context)
     toy.setup()
     assert [told.state for told in toy.told.values()] == ["completed", "pruned", "failed", "completed"]
@@ -118,16 +118,18 @@ def test_a_continued_run_is_replayed_and_begins_with_what_was_lost(tmp_path: Pat
 @pytest.mark.parametrize("sampler", ["fixed", "grid"])
 def test_of_a_list_each_configuration_is_enqueued_once(tmp_path: Path, sampler: str) -> None:
     space = (
-        None if sampler == "fixed" else replace(SPACE, dimensions={name: SPACE.dimensions[name] for name in ("depth", "kind")})
+        None
+        if sampler == "fixed"
+        else replace(TOY_SPACE, dimensions={name: TOY_SPACE.dimensions[name] for name in ("depth", "kind")})
     )
     given = {"configurations": drawn(7)} if space is None else {"space": space}
-    spec = run_spec(sampler=sampler, trials=7, **given)
+    spec = toy_spec("optuna", sampler=sampler, trials=7, **given)
     configurations = listed_configurations(spec)
     assert configurations is not None
-    fresh = Whole(continued(spec, tmp_path / "fresh", History()))
+    fresh = Whole(make_context(spec, tmp_path / "fresh", History()))
     fresh.setup()
     assert [configuration for _, configuration in fresh.propose()] == configurations
-    again = Whole(continued(spec, tmp_path / "again", history_of(configurations)))
+    again = Whole(make_context(spec, tmp_path / "again", history_of(configurations)))
     again.setup()
     assert [configuration for _, configuration in again.propose()] == [configurations[5], configurations[4], configurations[6]]
 

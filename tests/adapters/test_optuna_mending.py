@@ -9,7 +9,7 @@ from optuna.pruners import NopPruner
 from optuna.study import Study
 from optuna.trial import TrialState
 
-from builders.optuna_specs import run_spec
+from builders.specs import toy_spec
 from tuneoff.experiment.sampling import sample_distinct
 from tuneoff.experiment.space import SearchSpace, stepped
 from tuneoff.experiment.spec import RunSpec
@@ -64,14 +64,14 @@ class Scene:
 @pytest.fixture
 def scene(tmp_path: Path) -> Scene:
     quieten()
-    return Scene(run_spec(trials=3, retries=1), tmp_path)
+    return Scene(toy_spec("optuna", trials=3, retries=1), tmp_path)
 
 
 @pytest.fixture
 def listed(tmp_path: Path) -> Scene:
     quieten()
     given = sample_distinct(POINTS, 3, 0)
-    return Scene(run_spec(space=POINTS, sampler="fixed", configurations=given, trials=3, retries=1), tmp_path)
+    return Scene(toy_spec("optuna", space=POINTS, sampler="fixed", configurations=given, trials=3, retries=1), tmp_path)
 
 
 def test_a_note_that_was_never_written_says_idle(tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from builders.optuna_specs import run_spec
+from builders.specs import toy_spec
 from tuneoff.experiment.space import Categorical, Float, SearchSpace
 from tuneoff_adapters.optuna import OptunaAdapter
 
@@ -29,7 +29,7 @@ ONE_ORDERED = SearchSpace({"x": Float(low=0.0, high=1.0), "kind": Categorical(ch
     ],
 )
 def test_what_cannot_be_served_is_refused_in_one_line(changes: dict[str, Any], words: list[str]) -> None:
-    reason = OptunaAdapter.refuse(run_spec(**changes))
+    reason = OptunaAdapter.refuse(toy_spec("optuna", **changes))
     assert reason is not None
     assert "\n" not in reason
     assert all(word in reason for word in words), reason
@@ -46,7 +46,7 @@ def test_what_cannot_be_served_is_refused_in_one_line(changes: dict[str, Any], w
     ],
 )
 def test_what_can_be_served_is_not_refused(changes: dict[str, Any]) -> None:
-    assert OptunaAdapter.refuse(run_spec(**changes)) is None
+    assert OptunaAdapter.refuse(toy_spec("optuna", **changes)) is None
 
 
 def test_importing_and_asking_the_adapter_imports_no_framework() -> None:

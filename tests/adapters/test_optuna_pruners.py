@@ -10,8 +10,8 @@ import pytest
 from optuna.pruners import HyperbandPruner, NopPruner
 from optuna.trial import TrialState
 
-from adapters.lifecycle_run import SPACE
-from builders.optuna_specs import memory_study, plan_of, run_spec
+from adapters.framework_objects import memory_study, plan_of
+from builders.specs import TOY_SPACE, toy_spec
 from tuneoff.base.identity import configuration_digest
 from tuneoff.errors import UnsupportedError
 from tuneoff.experiment.sampling import sample_distinct
@@ -56,7 +56,7 @@ def late_loser(good_until: int) -> Callable[[int, int], float]:
 
 
 def asha(**options: Any) -> StudyPlan:
-    return plan_of(run_spec(pruner="asha", pruner_options=options, epochs=EPOCHS))
+    return plan_of(toy_spec("optuna", pruner="asha", pruner_options=options, epochs=EPOCHS))
 
 
 @pytest.mark.parametrize(("first", "factor"), [(1, 3), (2, 2), (4, 4), (1, 2)])
@@ -70,23 +70,23 @@ def test_asha_compares_exactly_at_the_rungs(first: int, factor: int) -> None:
 
 
 def test_asha_never_stops_at_the_last_epoch() -> None:
-    plan = plan_of(run_spec(pruner="asha", epochs=9))
+    plan = plan_of(toy_spec("optuna", pruner="asha", epochs=9))
     assert stops(plan, 4, lambda number, epoch: float(number) if epoch == 9 else 0.0) == [0, 0, 0, 0]
 
 
 def test_pruners_know_which_way_is_better() -> None:
     for mode, expected in (("min", [0, 1, 1]), ("max", [0, 0, 0])):
-        plan = plan_of(run_spec(pruner="asha", mode=mode))  # type: ignore[arg-type]
+        plan = plan_of(toy_spec("optuna", pruner="asha", mode=mode))
         assert stops(plan, 3, lambda number, epoch: float(number)) == expected
 
 
 def test_median_stops_first_at_the_given_epoch_and_after_enough_completed_trials() -> None:
-    plan = plan_of(run_spec(pruner="median", pruner_options={"first_epoch": 4, "min_trials": 3}, epochs=EPOCHS))
+    plan = plan_of(toy_spec("optuna", pruner="median", pruner_options={"first_epoch": 4, "min_trials": 3}, epochs=EPOCHS))
     assert stops(plan, 6, lambda number, epoch: float(number)) == [0, 0, 0, 4, 4, 4]
 
 
 def test_no_pruner_is_optunas_empty_one_not_its_default() -> None:
-    assert isinstance(make_pruner(plan_of(run_spec(pruner="none"))), NopPruner)
+    assert isinstance(make_pruner(plan_of(toy_spec("optuna", pruner="none"))), NopPruner)
 
 
 @pytest.mark.parametrize("factor", [2, 3, 4, 5, 10])
@@ -94,7 +94,7 @@ def test_no_pruner_is_optunas_empty_one_not_its_default() -> None:
 def test_hyperband_has_exactly_the_given_number_of_brackets(first: int, factor: int) -> None:
     for brackets in range(1, 8):
         pruner = HyperbandPruner(min_resource=first, max_resource=max_resource(first, factor, brackets), reduction_factor=factor)
-        pruner._try_initialization(memory_study(plan_of(run_spec())))
+        pruner._try_initialization(memory_study(plan_of(toy_spec("optuna"))))
         assert pruner._n_brackets == brackets
 
 
@@ -103,15 +103,15 @@ def test_an_exact_power_would_miss_a_bracket() -> None:
 
 
 def test_hyperband_brackets_differ_in_their_first_rung() -> None:
-    plan = plan_of(run_spec(pruner="hyperband", epochs=EPOCHS, trials=60))
+    plan = plan_of(toy_spec("optuna", pruner="hyperband", epochs=EPOCHS, trials=60))
     found = {epoch for epoch in stops(plan, 60, lambda number, epoch: float(number)) if epoch}
     assert found == {1, 3, 9}
 
 
 def test_scripted_stops_exactly_the_given_configurations_after_exactly_the_given_epochs() -> None:
-    given = sample_distinct(SPACE, 4, 2)
+    given = sample_distinct(TOY_SPACE, 4, 2)
     script = {configuration_digest(given[1]): 2, configuration_digest(given[3]): 7}
-    plan = plan_of(run_spec(sampler="fixed", configurations=given, trials=4, pruner="scripted", stops=script))
+    plan = plan_of(toy_spec("optuna", sampler="fixed", configurations=given, trials=4, pruner="scripted", stops=script))
     study = memory_study(plan)
     for index in range(4):
         study.enqueue_trial({"configuration_index": index})
@@ -128,10 +128,10 @@ def test_scripted_stops_exactly_the_given_configurations_after_exactly_the_given
 
 def test_every_offered_pruner_can_be_made_and_is_the_declared_class() -> None:
     for name, offer in CAPABILITIES.pruners.items():
-        pruner = make_pruner(plan_of(run_spec(pruner=name)))
+        pruner = make_pruner(plan_of(toy_spec("optuna", pruner=name)))
         assert offer.implementation.endswith(f".{type(pruner).__name__}")
 
 
 def test_an_unknown_pruner_is_refused() -> None:
     with pytest.raises(UnsupportedError, match="'wilcoxon'"):
-        make_pruner(plan_of(run_spec(pruner="wilcoxon")))
+        make_pruner(plan_of(toy_spec("optuna", pruner="wilcoxon")))

@@ -16,8 +16,9 @@ from optuna.storages import JournalStorage
 from optuna.storages.journal import JournalFileBackend
 from optuna.trial import TrialState
 
-from adapters.lifecycle_run import SPACE, LifecycleRun, run_lifecycle, start_lifecycle
+from adapters.lifecycle_run import LifecycleRun, run_lifecycle, start_lifecycle
 from adapters.toy_workload import FAULT_SPACE, toy_loss
+from builders.specs import TOY_SPACE
 from tuneoff.base.identity import configuration_digest
 from tuneoff.experiment.sampling import sample_distinct
 from tuneoff.record.events import schema
@@ -26,7 +27,7 @@ from tuneoff.run.lifecycle.run import FAILED
 pytestmark = pytest.mark.slow
 
 ADAPTER = "tuneoff_adapters.optuna:OptunaAdapter"
-LISTED = sample_distinct(SPACE, 12, 5)
+LISTED = sample_distinct(TOY_SPACE, 12, 5)
 FAULTS = ("none", "raise", "nan", "exit", "none", "system_exit", "sigkill", "sigkill_once", "none", "none")
 FAULTY = [{"x": index / 32, "fault": fault} for index, fault in enumerate(FAULTS)]
 STOPS = {configuration_digest(LISTED[index]): epoch for index, epoch in ((1, 1), (4, 3), (7, 5))}
@@ -110,7 +111,7 @@ def test_exactly_the_budgeted_trials_run_on_the_given_workers(
 def test_a_trial_trains_the_configuration_that_was_submitted(sampled: LifecycleRun) -> None:
     for started in sampled.of(schema.TrialStarted):
         assert started.configuration == sampled.configurations[started.trial]
-        SPACE.check(started.configuration)
+        TOY_SPACE.check(started.configuration)
 
 
 def test_optunas_best_trial_is_the_one_with_the_best_epoch(sampled: LifecycleRun) -> None:
@@ -201,7 +202,7 @@ def test_one_worker_with_one_seed_proposes_the_same_twice(tmp_path: Path) -> Non
 def test_the_budget_stays_exact_when_workers_are_killed_at_any_moment(tmp_path: Path, sampler: str) -> None:
     trials, generator = 60, random.Random(7)
     killed: set[int] = set()
-    listed = sample_distinct(SPACE, trials, 1) if sampler == "fixed" else []
+    listed = sample_distinct(TOY_SPACE, trials, 1) if sampler == "fixed" else []
     run = start_lifecycle(tmp_path, ADAPTER, sampler=sampler, configurations=listed, trials=trials, epochs=1, retries=20)
     deadline = time.monotonic() + 60
     while run.process.poll() is None and len(killed) < 6 and time.monotonic() < deadline:

@@ -8,8 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from optuna.distributions import CategoricalDistribution, FloatDistribution, IntDistribution
 
-from builders.optuna_specs import plan_of, run_spec
+from adapters.framework_objects import plan_of
 from builders.spaces import SPACE, spaces, units
+from builders.specs import toy_spec
 from contract.space import Drawn, SpaceContract
 from tuneoff.base.identity import canonical_json
 from tuneoff.experiment.space import SearchSpace
@@ -39,7 +40,7 @@ class TestSpace(SpaceContract):
         """10 000 configurations by one sampler; over several studies, because an ask looks through all trials of its study."""
         optuna.logging.set_verbosity(optuna.logging.WARNING)
         translation = SpaceTranslation(SPACE)
-        sampler, native = make_sampler(plan_of(run_spec(space=SPACE)), worker=0), distributions(translation.native)
+        sampler, native = make_sampler(plan_of(toy_spec("optuna", space=SPACE)), worker=0), distributions(translation.native)
         configurations = []
         for _ in range(DRAWS // 500):
             study = optuna.create_study(sampler=sampler)

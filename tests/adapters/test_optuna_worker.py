@@ -11,7 +11,8 @@ from typing import Any
 import optuna
 import pytest
 
-from builders.optuna_specs import plan_of, run_spec
+from adapters.framework_objects import plan_of
+from builders.specs import toy_spec
 from tuneoff.errors import InfrastructureError
 from tuneoff_adapters.optuna import worker
 from tuneoff_adapters.optuna.plan import Broken, Order, StudyPlan
@@ -35,7 +36,7 @@ def broken_by(error: Callable[[], None], plan: StudyPlan, monkeypatch: pytest.Mo
 def test_a_journal_that_is_removed_in_a_trial_is_told_as_such(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_read: bool
 ) -> None:
-    plan = plan_of(run_spec(), tmp_path)
+    plan = plan_of(toy_spec("optuna"), tmp_path)
     study = create_study(plan)
 
     def objective(trial: optuna.Trial) -> float:
@@ -67,7 +68,7 @@ def test_errors_of_the_machine_are_charged_to_it_whatever_came_of_them(
         except Exception:
             raise UnboundLocalError("updated_state")  # noqa: B904  as Optuna's own handling does
 
-    answer = broken_by(fail, plan_of(run_spec(), tmp_path), monkeypatch)
+    answer = broken_by(fail, plan_of(toy_spec("optuna"), tmp_path), monkeypatch)
     assert answer.is_infrastructure == is_infrastructure
     name = type(error).__name__ if is_infrastructure else "UnboundLocalError"
     assert answer.text.startswith(f"worker 1 met {name}: ")

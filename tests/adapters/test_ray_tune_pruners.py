@@ -9,7 +9,8 @@ from typing import Any
 
 import pytest
 
-from builders.ray_tune_specs import RayTrial, run_context, run_spec
+from adapters.framework_objects import RayTrial
+from builders.specs import make_context, toy_spec
 from tuneoff.base.identity import configuration_digest
 from tuneoff.experiment.spec import Budget
 from tuneoff.experiment.strategies import rungs
@@ -31,7 +32,8 @@ class Scheduler:
 
         budget = Budget(trials=10, epochs_per_trial=epochs)
         configurations = [{"x": 0.1}, {"x": 0.2}]
-        spec = run_spec(
+        spec = toy_spec(
+            "ray-tune",
             sampler="fixed",
             configurations=configurations,
             pruner=pruner,
@@ -39,7 +41,7 @@ class Scheduler:
             budget=budget,
             stops=stops,
         )
-        self.submissions = Submissions(run_context(spec, folder), translation_of(spec))
+        self.submissions = Submissions(make_context(spec, folder), translation_of(spec))
         self.scheduler = make_scheduler(spec.experiment, self.submissions)
         self.scheduler.set_search_properties("objective", "min")
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from builders.ray_tune_specs import run_context, run_spec
+from builders.specs import make_context, toy_spec
 from tuneoff.base.processes import MARK
 from tuneoff.errors import StepError
 from tuneoff.experiment.space import Categorical, Float, SearchSpace
@@ -55,14 +55,14 @@ def test_each_run_has_its_own_token_and_no_record_of_it(monkeypatch: pytest.Monk
 def test_a_temporary_folder_too_deep_for_sockets_is_refused_before_anything_starts(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    context = run_context(run_spec(), tmp_path)
+    context = make_context(toy_spec("ray-tune"), tmp_path)
     monkeypatch.setattr("tempfile.tempdir", "/tmp/" + 40 * "x")
     with pytest.raises(StepError, match=r"at most 43 bytes.*shorten TMPDIR"):
         session.start_ray(context, lambda: pytest.fail("Ray was imported"))
 
 
 def test_undeploy_without_a_deploy_does_nothing_twice(tmp_path: Path) -> None:
-    adapter = RayTuneAdapter(run_context(run_spec(), tmp_path))
+    adapter = RayTuneAdapter(make_context(toy_spec("ray-tune"), tmp_path))
     adapter.undeploy()
     adapter.undeploy()
 
@@ -74,7 +74,7 @@ def test_undeploy_ends_marked_processes_and_those_that_write_in_ray_s_folder_and
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
-    context = run_context(run_spec(), tmp_path)
+    context = make_context(toy_spec("ray-tune"), tmp_path)
     folder, elsewhere = tmp_path / "ray", tmp_path / "ray-of-others"
     for path in (folder, elsewhere):
         path.mkdir()
@@ -102,7 +102,7 @@ def test_undeploy_ends_marked_processes_and_those_that_write_in_ray_s_folder_and
 
 def test_undeploy_believes_no_folder_but_this_run_s_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
-    context = run_context(run_spec(), tmp_path)
+    context = make_context(toy_spec("ray-tune"), tmp_path)
     mine = tmp_path / "mine"
     mine.mkdir()
     (context.work_dir / session.RECORD).write_text(json.dumps({"temporary_folder": str(mine)}))
@@ -112,7 +112,7 @@ def test_undeploy_believes_no_folder_but_this_run_s_own(tmp_path: Path, monkeypa
 
 @pytest.mark.parametrize("is_pipe", [True, False])
 def test_undeploy_follows_no_link_and_waits_for_no_pipe(tmp_path: Path, is_pipe: bool) -> None:
-    context = run_context(run_spec(), tmp_path)
+    context = make_context(toy_spec("ray-tune"), tmp_path)
     record = context.work_dir / session.RECORD
     if is_pipe:
         os.mkfifo(record)
@@ -145,17 +145,22 @@ print(processes_of("run-x", Path("/nowhere")))
     ],
 )
 def test_a_wrong_option_of_a_sampler_is_refused(sampler: str, options: dict[str, object], part: str) -> None:
-    assert part in (RayTuneAdapter.refuse(run_spec(sampler=sampler, sampler_options=options)) or "")
+    assert part in (RayTuneAdapter.refuse(toy_spec("ray-tune", sampler=sampler, sampler_options=options)) or "")
 
 
 def test_cma_es_needs_two_dimensions_with_an_order() -> None:
     space = SearchSpace({"x": Float(low=0.0, high=1.0), "kind": Categorical(choices=("a", "b"))})
-    assert "at least 2 numeric or ordered dimensions" in (RayTuneAdapter.refuse(run_spec(sampler="cmaes", space=space)) or "")
-    assert RayTuneAdapter.refuse(run_spec(sampler="cmaes")) is None
+    assert "at least 2 numeric or ordered dimensions" in (
+        RayTuneAdapter.refuse(toy_spec("ray-tune", sampler="cmaes", space=space)) or ""
+    )
+    assert RayTuneAdapter.refuse(toy_spec("ray-tune", sampler="cmaes")) is None
 
 
 def test_right_options_are_not_refused() -> None:
-    assert RayTuneAdapter.refuse(run_spec(sampler="tpe", sampler_options={"n_startup_trials": 3, "multivariate": True})) is None
+    assert (
+        RayTuneAdapter.refuse(toy_spec("ray-tune", sampler="tpe", sampler_options={"n_startup_trials": 3, "multivariate": True}))
+        is None
+    )
 
 
 def test_an_exit_code_is_noted_but_not_that_of_a_forked_child(tmp_path: Path) -> None:

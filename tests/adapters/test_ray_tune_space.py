@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from builders.ray_tune_specs import run_spec
 from builders.spaces import SPACE as EVERY_KIND
+from builders.specs import toy_spec
 from contract.space import Drawn, SpaceContract, uniformity
 from tuneoff.experiment.space import Constant, SearchSpace, stepped
 from tuneoff.experiment.translation import ListTranslation, SpaceTranslation, translation_of
@@ -88,7 +88,7 @@ def test_a_list_becomes_a_grid_over_its_index_in_its_order() -> None:
     from tuneoff_adapters.ray_tune.searchers import param_space
 
     listed = [{"x": 0.5}, {"x": 0.1}, {"x": 0.9}, {"x": 0.1}]
-    translation = translation_of(run_spec(sampler="fixed", configurations=listed))
+    translation = translation_of(toy_spec("ray-tune", sampler="fixed", configurations=listed))
     assert isinstance(translation, ListTranslation)
     space = param_space(translation, {"p0": "configuration_index"})
     drawn = [variant["config"]["p0"] for _, variant in generate_variants({"config": space})]

@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from builders.ray_tune_specs import RayTrial, run_context, run_spec
+from adapters.framework_objects import RayTrial
+from builders.specs import make_context, toy_spec
 from tuneoff.experiment.spec import Budget
 from tuneoff.experiment.translation import translation_of
 from tuneoff.record.events.reader import EventLog
@@ -25,8 +26,8 @@ LISTED = [{"x": 0.1}, {"x": 0.2}, {"x": 0.3}]
 
 
 def make(folder: Path, **changes: Any) -> tuple[RunContext, Submissions]:
-    spec = run_spec(sampler="fixed", configurations=LISTED, retries=1, **changes)
-    context = run_context(spec, folder)
+    spec = toy_spec("ray-tune", sampler="fixed", configurations=LISTED, retries=1, **changes)
+    context = make_context(spec, folder)
     return context, Submissions(context, translation_of(spec))
 
 

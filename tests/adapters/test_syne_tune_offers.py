@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 
 from builders.spaces import SPACE
-from builders.syne_tune_specs import spec_of
+from builders.specs import toy_spec
 from tuneoff.capabilities import Support
 from tuneoff.errors import ExperimentError
 from tuneoff.experiment.space import Constant, SearchSpace
-from tuneoff.experiment.spec import RunSpec, Strategy
+from tuneoff.experiment.spec import RunSpec
 from tuneoff.registry import adapter_class
 from tuneoff_adapters.syne_tune import offers
 from tuneoff_adapters.syne_tune.adapter import SyneTuneAdapter
@@ -23,11 +23,11 @@ YES = [name for name, offer in offers.CAPABILITIES.samplers.items() if offer.sup
 def refusal(sampler: str, pruner: str = "none", **changes: Any) -> str | None:
     options = changes.pop("options", {})
     space = changes.pop("space", SPACE)
-    return offers.refusal(spec_of(space, sampler=Strategy(name=sampler, options=options), pruner=Strategy(name=pruner)))
+    return offers.refusal(toy_spec("syne-tune", space=space, sampler=sampler, sampler_options=options, pruner=pruner))
 
 
 def with_options(options: dict[str, Any]) -> RunSpec:
-    return RunSpec(experiment=spec_of(SPACE).experiment, adapter="syne-tune", adapter_target="", options=options)
+    return toy_spec("syne-tune", space=SPACE, options=options)
 
 
 def test_the_entry_point_leads_to_the_adapter() -> None:
@@ -61,7 +61,7 @@ def test_combinations_that_syne_tune_lacks_are_refused_with_a_way_out(sampler: s
 
 
 def test_asynchronous_halving_is_named_by_the_class_that_serves_both() -> None:
-    spec = spec_of(SPACE, "tpe", pruner=Strategy(name="asha"))
+    spec = toy_spec("syne-tune", space=SPACE, sampler="tpe", pruner="asha")
     names = SyneTuneAdapter.strategies(spec)
     assert names["sampler"] == names["pruner"] == "syne_tune.optimizer.baselines.BOHB"
     assert "sleep_time=0.05" in names["tuner"]

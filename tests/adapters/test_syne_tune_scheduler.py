@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from builders.syne_tune_specs import spec_of
+from builders.specs import make_context, toy_spec
 from tuneoff.base.identity import configuration_digest
 from tuneoff.experiment.sampling import listed_configurations
 from tuneoff.experiment.space import Categorical, Float, SearchSpace, stepped
@@ -17,9 +17,6 @@ from tuneoff.experiment.spec import Budget, Failures, Objective, RunSpec, Strate
 from tuneoff.experiment.translation import translation_of
 from tuneoff.record.events import schema
 from tuneoff.record.events.reader import EventLog
-from tuneoff.record.events.writer import EventWriter
-from tuneoff.run.lifecycle.context import RunContext
-from tuneoff.run.supervisor.prepare import new_execution, write_inputs
 from tuneoff.run.trial.faults import note_kill
 from tuneoff_adapters.syne_tune.dispatch import Dispatch
 from tuneoff_adapters.syne_tune.reporter import OBJECTIVE
@@ -41,14 +38,7 @@ class Driver:
     def __init__(self, spec: RunSpec, folder: Path) -> None:
         from tuneoff_adapters.syne_tune.budgeted import BudgetedScheduler
 
-        execution = new_execution(spec, folder)
-        self.context = RunContext(
-            spec=spec,
-            run_dir=execution.folder,
-            execution_id=execution.execution_id,
-            trial_context=write_inputs(execution),
-            events=EventWriter(execution.folder, execution.execution_id, "coordinator"),
-        )
+        self.context = make_context(spec, folder)
         translation = translation_of(spec)
         self.dispatch = Dispatch(self.context)
         self.scheduler = BudgetedScheduler(self.context, self.dispatch, make_scheduler(spec, translation), translation)
@@ -110,7 +100,7 @@ def proposals(driver: Driver) -> list[dict[str, Any]]:
 
 
 def test_exactly_the_budget_is_proposed(make: Make) -> None:
-    driver = make(spec_of(SPACE, **budget(7)))
+    driver = make(toy_spec("syne-tune", space=SPACE, **budget(7)))
     assert len(driver.start_all()) == 7
     assert driver.scheduler.suggest() is None
     assert [task.trial_id for task in driver.dispatch.tasks.values()] == [f"t{number:05d}" for number in range(7)]
@@ -122,8 +112,10 @@ def test_the_same_seed_proposes_the_same_configurations(make: Make, sampler: str
     options = {"tpe": {"num_min_data_points": 5}, "rea": {"population_size": 5, "sample_size": 3}}.get(sampler, {})
     runs = []
     for seed in (1, 1, 2):
-        spec = spec_of(SPACE, **budget(16), sampler=Strategy(name=sampler, options=options), pruner=Strategy(name=pruner))
-        driver = make(RunSpec(experiment=spec.experiment, adapter="syne-tune", adapter_target="", seed=seed))
+        spec = toy_spec(
+            "syne-tune", space=SPACE, **budget(16), sampler=sampler, sampler_options=options, pruner=pruner, seed=seed
+        )
+        driver = make(spec)
         while (trial := driver.start()) is not None:
             driver.report(trial, 3, float(trial.config["x"]))
             driver.scheduler.on_trial_complete(trial, {"epoch": 3, OBJECTIVE: float(trial.config["x"])})
@@ -135,7 +127,7 @@ def test_the_same_seed_proposes_the_same_configurations(make: Make, sampler: str
 def test_tpe_with_its_model_is_not_random_search(make: Make) -> None:
     found = []
     for sampler in (Strategy(name="random"), Strategy(name="tpe", options={"num_min_data_points": 5})):
-        driver = make(spec_of(SPACE, **budget(30), sampler=sampler))
+        driver = make(toy_spec("syne-tune", space=SPACE, **budget(30), sampler=sampler))
         while (trial := driver.start()) is not None:
             driver.scheduler.on_trial_complete(trial, {"epoch": 3, OBJECTIVE: float(trial.config["x"])})
         found.append(proposals(driver))
@@ -148,7 +140,7 @@ def test_tpe_with_its_model_is_not_random_search(make: Make) -> None:
 @pytest.mark.parametrize("pruner", ["none", "asha", "median"])
 def test_a_given_list_is_proposed_in_its_order_and_nothing_else(make: Make, pruner: str) -> None:
     configurations = tuple({"x": index / 10, "rate": 0.5, "depth": 1, "kind": "b"} for index in range(8))
-    spec = spec_of(SPACE, "fixed", **budget(20), configurations=configurations, pruner=Strategy(name=pruner))
+    spec = toy_spec("syne-tune", space=SPACE, sampler="fixed", **budget(20), configurations=configurations, pruner=pruner)
     driver = make(spec)
     while (trial := driver.start()) is not None:
         driver.report(trial, 1, 0.5)
@@ -157,7 +149,7 @@ def test_a_given_list_is_proposed_in_its_order_and_nothing_else(make: Make, prun
 
 def test_a_grid_is_proposed_in_cores_order(make: Make) -> None:
     space = SearchSpace({"depth": stepped(1, 4, 1, integer=True), "kind": Categorical(choices=("a", "b"))})
-    spec = spec_of(space, "grid", **budget(6))
+    spec = toy_spec("syne-tune", space=space, sampler="grid", **budget(6))
     driver = make(spec)
     driver.start_all()
     assert proposals(driver) == listed_configurations(spec)
@@ -166,7 +158,7 @@ def test_a_grid_is_proposed_in_cores_order(make: Make) -> None:
 def test_a_space_of_constants_can_be_run(make: Make) -> None:
     space = SearchSpace({"kind": Categorical(choices=("a",))})
     for pruner in ("none", "asha", "median"):
-        driver = make(spec_of(space, **budget(1), pruner=Strategy(name=pruner)))
+        driver = make(toy_spec("syne-tune", space=space, **budget(1), pruner=pruner))
         assert len(driver.start_all()) == 1
         assert proposals(driver) == [{"kind": "a"}]
 
@@ -174,7 +166,15 @@ def test_a_space_of_constants_can_be_run(make: Make) -> None:
 def test_scripted_stops_come_at_their_epoch_and_are_logged(make: Make) -> None:
     configurations = tuple({"x": index / 10, "rate": 0.5, "depth": 1, "kind": "b"} for index in range(3))
     stops = {configuration_digest(configurations[1]): 2, configuration_digest(configurations[2]): 3}
-    spec = spec_of(SPACE, "fixed", **budget(3), configurations=configurations, stops=stops, pruner=Strategy(name="scripted"))
+    spec = toy_spec(
+        "syne-tune",
+        space=SPACE,
+        sampler="fixed",
+        **budget(3),
+        configurations=configurations,
+        stops=stops,
+        pruner="scripted",
+    )
     driver = make(spec)
     first, second, third = driver.start_all()
     assert [driver.report(first, epoch, 9.0) for epoch in (1, 2, 3)] == ["CONTINUE"] * 3
@@ -185,8 +185,8 @@ def test_scripted_stops_come_at_their_epoch_and_are_logged(make: Make) -> None:
 
 @pytest.mark.parametrize("mode", ["min", "max"])
 def test_asha_compares_at_its_rungs_and_never_stops_after_the_last_epoch(make: Make, mode: str) -> None:
-    experiment = {"pruner": Strategy(name="asha", options={"first_rung_epochs": 1, "reduction_factor": 3})}
-    spec = spec_of(SPACE, **budget(4, epochs=9), **experiment, objective=Objective(metric="loss", mode=mode))  # type: ignore[arg-type]
+    options = {"first_rung_epochs": 1, "reduction_factor": 3}
+    spec = toy_spec("syne-tune", space=SPACE, **budget(4, epochs=9), pruner="asha", pruner_options=options, mode=mode)
     sign = 1.0 if mode == "min" else -1.0
     driver = make(spec)
     good, worse, worst, late = driver.start_all()
@@ -203,7 +203,9 @@ def test_asha_compares_at_its_rungs_and_never_stops_after_the_last_epoch(make: M
 def test_median_waits_for_the_first_epoch_and_for_enough_trials(make: Make, mode: str) -> None:
     options = {"first_epoch": 2, "min_trials": 3}
     objective = Objective(metric="loss", mode=mode)  # type: ignore[arg-type]
-    driver = make(spec_of(SPACE, **budget(5, epochs=5), pruner=Strategy(name="median", options=options), objective=objective))
+    driver = make(
+        toy_spec("syne-tune", space=SPACE, **budget(5, epochs=5), pruner="median", pruner_options=options, objective=objective)
+    )
     sign = 1.0 if mode == "min" else -1.0
     trials = driver.start_all()
     assert [driver.report(trial, 1, sign * index) for index, trial in enumerate(trials)] == ["CONTINUE"] * 5
@@ -211,7 +213,7 @@ def test_median_waits_for_the_first_epoch_and_for_enough_trials(make: Make, mode
 
 
 def test_a_killed_trial_is_tried_again_and_costs_no_proposal(make: Make) -> None:
-    driver = make(spec_of(SPACE, **budget(2), failures=Failures(retries=1)))
+    driver = make(toy_spec("syne-tune", space=SPACE, **budget(2), failures=Failures(retries=1)))
     first, second = driver.start_all()
     driver.die(first, -9)
     driver.die(second, 1)  # an exit code of its own is the workload's fault
@@ -229,13 +231,14 @@ def test_a_killed_trial_is_tried_again_and_costs_no_proposal(make: Make) -> None
 
 def test_a_trial_that_was_over_a_limit_or_stopped_is_not_tried_again(make: Make) -> None:
     configuration = {"x": 0.1, "rate": 0.5, "depth": 1, "kind": "b"}
-    spec = spec_of(
-        SPACE,
-        "fixed",
+    spec = toy_spec(
+        "syne-tune",
+        space=SPACE,
+        sampler="fixed",
         **budget(2),
         configurations=(configuration, configuration),
         failures=Failures(retries=1),
-        pruner=Strategy(name="scripted"),
+        pruner="scripted",
         stops={configuration_digest(configuration): 1},
     )
     driver = make(spec)
@@ -251,7 +254,7 @@ def test_nothing_is_proposed_once_the_budget_of_epochs_or_time_is_used(make: Mak
     from tuneoff.run.trial.locks import Tickets
 
     for limits, file, taken in (({"epochs_total": 2}, "epoch_tickets", 2), ({"wall_clock_seconds": 1e-6}, "tickets", 1)):
-        driver = make(spec_of(SPACE, **budget(9, **limits)))
+        driver = make(toy_spec("syne-tune", space=SPACE, **budget(9, **limits)))
         assert driver.start() is not None
         tickets = Tickets(driver.context.run_dir / file, None)
         tickets.limit = 9

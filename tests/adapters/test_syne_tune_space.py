@@ -7,18 +7,20 @@ import pytest
 from syne_tune.config_space import lograndint, qrandint
 
 from builders.spaces import SPACE
-from builders.syne_tune_specs import DRAWS, spec_of
+from builders.specs import toy_spec
 from contract.space import Drawn, SpaceContract, uniformity
 from tuneoff.experiment.space import IntegerLog
 from tuneoff.experiment.translation import SpaceTranslation, translation_of
 from tuneoff_adapters.syne_tune.schedulers import make_scheduler
 from tuneoff_adapters.syne_tune.space import domains
 
+DRAWS = 4000
+
 
 class TestSpace(SpaceContract):
     @pytest.fixture(scope="module")
     def drawn(self) -> Drawn:
-        spec = spec_of(SPACE)
+        spec = toy_spec("syne-tune", space=SPACE)
         translation = translation_of(spec)
         scheduler = make_scheduler(spec, translation)
         return SPACE, [translation.decode(scheduler.suggest().config) for _ in range(DRAWS)]

@@ -2,25 +2,19 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from adapters.lifecycle_run import SPACE
-from builders import optuna_specs, ray_tune_specs
-from builders.ray_tune_specs import run_context
+from builders.specs import TOY_SPACE, make_context, toy_spec
 from tuneoff.base.identity import configuration_digest
 from tuneoff.experiment.sampling import draws
 from tuneoff.experiment.spec import RunSpec
 from tuneoff.experiment.translation import translation_of
-from tuneoff.record.events.writer import EventWriter
-from tuneoff.record.history import FILE_NAME, EarlierExecution, FinishedTrial, History, UnfinishedTrial
+from tuneoff.record.history import EarlierExecution, FinishedTrial, History, UnfinishedTrial
 from tuneoff.run.lifecycle.context import RunContext
-from tuneoff.run.supervisor.prepare import new_execution, write_inputs
 
 STATES = ("completed", "pruned", "failed", "completed")
 
@@ -41,20 +35,8 @@ def history_of(configurations: Sequence[Mapping[str, Any]]) -> History:
 
 
 def drawn(count: int) -> list[Mapping[str, Any]]:
-    found = draws(SPACE, 99)
+    found = draws(TOY_SPACE, 99)
     return [next(found) for _ in range(count)]
-
-
-def continued(spec: RunSpec, folder: Path, history: History) -> RunContext:
-    execution = new_execution(spec, folder)
-    (execution.folder / FILE_NAME).write_text(json.dumps(history.to_json()))
-    return RunContext(
-        spec=spec,
-        run_dir=execution.folder,
-        execution_id=execution.execution_id,
-        trial_context=write_inputs(execution, (), history),
-        events=EventWriter(execution.folder, execution.execution_id, "coordinator"),
-    )
 
 
 class TestOptuna:
@@ -65,7 +47,7 @@ class TestOptuna:
         from tuneoff_adapters.optuna.plan import study_plan
         from tuneoff_adapters.optuna.study import create_study
 
-        configurations, spec = drawn(6), optuna_specs.run_spec(sampler="tpe", trials=10)
+        configurations, spec = drawn(6), toy_spec("optuna", sampler="tpe", trials=10)
         history = history_of(configurations)
         plan = study_plan(spec, tmp_path, history)
         study = create_study(plan, history)
@@ -87,7 +69,7 @@ class TestOptuna:
         from tuneoff_adapters.optuna.study import create_study
 
         configurations = drawn(7)
-        spec = optuna_specs.run_spec(sampler="fixed", trials=7, configurations=configurations)
+        spec = toy_spec("optuna", sampler="fixed", trials=7, configurations=configurations)
         history = history_of(configurations)
         study = create_study(study_plan(spec, tmp_path, history), history)
         waiting = [trial.system_attrs["fixed_params"] for trial in study.get_trials()[4:]]
@@ -99,7 +81,7 @@ class TestOptuna:
         from tuneoff_adapters.optuna.samplers import make_sampler
         from tuneoff_adapters.optuna.study import create_study
 
-        spec = optuna_specs.run_spec(sampler="sobol", trials=12)
+        spec = toy_spec("optuna", sampler="sobol", trials=12)
         plan = study_plan(spec, tmp_path / "first")
         Path(plan.folder).mkdir()
         study = create_study(plan)
@@ -126,10 +108,10 @@ class TestOptuna:
     def test_cmaes_is_refused_with_the_reason(self) -> None:
         from tuneoff_adapters.optuna import OptunaAdapter
 
-        reason = OptunaAdapter.refuse_continue(optuna_specs.run_spec(sampler="cmaes"))
+        reason = OptunaAdapter.refuse_continue(toy_spec("optuna", sampler="cmaes"))
         assert reason is not None
         assert "keeps its state in the study that was interrupted" in reason
-        assert OptunaAdapter.refuse_continue(optuna_specs.run_spec(sampler="tpe")) is None
+        assert OptunaAdapter.refuse_continue(toy_spec("optuna", sampler="tpe")) is None
 
 
 class TestRayTune:
@@ -160,18 +142,18 @@ class TestRayTune:
         return found
 
     def test_random_search_goes_on_where_it_was(self, tmp_path: Path) -> None:
-        spec = ray_tune_specs.run_spec()
-        whole = self.names(run_context(spec, tmp_path / "whole"), 10)
+        spec = toy_spec("ray-tune")
+        whole = self.names(make_context(spec, tmp_path / "whole"), 10)
         history = history_of([configuration for _, _, configuration in whole])
-        rest = self.names(continued(spec, tmp_path / "rest", history), 10)
+        rest = self.names(make_context(spec, tmp_path / "rest", history), 10)
         assert [name for name, _, _ in rest] == ["t00004", "t00005", "t00006", "t00007", "t00008", "t00009"]
         assert [attempt for _, attempt, _ in rest] == [1, 2, 1, 1, 1, 1]
         assert [configuration for _, _, configuration in rest] == [configuration for _, _, configuration in whole[4:]]
 
     def test_optuna_search_is_told_and_begins_with_what_was_lost(self, tmp_path: Path) -> None:
-        spec = ray_tune_specs.run_spec(sampler="tpe")
+        spec = toy_spec("ray-tune", sampler="tpe")
         configurations = drawn(6)
-        rest = self.names(continued(spec, tmp_path, history_of(configurations)), 3)
+        rest = self.names(make_context(spec, tmp_path, history_of(configurations)), 3)
         assert [(name, attempt) for name, attempt, _ in rest] == [("t00005", 2), ("t00006", 1), ("t00007", 1)]
         assert rest[0][2] == configurations[5]
 
@@ -179,8 +161,8 @@ class TestRayTune:
         from tuneoff_adapters.ray_tune.schedulers import make_scheduler
         from tuneoff_adapters.ray_tune.submission import OBJECTIVE, Submissions
 
-        spec = ray_tune_specs.run_spec(pruner="asha")
-        context = continued(spec, tmp_path, history_of(drawn(6)))
+        spec = toy_spec("ray-tune", pruner="asha")
+        context = make_context(spec, tmp_path, history_of(drawn(6)))
         scheduler = make_scheduler(spec.experiment, Submissions(context, translation_of(spec)))
         scheduler.set_search_properties(OBJECTIVE, "min")
         recorded = scheduler._brackets[0]._rungs[-1][1]
@@ -190,7 +172,7 @@ class TestRayTune:
     def test_samplers_with_a_state_of_their_own_are_refused(self, sampler: str) -> None:
         from tuneoff_adapters.ray_tune import RayTuneAdapter
 
-        assert RayTuneAdapter.refuse_continue(ray_tune_specs.run_spec(sampler=sampler)) is not None
+        assert RayTuneAdapter.refuse_continue(toy_spec("ray-tune", sampler=sampler)) is not None
 
 
 class TestSyneTune:
@@ -214,13 +196,13 @@ class TestSyneTune:
         return found
 
     def spec(self, **more: Any) -> RunSpec:
-        return replace(ray_tune_specs.run_spec(**more), adapter="syne-tune", adapter_target="")
+        return toy_spec("syne-tune", **more)
 
     def test_random_search_goes_on_where_it_was(self, tmp_path: Path) -> None:
         spec = self.spec()
-        whole = self.proposals(spec, run_context(spec, tmp_path / "whole"), 20)
+        whole = self.proposals(spec, make_context(spec, tmp_path / "whole"), 20)
         history = history_of([configuration for _, _, configuration in whole])
-        rest = self.proposals(spec, continued(spec, tmp_path / "rest", history), 20)
+        rest = self.proposals(spec, make_context(spec, tmp_path / "rest", history), 20)
         assert [(name, attempt) for name, attempt, _ in rest] == [
             ("t00004", 1),
             ("t00005", 2),
@@ -232,13 +214,13 @@ class TestSyneTune:
     @pytest.mark.parametrize("sampler", ["tpe", "bore", "rea"])
     def test_a_sampler_that_learns_begins_with_what_was_lost(self, sampler: str, tmp_path: Path) -> None:
         spec, configurations = self.spec(sampler=sampler), drawn(6)
-        rest = self.proposals(spec, continued(spec, tmp_path, history_of(configurations)), 20)
+        rest = self.proposals(spec, make_context(spec, tmp_path, history_of(configurations)), 20)
         assert [name for name, _, _ in rest] == ["t00005", *(f"t{number:05d}" for number in range(6, 11))]
         assert rest[0][1:] == (2, configurations[5])
 
     def test_the_rungs_of_asha_have_the_values_of_finished_trials(self, tmp_path: Path) -> None:
         spec = self.spec(pruner="asha", sampler="tpe")
-        first = self.proposals(spec, continued(spec, tmp_path, history_of(drawn(6))), 1)
+        first = self.proposals(spec, make_context(spec, tmp_path, history_of(drawn(6))), 1)
         assert first == [("t00005", 2, drawn(6)[5])]
         recorded = [sorted(value for one in rung.values() for value in one.values()) for _, rung in self.inner.brackets[0].rungs]
         assert recorded[-1] == pytest.approx([0.6, 0.8, 0.9]), "the values of the first epoch"

@@ -14,16 +14,11 @@ from typing import Any
 
 import msgspec
 
+from builders.specs import make_spec
 from tuneoff.base.identity import configuration_digest, derive_seed
-from tuneoff.experiment.space import Float, SearchSpace
 from tuneoff.experiment.spec import (
-    Budget,
-    ExperimentSpec,
-    Objective,
     RunSpec,
-    Strategy,
     Workers,
-    WorkloadSpec,
     run_spec_to_json,
 )
 from tuneoff.record.metric_value import MetricValue
@@ -110,19 +105,7 @@ VALUES = [[0.5, 0.6], [0.7, 0.9], [0.4, 0.3]]
 
 def spec_of(**more: Any) -> RunSpec:
     """Return the specification of a run; keywords of the experiment, or of the run."""
-    own: dict[str, Any] = {name: more.pop(name) for name in ("seed", "adapter", "platform") if name in more}
-    experiment: dict[str, Any] = {
-        "workload": WorkloadSpec(name="null", target="m:W"),
-        "search_space": SearchSpace({"x": Float(low=0.0, high=1.0)}),
-        "objective": Objective(metric="validation_accuracy", mode="max"),
-        "sampler": Strategy(name="random"),
-        "pruner": Strategy(name="none"),
-        "budget": Budget(trials=3, epochs_per_trial=2),
-        "workers": Workers(count=1),
-        **more,
-    }
-    fields: dict[str, Any] = {"adapter": "serial", "adapter_target": "m:C", **own}
-    return RunSpec(experiment=ExperimentSpec(**experiment), **fields)
+    return make_spec(**{"trials": 3, "epochs": 2, "workers": Workers(count=1), **more})
 
 
 def trial_of(spec: RunSpec, number: int, configuration: Mapping[str, Any], values: Sequence[float], **more: Any) -> TrialRecord:

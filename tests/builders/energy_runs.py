@@ -8,7 +8,8 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from builders.event_logs import T0, Log, Writer, make_spec, ns
+from builders.event_logs import T0, Log, Writer, ns
+from builders.specs import make_spec
 from builders.worked_examples import header, used
 from tuneoff.experiment.accounting.declared import Accounting, Intensity, Prices
 from tuneoff.experiment.spec import RunSpec, Workers

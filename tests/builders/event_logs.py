@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
+from builders.specs import make_spec
 from tuneoff.base.identity import configuration_digest
-from tuneoff.experiment.space import Float, SearchSpace
-from tuneoff.experiment.spec import Budget, ExperimentSpec, Objective, RunSpec, Strategy, Workers, WorkloadSpec
+from tuneoff.experiment.spec import RunSpec, Workers
 from tuneoff.record.events import schema
 from tuneoff.record.events.schema import Event, Process
 
@@ -21,38 +21,6 @@ T0 = 1000 * SECOND  # the monotonic reading at second 0 of a log
 
 def ns(seconds: float) -> int:
     return round(seconds * SECOND)
-
-
-def make_spec(
-    *,
-    trials: int = 10,
-    epochs: int = 4,
-    workers: Workers | None = None,
-    objective: Objective | None = None,
-    adapter: str = "serial",
-    sampler: str = "random",
-    pruner: str = "none",
-    seed: int = 0,
-    stops: Mapping[str, int] | None = None,
-    epochs_total: int | None = None,
-    variant: Mapping[str, Any] | None = None,
-) -> RunSpec:
-    return RunSpec(
-        adapter=adapter,
-        adapter_target="m:C",
-        seed=seed,
-        experiment=ExperimentSpec(
-            workload=WorkloadSpec(name="null", target="m:W"),
-            search_space=SearchSpace({"x": Float(low=0.0, high=1.0)}),
-            objective=objective or Objective(metric="validation_accuracy", mode="max"),
-            sampler=Strategy(name=sampler),
-            pruner=Strategy(name=pruner),
-            budget=Budget(trials=trials, epochs_per_trial=epochs, epochs_total=epochs_total),
-            workers=workers or Workers(count=2),
-            stops=dict(stops or {}),
-            variant=dict(variant or {}),
-        ),
-    )
 
 
 class Writer:

@@ -11,8 +11,9 @@ from typing import Any
 
 import msgspec
 
-from builders.event_logs import Log, make_spec
+from builders.event_logs import Log
 from builders.made_runs import made_run
+from builders.specs import make_spec
 from tuneoff.base.clock import NANOSECONDS, boot_id, monotonic_ns
 from tuneoff.experiment.plan import Plan, PlannedRun
 from tuneoff.experiment.spec import RunSpec, run_spec_to_json

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from builders.event_logs import make_spec
+from builders.specs import make_spec
 from tuneoff.base.identity import configuration_digest
 from tuneoff.experiment.plan import Plan, PlannedRun
 from tuneoff.experiment.spec import Objective, RunSpec, run_spec_to_json

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from builders.event_logs import make_spec
+from builders.specs import make_spec
 from tuneoff.base.identity import digest
 from tuneoff.experiment.accounting.declared import NO_ACCOUNTING, Accounting
 from tuneoff.experiment.plan import Plan, PlannedRun

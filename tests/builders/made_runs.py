@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from builders.event_logs import make_spec
+from builders.specs import make_spec
 from tuneoff.base.identity import configuration_digest
 from tuneoff.experiment.plan import Plan, PlannedRun
 from tuneoff.experiment.spec import RunSpec, run_spec_to_json
@@ -20,11 +20,9 @@ METRIC = "validation_accuracy"
 Curve = Sequence[Mapping[str, float | None]]  # metrics by epoch
 
 
-def made_spec(adapter: str = "serial", *, sampler: str = "random", replicate: int = 0, listed: int = 0, **more: Any) -> RunSpec:
+def made_spec(adapter: str = "serial", *, listed: int = 0, **more: Any) -> RunSpec:
     """Return a specification; `listed`: how many configurations `sampler: fixed` has."""
-    spec = make_spec(adapter=adapter, sampler=sampler, **more)
-    configurations = tuple({"x": place / 10} for place in range(listed))
-    return replace(spec, replicate=replicate, experiment=replace(spec.experiment, configurations=configurations))
+    return make_spec(adapter, configurations=tuple({"x": place / 10} for place in range(listed)), **more)
 
 
 def made_run(

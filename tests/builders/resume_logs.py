@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from builders.event_logs import BOOT, Log, make_spec
+from builders.event_logs import BOOT, Log
+from builders.specs import make_spec
 
 SPEC = make_spec(trials=4, epochs=2)
 

@@ -6,10 +6,11 @@ from typing import Any
 
 import pytest
 
+from builders.specs import make_spec
 from fake_plugins import Plain
 from tuneoff.capabilities import Capabilities, Offer, Option
 from tuneoff.experiment.space import Categorical, Constant, Float, SearchSpace
-from tuneoff.experiment.spec import Budget, ExperimentSpec, Objective, RunSpec, Strategy, WorkloadSpec
+from tuneoff.experiment.spec import RunSpec, Strategy
 from tuneoff.experiment.strategies import sampler_refusal
 
 COUNT = Option(type="integer", least=1, most=99)
@@ -25,15 +26,8 @@ NUMBER, ORDERED = Float(low=0.0, high=1.0), Categorical(choices=(1, 2), ordered=
 
 
 def run_spec(sampler: str, space: dict[str, Any] | None = None, **options: Any) -> RunSpec:
-    experiment = ExperimentSpec(
-        workload=WorkloadSpec(name="toy", target="toy:Toy"),
-        search_space=SearchSpace(space or {"x": NUMBER}),
-        objective=Objective(metric="loss", mode="min"),
-        sampler=Strategy(name=sampler, options=options),
-        pruner=Strategy(name="none"),
-        budget=Budget(trials=4, epochs_per_trial=1),
-    )
-    return RunSpec(experiment=experiment, adapter="toy", adapter_target="toy:ToyAdapter")
+    strategy = Strategy(name=sampler, options=options)
+    return make_spec("toy", sampler=strategy, search_space=SearchSpace(space or {"x": NUMBER}), trials=4, epochs=1)
 
 
 @pytest.mark.parametrize(

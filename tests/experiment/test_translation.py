@@ -10,10 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from builders.spaces import spaces, units
+from builders.specs import make_spec
 from tuneoff.base.identity import canonical_json
 from tuneoff.errors import ExperimentError
 from tuneoff.experiment.space import Categorical, Constant, Float, IntegerLog, SearchSpace, stepped
-from tuneoff.experiment.spec import Budget, ExperimentSpec, Objective, RunSpec, Strategy, WorkloadSpec
 from tuneoff.experiment.translation import (
     LIST_INDEX,
     ListTranslation,
@@ -135,14 +135,7 @@ def test_what_is_not_on_the_list_is_refused() -> None:
     ("sampler", "kind"), [("random", SpaceTranslation), ("tpe", SpaceTranslation), ("grid", ListTranslation)]
 )
 def test_a_run_translates_its_list_where_it_has_one_and_else_its_space(sampler: str, kind: type) -> None:
-    experiment = ExperimentSpec(
-        workload=WorkloadSpec(name="toy", target="toy:Toy"),
-        search_space=SearchSpace({"depth": stepped(1, 4, 1, integer=True)}),
-        objective=Objective(metric="loss", mode="min"),
-        sampler=Strategy(name=sampler),
-        pruner=Strategy(name="none"),
-        budget=Budget(trials=4, epochs_per_trial=1),
-    )
-    translation = translation_of(RunSpec(experiment=experiment, adapter="toy", adapter_target="toy:ToyAdapter"))
+    space = SearchSpace({"depth": stepped(1, 4, 1, integer=True)})
+    translation = translation_of(make_spec("toy", sampler=sampler, search_space=space, trials=4, epochs=1))
     assert isinstance(translation, kind)
     assert translation.decode({"depth": 0, LIST_INDEX: 0})["depth"] in (1, 2, 3, 4)

@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from builders.katib_specs import context_of, spec_of
+from builders.katib_specs import spec_of
+from builders.specs import make_context
 from katib.fake_cluster import FakeCluster
 from katib.katib_objects import RUNNING, condition, container, ended, event, pod, trial
 from katib.pod_lines import epoch, header, started, whole_log
@@ -38,7 +39,7 @@ class Run:
         options = {"image": "i", "pending_seconds": 60, **changes.pop("options", {})}
         changes = {"search_space": SPACE, "budget": Budget(trials=2, epochs_per_trial=2), **changes}
         self.spec: RunSpec = spec_of(options=options, **changes)
-        self.context: RunContext = context_of(self.spec, folder)
+        self.context: RunContext = make_context(self.spec, folder)
         self.plan = katib_plan(self.context)
         self.cluster = FakeCluster()
         self.cluster.events = [event(kind, f"{self.plan.experiment}{end}", *told) for kind, end, *told in warnings]

@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from builders.katib_specs import context_of, spec_of
+from builders.katib_specs import spec_of
+from builders.specs import make_context
 from katib.fake_cluster import FakeCluster, eventually
 from katib.followed_run import DONE, FAILED, FIRST, SECOND, THIRD, Run, followed_runs
 from katib.katib_objects import RUNNING, condition, container, ended
@@ -304,6 +305,6 @@ def test_a_rotated_log_is_flagged(make: Callable[..., Run]) -> None:
 
 
 def test_stopping_before_the_start_is_no_error(tmp_path: Path) -> None:
-    context = context_of(spec_of(), tmp_path)
+    context = make_context(spec_of(), tmp_path)
     with contextlib.closing(context.events):
         Follower(context, katib_plan(context), katib_options(context.spec), FakeCluster()).stop(1.0)  # type: ignore[arg-type]

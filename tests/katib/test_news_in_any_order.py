@@ -12,7 +12,8 @@ import pytest
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
-from builders.katib_specs import context_of, spec_of
+from builders.katib_specs import spec_of
+from builders.specs import make_context
 from katib.fake_cluster import FakeCluster, eventually
 from katib.followed_run import DONE, FIRST, SECOND, SPACE, THIRD, Run, followed_runs
 from katib.katib_objects import condition, container, ended, pod, trial
@@ -50,7 +51,7 @@ class Told:
         limits = Timeouts(trial_seconds=10_000, silence_seconds=10_000)
         budget = Budget(trials=3, epochs_per_trial=1)
         self.spec = spec_of(options=options, search_space=SPACE, budget=budget, timeouts=limits)
-        self.context = context_of(self.spec, folder)
+        self.context = make_context(self.spec, folder)
         self.plan = katib_plan(self.context)
         self.follower = Follower(self.context, self.plan, katib_options(self.spec), FakeCluster())  # type: ignore[arg-type]
         self.follower._sources = Mock(spec=Sources)  # the test takes their place

@@ -12,7 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from builders.katib_specs import context_of, spec_of
+from builders.katib_specs import spec_of
+from builders.specs import make_context
 from katib_emulation.node.capacity import Capacity, requests_of
 from tuneoff.base.processes import become_subreaper, with_mark
 from tuneoff.errors import StepError
@@ -30,7 +31,7 @@ pytestmark = pytest.mark.slow  # processes, or faults that have to last
 
 @pytest.fixture
 def context(tmp_path: Path) -> RunContext:
-    return context_of(spec_of(platform="emulated"), tmp_path)
+    return make_context(spec_of(platform="emulated"), tmp_path)
 
 
 @pytest.fixture
@@ -62,18 +63,18 @@ def until(is_so: Callable[[], bool]) -> None:
 
 def test_node_is_as_large_as_the_workers_need(tmp_path: Path) -> None:
     spec = spec_of(platform="emulated", workers=Workers(count=3, cpus=0.1, memory_mb=500))
-    command = list(EmulatedServer(context_of(spec, tmp_path)).command())
+    command = list(EmulatedServer(make_context(spec, tmp_path)).command())
     assert float(command[command.index("--cpus") + 1]) == 0.3
     assert command[command.index("--memory") + 1] == "1500000000"
     assert command[command.index("--image") + 1] == platforms.EMULATED_IMAGE
     spec = spec_of(platform="emulated", workers=Workers(count=1))
-    assert "--memory" not in EmulatedServer(context_of(spec, tmp_path)).command()
+    assert "--memory" not in EmulatedServer(make_context(spec, tmp_path)).command()
 
 
 @pytest.mark.parametrize(("cpus", "memory_mb"), [(0.3333, 0.1234567), (0.0001, 100.0), (1 / 3, 1 / 3), (1.1, 1.1), (4.35, 0.29)])
 def test_node_has_room_for_the_requests_of_all_workers(tmp_path: Path, cpus: float, memory_mb: float) -> None:
     spec = spec_of(platform="emulated", workers=Workers(count=3, cpus=cpus, memory_mb=memory_mb))
-    context = context_of(spec, tmp_path)
+    context = make_context(spec, tmp_path)
     command = list(EmulatedServer(context).command())
     size = Capacity(float(command[command.index("--cpus") + 1]), int(command[command.index("--memory") + 1]))
     pod = experiment_manifest(katib_plan(context))["spec"]["trialTemplate"]["trialSpec"]["spec"]["template"]

@@ -6,7 +6,8 @@ import subprocess
 import sys
 from pathlib import Path
 
-from builders.katib_specs import context_of, spec_of
+from builders.katib_specs import spec_of
+from builders.specs import make_context
 from katib.katib_objects import container, pod, trial
 from tuneoff.experiment.space import Float, SearchSpace
 from tuneoff_adapters.katib.plan import katib_plan
@@ -31,7 +32,7 @@ def test_the_image_of_a_container_is_known_once_the_node_says_so() -> None:
 
 def test_every_image_that_trials_ran_is_told_once(tmp_path: Path) -> None:
     spec = spec_of(options={"image": "i"}, search_space=SearchSpace({"x": Float(low=0.0, high=1.0)}))
-    context = context_of(spec, tmp_path)
+    context = make_context(spec, tmp_path)
     book = Book(context, katib_plan(context))
     for suffix, image in (("aaaaaaaa", LATER), ("bbbbbbbb", DIGEST), ("cccccccc", DIGEST)):
         book.take_trial("ADDED", trial(suffix, values={"x": "0.5"}), 1)

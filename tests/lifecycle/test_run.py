@@ -15,12 +15,12 @@ from typing import Any, ClassVar
 import pytest
 
 import trial_runs
+from builders.specs import CURVE, make_spec
 from trial_runs import events_of, trial_context
 from tuneoff.adapter import Adapter, Best
 from tuneoff.capabilities import Capabilities
 from tuneoff.errors import InfrastructureError, MissingPackageError, StepError
-from tuneoff.experiment.space import Float, SearchSpace
-from tuneoff.experiment.spec import Budget, ExperimentSpec, Objective, RunSpec, Strategy, WorkloadSpec
+from tuneoff.experiment.spec import Objective
 from tuneoff.record.events import schema
 from tuneoff.record.events.writer import EventWriter
 from tuneoff.run.lifecycle.context import RunContext
@@ -79,16 +79,8 @@ def _signals() -> Iterator[None]:
 
 
 def context(tmp_path: Path, workload: str = "Curve") -> RunContext:
-    experiment = ExperimentSpec(
-        workload=WorkloadSpec(name="curve", target="trial_runs:Curve"),
-        search_space=SearchSpace({"x": Float(low=0.0, high=1.0)}),
-        objective=Objective(metric="loss", mode="min"),
-        sampler=Strategy(name="random"),
-        pruner=Strategy(name="none"),
-        budget=Budget(trials=1, epochs_per_trial=1),
-    )
     return RunContext(
-        spec=RunSpec(experiment=experiment, adapter="scripted", adapter_target="x:Y"),
+        spec=make_spec("scripted", workload=CURVE, objective=Objective(metric="loss", mode="min"), trials=1, epochs=1),
         run_dir=tmp_path,
         execution_id="e",
         trial_context=trial_context(tmp_path, execution_id=f"e-{os.urandom(4).hex()}", workload=f"trial_runs:{workload}"),

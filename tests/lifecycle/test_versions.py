@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from builders.event_logs import make_spec
+from builders.specs import make_spec
 from tuneoff.run.finish import finish
 from tuneoff.run.lifecycle.versions import VERSIONS, note_versions, noted_versions
 from tuneoff_adapters.serial import SerialAdapter

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 import fake_plugins
-from builders.event_logs import make_spec
+from builders.specs import make_spec
 from tuneoff.errors import ExperimentError, PluginError, ResultsError
 from tuneoff.experiment.analysis import difference
 from tuneoff.experiment.load import load_matrix

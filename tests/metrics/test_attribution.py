@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given, settings
 
 from builders.energy_runs import IDLE_WATTS, Simulation, one_trial, simulations
-from builders.event_logs import Log, make_spec, ns
+from builders.event_logs import Log, ns
+from builders.specs import make_spec
 from builders.worked_examples import header
 from tuneoff.measure.attribution.account import EnergyAccount, energy_account, joules
 from tuneoff.measure.attribution.slots import slot_uses

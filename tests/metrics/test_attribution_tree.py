@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from builders.event_logs import T0, Log, Writer, make_spec, ns
+from builders.event_logs import T0, Log, Writer, ns
+from builders.specs import make_spec
 from builders.worked_examples import header
 from tuneoff.measure.attribution.attempts import cpu_use
 from tuneoff.measure.attribution.intervals import cpu_seconds

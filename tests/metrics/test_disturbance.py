@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from builders.event_logs import T0, Log, example_b, make_spec, ns
+from builders.event_logs import T0, Log, example_b, ns
+from builders.specs import make_spec
 from builders.worked_examples import COORDINATOR_B, PROCESSES_B, header, samples_b, used
 from tuneoff.measure.disturbance import DISTURBED, SHARE
 from tuneoff.measure.evidence import Evidence

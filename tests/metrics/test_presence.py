@@ -7,7 +7,8 @@ from dataclasses import replace
 import msgspec
 import pytest
 
-from builders.event_logs import Log, example_b, example_c, example_c_of_one_slot, make_spec, ns
+from builders.event_logs import Log, example_b, example_c, example_c_of_one_slot, ns
+from builders.specs import make_spec
 from tuneoff.experiment.spec import RunSpec, Workers
 from tuneoff.measure.attribution.intervals import core_seconds
 from tuneoff.measure.attribution.slots import slot_uses

@@ -11,7 +11,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from builders.event_logs import Log, make_spec
+from builders.event_logs import Log
+from builders.specs import make_spec
 from tuneoff.experiment.spec import Objective, RunSpec, Workers
 from tuneoff.measure.incumbent import incumbents
 from tuneoff.measure.overhead import slot_stages_ns

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from builders.event_logs import Log, Writer, make_spec
+from builders.event_logs import Log, Writer
+from builders.specs import make_spec
 from tuneoff.measure.waste import LOWER_BOUND_FLAG
 from tuneoff.measure.with_metrics import with_metrics
 from tuneoff.record.derive import KILLED, derive

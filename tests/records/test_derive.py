@@ -4,7 +4,8 @@ from typing import Any
 
 import pytest
 
-from builders.event_logs import Log, example_a, example_b, make_spec, ns
+from builders.event_logs import Log, example_a, example_b, ns
+from builders.specs import make_spec
 from tuneoff.base.identity import configuration_digest
 from tuneoff.experiment.spec import Objective, RunSpec
 from tuneoff.record.derive import Verdict, best_trial, derive

@@ -6,9 +6,9 @@ from dataclasses import replace
 
 import pytest
 
+from builders.specs import CURVE, make_spec
 from tuneoff.base.identity import configuration_digest
-from tuneoff.experiment.space import Float, SearchSpace
-from tuneoff.experiment.spec import Budget, ExperimentSpec, Objective, RunSpec, Strategy, WorkloadSpec
+from tuneoff.experiment.spec import Objective, RunSpec
 from tuneoff.record.adherence import promise_flags
 from tuneoff.record.run_record import AttemptRecord, TrialRecord
 
@@ -17,17 +17,16 @@ GIVEN = ({"x": 0.1}, {"x": 0.2}, {"x": 0.3})
 
 def spec(sampler: str = "fixed", pruner: str = "none") -> RunSpec:
     stops = {configuration_digest(GIVEN[1]): 1} if pruner == "scripted" else {}
-    experiment = ExperimentSpec(
-        workload=WorkloadSpec(name="curve", target="trial_runs:Curve"),
-        search_space=SearchSpace({"x": Float(low=0.0, high=1.0)}),
+    return make_spec(
+        workload=CURVE,
         objective=Objective(metric="loss", mode="min"),
-        sampler=Strategy(name=sampler),
-        pruner=Strategy(name=pruner),
-        budget=Budget(trials=3, epochs_per_trial=2),
+        sampler=sampler,
+        pruner=pruner,
+        trials=3,
+        epochs=2,
         configurations=GIVEN,
         stops=stops,
     )
-    return RunSpec(experiment=experiment, adapter="serial", adapter_target="x:Y")
 
 
 def trial(number: int, configuration: dict[str, float]) -> TrialRecord:

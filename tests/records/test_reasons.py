@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from builders.event_logs import Log, make_spec
+from builders.event_logs import Log
+from builders.specs import make_spec
 from tuneoff.record.derive import derive
 from tuneoff.record.events import schema
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from builders.event_logs import make_spec
+from builders.specs import make_spec
 from tuneoff.experiment.spec import Workers
 from tuneoff.run.supervisor import cgroups, controllers
 from tuneoff.run.supervisor.cgroups import Groups, joining_problem, make_groups

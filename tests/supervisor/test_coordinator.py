@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from builders.event_logs import make_spec
+from builders.specs import make_spec
 from tuneoff.base.processes import with_mark
 from tuneoff.run.supervisor.coordinator import Coordinator
 from tuneoff.run.supervisor.prepare import new_execution

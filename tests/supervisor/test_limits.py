@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from builders.event_logs import make_spec
+from builders.specs import make_spec
 from tuneoff.errors import UnsupportedError
 from tuneoff.experiment.spec import Workers
 from tuneoff.run.supervisor import limits

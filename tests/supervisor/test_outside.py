@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 import outside_adapter
-from builders.event_logs import make_spec
+from builders.specs import make_spec
 from outside_adapter import TEXT, Outside
 from tuneoff.base.tracebacks import LOG
 from tuneoff.experiment.spec import RunSpec

@@ -12,10 +12,10 @@ from pathlib import Path
 import pytest
 
 import stubborn_adapter
+from builders.specs import NULL, make_spec
 from daemons import daemon_pid
 from tuneoff.base.processes import MARK, become_subreaper, is_alive, with_mark
-from tuneoff.experiment.space import Float, SearchSpace
-from tuneoff.experiment.spec import Budget, ExperimentSpec, Objective, RunSpec, Strategy, Timeouts, WorkloadSpec
+from tuneoff.experiment.spec import Objective, RunSpec, Timeouts, Workers
 from tuneoff.record.run_record import RunRecord
 from tuneoff.record.store import is_final
 from tuneoff.run.finish import finish
@@ -26,16 +26,16 @@ pytestmark = pytest.mark.slow
 
 
 def spec(target: str = "stubborn_adapter:Stubborn", **timeouts: float) -> RunSpec:
-    experiment = ExperimentSpec(
-        workload=WorkloadSpec(name="null", target="tuneoff_workloads.null:Null"),
-        search_space=SearchSpace({"x": Float(low=0.0, high=1.0)}),
+    return make_spec(
+        "stubborn",
+        target=target,
+        workload=NULL,
         objective=Objective(metric="validation_loss", mode="min"),
-        sampler=Strategy(name="random"),
-        pruner=Strategy(name="none"),
-        budget=Budget(trials=1, epochs_per_trial=1),
+        trials=1,
+        epochs=1,
+        workers=Workers(),
         timeouts=Timeouts(**timeouts),
     )
-    return RunSpec(experiment=experiment, adapter="stubborn", adapter_target=target)
 
 
 @pytest.fixture(autouse=True)

@@ -15,18 +15,15 @@ import msgspec
 import pytest
 
 from builders.event_logs import Log
+from builders.specs import CURVE, make_experiment
 from trial_runs import events_of
 from tuneoff.base import clock
-from tuneoff.experiment.space import Float, SearchSpace
 from tuneoff.experiment.spec import (
-    Budget,
     ExperimentSpec,
     Objective,
     RunSpec,
-    Strategy,
     Timeouts,
     Workers,
-    WorkloadSpec,
 )
 from tuneoff.record.events import schema
 from tuneoff.record.events.writer import EventWriter, process_started_ns
@@ -40,16 +37,8 @@ ALLOCATE = "import sys; block = bytearray(80_000_000); print('up', flush=True); 
 
 
 def experiment(**timeouts: float) -> ExperimentSpec:
-    return ExperimentSpec(
-        workload=WorkloadSpec(name="curve", target="trial_runs:Curve"),
-        search_space=SearchSpace({"x": Float(low=0.0, high=1.0)}),
-        objective=Objective(metric="loss", mode="min"),
-        sampler=Strategy(name="random"),
-        pruner=Strategy(name="none"),
-        budget=Budget(trials=4, epochs_per_trial=3),
-        workers=Workers(count=1),
-        timeouts=Timeouts(**timeouts),
-    )
+    objective, timed = Objective(metric="loss", mode="min"), Timeouts(**timeouts)
+    return make_experiment(workload=CURVE, objective=objective, trials=4, epochs=3, workers=Workers(count=1), timeouts=timed)
 
 
 @pytest.fixture

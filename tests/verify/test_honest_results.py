@@ -14,8 +14,9 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from builders.event_logs import Log, Writer, example_a, example_b, make_spec
+from builders.event_logs import Log, Writer, example_a, example_b
 from builders.results_folders import Results, edit, write_examples
+from builders.specs import make_spec
 from tuneoff.errors import ResultsError
 from tuneoff.record.derive import KILLED, Verdict
 from tuneoff.record.events import schema

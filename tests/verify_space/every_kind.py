@@ -6,13 +6,12 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
+from builders.specs import NULL, make_context, make_spec
 from tuneoff.adapter import Adapter
 from tuneoff.experiment.sampling import draws
 from tuneoff.experiment.space import Categorical, Constant, Float, IntegerLog, SearchSpace, stepped
-from tuneoff.experiment.spec import Budget, ExperimentSpec, Objective, RunSpec, Strategy, WorkloadSpec
-from tuneoff.record.events.writer import EventWriter
+from tuneoff.experiment.spec import Objective, Workers
 from tuneoff.run.lifecycle.context import RunContext
-from tuneoff.run.supervisor.prepare import new_execution, write_inputs
 from tuneoff.trust.space_test.mapping import mapping_problems
 from tuneoff.trust.space_test.probes import with_probes
 from tuneoff.trust.space_test.sample import Sample
@@ -63,24 +62,15 @@ def drawn(adapter: type[Adapter], seed: int, count: int, folder: Path) -> list[A
 
 def context_of(adapter: type[Adapter], seed: int, count: int, folder: Path) -> RunContext:
     """Return the context that the process of a draw gives."""
-    spec = RunSpec(
-        experiment=ExperimentSpec(
-            workload=WorkloadSpec(name="null", target="tuneoff_workloads.null:Null"),
-            search_space=PROBED,
-            objective=Objective(metric="validation_loss", mode="min"),
-            sampler=Strategy(name="random"),
-            pruner=Strategy(name="none"),
-            budget=Budget(trials=count, epochs_per_trial=1),
-        ),
-        adapter=adapter.__name__,
-        adapter_target=f"{adapter.__module__}:{adapter.__name__}",
+    spec = make_spec(
+        adapter.__name__,
+        target=f"{adapter.__module__}:{adapter.__name__}",
         seed=seed,
+        workload=NULL,
+        search_space=PROBED,
+        objective=Objective(metric="validation_loss", mode="min"),
+        trials=count,
+        epochs=1,
+        workers=Workers(),
     )
-    execution = new_execution(spec, folder)
-    return RunContext(
-        spec=spec,
-        run_dir=execution.folder,
-        execution_id=execution.execution_id,
-        trial_context=write_inputs(execution),
-        events=EventWriter(execution.folder, execution.execution_id, "coordinator"),
-    )
+    return make_context(spec, folder)
