@@ -11,10 +11,11 @@ from typing import Any
 import pytest
 
 from command_line import Call
-from faultmatrix.files import FILE, REPOSITORY, changed
+from faultmatrix.files import REPOSITORY, changed
 from tuneoff.base.processes import all_pids
 from tuneoff.judge.faults import FAULTS
 from tuneoff.registry import list_adapters
+from tuneoff.trust.faultmatrix import matrix
 from tuneoff.trust.faultmatrix.matrix import fault_tools
 
 WITHOUT_PLAIN = {"rustuna", "nevergrad"}  # they take part in `faults --by adapter` alone
@@ -34,32 +35,8 @@ def test_every_built_in_adapter_has_a_plain_program_and_names_its_parts(adapter:
     assert all(sum(map(bool, (part.process, part.file, part.lock))) == 1 for part in tools.parts)
 
 
-@pytest.mark.parametrize(
-    ("changes", "text"),
-    [
-        ({"workload": "surrogate"}, "`workload.name` must be faulty, but got 'surrogate'; write `workload: {name: faulty,"),
-        ({"budget": {"trials": 4, "epochs_per_trial": 2}}, "`budget.epochs_per_trial` must be 3, but got 2; write 3"),
-        ({"seeds": [0, 1]}, "`seeds` must have one seed, but got [0, 1]"),
-        ({"matrix": {"workers.count": [1, 2]}}, "`matrix` must be left out"),
-        ({"zip": [{"workers.count": [1, 2]}]}, "`zip` must be left out"),
-        (
-            {"sampler": "random", "configurations": None},
-            "but got 'random'; write `sampler: fixed` and `configurations: {sample: 4, seed: 0}`, or list them",
-        ),
-        (
-            {"configurations": [{"learning_rate": 0.1}], "budget": {"trials": 1, "epochs_per_trial": 3}},
-            "at least three `configurations`, but got 1; list more",
-        ),
-    ],
-)
-def test_a_file_that_is_none_for_faults_is_refused(call: Call, tmp_path: Path, changes: dict[str, Any], text: str) -> None:
-    answer = call("faults", changed(tmp_path, **changes))
-    assert answer.code == 2
-    assert text in answer.err
-
-
 def test_an_unknown_fault_names_the_known_ones(call: Call) -> None:
-    answer = call("faults", FILE, "--fault", "earthquake")
+    answer = call("faults", "--fault", "earthquake")
     assert answer.code == 2
     assert "no fault named 'earthquake'; known: none, raise, nan" in answer.err
 
@@ -67,9 +44,7 @@ def test_an_unknown_fault_names_the_known_ones(call: Call) -> None:
 @pytest.mark.slow
 def test_serial_meets_faults_by_both_settings(call: Call, tmp_path: Path) -> None:
     names = ["raise", "sigkill", "late_report"]
-    answer = call(
-        "faults", FILE, "--adapter", "serial", "--fault", *names, "--at-once", "2", "--json", "--keep", tmp_path / "kept"
-    )
+    answer = call("faults", "--adapter", "serial", "--fault", *names, "--at-once", "2", "--json", "--keep", tmp_path / "kept")
     assert answer.code == 0, answer.err
     found = json.loads(answer.out)
     assert outcomes(found) == {
@@ -95,8 +70,8 @@ def test_planted_adapters_are_found_to_be_wrong_and_to_hang(call: Call, tmp_path
     monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(REPOSITORY / "tests"), *filter(None, [os.environ.get("PYTHONPATH")])]))
     timeouts = {"trial_seconds": 5, "silence_seconds": 4, "trials_seconds": 9, "undeploy_seconds": 5}
     adapters = ["faultmatrix.planted:CleansMetrics", "faultmatrix.planted:WaitsForEver"]
-    file = changed(tmp_path, adapters=adapters, timeouts=timeouts)
-    answer = call("faults", file, "--fault", "inf", "--by", "adapter", "--at-once", "2", "--json")
+    monkeypatch.setattr(matrix, "FILE", changed(tmp_path, adapters=adapters, timeouts=timeouts))
+    answer = call("faults", "--fault", "inf", "--by", "adapter", "--at-once", "2", "--json")
     assert answer.code == 1
     runs = {(run["adapter"].rpartition(":")[2], run["fault"]): run for run in json.loads(answer.out)["runs"]}
     assert {key: run["outcome"] for key, run in runs.items()} == {

@@ -15,13 +15,13 @@ from typing import Any
 import pytest
 
 from command_line import Call
-from faultmatrix.files import FILE
 from tuneoff.cli.selection import overridden_plan
 from tuneoff.judge.faults import FAULTS, NO_FAULT
 from tuneoff.run.child import ChildEnd
 from tuneoff.trust.faultmatrix import by_adapter, matrix
 from tuneoff.trust.faultmatrix import cell as cells
 from tuneoff.trust.faultmatrix.cell import Cell, NotStruck, Place
+from tuneoff.trust.faultmatrix.matrix import FILE
 from tuneoff.trust.faultmatrix.seen import Claim, Seen
 from tuneoff.trust.faultmatrix.tools import FaultTools, Part
 from tuneoff.trust.faultmatrix.truth import best_of, clean_values
@@ -77,7 +77,7 @@ def break_a_rule(cell: Cell, place: Place) -> None:
 
 def test_a_fault_that_was_planted_gives_a_verdict(call: Call, runs: Callable[[Run], None]) -> None:
     runs(strike)
-    answer = call("faults", FILE, "--adapter", "serial", "--fault", "driver_killed")
+    answer = call("faults", "--adapter", "serial", "--fault", "driver_killed")
     assert answer.code == 0
     assert "SAFE: of 2 runs through adapters" in answer.out
 
@@ -88,7 +88,7 @@ def test_a_fault_that_was_planted_gives_a_verdict(call: Call, runs: Callable[[Ru
 )
 def test_a_fault_that_was_not_planted_gives_no_verdict(call: Call, runs: Callable[[Run], None], run: Run, reason: str) -> None:
     runs(run)
-    answer = call("faults", FILE, "--adapter", "serial", "--fault", "driver_killed", "--by", "adapter")
+    answer = call("faults", "--adapter", "serial", "--fault", "driver_killed", "--by", "adapter")
     assert answer.code == 1
     assert answer.out.splitlines()[-1] == "NO VERDICT: the fault could not be planted: serial by adapter under driver_killed"
     assert f"could not be struck: {reason}" in answer.out
@@ -99,7 +99,7 @@ def test_an_error_of_tuneoff_s_own_is_none_of_the_fault(
 ) -> None:
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))  # of the traceback that is kept
     runs(break_a_rule)
-    answer = call("faults", FILE, "--adapter", "serial", "--fault", "raise", "--by", "adapter")
+    answer = call("faults", "--adapter", "serial", "--fault", "raise", "--by", "adapter")
     assert answer.code == 70
     assert "KeyError" in answer.err
 
@@ -150,7 +150,7 @@ def test_a_folder_that_cannot_be_kept_in_is_refused_before_the_first_run(
 ) -> None:
     runs(break_a_rule)
     (tmp_path / "file").touch()
-    answer = call("faults", FILE, "--adapter", "serial", "--fault", "raise", "--keep", tmp_path / "file")
+    answer = call("faults", "--adapter", "serial", "--fault", "raise", "--keep", tmp_path / "file")
     assert answer.code == 5
     assert answer.line == f"tuneoff: --keep must be a folder that can be written, but got {tmp_path / 'file'}: File exists"
 
@@ -164,7 +164,7 @@ def test_files_that_cannot_be_kept_cost_no_results(
 
     runs(strike)
     monkeypatch.setattr(shutil, "copytree", fail)
-    answer = call("faults", FILE, "--adapter", "serial", "--fault", "driver_killed", "--keep", tmp_path / "kept", "--json")
+    answer = call("faults", "--adapter", "serial", "--fault", "driver_killed", "--keep", tmp_path / "kept", "--json")
     assert answer.code == 0
     assert len(json.loads(answer.out)["runs"]) == 4
     assert f"not all files of the runs are kept in {tmp_path / 'kept'}: " in answer.err
@@ -181,6 +181,6 @@ def test_a_signal_ends_the_runs_and_removes_their_folder(call: Call, runs: Calla
         assert place.stopping.wait(30)
 
     runs(wait)
-    answer = call("faults", FILE, "--adapter", "serial", "--fault", "raise", "--by", "adapter")
+    answer = call("faults", "--adapter", "serial", "--fault", "raise", "--by", "adapter")
     assert answer.code == 130
     assert [root.exists() for root in roots] == [False]

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from tuneoff.base.text import note, write, write_json
 from tuneoff.cli.command import script_name
 from tuneoff.cli.folders import folder_path
-from tuneoff.cli.selection import add_file, check_something_runs, overridden_plan
+from tuneoff.cli.selection import check_something_runs, overridden_plan
 
 if TYPE_CHECKING:
     from tuneoff.experiment.plan import Plan
@@ -19,20 +19,19 @@ if TYPE_CHECKING:
 
 NAME = "faults"
 HELP = "break runs in many ways, by each framework's own defaults and through its adapter, and say what becomes of them"
-EXAMPLE = "tuneoff faults benchmarks/faults.yaml --adapter serial --fault raise --by adapter"
+EXAMPLE = "tuneoff faults --adapter serial --fault raise --by adapter"
 UNSAFE = 1
 AT_ONCE = 3
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    add_file(parser)
     parser.add_argument(
         "--adapter",
         dest="adapters",
         metavar="NAME",
         nargs="+",
         action="extend",
-        help="only these adapters of the file, or others (module:Class, NAME@PLATFORM); default: all of the file",
+        help="only these adapters, also module:Class and NAME@PLATFORM; default: all that tuneoff has a plain program for",
     )
     parser.add_argument(
         "--fault", dest="faults", metavar="NAME", nargs="+", action="extend", help="only these faults; default: all of them"
@@ -49,7 +48,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def execute(arguments: argparse.Namespace) -> int:
     from tuneoff.trust.faultmatrix.cell import SETTINGS
-    from tuneoff.trust.faultmatrix.matrix import check_file, run_matrix, skip_reason
+    from tuneoff.trust.faultmatrix.matrix import FILE, run_matrix, skip_reason
     from tuneoff.trust.faultmatrix.table import bad_ones, failed_controls, markdown, missed_ones, terminal, to_json
 
     faults = _chosen(arguments.faults)
@@ -57,8 +56,7 @@ def execute(arguments: argparse.Namespace) -> int:
         from tuneoff.errors import ExperimentError
 
         raise ExperimentError(f"--at-once must be at least 1, but got {arguments.at_once}")
-    plan = overridden_plan(arguments.file, adapters=arguments.adapters)
-    check_file(plan)
+    plan = overridden_plan(FILE, adapters=arguments.adapters)
     if all(skip_reason(run) for run in plan.counted):
         check_something_runs(plan)
     settings = SETTINGS if arguments.by is None else tuple(setting for setting in SETTINGS if setting == arguments.by)

@@ -141,7 +141,7 @@ def _files(paths: Sequence[Path]) -> Iterator[Path]:
     for path in paths:
         files = sorted(path.glob("*.json")) if path.is_dir() else [path]
         if not files:
-            raise ResultsError(f"{path} holds no *.json; write one: tuneoff faults benchmarks/faults.yaml --json > faults.json")
+            raise ResultsError(f"{path} holds no *.json; write one: tuneoff faults --json > faults.json")
         yield from files
 
 

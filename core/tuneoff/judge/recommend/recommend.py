@@ -56,7 +56,7 @@ def recommend(
     """
     if request.needs_faults and not evidence:
         option = "--must-survive" if request.must_survive else "--never-silently-wrong"
-        raise ExperimentError(f"{option} needs --faults with what `tuneoff faults FILE --json` wrote")
+        raise ExperimentError(f"{option} needs --faults with what `tuneoff faults --json` wrote")
     candidates = [*_candidates(known, evidence, request), *_unknown(folders, known)]
     capable = [one.adapter for one in candidates if one.is_capable]
     measured = settings(folders, capable, request)

@@ -20,7 +20,7 @@ from tuneoff.trust.faultmatrix.seen import Claim, Seen, State
 
 FILE, RESULTS = "cell.yaml", "results"
 NOTICES = ("best_differs", "best_value_differs", "unknown_best", "missing_configurations", "foreign_configurations")
-RETRIES = 1  # of a trial, unless the file says otherwise; none where the adapter repeats no trials
+RETRIES = 1  # of a trial, none where the adapter repeats no trials
 OVER_LIMIT = 2.0  # times the memory limit that a trial allocates
 _MORE_SECONDS = 30.0  # for the command itself
 
@@ -47,10 +47,8 @@ def run_by_adapter(cell: Cell, place: Place, content: Mapping[str, Any]) -> Seen
 
 
 def _write_file(cell: Cell, place: Place, content: Mapping[str, Any]) -> None:
-    """Write the file of this one run: the user's, with the fault, one adapter, and nothing measured but time."""
-    failures = {"retries": RETRIES, **(content.get("failures") or {})}
-    if adapter_class(cell.spec.adapter).capabilities.retry is not Support.YES:
-        failures["retries"] = 0
+    """Write the file of this one run: the experiment, with the fault, one adapter, and nothing measured but time."""
+    retries = RETRIES if adapter_class(cell.spec.adapter).capabilities.retry is Support.YES else 0
     memory_mb = cell.spec.experiment.workers.memory_mb or 0.0
     options = workload_options(cell, place, OVER_LIMIT * memory_mb)
     entry = {"name": cell.spec.adapter, "platform": cell.spec.platform, "options": dict(cell.spec.options)}
@@ -58,7 +56,7 @@ def _write_file(cell: Cell, place: Place, content: Mapping[str, Any]) -> None:
         **content,
         "workload": {"name": cell.spec.experiment.workload.name, "options": options},
         "adapters": [entry],
-        "failures": failures,
+        "failures": {"retries": retries},
         "seeds": [cell.spec.seed],
         "warm_up": False,
         "power": "none",

@@ -36,7 +36,7 @@ class NotStruck(Exception):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cell:
-    """What is to be run; `spec` is the file's run of this adapter."""
+    """What is to be run; `spec` is the experiment's run of this adapter."""
 
     number: int
     label: str
@@ -91,7 +91,7 @@ class Place:
 
 
 def workload_options(cell: Cell, place: Place, allocate_mb: float, hold_seconds: float = HOLD_SECONDS) -> dict[str, Any]:
-    """Return the options of the workload: the file's, and the fault on its one configuration."""
+    """Return the options of the workload: the experiment's, and the fault on its one configuration."""
     experiment, fault = cell.spec.experiment, cell.fault
     options = {**experiment.workload.options, "at_epoch": fault.at_epoch}
     if fault.kind is None:

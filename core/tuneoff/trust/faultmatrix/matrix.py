@@ -1,4 +1,4 @@
-"""All cells of a file: every adapter under every fault, by both settings."""
+"""All cells of the built-in experiment: every adapter under every fault, by both settings."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from typing import Any
 
 from tuneoff.base.interrupting import interrupting
 from tuneoff.base.targets import load_target
-from tuneoff.errors import ExperimentError, ResultsError
+from tuneoff.errors import ResultsError
 from tuneoff.experiment.plan import Plan, PlannedRun
 from tuneoff.judge.faults import NO_FAULT, Class, Fault, Setting
 from tuneoff.registry import adapter_class
@@ -29,6 +29,7 @@ from tuneoff.trust.faultmatrix.truth import Truth, best_of, clean_values
 
 log = logging.getLogger(__name__)
 
+FILE = Path(__file__).with_name("faults.yaml")
 MORE_SECONDS = 40.0  # Optuna's journal lock is taken from a dead holder after 30 s
 RIGHT = (Class.RECOVERED, Class.LOST)  # classes of a run whose answer can be used
 
@@ -58,11 +59,9 @@ def run_matrix(
     The files of the cells are removed, unless `keep` is a folder for them.
 
     Raises:
-        ExperimentError: the file is none for faults.
         ResultsError: `keep` cannot be written.
         KeyboardInterrupt: SIGINT, SIGTERM or SIGHUP; every process is ended and every folder removed then.
     """
-    check_file(plan)
     if keep is not None:
         _make_writable(keep)
     values = clean_values(plan.counted[0].spec.experiment, _clean_options(plan))
@@ -103,39 +102,6 @@ def _keep(root: Path, folder: Path) -> None:
         files = error.args[0] if isinstance(error, shutil.Error) else []
         reason = f"{len(files)} files, the first: {files[0][2]}" if files else error
         log.warning("not all files of the runs are kept in %s: %s", folder, reason)
-
-
-def check_file(plan: Plan) -> None:
-    """Refuse a file that has no list of configurations, more than one run of an adapter, or another workload than `faulty`."""
-    experiment = plan.counted[0].spec.experiment
-    if experiment.workload.name != "faulty":
-        raise ExperimentError(
-            f"{plan.path}: `workload.name` must be faulty, but got {experiment.workload.name!r}; write "
-            "`workload: {name: faulty, options: {epoch_seconds: 0.2}}`"
-        )
-    if experiment.sampler.name != "fixed":
-        raise ExperimentError(
-            f"{plan.path}: `sampler` must be fixed, so that every framework gets the same configurations, but got "
-            f"{experiment.sampler.name!r}; write `sampler: fixed` and `configurations: {{sample: 4, seed: 0}}`, or list them"
-        )
-    if len(experiment.configurations) < 3:
-        raise ExperimentError(
-            f"{plan.path}: there must be at least three `configurations`, but got {len(experiment.configurations)}; "
-            "list more, or write `configurations: {sample: 4, seed: 0}`"
-        )
-    if experiment.budget.epochs_per_trial != 3:
-        raise ExperimentError(
-            f"{plan.path}: `budget.epochs_per_trial` must be 3, but got {experiment.budget.epochs_per_trial}; write 3: the fault "
-            "strikes in the second"
-        )
-    for key in ("matrix", "zip"):
-        if plan.content.get(key):
-            raise ExperimentError(
-                f"{plan.path}: every cell is one run, so `{key}` must be left out; write one file for each variant"
-            )
-    seeds = sorted({run.spec.seed for run in plan.counted})
-    if len(seeds) > 1:
-        raise ExperimentError(f"{plan.path}: every cell is one run, so `seeds` must have one seed, but got {seeds}; name one")
 
 
 def _clean_options(plan: Plan) -> dict[str, Any]:
@@ -226,7 +192,7 @@ class _Runner:
         return Result(cell=cell, outcome=classify(truth, seen), seconds=seen.seconds)
 
     def _limit(self, cell: Cell) -> float:
-        """Return the seconds of a plain program: twice those of its control and some more, never more than the file's limit."""
+        """Return the seconds of a plain program: twice its control's and some more, never more than the experiment's limit."""
         longest = cell.spec.experiment.timeouts.trials_seconds
         control = self._controls.get(cell.label)
         return longest if control is None else min(longest, 2 * control + MORE_SECONDS)
@@ -247,7 +213,7 @@ def _skipped(plan: Plan, cell: Cell) -> str:
 
 
 def skip_reason(run: PlannedRun) -> str:
-    """Return why an adapter cannot run the file's experiment, or "". One that repeats no trials runs it without retries."""
+    """Return why an adapter cannot run the experiment, or "". One that repeats no trials runs it without retries."""
     reason = run.skip_reason or ""
     return "" if "failures.retries" in reason else reason
 

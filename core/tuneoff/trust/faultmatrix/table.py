@@ -120,8 +120,8 @@ def markdown(results: Sequence[Result], about: Mapping[str, str], command: Seque
         f"{experiment.workers.count} workers). The fault strikes one of them while its second epoch trains: number {faulty}, "
         "counted from 0, which is the best one. What is right is computed without any framework. All runs are real, each in a "
         f"process of its own with a limit: a plain program has twice the time of its control (the run without a fault) and "
-        f"{MORE_SECONDS:g} s more, at most {experiment.timeouts.trials_seconds:g} s; a run through an adapter has the file's "
-        "`timeouts`.",
+        f"{MORE_SECONDS:g} s more, at most {experiment.timeouts.trials_seconds:g} s; a run through an adapter has the "
+        "experiment's `timeouts`.",
         "",
         "| outcome | meaning |",
         "|---|---|",
