@@ -22,7 +22,7 @@ from benchmarks.speed.child import MeasurementError
 from benchmarks.speed.settings import ROOT, Settings
 from benchmarks.speed.sides import FRAMEWORKS, Side, run_tuneoff, why_missing
 from benchmarks.speed.statistics import interleaved
-from tuneoff.base.text import columns
+from tuneoff.base.output import columns
 from tuneoff.experiment.spec import CpuLimit
 from tuneoff.judge.stats.interval import Interval
 from tuneoff.judge.stats.location import median

@@ -24,17 +24,17 @@ from tuneoff.experiment.spec import (
 from tuneoff.record.metric_value import MetricValue
 from tuneoff.record.run_record import AttemptRecord, BestRecord, EpochRecord, RunRecord, TestRecord, TrialRecord
 from tuneoff.trust.bundle.archive import describe, unpack, write_archive
-from tuneoff.trust.bundle.exact import Pair
-from tuneoff.trust.bundle.manifest import MANIFEST, Manifest
+from tuneoff.trust.bundle.exact import RunPair
+from tuneoff.trust.bundle.manifest import MANIFEST, BundleManifest
 from tuneoff.trust.bundle.pack import Packed, pack
 
 LIMIT = 10_000_000
 FILES: Mapping[str, bytes] = {"README.txt": b"read me\n", "results/a.txt": b"a" * 3000, "results/deep/b.bin": bytes(range(256))}
 
 
-def manifest_of(files: Mapping[str, bytes], **more: Any) -> Manifest:
+def manifest_of(files: Mapping[str, bytes], **more: Any) -> BundleManifest:
     listed = tuple(describe(path, content) for path, content in sorted(files.items()))
-    return Manifest(**{"name": "small", "plan_id": "p", "tuneoff": "0", "verified": True, "files": listed, **more})
+    return BundleManifest(**{"name": "small", "plan_id": "p", "tuneoff": "0", "verified": True, "files": listed, **more})
 
 
 def small(path: Path, files: Mapping[str, bytes] = FILES) -> Path:
@@ -61,7 +61,7 @@ def by_hand(path: Path, members: Sequence[tuple[tarfile.TarInfo, bytes]]) -> Pat
     return path
 
 
-def members_of(manifest: Manifest, files: Mapping[str, bytes]) -> list[tuple[tarfile.TarInfo, bytes]]:
+def members_of(manifest: BundleManifest, files: Mapping[str, bytes]) -> list[tuple[tarfile.TarInfo, bytes]]:
     """Return the members of an honest archive."""
     listed = {MANIFEST: manifest.encode(), **files}
     return [member(f"{manifest.name}/{path}", content) for path, content in listed.items()]
@@ -203,7 +203,9 @@ def with_trial(record: RunRecord, number: int, **fields: Any) -> RunRecord:
     return replace(record, trials=tuple(trials))
 
 
-def pair_of(here: RunRecord, bundle: RunRecord | None = None, spec: RunSpec | None = None, **more: Any) -> Pair:
+def pair_of(here: RunRecord, bundle: RunRecord | None = None, spec: RunSpec | None = None, **more: Any) -> RunPair:
     """Return a record and the bundle's, of one run that is the default one."""
     own = spec or spec_of()
-    return Pair(where="a run", spec=own, sampler=own.experiment.sampler.name, bundle=bundle or record_of(own), here=here, **more)
+    return RunPair(
+        where="a run", spec=own, sampler=own.experiment.sampler.name, bundle=bundle or record_of(own), here=here, **more
+    )

@@ -15,7 +15,7 @@ from tuneoff.record.events.schema import Event, Process
 from tuneoff.record.run_record import AttemptRecord, BestRecord, EpochRecord, RunRecord, TrialRecord
 from tuneoff.trust.check import specs
 from tuneoff.trust.check.checks import CHECKS
-from tuneoff.trust.check.evidence import Evidence, Made, Refusals, Subject
+from tuneoff.trust.check.evidence import AdapterEvidence, Made, Refusals, Subject
 from tuneoff.trust.check.model import Finding
 
 SUBJECT = Subject(name="plain", target="m:C", platform="local", capabilities=Capabilities(framework="none"))
@@ -126,11 +126,11 @@ def made(
     return run
 
 
-def evidence(*runs: Made, refusals: Refusals | None = None, **fields: Any) -> Evidence:
-    return Evidence(subject=SUBJECT, runs={run.name: run for run in runs}, refusals=refusals, **fields)
+def evidence(*runs: Made, refusals: Refusals | None = None, **fields: Any) -> AdapterEvidence:
+    return AdapterEvidence(subject=SUBJECT, runs={run.name: run for run in runs}, refusals=refusals, **fields)
 
 
-def finding(check_id: str, given: Evidence) -> Finding:
+def finding(check_id: str, given: AdapterEvidence) -> Finding:
     """Return what one check says."""
     (check,) = [check for check in CHECKS if check.id == check_id]
     return check.judge(given)

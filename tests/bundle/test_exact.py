@@ -13,13 +13,13 @@ from builders.bundles import CONFIGURATIONS, VALUES, metric, pair_of, record_of,
 from tuneoff.experiment.spec import Budget, Strategy, Workers
 from tuneoff.record.run_record import ContinuesRecord, RunRecord
 from tuneoff.trust.bundle.exact import exact_columns
-from tuneoff.trust.bundle.verdict import Answer, Column, overall
+from tuneoff.trust.bundle.verdict import ReproducedColumn, ReproductionAnswer, overall
 
 SPEC = spec_of()
 CPU = "CPU is A here, B in the bundle"
 
 
-def answers(columns: Sequence[Column]) -> dict[str, str]:
+def answers(columns: Sequence[ReproducedColumn]) -> dict[str, str]:
     return {column.name: column.answer.value for column in columns}
 
 
@@ -86,7 +86,7 @@ def test_a_planted_difference_is_found_in_its_exact_column(column: str) -> None:
     assert [name for name, answer in found.items() if answer != "REPRODUCED"] == [column]
     assert found[column] == "DIFFERENT"
     assert why in next(item.why for item in columns if item.name == column)
-    assert overall(columns, [])[0] is Answer.DIFFERENT
+    assert overall(columns, [])[0] is ReproductionAnswer.DIFFERENT
 
 
 def test_every_exact_column_has_its_planted_difference() -> None:
@@ -104,7 +104,7 @@ def test_bits_need_not_be_equal_on_another_processor_or_an_accelerator(column: s
         numerics = ()
     columns = list(exact_columns(pair_of(here, numerics=numerics)))
     found = next(item for item in columns if item.name == column)
-    assert (found.answer, found.decides) == (Answer.INCONCLUSIVE, False)
+    assert (found.answer, found.decides) == (ReproductionAnswer.INCONCLUSIVE, False)
     assert ("need not be equal: " + (CPU if by == "processor" else "trained on cuda:H")) in found.why
 
 
@@ -136,7 +136,9 @@ def test_a_seed_must_give_the_same_configurations_unless_timing_decides(fields: 
     columns = list(exact_columns(pair_of(here, spec=spec)))
     found = columns[1]
     assert found.name == "configurations"
-    assert (found.answer, found.decides) == ((Answer.DIFFERENT, True) if excuse is None else (Answer.INCONCLUSIVE, False))
+    assert (found.answer, found.decides) == (
+        (ReproductionAnswer.DIFFERENT, True) if excuse is None else (ReproductionAnswer.INCONCLUSIVE, False)
+    )
     assert excuse is None or excuse in found.why
     # what was trained in both is the same work, whoever asked for it
     assert answers(columns)["validation metrics"] == "REPRODUCED"
@@ -146,7 +148,7 @@ def test_a_sampler_with_a_model_follows_values_that_another_processor_changes() 
     spec = spec_of(sampler=Strategy(name="tpe"))
     here = PLANTED["configurations"][0](record_of(spec))
     found = list(exact_columns(pair_of(here, spec=spec, numerics=(CPU,))))[1]
-    assert (found.answer, found.decides) == (Answer.INCONCLUSIVE, False)
+    assert (found.answer, found.decides) == (ReproductionAnswer.INCONCLUSIVE, False)
 
 
 @pytest.mark.parametrize(
@@ -191,7 +193,7 @@ def test_a_continued_run_may_draw_others_but_not_from_a_given_list(sampler: str,
     spec = spec_of(sampler=Strategy(name=sampler))
     here = PLANTED["configurations"][0](record_of(spec))
     columns = list(exact_columns(pair_of(here, replace(record_of(spec), continues=CONTINUES), spec)))
-    assert (columns[1].answer is Answer.INCONCLUSIVE, columns[1].decides) == (is_excused, not is_excused)
+    assert (columns[1].answer is ReproductionAnswer.INCONCLUSIVE, columns[1].decides) == (is_excused, not is_excused)
     assert ("the bundle's run was continued" in columns[1].why) == is_excused
     # its trials are held to their bits all the same
     changed = changed_bit(replace(record_of(SPEC), continues=CONTINUES))
@@ -209,7 +211,7 @@ def test_epochs_that_a_lost_attempt_took_from_a_budget_of_epochs_are_an_excuse()
 FOLLOWING = ("configurations", "best configuration", "checkpoint")  # other ones of another seed; scores may be equal
 
 
-def with_other_seed(workers: int) -> dict[str, Column]:
+def with_other_seed(workers: int) -> dict[str, ReproducedColumn]:
     spec, other = (spec_of(workers=Workers(count=workers), seed=seed) for seed in (0, 7))
     here = record_of(other, configurations=[{"x": 0.7}, {"x": 0.8}, {"x": 0.9}])
     return {column.name: column for column in exact_columns(pair_of(here, record_of(spec), spec))}
@@ -218,13 +220,13 @@ def with_other_seed(workers: int) -> dict[str, Column]:
 def test_another_seed_is_the_first_reason_where_timing_is_one() -> None:
     columns = with_other_seed(workers=2)
     for name in FOLLOWING:
-        assert columns[name].answer is Answer.INCONCLUSIVE
+        assert columns[name].answer is ReproductionAnswer.INCONCLUSIVE
         assert "need not be equal: the seed is another one here; besides, with 2 workers" in columns[name].why
 
 
 def test_another_seed_alone_excuses_nothing() -> None:
     columns = with_other_seed(workers=1)
-    assert {columns[name].answer for name in FOLLOWING} == {Answer.DIFFERENT}
+    assert {columns[name].answer for name in FOLLOWING} == {ReproductionAnswer.DIFFERENT}
 
 
 def test_the_same_seed_is_not_called_another_one() -> None:

@@ -20,12 +20,12 @@ from tuneoff.errors import ResultsError
 from tuneoff.record.derive import KILLED
 from tuneoff.record.store import read_run, write_run
 from tuneoff.trust.bundle.archive import unpack
-from tuneoff.trust.bundle.manifest import Manifest
+from tuneoff.trust.bundle.manifest import BundleManifest
 from tuneoff.trust.bundle.opened import open_bundle
 from tuneoff.trust.bundle.pack import UnverifiedError
 
 
-def unpacked(path: Path, folder: Path) -> Manifest:
+def unpacked(path: Path, folder: Path) -> BundleManifest:
     folder.mkdir()
     return unpack(path, folder, LIMIT)
 

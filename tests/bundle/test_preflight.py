@@ -22,9 +22,9 @@ from tuneoff.record.run_record import ContinuesRecord, RunRecord
 from tuneoff.trust.bundle import preflight as module
 from tuneoff.trust.bundle.choose import choose, plan_of, served_here
 from tuneoff.trust.bundle.code import code_digest
-from tuneoff.trust.bundle.manifest import Manifest
+from tuneoff.trust.bundle.manifest import BundleManifest
 from tuneoff.trust.bundle.opened import Bundle
-from tuneoff.trust.bundle.preflight import Row, preflight
+from tuneoff.trust.bundle.preflight import EnvironmentRow, preflight
 from tuneoff.trust.bundle.reproduce import prepare
 
 OWN = WorkloadSpec(name="data_workload:FromFile", target="data_workload:FromFile")
@@ -54,7 +54,7 @@ def bundle_of(*records: RunRecord, **more: Any) -> Bundle:
         PlannedRun(run_id=item.run_id, spec=item.run_spec(), label=item.run_spec().adapter, block=0, emulated=item.emulated)
         for item in records
     )
-    manifest = Manifest(name="n", plan_id="p", tuneoff="0.1.0", tuneoff_code=code_digest(), verified=True, files=())
+    manifest = BundleManifest(name="n", plan_id="p", tuneoff="0.1.0", tuneoff_code=code_digest(), verified=True, files=())
     fields: dict[str, Any] = {
         "path": Path("b.tar.gz"),
         "sha256": "0" * 64,
@@ -67,7 +67,7 @@ def bundle_of(*records: RunRecord, **more: Any) -> Bundle:
     return Bundle(**{**fields, **more})
 
 
-def rows_of(bundle: Bundle, seed: int | None = None) -> dict[str, Row]:
+def rows_of(bundle: Bundle, seed: int | None = None) -> dict[str, EnvironmentRow]:
     return {row.name: row for row in preflight(bundle, list(bundle.plan.counted), seed).rows}
 
 
@@ -154,7 +154,7 @@ def test_data_that_cannot_be_had_are_named_and_leave_the_run_out(monkeypatch: py
     assert "gone.csv cannot be read" in next(iter(request.not_here.values()))
 
 
-def verification(**more: Any) -> Row:
+def verification(**more: Any) -> EnvironmentRow:
     bundle = bundle_of(record(spec()))
     manifest = {name: more.pop(name) for name in ("verified", "tuneoff_code") if name in more}
     return rows_of(replace(bundle, manifest=msgspec.structs.replace(bundle.manifest, **manifest), **more))[

@@ -11,13 +11,13 @@ import pytest
 from builders.bundles import VALUES, metric, pair_of, record_of, spec_of
 from tuneoff.record.run_record import RunRecord
 from tuneoff.trust.bundle.statistical import quality_columns, t_quantile, value_columns
-from tuneoff.trust.bundle.verdict import Answer, Column
+from tuneoff.trust.bundle.verdict import ReproducedColumn, ReproductionAnswer
 
 SPEC = spec_of()
 CPU = "CPU is A here, B in the bundle"
 
 
-def answers(columns: Sequence[Column]) -> dict[str, str]:
+def answers(columns: Sequence[ReproducedColumn]) -> dict[str, str]:
     return {column.name: column.answer.value for column in columns}
 
 
@@ -53,7 +53,7 @@ def test_the_interval_is_that_of_the_mean_of_further_runs() -> None:
     one = next(quality_columns("c", seeds([0.90, 0.91, 0.92, 0.93, 0.94]), seeds([0.925])))
     assert "in [0.871911, 0.968089], where 95 % of such runs lie by the bundle's 5 seeds" in one.why
     four = next(quality_columns("c", seeds([0.90, 0.91, 0.92, 0.93, 0.94]), seeds([0.95] * 4)))
-    assert four.answer is Answer.DIFFERENT
+    assert four.answer is ReproductionAnswer.DIFFERENT
 
 
 def test_quantiles_are_those_of_student() -> None:
@@ -67,7 +67,7 @@ def test_one_in_twenty_runs_of_the_same_kind_is_outside() -> None:
     outside = 0
     for _ in range(1000):
         *theirs, ours = (generator.gauss(0.9, 0.01) for _ in range(6))
-        outside += next(quality_columns("c", seeds_of(theirs), seeds_of([ours]))).answer is Answer.DIFFERENT
+        outside += next(quality_columns("c", seeds_of(theirs), seeds_of([ours]))).answer is ReproductionAnswer.DIFFERENT
     assert 30 <= outside <= 70
 
 

@@ -6,39 +6,48 @@ from collections.abc import Sequence
 from typing import Any
 
 from builders.bundles import spec_of
-from tuneoff.trust.bundle.verdict import Answer, Column, of_columns, overall
+from tuneoff.trust.bundle.verdict import ReproducedColumn, ReproductionAnswer, of_columns, overall
 
 SPEC = spec_of()
 CPU = "CPU is A here, B in the bundle"
 
 
-def answers(columns: Sequence[Column]) -> dict[str, str]:
+def answers(columns: Sequence[ReproducedColumn]) -> dict[str, str]:
     return {column.name: column.answer.value for column in columns}
 
 
-def column(answer: Answer, **more: Any) -> Column:
-    return Column(**{"name": "c", "tolerance": "exact", "where": "w", "answer": answer, "why": "why", **more})
+def column(answer: ReproductionAnswer, **more: Any) -> ReproducedColumn:
+    return ReproducedColumn(**{"name": "c", "tolerance": "exact", "where": "w", "answer": answer, "why": "why", **more})
 
 
 def test_the_worst_deciding_column_is_the_answer() -> None:
-    good, bad, unsure = (column(answer) for answer in (Answer.REPRODUCED, Answer.DIFFERENT, Answer.INCONCLUSIVE))
-    assert overall([good], []) == (Answer.REPRODUCED, "every exact and statistical column agrees")
-    assert overall([good, unsure], [])[0] is Answer.INCONCLUSIVE
-    assert overall([good, unsure, bad], []) == (Answer.DIFFERENT, "c differ; nothing in the table above explains it")
-    assert overall([], [])[0] is Answer.INCONCLUSIVE
-    assert of_columns([]) is Answer.INCONCLUSIVE
+    good, bad, unsure = (
+        column(answer)
+        for answer in (ReproductionAnswer.REPRODUCED, ReproductionAnswer.DIFFERENT, ReproductionAnswer.INCONCLUSIVE)
+    )
+    assert overall([good], []) == (ReproductionAnswer.REPRODUCED, "every exact and statistical column agrees")
+    assert overall([good, unsure], [])[0] is ReproductionAnswer.INCONCLUSIVE
+    assert overall([good, unsure, bad], []) == (ReproductionAnswer.DIFFERENT, "c differ; nothing in the table above explains it")
+    assert overall([], [])[0] is ReproductionAnswer.INCONCLUSIVE
+    assert of_columns([]) is ReproductionAnswer.INCONCLUSIVE
 
 
 def test_columns_that_nobody_promised_and_times_do_not_decide() -> None:
-    good = column(Answer.REPRODUCED)
-    assert overall([good, column(Answer.INCONCLUSIVE, decides=False)], [])[0] is Answer.REPRODUCED
-    assert overall([good, column(Answer.DIFFERENT, tolerance="machine", decides=False)], [])[0] is Answer.REPRODUCED
-    assert overall([column(Answer.REPRODUCED, tolerance="machine", decides=False)], [])[0] is Answer.INCONCLUSIVE
+    good = column(ReproductionAnswer.REPRODUCED)
+    assert overall([good, column(ReproductionAnswer.INCONCLUSIVE, decides=False)], [])[0] is ReproductionAnswer.REPRODUCED
+    assert (
+        overall([good, column(ReproductionAnswer.DIFFERENT, tolerance="machine", decides=False)], [])[0]
+        is ReproductionAnswer.REPRODUCED
+    )
+    assert (
+        overall([column(ReproductionAnswer.REPRODUCED, tolerance="machine", decides=False)], [])[0]
+        is ReproductionAnswer.INCONCLUSIVE
+    )
 
 
 def test_another_experiment_is_never_reproduced() -> None:
-    answer, why = overall([column(Answer.REPRODUCED)], ["optuna is 5.1 here, 5.0 in the bundle"])
-    assert answer is Answer.INCONCLUSIVE
+    answer, why = overall([column(ReproductionAnswer.REPRODUCED)], ["optuna is 5.1 here, 5.0 in the bundle"])
+    assert answer is ReproductionAnswer.INCONCLUSIVE
     assert why == "every column agrees, but it is not the same experiment; changed: optuna is 5.1 here, 5.0 in the bundle"
-    answer, why = overall([column(Answer.DIFFERENT)], ["seed is 7 here, 0 in the bundle"])
-    assert (answer, why) == (Answer.DIFFERENT, "c differ; changed: seed is 7 here, 0 in the bundle")
+    answer, why = overall([column(ReproductionAnswer.DIFFERENT)], ["seed is 7 here, 0 in the bundle"])
+    assert (answer, why) == (ReproductionAnswer.DIFFERENT, "c differ; changed: seed is 7 here, 0 in the bundle")

@@ -13,26 +13,26 @@ import pytest
 from check.planted.expected import Control
 from check.planted.leaving import NAME, SHARED_MEMORY
 from tuneoff.trust.check.checks import CHECKS
-from tuneoff.trust.check.evidence import Evidence
+from tuneoff.trust.check.evidence import AdapterEvidence
 from tuneoff.trust.check.make import make_evidence, subject_of
 from tuneoff.trust.check.model import Check, judge_all
 
 TESTS = Path(__file__).parents[1]
 
 
-def make_some(control: Control, folder: Path) -> Evidence:
+def make_some(control: Control, folder: Path) -> AdapterEvidence:
     """Make the runs in which the control's own check sees its defect, and no others."""
     (own,) = [check for check in CHECKS if check.id == control.check]
     assert set(control.runs) <= set(own.reads)
     return make(control.target, [replace(own, reads=control.runs)], folder)
 
 
-def make(target: str, checks: Sequence[Check], folder: Path, tell: Callable[[str], None] = lambda text: None) -> Evidence:
+def make(target: str, checks: Sequence[Check], folder: Path, tell: Callable[[str], None] = lambda text: None) -> AdapterEvidence:
     folder.mkdir(parents=True, exist_ok=True)
     return make_evidence(subject_of(target), checks, folder, tell)
 
 
-def failures(checks: Iterable[Check], evidence: Evidence) -> dict[str, str]:
+def failures(checks: Iterable[Check], evidence: AdapterEvidence) -> dict[str, str]:
     """Return what the checks that fail say, by their ids; what the runs that were made do not tell is no failure."""
     results = judge_all(tuple(checks), evidence)
     return {result.check.id: result.finding.text for result in results if result.finding.verdict == "failed"}

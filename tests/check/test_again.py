@@ -17,7 +17,7 @@ from tuneoff.measure.power.procfs import HostTimes
 from tuneoff.trust.check import machine
 from tuneoff.trust.check.again import tried_again
 from tuneoff.trust.check.checks import CHECKS
-from tuneoff.trust.check.evidence import Evidence
+from tuneoff.trust.check.evidence import AdapterEvidence
 from tuneoff.trust.check.machine import Machine, MachineWatch
 from tuneoff.trust.check.make import subject_of
 from tuneoff.trust.check.model import Check, Finding, by_id, chosen, judge_all
@@ -29,16 +29,16 @@ SOUND = trial(0, 0.5)
 LOST = Finding(verdict="not tested", text="run faulty was not made")
 
 
-def _faulty(*trials: Any, state: Machine | None = BUSY) -> Evidence:
+def _faulty(*trials: Any, state: Machine | None = BUSY) -> AdapterEvidence:
     return evidence(made("faulty", trials, machine=state))
 
 
-def _tried(check_id: str, first: Evidence, second: Evidence) -> tuple[Finding, list[str]]:
+def _tried(check_id: str, first: AdapterEvidence, second: AdapterEvidence) -> tuple[Finding, list[str]]:
     """Return what a check says after both tries, and the checks for which runs were made again."""
     check = by_id(CHECKS)[check_id]
     asked: list[str] = []
 
-    def make(late: Sequence[Check]) -> Evidence:
+    def make(late: Sequence[Check]) -> AdapterEvidence:
         asked.extend(one.id for one in late)
         return second
 
@@ -61,7 +61,9 @@ def test_what_fails_twice_has_failed_with_both_tries_in_its_text() -> None:
 
 
 def test_a_second_try_that_was_not_made_is_no_pass() -> None:
-    found, _ = _tried("failures.others-intact", _faulty(SILENT), Evidence(subject=_faulty().subject, missing={"faulty": LOST}))
+    found, _ = _tried(
+        "failures.others-intact", _faulty(SILENT), AdapterEvidence(subject=_faulty().subject, missing={"faulty": LOST})
+    )
     assert found.verdict == "failed"
 
 

@@ -7,13 +7,13 @@ from typing import Any
 import pytest
 
 from builders.check_evidence import evidence, finding, made, trial
-from tuneoff.trust.check.evidence import Evidence
+from tuneoff.trust.check.evidence import AdapterEvidence
 
 LEVELS = (0.4, 0.9, 0.2, 0.6)
 BEST, WORST = "t00001", "t00002"
 
 
-def both(**changes: Any) -> Evidence:
+def both(**changes: Any) -> AdapterEvidence:
     """Two honest runs: the same trials, the best one under max and the best one under min named."""
     trials = changes.pop("trials", [trial(number, value) for number, value in enumerate(LEVELS)])
     best_max, best_min = changes.pop("best", (BEST, WORST))

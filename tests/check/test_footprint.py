@@ -15,8 +15,8 @@ import pytest
 
 from tuneoff.base.processes import MARK
 from tuneoff.trust.check import footprint
-from tuneoff.trust.check.footprint import Footprint, Left, Seen, left_since
-from tuneoff.trust.check.listeners import Listener, all_listeners, listeners_of
+from tuneoff.trust.check.footprint import Footprint, Left, RunTraces, left_since
+from tuneoff.trust.check.listeners import ListeningSocket, all_listeners, listeners_of
 from tuneoff.trust.check.one_run import processes_of
 
 RUN = f"r{uuid4().hex[:10]}"  # nobody else's processes carry it
@@ -63,8 +63,8 @@ def start() -> Iterator[Start]:
         process.communicate()
 
 
-def left(before: Footprint, temporary: Path, listeners: tuple[Listener, ...] = (), pids: Iterable[int] = ()) -> list[Left]:
-    seen = Seen(pids=set(pids), listeners=dict.fromkeys(listeners, 0))
+def left(before: Footprint, temporary: Path, listeners: tuple[ListeningSocket, ...] = (), pids: Iterable[int] = ()) -> list[Left]:
+    seen = RunTraces(pids=set(pids), listeners=dict.fromkeys(listeners, 0))
     return left_since(before, f"{RUN}-abcdef", seen, [temporary])
 
 
@@ -94,8 +94,8 @@ def test_processes_of_every_execution_of_a_run_are_its_processes(start: Start) -
 
 
 def test_a_mapped_loopback_address_is_loopback() -> None:
-    assert Listener(inode="1", address="::ffff:127.0.0.1", port=1).is_loopback
-    assert not Listener(inode="1", address="::ffff:10.0.0.1", port=1).is_loopback
+    assert ListeningSocket(inode="1", address="::ffff:127.0.0.1", port=1).is_loopback
+    assert not ListeningSocket(inode="1", address="::ffff:10.0.0.1", port=1).is_loopback
 
 
 def test_nothing_planted_is_nothing_left(temporary: Path) -> None:
@@ -133,7 +133,7 @@ def test_a_port_of_the_run_that_still_listens_is_found_whoever_holds_it(temporar
 def test_shared_memory_that_was_left_is_found_if_it_was_the_run_s(temporary: Path) -> None:
     before = Footprint.now([temporary])
     memory = shared_memory.SharedMemory(create=True, size=4096)
-    seen = Seen()
+    seen = RunTraces()
     seen.look([os.getpid()])
     memory.close()
     try:
@@ -157,7 +157,7 @@ def test_a_temporary_file_that_the_run_was_seen_to_use_is_found(
     temporary: Path, start: Start, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(footprint, "shared_folders", lambda: {temporary})
-    before, path, seen = Footprint.now([temporary]), temporary / "scratch", Seen()
+    before, path, seen = Footprint.now([temporary]), temporary / "scratch", RunTraces()
     process = start(f"file = open({str(path)!r}, 'w'); {WAIT}")
     seen.look([process.pid])
     assert seen.has(path, "e")
@@ -165,7 +165,7 @@ def test_a_temporary_file_that_the_run_was_seen_to_use_is_found(
     process.kill()
     process.wait()
     assert left_since(before, "e", seen, [temporary]) == [Left("temporary file", str(path))]
-    assert left_since(before, "e", Seen(), [temporary]) == []  # another program's
+    assert left_since(before, "e", RunTraces(), [temporary]) == []  # another program's
 
 
 def test_a_temporary_folder_that_a_living_process_uses_is_no_leftover(temporary: Path, start: Start) -> None:

@@ -15,7 +15,7 @@ from tuneoff.trust.check import make
 from tuneoff.trust.check.checks import CHECKS
 from tuneoff.trust.check.children import Children
 from tuneoff.trust.check.make import make_evidence, subject_of
-from tuneoff.trust.check.plan import DRAWS
+from tuneoff.trust.check.planned_runs import DRAWS
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 (INSIDE,) = [replace(check, reads=(DRAWS,)) for check in CHECKS if check.id == "space.inside"]

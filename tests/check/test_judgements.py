@@ -12,9 +12,9 @@ from builders.check_evidence import attempt, begun, evidence, finding, made, tri
 from tuneoff.record.events import schema
 from tuneoff.record.run_record import FlagRecord, RefusalRecord
 from tuneoff.trust.check import specs
-from tuneoff.trust.check.evidence import Answer, Evidence, Made, Refusals
+from tuneoff.trust.check.evidence import AdapterEvidence, Made, Refusals, RequestAnswer
 from tuneoff.trust.check.footprint import Left
-from tuneoff.trust.check.listeners import Listener
+from tuneoff.trust.check.listeners import ListeningSocket
 
 
 def ended(name: str, state: Any = "completed", seq: int = 0) -> schema.TrialEnded:
@@ -74,7 +74,7 @@ def test_stops_are_compared_trial_by_trial() -> None:
         assert [name for name in names if finding(name, evidence(run)).verdict != "passed"] == wrong
 
 
-def faulty(**changes: Any) -> Evidence:
+def faulty(**changes: Any) -> AdapterEvidence:
     """The faulty run as it has to be; `changes`: trials by their act, None to leave one out."""
     words = {"raise": "planted fault", "nan": "must be a finite number", "inf": "must be a finite number"}
     trials: dict[str, Any] = {
@@ -111,7 +111,7 @@ def test_each_failed_trial_is_expected_with_its_cause_and_charge() -> None:
 RETRY_CHECKS = ("retries.infrastructure", "retries.at-most", "retries.workload-never")
 
 
-def retried(once: list[str], each_time: int = 2, raised: int = 1, retries: int = 1) -> Evidence:
+def retried(once: list[str], each_time: int = 2, raised: int = 1, retries: int = 1) -> AdapterEvidence:
     def attempts(states: list[str]) -> Any:
         charged = [None if state == "completed" else "infrastructure" for state in states]
         return tuple(attempt(n, state, charged=by) for n, (state, by) in enumerate(zip(states, charged, strict=True), 1))
@@ -136,7 +136,7 @@ def retried(once: list[str], each_time: int = 2, raised: int = 1, retries: int =
         (retried(["failed"], each_time=1, retries=0), []),
     ],
 )
-def test_retries_are_counted_for_each_kind_of_failure(given: Evidence, wrong: list[str]) -> None:
+def test_retries_are_counted_for_each_kind_of_failure(given: AdapterEvidence, wrong: list[str]) -> None:
     assert [name for name in RETRY_CHECKS if not finding(name, given).is_good] == wrong
 
 
@@ -194,7 +194,7 @@ def test_what_is_left_fails_in_the_check_of_its_kind() -> None:
 
 def test_a_port_that_others_can_reach_is_seen() -> None:
     for address, verdict in (("127.0.0.1", "passed"), ("0.0.0.0", "failed")):
-        given = evidence(made("honest-max", listeners=(Listener("1", address, 80),)))
+        given = evidence(made("honest-max", listeners=(ListeningSocket("1", address, 80),)))
         assert finding("ports.loopback-only", given).verdict == verdict
 
 
@@ -206,8 +206,8 @@ def test_flags_of_damaged_event_files_are_failures() -> None:
 
 
 def test_what_is_declared_must_be_served() -> None:
-    refused = Answer(family="undeclared", request="sampler 'gp'", outcome="refused", text="not offered")
-    served = Answer(family="declared", request="declared sampler 'grid'", outcome="accepted")
+    refused = RequestAnswer(family="undeclared", request="sampler 'gp'", outcome="refused", text="not offered")
+    served = RequestAnswer(family="declared", request="declared sampler 'grid'", outcome="accepted")
     for answers, verdict, text in (
         ([refused], "passed", "1 requests refused"),
         ([refused, served], "passed", "1 requests refused, 1 served"),
@@ -220,8 +220,8 @@ def test_what_is_declared_must_be_served() -> None:
 
 
 def test_what_must_be_refused_is_refused_in_one_line() -> None:
-    def given(outcome: str, text: str) -> Evidence:
-        asked = Answer(family="adapter-options", request="option", outcome=outcome, text=text)
+    def given(outcome: str, text: str) -> AdapterEvidence:
+        asked = RequestAnswer(family="adapter-options", request="option", outcome=outcome, text=text)
         return evidence(refusals=Refusals(answers=[asked], framework_imported=False))
 
     for outcome, text, verdict in (
@@ -259,7 +259,7 @@ def test_a_continued_run_keeps_what_had_ended_and_its_budget() -> None:
 
 def test_what_cannot_be_continued_has_to_be_refused() -> None:
     for outcome, verdict in (("refused", "passed"), ("accepted", "failed")):
-        asked = Answer(family="resume", request="to go on", outcome=outcome, text="not by tuneoff yet")
+        asked = RequestAnswer(family="resume", request="to go on", outcome=outcome, text="not by tuneoff yet")
         given = evidence(refusals=Refusals(answers=[asked], framework_imported=False))
         assert finding("resume.as-declared", given).verdict == verdict
 

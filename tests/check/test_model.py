@@ -8,9 +8,9 @@ from builders.check_evidence import evidence, made
 from tuneoff.capabilities import Capabilities
 from tuneoff.errors import ExperimentError
 from tuneoff.trust.check.checks import CHECKS, IDS
-from tuneoff.trust.check.evidence import Evidence
+from tuneoff.trust.check.evidence import AdapterEvidence
 from tuneoff.trust.check.model import Check, Finding, by_id, chosen, judge_all, judged, not_applicable, not_tested, passed
-from tuneoff.trust.check.plan import DRAWS, REFUSALS, planned_runs
+from tuneoff.trust.check.planned_runs import DRAWS, REFUSALS, planned_runs
 
 
 def check(judge: object = None, **fields: object) -> Check:
@@ -60,9 +60,9 @@ def test_problems_are_a_failure_and_their_number_is_told() -> None:
 
 
 def test_what_was_not_made_is_told_and_is_no_pass() -> None:
-    given = Evidence(subject=evidence().subject, missing={"one": not_tested("it took too long")})
+    given = AdapterEvidence(subject=evidence().subject, missing={"one": not_tested("it took too long")})
     assert check().finding(given) == Finding(verdict="not tested", text="it took too long")
-    given = Evidence(subject=evidence().subject, missing={"one": not_applicable("not offered")})
+    given = AdapterEvidence(subject=evidence().subject, missing={"one": not_applicable("not offered")})
     assert check().finding(given).is_good
 
 
@@ -75,7 +75,7 @@ def test_a_run_without_a_record_is_no_pass() -> None:
 
 
 def test_a_check_that_fails_itself_is_no_pass() -> None:
-    def judge(given: Evidence) -> Finding:
+    def judge(given: AdapterEvidence) -> Finding:
         raise KeyError("x")
 
     (result,) = judge_all([check(judge)], evidence())

@@ -20,10 +20,10 @@ from tuneoff.trust.check import specs
 from tuneoff.trust.check.fault_injection import PlantedFailure, wrapped_target
 from tuneoff.trust.check.finished import flagged_left
 from tuneoff.trust.check.footprint import Left
-from tuneoff.trust.check.listeners import Listener
+from tuneoff.trust.check.listeners import ListeningSocket
 from tuneoff.trust.check.make import run_spec
 from tuneoff.trust.check.own_folders import own_folders
-from tuneoff.trust.check.plan import PlannedRun, planned_runs, repetitions
+from tuneoff.trust.check.planned_runs import CheckRun, planned_runs, repetitions
 from tuneoff.trust.check.probe_workload import CURVE, METRIC, NOTES, Probe, ProbeError
 from tuneoff.trust.check.refusals import ACCEPTED, REFUSED, ask
 from tuneoff.workload import TrialSeeds
@@ -69,7 +69,7 @@ def test_what_is_no_plant_is_no_adapter() -> None:
 
 def test_what_the_supervisor_ended_is_sorted_by_its_kind() -> None:
     texts = ["process 7: python x", "process 8: python y", "shared memory /dev/shm/z", "folder /tmp/a", "un-deploy did not end"]
-    found = flagged_left(texts, {Listener("1", "127.0.0.1", 80): 8})
+    found = flagged_left(texts, {ListeningSocket("1", "127.0.0.1", 80): 8})
     assert [item.kind for item in found] == ["process", "port", "temporary file"]  # the others are seen elsewhere
     assert found[1] == Left("port", "127.0.0.1:80 of process 8: python y")
 
@@ -102,7 +102,7 @@ def test_half_of_the_repetitions_are_made_under_load() -> None:
 def asked(adapter: type[Adapter], *, declared: bool = False, platform: str = "local") -> dict[str, str]:
     """Return the answers to what must be refused, or to what must be served."""
     subject = replace(SUBJECT, capabilities=adapter.capabilities, platform=platform)
-    spec = run_spec(subject, PlannedRun(name="plain", experiment=specs.drawn(8)))
+    spec = run_spec(subject, CheckRun(name="plain", experiment=specs.drawn(8)))
     return {answer.request: answer.outcome for answer in ask(spec, adapter) if (answer.family == "declared") is declared}
 
 

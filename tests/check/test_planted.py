@@ -11,11 +11,11 @@ import pytest
 from check.controls import failures, make_some, planted_surroundings
 from check.planted.expected import ALONE, CONTROLS, EXPECTED, Control
 from tuneoff.trust.check.checks import CHECKS, IDS
-from tuneoff.trust.check.evidence import Evidence
+from tuneoff.trust.check.evidence import AdapterEvidence
 
 AT_ONCE = 2
 
-MakeEvidence = Callable[[Control], Evidence]
+MakeEvidence = Callable[[Control], AdapterEvidence]
 
 
 @pytest.fixture(scope="module")
@@ -23,9 +23,9 @@ def evidence_of(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPat
     """Return the runs of a control; all that are asked for are made once, several at a time where they cannot disturb."""
     folder = tmp_path_factory.mktemp("planted")
     chosen = {_control(item) for item in request.session.items}
-    made: dict[str, Future[Evidence]] = {}
+    made: dict[str, Future[AdapterEvidence]] = {}
 
-    def evidence(control: Control) -> Evidence:
+    def evidence(control: Control) -> AdapterEvidence:
         if control.adapter not in made:
             wait(made.values())
             made[control.adapter] = pool.submit(make_some, control, _place(folder, control))

@@ -7,8 +7,8 @@ from dataclasses import replace
 import pytest
 
 from builders.check_evidence import SUBJECT
-from tuneoff.trust.check.model import Check, Finding, Result, failed, not_applicable, not_tested, passed
-from tuneoff.trust.check.report import Report, answer, markdown, rows, to_json
+from tuneoff.trust.check.conformance_report import Report, answer, markdown, rows, to_json
+from tuneoff.trust.check.model import Check, CheckResult, Finding, failed, not_applicable, not_tested, passed
 
 
 def check(number: int) -> Check:
@@ -16,7 +16,7 @@ def check(number: int) -> Check:
 
 
 def report(*findings: Finding) -> Report:
-    results = [Result(check=check(number), finding=item) for number, item in enumerate(findings)]
+    results = [CheckResult(check=check(number), finding=item) for number, item in enumerate(findings)]
     return Report(subject=SUBJECT, results=results, runs=2, seconds=3.04)
 
 

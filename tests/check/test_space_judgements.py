@@ -14,7 +14,7 @@ from tuneoff.experiment.sampling import draws
 from tuneoff.record.events import schema
 from tuneoff.trust.check import specs
 from tuneoff.trust.check.checks.space import _at_most
-from tuneoff.trust.check.evidence import Drawn, Evidence
+from tuneoff.trust.check.evidence import AdapterEvidence, Drawn
 
 
 def test_a_configuration_that_changed_on_its_way_is_seen() -> None:
@@ -44,7 +44,7 @@ def test_given_configurations_are_counted_with_repetitions() -> None:
 SPACE_CHECKS = ("space.inside", "space.bounds-reached", "space.ends-not-starved")
 
 
-def space_evidence(change: Callable[[dict[str, Any], int], None]) -> Evidence:
+def space_evidence(change: Callable[[dict[str, Any], int], None]) -> AdapterEvidence:
     spec = specs.drawn(8)
     configurations = []
     for number, configuration in zip(range(1000), draws(spec.search_space, 3), strict=False):

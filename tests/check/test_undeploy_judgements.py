@@ -6,7 +6,7 @@ from typing import Any
 
 from builders.check_evidence import evidence, finding, made
 from tuneoff.record.events import schema
-from tuneoff.trust.check.evidence import Evidence
+from tuneoff.trust.check.evidence import AdapterEvidence
 from tuneoff.trust.check.footprint import Left
 
 
@@ -30,7 +30,9 @@ def test_undeploy_is_judged_after_each_failure_less_what_every_run_leaves() -> N
     names = [f"failed-{step}" for step in ("deploy", "setup", "trial", "collect", "test", "metrics", "undeploy")]
     process = (Left("process", "x"),)
 
-    def given(*calls: tuple[float, str | None] | None, left: tuple[Left, ...] = (), usual: tuple[Left, ...] = ()) -> Evidence:
+    def given(
+        *calls: tuple[float, str | None] | None, left: tuple[Left, ...] = (), usual: tuple[Left, ...] = ()
+    ) -> AdapterEvidence:
         sound = [made(name, events=undeploys(GOOD)) for name in names if name != "failed-setup"]
         return evidence(made("honest-max", left=usual), made("failed-setup", events=undeploys(*calls), left=left), *sound)
 

@@ -11,7 +11,7 @@ import pytest
 import fake_plugins
 from command_line import Call, File
 from tuneoff.cli import checks
-from tuneoff.cli.checks import Check
+from tuneoff.cli.checks import DoctorCheck
 from tuneoff.cli.kubeconfig import kubeconfig_problem
 from tuneoff.experiment import packages
 
@@ -22,9 +22,9 @@ KUBECONFIG = {
 }
 
 
-def _checks(call: Call, *arguments: str | Path) -> tuple[int, dict[str, Check]]:
+def _checks(call: Call, *arguments: str | Path) -> tuple[int, dict[str, DoctorCheck]]:
     answer = call("doctor", *arguments, "--json")
-    found = [Check(**check) for check in json.loads(answer.out)]
+    found = [DoctorCheck(**check) for check in json.loads(answer.out)]
     assert len({check.name for check in found}) == len(found)
     return answer.code, {check.name: check for check in found}
 

@@ -88,9 +88,7 @@ def test_a_full_disk_behind_standard_output_is_one_line() -> None:
 
 def test_text_that_the_terminal_cannot_show_is_escaped() -> None:
     environment = {**os.environ, "PYTHONIOENCODING": "ascii"}
-    script = (
-        "import sys; from tuneoff.base import text; from tuneoff.cli import main; main.main(['--version']); text.write('\\u2013')"
-    )
+    script = "from tuneoff.base import output; from tuneoff.cli import main; main.main(['--version']); output.write('\\u2013')"
     finished = subprocess.run([sys.executable, "-c", script], env=environment, capture_output=True, text=True)
     assert (finished.returncode, finished.stderr) == (0, "")
     assert finished.stdout.endswith("\\u2013\n")

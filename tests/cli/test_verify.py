@@ -16,7 +16,7 @@ import pytest
 
 from builders.results_folders import Results, edit, write_examples
 from command_line import Call
-from tuneoff.base.text import write_json
+from tuneoff.base.output import write_json
 
 
 @pytest.fixture

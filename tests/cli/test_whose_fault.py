@@ -20,7 +20,7 @@ import pytest
 
 from builders.results_folders import Results, edit, write_examples
 from command_line import Call, File
-from tuneoff.base.text import LONGEST_LINE, plain_line
+from tuneoff.base.output import LONGEST_LINE, plain_line
 
 TUNEOFF = f"{shlex.quote(sys.executable)} -m tuneoff"
 NULL = {"workload": "null", "adapters": ["serial"], "budget": {"trials": 2, "epochs_per_trial": 1}, "warm_up": False}

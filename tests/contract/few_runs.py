@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tuneoff.capabilities import Capabilities
 from tuneoff.trust.check.checks import CHECKS
-from tuneoff.trust.check.plan import planned_runs, repetitions
+from tuneoff.trust.check.planned_runs import planned_runs, repetitions
 
 ONE_OF_MANY = repetitions(2)[0]  # the one random run that many checks read
 LEFT_OUT = {

@@ -33,8 +33,8 @@ from tuneoff.run.supervisor.leftovers import remembered
 from tuneoff.run.supervisor.limits import reserve_processors
 from tuneoff.run.supervisor.processors import ReservedProcessors
 from tuneoff.run.supervisor.run import supervise
-from tuneoff.trust.check.footprint import Footprint, Seen, left_since
-from tuneoff.trust.check.listeners import Listener
+from tuneoff.trust.check.footprint import Footprint, RunTraces, left_since
+from tuneoff.trust.check.listeners import ListeningSocket
 from tuneoff.trust.check.one_run import processes_of
 
 LOOK_SECONDS = 0.3
@@ -54,7 +54,7 @@ class Made:
 
     record: RunRecord
     folder: Path
-    listeners: frozenset[Listener] = frozenset()
+    listeners: frozenset[ListeningSocket] = frozenset()
     left: tuple[str, ...] = ()
 
     def events(self, kind: type[schema.Event] = schema.Event) -> list[Any]:
@@ -65,7 +65,7 @@ class Made:
 class Watcher(Silent):
     """A listener that looks at the run from outside, and may act once."""
 
-    seen: Seen = field(default_factory=Seen)
+    seen: RunTraces = field(default_factory=RunTraces)
     looked: float = 0.0
     act: Callable[[LiveRun, Path], bool] | None = None
     folder: Path | None = None

@@ -33,7 +33,7 @@ from tuneoff.record.results_folder import run_ends
 from tuneoff.record.run_record import RunRecord
 from tuneoff.record.store import read_runs
 from tuneoff.run.supervisor.leftovers import RESULTS_MARK, remembered, shared_memory
-from tuneoff.trust.check.footprint import Footprint, Seen
+from tuneoff.trust.check.footprint import Footprint, RunTraces
 from tuneoff.trust.check.listeners import all_listeners
 
 MATRIX = Path(__file__).with_name("kill_matrix.yaml")
@@ -69,7 +69,7 @@ class Following:
 
     def __init__(self) -> None:
         become_subreaper()
-        self._before, self._seen = Footprint.now(()), Seen()
+        self._before, self._seen = Footprint.now(()), RunTraces()
         self._executions: list[Path] = []
 
     def look(self, results: Path) -> str:

@@ -10,7 +10,7 @@ import pytest
 from tuneoff.experiment.spec import Objective
 from tuneoff.judge.faults import Class
 from tuneoff.trust.faultmatrix.classify import classify
-from tuneoff.trust.faultmatrix.seen import Claim, Seen
+from tuneoff.trust.faultmatrix.seen import Claim, SeenRun
 from tuneoff.trust.faultmatrix.truth import Truth
 
 # three configurations, three epochs each; number 1 is the best and meets the fault
@@ -25,8 +25,8 @@ FIRST, THIRD = Claim(index=0, state="completed", value=0.3), Claim(index=2, stat
 FAILED = Claim(index=1, state="failed", text="failed: boom")
 
 
-def seen(*claims: Claim, best: tuple[int, float | None] | None, **changes: object) -> Seen:
-    return replace(Seen(claims=claims, best=best), **changes)  # type: ignore[arg-type]
+def seen(*claims: Claim, best: tuple[int, float | None] | None, **changes: object) -> SeenRun:
+    return replace(SeenRun(claims=claims, best=best), **changes)  # type: ignore[arg-type]
 
 
 def completed(value: float | None) -> Claim:

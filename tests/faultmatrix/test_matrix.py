@@ -20,16 +20,16 @@ from tuneoff.judge.faults import FAULTS, NO_FAULT
 from tuneoff.run.child import ChildEnd
 from tuneoff.trust.faultmatrix import by_adapter, matrix
 from tuneoff.trust.faultmatrix import cell as cells
-from tuneoff.trust.faultmatrix.cell import Cell, NotStruck, Place
+from tuneoff.trust.faultmatrix.cell import CellPlace, FaultCell, NotStruck
 from tuneoff.trust.faultmatrix.matrix import FILE
-from tuneoff.trust.faultmatrix.seen import Claim, Seen
+from tuneoff.trust.faultmatrix.seen import Claim, SeenRun
 from tuneoff.trust.faultmatrix.tools import FaultTools, Part
 from tuneoff.trust.faultmatrix.truth import best_of, clean_values
 
-Run = Callable[[Cell, Place], None]
+Run = Callable[[FaultCell, CellPlace], None]
 
 
-def right(cell: Cell) -> Seen:
+def right(cell: FaultCell) -> SeenRun:
     """Return what a run says in which all goes well."""
     experiment = cell.spec.experiment
     options = {**experiment.workload.options, "configurations": [], "epoch_seconds": 0.0}
@@ -37,7 +37,7 @@ def right(cell: Cell) -> Seen:
     best = best_of(values, experiment.objective)
     assert best is not None
     claims = tuple(Claim(index=index, state="completed", value=value) for index, value in values.items())
-    return Seen(claims=claims, best=(best, values[best]))
+    return SeenRun(claims=claims, best=(best, values[best]))
 
 
 @pytest.fixture
@@ -46,7 +46,7 @@ def runs(monkeypatch: pytest.MonkeyPatch) -> Callable[[Run], None]:
     monkeypatch.setattr(matrix, "can_mount", lambda folder: False)
 
     def replaced(run: Run) -> None:
-        def fake(cell: Cell, place: Place, *_: object) -> Seen:
+        def fake(cell: FaultCell, place: CellPlace, *_: object) -> SeenRun:
             if cell.fault is not NO_FAULT:
                 run(cell, place)
             return right(cell)
@@ -57,21 +57,21 @@ def runs(monkeypatch: pytest.MonkeyPatch) -> Callable[[Run], None]:
     return replaced
 
 
-def strike(cell: Cell, place: Place) -> None:
+def strike(cell: FaultCell, place: CellPlace) -> None:
     place.once.touch()
     assert place.is_due()
 
 
-def miss(cell: Cell, place: Place) -> None:
+def miss(cell: FaultCell, place: CellPlace) -> None:
     """Come to an end before the fault."""
 
 
-def find_nothing(cell: Cell, place: Place) -> None:
+def find_nothing(cell: FaultCell, place: CellPlace) -> None:
     strike(cell, place)
     raise NotStruck("no process of this run has 'gcs_server' in its command line")
 
 
-def break_a_rule(cell: Cell, place: Place) -> None:
+def break_a_rule(cell: FaultCell, place: CellPlace) -> None:
     raise KeyError("a fault of tuneoff's own")
 
 
@@ -104,12 +104,12 @@ def test_an_error_of_tuneoff_s_own_is_none_of_the_fault(
     assert "KeyError" in answer.err
 
 
-def a_cell(tmp_path: Path, part: Part) -> tuple[Cell, Place]:
+def a_cell(tmp_path: Path, part: Part) -> tuple[FaultCell, CellPlace]:
     (run,) = overridden_plan(FILE, adapters=["serial"]).counted
     fault = next(fault for fault in FAULTS if fault.name == part.fault)
     tools = FaultTools(plain="none", defaults="none", parts=(part,))
-    cell = Cell(number=0, label="serial", setting="adapter", fault=fault, spec=run.spec, tools=tools, faulty=1)
-    return cell, Place(folder=tmp_path, kept=tmp_path, has_disk=False, stopping=threading.Event())
+    cell = FaultCell(number=0, label="serial", setting="adapter", fault=fault, spec=run.spec, tools=tools, faulty=1)
+    return cell, CellPlace(folder=tmp_path, kept=tmp_path, has_disk=False, stopping=threading.Event())
 
 
 @pytest.mark.parametrize(
@@ -132,7 +132,7 @@ def test_each_of_two_entries_of_one_adapter_has_its_own_options(tmp_path: Path, 
     (run,) = overridden_plan(FILE, adapters=["serial"]).counted
     entries = []
 
-    def read(cell: Cell, place: Place, command: object, seconds: float) -> ChildEnd:
+    def read(cell: FaultCell, place: CellPlace, command: object, seconds: float) -> ChildEnd:
         content: Mapping[str, Any] = json.loads((place.folder / by_adapter.FILE).read_text())
         entries.extend(content["adapters"])
         return ChildEnd(code=2, seconds=0.0, words="")
@@ -175,7 +175,7 @@ def test_files_that_cannot_be_kept_cost_no_results(
 def test_a_signal_ends_the_runs_and_removes_their_folder(call: Call, runs: Callable[[Run], None], number: signal.Signals) -> None:
     roots = []
 
-    def wait(cell: Cell, place: Place) -> None:
+    def wait(cell: FaultCell, place: CellPlace) -> None:
         roots.append(place.folder.parent)
         os.kill(os.getpid(), number)
         assert place.stopping.wait(30)

@@ -24,7 +24,7 @@ from fuzz.touched import touched
 from fuzz.trees import damaged_json
 from tuneoff.errors import ResultsError
 from tuneoff.trust.bundle.archive import describe, unpack, write_archive
-from tuneoff.trust.bundle.manifest import MANIFEST, Manifest, is_safe
+from tuneoff.trust.bundle.manifest import MANIFEST, BundleManifest, is_safe
 
 ARCHIVE = "b.tar.gz"
 PLAN = ["reproduce", ARCHIVE, "--plan", "--limit-mb", "50"]
@@ -99,7 +99,7 @@ def _with_headers(source: Path, chance: random.Random) -> bytes:
     return _archive(members)
 
 
-def _repack(original: Path, manifest: Manifest, target: Path, chance: random.Random) -> None:
+def _repack(original: Path, manifest: BundleManifest, target: Path, chance: random.Random) -> None:
     """Damage the results in a bundle and write a manifest that fits."""
     folder = original.with_name("changed")
     shutil.copytree(original, folder)
@@ -109,7 +109,7 @@ def _repack(original: Path, manifest: Manifest, target: Path, chance: random.Ran
     contents = {path: content for path, content in paths.items() if is_safe(path) and path.isprintable()}
     files = tuple(describe(path, content) for path, content in contents.items())
     write_archive(
-        target, Manifest(name=manifest.name, plan_id=manifest.plan_id, tuneoff="0", verified=True, files=files), contents
+        target, BundleManifest(name=manifest.name, plan_id=manifest.plan_id, tuneoff="0", verified=True, files=files), contents
     )
 
 

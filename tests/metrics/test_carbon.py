@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from builders.event_logs import example_a, example_b, ns
 from tuneoff.experiment.accounting.declared import Accounting, Intensity
-from tuneoff.measure.attribution.account import EnergyAccount, Piece
+from tuneoff.measure.attribution.account import EnergyAccount, EnergyPiece
 from tuneoff.measure.carbon import carbon_metrics, emission, split
 from tuneoff.measure.evidence import Evidence
 from tuneoff.record.derive import derive
@@ -26,8 +26,8 @@ def run_a() -> RunRecord:
     return derive(log.pairs(), spec)
 
 
-def piece(start: float, end: float, watts: float) -> Piece:
-    return Piece(ns(start), ns(end), watts * (end - start))
+def piece(start: float, end: float, watts: float) -> EnergyPiece:
+    return EnergyPiece(ns(start), ns(end), watts * (end - start))
 
 
 def account_a() -> EnergyAccount:
@@ -211,11 +211,11 @@ def test_cutting_a_piece_changes_nothing(cuts: list[float], watts: float) -> Non
 
 
 def test_a_piece_is_cut_at_the_edges_of_windows_and_what_lies_between_them_is_in_none() -> None:
-    pieces = [Piece(0, 100, 50.0), Piece(30, 30, 7.0), Piece(10, 20, 1.0), Piece(90, 130, 40.0)]
+    pieces = [EnergyPiece(0, 100, 50.0), EnergyPiece(30, 30, 7.0), EnergyPiece(10, 20, 1.0), EnergyPiece(90, 130, 40.0)]
     assert split(pieces, [(10, 30), (30, 60), (80, 120)]) == [
-        [Piece(10, 30, 10.0), Piece(10, 20, 1.0)],
-        [Piece(30, 60, 15.0), Piece(30, 30, 7.0)],
-        [Piece(80, 100, 10.0), Piece(90, 120, 30.0)],
+        [EnergyPiece(10, 30, 10.0), EnergyPiece(10, 20, 1.0)],
+        [EnergyPiece(30, 60, 15.0), EnergyPiece(30, 30, 7.0)],
+        [EnergyPiece(80, 100, 10.0), EnergyPiece(90, 120, 30.0)],
     ]
     assert split(pieces, []) == []
 

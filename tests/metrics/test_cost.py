@@ -14,7 +14,7 @@ from builders.event_logs import example_a, example_b, ns
 from tuneoff.capabilities import Capabilities
 from tuneoff.experiment.accounting.charge import of_run
 from tuneoff.experiment.accounting.declared import Accounting, Prices
-from tuneoff.measure.attribution.account import EnergyAccount, Piece
+from tuneoff.measure.attribution.account import EnergyAccount, EnergyPiece
 from tuneoff.measure.cost import cost_metrics, waste_cost_metrics
 from tuneoff.measure.evidence import Evidence
 from tuneoff.measure.rent import billed_ns, unpriced
@@ -28,8 +28,8 @@ OWN = Prices(name="own", source="bill", date="2023-11", premises="own", usd_per_
 ENERGY = EnergyAccount(
     kind="derived",
     source="node",
-    attempts={("1", 0): (Piece(ns(12), ns(112), 7200.0),)},
-    parts={"idle": (Piece(0, ns(176), 1760.0),)},
+    attempts={("1", 0): (EnergyPiece(ns(12), ns(112), 7200.0),)},
+    parts={"idle": (EnergyPiece(0, ns(176), 1760.0),)},
 )
 
 

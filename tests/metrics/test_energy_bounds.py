@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from builders.event_logs import example_b, ns
-from tuneoff.measure.attribution.account import EnergyAccount, Piece
+from tuneoff.measure.attribution.account import EnergyAccount, EnergyPiece
 from tuneoff.measure.energy import energy_metrics
 from tuneoff.measure.evidence import NO_EVIDENCE
 from tuneoff.measure.slots import slot_window
@@ -20,7 +20,7 @@ from tuneoff.record.samples.schema import Coefficients
 MODEL = Coefficients(joules_per_cpu_second=20.0, watts_per_core=5.0, low=(10.0, 2.5), high=(40.0, 10.0), cpu="x", source="x")
 
 
-def metrics(run: RunRecord, *pieces: Piece) -> dict[str, MetricValue]:
+def metrics(run: RunRecord, *pieces: EnergyPiece) -> dict[str, MetricValue]:
     """Return the energies of a run of 57.5 CPU seconds and 104 reserved core seconds, with these pieces outside of the trials."""
     parts = {"idle": pieces, "outside": ()} if slot_window(run) is not None else {"idle": (), "outside": pieces}
     account = EnergyAccount(kind="estimated", source="x", parts=parts, model=MODEL, cpu_seconds=57.5, core_seconds=104.0)
@@ -32,25 +32,25 @@ def example() -> RunRecord:
     return derive(log.pairs(), spec)
 
 
-def job(*pieces: Piece) -> tuple[float | None, ...]:
+def job(*pieces: EnergyPiece) -> tuple[float | None, ...]:
     """Return the energy of a job and its bounds."""
     found = metrics(example(), *pieces)
     return tuple(found[f"energy.job{name}"].value for name in ("", "_low", "_high"))
 
 
 def test_without_an_accelerator_the_bounds_are_the_models() -> None:
-    assert job(Piece(0, ns(52), 1670.0)) == (1670.0, 57.5 * 10 + 104 * 2.5, 57.5 * 40 + 104 * 10)
+    assert job(EnergyPiece(0, ns(52), 1670.0)) == (1670.0, 57.5 * 10 + 104 * 2.5, 57.5 * 40 + 104 * 10)
 
 
 def test_an_accelerators_energy_is_in_both_bounds_so_that_the_job_lies_between_them() -> None:
-    energy, low, high = job(Piece(0, ns(52), 1670.0), Piece(0, ns(52), 9000.0))
+    energy, low, high = job(EnergyPiece(0, ns(52), 1670.0), EnergyPiece(0, ns(52), 9000.0))
     assert energy == 10_670.0
     assert low == pytest.approx(835 + 9000)
     assert high == pytest.approx(3340 + 9000)
 
 
 def test_idle_energy_is_null_and_not_0_where_no_best_trial_ends_the_window_of_idle_figures() -> None:
-    whole, pieces = example(), (Piece(ns(5), ns(52), 100.0),)
+    whole, pieces = example(), (EnergyPiece(ns(5), ns(52), 100.0),)
     failed = replace(whole, best=None)
     assert metrics(whole, *pieces)["energy.idle"].value == 100.0
     found = metrics(failed, *pieces)

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from builders.energy_runs import JOULES_PER_CPU_SECOND, WATTS_PER_CORE, Simulation, left_over, one_trial, simulations
 from builders.event_logs import ns
-from tuneoff.measure.attribution.account import EnergyAccount, Piece, energy_account, job_pieces, joules
+from tuneoff.measure.attribution.account import EnergyAccount, EnergyPiece, energy_account, job_pieces, joules
 from tuneoff.measure.attribution.intervals import core_seconds
 from tuneoff.measure.attribution.slots import slot_uses
 from tuneoff.measure.energy import residual, residual_flags, trial_joules
@@ -79,7 +79,8 @@ def test_a_part_that_is_left_out_and_one_that_is_counted_twice_leave_a_residual(
     check_truth(simulation, account)
     check_whole(account)
     halved = {
-        key: tuple(Piece(start, end, energy / 2) for start, end, energy in pieces) for key, pieces in account.attempts.items()
+        key: tuple(EnergyPiece(start, end, energy / 2) for start, end, energy in pieces)
+        for key, pieces in account.attempts.items()
     }
     doubled = {**account.parts, "overhead": account.parts["overhead"] * 2}
     for broken, sign in ((replace(account, attempts=halved), 1), (replace(account, parts=doubled), -1)):

@@ -8,7 +8,7 @@ import pytest
 from builders.event_logs import example_a
 from tuneoff.measure.attribution.account import EnergyAccount
 from tuneoff.measure.evidence import NO_EVIDENCE, Evidence
-from tuneoff.measure.memory import memory_metrics
+from tuneoff.measure.memory_metrics import memory_metrics
 from tuneoff.record.derive import derive
 from tuneoff.record.metric_value import Metrics
 from tuneoff.record.run_record import RunRecord

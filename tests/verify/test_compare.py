@@ -9,9 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as some
 from msgspec import UNSET
 
-from tuneoff.measure.attribution.account import EnergyAccount, Piece
+from tuneoff.measure.attribution.account import EnergyAccount, EnergyPiece
 from tuneoff.record.metric_value import MetricValue, known
-from tuneoff.trust.verify.compare import Difference, differences, is_same, show
+from tuneoff.trust.verify.record_differences import ValueDifference, differences, is_same, show
 from tuneoff.trust.verify.sums import wrong_sums
 
 JSON = some.recursive(
@@ -57,9 +57,9 @@ def test_items_with_a_name_are_found_by_it() -> None:
     stored = {"trials": [{"trial": "a", "value": 1}, {"trial": "b", "value": 2}]}
     recomputed = {"trials": [{"trial": "b", "value": 3}, {"trial": "c", "value": 1}]}
     assert list(differences(stored, recomputed)) == [
-        Difference("trials[a]", {"trial": "a", "value": 1}, UNSET),
-        Difference("trials[b].value", 2, 3),
-        Difference("trials[c]", UNSET, {"trial": "c", "value": 1}),
+        ValueDifference("trials[a]", {"trial": "a", "value": 1}, UNSET),
+        ValueDifference("trials[b].value", 2, 3),
+        ValueDifference("trials[c]", UNSET, {"trial": "c", "value": 1}),
     ]
 
 
@@ -105,9 +105,9 @@ def test_slot_time_that_does_not_sum_up_is_named() -> None:
 
 def _account() -> EnergyAccount:
     return EnergyAccount(
-        attempts={("1", 0): (Piece(0, 10, 5.0), Piece(10, 20, 2.0))},
-        parts={"idle": (Piece(0, 20, 3.0),), "other": (Piece(0, 20, 1.0),)},
-        node=(Piece(0, 20, 12.0),),
+        attempts={("1", 0): (EnergyPiece(0, 10, 5.0), EnergyPiece(10, 20, 2.0))},
+        parts={"idle": (EnergyPiece(0, 20, 3.0),), "other": (EnergyPiece(0, 20, 1.0),)},
+        node=(EnergyPiece(0, 20, 12.0),),
     )
 
 

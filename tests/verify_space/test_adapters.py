@@ -12,10 +12,10 @@ from tuneoff.base.identity import canonical_json
 from tuneoff.cli.selection import overridden_plan
 from tuneoff.trust.space_test.draw import DRAWN
 from tuneoff.trust.space_test.judge import judge
-from tuneoff.trust.space_test.process import Answer, draw_in_process
+from tuneoff.trust.space_test.process import Drawing, draw_in_process
 from tuneoff.trust.space_test.received import receive
 from tuneoff.trust.space_test.sample import Sample
-from tuneoff.trust.space_test.targets import Target, targets
+from tuneoff.trust.space_test.targets import SpaceTarget, targets
 
 pytestmark = pytest.mark.slow
 
@@ -34,7 +34,7 @@ FILE: dict[str, Any] = {
 ADAPTERS = ["serial", "optuna", "ray-tune", "syne-tune", "rustuna", "nevergrad", "katib@emulated"]
 
 
-def target_of(name: str, folder: Path, **replaced: Any) -> Target:
+def target_of(name: str, folder: Path, **replaced: Any) -> SpaceTarget:
     path = write_file(folder / "experiment.yaml", {**FILE, **replaced})
     (target,) = targets(overridden_plan(path, adapters=[name]), DRAWS)
     assert target.run.skip_reason is None
@@ -42,7 +42,7 @@ def target_of(name: str, folder: Path, **replaced: Any) -> Target:
     return target
 
 
-def drawn(target: Target, seed: int = 0, count: int = DRAWS) -> Answer:
+def drawn(target: SpaceTarget, seed: int = 0, count: int = DRAWS) -> Drawing:
     answer = draw_in_process(target.run.spec, count, seed, SECONDS)
     assert (answer.state, answer.text) == (DRAWN, "")
     return answer

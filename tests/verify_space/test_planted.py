@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tuneoff.trust.space_test.discovery import FALSE_DISCOVERY_RATE
-from tuneoff.trust.space_test.judge import Judgement, judge
+from tuneoff.trust.space_test.judge import SpaceJudgement, judge
 from verify_space import planted
 from verify_space.every_kind import PROBED, adapter_sample
 
@@ -31,18 +31,18 @@ MEANT = {
 
 
 @functools.cache
-def judged(adapter: type[planted.Honest]) -> Judgement:
+def judged(adapter: type[planted.Honest]) -> SpaceJudgement:
     with tempfile.TemporaryDirectory() as folder:
         return judge(PROBED, adapter_sample(adapter, DRAWS, Path(folder)))
 
 
-def strong_kinds(judgement: Judgement) -> set[str]:
+def strong_kinds(judgement: SpaceJudgement) -> set[str]:
     """Return the kinds of what is certain, or would be rejected alone: of all that is rejected one in fifty may be chance."""
     alone = FALSE_DISCOVERY_RATE / len(judgement.p_values)
     return {finding.kind for finding in judgement.findings if finding.p is None or finding.p <= alone}
 
 
-def rejected_names(judgement: Judgement, kind: str) -> set[str]:
+def rejected_names(judgement: SpaceJudgement, kind: str) -> set[str]:
     return {name for finding in judgement.findings if finding.kind == kind for name in finding.names}
 
 

@@ -17,7 +17,7 @@ from builders.spaces import dimensions
 from tuneoff.cli.selection import overridden_plan
 from tuneoff.experiment.space import Categorical, Dimension, Float, IntegerLog, points, stepped
 from tuneoff.trust.space_test.discovery import rejection_threshold
-from tuneoff.trust.space_test.distribution import Places, cells, end_cells, is_continuous, share_below, size_of
+from tuneoff.trust.space_test.distribution import ValuePlaces, cells, end_cells, is_continuous, share_below, size_of
 from tuneoff.trust.space_test.statistics import distribution_test, ends_test, independence_tests
 from verify_space.every_kind import SPACE
 from verify_space.null_simulation import false_alarms
@@ -84,7 +84,7 @@ def test_cells_have_cores_probabilities_and_are_never_too_small(dimension: Dimen
 @given(dimension=dimensions(), unit=st.floats(0.0, 1.0, exclude_max=True))
 def test_every_value_of_a_dimension_has_its_place(dimension: Dimension, unit: float) -> None:
     value = dimension.from_unit(unit)
-    place = Places(dimension)(value)
+    place = ValuePlaces(dimension)(value)
     assert place is not None
     if is_continuous(dimension):
         low, high = dimension.low, dimension.high  # type: ignore[union-attr]
@@ -96,9 +96,9 @@ def test_every_value_of_a_dimension_has_its_place(dimension: Dimension, unit: fl
 
 def test_a_logarithmic_range_of_two_floats_has_both_places() -> None:
     high = math.nextafter(17.0, 18.0)
-    places = Places(Float(low=17.0, high=high, log=True))
+    places = ValuePlaces(Float(low=17.0, high=high, log=True))
     assert (places(17.0), places(high)) == (0.0, 1.0)
-    wide = Places(Float(low=5e-324, high=1e300, log=True))
+    wide = ValuePlaces(Float(low=5e-324, high=1e300, log=True))
     assert (wide(5e-324), wide(1e300)) == (0.0, 1.0)
 
 
@@ -121,7 +121,7 @@ def test_a_logarithmic_range_of_two_floats_has_both_places() -> None:
     ],
 )
 def test_what_is_no_value_of_a_dimension_has_no_place(dimension: Dimension, stranger: object) -> None:
-    assert Places(dimension)(stranger) is None
+    assert ValuePlaces(dimension)(stranger) is None
 
 
 @pytest.mark.parametrize("size", [2, 3, 4, 10, 100])
@@ -138,7 +138,7 @@ def test_two_draws_in_a_hundred_at_the_ends_of_a_float_are_rejected_by_the_ends_
     dimension = Float(low=1.0, high=100.0, log=log)
     generator = random.Random(3)
     units = [0.0 if (unit := generator.random()) < 0.01 else 1.0 if unit > 0.99 else generator.random() for _ in range(5000)]
-    drawn = [place for unit in units if (place := Places(dimension)(dimension.from_unit(unit))) is not None]
+    drawn = [place for unit in units if (place := ValuePlaces(dimension)(dimension.from_unit(unit))) is not None]
     ends = ends_test("x", dimension, drawn)
     distribution = distribution_test("x", dimension, drawn)
     assert ends is not None

@@ -21,6 +21,11 @@ MOST_DECIMALS = 6
 FOLD = 14  # longest line of a name, where it can be broken
 
 
+def counted(count: int, what: str) -> str:
+    """Return a number of things: "1 run", "2 runs"."""
+    return f"{count} {what}{'' if count == 1 else 's'}"
+
+
 def shown_unit(unit: str) -> tuple[str, float]:
     """Return the unit in which figures of a unit are shown, and the factor from it."""
     return UNITS.get(unit, (unit, 1.0))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
-from tuneoff.base.text import columns, one_line
+from tuneoff.base.output import columns, one_line
 
 if TYPE_CHECKING:
     from tuneoff.capabilities import Capabilities, Offer

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING, Any
 
-from tuneoff.base.text import columns, write, write_json
+from tuneoff.base.output import columns, write, write_json
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

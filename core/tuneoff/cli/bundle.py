@@ -5,7 +5,8 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from tuneoff.base.text import counted, note, printable, write, write_json
+from tuneoff.base.format import counted
+from tuneoff.base.output import note, printable, write, write_json
 from tuneoff.cli.folders import add_results, newest_folder
 
 NAME = "bundle"

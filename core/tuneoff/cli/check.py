@@ -8,13 +8,13 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from tuneoff.base.text import columns, note, one_line, write, write_json
+from tuneoff.base.output import columns, note, one_line, write, write_json
 from tuneoff.cli.folders import folder_path
 
 if TYPE_CHECKING:
+    from tuneoff.trust.check.conformance_report import Report
     from tuneoff.trust.check.evidence import Subject
     from tuneoff.trust.check.model import Check
-    from tuneoff.trust.check.report import Report
 
 NAME = "check"
 HELP = "test whether adapters keep their contract: a handful of small real runs, and checks that read what they left"
@@ -50,11 +50,11 @@ def execute(arguments: argparse.Namespace) -> int:
     reports = _reports(arguments, checks)
     code = max(report.exit_code for report in reports)
     if arguments.json:
-        from tuneoff.trust.check.report import to_json
+        from tuneoff.trust.check.conformance_report import to_json
 
         write_json({"exit_code": code, "adapters": [to_json(report) for report in reports]})
     elif arguments.markdown:
-        from tuneoff.trust.check.report import markdown
+        from tuneoff.trust.check.conformance_report import markdown
 
         write("\n".join(markdown(reports)))
     else:
@@ -64,8 +64,8 @@ def execute(arguments: argparse.Namespace) -> int:
 
 def _reports(arguments: argparse.Namespace, checks: Sequence[Check]) -> list[Report]:
     from tuneoff.cli.selection import share_folder
+    from tuneoff.trust.check.conformance_report import answer
     from tuneoff.trust.check.make import subject_of
-    from tuneoff.trust.check.report import answer
     from tuneoff.trust.check.run_checks import check_adapter, make_empty
 
     options = _options(arguments.options)
@@ -118,7 +118,7 @@ def _options(texts: Sequence[str]) -> dict[str, Any]:
 
 
 def _text(report: Report) -> str:
-    from tuneoff.trust.check.report import HEADER, answer, rows
+    from tuneoff.trust.check.conformance_report import HEADER, answer, rows
 
     table = [(name, verdict, one_line(text)) for name, verdict, text in rows(report)]
     return f"{columns(HEADER, table)}\n{answer(report)}"

@@ -26,7 +26,7 @@ MIN_DISK_BYTES = GIB
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Check:
+class DoctorCheck:
     """One line: `warn` is worth knowing, `fail` keeps something from running. `exit_code` counts for `fail` alone."""
 
     name: str
@@ -58,7 +58,7 @@ CONFLICTS = (
 )
 
 
-def all_checks(file: Path | None = None) -> list[Check]:
+def all_checks(file: Path | None = None) -> list[DoctorCheck]:
     """Return every check; with a file, also those of what it needs.
 
     Raises:
@@ -69,7 +69,7 @@ def all_checks(file: Path | None = None) -> list[Check]:
     return [*(check for group in checks for check in group), results_folder(RESULTS)]
 
 
-def machine() -> Iterator[Check]:
+def machine() -> Iterator[DoctorCheck]:
     """Check Python, platform, cores, memory, control groups and shared memory."""
     version = ".".join(map(str, sys.version_info[:3]))
     yield _check("python", sys.version_info >= (3, 11), version, "tuneoff needs Python 3.11; make a new environment", exit_code=3)
@@ -84,7 +84,7 @@ def machine() -> Iterator[Check]:
     )
 
 
-def power(plan: Plan | None) -> Iterator[Check]:
+def power(plan: Plan | None) -> Iterator[DoctorCheck]:
     """Check which power meter the plan gets, or this host without one, and that every plugin is a meter."""
     from tuneoff.experiment.power_settings import PowerSettings
     from tuneoff.measure.power.metering import open_power
@@ -93,25 +93,25 @@ def power(plan: Plan | None) -> Iterator[Check]:
     try:
         opened = open_power(plan.power if plan is not None else PowerSettings())
     except TuneoffError as error:
-        yield Check(name="power", level="fail", text=str(error), exit_code=error.exit_code)
+        yield DoctorCheck(name="power", level="fail", text=str(error), exit_code=error.exit_code)
     else:
         has_all = opened.chosen is not None and not opened.problems
         text = opened.line().removeprefix("power: ")
         opened.close()
-        yield Check(name="power", level="ok" if has_all else "warn", text=text)
+        yield DoctorCheck(name="power", level="ok" if has_all else "warn", text=text)
     for number, text in enumerate(broken_power_meters(), 1):
-        yield Check(name=f"power meter {number}", level="warn", text=text)
+        yield DoctorCheck(name=f"power meter {number}", level="warn", text=text)
 
 
-def charges(plan: Plan | None) -> Iterator[Check]:
+def charges(plan: Plan | None) -> Iterator[DoctorCheck]:
     """Say what of energy, carbon and cost the plan's runs will not have."""
     from tuneoff.run.uncharged import uncharged_lines
 
     for number, line in enumerate(uncharged_lines(plan, time.time_ns()) if plan is not None else (), 1):
-        yield Check(name=f"foreseen null {number}", level="warn", text=line)
+        yield DoctorCheck(name=f"foreseen null {number}", level="warn", text=line)
 
 
-def adapters(plan: Plan | None) -> Iterator[Check]:
+def adapters(plan: Plan | None) -> Iterator[DoctorCheck]:
     """Check the framework of each installed adapter; one that the plan needs must be there."""
     from tuneoff.registry import list_adapters
 
@@ -120,15 +120,15 @@ def adapters(plan: Plan | None) -> Iterator[Check]:
         name = f"adapter {listing.plugin.name}"
         if listing.state == "ready":
             text = f"{listing.framework} {listing.framework_version}".strip()
-            yield Check(name=name, level="ok", text="no framework needed" if text == "none" else text)
+            yield DoctorCheck(name=name, level="ok", text="no framework needed" if text == "none" else text)
         elif listing.state == "missing" and listing.plugin.name not in needed:
-            yield Check(name=name, level="warn", text=listing.text)
+            yield DoctorCheck(name=name, level="warn", text=listing.text)
         else:
             code = PluginError.exit_code if listing.state == "broken" else MissingPackageError.exit_code
-            yield Check(name=name, level="fail", text=listing.text, exit_code=code)
+            yield DoctorCheck(name=name, level="fail", text=listing.text, exit_code=code)
 
 
-def conflicts() -> Iterator[Check]:
+def conflicts() -> Iterator[DoctorCheck]:
     """Check installed distributions that are known not to go together."""
     from tuneoff.experiment.packages import install_command, installed_version, release
 
@@ -143,12 +143,12 @@ def conflicts() -> Iterator[Check]:
             f"run: {install_command(f'{conflict.other}<{conflict.below}')}"
         )
         code = MissingPackageError.exit_code if conflict.level == "fail" else 0
-        yield Check(name=f"conflict {conflict.other}", level=conflict.level, text=text, exit_code=code)
+        yield DoctorCheck(name=f"conflict {conflict.other}", level=conflict.level, text=text, exit_code=code)
     if not found:
-        yield Check(name="conflict", level="ok", text="none known among the installed packages")
+        yield DoctorCheck(name="conflict", level="ok", text="none known among the installed packages")
 
 
-def cluster() -> Iterator[Check]:
+def cluster() -> Iterator[DoctorCheck]:
     """Hint at the kubeconfig, where Katib's SDK is installed: whether one names a cluster, not whether that can be used."""
     from tuneoff.cli.kubeconfig import kubeconfig_problem
     from tuneoff.experiment.packages import installed_version
@@ -160,27 +160,29 @@ def cluster() -> Iterator[Check]:
     found = [path for path in looked if path.is_file()]
     problem = kubeconfig_problem(found) if found else None
     if problem is not None:
-        yield Check(name="kubeconfig", level="warn", text=problem)
+        yield DoctorCheck(name="kubeconfig", level="warn", text=problem)
     elif found:
-        yield Check(name="kubeconfig", level="ok", text=f"{', '.join(map(str, found))}; katib on platform kubernetes takes it")
+        yield DoctorCheck(
+            name="kubeconfig", level="ok", text=f"{', '.join(map(str, found))}; katib on platform kubernetes takes it"
+        )
     elif named:
         text = f"KUBECONFIG names {', '.join(map(str, named))}, but no such file is there; correct or unset it"
-        yield Check(name="kubeconfig", level="warn", text=text)
+        yield DoctorCheck(name="kubeconfig", level="warn", text=text)
     else:
         text = f"none ({looked[0]}): katib needs one on platform kubernetes, and none on platform emulated"
-        yield Check(name="kubeconfig", level="ok", text=text)
+        yield DoctorCheck(name="kubeconfig", level="ok", text=text)
 
 
-def data(plan: Plan | None) -> Iterator[Check]:
+def data(plan: Plan | None) -> Iterator[DoctorCheck]:
     """Check each workload's packages and data: as the plan asks for it (fetched where missing), else with its defaults."""
     from tuneoff.registry import list_workloads, workload_class
 
     folder = os.environ.get("TUNEOFF_DATA_DIR")
     if folder is not None and not Path(folder).is_dir():
         text = f"TUNEOFF_DATA_DIR must be a folder, but {folder} is none; correct or unset it"
-        yield Check(name="data folder", level="fail", text=text, exit_code=DataError.exit_code)
+        yield DoctorCheck(name="data folder", level="fail", text=text, exit_code=DataError.exit_code)
     else:
-        yield Check(name="data folder", level="ok", text=folder or "TUNEOFF_DATA_DIR is not set: a cache folder is used")
+        yield DoctorCheck(name="data folder", level="ok", text=folder or "TUNEOFF_DATA_DIR is not set: a cache folder is used")
     specs = [run.spec.experiment.workload for run in plan.counted] if plan is not None else []
     asked = {canonical_json([spec.name, dict(spec.options)]): spec for spec in specs}
     for spec in asked.values():
@@ -188,17 +190,17 @@ def data(plan: Plan | None) -> Iterator[Check]:
     for listing in list_workloads():
         name = f"workload {listing.plugin.name}"
         if listing.workload is None:
-            yield Check(name=name, level="fail", text=listing.text, exit_code=PluginError.exit_code)
+            yield DoctorCheck(name=name, level="fail", text=listing.text, exit_code=PluginError.exit_code)
         elif listing.plugin.name not in {spec.name for spec in specs}:
             yield _workload(name, listing.workload, {}, level="warn")
 
 
-def results_folder(path: Path) -> Check:
+def results_folder(path: Path) -> DoctorCheck:
     """Check that results can be written there, and the space that is left."""
     existing = next(folder for folder in (path.absolute(), *path.absolute().parents) if folder.exists())
     if not os.access(existing, os.W_OK | os.X_OK):
         text = f"{existing} must be writable, but is not; go to another folder, or use --output"
-        return Check(name="results", level="fail", text=text, exit_code=ResultsError.exit_code)
+        return DoctorCheck(name="results", level="fail", text=text, exit_code=ResultsError.exit_code)
     return _space("results", existing, MIN_DISK_BYTES, "free some, or use --output")
 
 
@@ -208,25 +210,25 @@ def _plan(file: Path) -> Plan:
     return overridden_plan(file)
 
 
-def _check(name: str, holds: bool, text: str, way_out: str, *, exit_code: int = 0) -> Check:
+def _check(name: str, holds: bool, text: str, way_out: str, *, exit_code: int = 0) -> DoctorCheck:
     """Return a check that holds or not; it fails where it has an exit code, else it warns."""
     if holds:
-        return Check(name=name, level="ok", text=text)
-    return Check(name=name, level="fail" if exit_code else "warn", text=f"{text}; {way_out}", exit_code=exit_code)
+        return DoctorCheck(name=name, level="ok", text=text)
+    return DoctorCheck(name=name, level="fail" if exit_code else "warn", text=f"{text}; {way_out}", exit_code=exit_code)
 
 
-def _memory() -> Check:
+def _memory() -> DoctorCheck:
     from tuneoff.record.environment import capture
 
     environment = capture()
     total, available = environment["memory_total_bytes"], environment["memory_available_bytes"]
     if total is None or available is None:
-        return Check(name="memory", level="warn", text="unknown: /proc/meminfo cannot be read")
+        return DoctorCheck(name="memory", level="warn", text="unknown: /proc/meminfo cannot be read")
     text = f"{available / GIB:.1f} GiB available of {total / GIB:.1f} GiB"
     return _check("memory", available >= MIN_MEMORY_BYTES, text, "close other programs, or use fewer workers")
 
 
-def _cgroup() -> Check:
+def _cgroup() -> DoctorCheck:
     from tuneoff.run.supervisor.controllers import places
 
     found = places(("memory", "cpu"))
@@ -238,24 +240,24 @@ def _cgroup() -> Check:
     return _check("cgroup", possible, text, way_out)
 
 
-def _space(name: str, path: Path, least: int, way_out: str) -> Check:
+def _space(name: str, path: Path, least: int, way_out: str) -> DoctorCheck:
     try:
         free = shutil.disk_usage(path).free
     except OSError as error:
-        return Check(name=name, level="warn", text=f"{path} cannot be read: {error.strerror}; {way_out}")
+        return DoctorCheck(name=name, level="warn", text=f"{path} cannot be read: {error.strerror}; {way_out}")
     return _check(name, free >= least, f"{free / GIB:.1f} GiB free in {path}", way_out)
 
 
-def _workload(name: str, workload: type[Workload], options: Mapping[str, Any], *, level: Literal["warn", "fail"]) -> Check:
+def _workload(name: str, workload: type[Workload], options: Mapping[str, Any], *, level: Literal["warn", "fail"]) -> DoctorCheck:
     from tuneoff.experiment.packages import install_command, missing_modules
 
     missing = missing_modules(workload.preload)
     if missing:
         text = f"needs {', '.join(missing)}; run: {install_command(' '.join(missing))}"
-        return Check(name=name, level=level, text=text, exit_code=MissingPackageError.exit_code)
+        return DoctorCheck(name=name, level=level, text=text, exit_code=MissingPackageError.exit_code)
     try:
         found = workload(options).prepare()
     except TuneoffError as error:
-        return Check(name=name, level=level, text=str(error), exit_code=error.exit_code)
+        return DoctorCheck(name=name, level=level, text=str(error), exit_code=error.exit_code)
     size = f", {found.size_bytes / 1e6:.1f} MB" if found.size_bytes else ""
-    return Check(name=name, level="ok", text=f"{found.name} {found.version}{size}")
+    return DoctorCheck(name=name, level="ok", text=f"{found.name} {found.version}{size}")

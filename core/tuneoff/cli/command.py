@@ -7,7 +7,7 @@ import sys
 from collections.abc import Sequence
 from typing import Any, NoReturn, Protocol
 
-from tuneoff.base.text import plain_line
+from tuneoff.base.output import plain_line
 
 BAD_INPUT = 2
 

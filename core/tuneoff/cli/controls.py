@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from tuneoff.base.text import write, write_json
+from tuneoff.base.output import write, write_json
 from tuneoff.cli.folders import add_results, newest_folder
 
 NAME = "controls"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from tuneoff.base.text import terminal_width, write, write_json
+from tuneoff.base.output import terminal_width, write, write_json
 from tuneoff.cli.folders import folder_path, newest_two
 
 NAME = "diff"

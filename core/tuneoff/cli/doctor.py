@@ -6,7 +6,7 @@ import argparse
 from dataclasses import asdict
 from pathlib import Path
 
-from tuneoff.base.text import columns, one_line, write, write_json
+from tuneoff.base.output import columns, one_line, write, write_json
 
 NAME = "doctor"
 HELP = "check Python, machine, frameworks, conflicts, data and the results folder"

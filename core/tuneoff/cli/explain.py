@@ -7,8 +7,8 @@ import inspect
 from collections.abc import Callable, Iterator, Mapping
 from typing import get_args
 
+from tuneoff.base.output import columns, one_line, write, write_json
 from tuneoff.base.suggest import nearest
-from tuneoff.base.text import columns, one_line, write, write_json
 from tuneoff.cli.interface import field_comments, interface
 
 NAME = "explain"

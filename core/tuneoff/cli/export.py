@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from tuneoff.base.text import write
+from tuneoff.base.output import write
 from tuneoff.cli.folders import add_results, folder_path, newest_folder
 
 NAME = "export"

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
-from tuneoff.base.text import note, write, write_json
+from tuneoff.base.output import note, write, write_json
 from tuneoff.cli.command import script_name
 from tuneoff.cli.folders import folder_path
 from tuneoff.cli.selection import check_something_runs, overridden_plan
@@ -48,8 +48,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def execute(arguments: argparse.Namespace) -> int:
     from tuneoff.trust.faultmatrix.cell import SETTINGS
+    from tuneoff.trust.faultmatrix.fault_tables import bad_ones, failed_controls, markdown, missed_ones, terminal, to_json
     from tuneoff.trust.faultmatrix.matrix import FILE, run_matrix, skip_reason
-    from tuneoff.trust.faultmatrix.table import bad_ones, failed_controls, markdown, missed_ones, terminal, to_json
 
     faults = _chosen(arguments.faults)
     if arguments.at_once < 1:

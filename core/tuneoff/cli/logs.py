@@ -8,7 +8,7 @@ import tempfile
 import traceback
 from typing import TextIO
 
-from tuneoff.base.text import plain_line
+from tuneoff.base.output import plain_line
 
 
 class _StandardError(logging.StreamHandler[TextIO]):

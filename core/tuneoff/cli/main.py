@@ -12,7 +12,7 @@ from typing import Any
 
 import tuneoff
 from tuneoff.base.files import current_folder_problem
-from tuneoff.base.text import note
+from tuneoff.base.output import note
 from tuneoff.cli import (
     adapters,
     bundle,

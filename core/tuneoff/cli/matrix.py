@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from tuneoff.base.text import note, printable, terminal_width, write, write_json
+from tuneoff.base.output import note, printable, terminal_width, write, write_json
 from tuneoff.cli.command import script_name
 from tuneoff.cli.folders import folder_to_resume, new_folder
 from tuneoff.cli.metrics_port import metrics_of

@@ -7,7 +7,7 @@ import contextlib
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from tuneoff.base.text import note
+from tuneoff.base.output import note
 
 if TYPE_CHECKING:
     from tuneoff.experiment.plan import Plan

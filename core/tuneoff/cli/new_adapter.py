@@ -6,7 +6,7 @@ import argparse
 import re
 from pathlib import Path
 
-from tuneoff.base.text import write
+from tuneoff.base.output import write
 from tuneoff.errors import ExperimentError, ResultsError
 
 NAME = "new-adapter"

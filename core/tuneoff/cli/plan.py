@@ -7,7 +7,8 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tuneoff.base.text import counted, filled_columns, write, write_json
+from tuneoff.base.format import counted
+from tuneoff.base.output import filled_columns, write, write_json
 from tuneoff.cli.selection import add_file, add_overrides, overridden_plan
 
 if TYPE_CHECKING:

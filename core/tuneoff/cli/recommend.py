@@ -6,7 +6,7 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tuneoff.base.text import terminal_width, write, write_json
+from tuneoff.base.output import terminal_width, write, write_json
 from tuneoff.cli.folders import folder_path, newest_folder
 from tuneoff.experiment.metric_names import QUESTIONS
 

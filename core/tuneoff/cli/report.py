@@ -6,7 +6,7 @@ import argparse
 import shlex
 from pathlib import Path
 
-from tuneoff.base.text import note, printable, terminal_width, write, write_json
+from tuneoff.base.output import note, printable, terminal_width, write, write_json
 from tuneoff.cli.command import script_name
 from tuneoff.cli.folders import add_results, folder_path, newest_folder
 from tuneoff.errors import TuneoffError

@@ -8,14 +8,15 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tuneoff.base.text import columns, counted, note, one_line, plain_line, write, write_json
+from tuneoff.base.format import counted
+from tuneoff.base.output import columns, note, one_line, plain_line, write, write_json
 from tuneoff.cli.bundle import add_limit
 from tuneoff.cli.folders import folder_path, new_folder
 
 if TYPE_CHECKING:
     from tuneoff.record.results_folder import RunEnd
-    from tuneoff.trust.bundle.reproduce import Reproduction, Request
-    from tuneoff.trust.bundle.verdict import Column
+    from tuneoff.trust.bundle.reproduce import ReproduceRequest, Reproduction
+    from tuneoff.trust.bundle.verdict import ReproducedColumn
 
 NAME = "reproduce"
 HELP = "run a part of a bundle again and answer REPRODUCED, DIFFERENT or INCONCLUSIVE per column, with the reason"
@@ -70,7 +71,7 @@ def _limit(arguments: argparse.Namespace) -> int:
     return int(arguments.limit_mb) * 1_000_000
 
 
-def _run(request: Request, arguments: argparse.Namespace) -> tuple[Path, list[RunEnd]]:
+def _run(request: ReproduceRequest, arguments: argparse.Namespace) -> tuple[Path, list[RunEnd]]:
     from tuneoff.run.execute import execute as execute_plan
     from tuneoff.tell.report.progress import progress
 
@@ -80,7 +81,7 @@ def _run(request: Request, arguments: argparse.Namespace) -> tuple[Path, list[Ru
         return results, execute_plan(plan, results, listener=listener)
 
 
-def _before(request: Request) -> Iterator[str]:
+def _before(request: ReproduceRequest) -> Iterator[str]:
     """Yield the table of what is in the bundle and here, what the bundle tells its workloads, and what will be run."""
     from tuneoff.base.identity import canonical_json
 
@@ -113,10 +114,10 @@ def _after(found: Reproduction) -> Iterator[str]:
     yield plain_line(f"{found.answer.value}: {_what(found)}; {found.why}")
 
 
-def _rows(chosen: list[Column]) -> Iterator[tuple[str, str, str, str]]:
+def _rows(chosen: list[ReproducedColumn]) -> Iterator[tuple[str, str, str, str]]:
     """Yield one row per column and answer, with the reason of its first run; what is not reproduced, once for each reason."""
     for name in dict.fromkeys(column.name for column in chosen):
-        groups: dict[tuple[str, str], list[Column]] = {}
+        groups: dict[tuple[str, str], list[ReproducedColumn]] = {}
         for column in chosen:
             if column.name == name:
                 is_alike = column.answer == "REPRODUCED" or column.tolerance == "machine"

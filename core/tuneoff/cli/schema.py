@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from tuneoff.base.text import write_json
+from tuneoff.base.output import write_json
 
 NAME = "schema"
 HELP = "print the JSON Schema of the experiment file, of a price file, or of run.json"

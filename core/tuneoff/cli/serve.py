@@ -7,7 +7,7 @@ import signal
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from tuneoff.base.text import note, write
+from tuneoff.base.output import note, write
 from tuneoff.cli.folders import add_results, newest_folder
 from tuneoff.cli.metrics_port import LOOPBACK, port_number
 

@@ -7,7 +7,8 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from tuneoff.base.text import counted, filled_columns, terminal_width, write, write_json
+from tuneoff.base.format import counted
+from tuneoff.base.output import filled_columns, terminal_width, write, write_json
 from tuneoff.cli.folders import add_results, newest_folder
 
 if TYPE_CHECKING:

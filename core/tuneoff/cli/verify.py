@@ -9,7 +9,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from tuneoff.base.text import counted, one_line, printable, write, write_json
+from tuneoff.base.format import counted
+from tuneoff.base.output import one_line, printable, write, write_json
 from tuneoff.cli.folders import add_results, newest_folder
 from tuneoff.errors import ResultsError
 
@@ -150,7 +151,7 @@ def _to_json(found: Verification, code: int) -> dict[str, Any]:
 
 
 def _tolerance() -> float:
-    from tuneoff.trust.verify.compare import TOLERANCE
+    from tuneoff.trust.verify.record_differences import TOLERANCE
 
     return TOLERANCE
 

@@ -8,11 +8,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from tuneoff.base.text import columns, counted, note, one_line, write, write_json
+from tuneoff.base.format import counted
+from tuneoff.base.output import columns, note, one_line, write, write_json
 from tuneoff.cli.selection import add_file, check_something_runs, overridden_plan
 
 if TYPE_CHECKING:
-    from tuneoff.trust.space_test.verify import Outcome
+    from tuneoff.trust.space_test.verify import TargetJudgement
 
 NAME = "verify-space"
 HELP = (
@@ -73,7 +74,7 @@ def execute(arguments: argparse.Namespace) -> int:
     return code
 
 
-def exit_code(outcomes: Sequence[Outcome]) -> int:
+def exit_code(outcomes: Sequence[TargetJudgement]) -> int:
     """Return 0 where each adapter is accepted, or was skipped for a stated reason."""
     return REJECTED if any(item.judgement is not None and item.judgement.verdict != "accepted" for item in outcomes) else 0
 
@@ -89,8 +90,8 @@ def _check(arguments: argparse.Namespace) -> None:
         raise ExperimentError(f"--timeout must be a number of seconds above 0, but got {arguments.timeout:g}")
 
 
-def _text(outcomes: Sequence[Outcome]) -> str:
-    from tuneoff.trust.space_test.table import HEADER, lines, rows
+def _text(outcomes: Sequence[TargetJudgement]) -> str:
+    from tuneoff.trust.space_test.judgement_tables import HEADER, lines, rows
 
     table = [row for outcome in outcomes for row in rows(outcome)]
     parts = [columns(HEADER, table), ""] if table else []
@@ -105,9 +106,9 @@ def _text(outcomes: Sequence[Outcome]) -> str:
     return "\n".join([*parts, f"{answer}: {accepted} of {counted(len(verdicts), 'adapter')} accepted{more}"])
 
 
-def _to_json(outcomes: Sequence[Outcome], arguments: argparse.Namespace, code: int) -> dict[str, object]:
+def _to_json(outcomes: Sequence[TargetJudgement], arguments: argparse.Namespace, code: int) -> dict[str, object]:
     from tuneoff.trust.space_test.discovery import FALSE_DISCOVERY_RATE
-    from tuneoff.trust.space_test.table import to_json
+    from tuneoff.trust.space_test.judgement_tables import to_json
 
     return {
         "file": str(arguments.file),

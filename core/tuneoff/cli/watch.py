@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import sys
 
-from tuneoff.base.text import plain_line, write, write_json
+from tuneoff.base.output import plain_line, write, write_json
 from tuneoff.cli.folders import add_results, newest_folder
 from tuneoff.errors import ExperimentError
 

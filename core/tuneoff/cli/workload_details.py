@@ -7,7 +7,8 @@ import json
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
-from tuneoff.base.text import columns, counted, one_line, printable
+from tuneoff.base.format import counted
+from tuneoff.base.output import columns, one_line, printable
 from tuneoff.errors import PluginError
 
 if TYPE_CHECKING:

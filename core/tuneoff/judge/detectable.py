@@ -8,8 +8,8 @@ from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from tuneoff.base.format import counted
 from tuneoff.base.identity import canonical_json
-from tuneoff.base.words import counted
 from tuneoff.experiment.plan import Plan, PlannedRun
 from tuneoff.experiment.variants import TASK
 from tuneoff.judge.answers.analysis_plan import Frozen, frozen

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from tuneoff.base.format import number
-from tuneoff.base.words import counted
+from tuneoff.base.format import counted, number
 from tuneoff.judge.conditions import condition_lines
 from tuneoff.judge.summary import SummaryRow
 

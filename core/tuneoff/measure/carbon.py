@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from tuneoff.experiment.accounting.declared import Accounting, Intensity
 from tuneoff.experiment.accounting.text import intensity_text, series_window, wall_time
-from tuneoff.measure.attribution.account import EnergyAccount, Piece, job_pieces
+from tuneoff.measure.attribution.account import EnergyAccount, EnergyPiece, job_pieces
 from tuneoff.measure.evidence import Evidence
 from tuneoff.measure.segments import Interval
 from tuneoff.measure.spans import jct_ns, part_reasons, partition
@@ -40,7 +40,7 @@ class Emission:
         return self.weighted / self.joules
 
 
-def emission(pieces: Iterable[Piece], intensity: Intensity, start_wall_ns: int, within: Interval | None = None) -> Emission:
+def emission(pieces: Iterable[EnergyPiece], intensity: Intensity, start_wall_ns: int, within: Interval | None = None) -> Emission:
     """Return what pieces of energy emitted, all of it or what lies in an interval; the intensity must cover them.
 
     A piece used its energy evenly, so its CO2e is its energy times the intensity's mean over it.
@@ -63,9 +63,9 @@ def emission(pieces: Iterable[Piece], intensity: Intensity, start_wall_ns: int, 
     return Emission(joules, weighted)
 
 
-def split(pieces: Iterable[Piece], windows: Sequence[Interval]) -> list[list[Piece]]:
+def split(pieces: Iterable[EnergyPiece], windows: Sequence[Interval]) -> list[list[EnergyPiece]]:
     """Return what of the pieces lies in each of disjoint windows in order of time; a piece across an edge is cut there."""
-    found: list[list[Piece]] = [[] for _ in windows]
+    found: list[list[EnergyPiece]] = [[] for _ in windows]
     starts = [window[0] for window in windows]
     for piece in pieces:
         start, end, energy = piece
@@ -76,7 +76,7 @@ def split(pieces: Iterable[Piece], windows: Sequence[Interval]) -> list[list[Pie
         while index < len(windows) and windows[index][0] < end:
             begin, finish = max(start, windows[index][0]), min(end, windows[index][1])
             if finish > begin:
-                found[index].append(Piece(begin, finish, energy * (finish - begin) / (end - start)))
+                found[index].append(EnergyPiece(begin, finish, energy * (finish - begin) / (end - start)))
             index += 1
     return found
 
@@ -176,7 +176,7 @@ def _of_job(
     return values
 
 
-def _pieces(trial: TrialRecord, account: EnergyAccount) -> list[Piece]:
+def _pieces(trial: TrialRecord, account: EnergyAccount) -> list[EnergyPiece]:
     return [piece for position in range(len(trial.attempts)) for piece in account.attempts.get((trial.trial, position), ())]
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from tuneoff.experiment.spec import RunSpec
 from tuneoff.measure.evidence import Evidence
-from tuneoff.measure.memory import MEGABYTE
+from tuneoff.measure.memory_metrics import MEGABYTE
 from tuneoff.measure.presence import most_present, processes_of
 from tuneoff.measure.segments import on_slots
 from tuneoff.measure.slots import greatest_overlap, trial_window

@@ -6,7 +6,7 @@ import bisect
 import itertools
 from collections.abc import Iterable, Sequence
 
-from tuneoff.measure.attribution.account import JOB_PARTS, LEAST_COVERAGE, EnergyAccount, Piece, job_pieces, joules
+from tuneoff.measure.attribution.account import JOB_PARTS, LEAST_COVERAGE, EnergyAccount, EnergyPiece, job_pieces, joules
 from tuneoff.measure.attribution.coverage import to_both_ends, unseen
 from tuneoff.measure.energy_order import RATIO_HIGH, RATIO_LOW
 from tuneoff.measure.evidence import Evidence
@@ -218,7 +218,7 @@ def _of_steps(run: RunRecord, account: EnergyAccount, said: _Said) -> dict[str, 
     return values
 
 
-def _between(pieces: Iterable[Piece], spans: Sequence[tuple[int, int]]) -> list[float]:
+def _between(pieces: Iterable[EnergyPiece], spans: Sequence[tuple[int, int]]) -> list[float]:
     """Return the energy in each of several spans, which are disjoint and in order."""
     totals = [0.0] * len(spans)
     ends = [end for _, end in spans]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tuneoff.measure.attribution.account import LEAST_COVERAGE, NO_SAMPLES, EnergyAccount
 from tuneoff.measure.evidence import Evidence
-from tuneoff.measure.memory import MEGABYTE, SAMPLES
+from tuneoff.measure.memory_metrics import MEGABYTE, SAMPLES
 from tuneoff.measure.spans import NO_END, jct_ns
 from tuneoff.record.metric_value import MetricValue, known, missing
 from tuneoff.record.run_record import RunRecord

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from tuneoff.experiment.metric_names import metric
-from tuneoff.measure.attribution.account import AttemptKey, EnergyAccount, Piece
+from tuneoff.measure.attribution.account import AttemptKey, EnergyAccount, EnergyPiece
 from tuneoff.record.join import attempts_before, shift_ns
 from tuneoff.record.metric_value import MetricValue, missing, weakest
 from tuneoff.record.run_record import RunRecord
@@ -32,12 +32,12 @@ def joined_account(run: RunRecord, account: EnergyAccount, earlier: Sequence[tup
     Of the job besides the trials nothing is told: a killed execution's services were metered to an end that nobody saw.
     """
     accounts = [*(one for _, one in earlier), account]
-    attempts: dict[AttemptKey, tuple[Piece, ...]] = {}
+    attempts: dict[AttemptKey, tuple[EnergyPiece, ...]] = {}
     before: list[RunRecord] = []
     for record, one in (*earlier, (run, account)):
         offsets, shift = attempts_before(before), shift_ns(record.clock, run.clock)
         for (trial, index), pieces in one.attempts.items():
-            moved = tuple(Piece(piece.start_ns + shift, piece.end_ns + shift, piece.joules) for piece in pieces)
+            moved = tuple(EnergyPiece(piece.start_ns + shift, piece.end_ns + shift, piece.joules) for piece in pieces)
             attempts[trial, index + offsets.get(trial, 0)] = moved
         before.append(record)
     reasons = dict.fromkeys(("overhead", "idle", "outside", "coordinator", "services", "test"), RESUMED)

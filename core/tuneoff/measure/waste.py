@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Literal
 
-from tuneoff.base.words import counted
+from tuneoff.base.format import counted
 from tuneoff.experiment.accounting.text import intensity_text
 from tuneoff.measure.attribution.account import AttemptKey, EnergyAccount, joules
 from tuneoff.measure.carbon import JOULES_PER_KWH, emission, uncovered

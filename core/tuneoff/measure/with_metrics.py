@@ -13,7 +13,7 @@ from tuneoff.measure.disturbance import DISTURBED, disturbance_flags, disturbanc
 from tuneoff.measure.energy import RESIDUAL_FLAG, energy_metrics, residual_flags
 from tuneoff.measure.evidence import NO_EVIDENCE, Evidence
 from tuneoff.measure.incumbent import quality_metrics
-from tuneoff.measure.memory import memory_metrics
+from tuneoff.measure.memory_metrics import memory_metrics
 from tuneoff.measure.nodes import node_metrics
 from tuneoff.measure.overhead import overhead_metrics, stop_metrics
 from tuneoff.measure.presence import CROWDED_FLAG, DOUBLED_FLAG, Presence, presence_flags, presence_of

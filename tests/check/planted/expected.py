@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from tuneoff.trust.check.checks.undeploy import FAILED
-from tuneoff.trust.check.plan import DRAWS, REFUSALS, repetitions
+from tuneoff.trust.check.planned_runs import DRAWS, REFUSALS, repetitions
 
 ONE, TWO = repetitions(1)[0], repetitions(2)[0]
 

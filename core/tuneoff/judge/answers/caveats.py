@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 
-from tuneoff.base.words import counted
+from tuneoff.base.format import counted
 from tuneoff.judge.answers.analysis_plan import Frozen
 from tuneoff.judge.answers.answer import Answers, Outcome
 from tuneoff.judge.answers.disturbance import disturbance

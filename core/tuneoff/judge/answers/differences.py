@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from tuneoff.base.words import counted
+from tuneoff.base.format import counted
 from tuneoff.judge.answers.answer import PairedDifference, Question, Value
 from tuneoff.judge.answers.run_values import value
 from tuneoff.judge.runs import Group, Run

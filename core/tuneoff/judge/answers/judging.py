@@ -7,7 +7,7 @@ import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from tuneoff.base.words import counted
+from tuneoff.base.format import counted
 from tuneoff.experiment.accounting.declared import Prices
 from tuneoff.judge.answers.answer import WITHOUT_DISTURBED, Outcome, PairedDifference, Question, Sensitivity, Verdict
 from tuneoff.judge.answers.differences import BOTH_FAILED, pair

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from tuneoff.base.words import counted
+from tuneoff.base.format import counted
 from tuneoff.judge.runs import Group
 
 Cells = Mapping[str, Mapping[str, Group]]  # by label and task

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
-from tuneoff.base.format import figure
-from tuneoff.base.words import counted
+from tuneoff.base.format import counted, figure
 from tuneoff.judge.answers.analysis_plan import Frozen
 from tuneoff.judge.answers.answer import UNCHECKED, AcrossTasks, OverTasks, Question
 from tuneoff.judge.answers.energy_sensitivity import is_modelled

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from tuneoff.base.format import number
-from tuneoff.base.words import counted
+from tuneoff.base.format import counted, number
 from tuneoff.judge.controls.all import Controls
 from tuneoff.judge.controls.effects import Effect
 from tuneoff.judge.controls.same_algorithm import QUALITY, Pair, warnings

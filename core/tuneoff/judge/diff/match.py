@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import replace
 from typing import Any
 
-from tuneoff.base.words import counted
+from tuneoff.base.format import counted
 from tuneoff.errors import ExperimentError
 from tuneoff.experiment.spec import RunSpec, run_spec_to_json
 from tuneoff.judge.diff.model import Matched

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from tuneoff.base.format import MISSING, figure, wrapped
-from tuneoff.base.text import columns, printable
-from tuneoff.base.words import counted
+from tuneoff.base.format import MISSING, counted, figure, wrapped
+from tuneoff.base.output import columns, printable
 from tuneoff.judge.answers.answer import Outcome, Verdict
 from tuneoff.judge.answers.phrases import difference_text, signed
 from tuneoff.judge.diff.model import Change, Comparison

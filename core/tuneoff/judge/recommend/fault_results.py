@@ -10,7 +10,7 @@ from pathlib import Path
 import msgspec
 
 from tuneoff.base.files import read_regular
-from tuneoff.base.words import counted
+from tuneoff.base.format import counted
 from tuneoff.errors import ResultsError, UnknownNameError
 from tuneoff.judge.faults import FAULTS, NO_FAULT, Class
 from tuneoff.judge.recommend.eligibility import No, Obstacle

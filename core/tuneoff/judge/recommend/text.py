@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from tuneoff.base.format import wrapped
-from tuneoff.base.text import printable
-from tuneoff.base.words import counted
+from tuneoff.base.format import counted, wrapped
+from tuneoff.base.output import printable
 from tuneoff.judge.recommend.families import place_text
 from tuneoff.judge.recommend.headline import how_to_measure
 from tuneoff.judge.recommend.recommendation import Cited, Family, Reason, Recommendation

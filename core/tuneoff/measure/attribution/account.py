@@ -9,7 +9,7 @@ from typing import Any
 from tuneoff.measure.attribution.counters import by_counters
 from tuneoff.measure.attribution.coverage import Domains, still, to_both_ends, unseen
 from tuneoff.measure.attribution.gpu import trained_on_gpu, with_gpus
-from tuneoff.measure.attribution.intervals import NOTHING, AttemptKey, Attributed, Piece, joules
+from tuneoff.measure.attribution.intervals import NOTHING, AttemptKey, Attributed, EnergyPiece, joules
 from tuneoff.measure.attribution.modelled import SLOTS_ONLY, by_model, by_slot_meters
 from tuneoff.measure.attribution.uses import Uses, uses_of
 from tuneoff.measure.evidence import Evidence
@@ -19,7 +19,7 @@ from tuneoff.record.run_record import RunRecord
 from tuneoff.record.samples.schema import Coefficients
 from tuneoff.record.samples.series import EnergySeries
 
-__all__ = ["AttemptKey", "EnergyAccount", "Piece", "energy_account", "job_pieces", "joules"]
+__all__ = ["AttemptKey", "EnergyAccount", "EnergyPiece", "energy_account", "job_pieces", "joules"]
 
 NO_SAMPLES = "no power was sampled in this run"
 NO_HOST_METER = "only accelerators are metered here, not the host"
@@ -48,9 +48,9 @@ class EnergyAccount:
     coverage: float | None = None
     node_kind: Kind = "estimated"
     node_source: str = ""
-    attempts: Mapping[AttemptKey, tuple[Piece, ...]] = field(default_factory=dict)
-    parts: Mapping[str, tuple[Piece, ...]] = field(default_factory=dict)
-    node: tuple[Piece, ...] | None = None  # None: the meter sees slots only
+    attempts: Mapping[AttemptKey, tuple[EnergyPiece, ...]] = field(default_factory=dict)
+    parts: Mapping[str, tuple[EnergyPiece, ...]] = field(default_factory=dict)
+    node: tuple[EnergyPiece, ...] | None = None  # None: the meter sees slots only
     reasons: Mapping[str, str] = field(default_factory=dict)  # of missing parts; `trials` of missing attempts; `node`
     job_reason: str | None = None
     model: Coefficients | None = None  # by which this energy was estimated
@@ -155,7 +155,7 @@ def _account(
     )
 
 
-def job_pieces(account: EnergyAccount) -> Iterator[Piece]:
+def job_pieces(account: EnergyAccount) -> Iterator[EnergyPiece]:
     """Yield the energy of the job, trials first; all of it only where neither `reason` nor `job_reason` is set."""
     for pieces in account.attempts.values():
         yield from pieces

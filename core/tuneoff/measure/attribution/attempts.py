@@ -72,7 +72,7 @@ def cpu_use(run: RunRecord, sampled: Sampled, *, is_refined: bool = False, is_ex
     use = CpuUse()
     known_around, extrapolated = True, 0
     for name, items in attempts_by_process(run).items():
-        curve = _Curve(name, sampled, is_refined, is_extrapolated)
+        curve = _CpuCurve(name, sampled, is_refined, is_extrapolated)
         for key, attempt in items:
             curve.add(key, attempt)
             use.attempts[key] = []
@@ -84,7 +84,7 @@ def cpu_use(run: RunRecord, sampled: Sampled, *, is_refined: bool = False, is_ex
         for key in curve.unknown:
             use.attempts.pop(key, None)
     for process in run.without_attempt:
-        curve = _Curve(process.process, sampled, is_refined, is_extrapolated)
+        curve = _CpuCurve(process.process, sampled, is_refined, is_extrapolated)
         curve.begin(process.started_ns)
         curve.finish()
         use.around[process.process] = _share_out(curve.points, [], use.attempts)
@@ -95,7 +95,7 @@ def _holders(items: Sequence[tuple[AttemptKey, AttemptRecord]]) -> list[Holder]:
     return [(start, end, key) for key, attempt in items for start, end in busy(attempt)]
 
 
-class _Curve:
+class _CpuCurve:
     """CPU time of one process over time: it never falls."""
 
     def __init__(self, name: str, sampled: Sampled, is_refined: bool, is_extrapolated: bool) -> None:

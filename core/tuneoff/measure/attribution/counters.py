@@ -6,7 +6,7 @@ import bisect
 import itertools
 from collections.abc import Iterable, Iterator, Sequence
 
-from tuneoff.measure.attribution.intervals import AttemptKey, Attributed, CpuPiece, Piece, merged, metered
+from tuneoff.measure.attribution.intervals import AttemptKey, Attributed, CpuPiece, EnergyPiece, merged, metered
 from tuneoff.measure.attribution.modelled import NOT_READ, OTHER_HOSTS
 from tuneoff.measure.attribution.tree import PARTS
 from tuneoff.measure.attribution.uses import Uses
@@ -32,13 +32,13 @@ def by_counters(meters: Sequence[EnergySeries], idle_watts: float | None, uses: 
     if reason is not None or uses.node is None or idle_watts is None:
         return Attributed(attempts={}, parts={}, node=node, reasons=dict.fromkeys(ATTRIBUTED, reason or NO_BASELINE))
     static, dynamic = split(grid, totals, idle_watts)
-    prices = _Prices(grid, dynamic, uses.node)
+    prices = _CpuCosts(grid, dynamic, uses.node)
     by_use = {key: prices.pieces(pieces) for key, pieces in uses.cpu.attempts.items()}
     parts = {name: prices.pieces(pieces) for name, pieces in uses.parts.items()}
     parts.update({name: parts.get(name, []) for name in ("overhead", "idle", "outside")})
     idle = EnergySeries(grid, [0.0, *itertools.accumulate(static)])
     most = max(float(uses.host_cores), uses.reserved_cores)
-    by_slot: dict[AttemptKey, list[Piece]] = {}
+    by_slot: dict[AttemptKey, list[EnergyPiece]] = {}
     for slot in uses.slots:
         for key, shares in slot.busy.items():
             if key in by_use:
@@ -75,11 +75,11 @@ def split(grid: Sequence[int], totals: Sequence[float], idle_watts: float) -> tu
     return static, [total - idle for total, idle in zip(totals, static, strict=True)]
 
 
-def _on(grid: Sequence[int], energies: Sequence[float]) -> list[Piece]:
-    return [Piece(start, end, energy) for (start, end), energy in zip(itertools.pairwise(grid), energies, strict=True)]
+def _on(grid: Sequence[int], energies: Sequence[float]) -> list[EnergyPiece]:
+    return [EnergyPiece(start, end, energy) for (start, end), energy in zip(itertools.pairwise(grid), energies, strict=True)]
 
 
-class _Prices:
+class _CpuCosts:
     """What a CPU nanosecond costs in each interval, in J."""
 
     def __init__(self, grid: Sequence[int], dynamic: Sequence[float], host: Iterable[CpuPiece]) -> None:
@@ -90,9 +90,9 @@ class _Prices:
             by_host[index] += cpu
         self._prices = [energy / cpu if cpu > 0 else 0.0 for energy, cpu in zip(dynamic, by_host, strict=True)]
 
-    def pieces(self, used: Iterable[CpuPiece]) -> list[Piece]:
+    def pieces(self, used: Iterable[CpuPiece]) -> list[EnergyPiece]:
         """Return the energy of CPU time."""
-        return [Piece(start, end, cpu * self._prices[index]) for index, start, end, cpu in self._cut(used)]
+        return [EnergyPiece(start, end, cpu * self._prices[index]) for index, start, end, cpu in self._cut(used)]
 
     def _cut(self, pieces: Iterable[CpuPiece]) -> Iterator[tuple[int, int, int, float]]:
         """Yield the pieces cut at the grid, with the index of their interval."""

@@ -8,7 +8,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 
 from tuneoff.measure.attribution.counters import grid_of, split
-from tuneoff.measure.attribution.intervals import AttemptKey, Attributed, Piece, merged, metered
+from tuneoff.measure.attribution.intervals import AttemptKey, Attributed, EnergyPiece, merged, metered
 from tuneoff.measure.attribution.tree import PARTS
 from tuneoff.measure.attribution.uses import Uses
 from tuneoff.measure.segments import Interval, busy
@@ -32,15 +32,17 @@ def with_gpus(found: Attributed, run: RunRecord, samples: Samples, uses: Uses, g
     users = {domain: _users(samples, uses, domain) for domain in gpus}
     trained = trained_on_gpu(run)
     node, reasons = list(found.node) if found.node is not None else None, dict(found.reasons)
-    attempts: dict[AttemptKey, list[Piece]] = defaultdict(list)
-    parts: dict[str, list[Piece]] = defaultdict(list)
+    attempts: dict[AttemptKey, list[EnergyPiece]] = defaultdict(list)
+    parts: dict[str, list[EnergyPiece]] = defaultdict(list)
     is_known = not trained or any(owner in training for spans in users.values() for span in spans for owner, _ in span[2])
     for domain, series in gpus.items():
         if domain not in samples.header.idle_watts and not trained:
             continue  # nobody of the run uses it, and it cannot be split: it is left out, of the node's energy too
         totals = [series.energy(start, end) for start, end in itertools.pairwise(grid)]
         if node is not None:
-            node += [Piece(start, end, energy) for (start, end), energy in zip(itertools.pairwise(grid), totals, strict=True)]
+            node += [
+                EnergyPiece(start, end, energy) for (start, end), energy in zip(itertools.pairwise(grid), totals, strict=True)
+            ]
         idle_watts = samples.header.idle_watts.get(domain)
         if idle_watts is None or not is_known:
             continue
@@ -63,7 +65,7 @@ def trained_on_gpu(run: RunRecord) -> set[AttemptKey]:
     return {key for key, attempt in _attempts(run) if attempt.device is not None and attempt.device != "cpu"}
 
 
-def _left(parts: Mapping[str, list[Piece]], reasons: Mapping[str, str]) -> dict[str, list[Piece]]:
+def _left(parts: Mapping[str, list[EnergyPiece]], reasons: Mapping[str, str]) -> dict[str, list[EnergyPiece]]:
     return {name: pieces for name, pieces in parts.items() if name not in reasons}
 
 
@@ -89,8 +91,8 @@ def _share_dynamic(
     energy: EnergySeries,
     users: list[Span],
     training: Busy,
-    attempts: dict[AttemptKey, list[Piece]],
-    parts: dict[str, list[Piece]],
+    attempts: dict[AttemptKey, list[EnergyPiece]],
+    parts: dict[str, list[EnergyPiece]],
 ) -> None:
     for start, end, shares in users:
         total = sum(share for _, share in shares)
@@ -100,14 +102,14 @@ def _share_dynamic(
         for owner, share in shares:
             mine = used * share / total
             if owner in PARTS:
-                parts[owner].append(Piece(start, end, mine))
+                parts[owner].append(EnergyPiece(start, end, mine))
                 continue
             spans = _during(training[owner], (start, end))
             length = sum(finish - begin for begin, finish, _ in spans)
             if not length:
-                parts["overhead"].append(Piece(start, end, mine))
+                parts["overhead"].append(EnergyPiece(start, end, mine))
             for begin, finish, key in spans:
-                attempts[key].append(Piece(begin, finish, mine * (finish - begin) / length))
+                attempts[key].append(EnergyPiece(begin, finish, mine * (finish - begin) / length))
 
 
 def _share_static(
@@ -115,13 +117,13 @@ def _share_static(
     users: list[Span],
     run: RunRecord,
     uses: Uses,
-    attempts: dict[AttemptKey, list[Piece]],
-    parts: dict[str, list[Piece]],
+    attempts: dict[AttemptKey, list[EnergyPiece]],
+    parts: dict[str, list[EnergyPiece]],
 ) -> None:
     names = {owner for _, _, shares in users for owner, _ in shares}
     slots = {attempt.slot for _, attempt in _attempts(run) if attempt.process in names}
     if not slots:
-        parts["unreserved"].append(Piece(0, uses.end_ns, energy.energy(0, uses.end_ns)))
+        parts["unreserved"].append(EnergyPiece(0, uses.end_ns, energy.energy(0, uses.end_ns)))
     for slot in uses.slots:
         if slot.slot not in slots:
             continue

@@ -12,7 +12,7 @@ from tuneoff.record.samples.series import EnergySeries
 AttemptKey = tuple[str, int]  # trial id, position in `TrialRecord.attempts`
 
 
-class Piece(NamedTuple):
+class EnergyPiece(NamedTuple):
     """Energy that was used evenly over an interval (ns since the run's start)."""
 
     start_ns: int
@@ -40,16 +40,16 @@ class Share(NamedTuple):
 class Attributed:
     """What a method found; what is missing in `attempts` and `parts` is unknown, for the `reasons` of its part or `trials`."""
 
-    attempts: dict[AttemptKey, list[Piece]]
-    parts: dict[str, list[Piece]]
-    node: list[Piece] | None
+    attempts: dict[AttemptKey, list[EnergyPiece]]
+    parts: dict[str, list[EnergyPiece]]
+    node: list[EnergyPiece] | None
     reasons: dict[str, str] = field(default_factory=dict)
 
 
 NOTHING = Attributed(attempts={}, parts={}, node=None)
 
 
-def joules(pieces: Sequence[Piece], within: Interval | None = None) -> float:
+def joules(pieces: Sequence[EnergyPiece], within: Interval | None = None) -> float:
     """Return the energy of pieces, all of it or what lies in an interval."""
     if within is None:
         return sum(piece.joules for piece in pieces)
@@ -85,23 +85,23 @@ def clipped(pieces: Iterable[CpuPiece], window: Interval) -> list[CpuPiece]:
     return found
 
 
-def held(shares: Iterable[Share], joules_per_ns: float) -> list[Piece]:
+def held(shares: Iterable[Share], joules_per_ns: float) -> list[EnergyPiece]:
     """Return the energy of reserved time at a constant power."""
-    return [Piece(start, end, (end - start) * share * joules_per_ns) for start, end, share in shares]
+    return [EnergyPiece(start, end, (end - start) * share * joules_per_ns) for start, end, share in shares]
 
 
-def metered(shares: Iterable[Share], meter: EnergySeries, factor: float = 1.0) -> Iterator[Piece]:
+def metered(shares: Iterable[Share], meter: EnergySeries, factor: float = 1.0) -> Iterator[EnergyPiece]:
     """Yield the energy of shares by a meter, cut at its samples: there the power changes."""
     for start, end, share in shares:
         at = start
         for until in (*meter.cuts(start, end), end):
-            yield Piece(at, until, meter.energy(at, until) * share * factor)
+            yield EnergyPiece(at, until, meter.energy(at, until) * share * factor)
             at = until
 
 
-def merged(*groups: Mapping[AttemptKey, Sequence[Piece]]) -> dict[AttemptKey, list[Piece]]:
+def merged(*groups: Mapping[AttemptKey, Sequence[EnergyPiece]]) -> dict[AttemptKey, list[EnergyPiece]]:
     """Return the pieces of each attempt together, in order of time."""
-    found: dict[AttemptKey, list[Piece]] = {}
+    found: dict[AttemptKey, list[EnergyPiece]] = {}
     for group in groups:
         for key, pieces in group.items():
             found.setdefault(key, []).extend(pieces)

@@ -43,7 +43,7 @@ def tree_use(run: RunRecord, samples: Samples) -> TreeUse:
     return reader.finish()
 
 
-class _Seen:
+class _SeenProcess:
     """A process at its last sight. `owner`: a part, or the name of a process that trains, to which it belongs."""
 
     __slots__ = ("children", "cpu", "key", "owner", "parent", "seen_ns")
@@ -81,13 +81,13 @@ class _TreeReader:
         if self._test is not None and run.test is not None and run.test.cpu_ns is not None:
             self._own[TEST] = self._test[1], run.test.cpu_ns
         self._start_ns = run.clock.start_monotonic_ns if run.clock is not None else 0
-        self._seen: dict[int, _Seen] = {}
-        self._awaited: dict[int, list[_Seen]] = {}  # gone children, by the parent that will wait for them
+        self._seen: dict[int, _SeenProcess] = {}
+        self._awaited: dict[int, list[_SeenProcess]] = {}  # gone children, by the parent that will wait for them
         self._unseen = sorted((when, key) for key, (when, _) in self._own.items())  # reversed below: popped from the end
         self._unseen.reverse()
         self._credit = 0  # CPU time of processes that train and were never seen: part of some parent's children
         self._readings: dict[str, list[Reading]] = {}
-        self._members: dict[str, dict[int, _Seen]] = {}  # living processes of each process that trains, itself included
+        self._members: dict[str, dict[int, _SeenProcess]] = {}  # living processes of each process that trains, itself included
         longest_gap_ns = max(LONGEST_GAP_NS, LATE * samples.header.interval_ns)
         times = [sample.t for sample in samples.usage]
         self._use = TreeUse(sampled=Sampled(self._host, times, self._readings, longest_gap_ns))
@@ -105,7 +105,7 @@ class _TreeReader:
         for usage in sample.processes:
             if usage.pid not in self._seen or self._seen[usage.pid].key[1] != usage.started_ns:
                 self._enter(usage, sample.t)
-        grown: list[tuple[_Seen, int]] = []
+        grown: list[tuple[_SeenProcess, int]] = []
         for usage in sample.processes:
             one = self._seen[usage.pid]
             used, waited = usage.cpu_ns - one.cpu, usage.children_cpu_ns - one.children
@@ -152,9 +152,9 @@ class _TreeReader:
             self._members.setdefault(one.owner, {})[usage.pid] = one
         self._use.owners.setdefault(usage.pid, []).append((t, one.owner))
 
-    def _back(self, usage: ProcessUsage) -> _Seen:
+    def _back(self, usage: ProcessUsage) -> _SeenProcess:
         """Return a process that is there again, as it could not be read for a moment; else a new one."""
-        new = _Seen(usage)
+        new = _SeenProcess(usage)
         for awaited in self._awaited.values() if new.key in self._ever else ():
             for one in awaited:
                 if one.key == new.key:
@@ -162,7 +162,7 @@ class _TreeReader:
                     return one
         return new
 
-    def _owner(self, one: _Seen, usage: ProcessUsage) -> str:
+    def _owner(self, one: _SeenProcess, usage: ProcessUsage) -> str:
         if one.key in self._trained:
             return self._trained[one.key]
         if one.key in self._coordinators:
@@ -192,12 +192,12 @@ class _TreeReader:
             self._members[one.owner].pop(pid, None)
         self._awaited.setdefault(one.parent, []).append(one)
 
-    def _settle(self, parent: _Seen, waited: int, since: int, t: int) -> int:
+    def _settle(self, parent: _SeenProcess, waited: int, since: int, t: int) -> int:
         """Take apart what a process's waited-for children grew by: known children, their last moments, unknown children.
 
         Return what had been counted before, when these children lived.
         """
-        done: list[_Seen] = []
+        done: list[_SeenProcess] = []
         rest = self._consume(parent.key[0], waited, done)
         counted = sum(one.total for one in done)
         if parent.owner in self._members:
@@ -219,7 +219,7 @@ class _TreeReader:
         self._add(parent.owner, since, t, rest - credit)
         return counted
 
-    def _consume(self, pid: int, waited: int, done: list[_Seen]) -> int:
+    def _consume(self, pid: int, waited: int, done: list[_SeenProcess]) -> int:
         """Move to `done` the gone children of a process that are in `waited`; return what is left of it.
 
         A child that is gone itself may have waited for its own children after the last look at it.
@@ -232,7 +232,7 @@ class _TreeReader:
                 waited = self._consume(one.key[0], waited - known, done)
         return waited
 
-    def _known(self, one: _Seen) -> int:
+    def _known(self, one: _SeenProcess) -> int:
         """Return what a gone process is known to have used: as it was seen, or by its own last reading."""
         return max(one.total, self._own[one.key][1]) if one.key in self._own else one.total
 

@@ -18,7 +18,7 @@ FEWEST_SERVERS = 30  # of a row whose 5 and 95 % quantiles of the ratio of the w
 KNOWN_SPREAD = 0.3  # of a known CPU at least: what servers of one CPU, memory and cooling differ by
 
 
-class Row(msgspec.Struct, frozen=True, kw_only=True):
+class CpuRow(msgspec.Struct, frozen=True, kw_only=True):
     """A group of results, in watts per hardware thread; triples are the 5, 50 and 95 % quantiles over servers."""
 
     results: int
@@ -32,14 +32,14 @@ class Row(msgspec.Struct, frozen=True, kw_only=True):
     ratio: tuple[float, float, float]  # idle over that
 
 
-class Table(msgspec.Struct, frozen=True, kw_only=True):
+class CpuTable(msgspec.Struct, frozen=True, kw_only=True):
     """The shipped table."""
 
     source: str
     date: str
     default_since: int
-    default: Row
-    generations: dict[str, Row]
+    default: CpuRow
+    generations: dict[str, CpuRow]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,9 +64,9 @@ def default_ratio() -> tuple[tuple[float, float], str]:
 
 
 @functools.cache
-def load_table() -> Table:
+def load_table() -> CpuTable:
     """Return the shipped table; read once per process."""
-    return msgspec.json.decode(TABLE.read_bytes(), type=Table)
+    return msgspec.json.decode(TABLE.read_bytes(), type=CpuTable)
 
 
 def watts_for(cpu: Cpu) -> Watts:
@@ -103,7 +103,7 @@ def problems(table: Mapping[str, Any]) -> list[str]:
     The watts must hold `0.1 < idle < full < 12`, quantiles must rise, and no generation may hold most of all results: a
     pattern that matches everything does.
     """
-    checked = msgspec.convert(dict(table), Table)
+    checked = msgspec.convert(dict(table), CpuTable)
     found = []
     for name, row in {"default": checked.default, **checked.generations}.items():
         if not (0.1 < row.idle[1] < row.full[1] < 12 and 0.1 < row.idle_mean < row.full_mean < 12):

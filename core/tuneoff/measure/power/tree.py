@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from tuneoff.base import clock
 from tuneoff.base.processes import MARK
-from tuneoff.measure.power.memory import MemoryLooks
+from tuneoff.measure.power.memory_looks import MemoryLooks
 from tuneoff.measure.power.procfs import PROC, Stat, carries, process_cpu_ns, read_stat
 from tuneoff.record.samples.schema import ProcessUsage
 

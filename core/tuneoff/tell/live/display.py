@@ -7,7 +7,7 @@ import io
 import time
 from collections.abc import Callable, Iterator
 
-from tuneoff.base.text import printable
+from tuneoff.base.output import printable
 from tuneoff.run.listener import LiveRun
 from tuneoff.tell.live.board import Board
 from tuneoff.tell.live.footer import Footer

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import groupby
 
-from tuneoff.base.text import printable
+from tuneoff.base.output import printable
 from tuneoff.tell.live.state import Row
 
 # Letters and shapes that every terminal has: they tell the statuses apart without colour.

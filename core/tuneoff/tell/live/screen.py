@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from rich.cells import cell_len, set_cell_size
 
-from tuneoff.base.text import printable
+from tuneoff.base.output import printable
 from tuneoff.run.listener import LiveRun
 from tuneoff.tell.live import words
 from tuneoff.tell.live.picture import SIGNS, STYLES, Line, picture

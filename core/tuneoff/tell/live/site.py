@@ -12,7 +12,7 @@ from http import HTTPStatus
 from pathlib import Path
 
 from tuneoff.base.files import read_regular
-from tuneoff.base.text import plain_line
+from tuneoff.base.output import plain_line
 from tuneoff.errors import TuneoffError
 from tuneoff.record.store import FILE_NAME, RUNS
 from tuneoff.tell.live.page import POLICY, page

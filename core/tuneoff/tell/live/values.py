@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from tuneoff.base.text import printable
+from tuneoff.base.output import printable
 from tuneoff.tell.live import words
 from tuneoff.tell.live.state import Cell, Current, LiveState
 from tuneoff.tell.report.progress import duration, rate_text

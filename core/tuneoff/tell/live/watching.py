@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable
 from typing import TextIO
 
-from tuneoff.base.text import plain_line, printable
+from tuneoff.base.output import plain_line, printable
 from tuneoff.tell.live import words
 from tuneoff.tell.live.footer import Footer, has_colour, is_terminal
 from tuneoff.tell.live.picture import STYLES

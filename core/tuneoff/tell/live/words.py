@@ -5,8 +5,8 @@ from __future__ import annotations
 import shlex
 from collections.abc import Iterator
 
-from tuneoff.base.text import printable
-from tuneoff.base.words import counted
+from tuneoff.base.format import counted
+from tuneoff.base.output import printable
 from tuneoff.tell.live.state import Activity, Current, LiveState
 from tuneoff.tell.report.progress import duration, end_text, trials_text
 

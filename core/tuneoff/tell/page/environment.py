@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
+from tuneoff.base.format import counted
 from tuneoff.base.identity import canonical_json
-from tuneoff.base.words import counted
 from tuneoff.judge.answers.answer import Answers
 from tuneoff.judge.notes import listed
 from tuneoff.judge.results import Results

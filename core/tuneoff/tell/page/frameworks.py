@@ -7,8 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
-from tuneoff.base.format import ESTIMATED, MISSING, shown_unit
-from tuneoff.base.words import counted
+from tuneoff.base.format import ESTIMATED, MISSING, counted, shown_unit
 from tuneoff.experiment.metric import Metric
 from tuneoff.experiment.metric_names import metric
 from tuneoff.judge.answers.answer import Answers, EstimatedGroup

@@ -11,7 +11,7 @@ from typing import Any
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
-from tuneoff.base.words import counted
+from tuneoff.base.format import counted
 from tuneoff.experiment.names import strategy_text, variant_text
 from tuneoff.judge.answers.phrases import scope_text, signed
 from tuneoff.tell.page import across, figures, frameworks, runs, verdicts

@@ -5,8 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 
-from tuneoff.base.format import ESTIMATED, MISSING
-from tuneoff.base.words import counted
+from tuneoff.base.format import ESTIMATED, MISSING, counted
 from tuneoff.judge.answers.answer import Answers, Estimate, EstimatedGroup, Outcome, Question, Verdict
 from tuneoff.judge.answers.phrases import floor_text, median_text, signed, success_text, value_text
 from tuneoff.judge.runs import RunRef, Scope

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from matplotlib.axes import Axes
 
-from tuneoff.base.words import counted
+from tuneoff.base.format import counted
 from tuneoff.judge.answers.anytime import Clock, Curve
 from tuneoff.judge.runs import Scope
 from tuneoff.tell.plots.canvas import end_marker, line_key, value_scale

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from matplotlib.axes import Axes
 
-from tuneoff.base.words import counted
+from tuneoff.base.format import counted
 from tuneoff.judge.answers.anytime import Clock
 from tuneoff.judge.answers.runtimes import Runtimes
 from tuneoff.tell.plots.canvas import end_marker, line_key, plain_numbers

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from matplotlib.axes import Axes
 
-from tuneoff.base.words import counted
+from tuneoff.base.format import counted
 from tuneoff.measure.presence import presence_of
 from tuneoff.measure.segments import OnSlot, waits
 from tuneoff.measure.spans import boundaries

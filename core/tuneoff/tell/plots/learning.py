@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
 
-from tuneoff.base.words import counted
+from tuneoff.base.format import counted
 from tuneoff.experiment.spec import Objective
 from tuneoff.judge.runs import Run
 from tuneoff.record.derive import best_trial

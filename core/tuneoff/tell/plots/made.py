@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from matplotlib.text import Text
 
-from tuneoff.base.text import printable
+from tuneoff.base.output import printable
 from tuneoff.tell.plots.canvas import Sheet
 from tuneoff.tell.plots.drawing import Drawing
 from tuneoff.tell.plots.svg import to_png, to_svg

@@ -10,7 +10,7 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 from matplotlib.ticker import FuncFormatter, MaxNLocator
 
-from tuneoff.base.words import counted
+from tuneoff.base.format import counted
 from tuneoff.judge.answers.answer import Question, Verdict
 from tuneoff.judge.runs import Scope
 from tuneoff.tell.plots.canvas import EDGE, SMALL, Sheet, letters, names_room, patch_key

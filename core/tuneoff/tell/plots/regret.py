@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from matplotlib.axes import Axes
 
-from tuneoff.base.words import counted
+from tuneoff.base.format import counted
 from tuneoff.judge.answers.answer import AcrossTasks
 from tuneoff.judge.stats.interval import Interval
 from tuneoff.tell.plots.canvas import SMALL, Sheet, letters, limits, names_room, plain_numbers

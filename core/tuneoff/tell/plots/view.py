@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
-from tuneoff.base.words import counted
+from tuneoff.base.format import counted
 from tuneoff.experiment.names import label_texts
 from tuneoff.judge.answers.answer import Answers, EstimatedGroup, Question
 from tuneoff.judge.answers.anytime import Curve, curves

@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 
 from tuneoff.base.format import figure, folded
-from tuneoff.base.text import printable
+from tuneoff.base.output import printable
 
 LETTER = 0.62  # mean width of a letter, in font sizes: a wide font, so that a narrower one of a page fits as well
 WHOLE = ("trials", "epochs", "runs")  # are counted

@@ -6,9 +6,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from tuneoff.base.format import MISSING, number
+from tuneoff.base.format import MISSING, counted, number
 from tuneoff.base.identity import canonical_json, digest
-from tuneoff.base.words import counted
 from tuneoff.experiment.names import variant_text
 from tuneoff.judge.estimates import Spread, spread
 from tuneoff.judge.results import Results

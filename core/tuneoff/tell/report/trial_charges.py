@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from tuneoff.experiment.accounting.declared import Accounting
-from tuneoff.measure.attribution.account import EnergyAccount, Piece, energy_account
+from tuneoff.measure.attribution.account import EnergyAccount, EnergyPiece, energy_account
 from tuneoff.measure.carbon import JOULES_PER_KWH, emission, uncovered
 from tuneoff.measure.evidence import Evidence
 from tuneoff.measure.incumbent import goal_reached
@@ -59,11 +59,11 @@ def trial_charges(run: RunRecord, evidence: Evidence) -> dict[str, TrialCharge]:
     return charges
 
 
-def _pieces(trial: TrialRecord, account: EnergyAccount) -> list[Piece] | None:
+def _pieces(trial: TrialRecord, account: EnergyAccount) -> list[EnergyPiece] | None:
     """Return the energy of a trial's busy segments over all its attempts; None where that of one is not known."""
     if account.reason is not None or "trials" in account.reasons:
         return None
-    found: list[Piece] = []
+    found: list[EnergyPiece] = []
     for position, attempt in enumerate(trial.attempts):
         pieces = account.attempts.get((trial.trial, position))
         if pieces is None and attempt.started_ns is not None:
@@ -81,7 +81,7 @@ def _busy_ns(trial: TrialRecord) -> int:
     return sum(busy_ns(attempt) for attempt in trial.attempts)
 
 
-def _grams(run: RunRecord, pieces: list[Piece], accounting: Accounting) -> float | None:
+def _grams(run: RunRecord, pieces: list[EnergyPiece], accounting: Accounting) -> float | None:
     if accounting.intensity is None:
         return None
     return emission(pieces, accounting.intensity, run.clock.start_wall_ns if run.clock is not None else 0).grams

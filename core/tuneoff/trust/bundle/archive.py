@@ -17,7 +17,7 @@ from typing import BinaryIO, Self
 
 from tuneoff.base.files import open_regular
 from tuneoff.errors import ResultsError
-from tuneoff.trust.bundle.manifest import LONGEST_MANIFEST, MANIFEST, BundledFile, Manifest, decode, is_safe, not_a_bundle
+from tuneoff.trust.bundle.manifest import LONGEST_MANIFEST, MANIFEST, BundledFile, BundleManifest, decode, is_safe, not_a_bundle
 
 Content = bytes | Path
 CHUNK = 1 << 20
@@ -44,7 +44,7 @@ def describe(path: str, content: Content) -> BundledFile:
         raise ResultsError(f"{content} cannot be read: {error.strerror}") from error
 
 
-def write_archive(target: Path, manifest: Manifest, contents: Mapping[str, Content]) -> str:
+def write_archive(target: Path, manifest: BundleManifest, contents: Mapping[str, Content]) -> str:
     """Write the archive in one step and return its SHA-256; `contents` are the manifest's files by path.
 
     Names are sorted, and nothing of this machine is in the headers: no time, no owner.
@@ -108,7 +108,7 @@ class _Hashed(io.RawIOBase):
         return part
 
 
-def read_manifest(path: Path) -> Manifest:
+def read_manifest(path: Path) -> BundleManifest:
     """Return the manifest of a bundle; nothing else of it is read.
 
     Raises:
@@ -118,7 +118,7 @@ def read_manifest(path: Path) -> Manifest:
         return _manifest(tar, path)
 
 
-def unpack(path: Path, folder: Path, limit_bytes: int) -> Manifest:
+def unpack(path: Path, folder: Path, limit_bytes: int) -> BundleManifest:
     """Unpack a bundle into an empty folder and return its manifest; everything must be as the manifest says.
 
     A member that is no plain file, leaves the folder, is not listed, comes twice, or has another size or SHA-256 is refused
@@ -162,7 +162,7 @@ def _opened(path: Path) -> Iterator[tuple[tarfile.TarFile, _Bounded]]:
 
 def _reader(source: _Bounded) -> tarfile.TarFile:
     with _reading_headers():  # of the first member
-        return tarfile.open(fileobj=source, mode="r|", encoding="utf-8", tarinfo=_Entry)
+        return tarfile.open(fileobj=source, mode="r|", encoding="utf-8", tarinfo=_TarHeader)
 
 
 def _next(tar: tarfile.TarFile) -> tarfile.TarInfo | None:
@@ -179,7 +179,7 @@ def _reading_headers() -> Iterator[None]:
         raise tarfile.ReadError(f"a header cannot be read: {type(error).__name__}") from error
 
 
-class _Entry(tarfile.TarInfo):
+class _TarHeader(tarfile.TarInfo):
     """A member's header, of which an extended one is short."""
 
     @classmethod
@@ -204,7 +204,7 @@ class _Bounded(io.RawIOBase):
         return part
 
 
-def _manifest(tar: tarfile.TarFile, path: Path) -> Manifest:
+def _manifest(tar: tarfile.TarFile, path: Path) -> BundleManifest:
     """Return the manifest, which is the first member."""
     member = _next(tar)
     is_plain = member is not None and member.isreg() and not member.issparse()
@@ -219,7 +219,7 @@ def _manifest(tar: tarfile.TarFile, path: Path) -> Manifest:
     return manifest
 
 
-def _check_size(manifest: Manifest, path: Path, folder: Path, limit_bytes: int) -> None:
+def _check_size(manifest: BundleManifest, path: Path, folder: Path, limit_bytes: int) -> None:
     needed = f"{manifest.disk_bytes / 1e6:.0f} MB"
     if manifest.disk_bytes > limit_bytes:
         limit = f"{limit_bytes / 1e6:.0f} MB"
@@ -229,7 +229,7 @@ def _check_size(manifest: Manifest, path: Path, folder: Path, limit_bytes: int) 
         raise ResultsError(f"{path} needs {needed} in {folder}, but {free / 1e6:.0f} MB are free; set TMPDIR to another folder")
 
 
-def _unpack_files(tar: tarfile.TarFile, manifest: Manifest, folder: Path, path: Path) -> None:
+def _unpack_files(tar: tarfile.TarFile, manifest: BundleManifest, folder: Path, path: Path) -> None:
     listed = {f"{manifest.name}/{file.path}": file for file in manifest.files}
     while (member := _next(tar)) is not None:
         if not is_safe(member.name):

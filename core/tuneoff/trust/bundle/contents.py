@@ -28,14 +28,14 @@ LEFT_OUT = "log.txt, the framework's own files, exports, the report, locks and n
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Execution:
+class BundledExecution:
     """An execution of the results folder; `record` is None where its command was killed before it had one."""
 
     folder: Path
     record: RunRecord | None
 
 
-def executions(results: Path) -> list[Execution]:
+def executions(results: Path) -> list[BundledExecution]:
     """Return every execution in a fixed order.
 
     Raises:
@@ -43,7 +43,7 @@ def executions(results: Path) -> list[Execution]:
     """
     try:
         folders = sorted(path for path in (results / RUNS).glob("*/*") if path.is_dir())
-        return [Execution(folder=path, record=_record(path) if (path / RECORD).exists() else None) for path in folders]
+        return [BundledExecution(folder=path, record=_record(path) if (path / RECORD).exists() else None) for path in folders]
     except OSError as error:
         raise ResultsError(f"{results} cannot be read: {error.strerror}") from error
 
@@ -55,7 +55,7 @@ def _record(folder: Path) -> RunRecord:
     return record
 
 
-def result_files(results: Path, found: list[Execution], *, checkpoints: bool) -> dict[str, Content]:
+def result_files(results: Path, found: list[BundledExecution], *, checkpoints: bool) -> dict[str, Content]:
     """Return the files of a results folder that a bundle holds, by their path in the bundle.
 
     Raises:
@@ -73,7 +73,7 @@ def result_files(results: Path, found: list[Execution], *, checkpoints: bool) ->
     return {f"{RESULTS}/{path.relative_to(results).as_posix()}": path for path in paths}
 
 
-def _of_execution(execution: Execution, checkpoints: bool) -> Iterator[Path]:
+def _of_execution(execution: BundledExecution, checkpoints: bool) -> Iterator[Path]:
     folder, record = execution.folder, execution.record
     yield from (folder / name for name in SINGLE if (folder / name).exists())
     for events in (folder / EVENTS, folder / "later" / EVENTS):

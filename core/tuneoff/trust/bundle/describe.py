@@ -9,14 +9,14 @@ from typing import Any
 from tuneoff.base.identity import canonical_json
 from tuneoff.experiment.plan import Plan
 from tuneoff.record.results_folder import RunEnd
-from tuneoff.trust.bundle.contents import LEFT_OUT, Execution
+from tuneoff.trust.bundle.contents import LEFT_OUT, BundledExecution
 
 SHOWN = 20  # paths and the like in the text
 _VOLATILE = ("load_average_1min", "memory_available_bytes", "machine_before", "after", "data", "analysis_digest", "boot_id")
 _PATH = re.compile(r"(?<![\w/:.])/(?:[\w.@+-]+/)+[\w.@+-]*")
 
 
-def data_of(found: Iterable[Execution]) -> list[dict[str, Any]]:
+def data_of(found: Iterable[BundledExecution]) -> list[dict[str, Any]]:
     """Return the data sets that the runs used, with the SHA-256 of each file, and which runs used them."""
     sets: dict[str, dict[str, Any]] = {}
     for record in _records(found):
@@ -29,7 +29,7 @@ def data_of(found: Iterable[Execution]) -> list[dict[str, Any]]:
     return [sets[key] for key in sorted(sets)]
 
 
-def environments_of(found: Iterable[Execution]) -> list[dict[str, Any]]:
+def environments_of(found: Iterable[BundledExecution]) -> list[dict[str, Any]]:
     """Return the different environments of the runs, without what changes from run to run, and the executions in each."""
     different: dict[str, dict[str, Any]] = {}
     for record in _records(found):
@@ -39,7 +39,7 @@ def environments_of(found: Iterable[Execution]) -> list[dict[str, Any]]:
     return [different[key] for key in sorted(different)]
 
 
-def missing_of(ends: Sequence[RunEnd], found: Iterable[Execution], names: Mapping[str, str]) -> list[str]:
+def missing_of(ends: Sequence[RunEnd], found: Iterable[BundledExecution], names: Mapping[str, str]) -> list[str]:
     """Return what the plan has and the results lack, one line each."""
     lines = []
     for end in ends:
@@ -84,7 +84,7 @@ def readme(plan: Plan, lines: Sequence[str], missing: Sequence[str], tells: Sequ
     )
 
 
-def tells_of(plan: Plan, found: Iterable[Execution]) -> list[str]:
+def tells_of(plan: Plan, found: Iterable[BundledExecution]) -> list[str]:
     """Return what a reader learns of where the runs were made: hosts, paths, repositories, addresses."""
     hosts: dict[str, None] = {}
     texts: list[str] = [plan.path]
@@ -107,7 +107,7 @@ def tells_of(plan: Plan, found: Iterable[Execution]) -> list[str]:
     ]
 
 
-def _records(found: Iterable[Execution]) -> Iterator[Any]:
+def _records(found: Iterable[BundledExecution]) -> Iterator[Any]:
     yield from (execution.record for execution in found if execution.record is not None)
 
 

@@ -10,7 +10,7 @@ from typing import Any
 
 from tuneoff.experiment.spec import RunSpec
 from tuneoff.record.run_record import EpochRecord, RunRecord, TrialRecord
-from tuneoff.trust.bundle.verdict import Answer, Column, exact
+from tuneoff.trust.bundle.verdict import ReproducedColumn, ReproductionAnswer, exact
 
 GIVEN = frozenset({"fixed", "grid"})  # the list says what is trained
 INDEPENDENT = GIVEN | {"random", "sobol"}  # do not follow the values
@@ -18,7 +18,7 @@ NOT_ADAPTIVE = frozenset({"none", "scripted"})  # pruners that look at no other 
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Pair:
+class RunPair:
     """A run of the bundle and the same run here, and what is known to differ around them, in words.
 
     `numerics`: what equal bits depend on. `same_machine`: processor, memory and accelerators are the same.
@@ -89,14 +89,14 @@ class Pair:
         return f"sampler {self.sampler} follows the values, and {'; '.join(self.numerics)}" if self.numerics else None
 
 
-def exact_columns(pair: Pair) -> Iterator[Column]:
+def exact_columns(pair: RunPair) -> Iterator[ReproducedColumn]:
     """Yield the exact columns of a run; only `status` where it is not done here."""
     yield status(pair)
     if pair.here.status != "done":
         return
     same = configurations(pair)
     yield same
-    are_same = same.answer is Answer.REPRODUCED
+    are_same = same.answer is ReproductionAnswer.REPRODUCED
     yield from states(pair)
     yield validation(pair)
     yield best(pair, are_same)
@@ -104,17 +104,19 @@ def exact_columns(pair: Pair) -> Iterator[Column]:
     yield from checkpoint(pair, are_same)
 
 
-def status(pair: Pair) -> Column:
+def status(pair: RunPair) -> ReproducedColumn:
     """Return whether the run is done here too."""
     if pair.here.status == "done":
         return exact("status", pair.where, "done", "")
     why = f"{pair.here.status} here: {' '.join((pair.here.reason or '').split())}"
     if pair.here.status == "interrupted" or pair.here.charged in ("infrastructure", "user"):
-        return Column(name="status", tolerance="exact", where=pair.where, answer=Answer.INCONCLUSIVE, why=why)
+        return ReproducedColumn(
+            name="status", tolerance="exact", where=pair.where, answer=ReproductionAnswer.INCONCLUSIVE, why=why
+        )
     return exact("status", pair.where, None, why)
 
 
-def configurations(pair: Pair) -> Column:
+def configurations(pair: RunPair) -> ReproducedColumn:
     """Return whether the same configurations were trained, in whatever order."""
     ours, theirs = (Counter(trial.digest for trial in run.trials if trial.used_ticket) for run in (pair.here, pair.bundle))
     common = (ours & theirs).total()
@@ -123,7 +125,7 @@ def configurations(pair: Pair) -> Column:
     return exact("configurations", pair.where, equal, different, pair.seeds_excuse)
 
 
-def states(pair: Pair) -> Iterator[Column]:
+def states(pair: RunPair) -> Iterator[ReproducedColumn]:
     """Yield whether the configurations that both trained ended alike; epochs count where nothing is stopped early.
 
     Those of the last attempt: a retried trial and one of a continued run are trained from their first epoch again.
@@ -152,7 +154,7 @@ def states(pair: Pair) -> Iterator[Column]:
     )
 
 
-def validation(pair: Pair) -> Column:
+def validation(pair: RunPair) -> ReproducedColumn:
     """Return whether configurations that both trained have equal metrics in every epoch that both have."""
     compared = unequal = 0
     greatest = 0.0
@@ -164,8 +166,13 @@ def validation(pair: Pair) -> Column:
             greatest = max([greatest, *(_gap(one, other, pair.spec.experiment.objective.metric) for one, other in epochs)])
     if not compared:
         why = "no configuration was trained in both"
-        return Column(
-            name="validation metrics", tolerance="exact", where=pair.where, answer=Answer.INCONCLUSIVE, why=why, decides=False
+        return ReproducedColumn(
+            name="validation metrics",
+            tolerance="exact",
+            where=pair.where,
+            answer=ReproductionAnswer.INCONCLUSIVE,
+            why=why,
+            decides=False,
         )
     equal = f"equal bits in every epoch of {compared} configurations" if not unequal else None
     metric = pair.spec.experiment.objective.metric
@@ -173,7 +180,7 @@ def validation(pair: Pair) -> Column:
     return exact("validation metrics", pair.where, equal, different, pair.bits_excuse)
 
 
-def best(pair: Pair, same_configurations: bool) -> Column:
+def best(pair: RunPair, same_configurations: bool) -> ReproducedColumn:
     """Return whether the same configuration was selected, with the same value."""
     theirs, ours = (_selected(run) for run in (pair.bundle, pair.here))
     same = theirs is not None and ours is not None and (theirs.digest, theirs.value) == (ours.digest, ours.value)
@@ -184,7 +191,7 @@ def best(pair: Pair, same_configurations: bool) -> Column:
     return exact("best configuration", pair.where, equal, f"{values[0]} here, {values[1]} in the bundle", excuse)
 
 
-def test_scores(pair: Pair, same_configurations: bool) -> Iterator[Column]:
+def test_scores(pair: RunPair, same_configurations: bool) -> Iterator[ReproducedColumn]:
     """Yield whether the tested model has the same scores."""
     theirs, ours = pair.bundle.test, pair.here.test
     if theirs is None and ours is None:
@@ -198,7 +205,7 @@ def test_scores(pair: Pair, same_configurations: bool) -> Iterator[Column]:
     yield exact("test scores", pair.where, equal, shown, _follows(pair, same_configurations))
 
 
-def checkpoint(pair: Pair, same_configurations: bool) -> Iterator[Column]:
+def checkpoint(pair: RunPair, same_configurations: bool) -> Iterator[ReproducedColumn]:
     """Yield whether the tested checkpoint has the same bytes; nothing for a workload without state."""
     theirs, ours = (run.test.checkpoint_sha256 if run.test is not None else None for run in (pair.bundle, pair.here))
     if theirs is None and ours is None:
@@ -208,7 +215,7 @@ def checkpoint(pair: Pair, same_configurations: bool) -> Iterator[Column]:
     yield exact("checkpoint", pair.where, equal, different, _follows(pair, same_configurations))
 
 
-def common_values(pair: Pair) -> list[tuple[float, float]]:
+def common_values(pair: RunPair) -> list[tuple[float, float]]:
     """Return (bundle, here) values of the configurations that both completed."""
     found = []
     for theirs, ours in _common(pair):
@@ -217,14 +224,14 @@ def common_values(pair: Pair) -> list[tuple[float, float]]:
     return found
 
 
-def _follows(pair: Pair, same_configurations: bool) -> str | None:
+def _follows(pair: RunPair, same_configurations: bool) -> str | None:
     """Return why what follows from the configurations and their values may differ."""
     if not same_configurations and pair.seeds_excuse is not None:
         return pair.seeds_excuse
     return pair.bits_excuse
 
 
-def _common(pair: Pair) -> Iterator[tuple[TrialRecord, TrialRecord]]:
+def _common(pair: RunPair) -> Iterator[tuple[TrialRecord, TrialRecord]]:
     """Yield trials of one configuration in the bundle and here; one that is trained twice is paired once each."""
     there: dict[str, list[TrialRecord]] = {}
     for trial in pair.here.trials:

@@ -7,12 +7,12 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from tuneoff.trust.bundle.contents import Execution
+from tuneoff.trust.bundle.contents import BundledExecution
 
 OWN = "tuneoff"  # comes from a clone, not from the index
 
 
-def lock_of(found: Iterable[Execution], installed: Mapping[str, str] | None = None) -> dict[str, Any]:
+def lock_of(found: Iterable[BundledExecution], installed: Mapping[str, str] | None = None) -> dict[str, Any]:
     """Return the lock as JSON values.
 
     `recorded`: package -> versions, as the runs' own records have them. `installed`: every package of the environment in

@@ -16,8 +16,8 @@ from typing import Literal
 from tuneoff.record.metric_value import MetricValue
 from tuneoff.record.run_record import RunRecord
 from tuneoff.run.machine import PASSING
-from tuneoff.trust.bundle.exact import Pair
-from tuneoff.trust.bundle.verdict import Answer, Column
+from tuneoff.trust.bundle.exact import RunPair
+from tuneoff.trust.bundle.verdict import ReproducedColumn, ReproductionAnswer
 
 MS_PER_SECOND = 1000.0  # times are in ms
 SHORT_TIME_SECONDS = 0.5  # a time that is below this in both
@@ -50,7 +50,7 @@ BOUNDS = (
 )
 
 
-def machine_columns(pair: Pair) -> Iterator[Column]:
+def machine_columns(pair: RunPair) -> Iterator[ReproducedColumn]:
     """Yield the machine-bound columns of a run; metrics that one of both lacks are left out."""
     speed = _speed(pair)
     excuse = _excuse(pair, speed)
@@ -60,7 +60,9 @@ def machine_columns(pair: Pair) -> Iterator[Column]:
             yield _column(pair, bound, theirs, ours, speed, excuse)
 
 
-def _column(pair: Pair, bound: Bound, theirs: MetricValue, ours: MetricValue, speed: float | None, excuse: str | None) -> Column:
+def _column(
+    pair: RunPair, bound: Bound, theirs: MetricValue, ours: MetricValue, speed: float | None, excuse: str | None
+) -> ReproducedColumn:
     assert theirs.value is not None
     assert ours.value is not None
     raw = ours.value / theirs.value
@@ -71,19 +73,22 @@ def _column(pair: Pair, bound: Bound, theirs: MetricValue, ours: MetricValue, sp
     text = f"{ours.value:.4g} {ours.unit} here, {theirs.value:.4g} in the bundle: ratio {raw:.2f}{scaled}"
     band = f"{1 / bound.band:.2g} to {bound.band:g}"
     if _source(theirs) != _source(ours):
-        answer, why = Answer.INCONCLUSIVE, f"{text}; another meter: {_source(ours)} here, {_source(theirs)} in the bundle"
+        answer, why = (
+            ReproductionAnswer.INCONCLUSIVE,
+            f"{text}; another meter: {_source(ours)} here, {_source(theirs)} in the bundle",
+        )
     elif (short := _short(pair, bound)) is not None:
-        answer, why = Answer.INCONCLUSIVE, f"{text}; too short to compare: {short}"
+        answer, why = ReproductionAnswer.INCONCLUSIVE, f"{text}; too short to compare: {short}"
     elif 1 / bound.band <= ratio <= bound.band:
-        answer, why = Answer.REPRODUCED, f"{text}; in the band {band}"
+        answer, why = ReproductionAnswer.REPRODUCED, f"{text}; in the band {band}"
     elif excuse is not None:
-        answer, why = Answer.INCONCLUSIVE, f"{text}; outside {band}, but {excuse}"
+        answer, why = ReproductionAnswer.INCONCLUSIVE, f"{text}; outside {band}, but {excuse}"
     else:
-        answer, why = Answer.DIFFERENT, f"{text}; outside {band} on the same machine with no sign of other work"
-    return Column(name=bound.metric, tolerance="machine", where=pair.where, answer=answer, why=why, decides=False)
+        answer, why = ReproductionAnswer.DIFFERENT, f"{text}; outside {band} on the same machine with no sign of other work"
+    return ReproducedColumn(name=bound.metric, tolerance="machine", where=pair.where, answer=answer, why=why, decides=False)
 
 
-def _short(pair: Pair, bound: Bound) -> str | None:
+def _short(pair: RunPair, bound: Bound) -> str | None:
     """Return which floor both values are below, in words; None: they are long enough, or the runs' lengths are not known."""
     if bound.floor == "none":
         return None
@@ -94,7 +99,7 @@ def _short(pair: Pair, bound: Bound) -> str | None:
     return f"{'both are' if bound.floor == 'its time' else 'time.jct of both is'} below {floor:g} s"
 
 
-def _speed(pair: Pair) -> float | None:
+def _speed(pair: RunPair) -> float | None:
     """Return how much longer the sentinel took here."""
     theirs, ours = (_sentinel(run) for run in (pair.bundle, pair.here))
     return ours / theirs if ours and theirs else None
@@ -106,7 +111,7 @@ def _sentinel(run: RunRecord) -> float | None:
     return float(found) if isinstance(found, int | float) and found > 0 else None
 
 
-def _excuse(pair: Pair, speed: float | None) -> str | None:
+def _excuse(pair: RunPair, speed: float | None) -> str | None:
     if not pair.same_machine:
         return "this is another machine"
     flags = sorted({flag.name for run in (pair.bundle, pair.here) for flag in run.flags} & set(BUSY_FLAGS))

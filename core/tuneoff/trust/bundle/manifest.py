@@ -36,7 +36,7 @@ class BundledFile(msgspec.Struct, frozen=True, kw_only=True):
     sha256: str
 
 
-class Manifest(msgspec.Struct, frozen=True, kw_only=True):
+class BundleManifest(msgspec.Struct, frozen=True, kw_only=True):
     """What a bundle is. Nothing of when or where it was made: the same folder gives the same bundle."""
 
     format_version: int = FORMAT_VERSION
@@ -66,7 +66,7 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True):
         return (json.dumps(msgspec.to_builtins(self), indent=1) + "\n").encode()
 
 
-class _Header(msgspec.Struct):
+class _ManifestHeader(msgspec.Struct):
     kind: str
     format_version: int
 
@@ -76,14 +76,14 @@ def disk_bytes(path: str, size_bytes: int) -> int:
     return size_bytes + BLOCK * (1 + path.count("/"))
 
 
-def decode(content: bytes, source: str) -> Manifest:
+def decode(content: bytes, source: str) -> BundleManifest:
     """Read a manifest; `source` names the bundle in errors.
 
     Raises:
         ResultsError: it is none, of another format version, or lists what no bundle may hold.
     """
     try:
-        header = msgspec.json.decode(content, type=_Header)
+        header = msgspec.json.decode(content, type=_ManifestHeader)
     except _UNREADABLE as error:
         raise not_a_bundle(source, f"its {MANIFEST} cannot be read ({error})") from error
     if header.kind != KIND:
@@ -95,7 +95,7 @@ def decode(content: bytes, source: str) -> Manifest:
             "use the tuneoff that made it"
         )
     try:
-        manifest = msgspec.json.decode(content, type=Manifest)
+        manifest = msgspec.json.decode(content, type=BundleManifest)
     except _UNREADABLE as error:
         raise ResultsError(f"{source} is damaged: {MANIFEST}: {error}; get it again") from error
     _check(manifest, source)
@@ -120,7 +120,7 @@ def not_a_bundle(source: str, why: str) -> ResultsError:
     return ResultsError(f"{source} is no bundle: {why}; give a file that `tuneoff bundle` made")
 
 
-def _check(manifest: Manifest, source: str) -> None:
+def _check(manifest: BundleManifest, source: str) -> None:
     """Raise where the manifest lists what no bundle may hold."""
     if _NAME.fullmatch(manifest.name) is None:
         raise ResultsError(f"{source} is damaged: {MANIFEST}: the name {manifest.name[:40]!r} is no file name; get it again")

@@ -15,7 +15,7 @@ from tuneoff.record.results_folder import read_plan, standing
 from tuneoff.record.run_record import RunRecord
 from tuneoff.record.store import read_runs
 from tuneoff.trust.bundle.archive import unpack
-from tuneoff.trust.bundle.manifest import RESULTS, Manifest
+from tuneoff.trust.bundle.manifest import RESULTS, BundleManifest
 from tuneoff.trust.bundle.readable import is_readable
 from tuneoff.trust.verify.results import verify
 
@@ -30,7 +30,7 @@ class Bundle:
 
     path: Path
     sha256: str
-    manifest: Manifest
+    manifest: BundleManifest
     plan: Plan
     records: dict[str, RunRecord]
     problems: tuple[str, ...]

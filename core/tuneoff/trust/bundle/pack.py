@@ -24,7 +24,7 @@ from tuneoff.trust.bundle.code import code_digest
 from tuneoff.trust.bundle.contents import executions, result_files
 from tuneoff.trust.bundle.describe import data_of, environments_of, missing_of, readme, tells_of
 from tuneoff.trust.bundle.lock import lock_of, lock_text
-from tuneoff.trust.bundle.manifest import Manifest, top_folder, wrong_files
+from tuneoff.trust.bundle.manifest import BundleManifest, top_folder, wrong_files
 from tuneoff.trust.bundle.secrets import check_no_secrets
 from tuneoff.trust.verify.exports import FOLDER as EXPORTS
 from tuneoff.trust.verify.results import Verification, verify
@@ -48,7 +48,7 @@ class Packed:
     path: Path
     sha256: str
     size_bytes: int
-    manifest: Manifest
+    manifest: BundleManifest
 
 
 def pack(
@@ -96,7 +96,7 @@ def pack(
         files = tuple(describe(path, contents[path]) for path in sorted(contents))
         if (wrong := next(wrong_files(files), None)) is not None:
             raise ResultsError(f"{results} cannot be bundled: {wrong}; rename or remove it")
-        made = Manifest(
+        made = BundleManifest(
             name=top_folder(plan.name),
             plan_id=plan.plan_id,
             tuneoff=tuneoff.__version__,

@@ -29,7 +29,7 @@ OWN_RESULT = frozenset({"torch", "numpy", "scipy", "scikit-learn"})  # may chang
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Row:
+class EnvironmentRow:
     """One thing, as it is in the bundle and here.
 
     `level`: identity: another value makes it another experiment; numerics: equal bits cannot be expected then; machine: times
@@ -52,7 +52,7 @@ class Row:
 class Preflight:
     """All rows, and by workload why its data cannot be had here."""
 
-    rows: tuple[Row, ...]
+    rows: tuple[EnvironmentRow, ...]
     no_data: Mapping[str, str]
 
     def changed(self, *levels: Level) -> list[str]:
@@ -80,7 +80,7 @@ def workload_key(workload: WorkloadSpec) -> str:
     return canonical_json([workload.name, dict(workload.options)])
 
 
-def _verified(bundle: Bundle) -> Iterator[Row]:
+def _verified(bundle: Bundle) -> Iterator[EnvironmentRow]:
     """Yield which tuneoff made and reads the bundle, and whether its numbers follow from its raw files.
 
     Another tuneoff may define a metric otherwise, so its recomputation proves nothing; a broken seal does in any case.
@@ -88,15 +88,15 @@ def _verified(bundle: Bundle) -> Iterator[Row]:
     manifest, code = bundle.manifest, code_digest()
     is_own = manifest.tuneoff_code == code
     texts = (f"{manifest.tuneoff} ({manifest.tuneoff_code[:12] or UNKNOWN})", f"{tuneoff.__version__} ({code[:12]})")
-    yield Row(name="tuneoff (its code)", level="notice", bundle=texts[0], here=texts[1], is_same=is_own)
+    yield EnvironmentRow(name="tuneoff (its code)", level="notice", bundle=texts[0], here=texts[1], is_same=is_own)
     said = "verified" if manifest.verified else f"not verified ({(manifest.problems or ('it says so',))[0]})"
     now = "verified" if not bundle.problems else f"not verified ({bundle.problems[0]})"
     level: Level = "identity" if not manifest.verified or is_own or not bundle.seals_hold else "notice"
     is_sound = manifest.verified and not bundle.problems
-    yield Row(name="verification of the bundle", level=level, bundle=said, here=now, is_same=is_sound)
+    yield EnvironmentRow(name="verification of the bundle", level=level, bundle=said, here=now, is_same=is_sound)
 
 
-def _seeds(bundle: Bundle, runs: Sequence[PlannedRun], seed: int | None) -> Row:
+def _seeds(bundle: Bundle, runs: Sequence[PlannedRun], seed: int | None) -> EnvironmentRow:
     """Hold the seeds that trials were trained with to those that the run's seed gives; and say where another is asked for."""
     planned = sorted({run.spec.seed for run in runs})
     shown = ", ".join(map(str, planned))
@@ -106,13 +106,13 @@ def _seeds(bundle: Bundle, runs: Sequence[PlannedRun], seed: int | None) -> Row:
             other = next((item.seed for item in trial.attempts if item.seed is not None and item.seed != due), None)
             if other is not None:
                 text = f"{run.spec.seed}, but {trial.trial} of run {run.run_id} was trained with seed {other}"
-                return Row(name="seed", level="identity", bundle=text, here=f"{due} for that trial", is_same=False)
+                return EnvironmentRow(name="seed", level="identity", bundle=text, here=f"{due} for that trial", is_same=False)
     if seed is None or planned == [seed]:
-        return Row(name="seed", level="identity", bundle=shown, here=shown, is_same=True)
-    return Row(name="seed", level="identity", bundle=shown, here=str(seed), is_same=False)
+        return EnvironmentRow(name="seed", level="identity", bundle=shown, here=shown, is_same=True)
+    return EnvironmentRow(name="seed", level="identity", bundle=shown, here=str(seed), is_same=False)
 
 
-def _workload_rows(workload: WorkloadSpec, records: Sequence[RunRecord], no_data: dict[str, str]) -> list[Row]:
+def _workload_rows(workload: WorkloadSpec, records: Sequence[RunRecord], no_data: dict[str, str]) -> list[EnvironmentRow]:
     """Return one row per data file that differs, or one for all, and one for the workload's code."""
     try:
         refuse_foreign(workload)  # only a workload, and one that obeys them, is called with the options that the bundle gives
@@ -120,7 +120,9 @@ def _workload_rows(workload: WorkloadSpec, records: Sequence[RunRecord], no_data
     except TuneoffError as error:
         no_data[workload_key(workload)] = text = " ".join(str(error).split())
         known = _data(records)
-        return [Row(name=f"data of {workload.name}", level="identity", bundle=_short(known), here=f"{text}", is_same=False)]
+        return [
+            EnvironmentRow(name=f"data of {workload.name}", level="identity", bundle=_short(known), here=f"{text}", is_same=False)
+        ]
     return [*_data_rows(workload, records, found), *_code_rows(workload, records, found)]
 
 
@@ -129,37 +131,41 @@ def _installed(workload: WorkloadSpec) -> WorkloadSpec:
     return WorkloadSpec(name=workload.name, target=target, options=workload.options)
 
 
-def _data_rows(workload: WorkloadSpec, records: Sequence[RunRecord], found: Provenance) -> list[Row]:
+def _data_rows(workload: WorkloadSpec, records: Sequence[RunRecord], found: Provenance) -> list[EnvironmentRow]:
     known, here = _data(records), dict(found.data.sha256)
     name = f"data of {workload.name}"
     if not known and not here:
-        return [Row(name=name, level="identity", bundle="no files", here="no files", is_same=True)]
+        return [EnvironmentRow(name=name, level="identity", bundle="no files", here="no files", is_same=True)]
     rows = []
     for file in sorted({*known, *here}):
         ours, theirs = here.get(file), known.get(file)
         if ours != theirs:
             values = {"bundle": f"SHA-256 {theirs[:12]}" if theirs else "no such file"}
             values["here"] = f"SHA-256 {ours[:12]}" if ours else "no such file"
-            rows.append(Row(name=f"data file {file}", level="identity", is_same=False, **values))
+            rows.append(EnvironmentRow(name=f"data file {file}", level="identity", is_same=False, **values))
     same = len({*known, *here}) - len(rows)
     if same:
         text = f"{found.data.name} {found.data.version}, {same} files"
-        rows.insert(0, Row(name=name, level="identity", bundle=text, here=text, is_same=True))
+        rows.insert(0, EnvironmentRow(name=name, level="identity", bundle=text, here=text, is_same=True))
     return rows
 
 
-def _code_rows(workload: WorkloadSpec, records: Sequence[RunRecord], found: Provenance) -> list[Row]:
+def _code_rows(workload: WorkloadSpec, records: Sequence[RunRecord], found: Provenance) -> list[EnvironmentRow]:
     codes = {(record.environment.get("workload") or {}).get("sha256") for record in records} - {None}
     here = found.code.get("sha256")
     if not codes or here is None:
         return []
     shown = ", ".join(sorted(str(code)[:12] for code in codes))
-    return [Row(name=f"code of {workload.name}", level="notice", bundle=shown, here=str(here)[:12], is_same=codes == {here})]
+    return [
+        EnvironmentRow(
+            name=f"code of {workload.name}", level="notice", bundle=shown, here=str(here)[:12], is_same=codes == {here}
+        )
+    ]
 
 
 def _packages(
     records: Sequence[RunRecord], here: Mapping[str, Any], frameworks: set[str], preloaded: frozenset[str]
-) -> list[Row]:
+) -> list[EnvironmentRow]:
     rows = [_row("python", "notice", (record.environment.get("python") for record in records), here.get("python"))]
     names = dict.fromkeys(name for record in records for name in record.environment.get("versions") or {} if name != OWN)
     for name in names:
@@ -173,7 +179,7 @@ def _packages(
     return rows
 
 
-def _machine(records: Sequence[RunRecord], here: Mapping[str, Any]) -> list[Row]:
+def _machine(records: Sequence[RunRecord], here: Mapping[str, Any]) -> list[EnvironmentRow]:
     environments = [record.environment for record in records]
     cpus = [environment.get("cpu") or {} for environment in environments]
     return [
@@ -188,12 +194,12 @@ def _machine(records: Sequence[RunRecord], here: Mapping[str, Any]) -> list[Row]
     ]
 
 
-def _row(name: str, level: Level, recorded: Iterable[Any], here: Any) -> Row:
+def _row(name: str, level: Level, recorded: Iterable[Any], here: Any) -> EnvironmentRow:
     values = sorted({str(value) for value in recorded if value is not None})
     known = " / ".join(values) or UNKNOWN
     now = UNKNOWN if here is None else str(here)
     is_same = None if not values or here is None else values == [now]
-    return Row(name=name, level=level, bundle=known, here=now, is_same=is_same)
+    return EnvironmentRow(name=name, level=level, bundle=known, here=now, is_same=is_same)
 
 
 def _data(records: Sequence[RunRecord]) -> dict[str, str]:
@@ -219,18 +225,18 @@ def _sets(cpu: Mapping[str, Any]) -> frozenset[str] | None:
     return frozenset(sets) if sets else None
 
 
-def _instructions(recorded: Sequence[frozenset[str] | None], here: frozenset[str] | None) -> Row:
+def _instructions(recorded: Sequence[frozenset[str] | None], here: frozenset[str] | None) -> EnvironmentRow:
     """Return the row of the vector instructions; where they differ, those that one of both lacks."""
     name, known = "CPU instruction sets", sorted({sets for sets in recorded if sets is not None}, key=sorted)
     if not known or here is None:
         texts = [UNKNOWN if sets is None else f"{len(sets)} known" for sets in (next(iter(known), None), here)]
-        return Row(name=name, level="numerics", bundle=texts[0], here=texts[1], is_same=None)
+        return EnvironmentRow(name=name, level="numerics", bundle=texts[0], here=texts[1], is_same=None)
     if known == [here]:
         text = f"the same {len(here)}"
-        return Row(name=name, level="numerics", bundle=text, here=text, is_same=True)
+        return EnvironmentRow(name=name, level="numerics", bundle=text, here=text, is_same=True)
     there = frozenset.union(*known)
     only = [" ".join(sorted(sets)) or "nothing more" for sets in (there - here, here - frozenset.intersection(*known))]
-    return Row(name=name, level="numerics", bundle=f"also {only[0]}", here=f"also {only[1]}", is_same=False)
+    return EnvironmentRow(name=name, level="numerics", bundle=f"also {only[0]}", here=f"also {only[1]}", is_same=False)
 
 
 def _gigabytes(environment: Mapping[str, Any]) -> str | None:

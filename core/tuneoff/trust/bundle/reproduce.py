@@ -18,19 +18,19 @@ from tuneoff.record.results_folder import standing
 from tuneoff.record.run_record import RunRecord
 from tuneoff.record.store import read_runs, write_bytes
 from tuneoff.trust.bundle.choose import choose, eligible, group_of, plan_of, served_here, why_not
-from tuneoff.trust.bundle.exact import Pair, exact_columns
+from tuneoff.trust.bundle.exact import RunPair, exact_columns
 from tuneoff.trust.bundle.machine_bound import machine_columns
 from tuneoff.trust.bundle.opened import Bundle
 from tuneoff.trust.bundle.preflight import Preflight, preflight, workload_key
 from tuneoff.trust.bundle.statistical import quality_columns, value_columns
-from tuneoff.trust.bundle.verdict import UNEXPLAINED, Answer, Column, of_columns, overall
+from tuneoff.trust.bundle.verdict import UNEXPLAINED, ReproducedColumn, ReproductionAnswer, of_columns, overall
 
 REPORT = "reproduction.json"  # in the results folder
 FORMAT_VERSION = 1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Request:
+class ReproduceRequest:
     """Which runs are chosen, which of them can be run here, why the others cannot, and what differs before anything runs."""
 
     bundle: Bundle
@@ -71,11 +71,11 @@ class Request:
 class Reproduction:
     """What a reproduction came to; `machine` is the answer of the columns bound to the machine alone."""
 
-    request: Request
-    answer: Answer
+    request: ReproduceRequest
+    answer: ReproductionAnswer
     why: str
-    machine: Answer | None
-    columns: tuple[Column, ...]
+    machine: ReproductionAnswer | None
+    columns: tuple[ReproducedColumn, ...]
     results: Path | None
 
     def to_json(self) -> dict[str, Any]:
@@ -106,7 +106,7 @@ def prepare(
     runs: int = 1,
     everything: bool = False,
     seed: int | None = None,
-) -> Request:
+) -> ReproduceRequest:
     """Choose runs and compare the bundle with this machine; runs nothing.
 
     Raises:
@@ -124,17 +124,17 @@ def prepare(
         problem = found.no_data.get(workload_key(run.spec.experiment.workload))
         if problem is not None:
             not_here.setdefault(run.run_id, problem)
-    return Request(bundle=bundle, chosen=tuple(chosen), preflight=found, not_here=not_here, seed=seed)
+    return ReproduceRequest(bundle=bundle, chosen=tuple(chosen), preflight=found, not_here=not_here, seed=seed)
 
 
-def compare(request: Request, results: Path | None) -> Reproduction:
+def compare(request: ReproduceRequest, results: Path | None) -> Reproduction:
     """Compare what was run with the bundle, and write the answer into the results folder; None: nothing was to be run.
 
     Raises:
         ResultsError: a record cannot be read, or the folder cannot be written.
     """
     here = standing(list(read_runs(results))) if results is not None else {}
-    columns: list[Column] = []
+    columns: list[ReproducedColumn] = []
     groups: dict[tuple[str, str], list[tuple[PlannedRun, RunRecord]]] = {}
     for run in request.chosen:
         where = request.names[run.run_id]
@@ -142,7 +142,9 @@ def compare(request: Request, results: Path | None) -> Reproduction:
         if record is None:
             why = request.not_here.get(run.run_id, "--plan was given" if results is None else "the command was interrupted")
             text = f"not run: {why}"
-            columns.append(Column(name="status", tolerance="exact", where=where, answer=Answer.INCONCLUSIVE, why=text))
+            columns.append(
+                ReproducedColumn(name="status", tolerance="exact", where=where, answer=ReproductionAnswer.INCONCLUSIVE, why=text)
+            )
             continue
         pair = _pair(request, run, record)
         columns += [*exact_columns(pair), *(value_columns(pair) if record.status == "done" else ())]
@@ -167,10 +169,10 @@ def compare(request: Request, results: Path | None) -> Reproduction:
     return found
 
 
-def _pair(request: Request, run: PlannedRun, record: RunRecord) -> Pair:
+def _pair(request: ReproduceRequest, run: PlannedRun, record: RunRecord) -> RunPair:
     found = request.preflight
     machine = [row for row in found.rows if row.level == "machine" or row.name in ("architecture", "CPU")]
-    return Pair(
+    return RunPair(
         where=request.names[run.run_id],
         spec=run.spec,
         sampler=_sampler(run),
@@ -181,7 +183,9 @@ def _pair(request: Request, run: PlannedRun, record: RunRecord) -> Pair:
     )
 
 
-def _quality(request: Request, group: tuple[str, str], members: Sequence[tuple[PlannedRun, RunRecord]]) -> list[Column]:
+def _quality(
+    request: ReproduceRequest, group: tuple[str, str], members: Sequence[tuple[PlannedRun, RunRecord]]
+) -> list[ReproducedColumn]:
     """Return a group's quality; the records here take the ids of the bundle's runs, which another seed changes."""
     theirs = [request.bundle.records[run.run_id] for run in eligible(request.bundle) if group_of(run) == group]
     ours = [replace(record, run_id=run.run_id) for run, record in members]
@@ -189,13 +193,13 @@ def _quality(request: Request, group: tuple[str, str], members: Sequence[tuple[P
     return list(quality_columns(where.rpartition(" seed ")[0], theirs, ours))
 
 
-def _with_others(answer: Answer, why: str, request: Request) -> tuple[Answer, str]:
+def _with_others(answer: ReproductionAnswer, why: str, request: ReproduceRequest) -> tuple[ReproductionAnswer, str]:
     """Add what else differs between the bundle and here: it may explain a difference, and a reader must know it anyway."""
     others = request.preflight.changed("numerics", "notice")
-    if answer is Answer.DIFFERENT and others:
+    if answer is ReproductionAnswer.DIFFERENT and others:
         text = f"what else differs: {'; '.join(others)}"
         return answer, why.replace(UNEXPLAINED, text) if UNEXPLAINED in why else f"{why}; {text}"
-    if answer is Answer.REPRODUCED and others:
+    if answer is ReproductionAnswer.REPRODUCED and others:
         names = [row.name for row in request.preflight.rows if row.level in ("numerics", "notice") and row.is_same is False]
         return answer, f"{why}, though these are others here: {', '.join(names)}"
     return answer, why
@@ -211,7 +215,7 @@ def _sampler(run: PlannedRun) -> str:
     return (offer.same_as if offer is not None else None) or name
 
 
-def _id_here(request: Request, run: PlannedRun) -> str:
+def _id_here(request: ReproduceRequest, run: PlannedRun) -> str:
     if request.seed is None or run.run_id in request.not_here:
         return run.run_id
     return replace(served_here(run.spec), seed=request.seed).run_id

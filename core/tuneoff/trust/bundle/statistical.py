@@ -16,11 +16,11 @@ import math
 import statistics
 from collections.abc import Iterator, Sequence
 
-from tuneoff.base.words import counted
+from tuneoff.base.format import counted
 from tuneoff.judge.controls.statistics import ROUNDING
 from tuneoff.record.run_record import RunRecord
-from tuneoff.trust.bundle.exact import Pair, common_values
-from tuneoff.trust.bundle.verdict import Answer, Column
+from tuneoff.trust.bundle.exact import RunPair, common_values
+from tuneoff.trust.bundle.verdict import ReproducedColumn, ReproductionAnswer
 
 QUALITIES = ("quality.validation", "quality.test")
 LEAST_TO_DIFFER = 3  # seeds of the bundle
@@ -43,7 +43,7 @@ def t_quantile(degrees: int) -> float:
     return z + (z**3 + z) / (4 * n) + (5 * z**5 + 16 * z**3 + 3 * z) / (96 * n**2)
 
 
-def quality_columns(where: str, bundle: Sequence[RunRecord], here: Sequence[RunRecord]) -> Iterator[Column]:
+def quality_columns(where: str, bundle: Sequence[RunRecord], here: Sequence[RunRecord]) -> Iterator[ReproducedColumn]:
     """Yield the quality of a cell's runs here against all its runs in the bundle."""
     same = {run.run_id for run in here}
     for name in QUALITIES:
@@ -54,32 +54,34 @@ def quality_columns(where: str, bundle: Sequence[RunRecord], here: Sequence[RunR
             yield _quality(name, where, theirs, ours, is_equal=sorted(paired) == sorted(ours))
 
 
-def _quality(name: str, where: str, theirs: Sequence[float], ours: Sequence[float], *, is_equal: bool) -> Column:
+def _quality(name: str, where: str, theirs: Sequence[float], ours: Sequence[float], *, is_equal: bool) -> ReproducedColumn:
     mean = statistics.fmean(ours)
     if is_equal:
         shown = ", ".join(f"{value:.6g}" for value in ours)
-        return Column(name=name, tolerance="statistical", where=where, answer=Answer.REPRODUCED, why=f"equal: {shown}")
+        return ReproducedColumn(
+            name=name, tolerance="statistical", where=where, answer=ReproductionAnswer.REPRODUCED, why=f"equal: {shown}"
+        )
     n, k = len(theirs), len(ours)
     seeds = counted(n, "seed")
     if n < LEAST_TO_DIFFER:
         why = f"{mean:.6g} here, {statistics.fmean(theirs):.6g} in the bundle, whose {seeds} tell no spread (it takes 3)"
-        return Column(name=name, tolerance="statistical", where=where, answer=Answer.INCONCLUSIVE, why=why)
+        return ReproducedColumn(name=name, tolerance="statistical", where=where, answer=ReproductionAnswer.INCONCLUSIVE, why=why)
     spread, centre = statistics.stdev(theirs), statistics.fmean(theirs)
     if n < LEAST_TO_AGREE and spread <= ROUNDING * max(map(abs, theirs)):
         why = f"{mean:.6g} here, {centre:.6g} in each of the bundle's {seeds}, too few to tell a spread (it takes 5)"
-        return Column(name=name, tolerance="statistical", where=where, answer=Answer.INCONCLUSIVE, why=why)
+        return ReproducedColumn(name=name, tolerance="statistical", where=where, answer=ReproductionAnswer.INCONCLUSIVE, why=why)
     half = t_quantile(n - 1) * spread * math.sqrt(1 / n + 1 / k)
     interval = f"[{centre - half:.6g}, {centre + half:.6g}], where 95 % of such runs lie by the bundle's {seeds}"
     if abs(mean - centre) > half:
-        answer, why = Answer.DIFFERENT, f"{mean:.6g} here is outside {interval}"
+        answer, why = ReproductionAnswer.DIFFERENT, f"{mean:.6g} here is outside {interval}"
     elif n < LEAST_TO_AGREE:
-        answer, why = Answer.INCONCLUSIVE, f"{mean:.6g} here is in {interval}, too few to call it equal (it takes 5)"
+        answer, why = ReproductionAnswer.INCONCLUSIVE, f"{mean:.6g} here is in {interval}, too few to call it equal (it takes 5)"
     else:
-        answer, why = Answer.REPRODUCED, f"{mean:.6g} here is in {interval}"
-    return Column(name=name, tolerance="statistical", where=where, answer=answer, why=why)
+        answer, why = ReproductionAnswer.REPRODUCED, f"{mean:.6g} here is in {interval}"
+    return ReproducedColumn(name=name, tolerance="statistical", where=where, answer=answer, why=why)
 
 
-def value_columns(pair: Pair) -> Iterator[Column]:
+def value_columns(pair: RunPair) -> Iterator[ReproducedColumn]:
     """Yield the values of equal configurations, where their bits differ for a known reason."""
     values = common_values(pair)
     if pair.bits_excuse is None or not values or all(theirs == ours for theirs, ours in values):
@@ -87,27 +89,27 @@ def value_columns(pair: Pair) -> Iterator[Column]:
     yield _paired(pair.where, values)
 
 
-def _paired(where: str, values: Sequence[tuple[float, float]]) -> Column:
+def _paired(where: str, values: Sequence[tuple[float, float]]) -> ReproducedColumn:
     n = len(values)
     name = "values of equal configurations"
     if n < 2:
         why = "one configuration tells no spread"
-        return Column(name=name, tolerance="statistical", where=where, answer=Answer.INCONCLUSIVE, why=why)
+        return ReproducedColumn(name=name, tolerance="statistical", where=where, answer=ReproductionAnswer.INCONCLUSIVE, why=why)
     gaps = [ours - theirs for theirs, ours in values]
     scale = max(abs(value) for pair in values for value in pair)
     if n < LEAST_TO_AGREE and statistics.stdev(gaps) <= ROUNDING * scale:
         why = f"{n} configurations differ by the same {gaps[0]:.3g}: too few to tell a spread (it takes {LEAST_TO_AGREE})"
-        return Column(name=name, tolerance="statistical", where=where, answer=Answer.INCONCLUSIVE, why=why)
+        return ReproducedColumn(name=name, tolerance="statistical", where=where, answer=ReproductionAnswer.INCONCLUSIVE, why=why)
     mean, half = statistics.fmean(gaps), t_quantile(n - 1) * statistics.stdev(gaps) / math.sqrt(n)
     margin = MARGIN * statistics.stdev([theirs for theirs, _ in values])
     interval = f"mean difference of {n} configurations {mean:.3g} ± {half:.3g}, margin {margin:.3g}"
     if mean - half >= -margin and mean + half <= margin:
-        answer = Answer.REPRODUCED
+        answer = ReproductionAnswer.REPRODUCED
     elif mean - half > margin or mean + half < -margin:
-        answer = Answer.DIFFERENT
+        answer = ReproductionAnswer.DIFFERENT
     else:
-        answer = Answer.INCONCLUSIVE
-    return Column(name=name, tolerance="statistical", where=where, answer=answer, why=interval)
+        answer = ReproductionAnswer.INCONCLUSIVE
+    return ReproducedColumn(name=name, tolerance="statistical", where=where, answer=answer, why=interval)
 
 
 def _values(runs: Sequence[RunRecord], name: str) -> list[float]:

@@ -11,7 +11,7 @@ UNEXPLAINED = "nothing in the table above explains it"
 ToleranceClass = Literal["exact", "statistical", "machine"]
 
 
-class Answer(StrEnum):
+class ReproductionAnswer(StrEnum):
     """What a comparison came to."""
 
     REPRODUCED = "REPRODUCED"
@@ -20,7 +20,7 @@ class Answer(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Column:
+class ReproducedColumn:
     """One column of one run (or of all seeds of a cell): its tolerance class, its answer and why.
 
     `decides`: whether it counts in the overall answer. What nobody promises (equal bits on another CPU, times) does not.
@@ -29,7 +29,7 @@ class Column:
     name: str
     tolerance: ToleranceClass
     where: str
-    answer: Answer
+    answer: ReproductionAnswer
     why: str
     decides: bool = True
 
@@ -38,26 +38,28 @@ class Column:
         return {**asdict(self), "answer": self.answer.value}
 
 
-def exact(name: str, where: str, equal: str | None, different: str, excuse: str | None = None) -> Column:
+def exact(name: str, where: str, equal: str | None, different: str, excuse: str | None = None) -> ReproducedColumn:
     """Return an exact column: `equal` says what is equal (None: it is not), `excuse` why it need not be."""
     if equal is not None:
-        return Column(name=name, tolerance="exact", where=where, answer=Answer.REPRODUCED, why=equal)
+        return ReproducedColumn(name=name, tolerance="exact", where=where, answer=ReproductionAnswer.REPRODUCED, why=equal)
     if excuse is not None:
         why = f"{different}, which need not be equal: {excuse}"
-        return Column(name=name, tolerance="exact", where=where, answer=Answer.INCONCLUSIVE, why=why, decides=False)
-    return Column(name=name, tolerance="exact", where=where, answer=Answer.DIFFERENT, why=different)
+        return ReproducedColumn(
+            name=name, tolerance="exact", where=where, answer=ReproductionAnswer.INCONCLUSIVE, why=why, decides=False
+        )
+    return ReproducedColumn(name=name, tolerance="exact", where=where, answer=ReproductionAnswer.DIFFERENT, why=different)
 
 
-def of_columns(columns: Iterable[Column]) -> Answer:
+def of_columns(columns: Iterable[ReproducedColumn]) -> ReproductionAnswer:
     """Return the worst answer: DIFFERENT before INCONCLUSIVE before REPRODUCED; without columns INCONCLUSIVE."""
     found = {column.answer for column in columns}
-    for answer in (Answer.DIFFERENT, Answer.INCONCLUSIVE, Answer.REPRODUCED):
+    for answer in (ReproductionAnswer.DIFFERENT, ReproductionAnswer.INCONCLUSIVE, ReproductionAnswer.REPRODUCED):
         if answer in found:
             return answer
-    return Answer.INCONCLUSIVE
+    return ReproductionAnswer.INCONCLUSIVE
 
 
-def overall(columns: Sequence[Column], changed: Sequence[str]) -> tuple[Answer, str]:
+def overall(columns: Sequence[ReproducedColumn], changed: Sequence[str]) -> tuple[ReproductionAnswer, str]:
     """Return the answer of a whole reproduction and why, in words.
 
     `changed`: what makes it another experiment (data, seed, framework version, an unverified bundle).
@@ -65,13 +67,13 @@ def overall(columns: Sequence[Column], changed: Sequence[str]) -> tuple[Answer, 
     deciding = [column for column in columns if column.decides and column.tolerance != "machine"]
     answer = of_columns(deciding)
     cause = f"changed: {'; '.join(changed)}" if changed else ""
-    if answer is Answer.DIFFERENT:
-        names = list(dict.fromkeys(column.name for column in deciding if column.answer is Answer.DIFFERENT))
+    if answer is ReproductionAnswer.DIFFERENT:
+        names = list(dict.fromkeys(column.name for column in deciding if column.answer is ReproductionAnswer.DIFFERENT))
         return answer, f"{', '.join(names)} differ; {cause or UNEXPLAINED}"
-    if answer is Answer.INCONCLUSIVE:
-        open_ones = [column for column in deciding if column.answer is Answer.INCONCLUSIVE]
+    if answer is ReproductionAnswer.INCONCLUSIVE:
+        open_ones = [column for column in deciding if column.answer is ReproductionAnswer.INCONCLUSIVE]
         why = open_ones[0].why if open_ones else "no column could be compared"
         return answer, f"{why}; {cause}" if cause and cause.removeprefix("changed: ") not in why else why
     if changed:
-        return Answer.INCONCLUSIVE, f"every column agrees, but it is not the same experiment; {cause}"
+        return ReproductionAnswer.INCONCLUSIVE, f"every column agrees, but it is not the same experiment; {cause}"
     return answer, "every exact and statistical column agrees"

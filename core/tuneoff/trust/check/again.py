@@ -5,13 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
-from tuneoff.trust.check.evidence import Evidence
-from tuneoff.trust.check.model import Check, Finding, Result, judge_all, passed
+from tuneoff.trust.check.evidence import AdapterEvidence
+from tuneoff.trust.check.model import Check, CheckResult, Finding, judge_all, passed
 
 ONE_AT_A_TIME = 1  # runs of the second try
 
 
-def tried_again(results: Sequence[Result], evidence: Evidence, make: Callable[[Sequence[Check]], Evidence]) -> tuple[Result, ...]:
+def tried_again(
+    results: Sequence[CheckResult], evidence: AdapterEvidence, make: Callable[[Sequence[Check]], AdapterEvidence]
+) -> tuple[CheckResult, ...]:
     """Return the results, those that failed at a limit of time judged on runs that `make` has made again.
 
     The text says what was seen at both tries, and what the machine did meanwhile.
@@ -29,7 +31,7 @@ def tried_again(results: Sequence[Result], evidence: Evidence, make: Callable[[S
     )
 
 
-def _of_both(first: Result, again: Finding, evidence: Evidence, second: Evidence) -> Finding:
+def _of_both(first: CheckResult, again: Finding, evidence: AdapterEvidence, second: AdapterEvidence) -> Finding:
     before = f"the first try, {_meanwhile(first.check, evidence)}: {first.finding.text}"
     now = f"the second try, {_meanwhile(first.check, second)}"
     if again.is_good:
@@ -37,7 +39,7 @@ def _of_both(first: Result, again: Finding, evidence: Evidence, second: Evidence
     return replace(first.finding, text=f"{again.text} ({now}; {before})")
 
 
-def _meanwhile(check: Check, evidence: Evidence) -> str:
+def _meanwhile(check: Check, evidence: AdapterEvidence) -> str:
     """Return what the machine did during that of the check's runs in which others used the most."""
     machines = [made.machine for made in evidence.some(*check.reads) if made.machine is not None]
     if not machines:

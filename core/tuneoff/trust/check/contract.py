@@ -16,9 +16,9 @@ import pytest
 
 from tuneoff.trust.check.again import ONE_AT_A_TIME, tried_again
 from tuneoff.trust.check.checks import CHECKS
-from tuneoff.trust.check.evidence import Evidence
+from tuneoff.trust.check.evidence import AdapterEvidence
 from tuneoff.trust.check.make import make_evidence, subject_of
-from tuneoff.trust.check.model import Check, Result, chosen
+from tuneoff.trust.check.model import Check, CheckResult, chosen
 
 
 class AdapterContract:
@@ -31,7 +31,7 @@ class AdapterContract:
 
     @pytest.fixture(scope="class")
     @classmethod
-    def evidence(cls, request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Evidence:
+    def evidence(cls, request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> AdapterEvidence:
         """Make the runs that the selected tests read."""
         subject = subject_of(cls.adapter, cls.platform, cls.options)
         tests = [item for item in request.session.items if isinstance(item, pytest.Function) and item.cls is request.cls]
@@ -46,12 +46,12 @@ class AdapterContract:
         """The adapter keeps one rule of the contract."""
         if check not in chosen(CHECKS, self.only):
             pytest.skip("not among `only`")
-        evidence: Evidence = request.getfixturevalue("evidence")
+        evidence: AdapterEvidence = request.getfixturevalue("evidence")
 
-        def again(late: Sequence[Check]) -> Evidence:
+        def again(late: Sequence[Check]) -> AdapterEvidence:
             return make_evidence(evidence.subject, late, tmp_path_factory.mktemp("again"), at_once=ONE_AT_A_TIME)
 
-        (result,) = tried_again([Result(check=check, finding=check.finding(evidence))], evidence, again)
+        (result,) = tried_again([CheckResult(check=check, finding=check.finding(evidence))], evidence, again)
         finding = result.finding
         if finding.verdict == "not applicable":
             pytest.skip(finding.text)

@@ -17,7 +17,7 @@ from tuneoff.record.events.writer import FOLDER as EVENTS
 from tuneoff.record.run_record import RunRecord
 from tuneoff.trust.check.fault_injection import RAISED
 from tuneoff.trust.check.footprint import Left
-from tuneoff.trust.check.listeners import Listener
+from tuneoff.trust.check.listeners import ListeningSocket
 from tuneoff.trust.check.machine import Machine
 from tuneoff.trust.check.model import Finding
 from tuneoff.trust.check.probe_workload import NOTES
@@ -58,7 +58,7 @@ class Made:
     notes_folder: Path
     stored: RunRecord | None = None  # None: see `problem`
     problem: str = ""
-    listeners: tuple[Listener, ...] = ()
+    listeners: tuple[ListeningSocket, ...] = ()
     left: tuple[Left, ...] = ()
     end_seconds: float | None = None  # from what was done to it from outside to its end
     machine: Machine | None = None  # what others did meanwhile
@@ -100,7 +100,7 @@ class Drawn:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Answer:
+class RequestAnswer:
     """What was answered to one request: `refused`, `accepted`, or `broken` (an error that is no refusal)."""
 
     family: str  # undeclared | declared | adapter-options | sampler-options | resume
@@ -113,13 +113,13 @@ class Answer:
 class Refusals:
     """Answers to requests that must be refused or served, and what planning did to the process and the machine."""
 
-    answers: Sequence[Answer]
+    answers: Sequence[RequestAnswer]
     framework_imported: bool
     left: Sequence[Left] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Evidence:
+class AdapterEvidence:
     """All that was made of one adapter; `missing` says of a name that checks read why it is not there."""
 
     subject: Subject

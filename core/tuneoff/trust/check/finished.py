@@ -18,7 +18,7 @@ from tuneoff.record.store import read_run
 from tuneoff.run.finish import finish
 from tuneoff.trust.check.evidence import Made
 from tuneoff.trust.check.footprint import Left
-from tuneoff.trust.check.listeners import Listener
+from tuneoff.trust.check.listeners import ListeningSocket
 from tuneoff.trust.check.machine import Machine
 
 
@@ -33,7 +33,7 @@ def finished(name: str, spec: RunSpec, notes: Path, answer: Mapping[str, Any], a
         record = read_run(folder)  # as everybody else will read it
     except (TuneoffError, ValueError) as error:
         problem = " ".join(f"{type(error).__name__}: {error}".split())
-    holders = {Listener(item["inode"], item["address"], item["port"]): item["pid"] for item in answer["listeners"]}
+    holders = {ListeningSocket(item["inode"], item["address"], item["port"]): item["pid"] for item in answer["listeners"]}
     return Made(
         name=name,
         experiment=spec.experiment,
@@ -54,7 +54,7 @@ def _flags(folder: Path) -> list[str]:
     return [event.text for event in events if event.name == "left_behind"]
 
 
-def flagged_left(texts: Sequence[str], holders: Mapping[Listener, int]) -> list[Left]:
+def flagged_left(texts: Sequence[str], holders: Mapping[ListeningSocket, int]) -> list[Left]:
     """Return what the supervisor had to end or to remove itself; a process that listened is a port that was left.
 
     `holders`: the listeners of the run with the process that held each. Shared memory and what is outside this machine are

@@ -20,7 +20,7 @@ from typing import Literal
 
 from tuneoff.base.processes import MARK, all_pids, command_line, descendants, is_alive, with_mark
 from tuneoff.run.supervisor.leftovers import shared_memory, unmapped
-from tuneoff.trust.check.listeners import Listener, all_listeners, listeners_of
+from tuneoff.trust.check.listeners import ListeningSocket, all_listeners, listeners_of
 
 SHARED_MEMORY = "/dev/shm"
 SETTLE_SECONDS = 2.0  # the kernel takes a moment
@@ -37,11 +37,11 @@ class Left:
 
 
 @dataclass(slots=True)
-class Seen:
+class RunTraces:
     """What was seen of a run's processes while they were there."""
 
     pids: set[int] = field(default_factory=set)
-    listeners: dict[Listener, int] = field(default_factory=dict)  # with the process that held it
+    listeners: dict[ListeningSocket, int] = field(default_factory=dict)  # with the process that held it
     paths: set[str] = field(default_factory=set)  # what they used in folders that others use too
 
     def look(self, pids: Iterable[int]) -> None:
@@ -62,7 +62,7 @@ class Footprint:
     """What is there at a moment."""
 
     processes: frozenset[int]
-    listeners: frozenset[Listener]
+    listeners: frozenset[ListeningSocket]
     memory: frozenset[str]
     temporary: frozenset[Path]
 
@@ -78,17 +78,17 @@ class Footprint:
 
 
 def left_since(
-    before: Footprint, execution_id: str, seen: Seen | None = None, temporary: Sequence[Path] | None = None
+    before: Footprint, execution_id: str, seen: RunTraces | None = None, temporary: Sequence[Path] | None = None
 ) -> list[Left]:
     """Return what is new, is of the run, and still there after a moment."""
     deadline = time.monotonic() + SETTLE_SECONDS
-    known = seen or Seen()
+    known = seen or RunTraces()
     while (found := _left(before, execution_id, known, temporary)) and time.monotonic() < deadline:
         time.sleep(0.05)
     return found
 
 
-def _left(before: Footprint, execution_id: str, seen: Seen, temporary: Sequence[Path] | None) -> list[Left]:
+def _left(before: Footprint, execution_id: str, seen: RunTraces, temporary: Sequence[Path] | None) -> list[Left]:
     now = Footprint.now(temporary)
     processes = {pid for pid in now.processes - before.processes if is_alive(pid)} | set(with_mark(MARK, execution_id))
     listening = {pid for pid in processes if listeners_of([pid]) - before.listeners}  # its port tells more than its being there

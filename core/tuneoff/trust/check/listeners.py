@@ -12,7 +12,7 @@ LISTEN = "0A"
 
 
 @dataclass(frozen=True)
-class Listener:
+class ListeningSocket:
     """A listening socket; `inode` is its identity for as long as it is open."""
 
     inode: str
@@ -26,7 +26,7 @@ class Listener:
         return (getattr(address, "ipv4_mapped", None) or address).is_loopback
 
 
-def all_listeners() -> set[Listener]:
+def all_listeners() -> set[ListeningSocket]:
     """Return every listening socket of this machine (of this network namespace)."""
     found = set()
     for table in ("/proc/net/tcp", "/proc/net/tcp6"):
@@ -34,11 +34,11 @@ def all_listeners() -> set[Listener]:
             fields = line.split()
             if fields[3] == LISTEN:
                 address, _, port = fields[1].partition(":")
-                found.add(Listener(inode=fields[9], address=_decoded(address), port=int(port, 16)))
+                found.add(ListeningSocket(inode=fields[9], address=_decoded(address), port=int(port, 16)))
     return found
 
 
-def listeners_of(pids: Iterable[int]) -> set[Listener]:
+def listeners_of(pids: Iterable[int]) -> set[ListeningSocket]:
     """Return the listening sockets that these processes hold."""
     held = set()
     for pid in pids:

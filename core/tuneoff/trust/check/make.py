@@ -17,13 +17,13 @@ from tuneoff.experiment.spec import RunSpec, run_spec_to_json
 from tuneoff.run.supervisor.guardian import Announce
 from tuneoff.trust.check import specs
 from tuneoff.trust.check.children import Children
-from tuneoff.trust.check.evidence import Answer, Drawn, Evidence, Made, Refusals, Subject
+from tuneoff.trust.check.evidence import AdapterEvidence, Drawn, Made, Refusals, RequestAnswer, Subject
 from tuneoff.trust.check.fault_injection import wrapped_target
 from tuneoff.trust.check.finished import finished
 from tuneoff.trust.check.footprint import Left
 from tuneoff.trust.check.model import Check, Finding, not_applicable, not_tested
 from tuneoff.trust.check.own_folders import own_folders
-from tuneoff.trust.check.plan import DRAWS, MANY, REFUSALS, PlannedRun, planned_runs
+from tuneoff.trust.check.planned_runs import DRAWS, MANY, REFUSALS, CheckRun, planned_runs
 from tuneoff.trust.check.refusals import plain_refusal
 from tuneoff.trust.space_test.draw import DRAWN, FAILED, NOT_OFFERED
 from tuneoff.trust.space_test.process import draw_in_process
@@ -37,7 +37,7 @@ Tell = Callable[[str], None]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Ended:
+class _RunMade:
     """What came of one run: what was made, or why not."""
 
     made: Made | None
@@ -64,13 +64,13 @@ def subject_of(name: str, platform: str | None = None, options: Mapping[str, Any
     status = framework_status(name, capabilities)
     if status.state != "ready":
         raise MissingPackageError(status.text)
-    reason = plain_refusal(run_spec(subject, PlannedRun(name="plain", experiment=specs.drawn(8))), adapter)
+    reason = plain_refusal(run_spec(subject, CheckRun(name="plain", experiment=specs.drawn(8))), adapter)
     if reason is not None:
         raise UnsupportedError(reason)
     return subject
 
 
-def run_spec(subject: Subject, run: PlannedRun, notes: Path | None = None) -> RunSpec:
+def run_spec(subject: Subject, run: CheckRun, notes: Path | None = None) -> RunSpec:
     """Return the specification of a run of this adapter."""
     experiment = run.experiment
     if notes is not None:
@@ -93,7 +93,7 @@ def make_evidence(
     tell: Tell = lambda text: None,
     announce: Announce = lambda folder: None,
     at_once: int = SIDE_BY_SIDE,
-) -> Evidence:
+) -> AdapterEvidence:
     """Make what these checks read, under `folder`, and return it; `announce` is told of each temporary folder beside it.
 
     `at_once`: how many runs are made side by side, where their times do not matter.
@@ -108,7 +108,7 @@ def make_evidence(
         raise ExperimentError(f"checks read what is not made: {', '.join(unknown)}")
     names |= {run.continues for run in planned.values() if run.name in names and run.continues}
     missing: dict[str, Finding] = {}
-    runs: list[PlannedRun] = []
+    runs: list[CheckRun] = []
     for run in planned.values():
         reason = run.absence(subject.capabilities)
         if reason is not None:
@@ -135,7 +135,7 @@ def make_evidence(
         drawn = _received(made.get(MANY))
         if drawn is None:
             missing[DRAWS] = missing.get(MANY) or not_tested("no configuration was received")
-    return Evidence(
+    return AdapterEvidence(
         subject=subject,
         runs=made,
         drawn=drawn if isinstance(drawn, Drawn) else None,
@@ -145,11 +145,11 @@ def make_evidence(
 
 
 def _make_all(
-    subject: Subject, runs: Sequence[PlannedRun], folder: Path, children: Children, tell: Tell, announce: Announce, at_once: int
-) -> dict[str, _Ended]:
-    found: dict[str, _Ended] = {}
+    subject: Subject, runs: Sequence[CheckRun], folder: Path, children: Children, tell: Tell, announce: Announce, at_once: int
+) -> dict[str, _RunMade]:
+    found: dict[str, _RunMade] = {}
     beside = [run for run in runs if not run.is_alone]
-    waiting: dict[Future[_Ended], str] = {}
+    waiting: dict[Future[_RunMade], str] = {}
     with ThreadPoolExecutor(at_once) as pool:
         for run in beside:
             waiting[pool.submit(_make, subject, run, folder, children, announce)] = run.name
@@ -162,7 +162,7 @@ def _make_all(
         if run.is_alone:
             earlier = found.get(run.continues)
             if run.continues and (earlier is None or earlier.made is None or earlier.made.stored is None):
-                found[run.name] = _Ended(made=None, problem=f"there is no run {run.continues} to go on with")
+                found[run.name] = _RunMade(made=None, problem=f"there is no run {run.continues} to go on with")
                 continue
             found[run.name] = _make(subject, run, folder, children, announce, earlier.made if earlier is not None else None)
             tell(f"{subject.label}: {len(found)} of {len(runs)} runs made; {run.name}")
@@ -171,8 +171,8 @@ def _make_all(
 
 
 def _make(
-    subject: Subject, run: PlannedRun, folder: Path, children: Children, announce: Announce, earlier: Made | None = None
-) -> _Ended:
+    subject: Subject, run: CheckRun, folder: Path, children: Children, announce: Announce, earlier: Made | None = None
+) -> _RunMade:
     """Make one run. `earlier`: an execution of the same run that is gone on with, so it has the same folders."""
     place = folder / run.name
     notes = earlier.notes_folder if earlier is not None else place / "notes"
@@ -190,20 +190,20 @@ def _make(
     with own_folders(announce) as own:
         answer = children.ask("tuneoff.trust.check.one_run", place, {**request, "folders": asdict(own)})
     if isinstance(answer, str):
-        return _Ended(made=None, problem=f"run {run.name} was not made: {answer}")
+        return _RunMade(made=None, problem=f"run {run.name} was not made: {answer}")
     with _FINISHING:
-        return _Ended(made=finished(run.name, spec, notes, answer, load_target(subject.target)))
+        return _RunMade(made=finished(run.name, spec, notes, answer, load_target(subject.target)))
 
 
 def _refusals(subject: Subject, folder: Path, children: Children) -> Refusals | Finding:
     place = folder / REFUSALS
     place.mkdir(parents=True)
-    spec = run_spec(subject, PlannedRun(name=REFUSALS, experiment=specs.drawn(8)))
+    spec = run_spec(subject, CheckRun(name=REFUSALS, experiment=specs.drawn(8)))
     answer = children.ask("tuneoff.trust.check.refusals", place, {"run": run_spec_to_json(spec)}, REFUSAL_SECONDS)
     if isinstance(answer, str):
         return not_tested(f"nothing could be asked: {answer}")
     return Refusals(
-        answers=[Answer(**item) for item in answer["answers"]],
+        answers=[RequestAnswer(**item) for item in answer["answers"]],
         framework_imported=answer["framework_imported"],
         left=[Left(**item) for item in answer["left"]],
     )
@@ -212,7 +212,7 @@ def _refusals(subject: Subject, folder: Path, children: Children) -> Refusals | 
 def _drawn(subject: Subject, tell: Tell, announce: Announce) -> Drawn | Finding | None:
     """Return draws of the adapter's own sampler; None where it cannot draw without running trials."""
     tell(f"{subject.label}: drawing {DRAW_COUNT} configurations")
-    spec = run_spec(subject, PlannedRun(name=DRAWS, experiment=specs.drawn(DRAW_COUNT)))
+    spec = run_spec(subject, CheckRun(name=DRAWS, experiment=specs.drawn(DRAW_COUNT)))
     way_out = f"let it give {DRAW_COUNT} in that time"
     answer = draw_in_process(spec, DRAW_COUNT, spec.seed, DRAW_SECONDS, way_out, announce)
     if answer.state == NOT_OFFERED:
@@ -223,7 +223,7 @@ def _drawn(subject: Subject, tell: Tell, announce: Announce) -> Drawn | Finding 
     return Drawn(source="draw", configurations=answer.configurations, problem=problem)
 
 
-def _without_trials(run: PlannedRun, made: Made) -> Finding | None:
+def _without_trials(run: CheckRun, made: Made) -> Finding | None:
     """Return that a run into which no failure was planted came to no trial: what it cannot show is no pass."""
     record = made.stored
     if record is None or run.plant is not None or any(trial.used_ticket for trial in record.trials):

@@ -10,7 +10,7 @@ from tuneoff.base.suggest import unknown_name
 from tuneoff.errors import ExperimentError
 
 if TYPE_CHECKING:
-    from tuneoff.trust.check.evidence import Evidence
+    from tuneoff.trust.check.evidence import AdapterEvidence
 
 Verdict = Literal["passed", "failed", "not applicable", "not tested"]
 
@@ -71,8 +71,8 @@ class Check:
     id: str  # family.rule, e.g. "budget.trials"
     reason: str  # one line: why a comparison needs it
     way_out: str  # one line: what the author of an adapter can do
-    reads: tuple[str, ...]  # names of runs, or of other evidence (see tuneoff.trust.check.plan)
-    judge: Callable[[Evidence], Finding] = field(repr=False)
+    reads: tuple[str, ...]  # names of runs, or of other evidence (see tuneoff.trust.check.planned_runs)
+    judge: Callable[[AdapterEvidence], Finding] = field(repr=False)
     has_time_limit: bool = False  # a busy machine alone may make it fail: then it is tried again
     needs_all: bool = True  # False: it judges those of the runs that an adapter can make
 
@@ -81,7 +81,7 @@ class Check:
         if not (family and dot and rule) or not self.reads:
             raise ValueError(f"a check needs an id like family.rule and something to read, but got {self.id!r}, {self.reads}")
 
-    def finding(self, evidence: Evidence) -> Finding:
+    def finding(self, evidence: AdapterEvidence) -> Finding:
         """Return what the check says; evidence that is missing is told, never passed over."""
         absent = [evidence.absent(name) for name in self.reads]
         gone = [finding for finding in absent if finding is not None]
@@ -97,7 +97,7 @@ class Check:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Result:
+class CheckResult:
     """One check with its finding."""
 
     check: Check
@@ -130,6 +130,6 @@ def chosen(checks: Sequence[Check], only: Sequence[str] = ()) -> tuple[Check, ..
     return tuple(check for check in checks if not only or check.id in only or check.id.partition(".")[0] in only)
 
 
-def judge_all(checks: Sequence[Check], evidence: Evidence) -> tuple[Result, ...]:
+def judge_all(checks: Sequence[Check], evidence: AdapterEvidence) -> tuple[CheckResult, ...]:
     """Return what all checks say of the same evidence."""
-    return tuple(Result(check=check, finding=check.finding(evidence)) for check in checks)
+    return tuple(CheckResult(check=check, finding=check.finding(evidence)) for check in checks)

@@ -28,7 +28,7 @@ from tuneoff.run.supervisor.guardian import Guardian
 from tuneoff.run.supervisor.leftovers import left_outside, remembered
 from tuneoff.run.supervisor.run import supervise
 from tuneoff.run.trial.limits import die_with_parent
-from tuneoff.trust.check.footprint import Footprint, Left, Seen, left_since
+from tuneoff.trust.check.footprint import Footprint, Left, RunTraces, left_since
 from tuneoff.trust.check.machine import MachineWatch
 from tuneoff.trust.check.own_folders import OwnFolders
 
@@ -37,13 +37,13 @@ BUSY = "while True: pass"
 
 
 @dataclass
-class Watcher(Silent):
+class OutsideObserver(Silent):
     """A listener that looks at the run from outside, and may act once."""
 
     folder: Path  # of the run's executions
     act: str | None
     interrupt: threading.Event
-    seen: Seen = field(default_factory=Seen)
+    seen: RunTraces = field(default_factory=RunTraces)
     looked: float = 0.0
     acted: float | None = None
 
@@ -83,7 +83,7 @@ def make_run(request: dict[str, Any]) -> dict[str, Any]:
     interrupt = threading.Event()
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, lambda signum, frame: interrupt.set())
-    watcher = Watcher(folder=results / "runs" / run.run_id, act=request["act"], interrupt=interrupt)
+    watcher = OutsideObserver(folder=results / "runs" / run.run_id, act=request["act"], interrupt=interrupt)
     own = OwnFolders(**request["folders"])
     own.enter()
     guardian = Guardian(results)

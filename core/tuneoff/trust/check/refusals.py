@@ -19,7 +19,7 @@ from tuneoff.experiment.spec import ExperimentSpec, Failures, RunSpec, Strategy,
 from tuneoff.experiment.strategies import PRUNERS, SAMPLERS, check_pruner
 from tuneoff.run.child import answer_request
 from tuneoff.trust.check import specs
-from tuneoff.trust.check.evidence import Answer
+from tuneoff.trust.check.evidence import RequestAnswer
 from tuneoff.trust.check.footprint import Footprint, left_since
 
 UNKNOWN = "conformance_unknown"
@@ -40,17 +40,17 @@ def main(request: dict[str, Any]) -> dict[str, Any]:
     return {"answers": answers, "framework_imported": imported, "left": left}
 
 
-def ask(spec: RunSpec, adapter: type[Adapter]) -> Iterator[Answer]:
+def ask(spec: RunSpec, adapter: type[Adapter]) -> Iterator[RequestAnswer]:
     """Yield the answer to each request that must be refused, and to each that must be served."""
     if adapter.capabilities.resume is not Support.YES:
-        yield Answer(family="resume", request="to go on inside a run", **_continue(spec, adapter))
+        yield RequestAnswer(family="resume", request="to go on inside a run", **_continue(spec, adapter))
     for family, request, changed in _requests(spec, adapter.capabilities):
         outcome, text = _ask(changed, adapter, plan=family == _UNDECLARED)
-        yield Answer(family=family, request=request, outcome=outcome, text=text)
+        yield RequestAnswer(family=family, request=request, outcome=outcome, text=text)
     if spec.platform not in adapter.capabilities.emulated_platforms:  # what stands in there may have less than was declared
         for request, experiment in declared(adapter.capabilities):
             outcome, text = _ask(replace(spec, experiment=experiment), adapter, plan=False)
-            yield Answer(family=_DECLARED, request=request, outcome=outcome, text=text)
+            yield RequestAnswer(family=_DECLARED, request=request, outcome=outcome, text=text)
 
 
 def declared(capabilities: Capabilities) -> Iterator[tuple[str, ExperimentSpec]]:

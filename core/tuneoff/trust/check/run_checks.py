@@ -11,10 +11,10 @@ from tuneoff.errors import ResultsError
 from tuneoff.run.supervisor.guardian import Announce, temporary_folder, watching
 from tuneoff.trust.check.again import ONE_AT_A_TIME, tried_again
 from tuneoff.trust.check.checks import CHECKS
-from tuneoff.trust.check.evidence import Evidence, Subject
+from tuneoff.trust.check.conformance_report import Report, report_of
+from tuneoff.trust.check.evidence import AdapterEvidence, Subject
 from tuneoff.trust.check.make import make_evidence
 from tuneoff.trust.check.model import Check, judge_all
-from tuneoff.trust.check.report import Report, report_of
 
 AGAIN = "again"  # the folder of runs that are made a second time
 
@@ -33,7 +33,7 @@ def check_adapter(
     with watching() as announce, _folder(keep, announce) as folder:
         evidence = make_evidence(subject, checks, folder, tell, announce)
 
-        def again(late: Sequence[Check]) -> Evidence:
+        def again(late: Sequence[Check]) -> AdapterEvidence:
             tell(f"{subject.label}: trying again: {', '.join(check.id for check in late)}")
             return make_evidence(subject, late, folder / AGAIN, tell, announce, ONE_AT_A_TIME)
 

@@ -15,8 +15,8 @@ from tuneoff.record.run_record import RunRecord, TrialRecord
 from tuneoff.record.store import read_runs, selected
 from tuneoff.registry import adapter_class
 from tuneoff.run.child import ChildEnd
-from tuneoff.trust.faultmatrix.cell import Cell, Place, end, folder_after, python, run_cell, workload_options
-from tuneoff.trust.faultmatrix.seen import Claim, Seen, State
+from tuneoff.trust.faultmatrix.cell import CellPlace, FaultCell, end, folder_after, python, run_cell, workload_options
+from tuneoff.trust.faultmatrix.seen import Claim, SeenRun, State
 
 FILE, RESULTS = "cell.yaml", "results"
 NOTICES = ("best_differs", "best_value_differs", "unknown_best", "missing_configurations", "foreign_configurations")
@@ -25,7 +25,7 @@ OVER_LIMIT = 2.0  # times the memory limit that a trial allocates
 _MORE_SECONDS = 30.0  # for the command itself
 
 
-def run_by_adapter(cell: Cell, place: Place, content: Mapping[str, Any]) -> Seen:
+def run_by_adapter(cell: FaultCell, place: CellPlace, content: Mapping[str, Any]) -> SeenRun:
     """Run the command with the fault, resume it after it was killed, and return what its record says.
 
     Raises:
@@ -46,7 +46,7 @@ def run_by_adapter(cell: Cell, place: Place, content: Mapping[str, Any]) -> Seen
     return _seen(cell, ended, folder_after(cell, place) / RESULTS, seconds)
 
 
-def _write_file(cell: Cell, place: Place, content: Mapping[str, Any]) -> None:
+def _write_file(cell: FaultCell, place: CellPlace, content: Mapping[str, Any]) -> None:
     """Write the file of this one run: the experiment, with the fault, one adapter, and nothing measured but time."""
     retries = RETRIES if adapter_class(cell.spec.adapter).capabilities.retry is Support.YES else 0
     memory_mb = cell.spec.experiment.workers.memory_mb or 0.0
@@ -66,24 +66,24 @@ def _write_file(cell: Cell, place: Place, content: Mapping[str, Any]) -> None:
     (place.folder / FILE).write_text(json.dumps(cell_content))
 
 
-def _seen(cell: Cell, ended: ChildEnd, results: Path, seconds: float) -> Seen:
+def _seen(cell: FaultCell, ended: ChildEnd, results: Path, seconds: float) -> SeenRun:
     if ended.code is None:
-        return Seen(ended=False, words=f"the command itself: {ended.words}", seconds=seconds)
+        return SeenRun(ended=False, words=f"the command itself: {ended.words}", seconds=seconds)
     try:
         records = selected(list(read_runs(results)))
     except ResultsError:
         records = []
     if len(records) != 1:
-        return Seen(failure=f"exit code {ended.code}: {ended.words}", seconds=seconds)
+        return SeenRun(failure=f"exit code {ended.code}: {ended.words}", seconds=seconds)
     return seen_of_record(cell, records[0], seconds)
 
 
-def seen_of_record(cell: Cell, record: RunRecord, seconds: float) -> Seen:
+def seen_of_record(cell: FaultCell, record: RunRecord, seconds: float) -> SeenRun:
     """Return what a record says, by the index of the configurations."""
     if record.status == "timeout":
-        return Seen(ended=False, words=str(record.reason), seconds=seconds)
+        return SeenRun(ended=False, words=str(record.reason), seconds=seconds)
     if record.status != "done":
-        return Seen(failure=f"{record.status}, charged to {record.charged}: {record.reason}", seconds=seconds)
+        return SeenRun(failure=f"{record.status}, charged to {record.charged}: {record.reason}", seconds=seconds)
     indices = {canonical_json(dict(item)): index for index, item in enumerate(cell.spec.experiment.configurations)}
     claims = tuple(_claim(trial, indices[canonical_json(dict(trial.configuration))]) for trial in record.trials)
     by_trial = {trial.trial: claim.index for trial, claim in zip(record.trials, claims, strict=True)}
@@ -91,7 +91,7 @@ def seen_of_record(cell: Cell, record: RunRecord, seconds: float) -> Seen:
     if record.best is not None and record.best.trial is not None:
         best = (by_trial.get(record.best.trial, -1), record.best.framework_value)
     notices = tuple(flag.name for flag in record.flags if flag.name in NOTICES)
-    return Seen(claims=claims, best=best, notices=notices, seconds=seconds)
+    return SeenRun(claims=claims, best=best, notices=notices, seconds=seconds)
 
 
 def _claim(trial: TrialRecord, index: int) -> Claim:

@@ -12,22 +12,22 @@ from tuneoff.run.supervisor.prepare import MEGABYTE
 from tuneoff.trust.faultmatrix.cell import (
     HOLD_SECONDS,
     PROGRAM_MEGABYTES,
-    Cell,
-    Place,
+    CellPlace,
+    FaultCell,
     end,
     folder_after,
     python,
     run_cell,
     workload_options,
 )
-from tuneoff.trust.faultmatrix.memory import entering, memory_group
+from tuneoff.trust.faultmatrix.memory_group import entering, memory_group
 from tuneoff.trust.faultmatrix.plain import PlainTask, read_answer
-from tuneoff.trust.faultmatrix.seen import Seen
+from tuneoff.trust.faultmatrix.seen import SeenRun
 
 UNLIMITED = "no control group can be made here, so nothing limits memory and the trial gives up by itself: "
 
 
-def run_by_defaults(cell: Cell, place: Place, limit: float) -> Seen:
+def run_by_defaults(cell: FaultCell, place: CellPlace, limit: float) -> SeenRun:
     """Run the plain program with the fault, once more after it was killed, and return what was seen.
 
     Each start of it has `limit` seconds.
@@ -47,11 +47,11 @@ def run_by_defaults(cell: Cell, place: Place, limit: float) -> Seen:
         end(cell)
     seen = _seen(ended, folder_after(cell, place), seconds)
     if cell.fault.kind == "out_of_memory" and group is None and seen.failure:
-        return Seen(failure=UNLIMITED + seen.failure, seconds=seconds)
+        return SeenRun(failure=UNLIMITED + seen.failure, seconds=seconds)
     return seen
 
 
-def _run(cell: Cell, place: Place, group: Path | None, allocate_mb: float, limit: float, *, is_again: bool) -> ChildEnd:
+def _run(cell: FaultCell, place: CellPlace, group: Path | None, allocate_mb: float, limit: float, *, is_again: bool) -> ChildEnd:
     experiment = cell.spec.experiment
     assert cell.tools is not None
     PlainTask(
@@ -74,18 +74,18 @@ def _run(cell: Cell, place: Place, group: Path | None, allocate_mb: float, limit
     return run_cell(cell, place, command, limit)
 
 
-def _seen(ended: ChildEnd, folder: Path, seconds: float) -> Seen:
+def _seen(ended: ChildEnd, folder: Path, seconds: float) -> SeenRun:
     if ended.code is None:
-        return Seen(ended=False, words=ended.words, seconds=seconds)
+        return SeenRun(ended=False, words=ended.words, seconds=seconds)
     answer = read_answer(folder)
     if ended.code != 0 or answer is None:
         how = f"killed by signal {-ended.code}" if ended.code < 0 else f"exit code {ended.code}"
-        return Seen(failure=f"{how}: {ended.words}" if ended.words else how, seconds=seconds)
-    return Seen(claims=answer[0], best=answer[1], seconds=seconds)
+        return SeenRun(failure=f"{how}: {ended.words}" if ended.words else how, seconds=seconds)
+    return SeenRun(claims=answer[0], best=answer[1], seconds=seconds)
 
 
 @contextlib.contextmanager
-def _memory(cell: Cell, place: Place) -> Iterator[tuple[Path | None, float]]:
+def _memory(cell: FaultCell, place: CellPlace) -> Iterator[tuple[Path | None, float]]:
     """Give the control group, where one is needed and can be made, and how much the trial allocates."""
     workers = cell.spec.experiment.workers
     each = workers.memory_mb or 0.0

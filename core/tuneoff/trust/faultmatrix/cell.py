@@ -35,7 +35,7 @@ class NotStruck(Exception):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Cell:
+class FaultCell:
     """What is to be run; `spec` is the experiment's run of this adapter."""
 
     number: int
@@ -58,7 +58,7 @@ class Cell:
 
 
 @dataclass(slots=True, kw_only=True)
-class Place:
+class CellPlace:
     """Where a cell runs: its folder, and what can be made on this machine."""
 
     folder: Path
@@ -90,7 +90,7 @@ class Place:
         self.once.with_name(f"{self.once.name}{STRUCK}").touch()
 
 
-def workload_options(cell: Cell, place: Place, allocate_mb: float, hold_seconds: float = HOLD_SECONDS) -> dict[str, Any]:
+def workload_options(cell: FaultCell, place: CellPlace, allocate_mb: float, hold_seconds: float = HOLD_SECONDS) -> dict[str, Any]:
     """Return the options of the workload: the experiment's, and the fault on its one configuration."""
     experiment, fault = cell.spec.experiment, cell.fault
     options = {**experiment.workload.options, "at_epoch": fault.at_epoch}
@@ -104,7 +104,7 @@ def workload_options(cell: Cell, place: Place, allocate_mb: float, hold_seconds:
     return {**options, "allocate_mb": allocate_mb, "hold_seconds": hold_seconds}
 
 
-def run_cell(cell: Cell, place: Place, command: Sequence[str], seconds: float) -> ChildEnd:
+def run_cell(cell: FaultCell, place: CellPlace, command: Sequence[str], seconds: float) -> ChildEnd:
     """Run a program of the cell until its end or its limit; a fault from outside strikes it, once, when its trial waits for that.
 
     Raises:
@@ -131,7 +131,7 @@ def python(*arguments: str) -> list[str]:
     return [sys.executable, *arguments]
 
 
-def _environment(cell: Cell, place: Place) -> dict[str, str]:
+def _environment(cell: FaultCell, place: CellPlace) -> dict[str, str]:
     temporary = place.folder / "t"
     temporary.mkdir(exist_ok=True)
     return {
@@ -145,22 +145,22 @@ def _environment(cell: Cell, place: Place) -> dict[str, str]:
     }
 
 
-def _end_wrapped(cell: Cell, pid: int) -> None:
+def _end_wrapped(cell: FaultCell, pid: int) -> None:
     """End what runs on the small disk, but not what made the disk: that keeps its files."""
     end_all(lambda: [other for other in cell.processes if other != pid])
 
 
-def is_on_disk(cell: Cell, place: Place) -> bool:
+def is_on_disk(cell: FaultCell, place: CellPlace) -> bool:
     """Tell whether the cell's folder is a small disk while its program runs."""
     return cell.fault.kind == "disk_full" and place.has_disk
 
 
-def folder_after(cell: Cell, place: Place) -> Path:
+def folder_after(cell: FaultCell, place: CellPlace) -> Path:
     """Return where the files of the cell's program lie once it has ended."""
     return place.kept if is_on_disk(cell, place) else place.folder
 
 
-def _look(cell: Cell, place: Place, pid: int) -> None:
+def _look(cell: FaultCell, place: CellPlace, pid: int) -> None:
     if cell.fault.strike is None or not place.is_due():
         return
     if cell.fault.strike == "driver":
@@ -170,7 +170,7 @@ def _look(cell: Cell, place: Place, pid: int) -> None:
     place.go_on()
 
 
-def break_part(cell: Cell, place: Place) -> None:
+def break_part(cell: FaultCell, place: CellPlace) -> None:
     """Take away the part of the framework that the fault strikes.
 
     Raises:
@@ -195,7 +195,7 @@ def break_part(cell: Cell, place: Place) -> None:
                 _lock(path)
 
 
-def end(cell: Cell, wait_seconds: float = 0.0) -> None:
+def end(cell: FaultCell, wait_seconds: float = 0.0) -> None:
     """End every process of the cell, after `wait_seconds` in which they may end by themselves.
 
     The guardian of a killed `tuneoff compare` is the last one: it removes what that leaves outside the cell's folder.

@@ -7,21 +7,21 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from tuneoff.judge.faults import Class
-from tuneoff.trust.faultmatrix.seen import Claim, Seen
+from tuneoff.trust.faultmatrix.seen import Claim, SeenRun
 from tuneoff.trust.faultmatrix.truth import Truth, best_of
 
 TOLERANCE = 1e-5  # relative: some frameworks keep values as text
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Outcome:
+class FaultOutcome:
     """The class of a run and why."""
 
     kind: Class
     reason: str
 
 
-def classify(truth: Truth, seen: Seen) -> Outcome:
+def classify(truth: Truth, seen: SeenRun) -> FaultOutcome:
     """Return what became of a run.
 
     - hung until the limit: it had not ended at the limit;
@@ -31,27 +31,27 @@ def classify(truth: Truth, seen: Seen) -> Outcome:
     - recovered: every configuration has its right result, and the best one is named.
     """
     if not seen.ended:
-        return Outcome(kind=Class.HUNG, reason=f"its last line: {seen.words}" if seen.words else "it says nothing")
+        return FaultOutcome(kind=Class.HUNG, reason=f"its last line: {seen.words}" if seen.words else "it says nothing")
     if seen.failure is not None:
-        return Outcome(kind=Class.ABORTED, reason=seen.failure)
+        return FaultOutcome(kind=Class.ABORTED, reason=seen.failure)
     wrong = untruth(truth, seen)
     if wrong is not None and not seen.notices:
-        return Outcome(kind=Class.WRONG, reason=wrong)
+        return FaultOutcome(kind=Class.WRONG, reason=wrong)
     if wrong is not None:
-        return Outcome(kind=Class.LOST, reason=f"it says so itself ({', '.join(seen.notices)}): {wrong}")
+        return FaultOutcome(kind=Class.LOST, reason=f"it says so itself ({', '.join(seen.notices)}): {wrong}")
     without = {
         index: claims for index, claims in _by_index(seen).items() if not any(_has_result(truth, claim) for claim in claims)
     }
     skipped = [index for index, claims in without.items() if index != truth.faulty and claims[-1].state == "unfinished"]
     if skipped:
         reason = f"it ended as if all were well, but did not run configuration{_plural(skipped)} {_listed(skipped)}"
-        return Outcome(kind=Class.ABORTED, reason=reason)
+        return FaultOutcome(kind=Class.ABORTED, reason=reason)
     if without:
-        return Outcome(kind=Class.LOST, reason=_loss(truth, without))
-    return Outcome(kind=Class.RECOVERED, reason="every configuration has its right result")
+        return FaultOutcome(kind=Class.LOST, reason=_loss(truth, without))
+    return FaultOutcome(kind=Class.RECOVERED, reason="every configuration has its right result")
 
 
-def untruth(truth: Truth, seen: Seen) -> str | None:
+def untruth(truth: Truth, seen: SeenRun) -> str | None:
     """Return the first thing that a run says and that is not true, or None."""
     missing = _without_claim(truth, seen)
     if missing:
@@ -64,7 +64,7 @@ def untruth(truth: Truth, seen: Seen) -> str | None:
     return _false_best(truth, seen, {claim.index: claim.value for claim in completed if _is_finite(claim.value)})
 
 
-def _without_claim(truth: Truth, seen: Seen) -> list[int]:
+def _without_claim(truth: Truth, seen: SeenRun) -> list[int]:
     named = {claim.index for claim in seen.claims}
     return [index for index in range(len(truth.values)) if index not in named]
 
@@ -81,7 +81,7 @@ def _false_value(truth: Truth, claim: Claim) -> str | None:
     return None
 
 
-def _false_best(truth: Truth, seen: Seen, completed: Mapping[int, float | None]) -> str | None:
+def _false_best(truth: Truth, seen: SeenRun, completed: Mapping[int, float | None]) -> str | None:
     """Say what is false about the best trial: it must be the best of those that have a right result and are called complete."""
     right = {index: value for index in completed if (value := truth.result(index)) is not None}
     expected = best_of(right, truth.objective)
@@ -108,7 +108,7 @@ def _loss(truth: Truth, without: Mapping[int, Sequence[Claim]]) -> str:
     return f"{what}: {text}"
 
 
-def _by_index(seen: Seen) -> dict[int, list[Claim]]:
+def _by_index(seen: SeenRun) -> dict[int, list[Claim]]:
     found: dict[int, list[Claim]] = {}
     for claim in seen.claims:
         found.setdefault(claim.index, []).append(claim)

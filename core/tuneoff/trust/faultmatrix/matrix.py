@@ -21,8 +21,8 @@ from tuneoff.registry import adapter_class
 from tuneoff.run.supervisor.guardian import Announce, temporary_folder, watching
 from tuneoff.trust.faultmatrix.by_adapter import run_by_adapter
 from tuneoff.trust.faultmatrix.by_defaults import run_by_defaults
-from tuneoff.trust.faultmatrix.cell import Cell, NotStruck, Place
-from tuneoff.trust.faultmatrix.classify import Outcome, classify
+from tuneoff.trust.faultmatrix.cell import CellPlace, FaultCell, NotStruck
+from tuneoff.trust.faultmatrix.classify import FaultOutcome, classify
 from tuneoff.trust.faultmatrix.small_disk import can_mount
 from tuneoff.trust.faultmatrix.tools import FaultTools
 from tuneoff.trust.faultmatrix.truth import Truth, best_of, clean_values
@@ -35,11 +35,11 @@ RIGHT = (Class.RECOVERED, Class.LOST)  # classes of a run whose answer can be us
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Result:
+class CellResult:
     """What became of a cell; `outcome` is None where it was not run, or its fault not planted, and `skipped` says why."""
 
-    cell: Cell
-    outcome: Outcome | None = None
+    cell: FaultCell
+    outcome: FaultOutcome | None = None
     skipped: str = ""
     is_missed: bool = False  # it was to be struck, and was not
     seconds: float | None = None
@@ -53,7 +53,7 @@ def run_matrix(
     at_once: int,
     tell: Callable[[str], None],
     keep: Path | None = None,
-) -> list[Result]:
+) -> list[CellResult]:
     """Run all cells, at most `at_once` at the same time; where a setting has faults, its control runs too.
 
     The files of the cells are removed, unless `keep` is a folder for them.
@@ -108,13 +108,13 @@ def _clean_options(plan: Plan) -> dict[str, Any]:
     return {**plan.counted[0].spec.experiment.workload.options, "configurations": [], "epoch_seconds": 0.0}
 
 
-def _cells(plan: Plan, faults: Sequence[Fault], settings: Sequence[Setting], faulty: int) -> list[Cell]:
-    cells: list[Cell] = []
+def _cells(plan: Plan, faults: Sequence[Fault], settings: Sequence[Setting], faulty: int) -> list[FaultCell]:
+    cells: list[FaultCell] = []
     for fault in faults:
         for setting in settings:
             for run in plan.counted:
                 cells.append(
-                    Cell(
+                    FaultCell(
                         number=len(cells),
                         label=run.label,
                         setting=setting,
@@ -158,15 +158,15 @@ class _Runner:
         self._has_disk = can_mount(probe)
         shutil.rmtree(probe, ignore_errors=True)
 
-    def take_controls(self, results: Sequence[Result]) -> None:
+    def take_controls(self, results: Sequence[CellResult]) -> None:
         """Learn from the controls how long a plain program takes without a fault: that bounds those with one."""
         for result in results:
             if result.cell.setting == "defaults" and result.seconds is not None:
                 self._controls[result.cell.label] = result.seconds
 
-    def run(self, cell: Cell) -> Result:
+    def run(self, cell: FaultCell) -> CellResult:
         skipped = _skipped(self._plan, cell)
-        result = Result(cell=cell, skipped=skipped) if skipped else self._measured(cell)
+        result = CellResult(cell=cell, skipped=skipped) if skipped else self._measured(cell)
         with self._lock:
             self._done += 1
             if not skipped:
@@ -174,10 +174,10 @@ class _Runner:
                 self._tell(f"{self._done}/{self._count} {cell.setting}: {cell.label}, {cell.fault.name}: {what}")
         return result
 
-    def _measured(self, cell: Cell) -> Result:
+    def _measured(self, cell: FaultCell) -> CellResult:
         folder, kept = self._root / str(cell.number), self._root / f"k{cell.number}"
         folder.mkdir()
-        place = Place(folder=folder, kept=kept, has_disk=self._has_disk, stopping=self.stopping, announce=self._announce)
+        place = CellPlace(folder=folder, kept=kept, has_disk=self._has_disk, stopping=self.stopping, announce=self._announce)
         experiment = cell.spec.experiment
         truth = Truth(values=self._values, objective=experiment.objective, faulty=cell.faulty, is_sound=cell.fault.is_sound)
         try:
@@ -188,17 +188,17 @@ class _Runner:
             if cell.fault.strike is not None and not place.is_struck:
                 raise NotStruck(f"its trial never came so far: {seen.failure or seen.words or 'it says nothing'}")
         except NotStruck as error:
-            return Result(cell=cell, skipped=f"could not be struck: {error}", is_missed=True)
-        return Result(cell=cell, outcome=classify(truth, seen), seconds=seen.seconds)
+            return CellResult(cell=cell, skipped=f"could not be struck: {error}", is_missed=True)
+        return CellResult(cell=cell, outcome=classify(truth, seen), seconds=seen.seconds)
 
-    def _limit(self, cell: Cell) -> float:
+    def _limit(self, cell: FaultCell) -> float:
         """Return the seconds of a plain program: twice its control's and some more, never more than the experiment's limit."""
         longest = cell.spec.experiment.timeouts.trials_seconds
         control = self._controls.get(cell.label)
         return longest if control is None else min(longest, 2 * control + MORE_SECONDS)
 
 
-def _skipped(plan: Plan, cell: Cell) -> str:
+def _skipped(plan: Plan, cell: FaultCell) -> str:
     """Return why a cell cannot be run, or ""."""
     planned = next(run for run in plan.counted if run.spec is cell.spec)
     if reason := skip_reason(planned):
@@ -218,7 +218,7 @@ def skip_reason(run: PlannedRun) -> str:
     return "" if "failures.retries" in reason else reason
 
 
-def _with_waste(results: Sequence[Result]) -> list[Result]:
+def _with_waste(results: Sequence[CellResult]) -> list[CellResult]:
     """Return the results with the time that the fault cost: beyond the control's, or all of it where no answer came."""
     controls = {(result.cell.label, result.cell.setting): result.seconds for result in results if result.cell.fault is NO_FAULT}
     found = []

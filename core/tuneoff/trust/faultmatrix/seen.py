@@ -19,7 +19,7 @@ class Claim:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Seen:
+class SeenRun:
     """How a run ended and what it says. `failure`: its words, where it did not end well; `best`: (configuration, value)."""
 
     ended: bool = True  # by itself, before the limit

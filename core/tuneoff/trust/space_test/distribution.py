@@ -35,7 +35,7 @@ def is_continuous(dimension: Dimension) -> bool:
     return dimension.cardinality is None
 
 
-class Places:
+class ValuePlaces:
     """Finds the places of one dimension's values."""
 
     def __init__(self, dimension: Dimension) -> None:

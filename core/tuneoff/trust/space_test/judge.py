@@ -10,7 +10,7 @@ from typing import Any, Literal
 
 from tuneoff.experiment.space import SearchSpace, describe
 from tuneoff.trust.space_test.discovery import FALSE_DISCOVERY_RATE, rejection_threshold
-from tuneoff.trust.space_test.distribution import Places
+from tuneoff.trust.space_test.distribution import ValuePlaces
 from tuneoff.trust.space_test.mapping import WHOLE
 from tuneoff.trust.space_test.sample import Sample
 from tuneoff.trust.space_test.statistics import Test, distribution_test, ends_test, independence_tests
@@ -23,7 +23,7 @@ Verdict = Literal["accepted", "rejected", "failed"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Finding:
+class Rejection:
     """One reason to reject: which check, of which dimensions (none: of the whole), in words; `p` is None where it is certain."""
 
     kind: CheckKind
@@ -33,11 +33,11 @@ class Finding:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Judgement:
+class SpaceJudgement:
     """An adapter's verdict with everything that led to it."""
 
     verdict: Verdict
-    findings: tuple[Finding, ...] = ()
+    findings: tuple[Rejection, ...] = ()
     draws: int = 0
     tests: tuple[Test, ...] = ()
     threshold: float = 0.0  # p-values up to this one are rejected
@@ -53,7 +53,7 @@ class Judgement:
         return test.p is not None and test.p <= self.threshold
 
 
-def judge(space: SearchSpace, sample: Sample, rate: float = FALSE_DISCOVERY_RATE) -> Judgement:
+def judge(space: SearchSpace, sample: Sample, rate: float = FALSE_DISCOVERY_RATE) -> SpaceJudgement:
     """Return the verdict on what an adapter drew from `space`.
 
     Certain findings reject at once: a value outside, a translation that is wrong, a seed that is ignored. All p-values of the
@@ -63,7 +63,7 @@ def judge(space: SearchSpace, sample: Sample, rate: float = FALSE_DISCOVERY_RATE
     configurations = sample.configurations
     if sample.failure is not None or sample.outside is not None:  # what was drawn until then is no fair sample
         verdict: Verdict = "failed" if sample.failure is not None else "rejected"
-        return Judgement(
+        return SpaceJudgement(
             verdict=verdict,
             findings=tuple(findings),
             draws=len(configurations),
@@ -87,7 +87,7 @@ def judge(space: SearchSpace, sample: Sample, rate: float = FALSE_DISCOVERY_RATE
     tests += independence_tests(whole, columns)
     threshold = rejection_threshold([test.p for test in tests if test.p is not None], rate)
     findings += [_finding(test, space) for test in tests if test.p is not None and test.p <= threshold]
-    return Judgement(
+    return SpaceJudgement(
         verdict="rejected" if findings else "accepted",
         findings=tuple(findings),
         draws=len(configurations),
@@ -99,17 +99,17 @@ def judge(space: SearchSpace, sample: Sample, rate: float = FALSE_DISCOVERY_RATE
     )
 
 
-def _certain(sample: Sample) -> list[Finding]:
+def _certain(sample: Sample) -> list[Rejection]:
     found = []
     if sample.failure is not None:
-        found.append(Finding(kind="draws", names=(), text=sample.failure))
+        found.append(Rejection(kind="draws", names=(), text=sample.failure))
     if sample.outside is not None:
-        found.append(Finding(kind="bounds", names=(), text=f"the framework left the space: {sample.outside}"))
+        found.append(Rejection(kind="bounds", names=(), text=f"the framework left the space: {sample.outside}"))
     if sample.changed:
         text = f"{sample.changed} trials got another configuration than the one that was handed over"
-        found.append(Finding(kind="received", names=(), text=text))
+        found.append(Rejection(kind="received", names=(), text=text))
     for name, texts in (sample.mapping or {}).items():
-        found += [Finding(kind="mapping", names=(name,) if name != WHOLE else (), text=text) for text in texts]
+        found += [Rejection(kind="mapping", names=(name,) if name != WHOLE else (), text=text) for text in texts]
     return found
 
 
@@ -122,10 +122,10 @@ def _not_tested(sample: Sample) -> list[str]:
 
 def _columns(
     space: SearchSpace, configurations: Sequence[Mapping[str, Any]]
-) -> tuple[dict[str, list[float]], dict[str, int], list[Finding]]:
+) -> tuple[dict[str, list[float]], dict[str, int], list[Rejection]]:
     """Return the places of the values inside by dimension, how many were not, and one finding per dimension with such."""
     columns: dict[str, list[float]] = {name: [] for name, _ in space}
-    place = {name: Places(dimension) for name, dimension in space}
+    place = {name: ValuePlaces(dimension) for name, dimension in space}
     outside: dict[str, int] = {}
     examples: dict[str, Any] = {}
     strangers: set[str] = set()
@@ -140,7 +140,7 @@ def _columns(
                 outside[name] = outside.get(name, 0) + 1
                 examples.setdefault(name, value)
     findings = [
-        Finding(
+        Rejection(
             kind="bounds",
             names=(name,),
             text=f"{count} of {len(configurations)} values are outside {describe(space.dimensions[name])}: {examples[name]!r}",
@@ -149,7 +149,7 @@ def _columns(
     ]
     if strangers:
         findings.append(
-            Finding(kind="bounds", names=(), text=f"the draws name what is not in the space: {', '.join(sorted(strangers))}")
+            Rejection(kind="bounds", names=(), text=f"the draws name what is not in the space: {', '.join(sorted(strangers))}")
         )
     return columns, outside, findings
 
@@ -162,7 +162,7 @@ class _Missing:
 _MISSING = _Missing()
 
 
-def _seed_findings(space: SearchSpace, sample: Sample, notes: list[str]) -> list[Finding]:
+def _seed_findings(space: SearchSpace, sample: Sample, notes: list[str]) -> list[Rejection]:
     """Look for configurations that come again: under other seeds they must not, under the same seed they must."""
     findings = []
     if sample.again is not None:
@@ -172,7 +172,7 @@ def _seed_findings(space: SearchSpace, sample: Sample, notes: list[str]) -> list
             text = (
                 f"seed {first[0]} was drawn twice, and {len(sample.again) - equal} of {len(sample.again)} configurations differ"
             )
-            findings.append(Finding(kind="seeds", names=(), text=text))
+            findings.append(Rejection(kind="seeds", names=(), text=text))
     drawn = len(sample.configurations)
     if space.cardinality is not None and drawn * drawn / (2 * space.cardinality) > CHANCE_REPEATS:
         notes.append("repeats were not tested: the space is so small that configurations come again by chance")
@@ -183,10 +183,10 @@ def _seed_findings(space: SearchSpace, sample: Sample, notes: list[str]) -> list
         texts = Counter(map(_text, configurations))
         if len(texts) < len(configurations):
             text = f"under seed {seed} only {len(texts)} of {len(configurations)} configurations are different"
-            findings.append(Finding(kind="seeds", names=(), text=text))
+            findings.append(Rejection(kind="seeds", names=(), text=text))
         shared.update((before, seed) for text in texts if (before := seen.setdefault(text, seed)) != seed)
     for (before, seed), count in shared.items():
-        findings.append(Finding(kind="seeds", names=(), text=f"seeds {before} and {seed} gave {count} equal configurations"))
+        findings.append(Rejection(kind="seeds", names=(), text=f"seeds {before} and {seed} gave {count} equal configurations"))
     return findings
 
 
@@ -195,7 +195,7 @@ def _distinct(configurations: Sequence[Mapping[str, Any]]) -> list[Mapping[str, 
     return list({_text(configuration): configuration for configuration in configurations}.values())
 
 
-def _finding(test: Test, space: SearchSpace) -> Finding:
+def _finding(test: Test, space: SearchSpace) -> Rejection:
     what = {
         "distribution": "the values do not follow core's distribution",
         "ends": "the ends do not have their probability",
@@ -206,7 +206,7 @@ def _finding(test: Test, space: SearchSpace) -> Finding:
     if test.ends is not None:
         (low, low_expected), (high, high_expected) = test.ends
         text += f"; {low} draws at the low end ({low_expected:.0f} expected), {high} at the high end ({high_expected:.0f})"
-    return Finding(kind=test.kind, names=test.names, text=text, p=test.p)
+    return Rejection(kind=test.kind, names=test.names, text=text, p=test.p)
 
 
 def _text(configuration: Mapping[str, Any]) -> str:

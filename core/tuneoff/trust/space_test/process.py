@@ -8,8 +8,8 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from tuneoff.base.format import counted
 from tuneoff.base.processes import MARK, in_session, with_mark
-from tuneoff.base.words import counted
 from tuneoff.experiment.spec import RunSpec
 from tuneoff.run.child import ask
 from tuneoff.run.supervisor.guardian import Announce, temporary_folder
@@ -21,7 +21,7 @@ from tuneoff.trust.space_test.draw import DRAWS, FAILED
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Answer:
+class Drawing:
     """What the process wrote: a state of `tuneoff.trust.space_test.draw`, the configurations, and how the mapping's test went."""
 
     state: str
@@ -38,7 +38,7 @@ def draw_in_process(
     seconds: float,
     way_out: str = "raise --timeout, or lower --draws",
     announce: Announce = lambda folder: None,
-) -> Answer:
+) -> Drawing:
     """Have the adapter of `spec` draw `count` configurations under `seed`, in a fresh process of its own session.
 
     `way_out`: what to do where `seconds` were too few. `announce` is told of each temporary folder.
@@ -72,9 +72,9 @@ def draw_in_process(
         text = f"the process that draws {end.text}"
         if end.code is None:
             text = f"after {seconds:g} s the process that draws had given {counted(len(drawn), 'configuration')}; {way_out}"
-        return Answer(state=FAILED, text=text, configurations=drawn)
+        return Drawing(state=FAILED, text=text, configurations=drawn)
     mapping = answer["mapping"] or {"problems": None, "text": answer["text"]}
-    return Answer(
+    return Drawing(
         state=answer["state"],
         text=answer["text"],
         configurations=drawn,

@@ -19,7 +19,7 @@ WORKLOAD, SAMPLER, PRUNER = "null", "random", "none"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Target:
+class SpaceTarget:
     """One adapter with one search space. `run` has the spec to draw from and the reason where that cannot be done.
 
     `own`: names of the file's dimensions; `unprobed`: why the narrow probes are left out, "" where they are not.
@@ -36,12 +36,12 @@ class Target:
         return self.run.spec.experiment.search_space
 
 
-def targets(plan: Plan, draws: int) -> list[Target]:
+def targets(plan: Plan, draws: int) -> list[SpaceTarget]:
     """Return what a plan asks to verify, each adapter entry and search space once, in the plan's order."""
     check = SkipCheck()
     labels = label_texts((run.label, run.spec.adapter) for run in plan.counted)
     several = len({_text(run.spec.experiment.search_space) for run in plan.counted}) > 1
-    found: dict[str, Target] = {}
+    found: dict[str, SpaceTarget] = {}
     for run in plan.counted:
         spec = run.spec
         key = canonical_json([spec.adapter, spec.platform, dict(spec.options), _text(spec.experiment.search_space)])
@@ -51,7 +51,7 @@ def targets(plan: Plan, draws: int) -> list[Target]:
     return list(found.values())
 
 
-def _target(run: PlannedRun, label: str, variant: str, draws: int, check: SkipCheck) -> Target:
+def _target(run: PlannedRun, label: str, variant: str, draws: int, check: SkipCheck) -> SpaceTarget:
     own = run.spec.experiment.search_space
     adapter = registry.adapter_class(run.spec.adapter)
     reasons: list[str | None] = []
@@ -62,7 +62,7 @@ def _target(run: PlannedRun, label: str, variant: str, draws: int, check: SkipCh
         if reasons[-1] is None:
             break
     unprobed = "" if len(reasons) == 1 else f"without the narrow probes: {reasons[0]}"
-    return Target(run=planned, label=label, variant=variant, own=frozenset(own.dimensions), unprobed=unprobed)
+    return SpaceTarget(run=planned, label=label, variant=variant, own=frozenset(own.dimensions), unprobed=unprobed)
 
 
 def _experiment(spec: RunSpec, space: SearchSpace, draws: int) -> ExperimentSpec:

@@ -10,11 +10,11 @@ from tuneoff.base.interrupting import interrupting
 from tuneoff.experiment.plan import Plan
 from tuneoff.run.supervisor.guardian import Announce, watching
 from tuneoff.trust.space_test.draw import DRAWN, NOT_OFFERED, OUTSIDE
-from tuneoff.trust.space_test.judge import Judgement, judge
-from tuneoff.trust.space_test.process import Answer, draw_in_process
+from tuneoff.trust.space_test.judge import SpaceJudgement, judge
+from tuneoff.trust.space_test.process import Drawing, draw_in_process
 from tuneoff.trust.space_test.received import receive
 from tuneoff.trust.space_test.sample import Sample
-from tuneoff.trust.space_test.targets import Target
+from tuneoff.trust.space_test.targets import SpaceTarget
 
 SEEDS = 4  # of each adapter; the draws are shared among them
 AGAIN = 100  # draws of the first seed, made once more in a fresh process
@@ -23,16 +23,18 @@ Tell = Callable[[str], None]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Outcome:
+class TargetJudgement:
     """What came of one target: its judgement, or None where it was skipped."""
 
-    target: Target
-    judgement: Judgement | None
+    target: SpaceTarget
+    judgement: SpaceJudgement | None
     source: str = ""
     seeds: tuple[int, ...] = ()
 
 
-def verify(plan: Plan, found: Sequence[Target], *, draws: int, seed: int, seconds: float, tell: Tell) -> list[Outcome]:
+def verify(
+    plan: Plan, found: Sequence[SpaceTarget], *, draws: int, seed: int, seconds: float, tell: Tell
+) -> list[TargetJudgement]:
     """Draw `draws` configurations of each target and judge them; `seconds` limits each process that draws.
 
     Raises:
@@ -42,20 +44,22 @@ def verify(plan: Plan, found: Sequence[Target], *, draws: int, seed: int, second
     with interrupting(), watching() as announce:
         for target in found:
             if target.run.skip_reason is not None:
-                outcomes.append(Outcome(target=target, judgement=None))
+                outcomes.append(TargetJudgement(target=target, judgement=None))
                 continue
             sample = draw_sample(target, plan, draws, seed, seconds, tell, announce)
             tell(f"{target.label}: testing {len(sample.configurations)} configurations")
             judgement = judge(target.space, sample)
-            outcomes.append(Outcome(target=target, judgement=judgement, source=sample.source, seeds=tuple(sample.by_seed)))
+            outcomes.append(
+                TargetJudgement(target=target, judgement=judgement, source=sample.source, seeds=tuple(sample.by_seed))
+            )
     return outcomes
 
 
-def draw_sample(target: Target, plan: Plan, draws: int, seed: int, seconds: float, tell: Tell, announce: Announce) -> Sample:
+def draw_sample(target: SpaceTarget, plan: Plan, draws: int, seed: int, seconds: float, tell: Tell, announce: Announce) -> Sample:
     """Return the draws of one target under several seeds, each from a process of its own, and the first seed's again."""
     spec, label = target.run.spec, target.label
     by_seed: dict[int, Any] = {}
-    first: Answer | None = None
+    first: Drawing | None = None
     for number in range(SEEDS):
         tell(f"{label}: drawing, seed {number + 1} of {SEEDS}")
         count = draws // SEEDS + (number < draws % SEEDS)
@@ -79,11 +83,11 @@ def draw_sample(target: Target, plan: Plan, draws: int, seed: int, seconds: floa
     return _with_mapping(Sample(by_seed=by_seed, again=again.configurations), first)
 
 
-def _broken(by_seed: dict[int, Any], answer: Answer) -> Sample:
+def _broken(by_seed: dict[int, Any], answer: Drawing) -> Sample:
     if answer.state == OUTSIDE:
         return Sample(by_seed=by_seed, outside=answer.text)
     return Sample(by_seed=by_seed, failure=answer.text)
 
 
-def _with_mapping(sample: Sample, answer: Answer) -> Sample:
+def _with_mapping(sample: Sample, answer: Drawing) -> Sample:
     return sample.with_mapping(answer.problems, answer.mapping_text)

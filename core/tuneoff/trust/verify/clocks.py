@@ -71,7 +71,7 @@ class ClockFault(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Anchor:
+class _ProcessAnchor:
     file: str
     monotonic_ns: int
     wall_ns: int
@@ -105,11 +105,11 @@ def clock_faults(lives: Sequence[Life], samples_file: str, moments: Moments) -> 
 
 
 def _disagreeing(lives: Sequence[Life], samples_file: str, samples: Samples | None) -> Iterator[ClockFault]:
-    boots: dict[str, list[_Anchor]] = defaultdict(list)
+    boots: dict[str, list[_ProcessAnchor]] = defaultdict(list)
     for life in lives:
         process = life.process
         boots[_boot(process.boot_id, process.host)].append(
-            _Anchor(
+            _ProcessAnchor(
                 file=life.file,
                 monotonic_ns=process.anchor_monotonic_ns,
                 wall_ns=process.anchor_wall_ns,
@@ -119,7 +119,7 @@ def _disagreeing(lives: Sequence[Life], samples_file: str, samples: Samples | No
     if samples is not None:
         header = samples.header
         boots[_boot(header.boot_id, header.host)].append(
-            _Anchor(
+            _ProcessAnchor(
                 file=samples_file,
                 monotonic_ns=header.anchor_monotonic_ns,
                 wall_ns=header.anchor_wall_ns,

@@ -24,11 +24,11 @@ from tuneoff.record.samples.schema import FILE_NAME as SAMPLES
 from tuneoff.record.store import FILE_NAME
 from tuneoff.run.lifecycle.context import FRAMEWORK
 from tuneoff.trust.verify.clocks import Moments, WatchedLog, clock_faults
-from tuneoff.trust.verify.compare import count_values, is_same_text, record_differences
-from tuneoff.trust.verify.files import FileFault, file_faults
-from tuneoff.trust.verify.plan_conformance import Expected, check_charge, check_frozen
-from tuneoff.trust.verify.problem import Outcome
+from tuneoff.trust.verify.other_files import FileFault, file_faults
+from tuneoff.trust.verify.plan_conformance import PlanExpectation, check_charge, check_frozen
+from tuneoff.trust.verify.problem import VerifiedExecution
 from tuneoff.trust.verify.readable import TOO_DEEP, load_json
+from tuneoff.trust.verify.record_differences import count_values, is_same_text, record_differences
 from tuneoff.trust.verify.resumed import earlier_faults, history_faults
 from tuneoff.trust.verify.sums import wrong_sums
 
@@ -63,9 +63,9 @@ class _Version(msgspec.Struct):
     format_version: Any = None
 
 
-def verify_execution(folder: Path, where: str, expected: Expected | None) -> Outcome:
+def verify_execution(folder: Path, where: str, expected: PlanExpectation | None) -> VerifiedExecution:
     """Recompute the record of an execution's folder and return all that is not as it must be; `expected`: None without a plan."""
-    outcome = Outcome(where=where, run_id=folder.parent.name, execution_id=folder.name)
+    outcome = VerifiedExecution(where=where, run_id=folder.parent.name, execution_id=folder.name)
     try:
         for path, kind in odd_entries(folder, besides=FRAMEWORK):
             outcome.has_special_files = True
@@ -80,13 +80,13 @@ def verify_execution(folder: Path, where: str, expected: Expected | None) -> Out
     return outcome
 
 
-def _verify(folder: Path, given: _Given, expected: Expected | None, outcome: Outcome) -> None:
+def _verify(folder: Path, given: _Given, expected: PlanExpectation | None, outcome: VerifiedExecution) -> None:
     spec = _specification(given, outcome)
     if spec is None:
         _check_seals(folder, given, None, outcome)
         return
     try:
-        log, derived = _derive(folder, spec, given, expected or Expected(emulated=given.emulated), outcome)
+        log, derived = _derive(folder, spec, given, expected or PlanExpectation(emulated=given.emulated), outcome)
     except ResultsError as error:
         outcome.add("file", "", str(error).replace(f"{folder}/", ""))
         _check_seals(folder, given, None, outcome)
@@ -120,7 +120,7 @@ def _file_faults(folder: Path, derived: Derived, notes: list[str]) -> Iterator[F
         yield from earlier_faults(folder, derived.earlier, notes)
 
 
-def _given(folder: Path, outcome: Outcome) -> _Given | None:
+def _given(folder: Path, outcome: VerifiedExecution) -> _Given | None:
     """Read what the stored record states; None where that cannot be."""
     try:
         content = read_regular(folder / FILE_NAME)
@@ -140,7 +140,7 @@ def _given(folder: Path, outcome: Outcome) -> _Given | None:
         return None
 
 
-def _specification(given: _Given, outcome: Outcome) -> RunSpec | None:
+def _specification(given: _Given, outcome: VerifiedExecution) -> RunSpec | None:
     """Return the stored specification, held to the run's identity; None where it is none."""
     try:
         spec = checked_run_spec(given.specification)
@@ -156,7 +156,9 @@ def _specification(given: _Given, outcome: Outcome) -> RunSpec | None:
     return spec
 
 
-def _derive(folder: Path, spec: RunSpec, given: _Given, expected: Expected, outcome: Outcome) -> tuple[WatchedLog, Derived]:
+def _derive(
+    folder: Path, spec: RunSpec, given: _Given, expected: PlanExpectation, outcome: VerifiedExecution
+) -> tuple[WatchedLog, Derived]:
     """Derive the record: by the events alone where they tell how the run ended, else with what its supervisor stated."""
 
     def derived(verdict: Verdict | None) -> Derived:
@@ -191,7 +193,7 @@ def _derive(folder: Path, spec: RunSpec, given: _Given, expected: Expected, outc
     return log, found
 
 
-def _check_verdict(log: WatchedLog, given: _Given, outcome: Outcome) -> None:
+def _check_verdict(log: WatchedLog, given: _Given, outcome: VerifiedExecution) -> None:
     """A supervisor writes down why it ends a run, so its verdict must stand among the events."""
     known = IN_NO_EVENT.get(given.reason)
     if known is not None:
@@ -203,7 +205,7 @@ def _check_verdict(log: WatchedLog, given: _Given, outcome: Outcome) -> None:
         outcome.add("verdict", "reason", f"stored {given.reason!r} (charged: {given.charged}), but no event says so")
 
 
-def _compare(folder: Path, record: RunRecord, given: _Given, outcome: Outcome) -> None:
+def _compare(folder: Path, record: RunRecord, given: _Given, outcome: VerifiedExecution) -> None:
     """Name each value of the stored record that differs; where its text is the same nothing can.
 
     What an older tuneoff did not compute yet is told, and no defect.
@@ -233,7 +235,7 @@ def _compare(folder: Path, record: RunRecord, given: _Given, outcome: Outcome) -
     _check_schema(folder, outcome)
 
 
-def _check_schema(folder: Path, outcome: Outcome) -> None:
+def _check_schema(folder: Path, outcome: VerifiedExecution) -> None:
     """Decode the stored record strictly, and name keys that it has twice."""
     try:
         content = read_regular(folder / FILE_NAME)
@@ -246,7 +248,7 @@ def _check_schema(folder: Path, outcome: Outcome) -> None:
         outcome.add("schema", FILE_NAME, str(error))
 
 
-def _check_seals(folder: Path, given: _Given, record: RunRecord | None, outcome: Outcome) -> None:
+def _check_seals(folder: Path, given: _Given, record: RunRecord | None, outcome: VerifiedExecution) -> None:
     """Hold the raw files to their seals; `record`: whose seals are those of today, None where there is none."""
     try:
         broken = compare_seals(given.sealed, record.sealed) if record is not None else broken_seals(folder, given.sealed)
@@ -258,7 +260,7 @@ def _check_seals(folder: Path, given: _Given, record: RunRecord | None, outcome:
         outcome.notes.append("an older record: only its event files are sealed")
 
 
-def _check_times(log: WatchedLog, derived: Derived, outcome: Outcome) -> None:
+def _check_times(log: WatchedLog, derived: Derived, outcome: VerifiedExecution) -> None:
     record, gaps = derived.record, log.statistics.gaps
     for gap in gaps:
         what = "events are missing before" if gap.found > gap.expected else "events stand twice or in another order at"

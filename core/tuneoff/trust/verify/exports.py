@@ -18,8 +18,8 @@ from typing import Any, NamedTuple
 from tuneoff.base.files import pinned, without_links
 from tuneoff.errors import TuneoffError
 from tuneoff.tell.report.export import TABLES, export
-from tuneoff.trust.verify.compare import differences
 from tuneoff.trust.verify.problem import Problem
+from tuneoff.trust.verify.record_differences import differences
 
 FOLDER = "export"
 MOST_TIMES_LARGER, MOST_BYTES_LARGER = 10, 10_000_000

@@ -10,12 +10,12 @@ from tuneoff.experiment.accounting.declared import FILE_NAME as ACCOUNTING
 from tuneoff.experiment.accounting.declared import Accounting
 from tuneoff.experiment.accounting.text import to_json
 from tuneoff.measure.derived import Derived
-from tuneoff.trust.verify.compare import differences, show
-from tuneoff.trust.verify.problem import Outcome
+from tuneoff.trust.verify.problem import VerifiedExecution
+from tuneoff.trust.verify.record_differences import differences, show
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Expected:
+class PlanExpectation:
     """What the plan says of a run."""
 
     emulated: bool = False
@@ -23,7 +23,7 @@ class Expected:
     accounting: Accounting | None = None
 
 
-def check_charge(derived: Derived, expected: Expected | None, outcome: Outcome) -> None:
+def check_charge(derived: Derived, expected: PlanExpectation | None, outcome: VerifiedExecution) -> None:
     """Hold what the run was charged to what its plan says; a run of an older tuneoff has no such file."""
     if expected is None or expected.accounting is None or not any(one.name == ACCOUNTING for one in derived.record.sealed):
         return
@@ -34,7 +34,7 @@ def check_charge(derived: Derived, expected: Expected | None, outcome: Outcome) 
             outcome.add("plan", ACCOUNTING, text, difference.stored, difference.recomputed)
 
 
-def check_frozen(environment: Mapping[str, Any], expected: Expected | None, outcome: Outcome) -> None:
+def check_frozen(environment: Mapping[str, Any], expected: PlanExpectation | None, outcome: VerifiedExecution) -> None:
     """Hold the run to the analysis that was frozen before it."""
     stored = environment.get("analysis_digest")
     if expected is None or expected.analysis_digest is None:

@@ -20,9 +20,9 @@ from tuneoff.experiment.names import run_name
 from tuneoff.experiment.plan import FORMAT_VERSION, WARM_UP_BLOCK, Plan, PlannedRun
 from tuneoff.record.results_folder import PLAN
 from tuneoff.record.store import RUNS
-from tuneoff.trust.verify.compare import differences, show
-from tuneoff.trust.verify.problem import Check, Outcome, Problem
+from tuneoff.trust.verify.problem import Check, Problem, VerifiedExecution
 from tuneoff.trust.verify.readable import load_json
+from tuneoff.trust.verify.record_differences import differences, show
 
 STATED = ("name", "path", "content", "labels")  # of the plan: nothing else says them
 
@@ -180,7 +180,7 @@ def _recompute(data: Mapping[str, Any], anew: dict[str, Any], findings: PlanFind
 
 
 def missing_runs(
-    planned: Sequence[Planned], outcomes: Sequence[Outcome], has_ended: bool | None = None
+    planned: Sequence[Planned], outcomes: Sequence[VerifiedExecution], has_ended: bool | None = None
 ) -> tuple[list[Problem], list[Planned]]:
     """Return problems for planned runs that must be there and are not, and the runs that were not begun.
 
@@ -207,7 +207,7 @@ def missing_runs(
     return problems, not_begun
 
 
-def foreign_runs(planned: Sequence[Planned], outcomes: Sequence[Outcome]) -> Iterator[Problem]:
+def foreign_runs(planned: Sequence[Planned], outcomes: Sequence[VerifiedExecution]) -> Iterator[Problem]:
     """Yield a problem for each execution of a run that is not in the plan."""
     known = {run.run_id for run in planned}
     for outcome in outcomes:
@@ -216,7 +216,7 @@ def foreign_runs(planned: Sequence[Planned], outcomes: Sequence[Outcome]) -> Ite
 
 
 def removed_executions(
-    listed: Sequence[tuple[str, str]], outcomes: Sequence[Outcome], known: Collection[str]
+    listed: Sequence[tuple[str, str]], outcomes: Sequence[VerifiedExecution], known: Collection[str]
 ) -> Iterator[Problem]:
     """Yield a problem for each execution that was begun and is not there; `known`: what is named already.
 
@@ -234,6 +234,6 @@ def _missing(run: Planned, why: str) -> Problem:
     return Problem(check="plan", where=f"runs/{run.run_id}", what="", text=text)
 
 
-def _is_cut(run_id: str, outcomes: Sequence[Outcome]) -> bool:
+def _is_cut(run_id: str, outcomes: Sequence[VerifiedExecution]) -> bool:
     """Tell whether no execution of a run came to an end of its own."""
     return all(outcome.status in ("interrupted", None) for outcome in outcomes if outcome.run_id == run_id)

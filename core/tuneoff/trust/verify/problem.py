@@ -43,7 +43,7 @@ class Problem:
 
 
 @dataclass(slots=True, kw_only=True)
-class Outcome:
+class VerifiedExecution:
     """What the verification of one execution came to.
 
     `notes`: what a reader should know and is no defect. `stated`: what run.json alone states, so that it was not recomputed.

@@ -19,10 +19,10 @@ from tuneoff.record.store import FILE_NAME, RUNS
 from tuneoff.trust.verify.execution import verify_execution
 from tuneoff.trust.verify.exports import FOLDER as EXPORTS
 from tuneoff.trust.verify.exports import export_problems
-from tuneoff.trust.verify.plan_conformance import Expected
+from tuneoff.trust.verify.plan_conformance import PlanExpectation
 from tuneoff.trust.verify.planned import PlanFindings, Planned, check_plan, foreign_runs, missing_runs, removed_executions
 from tuneoff.trust.verify.pool import run_all
-from tuneoff.trust.verify.problem import Outcome, Problem
+from tuneoff.trust.verify.problem import Problem, VerifiedExecution
 
 Progress = Callable[[int, int], None]  # executions that were verified, all
 
@@ -32,7 +32,7 @@ class Verification:
     """What verifying a results folder came to."""
 
     results: Path
-    outcomes: list[Outcome] = field(default_factory=list)
+    outcomes: list[VerifiedExecution] = field(default_factory=list)
     plan_problems: list[Problem] = field(default_factory=list)
     export_problems: list[Problem] = field(default_factory=list)
     skipped: list[Planned] = field(default_factory=list)
@@ -62,7 +62,7 @@ class Task:
 
     folder: Path
     where: str
-    expected: Expected | None
+    expected: PlanExpectation | None
 
 
 def verify(results: Path, progress: Progress | None = None, processes: int | None = None) -> Verification:
@@ -86,7 +86,7 @@ def verify(results: Path, progress: Progress | None = None, processes: int | Non
             run = planned.get(folder.parent.name)
             expected = None
             if plan.is_read:
-                expected = Expected(
+                expected = PlanExpectation(
                     emulated=run is not None and run.emulated,
                     analysis_digest=plan.analysis_digest,
                     accounting=plan.accounting,
@@ -123,7 +123,7 @@ def _listed(results: Path, plan: PlanFindings) -> list[tuple[str, str]]:
         return []
 
 
-def verify_task(task: Task) -> Outcome:
+def verify_task(task: Task) -> VerifiedExecution:
     """Verify one execution, in whatever process."""
     return verify_execution(task.folder, task.where, task.expected)
 
@@ -161,7 +161,7 @@ def _folders(path: Path, results: Path, found: Verification) -> list[Path]:
         return []
 
 
-def _without_records(bare: Sequence[tuple[Path, str]], is_running: bool, has_ended: bool | None) -> list[Outcome]:
+def _without_records(bare: Sequence[tuple[Path, str]], is_running: bool, has_ended: bool | None) -> list[VerifiedExecution]:
     """Return the outcomes of executions without `run.json`: nothing of them is in any table.
 
     A killed command leaves one, which the next command on the folder derives; any other had its record removed.
@@ -184,8 +184,8 @@ def _without_records(bare: Sequence[tuple[Path, str]], is_running: bool, has_end
     return outcomes
 
 
-def _without_record(folder: Path, where: str) -> Outcome:
-    outcome = Outcome(where=where, run_id=folder.parent.name, execution_id=folder.name)
+def _without_record(folder: Path, where: str) -> VerifiedExecution:
+    outcome = VerifiedExecution(where=where, run_id=folder.parent.name, execution_id=folder.name)
     try:
         names = os.listdir(folder)
         has_events = EVENTS in names and any(name.endswith(SUFFIX) for name in os.listdir(folder / EVENTS))

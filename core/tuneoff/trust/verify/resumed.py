@@ -13,8 +13,8 @@ from tuneoff.record.history import FILE_NAME as CONTINUES
 from tuneoff.record.run_record import RunRecord
 from tuneoff.record.samples.schema import FILE_NAME as SAMPLES
 from tuneoff.record.store import FILE_NAME
-from tuneoff.trust.verify.compare import differences
-from tuneoff.trust.verify.files import FileFault
+from tuneoff.trust.verify.other_files import FileFault
+from tuneoff.trust.verify.record_differences import differences
 
 
 def history_faults(folder: Path, history: History) -> Iterator[FileFault]:

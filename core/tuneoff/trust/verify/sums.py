@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterable, Iterator, Mapping
 from typing import NamedTuple
 
-from tuneoff.measure.attribution.account import JOB_PARTS, OTHER_PARTS, EnergyAccount, Piece
+from tuneoff.measure.attribution.account import JOB_PARTS, OTHER_PARTS, EnergyAccount, EnergyPiece
 from tuneoff.record.metric_value import MetricValue
 
 PARTITION = ("deploy", "setup", "trial", "result_collection", "test", "metric_collection", "undeploy", "unassigned")
@@ -74,7 +74,7 @@ def _unequal(name: str, whole: float, total: float, how: str) -> Iterator[WrongS
         yield WrongSum(name, f"it is {whole:.9g}, but {how} {total:.9g}")
 
 
-def _joules(pieces: Iterable[Piece]) -> float:
+def _joules(pieces: Iterable[EnergyPiece]) -> float:
     return math.fsum(piece.joules for piece in pieces)
 
 

@@ -8,7 +8,7 @@ from tuneoff.base.identity import is_finite
 from tuneoff.record.derive import VALUE_TOLERANCE
 from tuneoff.record.events import schema
 from tuneoff.record.run_record import TrialRecord
-from tuneoff.trust.check.evidence import Evidence, Made
+from tuneoff.trust.check.evidence import AdapterEvidence, Made
 from tuneoff.trust.check.model import Check, Finding, judged, not_tested
 
 BOTH = ("honest-max", "honest-min")
@@ -22,7 +22,7 @@ def _named(made: Made) -> TrialRecord | None:
     return next((trial for trial in made.record.trials if best is not None and trial.trial == best.trial), None)
 
 
-def _among(evidence: Evidence) -> Finding:
+def _among(evidence: AdapterEvidence) -> Finding:
     problems = []
     for made in evidence.some(*BOTH):
         best = made.record.best
@@ -44,14 +44,14 @@ def _ends(made: Made) -> tuple[float, float]:
     return (best, worst) if made.experiment.objective.mode == "max" else (worst, best)
 
 
-def _told(problems: list[str], evidence: Evidence) -> Finding:
+def _told(problems: list[str], evidence: AdapterEvidence) -> Finding:
     """Return a failure that names the problems; a pass only where each honest run named one of its trials."""
     if not problems and any(_named(made) is None for made in evidence.some(*BOTH)):
         return not_tested("no trial was named: see best.among-trials")
     return judged(problems)
 
 
-def _worst_named(evidence: Evidence) -> tuple[list[str], bool]:
+def _worst_named(evidence: AdapterEvidence) -> tuple[list[str], bool]:
     """Return where the worst trial was named, and whether the runs together show a reversed direction.
 
     An adapter that turns the direction around names the worst in both, one that ignores it the worst in one and the best in the
@@ -68,7 +68,7 @@ def _worst_named(evidence: Evidence) -> tuple[list[str], bool]:
     return problems, bool(problems) and is_reversed
 
 
-def _is_best(evidence: Evidence) -> Finding:
+def _is_best(evidence: AdapterEvidence) -> Finding:
     if _worst_named(evidence)[1]:
         return not_tested("the worst trial was named: see best.direction")
     problems = []
@@ -79,14 +79,14 @@ def _is_best(evidence: Evidence) -> Finding:
     return _told(problems, evidence)
 
 
-def _direction(evidence: Evidence) -> Finding:
+def _direction(evidence: AdapterEvidence) -> Finding:
     problems, is_reversed = _worst_named(evidence)
     if problems and not is_reversed:
         return not_tested("the worst trial was named, but not as under a reversed direction: see best.is-best")
     return _told(problems, evidence)
 
 
-def _ties(evidence: Evidence) -> Finding:
+def _ties(evidence: AdapterEvidence) -> Finding:
     made = evidence.runs[ODD]
     named, (best, _) = _named(made), _ends(made)
     if _values(made).count(best) < 2:
@@ -97,7 +97,7 @@ def _ties(evidence: Evidence) -> Finding:
     return judged([f"{named.trial} with {named.value} was named, but two trials have {best:.6g}"] if wrong else [])
 
 
-def _nan(evidence: Evidence) -> Finding:
+def _nan(evidence: AdapterEvidence) -> Finding:
     problems = []
     for made in evidence.some(ODD, "faulty"):
         named, best = _named(made), made.record.best
@@ -110,14 +110,14 @@ def _nan(evidence: Evidence) -> Finding:
     return judged(problems)
 
 
-def _completed(evidence: Evidence) -> Finding:
+def _completed(evidence: AdapterEvidence) -> Finding:
     made = evidence.runs["scripted"]
     named = _named(made)
     wrong = named is not None and named.state != "completed"
     return judged([f"{named.trial} was named, which was {named.state}"] if wrong and named is not None else [])
 
 
-def _value(evidence: Evidence) -> Finding:
+def _value(evidence: AdapterEvidence) -> Finding:
     problems = [problem for made in evidence.some(*BOTH) for problem in _value_problems(made)]
     return _told(problems, evidence)
 
@@ -130,7 +130,7 @@ def _value_problems(made: Made) -> Iterator[str]:
         yield f"{made.name}: {named.trial} was said to have {best.framework_value:.6g}, but its best epoch has {named.value:.6g}"
 
 
-def _monotone(evidence: Evidence) -> Finding:
+def _monotone(evidence: AdapterEvidence) -> Finding:
     return judged(problem for made in evidence.some(*BOTH, "scripted", "faulty") for problem in _taken_back(made))
 
 

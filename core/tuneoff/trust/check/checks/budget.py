@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from tuneoff.record.events import schema
-from tuneoff.trust.check.evidence import Evidence, Made
+from tuneoff.trust.check.evidence import AdapterEvidence, Made
 from tuneoff.trust.check.model import Check, Finding, judged
 from tuneoff.trust.check.specs import WALL_CLOCK_SECONDS
 
@@ -13,7 +13,7 @@ READ = ("honest-max", "honest-min", "random-1-workers-1", "random-2-workers-1")
 LATE_SECONDS = 15.0  # the end of the trials that were running, and of their processes
 
 
-def _trials(evidence: Evidence) -> Finding:
+def _trials(evidence: AdapterEvidence) -> Finding:
     return judged(problem for made in evidence.some(*READ) for problem in _trial_problems(made))
 
 
@@ -25,7 +25,7 @@ def _trial_problems(made: Made) -> Iterator[str]:
         yield f"{made.name}: {asked} trials were asked for, but the budget is {planned}"
 
 
-def _epochs(evidence: Evidence) -> Finding:
+def _epochs(evidence: AdapterEvidence) -> Finding:
     return judged(problem for made in evidence.some(*READ) for problem in _epoch_problems(made))
 
 
@@ -38,7 +38,7 @@ def _epoch_problems(made: Made) -> Iterator[str]:
                 yield f"{made.name}: trial {trial.trial} trained epochs {trained}, but {planned} were planned"
 
 
-def _wall_clock(evidence: Evidence) -> Finding:
+def _wall_clock(evidence: AdapterEvidence) -> Finding:
     made = evidence.runs["wall-clock"]
     record, workers = made.record, made.experiment.workers.count
     problems = []

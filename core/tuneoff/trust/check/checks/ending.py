@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from tuneoff.record.events import schema
-from tuneoff.trust.check.evidence import Evidence, Made
+from tuneoff.trust.check.evidence import AdapterEvidence, Made
 from tuneoff.trust.check.footprint import Kind
 from tuneoff.trust.check.model import Check, Finding, judged, not_tested
 
@@ -15,7 +15,7 @@ LEAVE_SECONDS = 5.0  # from Ctrl-C to the beginning of undeploy; at 7 s the coor
 READ = ("honest-max", "random-2-workers-1", "scripted", "faulty", "retried", "interrupted")
 
 
-def _in_time(evidence: Evidence) -> Finding:
+def _in_time(evidence: AdapterEvidence) -> Finding:
     made = evidence.runs[RUN]
     if made.end_seconds is None:
         return not_tested("no trial completed before the run ended, so it was not interrupted")
@@ -41,12 +41,12 @@ def _was_entered(made: Made) -> bool:
     )
 
 
-def _keeps(evidence: Evidence) -> Finding:
+def _keeps(evidence: AdapterEvidence) -> Finding:
     completed = sum(trial.state == "completed" for trial in evidence.record(RUN).trials)
     return judged([] if completed else ["a trial had completed before the interruption, but the record has none"])
 
 
-def _charged(evidence: Evidence) -> Finding:
+def _charged(evidence: AdapterEvidence) -> Finding:
     problems = []
     for trial in evidence.record(RUN).trials:
         if trial.charged not in (None, "user"):
@@ -56,14 +56,14 @@ def _charged(evidence: Evidence) -> Finding:
     return judged(problems)
 
 
-def _nothing(kind: Kind) -> Callable[[Evidence], Finding]:
-    def judge(evidence: Evidence) -> Finding:
+def _nothing(kind: Kind) -> Callable[[AdapterEvidence], Finding]:
+    def judge(evidence: AdapterEvidence) -> Finding:
         return judged(f"{made.name}: {left.text}" for made in evidence.some(*READ) for left in made.left if left.kind == kind)
 
     return judge
 
 
-def _loopback(evidence: Evidence) -> Finding:
+def _loopback(evidence: AdapterEvidence) -> Finding:
     listeners = {(made.name, item) for made in evidence.some(*READ) for item in made.listeners}
     beyond = {f"{name}: {item.address}:{item.port}" for name, item in listeners if not item.is_loopback}
     ports = len({item.port for _, item in listeners})

@@ -9,29 +9,29 @@ from dataclasses import dataclass
 from tuneoff.base.identity import configuration_digest
 from tuneoff.capabilities import Support
 from tuneoff.record.run_record import TrialRecord
-from tuneoff.trust.check.evidence import Evidence, Made
+from tuneoff.trust.check.evidence import AdapterEvidence, Made
 from tuneoff.trust.check.model import Check, Finding, judged, not_applicable, not_tested
-from tuneoff.trust.check.plan import REFUSALS
+from tuneoff.trust.check.planned_runs import REFUSALS
 
 FAULTY, RETRIED = "faulty", "retried"
 
 
 @dataclass(frozen=True, slots=True)
-class _Expected:
+class _ExpectedEnd:
     """How a trial with a fault must end: a part of its cause, and who may be charged."""
 
     cause: str
     charged: tuple[str, ...] = ("workload",)
 
 
-EXPECTED: Mapping[str, _Expected] = {
-    "raise": _Expected("planted fault"),
-    "nan": _Expected("must be a finite number"),
-    "inf": _Expected("must be a finite number"),
-    "no-report": _Expected("must be a finite number"),
+EXPECTED: Mapping[str, _ExpectedEnd] = {
+    "raise": _ExpectedEnd("planted fault"),
+    "nan": _ExpectedEnd("must be a finite number"),
+    "inf": _ExpectedEnd("must be a finite number"),
+    "no-report": _ExpectedEnd("must be a finite number"),
     # a framework that hides exit codes leaves only "its process died"
-    "exit": _Expected("", ("workload", "infrastructure")),
-    "kill": _Expected("", ("infrastructure",)),
+    "exit": _ExpectedEnd("", ("workload", "infrastructure")),
+    "kill": _ExpectedEnd("", ("infrastructure",)),
 }
 """Faults that the adapter itself has to meet; time and memory are the matter of limits.*."""
 
@@ -44,7 +44,7 @@ def trials_by_act(made: Made) -> dict[str, list[TrialRecord]]:
     return found
 
 
-def _recorded(evidence: Evidence) -> Finding:
+def _recorded(evidence: AdapterEvidence) -> Finding:
     return judged(_record_problems(trials_by_act(evidence.runs[FAULTY])))
 
 
@@ -61,7 +61,7 @@ def _record_problems(trials: Mapping[str, list[TrialRecord]]) -> Iterator[str]:
                 yield f"the failure ({act}) is charged to {trial.charged}, not to {' or '.join(expected.charged)}"
 
 
-def _intact(evidence: Evidence) -> Finding:
+def _intact(evidence: AdapterEvidence) -> Finding:
     made = evidence.runs[FAULTY]
     problems = [
         f"trial {trial.trial} beside the faulty ones is {trial.state}: {trial.cause}"
@@ -73,7 +73,7 @@ def _intact(evidence: Evidence) -> Finding:
     return judged(problems)
 
 
-def _infrastructure(evidence: Evidence) -> Finding:
+def _infrastructure(evidence: AdapterEvidence) -> Finding:
     made = evidence.runs[RETRIED]
     is_retried = made.experiment.failures.retries > 0
     trials = trials_by_act(made)
@@ -91,7 +91,7 @@ def _infrastructure(evidence: Evidence) -> Finding:
     return judged(problems, "tried again" if is_retried else "no retries are declared: it fails alone")
 
 
-def _at_most(evidence: Evidence) -> Finding:
+def _at_most(evidence: AdapterEvidence) -> Finding:
     problems = []
     for made in evidence.some(RETRIED, FAULTY):
         most = made.experiment.failures.retries + 1
@@ -101,7 +101,7 @@ def _at_most(evidence: Evidence) -> Finding:
     return judged(problems)
 
 
-def _workload_never(evidence: Evidence) -> Finding:
+def _workload_never(evidence: AdapterEvidence) -> Finding:
     made = evidence.runs[RETRIED]
     if made.experiment.failures.retries == 0:
         return not_applicable("no retries are declared")
@@ -112,7 +112,7 @@ def _workload_never(evidence: Evidence) -> Finding:
     )
 
 
-def _resume_refused(evidence: Evidence) -> Finding:
+def _resume_refused(evidence: AdapterEvidence) -> Finding:
     assert evidence.refusals is not None
     if evidence.subject.capabilities.resume is Support.YES:
         return not_applicable("it is declared: resume.keeps-trials tests it")
@@ -120,7 +120,7 @@ def _resume_refused(evidence: Evidence) -> Finding:
     return judged(f"{answer.request} was {answer.outcome}: {answer.text}" for answer in asked if answer.outcome != "refused")
 
 
-def _keeps_trials(evidence: Evidence) -> Finding:
+def _keeps_trials(evidence: AdapterEvidence) -> Finding:
     earlier, made = evidence.runs["interrupted"], evidence.runs["continued"]
     kept = [trial for trial in earlier.record.trials if trial.state in ("completed", "pruned", "failed")]
     if not kept:

@@ -6,18 +6,18 @@ from collections import Counter
 from collections.abc import Iterator
 
 from tuneoff.record.events import schema
-from tuneoff.trust.check.evidence import Evidence, Made
+from tuneoff.trust.check.evidence import AdapterEvidence, Made
 from tuneoff.trust.check.model import Check, Finding, judged
 
 READ = ("honest-max", "honest-min", "random-2-workers-1", "scripted", "faulty", "retried")
 BROKEN = {"missing_lines", "orphan_events", "foreign_events", "unreadable_event"}
 
 
-def _schema(evidence: Evidence) -> Finding:
+def _schema(evidence: AdapterEvidence) -> Finding:
     return judged(f"run {made.name}: {made.problem}" for made in evidence.runs.values() if made.stored is None)
 
 
-def _gaps(evidence: Evidence) -> Finding:
+def _gaps(evidence: AdapterEvidence) -> Finding:
     return judged(problem for made in evidence.some(*READ) for problem in _gap_problems(made))
 
 
@@ -29,7 +29,7 @@ def _gap_problems(made: Made) -> Iterator[str]:
         yield f"{made.name}: {record.torn_lines} lines have no end, but only {killed} processes were killed"
 
 
-def _announced(evidence: Evidence) -> Finding:
+def _announced(evidence: AdapterEvidence) -> Finding:
     return judged(problem for made in evidence.some(*READ) for problem in _announcement_problems(made))
 
 
@@ -47,7 +47,7 @@ def _announcement_problems(made: Made) -> Iterator[str]:
         yield f"{made.name}: {sum(early)} trials started before they were submitted"
 
 
-def _ended(evidence: Evidence) -> Finding:
+def _ended(evidence: AdapterEvidence) -> Finding:
     return judged(problem for made in evidence.some(*READ) for problem in _ending_problems(made))
 
 

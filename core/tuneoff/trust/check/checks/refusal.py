@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from tuneoff.trust.check.evidence import Evidence
+from tuneoff.trust.check.evidence import AdapterEvidence
 from tuneoff.trust.check.model import Check, Finding, judged, not_tested
-from tuneoff.trust.check.plan import REFUSALS
+from tuneoff.trust.check.planned_runs import REFUSALS
 
 
-def _refuses(family: str) -> Callable[[Evidence], Finding]:
-    def judge(evidence: Evidence) -> Finding:
+def _refuses(family: str) -> Callable[[AdapterEvidence], Finding]:
+    def judge(evidence: AdapterEvidence) -> Finding:
         assert evidence.refusals is not None
         asked = [answer for answer in evidence.refusals.answers if answer.family == family]
         if not asked:
@@ -26,7 +26,7 @@ def _refuses(family: str) -> Callable[[Evidence], Finding]:
     return judge
 
 
-def _as_declared(evidence: Evidence) -> Finding:
+def _as_declared(evidence: AdapterEvidence) -> Finding:
     """Core refuses what is not declared before it asks the adapter; what is declared the adapter alone could refuse."""
     found = _refuses("undeclared")(evidence)
     assert evidence.refusals is not None
@@ -39,7 +39,7 @@ def _as_declared(evidence: Evidence) -> Finding:
     )
 
 
-def _starts_nothing(evidence: Evidence) -> Finding:
+def _starts_nothing(evidence: AdapterEvidence) -> Finding:
     assert evidence.refusals is not None
     problems = [f"a {left.kind} is left: {left.text}" for left in evidence.refusals.left]
     if evidence.refusals.framework_imported:

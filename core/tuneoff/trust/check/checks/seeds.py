@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from tuneoff.trust.check.determinism import classify
-from tuneoff.trust.check.evidence import Evidence
+from tuneoff.trust.check.evidence import AdapterEvidence
 from tuneoff.trust.check.model import Check, Finding, judged
-from tuneoff.trust.check.plan import repetitions
+from tuneoff.trust.check.planned_runs import repetitions
 
 ALONE, TOGETHER = repetitions(1), repetitions(2)
 
 
-def _repeat(evidence: Evidence) -> Finding:
+def _repeat(evidence: AdapterEvidence) -> Finding:
     alone = classify([evidence.record(name) for name in ALONE])
     together = classify([evidence.record(name) for name in TOGETHER])
     workers = evidence.runs[TOGETHER[0]].experiment.workers.count
@@ -24,20 +24,20 @@ def _repeat(evidence: Evidence) -> Finding:
     return Finding(verdict="passed", text=text)
 
 
-def _digests(evidence: Evidence, name: str) -> list[str]:
+def _digests(evidence: AdapterEvidence, name: str) -> list[str]:
     return sorted(trial.digest for trial in evidence.record(name).trials)
 
 
-def _differ(evidence: Evidence) -> Finding:
+def _differ(evidence: AdapterEvidence) -> Finding:
     same = _digests(evidence, ALONE[0]) == _digests(evidence, "other-seed")
     return judged(["two seeds gave the same configurations"] if same else [])
 
 
-def _trial_values(evidence: Evidence) -> Finding:
+def _trial_values(evidence: AdapterEvidence) -> Finding:
     return judged(_value_problems(evidence, [*ALONE, *TOGETHER]) + _value_problems(evidence, ["honest-max", "honest-min"]))
 
 
-def _value_problems(evidence: Evidence, names: Sequence[str]) -> list[str]:
+def _value_problems(evidence: AdapterEvidence, names: Sequence[str]) -> list[str]:
     problems = []
     known: dict[tuple[object, str], tuple[str, tuple[object, ...]]] = {}
     for made in evidence.some(*names):

@@ -11,9 +11,9 @@ from tuneoff.base.identity import canonical_json, configuration_digest
 from tuneoff.experiment.dimension import typed
 from tuneoff.experiment.space import Dimension, IntegerLog, SearchSpace, points
 from tuneoff.record.events import schema
-from tuneoff.trust.check.evidence import Evidence, Made
+from tuneoff.trust.check.evidence import AdapterEvidence, Made
 from tuneoff.trust.check.model import Check, Finding, judged, not_applicable, passed
-from tuneoff.trust.check.plan import DRAWS, repetitions
+from tuneoff.trust.check.planned_runs import DRAWS, repetitions
 
 FIXED = ("honest-max", "honest-min")
 RANDOM = (repetitions(1)[0], repetitions(2)[0], "other-seed")
@@ -21,7 +21,7 @@ NARROW = 10  # values: both ends of such a dimension are drawn, and how often, c
 ALARM = 1e-6  # probability under core's distribution below which an end is starved
 
 
-def _listed(evidence: Evidence) -> Finding:
+def _listed(evidence: AdapterEvidence) -> Finding:
     if evidence.runs[FIXED[0]].experiment.sampler.name != "fixed":
         return not_applicable("sampler 'fixed' is not offered")
     return judged(problem for made in evidence.some(*FIXED) for problem in _listed_problems(made))
@@ -39,7 +39,7 @@ def _listed_problems(made: Made) -> Iterator[str]:
         yield f"{made.name}: {missing} of {given.total()} given configurations were not submitted"
 
 
-def _received(evidence: Evidence) -> Finding:
+def _received(evidence: AdapterEvidence) -> Finding:
     return judged(problem for made in evidence.some(*FIXED, *RANDOM) for problem in _received_problems(made))
 
 
@@ -51,7 +51,7 @@ def _received_problems(made: Made) -> Iterator[str]:
             yield f"{made.name}: trial {event.trial} trained {event.configuration}, but {proposed} was submitted"
 
 
-def _inside(evidence: Evidence) -> Finding:
+def _inside(evidence: AdapterEvidence) -> Finding:
     space = evidence.runs[RANDOM[0]].experiment.search_space
     found = [("draw", configuration) for configuration in (evidence.drawn.configurations if evidence.drawn else ())]
     found += [(made.name, trial.configuration) for made in evidence.some(*RANDOM) for trial in made.record.trials]
@@ -74,7 +74,7 @@ def _is_inside(dimension: Dimension, value: Any) -> bool:
     return dimension.contains(value) and canonical_json(value) == canonical_json(typed(dimension, value))
 
 
-def _bounds(evidence: Evidence) -> Finding:
+def _bounds(evidence: AdapterEvidence) -> Finding:
     problems = []
     for name, dimension, values in _narrow(evidence):
         counts = Counter(canonical_json(value) for value in values)
@@ -84,7 +84,7 @@ def _bounds(evidence: Evidence) -> Finding:
     return judged(problems)
 
 
-def _starved(evidence: Evidence) -> Finding:
+def _starved(evidence: AdapterEvidence) -> Finding:
     problems, least = [], 1.0
     for name, dimension, values in _narrow(evidence):
         counts = Counter(canonical_json(value) for value in values)
@@ -103,7 +103,7 @@ def _starved(evidence: Evidence) -> Finding:
     return judged(problems) if problems else passed(text)
 
 
-def _narrow(evidence: Evidence) -> Iterator[tuple[str, Dimension, list[Any]]]:
+def _narrow(evidence: AdapterEvidence) -> Iterator[tuple[str, Dimension, list[Any]]]:
     assert evidence.drawn is not None
     space = evidence.runs[RANDOM[0]].experiment.search_space
     for name, dimension in space.searched.items():

@@ -6,13 +6,13 @@ from collections.abc import Iterator
 
 from tuneoff.measure.spans import partition_ns
 from tuneoff.record.events import schema
-from tuneoff.trust.check.evidence import Evidence, Made
+from tuneoff.trust.check.evidence import AdapterEvidence, Made
 from tuneoff.trust.check.model import Check, Finding, judged, not_tested
 
 HONEST = ("honest-max", "random-2-workers-1")
 
 
-def _order(evidence: Evidence) -> Finding:
+def _order(evidence: AdapterEvidence) -> Finding:
     return judged(problem for made in evidence.some(*HONEST) for problem in _order_problems(made))
 
 
@@ -28,7 +28,7 @@ def _order_problems(made: Made) -> Iterator[str]:
         yield f"{made.name}: {len(record.coordinators)} processes called the steps"
 
 
-def _succeed(evidence: Evidence) -> Finding:
+def _succeed(evidence: AdapterEvidence) -> Finding:
     return judged(
         f"{made.name}: step {step.step} failed: {step.error}"
         for made in evidence.some(*HONEST)
@@ -37,7 +37,7 @@ def _succeed(evidence: Evidence) -> Finding:
     )
 
 
-def _inside(evidence: Evidence) -> Finding:
+def _inside(evidence: AdapterEvidence) -> Finding:
     return judged(problem for made in evidence.some(*HONEST, "scripted") for problem in _inside_problems(made))
 
 
@@ -64,7 +64,7 @@ def _ms(nanoseconds: int) -> str:
     return f"{nanoseconds / 1e6:.0f} ms"
 
 
-def _surfaces(evidence: Evidence) -> Finding:
+def _surfaces(evidence: AdapterEvidence) -> Finding:
     made = evidence.runs["failed-trial"]
     step = made.record.step("trial")
     if step is None or not made.was_planted:

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from tuneoff.record.events import schema
-from tuneoff.trust.check.evidence import Evidence, Made
+from tuneoff.trust.check.evidence import AdapterEvidence, Made
 from tuneoff.trust.check.model import Check, Finding, judged
 
 RUN = "scripted"
 LATE_EPOCHS = 1  # that may end between the decision of a coordinator that polls and the end of the process
 
 
-def _obeyed(evidence: Evidence) -> Finding:
+def _obeyed(evidence: AdapterEvidence) -> Finding:
     return judged(_obedience_problems(evidence.runs[RUN]))
 
 
@@ -31,7 +31,7 @@ def _obedience_problems(made: Made) -> Iterator[str]:
             yield f"trial {trial.trial} had to stop after epoch {last}, but it is {trial.state} after {trial.epochs_trained}"
 
 
-def _no_others(evidence: Evidence) -> Finding:
+def _no_others(evidence: AdapterEvidence) -> Finding:
     made = evidence.runs[RUN]
     return judged(
         f"trial {trial.trial} had no stop, but is {trial.state} after epoch {trial.epochs_trained}"

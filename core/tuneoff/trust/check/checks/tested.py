@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from tuneoff.record.events import schema
 from tuneoff.run.trial.checkpoint import checkpoint_path, read_checkpoint
-from tuneoff.trust.check.evidence import Evidence, Made
+from tuneoff.trust.check.evidence import AdapterEvidence, Made
 from tuneoff.trust.check.model import Check, Finding, judged, not_applicable, not_tested
 
 RUN = "honest-max"
 READ = (RUN, "honest-min", "scripted")
 
 
-def _best_tested(evidence: Evidence) -> Finding:
+def _best_tested(evidence: AdapterEvidence) -> Finding:
     problems = []
     for made in evidence.some(RUN, "honest-min"):
         best, tested = made.record.best, made.of(schema.Tested)
@@ -22,7 +22,7 @@ def _best_tested(evidence: Evidence) -> Finding:
     return judged(problems)
 
 
-def _unseen(evidence: Evidence) -> Finding:
+def _unseen(evidence: AdapterEvidence) -> Finding:
     problems = []
     for made in evidence.some(*READ):
         if not made.notes:
@@ -33,7 +33,7 @@ def _unseen(evidence: Evidence) -> Finding:
     return judged(problems)
 
 
-def _own_checkpoint(evidence: Evidence) -> Finding:
+def _own_checkpoint(evidence: AdapterEvidence) -> Finding:
     made = evidence.runs[RUN]
     best, tested = made.record.best, made.record.test
     if best is None or best.trial is None or tested is None:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from tuneoff.record.events import schema
 from tuneoff.run.lifecycle.run import INTERRUPTED_SECONDS
-from tuneoff.trust.check.evidence import Evidence, Made
+from tuneoff.trust.check.evidence import AdapterEvidence, Made
 from tuneoff.trust.check.footprint import Kind
 from tuneoff.trust.check.model import Check, Finding, judged, not_tested
 
@@ -16,7 +16,7 @@ SLACK_SECONDS = 1.0
 PLANTED = "planted in step undeploy"  # of the wrapper, not of the adapter
 
 
-def _after_failure(evidence: Evidence) -> Finding:
+def _after_failure(evidence: AdapterEvidence) -> Finding:
     usual = {left.kind for left in evidence.runs[BASE].left}  # what every run leaves is the matter of left.*
     return judged(problem for name in FAILED for problem in _problems(evidence.runs[name], usual))
 
@@ -39,13 +39,13 @@ def _errors(made: Made) -> Iterator[str]:
             yield f"{made.name}: undeploy failed: {event.error}"
 
 
-def _twice(evidence: Evidence) -> Finding:
+def _twice(evidence: AdapterEvidence) -> Finding:
     made = evidence.runs["undeployed-twice"]
     never = [] if _ended(made) else ["called a second time, undeploy did not come to its end"]
     return judged([*never, *_errors(made)])
 
 
-def _fresh(evidence: Evidence) -> Finding:
+def _fresh(evidence: AdapterEvidence) -> Finding:
     made = evidence.runs["coordinator-killed"]
     if made.end_seconds is None:
         return not_tested("no trial completed before the run ended, so its coordinator was not killed")
@@ -53,7 +53,7 @@ def _fresh(evidence: Evidence) -> Finding:
     return judged(_problems(made, usual))
 
 
-def _in_time(evidence: Evidence) -> Finding:
+def _in_time(evidence: AdapterEvidence) -> Finding:
     return judged(problem for name in (BASE, "interrupted") for problem in _time_problems(evidence.runs[name]))
 
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from tuneoff.run.trial.limits import NOT_JOINED, NOT_PINNED
 from tuneoff.trust.check.checks.failures import trials_by_act
-from tuneoff.trust.check.evidence import Evidence, Made
+from tuneoff.trust.check.evidence import AdapterEvidence, Made
 from tuneoff.trust.check.model import Check, Finding, judged, not_applicable
 from tuneoff.trust.check.specs import SILENCE_SECONDS, TRIAL_SECONDS
 
@@ -17,7 +17,7 @@ LATE_SECONDS = 6.0  # from a limit of time to the end of the trial
 LIMITERS = {"cgroup": "control group", "watchdog": "watchdog"}  # by the words of the record: those of a trial's cause
 
 
-def _at_most(evidence: Evidence) -> Finding:
+def _at_most(evidence: AdapterEvidence) -> Finding:
     return judged(problem for made in evidence.some(*READ) for problem in _overlaps(made))
 
 
@@ -31,7 +31,7 @@ def _overlaps(made: Made) -> Iterator[str]:
         yield f"{made.name}: slots {sorted(slots)} were used, but there are {count}"
 
 
-def _all_used(evidence: Evidence) -> Finding:
+def _all_used(evidence: AdapterEvidence) -> Finding:
     """One run suffices: a worker may come late, and a run may end before it does."""
     found = [(_most_at_once(made), made.experiment.workers.count, made.name) for made in evidence.some(*WORKING)]
     if any(most >= count for most, count, _ in found):
@@ -54,7 +54,7 @@ def _most_at_once(made: Made) -> int:
     return most
 
 
-def _threads(evidence: Evidence) -> Finding:
+def _threads(evidence: AdapterEvidence) -> Finding:
     made = evidence.runs["honest-max"]
     planned = made.experiment.workers.threads
     problems = [
@@ -83,7 +83,7 @@ def _trials_end(made: Made) -> int:
     return start + (step.ended_ns if step is not None and step.ended_ns is not None else 10**18)
 
 
-def _time(evidence: Evidence) -> Finding:
+def _time(evidence: AdapterEvidence) -> Finding:
     trials = trials_by_act(evidence.runs["faulty"])
     problems = []
     for act, words, limit in (("hang", "silent", SILENCE_SECONDS), ("slow", "longer than", TRIAL_SECONDS)):
@@ -100,7 +100,7 @@ def _time(evidence: Evidence) -> Finding:
     return judged(problems)
 
 
-def _memory(evidence: Evidence) -> Finding:
+def _memory(evidence: AdapterEvidence) -> Finding:
     problems = list(_memory_problems(evidence.runs["faulty"], evidence.subject.capabilities.memory_limiter))
     for made in evidence.some("without-groups"):
         problems += _memory_problems(made, "watchdog")
@@ -123,7 +123,7 @@ def _memory_problems(made: Made, limiter: str) -> Iterator[str]:
             yield f"{made.name}: a trial over its limit of memory was tried again"
 
 
-def _processors(evidence: Evidence) -> Finding:
+def _processors(evidence: AdapterEvidence) -> Finding:
     return judged(problem for made in evidence.some("honest-max", "scripted") for problem in _processor_problems(made))
 
 

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from tuneoff.experiment.packages import installed_version
-from tuneoff.trust.check.evidence import Evidence, Subject
-from tuneoff.trust.check.model import Result, Verdict
+from tuneoff.trust.check.evidence import AdapterEvidence, Subject
+from tuneoff.trust.check.model import CheckResult, Verdict
 
 CONFORMS, FAILS = 0, 1
 ORDER: tuple[Verdict, ...] = ("passed", "failed", "not tested", "not applicable")
@@ -20,7 +20,7 @@ class Report:
     """All results of one adapter, how many runs they read, and how long it took."""
 
     subject: Subject
-    results: Sequence[Result]
+    results: Sequence[CheckResult]
     runs: int
     seconds: float
     known_checks: int | None = None  # how many there are, where perhaps not all were asked for; None: the results are of all
@@ -49,7 +49,9 @@ class Report:
         return f"{capabilities.framework} {installed_version(capabilities.package) or 'of unknown version'}"
 
 
-def report_of(evidence: Evidence, results: Sequence[Result], seconds: float, known_checks: int | None = None) -> Report:
+def report_of(
+    evidence: AdapterEvidence, results: Sequence[CheckResult], seconds: float, known_checks: int | None = None
+) -> Report:
     return Report(
         subject=evidence.subject,
         results=tuple(results),

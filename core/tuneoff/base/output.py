@@ -14,7 +14,6 @@ import sys
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from tuneoff.base.words import counted as counted
 from tuneoff.errors import ResultsError
 
 # JSON may hold these as they are, and a terminal obeys them: control characters, and what turns the direction of a text

@@ -19,7 +19,7 @@ SEED, OTHER_SEED = 0, 1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PlannedRun:
+class CheckRun:
     """One run: its experiment, and what is special about it."""
 
     name: str
@@ -55,7 +55,7 @@ def repetitions(workers: int) -> tuple[str, ...]:
     return tuple(f"random-{workers}-workers-{number}" for number in range(1, REPETITIONS + 1))
 
 
-def planned_runs(capabilities: Capabilities) -> dict[str, PlannedRun]:
+def planned_runs(capabilities: Capabilities) -> dict[str, CheckRun]:
     """Return all runs by name, the longest first; each check names those that it reads."""
     retries = int(capabilities.retry is Support.YES)
     has_fixed = capabilities.samplers.get("fixed", Offer(support=Support.NOT_BY_TUNEOFF)).support is Support.YES
@@ -65,35 +65,35 @@ def planned_runs(capabilities: Capabilities) -> dict[str, PlannedRun]:
     random = specs.drawn(8)
     alone = replace(random, workers=Workers(count=1))
     runs = [
-        PlannedRun(name="faulty", experiment=specs.faulty()),
-        PlannedRun(name="without-groups", experiment=specs.out_of_memory(), without_groups=True),
-        PlannedRun(name="scripted", experiment=specs.scripted()),
-        PlannedRun(name="failed-trial", experiment=long, plant="trial"),
-        PlannedRun(name="coordinator-killed", experiment=long, act="kill-coordinator"),
+        CheckRun(name="faulty", experiment=specs.faulty()),
+        CheckRun(name="without-groups", experiment=specs.out_of_memory(), without_groups=True),
+        CheckRun(name="scripted", experiment=specs.scripted()),
+        CheckRun(name="failed-trial", experiment=long, plant="trial"),
+        CheckRun(name="coordinator-killed", experiment=long, act="kill-coordinator"),
         *(
-            PlannedRun(name=name, experiment=experiment, is_loaded=number >= REPETITIONS // 2)
+            CheckRun(name=name, experiment=experiment, is_loaded=number >= REPETITIONS // 2)
             for experiment in (random, alone)
             for number, name in enumerate(repetitions(experiment.workers.count))
         ),
-        PlannedRun(name="other-seed", experiment=alone, seed=OTHER_SEED),
-        PlannedRun(name="honest-max", experiment=_computing(honest)),
-        PlannedRun(
+        CheckRun(name="other-seed", experiment=alone, seed=OTHER_SEED),
+        CheckRun(name="honest-max", experiment=_computing(honest)),
+        CheckRun(
             name="honest-min",
             experiment=replace(honest, objective=replace(honest.objective, mode="min")),
             # Drawn trials of one seed may end with their worst in both runs: the last one named looks like a wrong direction.
             seed=SEED if has_fixed else OTHER_SEED,
         ),
-        PlannedRun(name="odd-values", experiment=specs.listed(_ODD, options={"noise": 0.0})),
-        PlannedRun(name="retried", experiment=specs.retried(retries)),
+        CheckRun(name="odd-values", experiment=specs.listed(_ODD, options={"noise": 0.0})),
+        CheckRun(name="retried", experiment=specs.retried(retries)),
         *(
-            PlannedRun(name=f"failed-{step}", experiment=few, plant=step)
+            CheckRun(name=f"failed-{step}", experiment=few, plant=step)
             for step in ("deploy", "setup", "collect", "test", "metrics", "undeploy")
         ),
-        PlannedRun(name="undeployed-twice", experiment=few, plant="twice"),
-        PlannedRun(name=MANY, experiment=replace(specs.drawn(150), budget=Budget(trials=150, epochs_per_trial=1))),
-        PlannedRun(name="interrupted", experiment=interrupted, act="interrupt", is_alone=True),
-        PlannedRun(name="continued", experiment=interrupted, continues="interrupted", is_alone=True),
-        PlannedRun(name="wall-clock", experiment=specs.wall_clock(), is_alone=True),
+        CheckRun(name="undeployed-twice", experiment=few, plant="twice"),
+        CheckRun(name=MANY, experiment=replace(specs.drawn(150), budget=Budget(trials=150, epochs_per_trial=1))),
+        CheckRun(name="interrupted", experiment=interrupted, act="interrupt", is_alone=True),
+        CheckRun(name="continued", experiment=interrupted, continues="interrupted", is_alone=True),
+        CheckRun(name="wall-clock", experiment=specs.wall_clock(), is_alone=True),
     ]
     return {run.name: run for run in runs}
 

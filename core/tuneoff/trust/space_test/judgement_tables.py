@@ -7,16 +7,16 @@ from typing import Any
 
 from tuneoff.experiment.space import describe
 from tuneoff.trust.space_test.discovery import FALSE_DISCOVERY_RATE
-from tuneoff.trust.space_test.judge import Finding, Judgement
+from tuneoff.trust.space_test.judge import Rejection, SpaceJudgement
 from tuneoff.trust.space_test.statistics import Kind, Test
-from tuneoff.trust.space_test.verify import Outcome
+from tuneoff.trust.space_test.verify import TargetJudgement
 
 HEADER = ("adapter", "dimension", "range", "outside", "distribution", "ends", "pairs", "mapping", "verdict")
 _NOT_TESTED = "-"
 _RANGE = 34  # characters of a range in the table
 
 
-def rows(outcome: Outcome) -> Iterator[tuple[str, ...]]:
+def rows(outcome: TargetJudgement) -> Iterator[tuple[str, ...]]:
     """Yield one row per searched dimension; p-values, of the pairs the least one that the dimension is in."""
     target, judgement = outcome.target, outcome.judgement
     if judgement is None:
@@ -39,7 +39,7 @@ def rows(outcome: Outcome) -> Iterator[tuple[str, ...]]:
         )
 
 
-def lines(outcome: Outcome) -> Iterator[str]:
+def lines(outcome: TargetJudgement) -> Iterator[str]:
     """Yield an adapter's verdict, then one line per reason and per thing that was not tested."""
     target, judgement = outcome.target, outcome.judgement
     label = f"{target.label} {target.variant}".rstrip()
@@ -58,7 +58,7 @@ def lines(outcome: Outcome) -> Iterator[str]:
         yield f"  note: {text}"
 
 
-def to_json(outcome: Outcome) -> dict[str, Any]:
+def to_json(outcome: TargetJudgement) -> dict[str, Any]:
     """Return everything about one adapter as JSON values."""
     target, judgement = outcome.target, outcome.judgement
     spec = target.run.spec
@@ -98,11 +98,11 @@ def to_json(outcome: Outcome) -> dict[str, Any]:
     }
 
 
-def _finding(finding: Finding) -> dict[str, Any]:
+def _finding(finding: Rejection) -> dict[str, Any]:
     return {"check": finding.kind, "dimensions": list(finding.names), "text": finding.text, "p": finding.p}
 
 
-def _test(judgement: Judgement, test: Test) -> dict[str, Any]:
+def _test(judgement: SpaceJudgement, test: Test) -> dict[str, Any]:
     values: dict[str, Any] = {"test": test.kind, "method": test.method, "statistic": test.statistic, "p": test.p}
     if len(test.names) > 1:
         values["dimensions"] = list(test.names)
@@ -111,11 +111,11 @@ def _test(judgement: Judgement, test: Test) -> dict[str, Any]:
     return {**values, "rejected": judgement.rejected(test)}
 
 
-def _of(judgement: Judgement, kind: Kind, name: str) -> list[Test]:
+def _of(judgement: SpaceJudgement, kind: Kind, name: str) -> list[Test]:
     return [test for test in judgement.tests if test.kind == kind and name in test.names]
 
 
-def _least(judgement: Judgement, tests: Sequence[Test]) -> str:
+def _least(judgement: SpaceJudgement, tests: Sequence[Test]) -> str:
     """Return the least p-value of some tests, marked where it is rejected."""
     values = [test for test in tests if test.p is not None]
     if not values:
@@ -124,18 +124,18 @@ def _least(judgement: Judgement, tests: Sequence[Test]) -> str:
     return f"{least.p:.2g}{'!' if judgement.rejected(least) else ''}"
 
 
-def _mapping(judgement: Judgement, name: str) -> str:
+def _mapping(judgement: SpaceJudgement, name: str) -> str:
     if not judgement.mapping_tested:
         return _NOT_TESTED
     found = [finding.names for finding in judgement.findings if finding.kind == "mapping"]
     return "wrong" if any(not names or name in names for names in found) else "exact"
 
 
-def _verdict(judgement: Judgement) -> str:
+def _verdict(judgement: SpaceJudgement) -> str:
     return "not tested" if judgement.verdict == "failed" else "ok"
 
 
-def _limit(judgement: Judgement) -> str:
+def _limit(judgement: SpaceJudgement) -> str:
     if any(judgement.rejected(test) for test in judgement.tests):
         return f"those up to {judgement.threshold:.2g} are rejected"
     return f"the first to be rejected is one of {FALSE_DISCOVERY_RATE / len(judgement.p_values):.2g} or less"

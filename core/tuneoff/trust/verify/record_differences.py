@@ -35,7 +35,7 @@ _decode_items: msgspec.json.Decoder[list[msgspec.Raw]] = msgspec.json.Decoder(li
 _decode_fields: msgspec.json.Decoder[dict[str, msgspec.Raw]] = msgspec.json.Decoder(dict[str, msgspec.Raw])
 
 
-class Difference(NamedTuple):
+class ValueDifference(NamedTuple):
     """A value that differs; UNSET: there is none on that side."""
 
     path: str
@@ -57,7 +57,7 @@ def is_same_text(path: Path, record: RunRecord) -> bool:
         return all(file.read(len(piece)) == piece for piece in encode(record)) and not file.read(1)
 
 
-def record_differences(content: bytes, record: RunRecord, skipped: Sequence[str] = ()) -> Iterator[Difference]:
+def record_differences(content: bytes, record: RunRecord, skipped: Sequence[str] = ()) -> Iterator[ValueDifference]:
     """Yield what differs between the text of a `run.json` and a record; `skipped` fields are left out.
 
     Only what is not equal byte by byte is decoded: a run may have half a million epochs.
@@ -72,17 +72,17 @@ def record_differences(content: bytes, record: RunRecord, skipped: Sequence[str]
             continue
         value = getattr(record, name)
         if name not in stored:
-            yield Difference(name, UNSET, _decode(_encode(value)))
+            yield ValueDifference(name, UNSET, _decode(_encode(value)))
         elif isinstance(value, tuple) and bytes(stored[name]).startswith(b"["):
             yield from _item_differences(name, _decode_items.decode(stored[name]), value)
         else:
             yield from differences(_decode(stored[name]), _decode(_encode(value)), name)
     for name in stored:
         if name not in names:
-            yield Difference(name, _decode(stored[name]), UNSET)
+            yield ValueDifference(name, _decode(stored[name]), UNSET)
 
 
-def differences(stored: Any, recomputed: Any, path: str = "") -> Iterator[Difference]:
+def differences(stored: Any, recomputed: Any, path: str = "") -> Iterator[ValueDifference]:
     """Yield what differs between two JSON values."""
     if isinstance(stored, dict) and isinstance(recomputed, dict):
         for key in (*stored, *(key for key in recomputed if key not in stored)):
@@ -91,7 +91,7 @@ def differences(stored: Any, recomputed: Any, path: str = "") -> Iterator[Differ
     elif isinstance(stored, list) and isinstance(recomputed, list):
         yield from _list_differences(stored, recomputed, path)
     elif not is_same(stored, recomputed):
-        yield Difference(path, stored, recomputed)
+        yield ValueDifference(path, stored, recomputed)
 
 
 def is_same(stored: Any, recomputed: Any) -> bool:
@@ -125,7 +125,7 @@ def show(value: Any) -> str:
     return text if len(text) <= SHOWN else f"{text[: SHOWN - 3]}..."
 
 
-def _item_differences(name: str, stored: Sequence[msgspec.Raw], value: tuple[Any, ...]) -> Iterator[Difference]:
+def _item_differences(name: str, stored: Sequence[msgspec.Raw], value: tuple[Any, ...]) -> Iterator[ValueDifference]:
     """Compare the items of a field that is a list: those that are equal byte by byte are never decoded."""
     old, new = [bytes(item) for item in stored], [_encode(item) for item in value]
     if old == new:
@@ -143,7 +143,7 @@ def _item_differences(name: str, stored: Sequence[msgspec.Raw], value: tuple[Any
         yield from differences(places[0], places[1], f"the order of {name}")
 
 
-def _list_differences(stored: list[Any], recomputed: list[Any], path: str) -> Iterator[Difference]:
+def _list_differences(stored: list[Any], recomputed: list[Any], path: str) -> Iterator[ValueDifference]:
     key = _KEYS.get(path.rpartition(".")[2].partition("[")[0] if not path.endswith("]") else "", "")
     names = [[_key(item, key) for item in items] for items in (stored, recomputed)]
     if key and all(None not in side and len(set(side)) == len(side) for side in names):

@@ -18,8 +18,8 @@ from tuneoff.run.lifecycle.versions import VERSIONS
 from tuneoff.run.resume.budget import budget_left
 from tuneoff.run.trial.checkpoint import checkpoint_path
 from tuneoff.run.trial.context import FILE_NAME as TRIAL_CONTEXT
-from tuneoff.trust.verify.compare import differences, show
 from tuneoff.trust.verify.readable import load_json
+from tuneoff.trust.verify.record_differences import differences, show
 
 
 class FileFault(NamedTuple):

@@ -6,10 +6,10 @@ import shlex
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from tuneoff.base.text import columns, one_line
+from tuneoff.base.output import columns, one_line
 from tuneoff.judge.faults import FAULTS, NO_FAULT, TITLES, Class
 from tuneoff.trust.faultmatrix.cell import SETTINGS
-from tuneoff.trust.faultmatrix.matrix import MORE_SECONDS, Result
+from tuneoff.trust.faultmatrix.matrix import MORE_SECONDS, CellResult
 
 CLASSES: Mapping[Class, str] = {
     Class.RECOVERED: "every configuration has its right result, and the best one is named",
@@ -22,7 +22,7 @@ CLASSES: Mapping[Class, str] = {
 BAD = (Class.HUNG, Class.WRONG)
 
 
-def cell_text(result: Result) -> str:
+def cell_text(result: CellResult) -> str:
     """Return the class with the wasted seconds, or why the cell was not run."""
     if result.outcome is None:
         if result.is_missed:
@@ -32,7 +32,7 @@ def cell_text(result: Result) -> str:
     return f"{result.outcome.kind.value}{wasted}"
 
 
-def terminal(results: Sequence[Result]) -> str:
+def terminal(results: Sequence[CellResult]) -> str:
     """Return one table per setting, and the reasons."""
     parts = []
     for setting in SETTINGS:
@@ -48,7 +48,7 @@ def terminal(results: Sequence[Result]) -> str:
     return "\n".join([*parts, verdict(results)])
 
 
-def verdict(results: Sequence[Result]) -> str:
+def verdict(results: Sequence[CellResult]) -> str:
     """Return one line: whether anything hung or was wrong under the adapters' settings; first, whether the controls went well."""
     failed = failed_controls(results)
     if failed:
@@ -69,7 +69,7 @@ def verdict(results: Sequence[Result]) -> str:
     return f"SAFE: of {through} runs through adapters none hung and none was silently wrong"
 
 
-def bad_ones(results: Sequence[Result]) -> list[Result]:
+def bad_ones(results: Sequence[CellResult]) -> list[CellResult]:
     """Return what must not happen: through an adapter, hung or silently wrong."""
     return [
         result
@@ -78,18 +78,18 @@ def bad_ones(results: Sequence[Result]) -> list[Result]:
     ]
 
 
-def missed_ones(results: Sequence[Result]) -> list[Result]:
+def missed_ones(results: Sequence[CellResult]) -> list[CellResult]:
     """Return the runs that were to be struck and were not: nothing was learned of them."""
     return [result for result in results if result.is_missed]
 
 
-def failed_controls(results: Sequence[Result]) -> list[Result]:
+def failed_controls(results: Sequence[CellResult]) -> list[CellResult]:
     """Return the runs without a fault that did not come to their right result: nothing can be said of the others then."""
     controls = [result for result in results if result.cell.fault is NO_FAULT and result.outcome is not None]
     return [result for result in controls if result.outcome is not None and result.outcome.kind is not Class.RECOVERED]
 
 
-def to_json(result: Result) -> dict[str, Any]:
+def to_json(result: CellResult) -> dict[str, Any]:
     """Return a cell as JSON values."""
     return {
         "adapter": result.cell.label,
@@ -102,7 +102,7 @@ def to_json(result: Result) -> dict[str, Any]:
     }
 
 
-def markdown(results: Sequence[Result], about: Mapping[str, str], command: Sequence[str]) -> str:
+def markdown(results: Sequence[CellResult], about: Mapping[str, str], command: Sequence[str]) -> str:
     """Return the page: what was run, the classes, a table per setting, and a line per cell with its reason."""
     experiment = results[0].cell.spec.experiment
     faulty = results[0].cell.faulty
@@ -151,7 +151,7 @@ def markdown(results: Sequence[Result], about: Mapping[str, str], command: Seque
     return "\n".join([*lines, *_table(("fault", "by", "adapter", "outcome (wasted)", "why"), rows), ""])
 
 
-def _matrix(results: Sequence[Result]) -> list[str]:
+def _matrix(results: Sequence[CellResult]) -> list[str]:
     labels = list(dict.fromkeys(result.cell.label for result in results))
     found = {(result.cell.fault.name, result.cell.label): cell_text(result) for result in results}
     names = {result.cell.fault.name for result in results}
@@ -163,7 +163,7 @@ def _matrix(results: Sequence[Result]) -> list[str]:
     return _table(("fault", *labels), rows)
 
 
-def _defaults(results: Sequence[Result]) -> list[str]:
+def _defaults(results: Sequence[CellResult]) -> list[str]:
     """Return what each plain program leaves to its framework."""
     tools = {result.cell.label: result.cell.tools for result in results if result.cell.setting == "defaults"}
     rows = [(label, item.defaults) for label, item in tools.items() if item is not None]
@@ -181,7 +181,7 @@ def _table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
     return [f"| {' | '.join(header)} |", f"|{'---|' * len(header)}", *(f"| {' | '.join(row)} |" for row in rows)]
 
 
-def _reason(result: Result) -> str:
+def _reason(result: CellResult) -> str:
     return result.skipped if result.outcome is None else result.outcome.reason
 
 
