@@ -23,7 +23,7 @@ def test_without_options_the_local_server_is_asked_for_all_nodes_of_node_exporte
 def test_own_promql_alone_is_the_source_query() -> None:
     options = parse_options({"domains": OWN, "nodes": "db1"})
     assert (options.source, options.nodes) == ("query", ("db1",))
-    assert options.domains == {"wall": OwnQuery(query="plug_watts", unit="watts")}
+    assert options.domains == {"wall": OwnQuery("plug_watts", "watts")}
     assert parse_options({"domains": OWN, "source": "dcgm"}).source == "dcgm"  # both
 
 
@@ -50,7 +50,7 @@ def test_a_password_comes_from_the_environment_and_is_never_shown(monkeypatch: p
         ({"url": "ftp://a"}, "`url` must be like"),
         ({"url": "http://a:b"}, "`url` must be like"),
         ({"url": "http://a/?x=1"}, "`url` must be like"),
-        ({"url": 9090}, "`url` must be a text, but got 9090"),
+        ({"url": 9090}, "`url` must be like"),
         ({"url": "http://a/?token=pw"}, "without a query, but got 'http://a/'"),
         ({"url": "http://me:pw@a"}, "must hold no name and no password; put it into an environment variable"),
         ({"url": "http://me:pw@a:b"}, "must hold no name and no password"),
@@ -61,19 +61,20 @@ def test_a_password_comes_from_the_environment_and_is_never_shown(monkeypatch: p
         ({"username": "me", "password_variable": "PATH", "token_variable": "PATH"}, "give either `token_variable`, or"),
         ({"source": "node-exporter"}, "did you mean 'node_exporter'?"),
         ({"source": "query"}, "source `query` needs `domains"),
-        ({"domains": {"a b": OWN["wall"]}}, "the name of a domain must be like wall or gpu-0, but got 'a b'"),
-        ({"domains": {"wall": "plug_watts"}}, "domain 'wall' needs `query` and `unit`"),
+        ({"domains": {"a b": OWN["wall"]}}, "`domains`: Expected `str` matching regex"),
+        ({"domains": {"wall": "plug_watts"}}, "`domains[...]`: Expected `object`, got `str`"),
         ({"domains": {"wall": {"query": "x", "unit": "horses"}}}, "no unit named 'horses'"),
-        ({"domains": {"wall": {"query": " ", "unit": "watts"}}}, "must be a text"),
-        ({"domains": ["x"]}, "`domains` must be"),
-        ({"nodes": [1]}, "`nodes` must be a name or a list of names, but got [1]"),
+        ({"domains": {"wall": {"query": " ", "unit": "watts"}}}, "`domains[...].query`: Expected `str` matching"),
+        ({"domains": {"wall": {**OWN["wall"], "scale": 2}}}, "contains unknown field `scale`"),
+        ({"domains": ["x"]}, "`domains`: Expected `object`, got `array`"),
+        ({"nodes": [1]}, "`nodes[0]`: Expected `str`, got `int`, but got [1]"),
         ({"kind": "measured"}, "may only be estimated for source 'node_exporter'"),
-        ({"kind": "guessed", "domains": OWN}, "must be measured or estimated"),
-        ({"step_seconds": 0}, "`step_seconds` must be from 0.1 to 3600 seconds, but got 0"),
-        ({"idle_watts": 20}, "`idle_watts` must be {NODE/DOMAIN: WATTS}, but got 20"),
-        ({"idle_watts": {"a/package-0": -1}}, "must be numbers >= 0 by NODE/DOMAIN, but got 'a/package-0': -1"),
-        ({"timeout_seconds": True}, "`timeout_seconds` must be"),
-        ({"wait_seconds": float("nan")}, "`wait_seconds` must be"),
+        ({"kind": "guessed", "domains": OWN}, "`kind`: Invalid enum value 'guessed'"),
+        ({"step_seconds": 0}, "`step_seconds`: Expected `float` >= 0.1, but got 0"),
+        ({"idle_watts": 20}, "`idle_watts`: Expected `object`, got `int`, but got 20"),
+        ({"idle_watts": {"a/package-0": -1}}, "`idle_watts[...]`: Expected `float` >= 0.0, but got {'a/package-0': -1}"),
+        ({"timeout_seconds": True}, "`timeout_seconds`: Expected `float`, got `bool`"),
+        ({"wait_seconds": float("nan")}, "`wait_seconds`: Expected `float` >= 0.0, but got nan"),
         ({"token_variable": "TUNEOFF_NO_SUCH_VARIABLE"}, "which is not set; export TUNEOFF_NO_SUCH_VARIABLE=..."),
     ],
 )

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import math
-import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass, field, replace
+from typing import Annotated, Any
 from urllib.parse import urlsplit
+
+import msgspec
+from msgspec import Meta
 
 from tuneoff.base.suggest import unknown_name
 from tuneoff.meter import MeterError, MeterKind, check_names
@@ -16,7 +17,12 @@ from tuneoff_meters.prometheus.sources import QUERY, SOURCES, UNITS, OwnQuery
 
 METER = "prometheus"
 DEFAULT_URL = "http://127.0.0.1:9090"
-_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*")
+
+_Node = Annotated[str, Meta(pattern="^[^`]+$")]
+_DomainName = Annotated[str, Meta(pattern="^[A-Za-z0-9][A-Za-z0-9_.-]*$")]  # wall, gpu-0
+_Watts = Annotated[float, Meta(ge=0.0, le=1e9)]
+_Seconds = Annotated[float, Meta(ge=0.0, le=3600.0)]
+_SomeSeconds = Annotated[float, Meta(ge=0.1, le=3600.0)]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -25,19 +31,18 @@ class PrometheusOptions:
 
     url: str = DEFAULT_URL
     source: str = "node_exporter"  # which exporter's metrics; `query`: only the own ones of `domains`
-    nodes: tuple[str, ...] = ()  # as in the node label, with or without the port; (): all
+    nodes: tuple[_Node, ...] = ()  # as in the node label, with or without the port; (): all
     node_label: str = ""  # the label that names a node; "": what the source usually has
-    domains: Mapping[str, OwnQuery] = field(default_factory=dict)  # own PromQL
+    domains: dict[_DomainName, OwnQuery] = field(default_factory=dict)  # own PromQL
     kind: MeterKind | None = None  # `estimated` for any source; `measured` for own PromQL
-    step_seconds: float | None = None  # of the range queries; None: half of the scrape interval
-    idle_watts: Mapping[str, float] = field(default_factory=dict)  # by `node/domain`; {}: it is found out
-    idle_seconds: float = 60.0  # before the matrix, whose mean power is idle power if the nodes were idle; 0: it is read anew
-    wait_seconds: float = 15.0  # at most, after a run, for the scrape that covers its end
-    timeout_seconds: float = 10.0  # of each query
+    step_seconds: _SomeSeconds | None = None  # of the range queries; None: half of the scrape interval
+    idle_watts: dict[str, _Watts] = field(default_factory=dict)  # by `node/domain`; {}: it is found out
+    idle_seconds: _Seconds = 60.0  # before the matrix, whose mean power is idle power if the nodes were idle; 0: it is read anew
+    wait_seconds: _Seconds = 15.0  # at most, after a run, for the scrape that covers its end
+    timeout_seconds: _SomeSeconds = 10.0  # of each query
     authorization: str = field(default="", repr=False)  # the HTTP header, with a secret from the environment
 
 
-_DEFAULTS = PrometheusOptions()
 _KNOWN = {*PrometheusOptions.__dataclass_fields__, *credentials.OPTIONS} - {"authorization"}
 
 
@@ -48,100 +53,40 @@ def parse_options(options: Mapping[str, Any]) -> PrometheusOptions:
         MeterError: an option is unknown, of the wrong type, or out of its range.
     """
     check_names(METER, options, _KNOWN)
-    domains = _domains(options.get("domains", {}))
-    source = options.get("source", QUERY if domains else _DEFAULTS.source)
-    if source not in (*SOURCES, QUERY):
-        raise MeterError(f"meter prometheus: {unknown_name('source', str(source), {*SOURCES, QUERY})}")
-    if source == QUERY and not domains:
+    given = {"source": QUERY if options.get("domains") else PrometheusOptions().source, **options}
+    if isinstance(given.get("nodes"), str):
+        given["nodes"] = [given["nodes"]]
+    _check_url(given.get("url", DEFAULT_URL))  # first: no message may print a password in it
+    try:
+        found = msgspec.convert(given, PrometheusOptions)
+    except msgspec.ValidationError as error:
+        rule, _, place = str(error).partition(" - at ")
+        name = place.rpartition("$.")[2].rstrip("`")
+        value = options.get(name.partition("[")[0].partition(".")[0])
+        raise MeterError(f"meter prometheus: `{name}`: {rule}, but got {value!r}; correct power.options") from error
+    if found.source not in (*SOURCES, QUERY):
+        raise MeterError(f"meter prometheus: {unknown_name('source', found.source, {*SOURCES, QUERY})}")
+    for name, own in found.domains.items():
+        if own.unit not in UNITS:
+            raise MeterError(f"meter prometheus: domain {name!r}: {unknown_name('unit', own.unit, set(UNITS))}")
+    if found.source == QUERY and not found.domains:
         raise MeterError(
             "meter prometheus: source `query` needs `domains: {NAME: {query: PROMQL, unit: watts}}`, but none is given"
         )
-    step = options.get("step_seconds")
-    return PrometheusOptions(
-        url=_url(options.get("url", DEFAULT_URL)),
-        source=source,
-        nodes=_nodes(options.get("nodes", ())),
-        node_label=_text("node_label", options.get("node_label", "")),
-        domains=domains,
-        kind=_kind(options.get("kind"), source),
-        step_seconds=None if step is None else _seconds("step_seconds", step, least=0.1),
-        idle_watts=_idle_watts(options.get("idle_watts", {})),
-        idle_seconds=_seconds("idle_seconds", options.get("idle_seconds", _DEFAULTS.idle_seconds), least=0.0),
-        wait_seconds=_seconds("wait_seconds", options.get("wait_seconds", _DEFAULTS.wait_seconds), least=0.0),
-        timeout_seconds=_seconds("timeout_seconds", options.get("timeout_seconds", _DEFAULTS.timeout_seconds), least=0.1),
-        authorization=credentials.authorization(options),
-    )
+    if found.source != QUERY and found.kind == "measured":
+        raise MeterError(f"meter prometheus: `kind` may only be estimated for source {found.source!r}, but got 'measured'")
+    return replace(found, url=found.url.rstrip("/"), authorization=credentials.authorization(options))
 
 
-def _url(value: Any) -> str:
+def _check_url(value: Any) -> None:
     try:
-        parts = urlsplit(_text("url", value))
+        parts = urlsplit(str(value))
         usable = parts.scheme in ("http", "https") and bool(parts.hostname) and (parts.port or 1) > 0
     except ValueError:  # a port that is no number, an unclosed bracket
         usable = False
-    if "@" in str(value):  # first: no message may print it
+    if "@" in str(value):
         way_out = "put it into an environment variable: `password_variable` with `username`, or `token_variable`"
         raise MeterError(f"meter prometheus: `url` must hold no name and no password; {way_out}")
     if not usable or parts.query or parts.fragment:
         shown = str(value).partition("?")[0]  # what follows may be a secret
         raise MeterError(f"meter prometheus: `url` must be like {DEFAULT_URL}, without a query, but got {shown!r}")
-    return str(value).rstrip("/")
-
-
-def _nodes(value: Any) -> tuple[str, ...]:
-    nodes = (value,) if isinstance(value, str) else value
-    if not isinstance(nodes, list | tuple) or not all(isinstance(node, str) and node and "`" not in node for node in nodes):
-        raise MeterError(f"meter prometheus: `nodes` must be a name or a list of names, but got {value!r}")
-    return tuple(nodes)
-
-
-def _domains(value: Any) -> dict[str, OwnQuery]:
-    if not isinstance(value, Mapping):
-        raise MeterError(f"meter prometheus: `domains` must be {{NAME: {{query: PROMQL, unit: watts}}}}, but got {value!r}")
-    return {_domain_name(name): _own_query(name, one) for name, one in value.items()}
-
-
-def _domain_name(name: Any) -> str:
-    if not isinstance(name, str) or not _NAME.fullmatch(name):
-        raise MeterError(f"meter prometheus: the name of a domain must be like wall or gpu-0, but got {name!r}")
-    return name
-
-
-def _own_query(name: str, value: Any) -> OwnQuery:
-    if not isinstance(value, Mapping) or set(value) != {"query", "unit"}:
-        raise MeterError(f"meter prometheus: domain {name!r} needs `query` and `unit`, but got {value!r}")
-    unit = value["unit"]
-    if unit not in UNITS:
-        raise MeterError(f"meter prometheus: domain {name!r}: {unknown_name('unit', str(unit), set(UNITS))}")
-    return OwnQuery(query=_text(f"domains.{name}.query", value["query"], empty=False), unit=unit)
-
-
-def _idle_watts(value: Any) -> dict[str, float]:
-    if not isinstance(value, Mapping):
-        raise MeterError(f"meter prometheus: `idle_watts` must be {{NODE/DOMAIN: WATTS}}, but got {value!r}")
-    for name, watts in value.items():
-        is_number = isinstance(watts, int | float) and not isinstance(watts, bool) and math.isfinite(watts)
-        if not isinstance(name, str) or not is_number or watts < 0:
-            raise MeterError(f"meter prometheus: `idle_watts` must be numbers >= 0 by NODE/DOMAIN, but got {name!r}: {watts!r}")
-    return {name: float(watts) for name, watts in value.items()}
-
-
-def _kind(value: Any, source: str) -> MeterKind | None:
-    if value is None or value == "estimated":
-        return value  # type: ignore[no-any-return]
-    if value == "measured" and source == QUERY:
-        return "measured"
-    rule = "must be measured or estimated" if source == QUERY else f"may only be estimated for source {source!r}"
-    raise MeterError(f"meter prometheus: `kind` {rule}, but got {value!r}")
-
-
-def _text(name: str, value: Any, *, empty: bool = True) -> str:
-    if not isinstance(value, str) or not (empty or value.strip()):
-        raise MeterError(f"meter prometheus: `{name}` must be a text, but got {value!r}")
-    return value
-
-
-def _seconds(name: str, value: Any, *, least: float) -> float:
-    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value) or not least <= value <= 3600:
-        raise MeterError(f"meter prometheus: `{name}` must be from {least:g} to 3600 seconds, but got {value!r}")
-    return float(value)

@@ -5,7 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Literal
+from typing import Annotated, Literal
+
+import msgspec
 
 Labels = Mapping[str, str]
 QUERY = "query"  # the source that is nothing but own PromQL
@@ -32,11 +34,10 @@ UNITS: Mapping[str, Unit] = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class OwnQuery:
+class OwnQuery(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """PromQL that a user gives for a domain, with the unit of its values."""
 
-    query: str
+    query: Annotated[str, msgspec.Meta(pattern="[^ ]")]
     unit: str
 
 
