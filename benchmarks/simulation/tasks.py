@@ -17,10 +17,11 @@ from numpy.typing import NDArray
 
 from benchmarks.simulation.row import POWER, Row
 from tuneoff.experiment.dimension import Float
+from tuneoff.experiment.schema import AnchorsPart
 from tuneoff.experiment.space import SearchSpace
 from tuneoff.experiment.spec import Budget, ExperimentSpec, Objective, RunSpec, Strategy, WorkloadSpec
 from tuneoff.judge.answers.across import compared
-from tuneoff.judge.answers.analysis_plan import Anchors, Frozen
+from tuneoff.judge.answers.analysis_plan import Frozen
 from tuneoff.judge.answers.answer import OverTasks, Question
 from tuneoff.judge.answers.over_tasks import Comparison
 from tuneoff.judge.runs import Group, Run, RunRef, Scope
@@ -38,7 +39,7 @@ MOST_WRONG = 0.075  # of files, by the upper end of the share's 95 % interval; n
 SPREAD = 0.38  # paired SD of ln(JCT) over seeds, pooled over the tasks of a run of benchmarks/tasks.yaml on a busy machine
 RATIO = 1.5
 IMAGES = 360
-ANCHORS = Anchors(random_search=0.9, best_known=0.98, source="simulated")
+ANCHORS = AnchorsPart(random_search=0.9, best_known=0.98, source="simulated")
 QUESTIONS = {
     "time": Question(
         name="time", metric="time.jct", unit="ms", better="min", scale="ratio", margin=None, margin_text="none: simulated"
@@ -84,7 +85,7 @@ class File:
             confidence=0.95,
             family_size=15,
             looks=(),
-            seeds=tuple(range(shape.seeds)),
+            seeds=shape.seeds,
             anchors=dict.fromkeys(tasks, ANCHORS),
         )
         self.comparison = Comparison(question=QUESTIONS[asked], plan=plan, is_quality=asked == "quality")

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from builders.made_results import Draw, Entry, Metrics, results
+from tuneoff.experiment.schema import AnchorsPart
 from tuneoff.judge.answers.all import answers
-from tuneoff.judge.answers.analysis_plan import Anchors
 from tuneoff.judge.answers.answer import AcrossTasks, Answers, OverTasks
 from tuneoff.judge.answers.regret import bounded, normalised
 from tuneoff.judge.answers.text import lines
@@ -149,7 +149,7 @@ def test_with_too_few_seeds_for_pairs_the_tasks_still_speak() -> None:
 
 @pytest.mark.parametrize(("search", "best"), [(0.9, 0.98), (0.5, 0.1)])
 def test_regret_is_one_at_random_search_and_zero_at_the_best_known(search: float, best: float) -> None:
-    anchors = Anchors(random_search=search, best_known=best, source="made")
+    anchors = AnchorsPart(random_search=search, best_known=best, source="made")
     assert normalised(search, anchors) == 1
     assert normalised(best, anchors) == 0
     assert normalised((search + best) / 2, anchors) == pytest.approx(0.5)

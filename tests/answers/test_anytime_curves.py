@@ -11,7 +11,7 @@ import pytest
 from builders.made_results import Entry, results, steady
 from builders.made_runs import METRIC, made_run
 from builders.results_folders import write_examples
-from tuneoff.judge.answers.analysis_plan import Anchors
+from tuneoff.experiment.schema import AnchorsPart
 from tuneoff.judge.answers.anytime import CLOCKS, Curve, curves, first_reach, value_at
 from tuneoff.judge.answers.runtimes import EXPLORATORY, Reached, runtimes, targets
 from tuneoff.judge.results import Results, read_results
@@ -121,7 +121,7 @@ def test_a_target_is_reached_at_its_first_step_in_either_direction() -> None:
 
 def test_targets_are_of_the_frozen_anchors_the_easiest_first() -> None:
     (curve,) = curves(with_values([0.5, 0.7]))
-    found, note = targets([curve], Anchors(random_search=0.9, best_known=0.98, source="made"), 0.95)
+    found, note = targets([curve], AnchorsPart(random_search=0.9, best_known=0.98, source="made"), 0.95)
     assert [one.text for one in found] == [
         "regret 1",
         "regret 0.75",

@@ -10,8 +10,9 @@ from typing import Any
 
 import pytest
 
-from builders.made_results import ANALYSIS, Entry, results, steady
+from builders.made_results import Entry, results, steady
 from builders.results_folders import write_examples
+from tuneoff.errors import ResultsError
 from tuneoff.judge.answers.all import answers
 from tuneoff.judge.answers.answer import Answers, Outcome
 from tuneoff.judge.answers.anytime import curves
@@ -147,23 +148,9 @@ def test_flags_of_the_machine_are_counted() -> None:
         {"anchors": {"": 3}},
     ],
 )
-def test_a_damaged_analysis_falls_back_to_the_defaults(broken: dict[str, Any]) -> None:
-    found = checked(results([Entry("a", FAST), Entry("b", SLOW)], **broken))
-    assert found.family_size == 15
-    assert found.confidence == 0.95
-    assert any(verdict.outcome is Outcome.BETTER for verdict in found.verdicts)
-
-
-def test_an_older_plan_that_froze_no_question_is_answered_as_exploratory() -> None:
-    old = {name: value for name, value in ANALYSIS.items() if name not in ("questions", "looks")} | {
-        "format": 1,
-        "family_size": 1,
-    }
-    found = checked(results([Entry("a", FAST), Entry("b", SLOW)], analysis=old))
-    assert found.family_size == 15
-    assert found.questions[0].metric == old["primary_metric"]  # what it did freeze leads
-    assert {question.name for question in found.questions} >= {"time", "quality", "overhead", "energy", "cost"}
-    assert any(limit.startswith("Exploratory: the plan is older") for limit in found.limits)
+def test_a_damaged_analysis_is_refused_and_no_default_decides_in_its_place(broken: dict[str, Any]) -> None:
+    with pytest.raises(ResultsError, match=rf"the analysis of a plan is damaged: {next(iter(broken))}.*; begin a new folder"):
+        answers(results([Entry("a", FAST), Entry("b", SLOW)], **broken))
 
 
 def test_a_primary_metric_that_no_question_asks_leads_as_one_of_its_own() -> None:

@@ -11,6 +11,7 @@ from dataclasses import replace
 import pytest
 
 from builders.made_runs import METRIC, made_run, made_spec, planned, results_of
+from tuneoff.errors import ResultsError
 from tuneoff.judge.controls.all import Controls, controls
 from tuneoff.judge.controls.statistics import Verdict
 from tuneoff.judge.controls.text import headlines, lines
@@ -206,8 +207,9 @@ def test_a_confidence_that_no_interval_can_have_is_a_reason() -> None:
 
 
 @pytest.mark.parametrize("damaged", [{"confidence": "high", "primary_metric": 7}, {"confidence": 5, "quality_margin": "wide"}])
-def test_a_damaged_analysis_is_judged_by_the_defaults(damaged: dict[str, object]) -> None:
-    assert judged(runs("serial", seeds=[0]), frozen=damaged).confidence == 0.95
+def test_a_damaged_analysis_is_refused(damaged: dict[str, object]) -> None:
+    with pytest.raises(ResultsError, match=r"the analysis of a plan is damaged: (primary_metric|confidence)"):
+        judged(runs("serial", seeds=[0]), frozen=damaged)
 
 
 def test_without_scipy_one_line_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -214,32 +214,6 @@ def test_a_resume_with_another_meter_intensity_or_prices_is_refused(tmp_path: Pa
         ResultsFolder(tmp_path / "r", make_plan(load_matrix(file)), resume=True)
 
 
-def test_a_folder_of_an_older_tuneoff_is_resumed_and_freezes_what_it_lacked(tmp_path: Path, plan: Plan) -> None:
-    ResultsFolder(tmp_path / "r", plan, resume=False).close()
-    old = json.loads((tmp_path / "r" / PLAN).read_text())
-    for name in ("power", "carbon", "prices"):
-        del old["analysis"][name]
-    del old["power"], old["accounting"]
-    (tmp_path / "r" / PLAN).write_text(json.dumps(old))
-    ResultsFolder(tmp_path / "r", plan, resume=True).close()
-    known = read_plan(tmp_path / "r")
-    assert (known.analysis_digest, known.power, known.accounting) == (plan.analysis_digest, plan.power, plan.accounting)
-    file = tmp_path / "other.yaml"
-    file.write_text(f"{FILE}prices: none\n")
-    with pytest.raises(ResultsError, match="another `prices`"):
-        ResultsFolder(tmp_path / "r", make_plan(load_matrix(file)), resume=True)
-
-
-def test_an_older_folder_is_left_as_it_is_where_resume_is_not_asked_for(tmp_path: Path, plan: Plan) -> None:
-    ResultsFolder(tmp_path / "r", plan, resume=False).close()
-    old = json.loads((tmp_path / "r" / PLAN).read_text())
-    del old["analysis"]["power"]
-    (tmp_path / "r" / PLAN).write_text(json.dumps(old))
-    with pytest.raises(ResultsError, match="add --resume"):
-        ResultsFolder(tmp_path / "r", plan, resume=False)
-    assert json.loads((tmp_path / "r" / PLAN).read_text()) == old
-
-
 def test_files_that_are_not_tuneoff_s_stay_and_runs_without_a_plan_are_refused(tmp_path: Path, plan: Plan) -> None:
     (tmp_path / "log").write_text("of the shell")
     ResultsFolder(tmp_path, plan, resume=False).close()

@@ -13,7 +13,7 @@ from tuneoff.experiment.load import MatrixFile
 from tuneoff.experiment.margin import KEY, WORKLOADS, workload_margins
 from tuneoff.experiment.variants import TASK
 
-FORMAT = 2  # history: 1 = no questions, family or looks; nothing was decided on it by any command
+FORMAT = 2
 TIE_RULE = "best trial: validation value, then validation loss, then canonical configuration hash"
 RETRY_RULE = "a repeat for reasons of the machine repeats the whole block of a seed, decided blind to results; all are kept"
 EMULATED_RULE = "a run on an emulated platform is shown and labelled; it is in no ranking and no comparison"
@@ -23,32 +23,15 @@ MISSING_RULE = "a run without the metric is counted in the denominator and named
 
 KIND_RULE = "measured and estimated energies are never ranked together: a pair of different kinds is no comparison"
 _OF_ENERGY = (".energy", ".carbon")  # and all `energy.` and `carbon.`; rent is declared, a tariff is of energy
-_ADDED = ("power", "carbon", "prices", "kind_rule", WORKLOADS)  # that older folders lack
-_SECOND = (
-    "format",
-    "correction",
-    "family_size",
-    "questions",
-    "looks",
-    "failure_rule",
-    "anchors",
-)  # of format 2, or changed by it
+_NAMED = ("power", "carbon", "prices", "kind_rule", WORKLOADS)  # keys that a message names
 
 
 def difference(known: Mapping[str, Any], asked: Mapping[str, Any]) -> str | None:
-    """Return which key of a file makes two frozen analyses differ, None where none does.
-
-    What a folder lacks because it was begun by an older tuneoff is no difference: nothing was decided on it.
-    """
-    present = [key for key in _ADDED if key in known]
-    apart = _ADDED if known.get("format") == FORMAT else (*_ADDED, *_SECOND)
-    if canonical_json(_without(known, apart)) != canonical_json(_without(asked, apart)):
+    """Return which key of a file makes two frozen analyses differ, None where none does."""
+    keys = [key for key in {**known, **asked} if canonical_json([known.get(key)]) != canonical_json([asked.get(key)])]
+    if any(key not in _NAMED for key in keys):
         return "analysis"
-    return next((key for key in present if canonical_json([known[key]]) != canonical_json([asked.get(key)])), None)
-
-
-def _without(mapping: Mapping[str, Any], keys: Sequence[str]) -> dict[str, Any]:
-    return {key: value for key, value in mapping.items() if key not in keys}
+    return next((key for key in _NAMED if key in keys), None)
 
 
 def _rests_on_energy(metric: str) -> bool:

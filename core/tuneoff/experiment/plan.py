@@ -151,8 +151,8 @@ class Plan:
                 runs=runs,
                 analysis=data["analysis"],
                 content=data["content"],
-                power=PowerSettings(**data.get("power", {})),  # absent in older folders, as is `accounting`
-                accounting=msgspec.convert(data.get("accounting", {}), Accounting),
+                power=PowerSettings(**data["power"]),
+                accounting=msgspec.convert(data["accounting"], Accounting),
             )
         except (
             LookupError,

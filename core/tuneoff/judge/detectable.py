@@ -57,7 +57,7 @@ def detectable_lines(plan: Plan, measured: Mapping[str, Sequence[Spread]] | None
         return []
     rules = frozen(plan.analysis)
     alpha = rules.alpha(pairs)
-    planned = rules.looks or (len(rules.seeds),)
+    planned = rules.looks or (rules.seeds,)
     lines = [f"{LABEL}{'; '.join(_by_deviation(n, alpha) for n in planned)} ({_family(rules, pairs)})"]
     most = max(planned)
     lines += _across(plan, most, alpha)

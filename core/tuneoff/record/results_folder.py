@@ -8,7 +8,7 @@ import json
 import os
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
 
@@ -114,8 +114,6 @@ class ResultsFolder:
                 raise ResultsError(f"{self.path} {problem}; undo that change, or choose another --output")
             if not resume:
                 raise ResultsError(f"{self.path} already holds results of this plan; add --resume, or choose another --output")
-            if known.analysis_digest != plan.analysis_digest:  # an older folder: what it lacks is frozen from now on
-                self._write(replace(known, analysis=plan.analysis, power=plan.power, accounting=plan.accounting))
         elif os.path.lexists(self.path / RUNS):  # of what plan? other files in the folder are not tuneoff's, and stay
             raise ResultsError(f"{self.path} holds {RUNS} and no {PLAN}; choose another --output")
         else:

@@ -68,7 +68,6 @@ def answers(results: Results) -> Answers:
         confidence=plan.confidence,
         looks=plan.looks,
         analysis=results.plan.analysis,
-        exploratory=plan.added,
     )
     said = tuple(claims(made))
     made = replace(made, claims=said, summary=tuple(one.sentence for one in said))

@@ -269,5 +269,4 @@ class Answers:
     confidence: float
     looks: tuple[int, ...]
     analysis: Mapping[str, Any]  # as frozen
-    exploratory: tuple[str, ...] = ()  # what was asked for later than the plan, e.g. by an option of the command
     claims: tuple[Claim, ...] = ()

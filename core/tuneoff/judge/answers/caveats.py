@@ -52,8 +52,6 @@ def limits(made: Answers, of_scope: Mapping[Scope, Sequence[Group]], results: Re
     yield from _repeated(results)
     yield from _machines(results)
     yield from _scope(made, every, plan)
-    for text in made.exploratory:
-        yield f"Exploratory: {text}."
 
 
 def _unfinished(made: Answers) -> Iterator[str]:

@@ -12,7 +12,8 @@ from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from tuneoff.experiment.accounting.declared import Prices
-from tuneoff.judge.answers.analysis_plan import Anchors, Frozen
+from tuneoff.experiment.schema import AnchorsPart
+from tuneoff.judge.answers.analysis_plan import Frozen
 from tuneoff.judge.answers.answer import FAILS, HOLDS, UNCHECKED, OverTasks, Question, Value
 from tuneoff.judge.answers.differences import Measure, pair
 from tuneoff.judge.answers.disturbance import FEWEST_UNDISTURBED, disturbance, is_disturbed
@@ -205,7 +206,7 @@ def _ahead(rows: Sequence[_Row], better: str) -> tuple[int, int]:
     return (below, above) if better == "min" else (above, below)
 
 
-def _regret(anchors: Anchors) -> Measure:
+def _regret(anchors: AnchorsPart) -> Measure:
     def measure(run: Run, metric: str) -> Value:
         found = value(run, metric)
         return found if found.value is None else replace(found, value=normalised(found.value, anchors))

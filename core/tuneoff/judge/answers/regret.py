@@ -4,30 +4,30 @@ from __future__ import annotations
 
 import math
 
-from tuneoff.judge.answers.analysis_plan import Anchors, Frozen
+from tuneoff.experiment.schema import AnchorsPart
+from tuneoff.judge.answers.analysis_plan import Frozen
 from tuneoff.judge.answers.run_values import value
 from tuneoff.judge.runs import Group
 
 VALIDATION = "quality.validation"
 
 
-def anchors_of(cell: Group, plan: Frozen) -> Anchors | None:
-    """Return the frozen anchors of a cell's task; None where there are none, or they are of another metric or direction.
+def anchors_of(cell: Group, plan: Frozen) -> AnchorsPart | None:
+    """Return the frozen anchors of a cell's task; None where there are none, or they are of another direction.
 
     With the best known value below random search (where great is better) the better adapter would have the greater regret.
     """
     found, objective = plan.anchors.get(cell.scope.task), cell.spec.experiment.objective
-    if found is None or found.metric not in (None, objective.metric):
-        return None
-    return found if (found.best_known > found.random_search) == (objective.mode == "max") else None
+    is_usable = found is not None and (found.best_known > found.random_search) == (objective.mode == "max")
+    return found if is_usable else None
 
 
-def normalised(validation: float, anchors: Anchors) -> float:
+def normalised(validation: float, anchors: AnchorsPart) -> float:
     """Return the regret of a validation value, for either direction of the metric: better than the best known is below 0."""
     return (anchors.best_known - validation) / (anchors.best_known - anchors.random_search)
 
 
-def regrets(cell: Group, anchors: Anchors) -> list[float]:
+def regrets(cell: Group, anchors: AnchorsPart) -> list[float]:
     """Return the regret of each run that ended; +inf for one that failed."""
     found = []
     for run in cell.runs:

@@ -10,7 +10,8 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from tuneoff.judge.answers.analysis_plan import Anchors, frozen
+from tuneoff.experiment.schema import AnchorsPart
+from tuneoff.judge.answers.analysis_plan import frozen
 from tuneoff.judge.answers.anytime import Clock, Curve, curves, first_reach
 from tuneoff.judge.results import Results
 from tuneoff.judge.runs import Scope
@@ -69,12 +70,12 @@ def runtimes(results: Results, found: Sequence[Curve] | None = None) -> list[Run
     return made
 
 
-def targets(found: Sequence[Curve], anchors: Anchors | None, threshold: float | None) -> tuple[list[Target], str]:
+def targets(found: Sequence[Curve], anchors: AnchorsPart | None, threshold: float | None) -> tuple[list[Target], str]:
     """Return the targets of a scope, the easiest first, and where they are from."""
-    metric, mode = found[0].metric, found[0].mode
+    mode = found[0].mode
     asked: list[Target] = []
     note = ""
-    if anchors is not None and anchors.metric in (None, metric):
+    if anchors is not None:
         span = anchors.best_known - anchors.random_search
         asked = [Target(value=anchors.best_known - regret * span, text=f"regret {regret:g}") for regret in REGRETS]
         note = f"anchors: {anchors.source}"

@@ -43,7 +43,6 @@ def to_json(answers: Answers) -> dict[str, Any]:
         "confidence": answers.confidence,
         "looks": list(answers.looks),
         "analysis": _plain(dict(answers.analysis)),
-        "exploratory": list(answers.exploratory),
     }
 
 

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
 from tuneoff.errors import MissingPackageError
 from tuneoff.experiment.packages import need_scipy
 from tuneoff.experiment.schema import AnalysisPart
+from tuneoff.judge.answers.analysis_plan import frozen
 from tuneoff.judge.controls.effects import Effect, effects, is_subtractable
 from tuneoff.judge.controls.same_algorithm import Pair, comparable, pairs_of, warnings
 from tuneoff.judge.controls.same_configuration import Equality, SameConfiguration, same_configurations
@@ -51,7 +50,8 @@ def controls(results: Results) -> Controls:
     Where scipy is missing, what needs it is left out and `lacking` says so.
     """
     analysis = results.plan.analysis
-    confidence, primary = _frozen(analysis)
+    plan = frozen(analysis)
+    confidence = plan.confidence
     found = settings(grouped(results))
     same = tuple(same_configurations(found))
     if comparable(found) or is_subtractable(found):
@@ -62,16 +62,6 @@ def controls(results: Results) -> Controls:
     return Controls(
         same_configurations=same,
         pairs=tuple(pairs_of(found, analysis, 1 - confidence)),
-        effects=tuple(effects(found, primary, confidence)),
+        effects=tuple(effects(found, plan.questions[plan.primary], confidence)),
         confidence=confidence,
-    )
-
-
-def _frozen(analysis: Mapping[str, Any]) -> tuple[float, str]:
-    """Return confidence and primary metric of a plan; the defaults where somebody damaged them."""
-    confidence, primary = analysis.get("confidence"), analysis.get("primary_metric")
-    is_share = isinstance(confidence, int | float) and 0 < confidence < 1
-    return (
-        float(confidence) if is_share and confidence is not None else _DEFAULTS.confidence,
-        primary if isinstance(primary, str) else _DEFAULTS.primary_metric,
     )

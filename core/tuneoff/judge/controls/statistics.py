@@ -126,9 +126,8 @@ def equivalence(differences: Sequence[float], margin: float, alpha: float, scale
         return Equivalence(interval=found, margin=margin, p=None, verdict=verdict, seeds_needed=None)
     from scipy import stats
 
-    error = found.deviation / math.sqrt(found.n)
-    above, below = (found.mean + margin) / error, (found.mean - margin) / error
-    p = max(float(stats.t.sf(above, found.n - 1)), float(stats.t.cdf(below, found.n - 1)))
+    above = stats.ttest_1samp(differences, -margin, alternative="greater").pvalue
+    p = max(float(above), float(stats.ttest_1samp(differences, margin, alternative="less").pvalue))
     if p < alpha:
         verdict = Verdict.EQUIVALENT
     elif found.low > margin or found.high < -margin:

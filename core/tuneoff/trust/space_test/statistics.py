@@ -90,10 +90,8 @@ def _independence(one: str, other: str, codes: Any, others: Any) -> Test:
     table = table[table.sum(axis=1) > 0][:, table.sum(axis=0) > 0]
     if min(table.shape) < 2:
         return Test(kind="independence", method="chi2", names=names, statistic=None, p=None, text="one of the two never varies")
-    expected = numpy.outer(table.sum(axis=1), table.sum(axis=0)) / table.sum()
-    statistic = float(((table - expected) ** 2 / expected).sum())
-    freedom = (table.shape[0] - 1) * (table.shape[1] - 1)
-    return _test("independence", "chi2", names, statistic, float(stats.chi2.sf(statistic, freedom)))
+    result = stats.chi2_contingency(table, correction=False)
+    return _test("independence", "chi2", names, float(result.statistic), float(result.pvalue))
 
 
 def _goodness(kind: Kind, name: str, places: Sequence[float], into: Cells) -> Test:
@@ -108,8 +106,8 @@ def _chi_squared(kind: Kind, names: tuple[str, ...], counts: Sequence[int], shar
         text = f"{sum(counts)} draws are too few for two cells of {LEAST_EXPECTED}"
         return Test(kind=kind, method="chi2", names=names, statistic=None, p=None, text=text)
     total = sum(counts)
-    statistic = sum((count - total * share) ** 2 / (total * share) for count, share in zip(counts, shares, strict=True))
-    test = _test(kind, "chi2", names, statistic, float(stats.chi2.sf(statistic, len(counts) - 1)))
+    result = stats.chisquare(counts, [total * share for share in shares])
+    test = _test(kind, "chi2", names, float(result.statistic), float(result.pvalue))
     if kind != "ends":
         return test
     return replace(test, ends=((counts[0], total * shares[0]), (counts[-1], total * shares[-1])))
