@@ -36,7 +36,8 @@ def test_each_native_kind_has_its_distribution() -> None:
 @pytest.mark.slow
 class TestSpace(SpaceContract):
     @pytest.fixture(scope="module")
-    def drawn(self) -> Drawn:
+    @classmethod
+    def drawn(cls) -> Drawn:
         """10 000 configurations by one sampler; over several studies, because an ask looks through all trials of its study."""
         optuna.logging.set_verbosity(optuna.logging.WARNING)
         translation = SpaceTranslation(SPACE)

@@ -59,7 +59,8 @@ def by_optuna_search() -> Iterator[dict[str, Any]]:
 @pytest.mark.slow
 class TestSpace(SpaceContract):
     @pytest.fixture(scope="module", params=[by_basic_variants, by_optuna_search], ids=["BasicVariantGenerator", "OptunaSearch"])
-    def drawn(self, request: pytest.FixtureRequest) -> Drawn:
+    @classmethod
+    def drawn(cls, request: pytest.FixtureRequest) -> Drawn:
         translation = SpaceTranslation(SPACE)
         drawn = islice(request.param(), DRAWS)
         return SPACE, [translation.decode({name: values[key] for key, name in KEYS.items()}) for values in drawn]

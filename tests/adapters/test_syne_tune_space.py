@@ -19,7 +19,8 @@ DRAWS = 4000
 
 class TestSpace(SpaceContract):
     @pytest.fixture(scope="module")
-    def drawn(self) -> Drawn:
+    @classmethod
+    def drawn(cls) -> Drawn:
         spec = toy_spec("syne-tune", space=SPACE)
         translation = translation_of(spec)
         scheduler = make_scheduler(spec, translation)

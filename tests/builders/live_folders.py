@@ -12,10 +12,9 @@ from typing import Any
 import msgspec
 
 from builders.event_logs import Log
-from builders.made_runs import made_run
+from builders.made_runs import made_run, plan_of, planned_run
 from builders.specs import make_spec
 from tuneoff.base.clock import NANOSECONDS, boot_id, monotonic_ns
-from tuneoff.experiment.plan import Plan, PlannedRun
 from tuneoff.experiment.spec import RunSpec, run_spec_to_json
 from tuneoff.record.events.schema import Event
 from tuneoff.record.results_folder import LOCK, PLAN
@@ -30,16 +29,10 @@ class Folder:
         self.path = path
         self.specs = {(adapter, seed): make_spec(adapter=adapter, seed=seed) for seed in range(seeds) for adapter in adapters}
         runs = [
-            PlannedRun(
-                run_id=spec.run_id,
-                spec=spec,
-                label=adapter,
-                block=seed,
-                skip_reason="not installed" if adapter == skipped else None,
-            )
+            planned_run(spec, block=seed, skip_reason="not installed" if adapter == skipped else None)
             for (adapter, seed), spec in self.specs.items()
         ]
-        self.plan = Plan(name="digits", path="my files/digits.yaml", runs=tuple(runs))
+        self.plan = plan_of(runs, name="digits", path="my files/digits.yaml")
         self._lock: int | None = None
         path.mkdir(parents=True)
         self.write_plan()

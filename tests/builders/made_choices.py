@@ -2,26 +2,22 @@
 
 from __future__ import annotations
 
-import json
 import random
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from builders.made_runs import made_run, made_spec
+from builders.made_runs import made_run, made_spec, planned_run, results_of
 from tuneoff.capabilities import Capabilities, Offer, Support
 from tuneoff.experiment.packages import State
-from tuneoff.experiment.plan import Plan, PlannedRun
 from tuneoff.experiment.spec import RunSpec, Workers
 from tuneoff.judge.answers.all import answers
 from tuneoff.judge.answers.answer import Outcome, PairedDifference, Question, Verdict
 from tuneoff.judge.recommend.measured import Folder
 from tuneoff.judge.results import Results
 from tuneoff.judge.runs import Scope
-from tuneoff.record.results_folder import PLAN
 from tuneoff.record.run_record import RunRecord
-from tuneoff.record.store import RUNS, write_run
 from tuneoff.registry import AdapterListing, Plugin
 
 FILE = "made.yaml"
@@ -83,39 +79,16 @@ def made_results(
 ) -> Results:
     """Return what `read_results` would; `emulated`: platforms that something stands in for."""
     runs = [one for group in groups for one in group]
-    planned = tuple(
-        PlannedRun(
-            run_id=spec.run_id,
-            spec=spec,
-            label=_label(spec, emulated),
-            block=0,
-            emulated=spec.platform in emulated,
-        )
-        for spec, _ in runs
-    )
+    planned = [planned_run(spec, emulated=spec.platform in emulated, at=True) for spec, _ in runs]
     seeds = sorted({spec.seed for spec, _ in runs})
-    plan = Plan(name="made", path=FILE, runs=planned, analysis={**analysis, "seeds": seeds})
-    records = tuple(record for _, record in runs if record is not None)
-    return Results(
-        folder=folder, plan=plan, planned=planned, records=records, standing={record.run_id: record for record in records}
-    )
+    records = [record for _, record in runs if record is not None]
+    return results_of(records, planned, folder=folder, analysis={**analysis, "seeds": seeds})
 
 
 def made_folder(*groups: Sequence[tuple[RunSpec, RunRecord | None]], **more: Any) -> Folder:
     """Return a results folder with its answers."""
     results = made_results(*groups, **more)
     return Folder(results=results, answers=answers(results))
-
-
-def write_results(results: Results) -> Path:
-    """Write a results folder as commands read it."""
-    results.folder.mkdir(parents=True)
-    (results.folder / PLAN).write_text(json.dumps(results.plan.to_json()))
-    for record in results.records:
-        place = results.folder / RUNS / record.run_id / record.execution_id
-        place.mkdir(parents=True)
-        write_run(place, record)
-    return results.folder
 
 
 def listing(name: str, *, state: State = "ready", text: str = "", **declared: Any) -> AdapterListing:
@@ -147,8 +120,3 @@ def verdict(one: str, other: str, outcome: Outcome, of: str = "time", *, figures
     return Verdict(
         question=question(of), scope=scope, one=one, other=other, outcome=outcome, reason="made", interval=None, differences=rows
     )
-
-
-def _label(spec: RunSpec, emulated: Sequence[str]) -> str:
-    at = f"@{spec.platform}" if spec.platform in emulated else ""
-    return f"{spec.adapter}{at}" + (f"#{spec.replicate + 1}" if spec.replicate else "")

@@ -9,9 +9,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from builders.made_runs import planned_run, results_of
 from builders.specs import make_spec
 from tuneoff.base.identity import configuration_digest
-from tuneoff.experiment.plan import Plan, PlannedRun
+from tuneoff.experiment.plan import PlannedRun
 from tuneoff.experiment.spec import Objective, RunSpec, run_spec_to_json
 from tuneoff.judge.results import Results
 from tuneoff.record.metric_value import MetricValue, known
@@ -49,19 +50,11 @@ def made_results(made: Made, folder: Path = Path("nowhere")) -> Results:
             for place, (adapter, replicate) in enumerate(entries):
                 for seed in made.seeds:
                     spec = _spec(made, adapter, replicate, seed, sampler, task)
-                    label = adapter + (f"#{replicate + 1}" if replicate else "")
                     is_emulated = adapter in made.emulated
-                    planned.append(PlannedRun(run_id=spec.run_id, spec=spec, label=label, block=seed, emulated=is_emulated))
+                    planned.append(planned_run(spec, emulated=is_emulated, block=seed))
                     if replicate or (adapter, seed) not in made.missing:
                         records.append(_record(made, spec, place, is_emulated, hash_of(task, sampler)))
-    plan = Plan(name="made", path="made.yaml", runs=tuple(planned), analysis=dict(made.analysis or {"confidence": 0.95}))
-    return Results(
-        folder=folder,
-        plan=plan,
-        planned=tuple(planned),
-        records=tuple(records),
-        standing={record.run_id: record for record in records},
-    )
+    return results_of(records, planned, folder=folder, analysis=dict(made.analysis or {"confidence": 0.95}))
 
 
 def hash_of(*texts: str) -> float:

@@ -8,16 +8,16 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from builders.made_runs import planned_run, results_of
 from builders.specs import make_spec
 from tuneoff.base.identity import digest
 from tuneoff.experiment.accounting.declared import NO_ACCOUNTING, Accounting
-from tuneoff.experiment.plan import Plan, PlannedRun
+from tuneoff.experiment.plan import PlannedRun
 from tuneoff.experiment.spec import RunSpec, run_spec_to_json
 from tuneoff.judge.results import Results
 from tuneoff.measure.disturbance import DISTURBED, SHARE
 from tuneoff.record.metric_value import Kind, MetricValue, known, missing
 from tuneoff.record.run_record import ContinuesRecord, FlagRecord, RunRecord, RunStatus
-from tuneoff.record.store import selected
 
 QUESTIONS = {"quality": "quality.test", "time": "time.jct"}
 ANALYSIS: Mapping[str, Any] = {
@@ -90,24 +90,11 @@ def results(
         for block, seed in enumerate(seeds):
             spec = _spec(entry, seed)
             twin = _spec(replace(entry, sampler=entry.same_as), seed).run_id if entry.same_as is not None else None
-            label = entry.adapter + (f"#{entry.replicate + 1}" if entry.replicate else "")
             skipped = f"same as sampler {entry.same_as!r}: run {twin}" if twin is not None else entry.skipped
-            planned.append(
-                PlannedRun(
-                    run_id=spec.run_id,
-                    spec=spec,
-                    label=f"{label}@emulated" if entry.emulated else label,
-                    block=block,
-                    skip_reason=skipped,
-                    same_as=twin,
-                    emulated=entry.emulated,
-                )
-            )
+            planned.append(planned_run(spec, emulated=entry.emulated, at=True, block=block, skip_reason=skipped, same_as=twin))
             if skipped is None and seed not in entry.absent:
                 records.append(_record(entry, spec))
-    plan = Plan(name="made", path="made.yaml", runs=tuple(planned), analysis=frozen, accounting=accounting)
-    standing = {record.run_id: record for record in selected(records)}
-    return Results(folder=folder, plan=plan, planned=tuple(planned), records=tuple(records), standing=standing)
+    return results_of(records, planned, folder=folder, analysis=frozen, accounting=accounting)
 
 
 def _spec(entry: Entry, seed: int) -> RunSpec:

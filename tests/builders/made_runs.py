@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -13,8 +14,9 @@ from tuneoff.experiment.plan import Plan, PlannedRun
 from tuneoff.experiment.spec import RunSpec, run_spec_to_json
 from tuneoff.judge.results import Results
 from tuneoff.record.metric_value import known
+from tuneoff.record.results_folder import PLAN
 from tuneoff.record.run_record import AttemptRecord, EpochRecord, FlagRecord, RunRecord, TrialRecord
-from tuneoff.record.store import selected
+from tuneoff.record.store import RUNS, selected, write_run
 
 METRIC = "validation_accuracy"
 Curve = Sequence[Mapping[str, float | None]]  # metrics by epoch
@@ -50,28 +52,54 @@ def made_run(
     return replace(record, **changes)
 
 
+def planned_run(spec: RunSpec, *, emulated: bool = False, at: bool = False, **more: Any) -> PlannedRun:
+    """Return a run's place in a plan, with the label that a plan gives; `at`: the label names an emulated platform."""
+    label = f"{spec.adapter}@{spec.platform}" if emulated and at else spec.adapter
+    label += f"#{spec.replicate + 1}" if spec.replicate else ""
+    return PlannedRun(run_id=spec.run_id, spec=spec, label=label, emulated=emulated, **{"block": 0, **more})
+
+
+def plan_of(runs: Sequence[PlannedRun], *, name: str = "made", **more: Any) -> Plan:
+    """Return the plan of these runs."""
+    return Plan(**{"name": name, "path": f"{name}.yaml", "runs": tuple(runs), **more})
+
+
 def planned(runs: Sequence[RunRecord]) -> list[PlannedRun]:
-    """Return the plan of exactly these runs, in their order."""
-    found: dict[str, PlannedRun] = {}
-    for run in runs:
-        spec = run.run_spec()
-        label = spec.adapter + (f"#{spec.replicate + 1}" if spec.replicate else "")
-        found.setdefault(run.run_id, PlannedRun(run_id=run.run_id, spec=spec, label=label, block=0, emulated=run.emulated))
-    return list(found.values())
+    """Return the planned runs of exactly these records, in their order."""
+    known = {run.run_id: run for run in reversed(runs)}
+    return [
+        planned_run(known[run_id].run_spec(), emulated=known[run_id].emulated)
+        for run_id in dict.fromkeys(run.run_id for run in runs)
+    ]
 
 
 def results_of(
-    runs: Sequence[RunRecord], plan: Sequence[PlannedRun] | None = None, analysis: Mapping[str, Any] | None = None
+    runs: Sequence[RunRecord],
+    plan: Sequence[PlannedRun] | None = None,
+    analysis: Mapping[str, Any] | None = None,
+    folder: Path = Path("/nonexistent"),
+    **more: Any,
 ) -> Results:
-    """Return the results of these runs; `plan`: in its order, without one exactly these runs."""
+    """Return the results of these runs; `plan`: in its order, without one exactly these runs; `more`: of `plan_of`."""
     made = sorted(planned(runs), key=lambda run: (run.label, run.spec.seed)) if plan is None else plan
     return Results(
-        folder=Path("/nonexistent"),
-        plan=Plan(name="made", path="made.yaml", runs=tuple(made), analysis=analysis or {}),
+        folder=folder,
+        plan=plan_of(made, analysis=analysis or {}, **more),
         planned=tuple(run for run in made if not run.spec.warm_up),
         records=tuple(runs),
         standing={run.run_id: run for run in selected(sorted(runs, key=lambda run: run.execution_id))},
     )
+
+
+def write_results(results: Results) -> Path:
+    """Write a results folder as commands read it."""
+    results.folder.mkdir(parents=True, exist_ok=True)
+    (results.folder / PLAN).write_text(json.dumps(results.plan.to_json()))
+    for record in results.records:
+        place = results.folder / RUNS / record.run_id / record.execution_id
+        place.mkdir(parents=True)
+        write_run(place, record)
+    return results.folder
 
 
 def _trial(place: int, curve: Curve) -> TrialRecord:

@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from builders.event_logs import Log
+from builders.made_runs import plan_of, planned_run
 from builders.worked_examples import write_example
-from tuneoff.experiment.plan import Plan, PlannedRun
 from tuneoff.experiment.spec import RunSpec, run_spec_to_json
 from tuneoff.measure.derived import derive_folder
 from tuneoff.record.derive import Verdict
@@ -28,17 +28,9 @@ class Results:
 
     def __init__(self, path: Path, specs: Sequence[RunSpec], skipped: Sequence[int] = ()) -> None:
         self.path = path
-        runs = [
-            PlannedRun(
-                run_id=spec.run_id,
-                spec=spec,
-                label=spec.adapter,
-                block=0,
-                skip_reason="adapter 'x' needs the x package" if place in skipped else None,
-            )
-            for place, spec in enumerate(specs)
-        ]
-        self.plan = Plan(name="example", path="example.yaml", runs=tuple(runs), analysis={"metric": "time.jct"})
+        why = "adapter 'x' needs the x package"
+        runs = [planned_run(spec, skip_reason=why if place in skipped else None) for place, spec in enumerate(specs)]
+        self.plan = plan_of(runs, name="example", analysis={"metric": "time.jct"})
         path.mkdir(parents=True)
         (path / PLAN).write_text(json.dumps(self.plan.to_json(), indent=1) + "\n")
 

@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from builders.made_choices import made_results, runs_of, write_results
+from builders.made_choices import made_results, runs_of
+from builders.made_runs import write_results
 from command_line import Call, caller
 from tuneoff.cli import diff, recommend
 from tuneoff.record.results_folder import PLAN

@@ -9,13 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from builders.made_runs import METRIC, Curve, made_run, made_spec
+from builders.made_runs import METRIC, Curve, made_run, made_spec, planned, results_of, write_results
 from command_line import Call
 from tuneoff.errors import MissingPackageError
-from tuneoff.experiment.plan import Plan, PlannedRun
 from tuneoff.experiment.spec import RunSpec
 from tuneoff.judge.controls import all as all_controls
-from tuneoff.record.results_folder import PLAN
 from tuneoff.record.run_record import RunRecord
 from tuneoff.record.store import write_run
 
@@ -24,16 +22,10 @@ CURVES: list[Curve] = [[{METRIC: 0.5}], [{METRIC: 0.75}]]
 
 def stored(folder: Path, runs: Sequence[tuple[RunSpec, list[Curve], float]]) -> Path:
     """Write a results folder with these runs and their plan."""
-    planned = []
-    for spec, curves, quality in runs:
-        record = made_run(spec, curves, quality)
-        planned.append(PlannedRun(run_id=spec.run_id, spec=spec, label=spec.adapter, block=spec.seed))
-        path = folder / "runs" / record.run_id / record.execution_id
-        path.mkdir(parents=True)
-        write_run(path, record)
-    plan = Plan(name="x", path="x.yaml", runs=tuple(planned), analysis={"confidence": 0.95, "quality_margin": 0.01})
-    (folder / PLAN).write_text(json.dumps(plan.to_json()))
-    return folder
+    records = [made_run(spec, curves, quality) for spec, curves, quality in runs]
+    return write_results(
+        results_of(records, planned(records), folder=folder, analysis={"confidence": 0.95, "quality_margin": 0.01})
+    )
 
 
 def fixed(folder: Path, *, last: float) -> Path:

@@ -38,7 +38,8 @@ class SpaceContract:
     """Inherit it, with a fixture `drawn` of module scope: the space, and thousands of configurations by one seeded sampler."""
 
     @pytest.fixture(scope="module")
-    def drawn(self) -> Drawn:
+    @classmethod
+    def drawn(cls) -> Drawn:
         """Return the space and what was drawn from it."""
         raise NotImplementedError
 

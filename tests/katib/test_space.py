@@ -45,7 +45,8 @@ def draw(parameter: dict[str, Any], algorithm: str, unit: float) -> str:
 
 class TestSpace(SpaceContract):
     @pytest.fixture(scope="module", params=SEARCHING)
-    def drawn(self, request: pytest.FixtureRequest) -> Drawn:
+    @classmethod
+    def drawn(cls, request: pytest.FixtureRequest) -> Drawn:
         space = space_for(request.param)
         katib, generator = KatibSpace(SpaceTranslation(space), request.param), random.Random(5)
         made = [

@@ -12,9 +12,9 @@ from typing import Any
 
 import pytest
 
-from builders.made_runs import made_run, made_spec
+from builders.made_runs import made_run, made_spec, plan_of, planned_run
 from tuneoff.cli.main import main
-from tuneoff.experiment.plan import Plan, PlannedRun
+from tuneoff.experiment.plan import Plan
 from tuneoff.record.run_record import RunRecord
 from tuneoff.record.store import read_runs, selected
 from tuneoff.run import machine
@@ -31,16 +31,10 @@ def plan() -> Plan:
 
 def made_plan(skipped: Sequence[tuple[str, int]] = ()) -> Plan:
     runs = [
-        PlannedRun(
-            run_id=spec.run_id,
-            spec=spec,
-            label=adapter,
-            block=seed,
-            skip_reason="why not" if (adapter, seed) in skipped else None,
-        )
+        planned_run(spec, block=seed, skip_reason="why not" if (adapter, seed) in skipped else None)
         for (adapter, seed), spec in SPECS.items()
     ]
-    return Plan(name="x", path="x.yaml", runs=tuple(runs))
+    return plan_of(runs)
 
 
 def execution(adapter: str, seed: int, number: int = 0, flags: Sequence[str] = (), **changes: Any) -> RunRecord:
