@@ -42,7 +42,7 @@ def test_the_text_begins_with_the_verdicts_and_ends_with_what_cannot_be_conclude
     text = lines(made, 100)
     assert text[2].startswith("Time (time.jct), random search, 12 seeds:")
     place = text.index("What cannot be concluded:")
-    tables = [number for number, line in enumerate(text) if line.startswith("  adapter ")]
+    tables = [number for number, line in enumerate(text) if line.startswith("  ADAPTER ")]
     assert tables
     assert 2 < min(tables) < max(tables) < place
     assert all("katib" not in line for line in text[2 : min(tables)])

@@ -26,6 +26,12 @@ def counted(count: int, what: str) -> str:
     return f"{count} {what}{'' if count == 1 else 's'}"
 
 
+def listed(names: Iterable[str]) -> str:
+    """Return names as people list them: "a, b and c"; repeated ones once."""
+    *most, last = dict.fromkeys(names) or [""]
+    return f"{', '.join(most)} and {last}" if most else last
+
+
 def shown_unit(unit: str) -> tuple[str, float]:
     """Return the unit in which figures of a unit are shown, and the factor from it."""
     return UNITS.get(unit, (unit, 1.0))

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
-from tuneoff.base.format import counted, number
+from tuneoff.base.format import counted, listed, number
 from tuneoff.judge.conditions import condition_lines
 from tuneoff.judge.summary import SummaryRow
 
@@ -86,9 +86,3 @@ def row_name(row: SummaryRow) -> str:
 
 def _seeds(seeds: Sequence[int]) -> str:
     return f"seed{'s' if len(seeds) > 1 else ''} {', '.join(map(str, seeds))}"
-
-
-def listed(names: Iterable[str]) -> str:
-    """Return names as people list them: `a, b and c`; repeated ones once."""
-    *most, last = dict.fromkeys(names)
-    return f"{', '.join(most)} and {last}" if most else last

@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 
-from tuneoff.base.format import counted
+from tuneoff.base.format import counted, listed
 from tuneoff.judge.answers.analysis_plan import Frozen
 from tuneoff.judge.answers.answer import Answers, Outcome
 from tuneoff.judge.answers.disturbance import disturbance
 from tuneoff.judge.answers.judging import FEWEST_SEEDS
 from tuneoff.judge.answers.pairing import pairs
 from tuneoff.judge.answers.phrases import is_decided
-from tuneoff.judge.notes import listed
 from tuneoff.judge.results import Results
 from tuneoff.judge.runs import POOL, Group, Scope
 from tuneoff.measure.disturbance import DISTURBED, LARGEST_SHARE

@@ -8,11 +8,10 @@ from functools import reduce
 from itertools import combinations
 from operator import or_
 
-from tuneoff.base.format import counted
+from tuneoff.base.format import counted, listed
 from tuneoff.judge.answers.answer import UNCHECKED, Answers, Claim, Outcome, Question, Verdict
 from tuneoff.judge.answers.indistinguishable import not_apart
 from tuneoff.judge.answers.phrases import claim, estimated, is_decided, named, one_of, question_text, scope_text
-from tuneoff.judge.notes import listed
 from tuneoff.judge.runs import Scope
 
 NO_VERDICTS = "No verdicts"  # begins the claim that nothing is judged

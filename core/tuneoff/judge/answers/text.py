@@ -6,14 +6,13 @@ from collections.abc import Iterator, Sequence
 from itertools import groupby
 
 from tuneoff.base.format import MISSING, wrapped
+from tuneoff.base.output import columns
 from tuneoff.judge.answers.answer import AcrossTasks, Answers, Claim, EstimatedGroup, Outcome, Question, Verdict
 from tuneoff.judge.answers.phrases import difference_text, floor_text, median_text, question_text, scope_text, success_text
 from tuneoff.judge.answers.words_across import compared_by
 from tuneoff.judge.conditions import condition_lines
 from tuneoff.judge.runs import Scope
 from tuneoff.judge.stats.interval import Interval
-
-_GAP = "  "
 
 
 def lines(answers: Answers, width: int | None = None) -> list[str]:
@@ -163,8 +162,4 @@ def _rank(one: AcrossTasks, label: str) -> str:
 
 
 def _columns(head: Sequence[str], rows: Sequence[Sequence[str]]) -> Iterator[str]:
-    """Yield a table whose columns but the last are as wide as their widest cell."""
-    widths = [max(len(row[place]) for row in (head, *rows)) for place in range(len(head))]
-    for row in (head, *rows):
-        cells = [cell if place == len(head) - 1 else cell.ljust(widths[place]) for place, cell in enumerate(row)]
-        yield f"  {_GAP.join(cells)}".rstrip()
+    yield from (f"  {line}" for line in columns(head, rows).splitlines())

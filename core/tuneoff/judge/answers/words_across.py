@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
-from tuneoff.base.format import counted, figure
+from tuneoff.base.format import counted, figure, listed
 from tuneoff.judge.answers.analysis_plan import Frozen
 from tuneoff.judge.answers.answer import UNCHECKED, AcrossTasks, OverTasks, Question
 from tuneoff.judge.answers.energy_sensitivity import is_modelled
 from tuneoff.judge.answers.phrases import difference_text, estimated, question_text, scope_text, size_text
-from tuneoff.judge.notes import listed
 from tuneoff.judge.runs import Group
 from tuneoff.judge.stats.interval import Interval
 from tuneoff.judge.stats.sign_flip import least_p

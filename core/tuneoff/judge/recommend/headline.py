@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 
-from tuneoff.base.format import counted, figure
-from tuneoff.judge.recommend.phrases import listed
+from tuneoff.base.format import counted, figure, listed
 from tuneoff.judge.recommend.recommendation import Family, Outside, Recommendation
 from tuneoff.judge.recommend.request import TRIAL_SECONDS, TRIALS, WORKERS, Request, size_text
 

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from itertools import combinations
 
+from tuneoff.base.format import listed
 from tuneoff.judge.answers.answer import Outcome, Verdict
 from tuneoff.judge.recommend.dominance import between, dominances, front, has_figures, outcome_for
 from tuneoff.judge.recommend.measured import Setting
-from tuneoff.judge.recommend.phrases import cited, listed, pair_text
+from tuneoff.judge.recommend.phrases import cited, pair_text
 from tuneoff.judge.recommend.recommendation import Reason, Weighed
 
 _INDIFFERENT = (Outcome.EQUIVALENT, Outcome.EQUIVALENT_THOUGH_DIFFERENT)

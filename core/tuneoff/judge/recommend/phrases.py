@@ -53,11 +53,6 @@ def pair_text(verdicts: Sequence[Verdict], one: str, other: str) -> str:
     return f"{one} against {other}: {'; '.join(parts) or 'nothing to compare'}"
 
 
-def listed(names: Sequence[str]) -> str:
-    """Return names as people list them: "a, b and c"."""
-    return ", ".join(names) if len(names) < 2 else f"{', '.join(names[:-1])} and {names[-1]}"
-
-
 def _size(verdict: Verdict, label: str) -> str:
     interval = verdict.interval
     if interval is None:

@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from tuneoff.base.format import counted
+from tuneoff.base.format import counted, listed
 from tuneoff.base.identity import canonical_json
 from tuneoff.judge.answers.answer import Answers
-from tuneoff.judge.notes import listed
 from tuneoff.judge.results import Results
 from tuneoff.record.run_record import RunRecord
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from tuneoff.base.format import ESTIMATED, MISSING, figure, shown_unit
-from tuneoff.judge.notes import MEDIANS, listed, row_name
+from tuneoff.base.format import ESTIMATED, MISSING, figure, listed, shown_unit
+from tuneoff.judge.notes import MEDIANS, row_name
 from tuneoff.judge.summary import SummaryRow
 from tuneoff.record.metric_value import Kind
 from tuneoff.tell.report.accounting_sources import Circumstances

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from itertools import combinations
 
-from tuneoff.base.format import counted
-from tuneoff.judge.notes import listed
+from tuneoff.base.format import counted, listed
 from tuneoff.judge.summary import SummaryRow
 from tuneoff.measure.energy_order import WeightRange, energy_order, widest
 
