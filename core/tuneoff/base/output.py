@@ -11,13 +11,14 @@ import re
 import shutil
 import stat
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from tuneoff.errors import ResultsError
 
 # JSON may hold these as they are, and a terminal obeys them: control characters, and what turns the direction of a text
 _CONTROLS = re.compile("[\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]")
+BAR = "\\|"  # in a cell of Markdown
 LONGEST_LINE = 1200  # characters: a few lines of a terminal
 
 
@@ -63,6 +64,12 @@ def note(text: str) -> None:
         print(plain_line(text), file=sys.stderr, flush=True)
 
 
+def note_on_terminal(text: str) -> None:
+    """Do as `note` where somebody may look: progress is for a terminal alone."""
+    if sys.stderr.isatty():
+        note(text)
+
+
 def plain_line(text: str) -> str:
     """Return `text` as one line that a terminal only shows, without its middle where it is long: an error ends in its way out."""
     line = printable(one_line(text))
@@ -95,6 +102,12 @@ def columns(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     lines = [[name.upper() for name in header], *([printable(cell) for cell in row] for row in rows)]
     widths = [max(len(line[index]) for line in lines) for index in range(len(header))]
     return "\n".join("  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip() for line in lines)
+
+
+def markdown_table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:
+    """Return the lines of a table in Markdown."""
+    first, *others = (f"| {' | '.join(one_line(cell).replace('|', BAR) for cell in line)} |" for line in (header, *rows))
+    return [first, f"|{'---|' * len(header)}", *others]
 
 
 def filled_columns(header: Sequence[str], rows: Sequence[Sequence[str]], optional: Sequence[str]) -> str:

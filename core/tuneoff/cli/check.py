@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import argparse
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from tuneoff.base.output import columns, note, one_line, write, write_json
+from tuneoff.base.output import columns, note, note_on_terminal, one_line, write, write_json
 from tuneoff.cli.folders import folder_path
 
 if TYPE_CHECKING:
@@ -76,10 +75,9 @@ def _reports(arguments: argparse.Namespace, checks: Sequence[Check]) -> list[Rep
         if folder is not None:
             make_empty(folder)  # before the first run: what is found later costs finished reports
     share_folder()
-    tell = note if sys.stderr.isatty() else lambda text: None
     reports = []
     for subject, keep in zip(subjects, folders, strict=True):
-        reports.append(check_adapter(subject, checks, keep, tell))
+        reports.append(check_adapter(subject, checks, keep, note_on_terminal))
         if len(subjects) > 1:
             note(answer(reports[-1]))  # the others may take long
     return reports

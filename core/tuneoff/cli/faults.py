@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import argparse
-import sys
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
-from tuneoff.base.output import note, write, write_json
+from tuneoff.base.output import note_on_terminal, write, write_json
 from tuneoff.cli.command import script_name
 from tuneoff.cli.folders import folder_path
-from tuneoff.cli.selection import check_something_runs, overridden_plan
+from tuneoff.cli.selection import add_adapters, check_something_runs, overridden_plan
 
 if TYPE_CHECKING:
     from tuneoff.experiment.plan import Plan
@@ -25,14 +24,7 @@ AT_ONCE = 3
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "--adapter",
-        dest="adapters",
-        metavar="NAME",
-        nargs="+",
-        action="extend",
-        help="only these adapters, also module:Class and NAME@PLATFORM; default: all that tuneoff has a plain program for",
-    )
+    add_adapters(parser, "only these adapters, also module:Class and NAME@PLATFORM; default: all that have a plain program")
     parser.add_argument(
         "--fault", dest="faults", metavar="NAME", nargs="+", action="extend", help="only these faults; default: all of them"
     )
@@ -60,7 +52,7 @@ def execute(arguments: argparse.Namespace) -> int:
     if all(skip_reason(run) for run in plan.counted):
         check_something_runs(plan)
     settings = SETTINGS if arguments.by is None else tuple(setting for setting in SETTINGS if setting == arguments.by)
-    results = run_matrix(plan, faults, settings, arguments.at_once, note if sys.stderr.isatty() else _nothing, arguments.keep)
+    results = run_matrix(plan, faults, settings, arguments.at_once, note_on_terminal, arguments.keep)
     code = UNSAFE if bad_ones(results) or failed_controls(results) or missed_ones(results) else 0
     if arguments.json:
         write_json({"about": _about(plan), "runs": [to_json(result) for result in results], "exit_code": code})
@@ -113,7 +105,3 @@ def _machine(environment: dict[str, object]) -> str:
     import os
 
     return f"{len(os.sched_getaffinity(0))} processors" + (f", {model}" if model else "")
-
-
-def _nothing(text: str) -> None:
-    """Say nothing: standard error is no terminal."""

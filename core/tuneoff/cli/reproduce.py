@@ -12,6 +12,7 @@ from tuneoff.base.format import counted
 from tuneoff.base.output import columns, note, one_line, plain_line, write, write_json
 from tuneoff.cli.bundle import add_limit
 from tuneoff.cli.folders import folder_path, new_folder
+from tuneoff.cli.selection import add_adapters
 
 if TYPE_CHECKING:
     from tuneoff.record.results_folder import RunEnd
@@ -29,7 +30,7 @@ CLASSES = {"exact": "exact", "statistical": "statistical", "machine": "bound to 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("bundle", metavar="BUNDLE", type=Path, help="an archive that tuneoff bundle made")
-    parser.add_argument("--adapter", dest="adapters", metavar="NAME", nargs="+", action="extend", help="only these adapters")
+    add_adapters(parser, "only these adapters")
     which = parser.add_mutually_exclusive_group()
     which.add_argument("--runs", metavar="N", type=_positive, default=1, help="the N cheapest runs of each adapter; default: 1")
     which.add_argument("--all", dest="everything", action="store_true", help="every run that is done in the bundle")

@@ -14,22 +14,23 @@ from tuneoff.errors import ExperimentError
 if TYPE_CHECKING:
     from tuneoff.experiment.plan import Plan
 
+ONLY_ADAPTERS = (
+    "only these adapters of the file, or others (module:Class for one that is not installed; NAME@PLATFORM for another "
+    "platform than the file's)"
+)
+
 
 def add_file(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("file", metavar="FILE", type=Path, help="experiment or matrix file (YAML)")
 
 
+def add_adapters(parser: argparse.ArgumentParser, text: str = ONLY_ADAPTERS) -> None:
+    parser.add_argument("--adapter", dest="adapters", metavar="NAME", nargs="+", action="extend", help=text)
+
+
 def add_overrides(parser: argparse.ArgumentParser) -> None:
     """Declare what replaces values of the file; a run's id changes with what it does."""
-    parser.add_argument(
-        "--adapter",
-        dest="adapters",
-        metavar="NAME",
-        nargs="+",
-        action="extend",
-        help="only these adapters of the file, or others (module:Class for one that is not installed; NAME@PLATFORM for another "
-        "platform than the file's)",
-    )
+    add_adapters(parser)
     parser.add_argument("--trials", metavar="N", type=int, help="trials of each run; default: the file's budget.trials")
     parser.add_argument("--seeds", metavar="SEED", type=int, nargs="+", action="extend", help="seeds; default: the file's")
 

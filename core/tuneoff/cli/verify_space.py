@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import argparse
-import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from tuneoff.base.format import counted
-from tuneoff.base.output import columns, note, one_line, write, write_json
-from tuneoff.cli.selection import add_file, check_something_runs, overridden_plan
+from tuneoff.base.output import columns, note_on_terminal, one_line, write, write_json
+from tuneoff.cli.selection import add_adapters, add_file, check_something_runs, overridden_plan
 
 if TYPE_CHECKING:
     from tuneoff.trust.space_test.verify import TargetJudgement
@@ -27,14 +26,7 @@ SECONDS = 300.0
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_file(parser)
-    parser.add_argument(
-        "--adapter",
-        dest="adapters",
-        metavar="NAME",
-        nargs="+",
-        action="extend",
-        help="only these adapters of the file, or others (module:Class, NAME@PLATFORM); default: all of the file",
-    )
+    add_adapters(parser)
     parser.add_argument(
         "--draws",
         metavar="N",
@@ -63,9 +55,7 @@ def execute(arguments: argparse.Namespace) -> int:
     need_scipy(NAME)
     found = targets(plan, arguments.draws)
     check_something_runs(replace(plan, runs=tuple(target.run for target in found)))
-    outcomes = verify(
-        plan, found, draws=arguments.draws, seed=arguments.seed, seconds=arguments.timeout, tell=_progress(sys.stderr.isatty())
-    )
+    outcomes = verify(plan, found, draws=arguments.draws, seed=arguments.seed, seconds=arguments.timeout, tell=note_on_terminal)
     code = exit_code(outcomes)
     if arguments.json:
         write_json(_to_json(outcomes, arguments, code))
@@ -117,8 +107,3 @@ def _to_json(outcomes: Sequence[TargetJudgement], arguments: argparse.Namespace,
         "exit_code": code,
         "adapters": [to_json(outcome) for outcome in outcomes],
     }
-
-
-def _progress(is_terminal: bool) -> Callable[[str], None]:
-    """Return what tells on standard error what is being done."""
-    return note if is_terminal else lambda text: None

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from tuneoff.base.output import markdown_table, one_line
 from tuneoff.experiment.packages import installed_version
 from tuneoff.trust.check.evidence import AdapterEvidence, Subject
 from tuneoff.trust.check.model import CheckResult, Verdict
@@ -121,31 +122,27 @@ def markdown(reports: Sequence[Report]) -> Iterator[str]:
     yield from _summary(reports)
     yield ""
     labels = [report.subject.label for report in reports]
-    yield f"| check | why | {' | '.join(labels)} |"
-    yield f"|---|---|{'---|' * len(labels)}"
-    for together in zip(*(report.results for report in reports), strict=True):
-        check = together[0].check
-        signs = " | ".join(_SIGNS[result.finding.verdict] for result in together)
-        yield f"| `{check.id}` | {_cell(check.reason)} | {signs} |"
+    by_check = list(zip(*(report.results for report in reports), strict=True))
+    yield from markdown_table(
+        ("check", "why", *labels),
+        [
+            (f"`{first.check.id}`", first.check.reason, *(_SIGNS[one.finding.verdict] for one in (first, *others)))
+            for first, *others in by_check
+        ],
+    )
     for report in reports:
         told = [result for result in report.results if result.finding.text]
         if told:
-            yield ""
-            yield f"**{report.subject.label}**"
-            yield ""
+            yield from ("", f"**{report.subject.label}**", "")
             for result in told:
-                yield f"- `{result.check.id}`: {result.finding.verdict}: {_cell(result.finding.text)}"
+                yield f"- `{result.check.id}`: {result.finding.verdict}: {one_line(result.finding.text)}"
 
 
 def _summary(reports: Sequence[Report]) -> Iterator[str]:
-    yield "| adapter | framework | conforms | passed | failed | not tested | not applicable | runs | seconds |"
-    yield "|---|---|---|---|---|---|---|---|---|"
+    rows = []
     for report in reports:
-        counts = " | ".join(str(count) for count in report.counts.values())
         good = "yes" if report.is_complete else f"{len(report.results)} of {report.known_checks} asked for"
         word = good if report.exit_code == CONFORMS else "**NO**"
-        yield f"| {report.subject.label} | {report.versions} | {word} | {counts} | {report.runs} | {report.seconds:.0f} |"
-
-
-def _cell(text: str) -> str:
-    return " ".join(text.split()).replace("|", "\\|")
+        counts = map(str, report.counts.values())
+        rows.append((report.subject.label, report.versions, word, *counts, str(report.runs), f"{report.seconds:.0f}"))
+    yield from markdown_table(("adapter", "framework", "conforms", *ORDER, "runs", "seconds"), rows)

@@ -6,7 +6,7 @@ import shlex
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from tuneoff.base.output import columns, one_line
+from tuneoff.base.output import columns, markdown_table, one_line
 from tuneoff.judge.faults import FAULTS, NO_FAULT, TITLES, Class
 from tuneoff.trust.faultmatrix.cell import SETTINGS
 from tuneoff.trust.faultmatrix.matrix import MORE_SECONDS, CellResult
@@ -114,7 +114,7 @@ def markdown(results: Sequence[CellResult], about: Mapping[str, str], command: S
         "",
         f"    {shlex.join(command)}",
         "",
-        *_table(("", ""), sorted(about.items())),
+        *markdown_table(("", ""), sorted(about.items())),
         "",
         f"Each run has the same {len(experiment.configurations)} configurations of the workload `faulty` (three epochs each, "
         f"{experiment.workers.count} workers). The fault strikes one of them while its second epoch trains: number {faulty}, "
@@ -123,9 +123,7 @@ def markdown(results: Sequence[CellResult], about: Mapping[str, str], command: S
         f"{MORE_SECONDS:g} s more, at most {experiment.timeouts.trials_seconds:g} s; a run through an adapter has the "
         "experiment's `timeouts`.",
         "",
-        "| outcome | meaning |",
-        "|---|---|",
-        *(f"| {kind.value} | {text} |" for kind, text in CLASSES.items()),
+        *markdown_table(("outcome", "meaning"), [(kind.value, text) for kind, text in CLASSES.items()]),
         "",
         "In parentheses the wasted seconds: how much longer it took than the same run without a fault; all of its time where no "
         "answer came of it that can be used. No figure: the control took longer, on a busier machine. "
@@ -145,10 +143,10 @@ def markdown(results: Sequence[CellResult], about: Mapping[str, str], command: S
     lines += ["", f"**{verdict(results)}.**", "", "## Why", ""]
     named = [result for result in results if "no such part" not in result.skipped]
     rows = [
-        (result.cell.fault.name, result.cell.setting, result.cell.label, cell_text(result), _escaped(_reason(result)))
+        (result.cell.fault.name, result.cell.setting, result.cell.label, cell_text(result), _reason(result).replace("<", "&lt;"))
         for result in named
     ]
-    return "\n".join([*lines, *_table(("fault", "by", "adapter", "outcome (wasted)", "why"), rows), ""])
+    return "\n".join([*lines, *markdown_table(("fault", "by", "adapter", "outcome (wasted)", "why"), rows), ""])
 
 
 def _matrix(results: Sequence[CellResult]) -> list[str]:
@@ -160,7 +158,7 @@ def _matrix(results: Sequence[CellResult]) -> list[str]:
         for fault in FAULTS
         if fault.name in names
     ]
-    return _table(("fault", *labels), rows)
+    return markdown_table(("fault", *labels), rows)
 
 
 def _defaults(results: Sequence[CellResult]) -> list[str]:
@@ -174,16 +172,12 @@ def _defaults(results: Sequence[CellResult]) -> list[str]:
     ]
     if not rows:
         return []
-    return [*_table(("adapter", "its plain program"), rows), "", *_table(("adapter", "its parts that are broken"), parts)]
-
-
-def _table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
-    return [f"| {' | '.join(header)} |", f"|{'---|' * len(header)}", *(f"| {' | '.join(row)} |" for row in rows)]
+    return [
+        *markdown_table(("adapter", "its plain program"), rows),
+        "",
+        *markdown_table(("adapter", "its parts that are broken"), parts),
+    ]
 
 
 def _reason(result: CellResult) -> str:
     return result.skipped if result.outcome is None else result.outcome.reason
-
-
-def _escaped(text: str) -> str:
-    return one_line(text).replace("|", "\\|").replace("<", "&lt;")
