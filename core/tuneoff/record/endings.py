@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from tuneoff.record.event_index import Collected, Execution, Key
+from tuneoff.record.event_index import AttemptEvents, Collected, Key
 from tuneoff.record.events.schema import Charged
 from tuneoff.record.run_record import TrialState
 from tuneoff.record.timeline import Timeline
@@ -41,7 +41,7 @@ def ending(
     found: Collected | None,
     timeline: Timeline,
     key: Key,
-    execution: Execution | None,
+    execution: AttemptEvents | None,
     planned_epochs: int,
     stop: RunStop | None = None,
 ) -> Ending:
@@ -70,7 +70,9 @@ def _is_by(found: Collected | None, timeline: Timeline, key: Key, end: Ending, s
     return min(moments) >= stop.since_ns
 
 
-def _ending(found: Collected | None, timeline: Timeline, key: Key, execution: Execution | None, planned_epochs: int) -> Ending:
+def _ending(
+    found: Collected | None, timeline: Timeline, key: Key, execution: AttemptEvents | None, planned_epochs: int
+) -> Ending:
     seen = _observed(found, timeline, key) if found is not None else None
     if execution is not None and execution.ended is not None:
         return _own(timeline, execution, planned_epochs, seen)
@@ -100,7 +102,7 @@ def _ending(found: Collected | None, timeline: Timeline, key: Key, execution: Ex
     )
 
 
-def _own(timeline: Timeline, execution: Execution, planned_epochs: int, seen: Ending | None) -> Ending:
+def _own(timeline: Timeline, execution: AttemptEvents, planned_epochs: int, seen: Ending | None) -> Ending:
     end = execution.ended
     assert end is not None
     state: TrialState = end.state

@@ -37,14 +37,14 @@ NOT_REPORTED: Reading = (None, None)
 
 
 @dataclass(frozen=True, slots=True)
-class Seen(Generic[E]):
+class EventOfProcess(Generic[E]):
     """An event and the process that wrote it."""
 
     process: Process
     event: E
 
 
-class Execution:
+class AttemptEvents:
     """What the process of one attempt wrote about it."""
 
     __slots__ = ("ended", "epochs", "loaded", "process", "reported", "started", "stop_epoch")
@@ -82,29 +82,29 @@ class Collected:
     processes: list[Process] = field(default_factory=list)
     events: int = 0
     orphans: int = 0  # of trials that their process never started (their lines are missing)
-    steps_started: list[Seen[StepStarted]] = field(default_factory=list)
-    steps_ended: list[Seen[StepEnded]] = field(default_factory=list)
-    submitted: dict[Key, list[Seen[TrialSubmitted]]] = field(default_factory=lambda: defaultdict(list))
-    executions: dict[Key, list[Execution]] = field(default_factory=lambda: defaultdict(list))
-    observed_ends: dict[Key, list[Seen[TrialEnded]]] = field(default_factory=lambda: defaultdict(list))
-    killed: dict[Key, list[Seen[TrialKilled]]] = field(default_factory=lambda: defaultdict(list))
-    died: dict[Key, list[Seen[WorkerDied]]] = field(default_factory=lambda: defaultdict(list))
-    stops: dict[str, list[Seen[StopDecided]]] = field(default_factory=lambda: defaultdict(list))
-    exits: dict[str, list[Seen[ProcessExited]]] = field(default_factory=lambda: defaultdict(list))  # by process name
-    run_stopped: list[Seen[RunStopped]] = field(default_factory=list)
-    refused: list[Seen[Refused]] = field(default_factory=list)
-    best: list[Seen[BestKnown]] = field(default_factory=list)
-    tested: list[Seen[Tested]] = field(default_factory=list)
-    flags: list[Seen[Flag]] = field(default_factory=list)
+    steps_started: list[EventOfProcess[StepStarted]] = field(default_factory=list)
+    steps_ended: list[EventOfProcess[StepEnded]] = field(default_factory=list)
+    submitted: dict[Key, list[EventOfProcess[TrialSubmitted]]] = field(default_factory=lambda: defaultdict(list))
+    executions: dict[Key, list[AttemptEvents]] = field(default_factory=lambda: defaultdict(list))
+    observed_ends: dict[Key, list[EventOfProcess[TrialEnded]]] = field(default_factory=lambda: defaultdict(list))
+    killed: dict[Key, list[EventOfProcess[TrialKilled]]] = field(default_factory=lambda: defaultdict(list))
+    died: dict[Key, list[EventOfProcess[WorkerDied]]] = field(default_factory=lambda: defaultdict(list))
+    stops: dict[str, list[EventOfProcess[StopDecided]]] = field(default_factory=lambda: defaultdict(list))
+    exits: dict[str, list[EventOfProcess[ProcessExited]]] = field(default_factory=lambda: defaultdict(list))  # by process name
+    run_stopped: list[EventOfProcess[RunStopped]] = field(default_factory=list)
+    refused: list[EventOfProcess[Refused]] = field(default_factory=list)
+    best: list[EventOfProcess[BestKnown]] = field(default_factory=list)
+    tested: list[EventOfProcess[Tested]] = field(default_factory=list)
+    flags: list[EventOfProcess[Flag]] = field(default_factory=list)
     stages: dict[str, StageRecord] = field(default_factory=dict)
 
 
 def collect(events: Iterable[tuple[Process, Event]]) -> Collected:
     """Sort a run's events in one pass; per process in its own order, processes in any order."""
     found = Collected()
-    running: dict[int, dict[Key, Execution]] = {}
+    running: dict[int, dict[Key, AttemptEvents]] = {}
     current: Process | None = None
-    mine: dict[Key, Execution] = {}
+    mine: dict[Key, AttemptEvents] = {}
     count = 0
     for process, event in events:
         count += 1
@@ -124,7 +124,7 @@ def collect(events: Iterable[tuple[Process, Event]]) -> Collected:
             else:
                 _add_report(execution, event, found)  # type: ignore[arg-type]
         elif isinstance(event, TrialStarted):
-            execution = Execution(process, event)
+            execution = AttemptEvents(process, event)
             mine[event.trial, event.attempt] = execution
             found.executions[event.trial, event.attempt].append(execution)
         elif isinstance(event, TrialLoaded):
@@ -143,7 +143,7 @@ def collect(events: Iterable[tuple[Process, Event]]) -> Collected:
     return found
 
 
-def _add_report(execution: Execution, event: Reported, found: Collected) -> None:
+def _add_report(execution: AttemptEvents, event: Reported, found: Collected) -> None:
     reported = execution.reported
     is_second = len(reported) >= len(execution.epochs)  # of its epoch: a line that stands twice
     if is_second or execution.epochs[-1].epoch != event.epoch:
@@ -170,7 +170,7 @@ def _add_stage(found: Collected, event: Stage) -> None:
 
 
 def _add_observation(found: Collected, process: Process, event: Any) -> None:
-    seen: Seen[Any] = Seen(process, event)
+    seen: EventOfProcess[Any] = EventOfProcess(process, event)
     if isinstance(event, TrialSubmitted):
         found.submitted[event.trial, event.attempt].append(seen)
     elif isinstance(event, TrialEnded):

@@ -22,7 +22,7 @@ _encoder = msgspec.json.Encoder()
 _decoder = msgspec.json.Decoder(RunRecord)
 
 
-class _Header(msgspec.Struct):
+class _RecordVersion(msgspec.Struct):
     format_version: int
 
 
@@ -92,7 +92,7 @@ def read_run(path: Path) -> RunRecord:
     except OSError as error:
         raise ResultsError(f"{path} cannot be read: {error.strerror}") from error
     try:
-        version = msgspec.json.decode(content, type=_Header).format_version
+        version = msgspec.json.decode(content, type=_RecordVersion).format_version
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
         raise ResultsError(f"{path} is no run record: {error}; derive it again from its events or remove it") from error
     if version != FORMAT_VERSION:

@@ -6,7 +6,7 @@ import datetime
 from collections.abc import Sequence
 
 from tuneoff.base.clock import NANOSECONDS
-from tuneoff.record.event_index import Collected, E, Seen
+from tuneoff.record.event_index import Collected, E, EventOfProcess
 from tuneoff.record.events.alignment import Alignment
 from tuneoff.record.events.schema import Process
 from tuneoff.record.run_record import ClockRecord
@@ -30,17 +30,17 @@ class Timeline:
         """Return what to add to all of a process's readings."""
         return self._offsets[id(process)] - self.start_ns
 
-    def seen_at(self, seen: Seen[E]) -> int:
+    def seen_at(self, seen: EventOfProcess[E]) -> int:
         """Return when an event was written."""
         return self.at(seen.process, seen.event.t)
 
-    def first(self, seen: Sequence[Seen[E]] | None) -> Seen[E] | None:
+    def first(self, seen: Sequence[EventOfProcess[E]] | None) -> EventOfProcess[E] | None:
         """Return the earliest event, or None where there is none."""
         if not seen:
             return None
         return seen[0] if len(seen) == 1 else min(seen, key=self._order)
 
-    def last(self, seen: Sequence[Seen[E]] | None) -> Seen[E] | None:
+    def last(self, seen: Sequence[EventOfProcess[E]] | None) -> EventOfProcess[E] | None:
         """Return the latest event, or None where there is none."""
         return max(seen, key=self._order) if seen else None
 
@@ -72,5 +72,5 @@ class Timeline:
     def _aligned(self, process: Process, t: int) -> int:
         return t + self._offsets[id(process)]
 
-    def _order(self, seen: Seen[E]) -> tuple[int, int, int]:
+    def _order(self, seen: EventOfProcess[E]) -> tuple[int, int, int]:
         return self.seen_at(seen), seen.process.pid, seen.event.seq

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from tuneoff.base.identity import configuration_digest, is_finite
 from tuneoff.experiment.spec import ExperimentSpec, Objective
 from tuneoff.record.endings import Ending, RunStop, ending
-from tuneoff.record.event_index import NOT_REPORTED, Collected, Execution, Key
+from tuneoff.record.event_index import NOT_REPORTED, AttemptEvents, Collected, Key
 from tuneoff.record.pod_slots import with_pod_slots
 from tuneoff.record.run_record import AttemptRecord, EpochRecord, TrialRecord
 from tuneoff.record.timeline import Timeline
@@ -40,7 +40,7 @@ def _trial(
     found: Collected, timeline: Timeline, experiment: ExperimentSpec, trial: str, keys: list[Key], stop: RunStop | None
 ) -> TrialRecord:
     planned = experiment.budget.epochs_per_trial
-    pairs: list[tuple[Key, Execution | None, Ending]] = []
+    pairs: list[tuple[Key, AttemptEvents | None, Ending]] = []
     for key in keys:
         executions = found.executions.pop(key, [])
         if len(executions) > 1:
@@ -93,7 +93,7 @@ def _trial(
 def _attempt(
     timeline: Timeline,
     number: int,
-    execution: Execution | None,
+    execution: AttemptEvents | None,
     end: Ending,
     *,
     submitted_ns: int | None,
@@ -142,7 +142,7 @@ def _attempt(
     )
 
 
-def _epochs(execution: Execution, shift: int) -> tuple[EpochRecord, ...]:
+def _epochs(execution: AttemptEvents, shift: int) -> tuple[EpochRecord, ...]:
     reported = execution.reported
     reported.extend([NOT_REPORTED] * (len(execution.epochs) - len(reported)))
     records = tuple(
@@ -185,7 +185,7 @@ def _stop_epoch(
     experiment: ExperimentSpec,
     trial: str,
     digest: str,
-    execution: Execution | None,
+    execution: AttemptEvents | None,
     last: AttemptRecord,
 ) -> int | None:
     """Return the losing epoch: the scripted one, else the framework's decision, else the report that said stop."""

@@ -23,7 +23,7 @@ LONGEST_LINE = 1 << 26  # bytes
 _decoder: msgspec.json.Decoder[Event] = msgspec.json.Decoder(AnyEvent)
 
 
-class _Header(msgspec.Struct):
+class _EventsVersion(msgspec.Struct):
     """What every schema version keeps: the type of the first line, and the version."""
 
     type: str
@@ -140,7 +140,7 @@ def read_header(line: bytes, name: str) -> Process:
         ResultsError: it is no `process` event, or of a schema version that this tuneoff does not read.
     """
     try:
-        header = msgspec.json.decode(line, type=_Header)
+        header = msgspec.json.decode(line, type=_EventsVersion)
     except msgspec.MsgspecError as error:
         raise ResultsError(f"{name}: line 1 must be a process event, but it is {line[:80]!r}: {error}") from error
     if header.version != SCHEMA_VERSION:

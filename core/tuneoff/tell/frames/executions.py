@@ -26,7 +26,7 @@ log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Execution:
+class StoredExecution:
     """An execution: where its record is, and whether it stands for its run. Warm-ups count nowhere."""
 
     path: Path
@@ -73,7 +73,7 @@ class _Head(msgspec.Struct):
 _decode = msgspec.json.Decoder(_Head).decode
 
 
-def executions(results: Path, run_ids: Sequence[str] = ()) -> list[Execution]:
+def executions(results: Path, run_ids: Sequence[str] = ()) -> list[StoredExecution]:
     """Return the executions in the order of `run_ids`, those of one run by their start; further runs come last.
 
     Raises:
@@ -84,7 +84,7 @@ def executions(results: Path, run_ids: Sequence[str] = ()) -> list[Execution]:
     standing = {(run.run_id, run.execution_id) for run in selected(counted)}
     places = {run_id: place for place, run_id in enumerate(run_ids)}
     heads.sort(key=lambda one: _place(one[1], places))
-    return [Execution(path=path, is_selected=(head.run_id, head.execution_id) in standing) for path, head in heads]
+    return [StoredExecution(path=path, is_selected=(head.run_id, head.execution_id) in standing) for path, head in heads]
 
 
 def _place(head: _Head, places: Mapping[str, int]) -> tuple[int, str, str, str]:
