@@ -10,10 +10,10 @@ from typing import Any
 from tuneoff.base.output import markdown_table, one_line
 from tuneoff.experiment.packages import installed_version
 from tuneoff.trust.check.evidence import AdapterEvidence, Subject
-from tuneoff.trust.check.model import CheckResult, Verdict
+from tuneoff.trust.check.model import CheckResult, CheckVerdict
 
 CONFORMS, FAILS = 0, 1
-ORDER: tuple[Verdict, ...] = ("passed", "failed", "not tested", "not applicable")
+ORDER: tuple[CheckVerdict, ...] = ("passed", "failed", "not tested", "not applicable")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,7 +36,7 @@ class Report:
         return CONFORMS if all(result.finding.is_good for result in self.results) else FAILS
 
     @property
-    def counts(self) -> dict[Verdict, int]:
+    def counts(self) -> dict[CheckVerdict, int]:
         """How many checks came to each verdict."""
         found = Counter(result.finding.verdict for result in self.results)
         return {verdict: found[verdict] for verdict in ORDER}

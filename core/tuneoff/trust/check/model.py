@@ -12,7 +12,7 @@ from tuneoff.errors import ExperimentError
 if TYPE_CHECKING:
     from tuneoff.trust.check.evidence import AdapterEvidence
 
-Verdict = Literal["passed", "failed", "not applicable", "not tested"]
+CheckVerdict = Literal["passed", "failed", "not applicable", "not tested"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -23,7 +23,7 @@ class Finding:
     runs did not come so far; that is no pass.
     """
 
-    verdict: Verdict
+    verdict: CheckVerdict
     text: str = ""
 
     @property

@@ -19,7 +19,7 @@ FEWEST_DRAWS = 100  # of a dimension; with fewer nothing is tested
 CHANCE_REPEATS = 1e-6  # expected equal configurations by chance, above which a repeat proves nothing
 
 CheckKind = Literal["draws", "bounds", "received", "mapping", "seeds", "distribution", "ends", "independence"]
-Verdict = Literal["accepted", "rejected", "failed"]
+SpaceVerdict = Literal["accepted", "rejected", "failed"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,7 +36,7 @@ class Rejection:
 class SpaceJudgement:
     """An adapter's verdict with everything that led to it."""
 
-    verdict: Verdict
+    verdict: SpaceVerdict
     findings: tuple[Rejection, ...] = ()
     draws: int = 0
     tests: tuple[Test, ...] = ()
@@ -62,7 +62,7 @@ def judge(space: SearchSpace, sample: Sample, rate: float = FALSE_DISCOVERY_RATE
     findings, notes = [*_certain(sample)], [*_not_tested(sample)]
     configurations = sample.configurations
     if sample.failure is not None or sample.outside is not None:  # what was drawn until then is no fair sample
-        verdict: Verdict = "failed" if sample.failure is not None else "rejected"
+        verdict: SpaceVerdict = "failed" if sample.failure is not None else "rejected"
         return SpaceJudgement(
             verdict=verdict,
             findings=tuple(findings),
