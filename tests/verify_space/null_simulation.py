@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import argparse
 
-from tuneoff.trust.space_test.discovery import FALSE_DISCOVERY_RATE
 from tuneoff.trust.space_test.judge import judge
+from tuneoff.trust.space_test.statistics import FALSE_DISCOVERY_RATE
 from verify_space.every_kind import PROBED, SEEDS, core_sample
 
 FIRST_SEED = 1_000_000  # far from the seeds of the tests

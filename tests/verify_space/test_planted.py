@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from tuneoff.trust.space_test.discovery import FALSE_DISCOVERY_RATE
 from tuneoff.trust.space_test.judge import SpaceJudgement, judge
+from tuneoff.trust.space_test.statistics import FALSE_DISCOVERY_RATE
 from verify_space import planted
 from verify_space.every_kind import PROBED, adapter_sample
 

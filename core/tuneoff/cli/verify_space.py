@@ -97,8 +97,8 @@ def _text(outcomes: Sequence[TargetJudgement]) -> str:
 
 
 def _to_json(outcomes: Sequence[TargetJudgement], arguments: argparse.Namespace, code: int) -> dict[str, object]:
-    from tuneoff.trust.space_test.discovery import FALSE_DISCOVERY_RATE
     from tuneoff.trust.space_test.judgement_tables import to_json
+    from tuneoff.trust.space_test.statistics import FALSE_DISCOVERY_RATE
 
     return {
         "file": str(arguments.file),

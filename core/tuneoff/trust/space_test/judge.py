@@ -9,11 +9,17 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from tuneoff.experiment.space import SearchSpace, describe
-from tuneoff.trust.space_test.discovery import FALSE_DISCOVERY_RATE, rejection_threshold
 from tuneoff.trust.space_test.distribution import ValuePlaces
 from tuneoff.trust.space_test.mapping import WHOLE
 from tuneoff.trust.space_test.sample import Sample
-from tuneoff.trust.space_test.statistics import Test, distribution_test, ends_test, independence_tests
+from tuneoff.trust.space_test.statistics import (
+    FALSE_DISCOVERY_RATE,
+    Test,
+    distribution_test,
+    ends_test,
+    independence_tests,
+    rejection_threshold,
+)
 
 FEWEST_DRAWS = 100  # of a dimension; with fewer nothing is tested
 CHANCE_REPEATS = 1e-6  # expected equal configurations by chance, above which a repeat proves nothing

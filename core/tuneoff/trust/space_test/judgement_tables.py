@@ -6,9 +6,8 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from tuneoff.experiment.space import describe
-from tuneoff.trust.space_test.discovery import FALSE_DISCOVERY_RATE
 from tuneoff.trust.space_test.judge import Rejection, SpaceJudgement
-from tuneoff.trust.space_test.statistics import Kind, Test
+from tuneoff.trust.space_test.statistics import FALSE_DISCOVERY_RATE, Kind, Test
 from tuneoff.trust.space_test.verify import TargetJudgement
 
 HEADER = ("adapter", "dimension", "range", "outside", "distribution", "ends", "pairs", "mapping", "verdict")

@@ -11,6 +11,7 @@ from typing import Any, Literal
 from tuneoff.experiment.space import Dimension
 from tuneoff.trust.space_test.distribution import Cells, cells, end_cells, is_continuous, size_of
 
+FALSE_DISCOVERY_RATE = 0.02
 LEAST_EXPECTED = 5  # draws in a cell; cells with fewer are merged
 END_SHARE, LEAST_AT_END = 0.01, 10  # what counts as an end: 1 % of the draws, or as many values as 10 draws need
 FEWEST_WITH_ENDS = 4  # values of a dimension whose ends are tested apart from the rest
@@ -30,6 +31,18 @@ class Test:
     p: float | None
     text: str = ""
     ends: tuple[tuple[int, float], tuple[int, float]] | None = None  # of `ends`: draws at either end, and how many are expected
+
+
+def rejection_threshold(p_values: Sequence[float], rate: float = FALSE_DISCOVERY_RATE) -> float:
+    """Return the greatest p-value that Benjamini and Hochberg's rule rejects at a false discovery rate; 0 where none is.
+
+    Where all hypotheses hold, the chance that anything is rejected is at most `rate` for independent or positively dependent
+    tests.
+    """
+    from scipy import stats
+
+    adjusted = stats.false_discovery_control(p_values) if p_values else ()
+    return max((p for p, q in zip(p_values, adjusted, strict=True) if q <= rate), default=0.0)
 
 
 def distribution_test(name: str, dimension: Dimension, places: Sequence[float]) -> Test:
