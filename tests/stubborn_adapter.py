@@ -79,6 +79,14 @@ class Quits1(Quits0):
     pass
 
 
+class Quits2(Quits0):
+    pass
+
+
+class Quits3(Quits0):
+    pass
+
+
 class Quits5(Quits0):
     pass
 

@@ -111,11 +111,14 @@ class WithChild(Curve):
         return super().train_epoch(epoch)
 
 
+STATES: dict[str, object] = {"empty": ({}, {}), "none": None, "{}": {}, "a dict": {"weights": b"", "bias": b""}, "one": ({},)}
+
+
 class Forgetful(Curve):
-    """Says that it has state, as every workload that does not deny it, and returns none."""
+    """Says that it has state, as every workload that does not deny it, and returns what the option `state` is: none."""
 
     def state_dict(self) -> tuple[Mapping[str, StateTensor], Mapping[str, str]]:
-        return {}, {}
+        return STATES[self.options["state"]]  # type: ignore[return-value]
 
 
 class BrokenTest(Curve):

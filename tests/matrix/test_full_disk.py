@@ -4,20 +4,27 @@ from __future__ import annotations
 
 import errno
 import os
+import resource
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import NoReturn
 
 import pytest
 
+from builders.event_logs import make_spec
+from tuneoff.adapter import Best
 from tuneoff.errors import ResultsError
 from tuneoff.experiment.load import load_matrix
 from tuneoff.experiment.plan import make_plan
+from tuneoff.record.events.writer import EventWriter
 from tuneoff.record.store import read_runs
 from tuneoff.run import execute as execution
+from tuneoff.run.lifecycle.context import RunContext
+from tuneoff.run.lifecycle.score_best import score_best
 from tuneoff.run.listener import Silent
+from tuneoff.run.supervisor.prepare import Execution, new_execution, trial_context, write_inputs
 from tuneoff.trust.verify.results import verify
-
-pytestmark = pytest.mark.slow
 
 FILE = """
 workload: "null"
@@ -34,6 +41,50 @@ def from_store(number: int) -> Exception:
     return error
 
 
+@contextmanager
+def no_space() -> Iterator[None]:
+    """Let no file grow, so that a write fails after its file was made, as on a full disk."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (0, hard))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+
+
+def _score(made: Execution) -> None:
+    context = RunContext(
+        spec=made.spec,
+        run_dir=made.folder,
+        execution_id=made.execution_id,
+        trial_context=trial_context(made),
+        events=EventWriter(made.folder, made.execution_id, "coordinator"),
+    )
+    with no_space():
+        score_best(context, Best(trial_id="t00000", configuration={"x": 0.5}, value=None))
+
+
+def _prepare(made: Execution) -> None:
+    with no_space():
+        write_inputs(made)
+
+
+def _write_context(made: Execution) -> None:
+    with no_space():
+        trial_context(made).write()
+
+
+@pytest.mark.parametrize("write", [_prepare, _write_context, _score])
+def test_a_full_disk_leaves_no_half_of_what_a_run_is_given(tmp_path: Path, write: Callable[[Execution], None]) -> None:
+    made = new_execution(make_spec(), tmp_path)
+    with pytest.raises(OSError, match="File too large"):
+        write(made)
+    assert list(made.folder.glob("*.json")) == []
+    write_inputs(made)  # control
+    assert [path.name for path in sorted(made.folder.glob("*.json"))] == ["spec.json", "trial_context.json"]
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize("is_wrapped", [False, True])
 @pytest.mark.parametrize(
     ("number", "reason"),

@@ -146,10 +146,12 @@ def test_a_pod_tells_the_traceback_of_a_failed_trial_on_its_standard_error(
     assert not (tmp_path / "log.txt").exists()
 
 
-def test_a_workload_that_promises_state_and_returns_none_is_a_failed_trial_that_says_so(tmp_path: Path) -> None:
-    outcome = run(trial_context(tmp_path, workload="trial_runs:Forgetful"))
+@pytest.mark.parametrize("state", trial_runs.STATES)
+def test_a_workload_that_promises_state_and_returns_none_is_a_failed_trial_that_says_so(tmp_path: Path, state: str) -> None:
+    outcome = run(trial_context(tmp_path, workload="trial_runs:Forgetful", workload_options={"state": state}))
     assert outcome.state == "failed"
-    assert all(word in (outcome.cause or "") for word in ("has_state", "state_dict", "Forgetful"))
+    problem = {"a dict": "is of the type dict", "one": "is of the type tuple"}.get(state, "is empty")
+    assert all(word in (outcome.cause or "") for word in ("has_state", "`state_dict`", f"Forgetful {problem}"))
 
 
 def test_a_metric_that_is_not_finite_is_stored_as_null_with_its_text(tmp_path: Path) -> None:

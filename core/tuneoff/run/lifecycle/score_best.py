@@ -9,6 +9,7 @@ import subprocess
 import sys
 
 from tuneoff.adapter import Best
+from tuneoff.base.files import replacing
 from tuneoff.errors import StepError
 from tuneoff.run.lifecycle.context import BEST_CONFIGURATION, RunContext
 from tuneoff.run.trial.limits import as_parent
@@ -24,7 +25,8 @@ def score_best(context: RunContext, best: Best) -> Scores:
         StepError: the process failed or took longer than `timeouts.test_seconds`.
     """
     configuration_file = context.run_dir / BEST_CONFIGURATION
-    configuration_file.write_text(json.dumps(dict(best.configuration)))
+    with replacing(configuration_file) as file:
+        file.write(json.dumps(dict(best.configuration)).encode())
     output = context.run_dir / RESULT
     command = [sys.executable, "-m", "tuneoff.run.trial", "--test", str(context.trial_context.path), best.trial_id]
     command += [str(configuration_file), str(output)]

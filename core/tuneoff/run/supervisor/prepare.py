@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from tuneoff.base.files import pinned
+from tuneoff.base.files import pinned, replacing
 from tuneoff.experiment.spec import RunSpec, run_spec_to_json
 from tuneoff.record.events.writer import FOLDER as EVENTS
 from tuneoff.record.history import History
@@ -49,7 +49,8 @@ def is_named_for(spec: RunSpec, folder: Path) -> bool:
 
 def write_inputs(execution: Execution, limits: Sequence[SlotLimits] = (), history: History = NO_HISTORY) -> TrialContext:
     """Write `spec.json` and `trial_context.json`, and return the latter's content; `history` has used a part of the budget."""
-    (execution.folder / SPEC).write_text(json.dumps(stored(execution), indent=1))
+    with replacing(execution.folder / SPEC) as file:
+        file.write(json.dumps(stored(execution), indent=1).encode())
     context = trial_context(execution, limits, history)
     context.write()
     return context

@@ -176,10 +176,10 @@ class _Supervision:
     def _verdict(self, code: int) -> Verdict | None:
         if self._stop is not _AT_ITS_OWN_END:
             return self._stop.verdict
-        if code == INTERRUPTED:
+        if code == INTERRUPTED and self._tracker.undeploy_ended:
             reason = "the coordinator was told to end by someone else"
             return Verdict(status="interrupted", reason=reason, charged="infrastructure")
-        if code != FAILED and not (code == DONE and self._tracker.undeployed):  # os._exit(0) is no end of the steps
+        if code not in (DONE, FAILED) or not self._tracker.undeploy_ended:  # whatever its code, os._exit is no end of the steps
             reason = f"the coordinator ended with exit code {code} in step {self._tracker.step}; see {LOG} in its folder"
             if words := last_words(self._execution.folder / LOG, otherwise=""):
                 reason += f"; its last line: {words}"

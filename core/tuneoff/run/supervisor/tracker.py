@@ -41,6 +41,7 @@ class Tracker:
     step: str = "start"
     step_started_ns: int | None = None
     deploy_started_ns: int | None = None
+    undeploy_ended: bool = False
     undeployed: bool = False
     open: dict[tuple[str, int], OpenAttempt] = field(default_factory=dict)
     arrived: list[schema.Process] = field(default_factory=list)  # new processes of one trial each; the watch empties it
@@ -165,4 +166,4 @@ class Tracker:
         elif isinstance(event, schema.StepEnded):
             self.step_started_ns = None
             if event.step == "undeploy":
-                self.undeployed = event.error is None
+                self.undeploy_ended, self.undeployed = True, event.error is None

@@ -12,10 +12,12 @@ from typing import Any
 
 from tuneoff.base.identity import canonical_json
 from tuneoff.errors import CheckpointError
-from tuneoff.workload import StateTensor
+from tuneoff.workload import StateTensor, Workload
 
 FOLDER = "checkpoints"
 _KEY = "tuneoff"
+_STATE = "the `state_dict` of a workload with `has_state` must return a pair of mappings, tensors by name and texts by name"
+_WAY_OUT = "return what the test needs, or set `has_state = False` where the configuration is enough"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,6 +33,22 @@ class Checkpoint:
 def checkpoint_path(run_dir: Path | str, trial_id: str) -> Path:
     """Return where the best checkpoint of a trial lies."""
     return Path(run_dir) / FOLDER / f"{trial_id}.safetensors"
+
+
+def state_of(workload: Workload) -> tuple[Mapping[str, StateTensor], Mapping[str, str]]:
+    """Return a workload's tensors and texts.
+
+    Raises:
+        CheckpointError: it has none, or what `state_dict` returned is no pair of mappings.
+    """
+    state: Any = workload.state_dict()
+    is_pair = isinstance(state, tuple) and [isinstance(part, Mapping) for part in state] == [True, True]
+    if not is_pair or not any(state):
+        is_empty = is_pair or state is None or state == {}
+        wrong = "is empty" if is_empty else f"is of the type {type(state).__name__}"
+        raise CheckpointError(f"{_STATE}, but that of {type(workload).__name__} {wrong}; {_WAY_OUT}")
+    tensors, texts = state
+    return tensors, texts
 
 
 def write_checkpoint(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import json
+import os
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -49,8 +50,10 @@ class TrialContext:
         return tuple(limits.memory_cgroup for limits in self.limits if limits.memory_cgroup is not None)
 
     def write(self) -> Path:
-        """Write the file that `read` reads and return its path."""
-        self.path.write_text(json.dumps(asdict(self)))
+        """Write the file that `read` reads in one step and return its path."""
+        temporary = self.path.with_suffix(".tmp")
+        temporary.write_text(json.dumps(asdict(self)))
+        os.replace(temporary, self.path)
         return self.path
 
     @classmethod

@@ -14,10 +14,10 @@ from tuneoff.base import clock
 from tuneoff.base.identity import configuration_digest, is_finite
 from tuneoff.base.targets import load_target
 from tuneoff.base.tracebacks import described, log_traceback
-from tuneoff.errors import CheckpointError, TrialFailedError
+from tuneoff.errors import TrialFailedError
 from tuneoff.record.events.writer import EventWriter
 from tuneoff.run.trial.budget import TrialBudget
-from tuneoff.run.trial.checkpoint import checkpoint_path, write_checkpoint
+from tuneoff.run.trial.checkpoint import checkpoint_path, state_of, write_checkpoint
 from tuneoff.run.trial.context import TrialContext
 from tuneoff.run.trial.faults import KernelKills, out_of_memory_cause
 from tuneoff.run.trial.locks import Slots
@@ -25,11 +25,6 @@ from tuneoff.run.trial.usage import CpuClock, peak_rss_bytes, processors_allowed
 from tuneoff.workload import Workload
 
 log = logging.getLogger(__name__)
-
-_NO_STATE = (
-    "a workload with `has_state` must return its state, but `state_dict` of {} is empty: return what the test needs, "
-    "or set `has_state = False` where the configuration is enough"
-)
 
 
 class Decision(enum.Enum):
@@ -252,9 +247,7 @@ class _Attempt:
         if is_finite(value) and self._improves(value):
             self.value, self.best_epoch = value, epoch
             if workload.has_state:
-                tensors, texts = workload.state_dict()
-                if not tensors and not texts:
-                    raise CheckpointError(_NO_STATE.format(type(workload).__name__))
+                tensors, texts = state_of(workload)
                 path = checkpoint_path(self.context.run_dir, self.trial_id)
                 write_checkpoint(path, tensors, texts, epoch=epoch, configuration=self.configuration)
                 saved = True
