@@ -12,7 +12,6 @@ import pytest
 from builders.made_results import Entry, results, steady
 from builders.made_runs import made_run, made_spec, results_of
 from tuneoff.judge.answers.all import answers
-from tuneoff.judge.answers.text import lines
 from tuneoff.judge.answers.values import to_json
 from tuneoff.judge.notes import notes
 from tuneoff.judge.results import Results
@@ -71,15 +70,12 @@ def test_a_record_that_does_not_say_its_limit_is_not_called_one_without_a_limit(
     assert run_row(run("a", PINNED), True)["cpu_limit"] == "affinity"
 
 
-def test_the_report_says_it_in_text_and_in_json() -> None:
+def test_the_report_says_it_in_json() -> None:
     found = answers(in_memory({"a": FREE, "b": FREE}))
     groups = json.loads(json.dumps(to_json(found)))["groups"]
     assert [group["cpu_limits"] for group in groups] == [["none (declared, not enforced)"]] * 2
     assert [group["changed_defaults"] for group in groups] == [["the lock is flock"]] * 2
     assert [group["process_per_trial"] for group in groups] == [False, False]
-    text = lines(found)
-    assert "Limit of a slot's processors: none (declared, not enforced)." in text
-    assert "a is changed against its defaults: the lock is flock." in text
 
 
 @pytest.mark.parametrize(("other", "limited_alike"), [(FREE, True), (PINNED, False), ({}, True)])

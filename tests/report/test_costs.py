@@ -12,11 +12,11 @@ from tuneoff.base.format import figure, number, shown_unit, wrapped
 from tuneoff.experiment.accounting.declared import Accounting, Intensity, Prices
 from tuneoff.experiment.accounting.store import write_accounting
 from tuneoff.judge.estimates import Figure, Spread
-from tuneoff.judge.summary import FIGURES, SummaryRow, Use
+from tuneoff.judge.summary import COLUMNS, SummaryRow, Use
 from tuneoff.record.derive import derive
 from tuneoff.record.metric_value import Kind
 from tuneoff.tell.report.accounting_sources import Circumstances, circumstances
-from tuneoff.tell.report.costs import render_costs
+from tuneoff.tell.report.figures_table import render
 
 UNITS = {
     "energy.trial": "kWh",
@@ -66,7 +66,7 @@ def kind_of(metric: str, energy: Kind) -> Kind:
 def row(label: str, *, energy: Kind | None = "estimated", factor: float = 1.0, seeds: int = 3, **more: Any) -> SummaryRow:
     """Return a row of runs whose figures are `factor` times VALUES; `energy`: the kind of what a meter gives, None without."""
     figures = {}
-    for metric in FIGURES:
+    for metric in UNITS:
         lacks = energy is None and metric.startswith(("energy.", "carbon.", "waste.default.energy", "pruning.saved_energy"))
         value = VALUES[metric] * factor
         figures[metric] = Figure(
@@ -96,54 +96,50 @@ ADAPTERS = ("serial", "optuna", "ray-tune", "syne-tune")
 @pytest.mark.parametrize("width", [None, 200, 120, 80])
 def test_the_table_is_plain_text_that_fits_the_terminal(width: int | None) -> None:
     rows = [row(name, factor=1 + place / 7) for place, name in enumerate(ADAPTERS)]
-    lines = render_costs(rows, width).splitlines()
-    table = lines[: next(number for number, line in enumerate(lines) if line.startswith("JCT:"))]
-    assert max(map(len, table)) <= (width or 160)
+    lines = render(rows, width).splitlines()
+    table = lines[: next(number for number, line in enumerate(lines) if line.startswith("Medians"))]
+    assert max(map(len, table)) <= (width or 250)
     text = " ".join(" ".join(table).split())
-    for part in (*ADAPTERS, "J", "mUSD", "core-s", "WTC", "~432", "~835", "20.5"):
+    for part in (*ADAPTERS, "J", "~835", *(("mUSD", "core-s", "WTC", "~432", "20.5") if width is None else ())):
         assert part in text
     assert "\x1b" not in text
 
 
+def cells(text: str) -> dict[str, str]:
+    """Return the figures of the only row, by the metrics of its columns."""
+    line = next(line.split() for line in text.splitlines() if line.startswith("a "))
+    return dict(zip(COLUMNS, line[2:], strict=False))
+
+
 def test_what_is_estimated_is_marked_and_the_rest_is_not() -> None:
-    lines = render_costs([row("a", seeds=1)]).splitlines()
-    cells = next(line.split() for line in lines if line.startswith("a "))
-    assert cells == [
-        "a",
-        "random",
-        "52.0",
-        "~432",
-        "~835",
-        "~60.0",
-        "~104",
-        "~0.22",
-        "2.30",
-        "12.0",
-        "~281",
-        "0.27",
-        "20.5",
-        "~5.56",
-    ]
-    assert "Kinds: derived: JCT, WTT, idle; declared: OC, WTC; estimated (~): TWH, job/trial, CPU, cores, CO2e, WTE, WR." in lines
+    text = render([row("a", seeds=1)])
+    found = cells(text)
+    assert (found["time.jct"], found["energy.trial"], found["energy.per_completed_trial"]) == ("52.0", "~432", "~835")
+    assert (found["energy.cpu_seconds"], found["energy.reserved_core_seconds"], found["carbon.job"]) == ("~60.0", "~104", "~0.22")
+    assert [found[f"waste.default.{name}"] for name in ("time", "energy", "cost")] == ["12.0", "~281", "0.27"]
+    assert (found["cost.job"], found["slots.idle_share"], found["energy.idle_share"]) == ("2.30", "20.5", "~5.56")
+    kinds = "Kinds: derived: JCT, idle, WTT; declared: OC, WTC; estimated (~): job/trial, TWH, CO2e, WR, WTE, CPU, cores."
+    assert kinds in text.splitlines()
 
 
 @pytest.mark.parametrize("energy", ["measured", "estimated", None])
-def test_measured_energy_has_no_mark_and_the_columns_stand_in_one_order(energy: Kind | None) -> None:
-    text = render_costs([row("a", energy=energy)])
+def test_measured_energy_has_no_mark(energy: Kind | None) -> None:
+    text = render([row("a", energy=energy)])
     assert ("~" in text) == (energy == "estimated")
-    assert headings(text)[-2:] == ["idle", "WR"]
-
-
-def headings(text: str) -> list[str]:
-    """Return the words of the line of headings above the units."""
-    return next(line for line in text.splitlines() if " JCT" in line).split()
 
 
 @pytest.mark.parametrize("factor", [1e-9, 1.0, 1e9])
 def test_units_are_the_same_in_every_table_and_energies_stand_in_one(factor: float) -> None:
-    lines = render_costs([row("a", factor=factor)]).splitlines()
+    lines = render([row("a", factor=factor)]).splitlines()
     units = next(line.split() for line in lines if line.startswith("adapter"))
-    assert units == ["adapter", "sampler", "s", "J", "J", "s", "core-s", "g", "mUSD", "s", "J", "mUSD", "%", "%"]
+    shown = dict(zip(COLUMNS, units[2:], strict=False))
+    expected = {
+        "energy.trial": "J",
+        "energy.per_completed_trial": "J",
+        "energy.reserved_core_seconds": "core-s",
+        "cost.job": "mUSD",
+    }
+    assert {name: shown[name] for name in expected} == expected
     assert (shown_unit("kWh"), shown_unit("J"), shown_unit("%")) == (("J", 3.6e6), ("J", 1.0), ("%", 1.0))
 
 
@@ -155,22 +151,20 @@ def test_a_small_figure_keeps_two_digits_and_a_large_one_is_short() -> None:
 
 def test_lines_below_a_table_fit_the_terminal_with_a_hanging_indent() -> None:
     where = Circumstances(meters=("Meter: " + "modelled " * 22,))
-    lines = render_costs([row("a"), row("b", factor=2.0)], 80, where).splitlines()
+    lines = render([row("a"), row("b", factor=2.0)], 80, where).splitlines()
     assert max(map(len, lines)) <= 80
     assert [line.strip() == line for line in lines if "modelled modelled" in line] == [True, False, False]
-    assert any(len(line) > 80 for line in render_costs([row("a")], None, where).splitlines()), "control: no terminal, no wrapping"
+    assert any(len(line) > 80 for line in render([row("a")], None, where).splitlines()), "control: no terminal, no wrapping"
     long = "  " + "word " * 30
     assert list(wrapped([long, "short"], 60))[1].startswith("    word")
     assert list(wrapped([long], None)) == [long]
 
 
-def test_two_lines_say_what_the_abbreviations_mean() -> None:
-    lines = render_costs([row("a", seeds=1)]).splitlines()
-    first = next(number for number, line in enumerate(lines) if line.startswith("JCT:"))
-    legend = " ".join(lines[first : first + 2])
+def test_a_line_says_what_the_abbreviations_of_the_shown_columns_mean() -> None:
+    (wide,) = (line for line in render([row("a", seeds=1)]).splitlines() if line.startswith("JCT: "))
     for name in ("JCT", "TWH", "job/trial", "CPU", "cores", "CO2e", "OC", "WTT", "WTE", "WTC", "idle", "WR"):
-        assert name in legend
-    assert lines[first + 2].startswith("Kinds:")
+        assert f"{name}: " in wide
+    assert "WTC" not in render([row("a", seeds=1)], 80)
 
 
 def test_an_absurd_figure_has_few_letters() -> None:
@@ -178,34 +172,32 @@ def test_an_absurd_figure_has_few_letters() -> None:
 
 
 def test_a_missing_figure_is_a_dash_with_its_reason_once() -> None:
-    text = render_costs([row("a", energy=None), row("b", energy=None)])
+    text = render([row("a", energy=None), row("b", energy=None)])
     assert text.count(ABSENT) == 1
-    assert f"– TWH, job/trial, CPU, cores, CO2e, WTE, WR: {ABSENT}." in text.splitlines()
+    assert f"– job/trial, TWH, CO2e, WR, WTE, CPU, cores: {ABSENT}." in text.splitlines()
 
 
 def test_a_reason_names_the_rows_where_others_have_the_figure() -> None:
-    text = render_costs([row("a", energy=None), row("b")])
-    assert f"– TWH, job/trial, CPU, cores, CO2e, WTE, WR (a random): {ABSENT}." in text.splitlines()
+    text = render([row("a", energy=None), row("b")])
+    assert f"– job/trial, TWH, CO2e, WR, WTE, CPU, cores (a random): {ABSENT}." in text.splitlines()
 
 
 def test_energies_of_different_kinds_carry_a_note() -> None:
     note = "Energies of different kinds are not to be compared or ranked"
-    assert f"{note}: here they are estimated (a random) and derived (b random)." in render_costs(
-        [row("a"), row("b", energy="derived")]
-    )
-    assert note not in render_costs([row("a"), row("b")])
+    assert f"{note}: here they are estimated (a random) and derived (b random)." in render([row("a"), row("b", energy="derived")])
+    assert note not in render([row("a"), row("b")])
 
 
 def test_seeds_of_different_kinds_in_one_row_carry_a_note_too() -> None:
     mixed = row("a")
     figures = {name: replace(figure, kinds=figure.kinds | {"derived"}) for name, figure in mixed.figures.items()}
-    text = render_costs([replace(mixed, figures=figures), replace(row("b"), figures=figures)])
+    text = render([replace(mixed, figures=figures), replace(row("b"), figures=figures)])
     assert "not to be compared or ranked: here they are derived and estimated (a random and b random)." in text
 
 
 def test_an_order_is_claimed_in_words_only_where_it_holds_for_every_weight_and_seed() -> None:
     more_of_both, other_mix = row("b", factor=2.0), row("c", uses=tuple(Use(seed, 40.0, 160.0) for seed in range(3)))
-    lines = render_costs([row("a"), more_of_both, other_mix]).splitlines()
+    lines = render([row("a"), more_of_both, other_mix]).splitlines()
     assert "  random (3 seeds): a used less energy than b at every such weight" in lines
     assert "  random (3 seeds): c used less energy than b at every such weight" in lines
     assert "  random: no energy order can be claimed between a and c" in lines
@@ -213,34 +205,34 @@ def test_an_order_is_claimed_in_words_only_where_it_holds_for_every_weight_and_s
 
 def test_one_seed_that_says_otherwise_leaves_no_order() -> None:
     turned = (Use(0, 600.0, 900.0), Use(1, 6.0, 9.0), Use(2, 600.0, 900.0))
-    text = render_costs([row("a"), row("b", uses=turned)])
+    text = render([row("a"), row("b", uses=turned)])
     assert "no energy order can be claimed between a and b" in text
     assert "used less energy" not in text
 
 
 @pytest.mark.parametrize(("seeds", "said"), [(1, "from 1 seed no energy order is claimed; in it"), (2, "from 2 seeds no energy")])
 def test_one_or_two_seeds_are_told_as_what_was_seen_and_never_as_a_finding(seeds: int, said: str) -> None:
-    text = render_costs([row("a", seeds=seeds), row("b", factor=2.0, seeds=seeds)])
+    text = render([row("a", seeds=seeds), row("b", factor=2.0, seeds=seeds)])
     assert f"  random: {said}" in text
     assert "a used less than b" in text
     assert "used less energy" not in text
-    assert "used less energy" in render_costs([row("a"), row("b", factor=2.0)])
+    assert "used less energy" in render([row("a"), row("b", factor=2.0)])
 
 
 def test_an_order_of_a_pair_of_equal_entries_is_told_as_chance_and_never_claimed() -> None:
     equal = row("a#2", factor=1.01, replicate=1)
-    lines = render_costs([row("a"), equal, row("b", factor=2.0)]).splitlines()
+    lines = render([row("a"), equal, row("b", factor=2.0)]).splitlines()
     said = "a and a#2 are the same and yet in one order in every seed: chance alone makes orders here"
     assert f"  random: {said}" in lines
     assert not any("a used less energy than a#2" in line for line in lines)
     assert "  random (3 seeds): a used less energy than b at every such weight" in lines
-    assert said not in render_costs([row("a"), row("a#2", replicate=1), row("b", factor=2.0)]), "no order, nothing to tell"
-    assert "a used less energy than a#2" in render_costs([row("a"), row("a#2", factor=1.01)]), "control: not of one entry"
+    assert said not in render([row("a"), row("a#2", replicate=1), row("b", factor=2.0)]), "no order, nothing to tell"
+    assert "a used less energy than a#2" in render([row("a"), row("a#2", factor=1.01)]), "control: not of one entry"
 
 
 def test_the_seeds_of_an_order_are_those_of_the_two_rows_and_not_of_the_first_one() -> None:
     few = tuple(Use(seed, 60.0, 104.0) for seed in range(1)), tuple(Use(seed, 120.0, 208.0) for seed in range(1))
-    lines = render_costs([row("a", factor=9.0), row("b", uses=few[0]), row("c", uses=few[1])]).splitlines()
+    lines = render([row("a", factor=9.0), row("b", uses=few[0]), row("c", uses=few[1])]).splitlines()
     assert "  random: from 1 seed no energy order is claimed; in it b used less than c" in lines
     assert "  random: no energy order can be claimed within any of these pairs: a and b; a and c" in lines
     assert not any("used less energy" in line for line in lines)
@@ -248,37 +240,38 @@ def test_the_seeds_of_an_order_are_those_of_the_two_rows_and_not_of_the_first_on
 
 @pytest.mark.parametrize("more", [{"emulated": True}, {"sampler": "tpe"}, {"energy": "derived"}])
 def test_emulated_rows_other_samplers_and_measured_energies_are_in_no_order(more: Mapping[str, Any]) -> None:
-    assert "Energy order" not in render_costs([row("a"), row("b", factor=2.0, **more)])
+    assert "Energy order" not in render([row("a"), row("b", factor=2.0, **more)])
 
 
 def test_waste_is_not_ranked_across_pruners_and_stands_beside_what_pruning_saved() -> None:
-    lines = render_costs([row("a"), row("a", pruner="asha")]).splitlines()
+    lines = render([row("a"), row("a", pruner="asha")]).splitlines()
     assert any(line.startswith("Waste is not ranked across pruners (none, asha)") for line in lines)
     assert "a random + asha: pruning saved ~30.0 epochs, ~9.00 s, ~180 J (estimated, medians)." in lines
-    assert "ranked" not in render_costs([row("a")])
+    assert "ranked" not in render([row("a")])
 
 
 def test_a_sampler_that_is_another_one_refers_to_it_and_a_row_without_runs_has_dashes() -> None:
     same = row("a", sampler="default", same_as="random", statuses={}, figures={})
-    failed = row("b", statuses={"failed": 1}, figures={name: Figure(spread=None, unit="") for name in FIGURES}, uses=())
-    lines = [line.split() for line in render_costs([row("a"), same, failed]).splitlines()]
+    failed = row("b", statuses={"failed": 1}, figures={name: Figure(spread=None, unit="") for name in UNITS}, uses=())
+    lines = [line.split() for line in render([row("a"), same, failed]).splitlines()]
     assert ["a", "default", "=", "random"] in lines
-    assert ["b", "random", *["–"] * 12] in lines
+    assert ["b", "random", *["–"] * len(COLUMNS), "0/0/0", "0/3"] in lines
 
 
-def test_without_a_run_that_is_done_there_is_no_second_table() -> None:
-    assert render_costs([row("a", statuses={"failed": 1})]) == ""
+def test_without_a_run_that_is_done_nothing_is_said_of_costs() -> None:
+    assert "Kinds" not in render([row("a", statuses={"failed": 1})])
+    assert "Kinds" in render([row("a")])
 
 
 def test_variants_and_markup_are_text() -> None:
-    text = render_costs([row("[red]a", variant="workers=2")])
+    text = render([row("[red]a", variant="workers=2")])
     assert "[red]a" in text
     assert "variant" in text
 
 
 def test_meter_intensity_and_prices_stand_below_the_table() -> None:
     where = Circumstances(meters=("Meter: x.",), accounting=("Carbon: y.", "Prices: z."))
-    lines = render_costs([row("a")], None, where).splitlines()
+    lines = render([row("a")], None, where).splitlines()
     assert [line for line in lines if line in ("Meter: x.", "Carbon: y.", "Prices: z.")] == [
         "Meter: x.",
         "Carbon: y.",

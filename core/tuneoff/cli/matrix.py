@@ -166,7 +166,7 @@ def reason(end: RunEnd) -> str:
 
 
 def table(plan: Plan, results: Path) -> str:
-    """Return both tables of a results folder: they fit the terminal, and have all columns where there is none."""
+    """Return the table of a results folder: it fits the terminal, and has all columns where there is none."""
     from tuneoff.base.format import wrapped
     from tuneoff.judge.controls.all import controls
     from tuneoff.judge.controls.text import headlines
@@ -175,15 +175,12 @@ def table(plan: Plan, results: Path) -> str:
     from tuneoff.record.store import read_runs
     from tuneoff.run.repeat import repeat_lines, repeated
     from tuneoff.tell.report.accounting_sources import circumstances
-    from tuneoff.tell.report.costs import render_costs
+    from tuneoff.tell.report.figures_table import render
     from tuneoff.tell.report.interference import interference, interference_lines
-    from tuneoff.tell.report.table import render
 
     width = terminal_width()
-    records = list(read_runs(results))
-    found = Results.of(results, plan, records)
-    rows = summary_rows(found)
-    costs = render_costs(rows, width, circumstances(results, records))
+    found = Results.of(results, plan, list(read_runs(results)))
+    figures = render(summary_rows(found), width, circumstances(found.folder, found.records))
     between = interference_lines(interference(found))
-    below = [*repeat_lines(repeated(plan, records)), *headlines(controls(found)), *between]
-    return "\n".join(filter(None, (render(rows, width), costs, "".join(f"{line}\n" for line in wrapped(below, width)))))
+    below = [*repeat_lines(repeated(plan, found.records)), *headlines(controls(found)), *between]
+    return "\n".join(filter(None, (figures, "".join(f"{line}\n" for line in wrapped(below, width)))))

@@ -20,7 +20,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_results(parser)
     parser.add_argument("--output", metavar="DIR", type=folder_path, help="folder of report.html and plots/; default: DIR/report")
     shown = parser.add_mutually_exclusive_group()
-    shown.add_argument("--text", action="store_true", help="print the verdicts, and write nothing")
+    shown.add_argument("--text", action="store_true", help="print the verdicts with the table of figures, and write nothing")
     shown.add_argument("--json", action="store_true", help="print all answers as JSON, and write nothing")
 
 
@@ -35,15 +35,17 @@ def execute(arguments: argparse.Namespace) -> int:
     from tuneoff.judge.answers.all import answers
     from tuneoff.judge.results import read_results
 
-    found = answers(read_results(results))
+    read = read_results(results)
+    found = answers(read)
     if arguments.json:
         from tuneoff.judge.answers.values import to_json
 
         write_json(to_json(found))
     else:
+        from tuneoff.cli.matrix import table
         from tuneoff.judge.answers.text import lines
 
-        write("\n".join(printable(line) for line in lines(found, terminal_width())))
+        write("\n".join(printable(line) for line in lines(found, terminal_width(), table(read.plan, results).splitlines())))
     return 0
 
 

@@ -8,31 +8,23 @@ from dataclasses import dataclass, field
 
 from tuneoff.experiment.names import variant_text
 from tuneoff.judge.conditions import NO_CONDITIONS, Conditions, conditions
-from tuneoff.judge.estimates import Figure, Spread, failures, figure, spread
+from tuneoff.judge.estimates import Figure, failures, figure
 from tuneoff.judge.results import Results
 from tuneoff.judge.runs import Group, Run, grouped
 from tuneoff.measure.attribution.gpu import trained_on_gpu
 from tuneoff.measure.energy_order import WeightRange, weight_range
 from tuneoff.measure.spans import PARTS
-from tuneoff.record.run_record import RunRecord, RunStatus
+from tuneoff.record.run_record import RunStatus
 
-SPANS = {  # sums of parts, for narrow tables; the collection of metrics is in none
-    "before": ("deploy", "setup"),
-    "after": ("result_collection", "test", "undeploy"),
-}
-FIGURES = (  # metrics of the table of energy, carbon, cost and waste
-    "time.jct",
-    "energy.trial",
-    "energy.per_completed_trial",
-    "energy.cpu_seconds",
-    "energy.reserved_core_seconds",
-    "carbon.job",
-    "cost.job",
-    "waste.default.time",
-    "waste.default.energy",
-    "waste.default.cost",
-    "slots.idle_share",
-    "energy.idle_share",
+COLUMNS = (  # of the table of figures, the most important first
+    *("quality.test", "time.jct_without_test", "overhead.per_trial", "energy.per_completed_trial", "cost.job"),
+    *("quality.validation", "time.jct", "slots.idle_share", "energy.trial", "carbon.job", "energy.idle_share"),
+    *(f"waste.default.{name}" for name in ("time", "energy", "cost")),
+    *("energy.cpu_seconds", "energy.reserved_core_seconds"),
+    *(f"time.{part}" for part in PARTS if part != "metric_collection"),
+)
+FIGURES = (
+    *COLUMNS,
     "pruning.saved_epochs",
     "pruning.saved_time",
     "pruning.saved_energy",
@@ -66,13 +58,6 @@ class SummaryRow:
     sampler: str
     pruner: str
     variant: str = ""
-    metric: str = ""
-    test: Spread | None = None
-    validation: Spread | None = None
-    jct_without_test: Spread | None = None
-    jct: Spread | None = None
-    parts: Mapping[str, Spread | None] = field(default_factory=dict)  # and `before`, `after`, see SPANS
-    overhead_per_trial: Spread | None = None
     clock_uncertainty: float = 0.0
     trials_completed: int = 0  # over all executed runs, done or not
     trials_failed: int = 0  # failed or timed out
@@ -118,26 +103,15 @@ def summary_row(group: Group) -> SummaryRow:
     failed = failures(runs)
     twins = {scope.sampler for scope in group.twins}
 
-    def of(name: str) -> Spread | None:
-        return figure(group, name).spread
-
     def count(*states: str) -> int:
         return sum(trial.state in states and trial.used_ticket for record in executed for trial in record.trials)
 
-    sums = {name: spread((_sum(record, parts) for record in done), failed) for name, parts in SPANS.items()}
     return SummaryRow(
         label=group.label,
         platform=spec.platform,
         sampler=spec.experiment.sampler.name,
         pruner=spec.experiment.pruner.name,
         variant=variant_text(spec.experiment.variant),
-        metric=spec.experiment.objective.metric,
-        test=of("quality.test"),
-        validation=of("quality.validation"),
-        jct_without_test=of("time.jct_without_test"),
-        jct=of("time.jct"),
-        parts={**{part: of(f"time.{part}") for part in PARTS}, **sums},
-        overhead_per_trial=of("overhead.per_trial"),
         clock_uncertainty=max((record.clock_uncertainty_ns / 1e6 for record in done), default=0.0),
         trials_completed=count("completed"),
         trials_failed=count("failed", "timed_out"),
@@ -169,13 +143,6 @@ def _uses(runs: Sequence[Run]) -> Iterator[Use]:
         completed = sum(trial.state == "completed" for trial in record.trials)
         if cpu is not None and cores is not None and weight is not None and completed:
             yield Use(run.seed, cpu / completed, cores / completed, weight_range([record]))
-
-
-def _sum(record: RunRecord, parts: Iterable[str]) -> float | None:
-    """Return the sum of parts of a run's time; None where one is missing."""
-    found = [record.metrics.get(f"time.{part}") for part in parts]
-    known = [value.value for value in found if value is not None and value.value is not None]
-    return sum(known) if len(known) == len(found) else None
 
 
 def _why(run: Run) -> str:

@@ -1,4 +1,4 @@
-"""The terminal report: verdicts in words first, then a table per question and scope, then what cannot be concluded."""
+"""The answer as text: verdicts in words first, then the pairs per question and scope, then what cannot be concluded."""
 
 from __future__ import annotations
 
@@ -7,31 +7,30 @@ from itertools import groupby
 
 from tuneoff.base.format import MISSING, wrapped
 from tuneoff.base.output import columns
-from tuneoff.judge.answers.answer import AcrossTasks, Answers, Claim, EstimatedGroup, Outcome, Question, Verdict
-from tuneoff.judge.answers.phrases import difference_text, floor_text, median_text, question_text, scope_text, success_text
+from tuneoff.judge.answers.answer import AcrossTasks, Answers, Claim, Outcome, Question, Verdict
+from tuneoff.judge.answers.phrases import difference_text, floor_text, question_text, scope_text
 from tuneoff.judge.answers.words_across import compared_by
-from tuneoff.judge.conditions import condition_lines
 from tuneoff.judge.runs import Scope
 from tuneoff.judge.stats.interval import Interval
 
 
-def lines(answers: Answers, width: int | None = None) -> list[str]:
-    """Return the report's lines, none wider than `width` where it can be broken."""
-    return list(wrapped(_lines(answers), width))
+def lines(answers: Answers, width: int | None = None, figures: Sequence[str] = ()) -> list[str]:
+    """Return the answer's lines, none wider than `width` where it can be broken; `figures`: the table of figures."""
+    return list(wrapped(_lines(answers, figures), width))
 
 
-def _lines(answers: Answers) -> Iterator[str]:
+def _lines(answers: Answers, figures: Sequence[str]) -> Iterator[str]:
     total = sum(answers.statuses.values())
     came = ", ".join(f"{count} {status}" for status, count in sorted(answers.statuses.items()))
     yield f"{answers.name}: {total} planned runs: {came}"
     yield ""
     yield from _claims(answers.claims)
+    yield ""
+    yield from figures
     for question in answers.questions:
         for scope in answers.scopes:
             yield from _table(answers, question, scope)
     yield from _across(answers)
-    yield ""
-    yield from condition_lines((group.label, group.conditions) for group in answers.groups)
     yield ""
     yield "What cannot be concluded:"
     yield from (f"  - {limit}" for limit in answers.limits)
@@ -57,41 +56,19 @@ def _claims(claims: Sequence[Claim]) -> Iterator[str]:
 
 
 def _table(answers: Answers, question: Question, scope: Scope) -> Iterator[str]:
-    groups = [group for group in answers.groups if group.scope == scope]
     verdicts = [one for one in answers.verdicts if one.scope == scope and one.question.name == question.name]
-    own = verdicts[0].question if verdicts else question
-    less = "small" if own.better == "min" else "great"
+    if not verdicts:
+        return
+    own = verdicts[0].question
+    better = "lower" if own.better == "min" else "higher"
     yield ""
     margin = f"margin {own.margin_text}" if own.margin is not None else f"no margin ({own.margin_text.removeprefix('none: ')})"
-    yield f"{question_text(own)}, {scope_text(scope)}: better {less}; {margin}"
-    yield from _columns(["adapter", "median", "runs done"], [_row(group, own) for group in groups])
-    if verdicts:
-        common = _common_reason(verdicts)
-        rows = [_verdict(one, one.reason if _is_told(one) and not common else "") for one in verdicts]
-        yield from _columns(["pair (one − other)", "difference", "noise floor", "verdict"], rows)
-        if common:
-            yield f"  {common}"
-
-
-def _row(group: EstimatedGroup, question: Question) -> list[str]:
-    if group.same_as is not None:
-        return [group.label, f"= {group.same_as}", ""]
-    estimate = group.estimates[question.metric]
-    mark = "~" if "estimated" in estimate.kinds else ""
-    tried = [run for run in group.runs if run.status in ("done", "failed", "timeout")]
-    done = sum(run.status == "done" for run in tried)
-    return [
-        group.label,
-        mark + median_text(estimate.median, estimate.metric, estimate.unit)
-        if estimate.median is not None
-        else _missing(estimate.reasons),
-        success_text(group.success, done, len(tried)),
-    ]
-
-
-def _missing(reasons: object) -> str:
-    names = list(reasons) if isinstance(reasons, dict) else []
-    return f"{MISSING} ({names[0]})" if names else MISSING
+    yield f"{question_text(own)}, {scope_text(scope)}: {better} is better; {margin}"
+    common = _common_reason(verdicts)
+    rows = [_verdict(one, one.reason if _is_told(one) and not common else "") for one in verdicts]
+    yield from _columns(["pair (one − other)", "difference", "noise floor", "verdict"], rows)
+    if common:
+        yield f"  {common}"
 
 
 def _common_reason(verdicts: Sequence[Verdict]) -> str:
@@ -162,4 +139,5 @@ def _rank(one: AcrossTasks, label: str) -> str:
 
 
 def _columns(head: Sequence[str], rows: Sequence[Sequence[str]]) -> Iterator[str]:
+    """Yield an indented table."""
     yield from (f"  {line}" for line in columns(head, rows).splitlines())

@@ -7,7 +7,7 @@ from tuneoff.judge.answers.answer import AcrossTasks, OverTasks
 from tuneoff.judge.answers.phrases import signed
 from tuneoff.judge.answers.words_across import compared_by
 from tuneoff.judge.stats.interval import Interval
-from tuneoff.tell.page.frameworks import FigureCell
+from tuneoff.tell.report.figure_cell import FigureCell
 
 LEAST_P = 0.001  # that is shown
 

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
-from tuneoff.base.format import ESTIMATED, MISSING, counted, shown_unit
+from tuneoff.base.format import ESTIMATED, MISSING
 from tuneoff.experiment.metric import Metric
 from tuneoff.experiment.metric_names import metric
 from tuneoff.judge.answers.answer import Answers, EstimatedGroup
@@ -18,8 +17,8 @@ from tuneoff.judge.runs import Group, Run, grouped
 from tuneoff.judge.summary import SummaryRow, summary_row
 from tuneoff.record.run_record import RunRecord
 from tuneoff.tell.page.anchors import MOST_RUNS
-from tuneoff.tell.page.texts import amount, percent
-from tuneoff.tell.report.table import FAILED
+from tuneoff.tell.page.texts import percent
+from tuneoff.tell.report.figure_cell import FigureCell, amount_text, figure_cell, unit_of
 
 RUN_STATUSES = ("done", "failed", "timeout", "interrupted", "skipped", "planned")
 QUALITY_AND_TIME = (
@@ -34,15 +33,6 @@ ENERGY_AND_COST = (
     *map(metric, ("waste.default.time", "waste.default.energy", "waste.default.cost", "energy.idle_share")),
 )
 FOOTPRINT = (metric("time.preparation"), metric("memory.tree_peak_rss"))
-
-
-class FigureCell(NamedTuple):
-    """A figure: its text, what stands below it, `~` where it is estimated, and why it is missing."""
-
-    text: str
-    below: str = ""
-    mark: str = ""
-    reason: str = ""
 
 
 class ColumnHead(NamedTuple):
@@ -148,25 +138,16 @@ def column_head(column: Metric, found: Sequence[Entry]) -> ColumnHead:
     """Return a column's heading with the unit of its figures, which for a score is its metric's name."""
     values = (record.metrics.get(column.name) for entry in found for record in entry.done)
     units = dict.fromkeys(value.unit for value in values if value is not None)
-    unit = column.shown or (shown_unit(next(iter(units)))[0] if len(units) == 1 else "objective" if units else "")
+    unit = column.shown or (unit_of(next(iter(units)), column) if len(units) == 1 else "objective" if units else "")
     return ColumnHead(column.heading, unit, f"{column.name}: {column.title}")
 
 
 def spread_cell(group: Group, column: Metric) -> FigureCell:
-    """Return the median over the seeds, and below it lowest–highest of the runs that are done, and how many failed."""
+    """Return the median over the seeds with its range, and how many runs failed."""
     found = figure(group, column.name)
-    spread = found.spread
-    if spread is None:
-        return FigureCell(MISSING, reason="; ".join(found.reasons) or "no run is done")
-    low, high = (_shown(value, found.unit, column) for value in (spread.low, spread.high))
-    below = [f"{low}–{high}" if low != high else low if spread.failed else "", f"{spread.failed} failed" if spread.failed else ""]
-    lacking = sum(found.reasons.values())
-    return FigureCell(
-        text=FAILED if math.isinf(spread.median) else _shown(spread.median, found.unit, column),
-        below=", ".join(filter(None, below)),
-        mark=ESTIMATED if found.is_estimated else "",
-        reason=f"of {spread.n} of {counted(spread.n + lacking, 'run')}" if lacking else "",
-    )
+    cell = figure_cell(found, column)
+    failed = f"{found.spread.failed} failed" if found.spread is not None and found.spread.failed else ""
+    return cell._replace(below=", ".join(filter(None, (cell.below, failed))))
 
 
 def run_cell(run: Run, column: Metric) -> FigureCell:
@@ -174,8 +155,4 @@ def run_cell(run: Run, column: Metric) -> FigureCell:
     value = run.metric(column.name)
     if value is None or value.value is None:
         return FigureCell(MISSING, reason=ABSENT if value is None else value.reason_if_null or "")
-    return FigureCell(_shown(value.value, value.unit, column), mark=ESTIMATED if value.kind == "estimated" else "")
-
-
-def _shown(value: float, unit: str, column: Metric) -> str:
-    return amount(value, unit, column.shown or shown_unit(unit)[0])
+    return FigureCell(amount_text(value.value, value.unit, column), mark=ESTIMATED if value.kind == "estimated" else "")

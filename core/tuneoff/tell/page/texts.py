@@ -6,9 +6,6 @@ import os
 from pathlib import Path
 from urllib.parse import quote
 
-from tuneoff.base.format import figure, number, score, shown_unit
-
-LEAST_MILLISECONDS = 5.0  # shown as 0.01 s
 ALLOWED = frozenset("\u00a0\u202f")  # blanks at which no line breaks: not printable, and harmless
 
 
@@ -36,15 +33,6 @@ def percent(value: float) -> str:
 def confidence(value: float) -> str:
     """Return a confidence in percent, exact enough that one below 1 is not 100 %."""
     return f"{100 * value:.4g}\u202f%"
-
-
-def amount(value: float, unit: str, shown: str) -> str:
-    """Return a value that is in `unit` as a figure in the `shown` one: scores keep four decimals, seconds two."""
-    if unit == "ms" and shown == "s":
-        return "<0.01" if 0 < value < LEAST_MILLISECONDS else number(value / 1000)
-    if "_" in unit:  # the name of a metric, as `test_accuracy`
-        return score(value)
-    return figure(value * (1.0 if unit == shown else shown_unit(unit)[1]))
 
 
 def sentence(text: str) -> str:

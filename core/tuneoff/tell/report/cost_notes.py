@@ -1,4 +1,4 @@
-"""The lines under the second table: kinds, meter, intensity, prices, what is missing and why, what may be compared."""
+"""The lines under a table of energy and cost: kinds, meter, intensity, prices, what is missing and why, what may be compared."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from tuneoff.base.format import ESTIMATED, MISSING, figure, listed, shown_unit
-from tuneoff.judge.notes import MEDIANS, row_name
+from tuneoff.judge.notes import row_name
 from tuneoff.judge.summary import SummaryRow
 from tuneoff.record.metric_value import Kind
 from tuneoff.tell.report.accounting_sources import Circumstances
@@ -14,6 +14,20 @@ from tuneoff.tell.report.energy_words import energy_order_lines
 
 ORDER: tuple[Kind, ...] = ("measured", "derived", "declared", "estimated")
 ENERGY = "energy.per_completed_trial"
+MEANINGS = {
+    "time.jct": "job completion time",
+    "energy.per_completed_trial": "energy of the whole job, with start-up, idle slots and services, per completed trial",
+    "energy.trial": "energy of a trial's own work",
+    "energy.cpu_seconds": "CPU seconds of the job",
+    "energy.reserved_core_seconds": "reserved core seconds of the job",
+    "carbon.job": "greenhouse gases of the job as CO2",
+    "cost.job": "cost of the job",
+    "waste.default.time": "wasted time of trials (default policy)",
+    "waste.default.energy": "their wasted energy",
+    "waste.default.cost": "their wasted cost",
+    "slots.idle_share": "share of the slots' time in which nothing ran on them",
+    "energy.idle_share": "share of their energy in which nothing ran on them",
+}
 SAVED = ("pruning.saved_epochs", "pruning.saved_time", "pruning.saved_energy")
 
 
@@ -21,7 +35,7 @@ def cost_notes(rows: Sequence[SummaryRow], headings: Mapping[str, str], circumst
     """Return what the table cannot hold; `headings`: of its columns by metric."""
     shown = [row for row in rows if row.same_as is None and row.runs_done]
     return [
-        *_meaning(shown),
+        *_meaning(headings),
         *_kinds(shown, headings),
         *circumstances.meters,
         *circumstances.accounting,
@@ -32,17 +46,11 @@ def cost_notes(rows: Sequence[SummaryRow], headings: Mapping[str, str], circumst
     ]
 
 
-def _meaning(rows: Sequence[SummaryRow]) -> Iterator[str]:
-    yield (
-        "JCT: job completion time; TWH: energy of a trial's own work; job/trial: energy of the whole job, with start-up, idle "
-        "slots and services, per completed trial; CPU, cores: its CPU and reserved core seconds."
-    )
-    yield (
-        "CO2e: its greenhouse gases as CO2; OC: its cost; WTT, WTE, WTC: wasted time, energy, cost of trials (default policy); "
-        "idle, WR: the share of the slots' time, and of their energy, in which nothing ran on them."
-    )
-    if any(row.runs_done > 1 or row.runs_failed for row in rows):
-        yield MEDIANS
+def _meaning(headings: Mapping[str, str]) -> Iterator[str]:
+    """Say what the abbreviated headings mean."""
+    found = [f"{headings[metric]}: {text}" for metric, text in MEANINGS.items() if metric in headings]
+    if found:
+        yield f"{'; '.join(found)}."
 
 
 def _kinds(rows: Sequence[SummaryRow], headings: Mapping[str, str]) -> Iterator[str]:
