@@ -15,6 +15,7 @@ pytestmark = pytest.mark.slow
 TRAIN = """\
 from tuneoff.experiment.space import Float, SearchSpace
 from tuneoff.workload import Scores, Workload
+from tuneoff_adapters.serial import SerialAdapter
 
 
 class Train(Workload):
@@ -53,6 +54,11 @@ class Train_load(Train):
 class Train_test(Train):
     def test(self):
         helper()
+
+
+class Own(SerialAdapter):
+    def run_trials(self):
+        helper()
 """
 HELPER_LINE = TRAIN.splitlines().index('    raise ValueError("my data is broken")') + 1
 
@@ -84,6 +90,14 @@ def test_a_fault_of_one_s_own_workload_is_shown_where_one_looks(tmp_path: Path, 
     frame = f'train.py", line {HELPER_LINE}, in helper'
     assert frame in (execution / "log.txt").read_text()
     assert frame in answer.stderr
+
+
+def test_a_fault_of_one_s_own_adapter_is_shown_where_one_looks(tmp_path: Path) -> None:
+    answer, execution = run(tmp_path, "Train", "--debug", adapter="train:Own")
+    assert answer.returncode == 1
+    assert f"step trial failed: ValueError: my data is broken (train.py:{HELPER_LINE})" in answer.stderr
+    for text in ((execution / "log.txt").read_text(), answer.stderr):
+        assert f'train.py", line {HELPER_LINE}, in helper' in text
 
 
 def test_without_debug_the_terminal_has_the_line_and_no_traceback(tmp_path: Path) -> None:

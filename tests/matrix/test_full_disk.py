@@ -12,7 +12,7 @@ from typing import NoReturn
 
 import pytest
 
-from builders.event_logs import make_spec
+from builders.specs import make_spec
 from tuneoff.adapter import Best
 from tuneoff.errors import ResultsError
 from tuneoff.experiment.load import load_matrix
