@@ -9,11 +9,10 @@ from pathlib import Path
 
 from builders.live_folders import Folder
 from tuneoff.tell.live.reports import Rendered
-from tuneoff.tell.live.server import Limits, Server
+from tuneoff.tell.live.server import Server
 from tuneoff.tell.live.site import Site
 from tuneoff.tell.live.watcher import Watcher
 
-QUICK = Limits(request_seconds=0.4, request_bytes=2000, connections=3)
 DEADLINE_SECONDS = 20.0
 
 

@@ -11,9 +11,9 @@ from collections.abc import Iterator
 import pytest
 
 from builders.live_folders import Folder, snapshot
-from live.client import DEADLINE_SECONDS, QUICK, exchange, get, made_folder, made_site, place_of
+from live.client import exchange, get, made_folder, made_site, place_of
 from tuneoff.errors import ExperimentError
-from tuneoff.tell.live.server import Limits, Server, serving
+from tuneoff.tell.live.server import Server, serving
 from tuneoff.tell.live.site import Site
 
 
@@ -29,7 +29,7 @@ def site(folder: Folder) -> Site:
 
 @pytest.fixture(scope="module")
 def server(site: Site) -> Iterator[Server]:
-    with serving(site, "127.0.0.1", 0, QUICK) as made:
+    with serving(site, "127.0.0.1", 0) as made:
         yield made
 
 
@@ -145,9 +145,8 @@ def test_an_absolute_target_is_refused(server: Server) -> None:
     assert get(server, "http://127.0.0.1/").status == 400
 
 
-@pytest.mark.parametrize("size", [3000, 100_000])
-def test_a_huge_header_is_refused(server: Server, size: int) -> None:
-    assert get(server, "/", f"X: {'a' * size}").status in (431, 0)  # 0: it closed before all was sent
+def test_a_huge_header_is_refused(server: Server) -> None:
+    assert get(server, "/", f"X: {'a' * 100_000}").status in (431, 0)  # 0: it closed before all was sent
     assert get(server, "/", f"X: {'a' * 1000}").status == 200
 
 
@@ -155,48 +154,8 @@ def test_many_headers_are_refused(server: Server) -> None:
     assert get(server, "/", *["X: y"] * 300).status in (431, 0)
 
 
-def test_a_slow_client_is_sent_away_and_does_not_keep_others_out(server: Server) -> None:
-    """As many as may connect send nothing, or a byte now and then: all are closed at the time that a request may take."""
-    slow = [socket.create_connection(place_of(server), timeout=DEADLINE_SECONDS) for _ in range(QUICK.connections)]
-    begun = time.monotonic()
-    closed: set[int] = set()
-    try:
-        while len(closed) < len(slow):
-            assert time.monotonic() - begun < DEADLINE_SECONDS
-            for place, connection in enumerate(slow):
-                if place in closed:
-                    continue
-                try:
-                    if place:  # the first one sends nothing at all
-                        connection.sendall(b"G")
-                    connection.settimeout(0.05)
-                    if connection.recv(1000) == b"":
-                        closed.add(place)
-                except TimeoutError:
-                    continue
-                except ConnectionError:
-                    closed.add(place)
-        assert time.monotonic() - begun >= QUICK.request_seconds / 2
-        assert get(server).status == 200
-    finally:
-        for connection in slow:
-            connection.close()
-
-
-def test_a_connection_above_the_limit_is_closed_at_once(site: Site) -> None:
-    with serving(site, "127.0.0.1", 0, Limits(request_seconds=DEADLINE_SECONDS, connections=2)) as server:
-        held = [socket.create_connection(place_of(server), timeout=DEADLINE_SECONDS) for _ in range(2)]
-        begun = time.monotonic()
-        while get(server).status != 0:  # until both are taken up
-            assert time.monotonic() - begun < DEADLINE_SECONDS
-        for connection in held:
-            connection.close()
-        while get(server).status != 200:
-            assert time.monotonic() - begun < DEADLINE_SECONDS
-
-
 def test_the_end_does_not_wait_for_a_slow_client(site: Site) -> None:
-    with serving(site, "127.0.0.1", 0, Limits(request_seconds=60)) as server:
+    with serving(site, "127.0.0.1", 0) as server:
         slow = socket.create_connection(place_of(server))
         begun = time.monotonic()
     assert time.monotonic() - begun < 10
@@ -231,7 +190,7 @@ def test_an_address_of_nobody_is_one_line(site: Site, address: str) -> None:
 def test_loopback_of_the_other_kind_needs_no_token(site: Site) -> None:
     with contextlib.ExitStack() as stack:
         try:
-            server = stack.enter_context(serving(site, "::1", 0, QUICK))
+            server = stack.enter_context(serving(site, "::1", 0))
         except ExperimentError:
             pytest.skip("this machine has no IPv6")
         assert server.access.token is None

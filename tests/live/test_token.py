@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from live.client import QUICK, get, made_folder, made_site
+from live.client import get, made_folder, made_site
 from tuneoff.tell.live.server import Server, serving
 from tuneoff.tell.live.site import Site
 
@@ -19,7 +19,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Site:
 
 @pytest.fixture(scope="module")
 def guarded(site: Site) -> Iterator[Server]:
-    with serving(site, "0.0.0.0", 0, QUICK) as made:
+    with serving(site, "0.0.0.0", 0) as made:
         yield made
 
 

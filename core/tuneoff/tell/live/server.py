@@ -1,15 +1,13 @@
-"""A small HTTP server for a site: reads only, within limits of time, size and number, and answers one request per connection."""
+"""A small HTTP server for a site: it only reads, names its hosts, asks for a token, and answers one request per connection."""
 
 from __future__ import annotations
 
 import contextlib
-import io
 import ipaddress
 import logging
 import socket
 import threading
 from collections.abc import Iterator
-from dataclasses import dataclass
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
@@ -17,10 +15,10 @@ from typing import Any
 from tuneoff.base.listening import unusable
 from tuneoff.errors import ExperimentError
 from tuneoff.tell.live.access import Access, access_of
-from tuneoff.tell.live.bounded import BoundedReader, TooLargeError
 from tuneoff.tell.live.site import Answer, Site, text_answer
 
 METHODS = ("GET", "HEAD")
+REQUEST_SECONDS, ANSWER_SECONDS = 10.0, 60.0  # for a read of a request, and for the answer
 COMMON = (
     ("Cache-Control", "no-store"),
     ("X-Content-Type-Options", "nosniff"),
@@ -34,27 +32,16 @@ COMMON = (
 log = logging.getLogger(__name__)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Limits:
-    """What a client may take: seconds to send its request and to read the answer, bytes of a request, connections at once."""
-
-    request_seconds: float = 10.0
-    answer_seconds: float = 60.0
-    request_bytes: int = 16_384
-    connections: int = 32
-
-
 class Server(ThreadingHTTPServer):
-    """Listens as soon as it is made. A connection above the limit is closed at once."""
+    """Listens as soon as it is made."""
 
     daemon_threads = True
     block_on_close = False  # a slow client does not hold up the end
     request_queue_size = 32
 
-    def __init__(self, place: tuple[Any, ...], family: socket.AddressFamily, site: Site, limits: Limits) -> None:
+    def __init__(self, place: tuple[Any, ...], family: socket.AddressFamily, site: Site) -> None:
         self.address_family = family
-        self.site, self.limits = site, limits
-        self._free = threading.BoundedSemaphore(limits.connections)
+        self.site = site
         super().__init__(place[:2], Handler)
         self.access: Access = access_of(str(self.server_address[0]), self.server_port)
 
@@ -63,22 +50,6 @@ class Server(ThreadingHTTPServer):
         self.socket.bind(self.server_address)
         self.server_address = self.socket.getsockname()
         self.server_name, self.server_port = str(self.server_address[0]), int(self.server_address[1])
-
-    def process_request(self, request: Any, client_address: Any) -> None:
-        if not self._free.acquire(blocking=False):
-            self.shutdown_request(request)
-            return
-        try:
-            super().process_request(request, client_address)
-        except BaseException:
-            self._free.release()
-            raise
-
-    def process_request_thread(self, request: Any, client_address: Any) -> None:
-        try:
-            super().process_request_thread(request, client_address)
-        finally:
-            self._free.release()
 
     def handle_error(self, request: Any, client_address: Any) -> None:
         log.debug("a connection failed", exc_info=True)
@@ -96,25 +67,10 @@ class Handler(BaseHTTPRequestHandler):
     """One request. Nothing that a client sends is kept, and nothing of it becomes a path."""
 
     server: Server
+    timeout = REQUEST_SECONDS
     protocol_version = "HTTP/1.0"
     server_version, sys_version = "tuneoff", ""
     requestline, command, request_version = "", "", "HTTP/1.0"  # until a request line was read
-
-    def setup(self) -> None:
-        super().setup()
-        limits = self.server.limits
-        bounded = BoundedReader(self.connection, limits.request_seconds, limits.request_bytes)
-        self.rfile = io.BufferedReader(bounded)
-
-    def handle_one_request(self) -> None:
-        try:
-            super().handle_one_request()
-        except TooLargeError:
-            self.close_connection = True
-            most = self.server.limits.request_bytes
-            self._send(text_answer(HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE, f"a request may have {most} bytes"))
-        except ConnectionError:  # the client went away
-            self.close_connection = True
 
     def parse_request(self) -> bool:
         if not super().parse_request():
@@ -148,7 +104,7 @@ class Handler(BaseHTTPRequestHandler):
         return None
 
     def _send(self, answer: Answer, *headers: tuple[str, str]) -> None:
-        self.connection.settimeout(self.server.limits.answer_seconds)
+        self.connection.settimeout(ANSWER_SECONDS)
         self.send_response(answer.status)
         own = (("Content-Type", answer.content_type), ("Content-Length", str(len(answer.body))))
         for name, value in (*own, ("Content-Security-Policy", answer.policy), *COMMON, *answer.headers, *headers):
@@ -169,7 +125,7 @@ class Handler(BaseHTTPRequestHandler):
 
 
 @contextlib.contextmanager
-def serving(site: Site, address: str, port: int, limits: Limits | None = None) -> Iterator[Server]:
+def serving(site: Site, address: str, port: int) -> Iterator[Server]:
     """Yield the server, which answers until the block ends; port 0 is a free one.
 
     Raises:
@@ -177,7 +133,7 @@ def serving(site: Site, address: str, port: int, limits: Limits | None = None) -
     """
     try:
         family, _, _, _, place = socket.getaddrinfo(address, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)[0]
-        server = Server(place, family, site, limits or Limits())
+        server = Server(place, family, site)
     except (OSError, OverflowError, UnicodeError) as error:
         raise ExperimentError(unusable(address, port, error, port_option="--port", address_option="--address")) from error
     thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.1}, name="serve", daemon=True)
