@@ -8,8 +8,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, ClassVar
 
+from tuneoff.base.space import Float, SearchSpace
 from tuneoff.errors import DataError
-from tuneoff.experiment.space import Float, SearchSpace
 from tuneoff.workload import Configuration, DataDescription, Mode, Scores, TrialSeeds, Workload
 
 VARIABLE = "TUNEOFF_TEST" + "_DATA"  # no variable of tuneoff's own

@@ -11,8 +11,8 @@ import time
 from collections.abc import Callable, Mapping
 from typing import ClassVar
 
-from tuneoff.experiment.dimension import Categorical
-from tuneoff.experiment.space import Float, SearchSpace
+from tuneoff.base.dimension import Categorical
+from tuneoff.base.space import Float, SearchSpace
 from tuneoff.workload import Configuration, Mode, Scores, TrialSeeds, Workload
 
 EPOCH_SECONDS = 1.0

@@ -9,9 +9,9 @@ import pytest
 
 from tuneoff import registry
 from tuneoff.adapter import Adapter, Best
+from tuneoff.base.space import Float, SearchSpace, stepped
 from tuneoff.capabilities import Capabilities, Offer, Support
 from tuneoff.errors import ExperimentError, UnsupportedError
-from tuneoff.experiment.space import Float, SearchSpace, stepped
 from tuneoff.experiment.spec import RunSpec
 from tuneoff.workload import Configuration, Mode, Scores, TrialSeeds, Workload
 

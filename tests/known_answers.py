@@ -18,7 +18,7 @@ from typing import Any, ClassVar
 
 from tuneoff.base.identity import configuration_digest
 from tuneoff.capabilities import Capabilities
-from tuneoff.run.trial.context import TrialContext
+from tuneoff.experiment.trial_context import TrialContext
 from tuneoff.run.trial.pool import Worker, WorkerPool
 from tuneoff.run.trial.run_trial import Decision, Report, run_trial, trial_process
 from tuneoff_adapters.serial import SerialAdapter

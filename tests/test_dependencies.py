@@ -6,11 +6,13 @@ import ast
 import functools
 import subprocess
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
 
 ROOT = Path(__file__).parents[1]
+CORE = ROOT / "core" / "tuneoff"
 HEAVY = (
     *("ray", "optuna", "syne_tune", "rustuna", "nevergrad", "kubernetes", "kubeflow", "torch", "torchvision", "sklearn"),
     *("pandas", "pyarrow", "scipy", "matplotlib", "jinja2"),
@@ -99,7 +101,7 @@ def test_no_file_imports_against_the_direction(path: Path) -> None:
         ("core/tuneoff/measure/x.py", "def f():\n    from tuneoff_meters.rapl import RaplMeter"),
         ("core/tuneoff/x.py", "def f():\n    from optuna import create_study"),
         ("core/tuneoff/x.py", "import numpy as np"),
-        ("core/tuneoff/record/x.py", "from tuneoff.run.trial.context import TrialContext"),
+        ("core/tuneoff/record/x.py", "from tuneoff.run.trial.budget import TrialBudget"),
         ("core/tuneoff/run/x.py", "from tuneoff.ask_tell import AskTellAdapter"),
         ("core/tuneoff/meter.py", "from tuneoff.measure.power.model_meter import ModelMeter"),
         ("core/tuneoff/judge/x.py", "def f():\n    import tuneoff.tell.report.table"),
@@ -115,6 +117,26 @@ def test_no_file_imports_against_the_direction(path: Path) -> None:
 )
 def test_a_planted_import_against_the_direction_is_found(place: str, source: str) -> None:
     assert forbidden(ROOT / place, source) != set()
+
+
+def mutual(files: Mapping[Path, str]) -> set[frozenset[str]]:
+    """Return the pairs of names at the top of core that import each other, in whatever place; `files`: sources by path."""
+    arrows = set()
+    for path, source in files.items():
+        here = path.relative_to(CORE).parts[0].removesuffix(".py")
+        targets = {name.split(".")[1] for name in imports(source, top_level_only=False) if name.startswith("tuneoff.")}
+        arrows |= {(here, target) for target in targets - {here}}
+    return {frozenset(arrow) for arrow in arrows if arrow[::-1] in arrows}
+
+
+def test_no_two_names_of_core_import_each_other() -> None:
+    files = {path: path.read_text() for path in FILES if path.is_relative_to(CORE)}
+    assert mutual(files) == set()
+    planted = {
+        CORE / "adapter_planted.py": "def f():\n    import tuneoff.run.finish",
+        CORE / "run/x.py": "import tuneoff.adapter_planted",
+    }
+    assert mutual({**files, **planted}) == {frozenset({"adapter_planted", "run"})}
 
 
 def test_importing_every_adapter_and_workload_imports_no_framework() -> None:

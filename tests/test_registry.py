@@ -11,9 +11,9 @@ import pytest
 
 import fake_plugins
 from tuneoff import registry
-from tuneoff.capabilities import Capabilities
+from tuneoff.base.packages import module_exists, release
+from tuneoff.capabilities import Capabilities, framework_status, import_framework
 from tuneoff.errors import MissingPackageError, PluginError, UnknownNameError
-from tuneoff.experiment.packages import framework_status, import_framework, module_exists, release
 
 BROKEN = {
     "nowhere": ("no_such_module:Adapter", "No module named 'no_such_module'"),

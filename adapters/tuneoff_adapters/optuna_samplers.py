@@ -9,7 +9,7 @@ from tuneoff.capabilities import Option
 
 if TYPE_CHECKING:
     from tuneoff.experiment.spec import RunSpec
-    from tuneoff.run.lifecycle.context import RunContext
+    from tuneoff.record.run_context import RunContext
 
 _STARTUP = Option(type="integer", least=1)
 _FLAG = Option(type="flag")

@@ -102,7 +102,7 @@ def _started(output: _Energy, interval_seconds: float) -> Any:
 
 
 def _version() -> str:
-    from tuneoff.experiment.packages import installed_version
+    from tuneoff.base.packages import installed_version
 
     version = installed_version("codecarbon")
     return f" {version}" if version else ""

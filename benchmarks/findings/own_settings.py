@@ -6,7 +6,7 @@ import os
 from typing import Any
 
 from tuneoff.base.targets import load_target
-from tuneoff.experiment.packages import import_framework
+from tuneoff.capabilities import import_framework
 from tuneoff.run.trial.pool import Worker, WorkerPool
 from tuneoff_adapters.optuna.adapter import OptunaAdapter
 from tuneoff_adapters.optuna.plan import Finished, Order, StudyPlan, study_plan

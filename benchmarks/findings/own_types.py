@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from tuneoff.base.space import Dimension, IntegerLog, Stepped
 from tuneoff.experiment.framework_space import FrameworkSpace
-from tuneoff.experiment.space import Dimension, IntegerLog, Stepped
 from tuneoff.experiment.spec import RunSpec
 from tuneoff.trust.space_test.probes import PREFIX
 from tuneoff_adapters.optuna.adapter import OptunaAdapter

@@ -16,9 +16,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from benchmarks.simulation.row import POWER, Row
-from tuneoff.experiment.dimension import Float
-from tuneoff.experiment.schema import AnchorsPart
-from tuneoff.experiment.space import SearchSpace
+from tuneoff.base.dimension import Float
+from tuneoff.base.space import SearchSpace
+from tuneoff.experiment.analysis_part import AnchorsPart
 from tuneoff.experiment.spec import Budget, ExperimentSpec, Objective, RunSpec, Strategy, WorkloadSpec
 from tuneoff.judge.answers.across import compared
 from tuneoff.judge.answers.analysis_plan import Frozen

@@ -13,8 +13,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from benchmarks.speed.settings import ROOT
+from tuneoff.base.process_limits import thread_environment
 from tuneoff.base.processes import end_all, in_session, with_mark
-from tuneoff.run.trial.limits import thread_environment
 
 MARK = "TUNEOFF_SPEED_CHILD"
 

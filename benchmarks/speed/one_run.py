@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import sys
-import threading
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -24,7 +23,7 @@ from tuneoff.run.finish import finish
 from tuneoff.run.listener import LiveRun, Silent
 from tuneoff.run.supervisor.limits import reserve_processors
 from tuneoff.run.supervisor.processors import ReservedProcessors
-from tuneoff.run.supervisor.run import supervise
+from tuneoff.run.supervisor.run import RunRequest, supervise
 
 
 @dataclass
@@ -55,7 +54,7 @@ def main(arguments: list[str]) -> int:
     started = time.monotonic()
     with ReservedProcessors() as reserved:
         processors = reserve_processors([spec], reserved)
-        ended = supervise(spec, results, listener, threading.Event(), processors=processors)
+        ended = supervise(RunRequest(spec=spec, results=results, listener=listener, processors=processors))
     supervised = time.monotonic()
     record = finish(ended.execution.folder, spec, ended.verdict, adapter, {"limits": dict(ended.limits)})
     finished = time.monotonic()

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from tuneoff.base.space import Float, SearchSpace, stepped
 from tuneoff.base.targets import load_target
-from tuneoff.experiment.space import Float, SearchSpace, stepped
 from tuneoff.experiment.spec import (
     Budget,
     CpuLimit,

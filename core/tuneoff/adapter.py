@@ -2,19 +2,28 @@
 
 from __future__ import annotations
 
+import json
+import math
+import os
+import sys
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
+from tuneoff.base.files import replacing
+from tuneoff.base.process_limits import as_parent
 from tuneoff.capabilities import Capabilities, Support
+from tuneoff.errors import StepError
+from tuneoff.record.layout import BEST_CONFIGURATION, TEST_RESULT
+from tuneoff.workload import Scores
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from tuneoff.experiment.framework_space import FrameworkSpace
     from tuneoff.experiment.spec import RunSpec
-    from tuneoff.run.lifecycle.context import RunContext
-    from tuneoff.workload import Configuration, Scores
+    from tuneoff.record.run_context import RunContext
+    from tuneoff.workload import Configuration
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -127,8 +136,6 @@ class Adapter(ABC):
 
     def test(self, best: Best) -> Scores:
         """Score the best trial's own checkpoint on the test split, in a fresh process; the same for every adapter."""
-        from tuneoff.run.lifecycle.score_best import score_best
-
         return score_best(self.context, best)
 
     def collect_metrics(self) -> None:  # noqa: B027
@@ -137,3 +144,42 @@ class Adapter(ABC):
     @abstractmethod
     def undeploy(self) -> None:
         """Remove all that `deploy` and later steps started; idempotent."""
+
+
+def score_best(context: RunContext, best: Best) -> Scores:
+    """Score the checkpoint of the best trial and log it as `tested`; a score that is no finite number is NaN in the result.
+
+    Raises:
+        StepError: the process failed or took longer than `timeouts.test_seconds`.
+    """
+    import subprocess  # `plan` needs none
+
+    configuration_file = context.run_dir / BEST_CONFIGURATION
+    with replacing(configuration_file) as file:
+        file.write(json.dumps(dict(best.configuration)).encode())
+    output = context.run_dir / TEST_RESULT
+    command = [sys.executable, "-m", "tuneoff.run.trial", "--test", str(context.trial_context.path), best.trial_id]
+    command += [str(configuration_file), str(output)]
+    limit = context.spec.experiment.timeouts.test_seconds
+    try:
+        environment = {**os.environ, **as_parent()}
+        done = subprocess.run(command, env=environment, stderr=subprocess.PIPE, text=True, timeout=limit, check=False)
+    except subprocess.TimeoutExpired as error:
+        raise StepError(f"the test must end within {limit:g} s, but did not; raise timeouts.test_seconds") from error
+    sys.stderr.write(done.stderr)  # of the coordinator, and so its log
+    if done.returncode != 0 or not output.exists():
+        lines = done.stderr.strip().splitlines() or ["no output"]
+        raise StepError(f"the best trial {best.trial_id} could not be tested: {lines[-1]}")
+    result = json.loads(output.read_text())
+    odd = {"non_finite": result["non_finite"]} if result["non_finite"] else {}
+    context.events.write(
+        "tested",
+        trial=best.trial_id,
+        scores=result["scores"],
+        checkpoint_sha256=result["checkpoint_sha256"],
+        device=result["device"],
+        cpu_ns=result["cpu_ns"],
+        **odd,
+    )
+    values = {name: math.nan if score is None else score for name, score in result["scores"].items()}
+    return Scores(values=values, details=result["details"])

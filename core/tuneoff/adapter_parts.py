@@ -2,8 +2,8 @@
 
 from tuneoff.base.files import read_regular
 from tuneoff.base.identity import configuration_digest
+from tuneoff.capabilities import import_framework
 from tuneoff.experiment.framework_space import FrameworkSpace
-from tuneoff.experiment.packages import import_framework
 from tuneoff.experiment.sampling import draws, listed_configurations
 from tuneoff.experiment.strategies import sampler_refusal
 from tuneoff.experiment.translation import (
@@ -16,11 +16,11 @@ from tuneoff.experiment.translation import (
     Translation,
     translation_of,
 )
+from tuneoff.experiment.trial_context import TrialContext
 from tuneoff.record.history import FinishedTrial, History, UnfinishedTrial
-from tuneoff.run.lifecycle.context import RunContext
+from tuneoff.record.run_context import RunContext
 from tuneoff.run.pool_adapter import PoolAdapter, Proposal, Task
 from tuneoff.run.trial.budget import TrialBudget
-from tuneoff.run.trial.context import TrialContext
 from tuneoff.run.trial.faults import Retries
 from tuneoff.run.trial.pool import Death, Message, Worker, WorkerPool
 from tuneoff.run.trial.run_trial import Decision, Report, TrialOutcome, run_trial, trial_process

@@ -1,13 +1,17 @@
-"""What an adapter can do; `plan` refuses the rest, with the reason, before anything starts."""
+"""What an adapter can do, and whether its framework is there; what cannot be done is refused before anything starts."""
 
 from __future__ import annotations
 
 import enum
+import importlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from types import ModuleType
 from typing import Any, Literal
 
 from tuneoff.base.identity import is_finite
+from tuneoff.base.packages import install_command, installed_version, module_exists, release
+from tuneoff.errors import MissingPackageError, PluginError
 
 
 class Support(enum.Enum):
@@ -117,3 +121,68 @@ class Capabilities:
 def _must_be_support(what: str, value: object) -> None:
     if not isinstance(value, Support):
         raise TypeError(f"{what} must be a Support (e.g. Support.YES), but got {value}")
+
+
+State = Literal["ready", "missing", "too old", "too new", "broken"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PackageStatus:
+    """State of a package, its version ("" where unknown), and for any state but `ready` one line with the way out."""
+
+    state: State
+    version: str = ""
+    text: str = ""
+
+
+def framework_status(adapter: str, capabilities: Capabilities) -> PackageStatus:
+    """Return the state of the framework that `adapter` drives; imports nothing."""
+    if not capabilities.package:
+        return PackageStatus(state="ready")
+    version, present = installed_version(capabilities.package), module_exists(capabilities.module)
+    command = install_command(capabilities.install or capabilities.package)
+    if version is None and not present:
+        text = f"adapter {adapter!r} needs the {capabilities.package} package; run: {command}"
+        return PackageStatus(state="missing", text=text)
+    if not present:
+        text = f"{capabilities.package} {version} is installed, but its module {capabilities.module!r} is not; run: {command}"
+        return PackageStatus(state="broken", version=version or "", text=text)
+    if version is None:  # a source tree on the path: there is nothing to compare
+        return PackageStatus(state="ready", version="unknown")
+    wanted = _wanted(capabilities)
+    if capabilities.minimum_version and release(version) < release(capabilities.minimum_version):
+        text = f"adapter {adapter!r} needs {wanted}, but {version} is installed; run: {command}"
+        return PackageStatus(state="too old", version=version, text=text)
+    if capabilities.below_version and release(version) >= release(capabilities.below_version):
+        text = f"adapter {adapter!r} needs {wanted}, but {version} is installed; run: {command}"
+        return PackageStatus(state="too new", version=version, text=text)
+    return PackageStatus(state="ready", version=version)
+
+
+def import_framework(adapter: str, capabilities: Capabilities) -> ModuleType:
+    """Import the framework's module and return it; the first thing that `deploy` does.
+
+    Raises:
+        MissingPackageError: it is not installed, or its version is out of range.
+        PluginError: it is installed, but its import fails.
+    """
+    status = framework_status(adapter, capabilities)
+    if status.state == "broken":
+        raise PluginError(status.text)
+    if status.state != "ready":
+        raise MissingPackageError(status.text)
+    try:
+        return importlib.import_module(capabilities.module)
+    except Exception as error:  # a broken installation fails in any way while it is imported
+        cause = " ".join(f"{type(error).__name__}: {error}".split())
+        raise PluginError(
+            f"{capabilities.package} {status.version} is installed, but importing {capabilities.module!r} fails: {cause}; "
+            f"run: {install_command(capabilities.install or capabilities.package)}"
+        ) from error
+
+
+def _wanted(capabilities: Capabilities) -> str:
+    bounds = [
+        f"{sign} {bound}" for sign, bound in ((">=", capabilities.minimum_version), ("<", capabilities.below_version)) if bound
+    ]
+    return f"{capabilities.package} {', '.join(bounds)}"

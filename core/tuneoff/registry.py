@@ -15,15 +15,15 @@ from typing import TYPE_CHECKING, Any, Literal
 from tuneoff.adapter import Adapter
 from tuneoff.base.suggest import unknown_name
 from tuneoff.base.targets import load_target
-from tuneoff.capabilities import Capabilities
+from tuneoff.capabilities import Capabilities, State, framework_status
 from tuneoff.errors import PluginError, UnknownNameError
-from tuneoff.experiment.packages import State, framework_status
 from tuneoff.workload import Workload
 
 if TYPE_CHECKING:
     from tuneoff.meter import PowerMeter
 
 Kind = Literal["adapter", "workload", "power_meter"]
+AdapterClass = type[Adapter]  # what an entry point of `tuneoff.adapters` names
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -92,7 +92,7 @@ def find(kind: Kind, name: str) -> Plugin:
     return found[0]
 
 
-def adapter_class(name: str) -> type[Adapter]:
+def adapter_class(name: str) -> AdapterClass:
     """Return the adapter of that name, or at "module:Class".
 
     Raises:
@@ -100,7 +100,7 @@ def adapter_class(name: str) -> type[Adapter]:
         PluginError: the plugin cannot be imported, or is no complete adapter.
     """
     plugin = find("adapter", name)
-    loaded: type[Adapter] = _load("adapter", plugin, Adapter)
+    loaded: AdapterClass = _load("adapter", plugin, Adapter)
     if not isinstance(getattr(loaded, "capabilities", None), Capabilities):
         rule = "must declare `capabilities`, a Capabilities object"
         raise PluginError(f"adapter {plugin.name!r} {rule}, but {_place(plugin)} does not")

@@ -7,8 +7,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Literal
 
-from tuneoff.experiment.dimension import Categorical, Constant, Float, IntegerLog, Stepped, stepped
-from tuneoff.experiment.space import SearchSpace
+from tuneoff.base.dimension import Categorical, Constant, Float, IntegerLog, Stepped, stepped
+from tuneoff.base.space import SearchSpace
 
 __all__ = [
     "Categorical",

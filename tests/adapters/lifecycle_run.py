@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
 from builders.specs import TOY, toy_spec
+from tuneoff.base.process_limits import thread_environment
 from tuneoff.base.processes import MARK
 from tuneoff.base.targets import load_target
 from tuneoff.experiment.spec import (
@@ -23,12 +24,11 @@ from tuneoff.experiment.spec import (
     Workers,
     WorkloadSpec,
 )
+from tuneoff.experiment.trial_context import FILE_NAME
 from tuneoff.record.events.reader import EventLog
 from tuneoff.record.events.schema import Event, TrialEnded, TrialStarted, TrialSubmitted
-from tuneoff.run.lifecycle.context import SPEC
+from tuneoff.record.layout import SPEC
 from tuneoff.run.supervisor.prepare import new_execution, write_inputs
-from tuneoff.run.trial.context import FILE_NAME
-from tuneoff.run.trial.limits import thread_environment
 
 TESTS = Path(__file__).parent.parent
 _E = TypeVar("_E", bound=Event)

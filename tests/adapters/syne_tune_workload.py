@@ -6,7 +6,7 @@ import os
 from collections.abc import Mapping
 
 from adapters.toy_workload import FAULTS, Toy
-from tuneoff.experiment.space import Categorical, Float, SearchSpace
+from tuneoff.base.space import Categorical, Float, SearchSpace
 
 TARGET = f"{__name__}:Mute"
 MORE_FAULTS = (*FAULTS, "vanish", "babble")

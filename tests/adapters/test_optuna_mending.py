@@ -10,13 +10,13 @@ from optuna.study import Study
 from optuna.trial import TrialState
 
 from builders.specs import toy_spec
+from tuneoff.base.space import SearchSpace, stepped
 from tuneoff.experiment.sampling import sample_distinct
-from tuneoff.experiment.space import SearchSpace, stepped
 from tuneoff.experiment.spec import RunSpec
 from tuneoff.record.events.reader import EventLog
 from tuneoff.record.events.schema import WorkerDied
 from tuneoff.record.events.writer import EventWriter
-from tuneoff.run.lifecycle.context import RunContext
+from tuneoff.record.run_context import RunContext
 from tuneoff.run.supervisor.prepare import new_execution, write_inputs
 from tuneoff.run.trial.pool import Death
 from tuneoff_adapters.optuna.distributions import distributions

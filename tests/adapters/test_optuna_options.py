@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from builders.specs import toy_spec
-from tuneoff.experiment.space import Categorical, Float, SearchSpace
+from tuneoff.base.space import Categorical, Float, SearchSpace
 from tuneoff_adapters.optuna import OptunaAdapter
 
 ONE_ORDERED = SearchSpace({"x": Float(low=0.0, high=1.0), "kind": Categorical(choices=("a", "b"))})

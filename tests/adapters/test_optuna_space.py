@@ -13,7 +13,7 @@ from builders.spaces import SPACE, spaces, units
 from builders.specs import toy_spec
 from contract.space import Drawn, SpaceContract
 from tuneoff.base.identity import canonical_json
-from tuneoff.experiment.space import SearchSpace
+from tuneoff.base.space import SearchSpace
 from tuneoff.experiment.translation import SpaceTranslation
 from tuneoff_adapters.optuna.distributions import distributions
 from tuneoff_adapters.optuna.samplers import make_sampler

@@ -17,7 +17,7 @@ import pytest
 from adapters.lifecycle_run import LifecycleRun, RunningLifecycle, run_lifecycle, start_lifecycle, undeploy_afresh
 from adapters.toy_workload import FAULT_SPACE
 from tuneoff.base.processes import MARK, command_line, with_mark
-from tuneoff.experiment.space import Float, SearchSpace
+from tuneoff.base.space import Float, SearchSpace
 from tuneoff.record.events.reader import EventLog
 from tuneoff.record.events.schema import BestKnown, Epoch, Event, StepEnded, StopDecided, TrialStarted, TrialSubmitted, WorkerDied
 from tuneoff.run.supervisor.leftovers import shared_memory

@@ -13,8 +13,8 @@ import pytest
 
 from builders.specs import make_context, toy_spec
 from tuneoff.base.processes import MARK
+from tuneoff.base.space import Categorical, Float, SearchSpace
 from tuneoff.errors import StepError
-from tuneoff.experiment.space import Categorical, Float, SearchSpace
 from tuneoff_adapters.ray_tune import RayTuneAdapter, session
 from tuneoff_adapters.ray_tune.environment import REMOVED, SETTINGS, TOKEN, prepare_environment
 from tuneoff_adapters.ray_tune.exits import exit_code

@@ -11,7 +11,7 @@ import pytest
 from builders.spaces import SPACE as EVERY_KIND
 from builders.specs import toy_spec
 from contract.space import Drawn, SpaceContract, uniformity
-from tuneoff.experiment.space import Constant, SearchSpace, stepped
+from tuneoff.base.space import Constant, SearchSpace, stepped
 from tuneoff.experiment.translation import ListTranslation, SpaceTranslation, translation_of
 from tuneoff_adapters.optuna_samplers import SAMPLER_OPTIONS
 

@@ -14,7 +14,7 @@ from tuneoff.experiment.spec import Budget
 from tuneoff.experiment.translation import translation_of
 from tuneoff.record.events.reader import EventLog
 from tuneoff.record.events.schema import Event, StopDecided, TrialSubmitted, WorkerDied
-from tuneoff.run.lifecycle.context import RunContext
+from tuneoff.record.run_context import RunContext
 from tuneoff.run.trial.faults import note_kill
 from tuneoff.run.trial.locks import Tickets
 from tuneoff_adapters.ray_tune.signals import DeferredTermination

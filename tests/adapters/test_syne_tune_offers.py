@@ -9,9 +9,9 @@ import pytest
 
 from builders.spaces import SPACE
 from builders.specs import toy_spec
+from tuneoff.base.space import Constant, SearchSpace
 from tuneoff.capabilities import Support
 from tuneoff.errors import ExperimentError
-from tuneoff.experiment.space import Constant, SearchSpace
 from tuneoff.experiment.spec import RunSpec
 from tuneoff.registry import adapter_class
 from tuneoff_adapters.syne_tune import offers

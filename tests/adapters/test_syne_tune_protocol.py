@@ -11,7 +11,7 @@ from tuneoff_adapters.syne_tune import reporter
 
 PRINTING_TRIAL = """
 import os, subprocess, sys
-from tuneoff.run.trial.context import TrialContext
+from tuneoff.experiment.trial_context import TrialContext
 from tuneoff.run.trial.run_trial import Decision
 from tuneoff_adapters.syne_tune.reporter import PrintedReport
 

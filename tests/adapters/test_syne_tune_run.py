@@ -18,7 +18,7 @@ from adapters.syne_tune_workload import MORE_FAULTS, MORE_FAULTS_SPACE, TARGET
 from adapters.toy_workload import toy_loss
 from tuneoff.base.identity import configuration_digest
 from tuneoff.base.processes import MARK, with_mark
-from tuneoff.experiment.space import Float, SearchSpace
+from tuneoff.base.space import Float, SearchSpace
 from tuneoff.record.events import schema
 from tuneoff.record.events.reader import EventLog
 

@@ -11,8 +11,8 @@ import pytest
 
 from builders.specs import make_context, toy_spec
 from tuneoff.base.identity import configuration_digest
+from tuneoff.base.space import Categorical, Float, SearchSpace, stepped
 from tuneoff.experiment.sampling import listed_configurations
-from tuneoff.experiment.space import Categorical, Float, SearchSpace, stepped
 from tuneoff.experiment.spec import Budget, Failures, Objective, RunSpec, Strategy
 from tuneoff.experiment.translation import translation_of
 from tuneoff.record.events import schema

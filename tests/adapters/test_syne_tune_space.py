@@ -9,7 +9,7 @@ from syne_tune.config_space import lograndint, qrandint
 from builders.spaces import SPACE
 from builders.specs import toy_spec
 from contract.space import Drawn, SpaceContract, uniformity
-from tuneoff.experiment.space import IntegerLog
+from tuneoff.base.space import IntegerLog
 from tuneoff.experiment.translation import SpaceTranslation, translation_of
 from tuneoff_adapters.syne_tune.schedulers import make_scheduler
 from tuneoff_adapters.syne_tune.space import domains

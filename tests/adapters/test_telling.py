@@ -14,7 +14,7 @@ from tuneoff.experiment.sampling import draws
 from tuneoff.experiment.spec import RunSpec
 from tuneoff.experiment.translation import translation_of
 from tuneoff.record.history import EarlierExecution, FinishedTrial, History, UnfinishedTrial
-from tuneoff.run.lifecycle.context import RunContext
+from tuneoff.record.run_context import RunContext
 
 STATES = ("completed", "pruned", "failed", "completed")
 

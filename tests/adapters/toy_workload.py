@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, ClassVar
 
-from tuneoff.experiment.space import Categorical, Float, SearchSpace
+from tuneoff.base.space import Categorical, Float, SearchSpace
 from tuneoff.workload import Configuration, Mode, Scores, TrialSeeds, Workload
 
 FAULTS = ("none", "raise", "nan", "exit", "system_exit", "sigkill", "sigkill_once")

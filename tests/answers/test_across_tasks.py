@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from builders.made_results import Draw, Entry, Metrics, results
-from tuneoff.experiment.schema import AnchorsPart
+from tuneoff.experiment.analysis_part import AnchorsPart
 from tuneoff.judge.answers.all import answers
 from tuneoff.judge.answers.answer import AcrossTasks, Answers, OverTasks
 from tuneoff.judge.answers.regret import bounded, normalised

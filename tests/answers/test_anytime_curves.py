@@ -11,7 +11,7 @@ import pytest
 from builders.made_results import Entry, results, steady
 from builders.made_runs import METRIC, made_run
 from builders.results_folders import write_examples
-from tuneoff.experiment.schema import AnchorsPart
+from tuneoff.experiment.analysis_part import AnchorsPart
 from tuneoff.judge.answers.anytime import CLOCKS, Curve, curves, first_reach, value_at
 from tuneoff.judge.answers.runtimes import EXPLORATORY, Reached, runtimes, targets
 from tuneoff.judge.results import Results, read_results

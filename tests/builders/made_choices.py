@@ -9,8 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from builders.made_runs import made_run, made_spec, planned_run, results_of
-from tuneoff.capabilities import Capabilities, Offer, Support
-from tuneoff.experiment.packages import State
+from tuneoff.capabilities import Capabilities, Offer, State, Support
 from tuneoff.experiment.spec import RunSpec, Workers
 from tuneoff.judge.answers.all import answers
 from tuneoff.judge.answers.answer import Outcome, PairedDifference, Question, Verdict

@@ -6,7 +6,7 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from tuneoff.experiment.space import Categorical, Constant, Dimension, Float, IntegerLog, SearchSpace, stepped
+from tuneoff.base.space import Categorical, Constant, Dimension, Float, IntegerLog, SearchSpace, stepped
 
 SPACE = SearchSpace(
     {

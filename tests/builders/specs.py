@@ -7,11 +7,11 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from tuneoff.experiment.space import Categorical, Float, IntegerLog, SearchSpace, stepped
+from tuneoff.base.space import Categorical, Float, IntegerLog, SearchSpace, stepped
 from tuneoff.experiment.spec import Budget, ExperimentSpec, Failures, Objective, RunSpec, Strategy, Workers, WorkloadSpec
 from tuneoff.record.events.writer import EventWriter
 from tuneoff.record.history import FILE_NAME, History
-from tuneoff.run.lifecycle.context import RunContext
+from tuneoff.record.run_context import RunContext
 from tuneoff.run.supervisor.prepare import NO_HISTORY, new_execution, write_inputs
 
 X = SearchSpace({"x": Float(low=0.0, high=1.0)})

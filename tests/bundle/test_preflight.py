@@ -13,8 +13,8 @@ import pytest
 import data_workload
 import fake_plugins
 from builders.bundles import environment, metric, record_of, spec_of, with_trial
+from tuneoff.capabilities import PackageStatus
 from tuneoff.errors import ExperimentError, MissingPackageError
-from tuneoff.experiment.packages import PackageStatus
 from tuneoff.experiment.plan import Plan, PlannedRun
 from tuneoff.experiment.power_settings import PowerSettings
 from tuneoff.experiment.spec import RunSpec, Strategy, WorkloadSpec

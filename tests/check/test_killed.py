@@ -14,7 +14,8 @@ from pathlib import Path
 import pytest
 
 from tuneoff.base.processes import all_pids
-from tuneoff.run.supervisor.leftovers import LEFTOVERS, remembered
+from tuneoff.record.layout import LEFTOVERS
+from tuneoff.run.supervisor.leftovers import remembered
 
 SECONDS = 30.0
 

@@ -12,9 +12,9 @@ from pathlib import Path
 import pytest
 
 from command_line import Call
+from tuneoff.base.space import IntegerLog
 from tuneoff.cli.main import COMMANDS
 from tuneoff.experiment.plan import Plan
-from tuneoff.experiment.space import IntegerLog
 from tuneoff.experiment.spec import RunSpec
 
 BENCHMARKS = Path(__file__).parents[2] / "benchmarks"

@@ -24,7 +24,6 @@ from tuneoff.record.derive import derive
 from tuneoff.record.results_folder import PLAN, RunEnd, read_plan
 from tuneoff.record.store import write_run
 from tuneoff.run import execute as execution
-from tuneoff.run.listener import Listener
 
 Outcome = Callable[..., None]
 
@@ -34,15 +33,8 @@ def outcome(monkeypatch: pytest.MonkeyPatch, fakes: None) -> Outcome:
     """Return a function that says what the runs of the next matrix come to."""
 
     def say(*statuses: str) -> None:
-        def execute(
-            plan: Plan,
-            results: Path,
-            *,
-            listener: Listener,
-            resume: bool = False,
-            continues: bool = False,
-            retry_flagged: bool = False,
-        ) -> list[RunEnd]:
+        def execute(request: execution.PlanRequest) -> list[RunEnd]:
+            plan, results, listener = request.plan, request.results, request.listener
             (results / "runs").mkdir(parents=True, exist_ok=True)
             (results / PLAN).write_text(json.dumps(plan.to_json()))
             ends = []
@@ -236,5 +228,5 @@ def test_continue_is_named_where_it_would_keep_something(
             raise found
         return found
 
-    monkeypatch.setattr("tuneoff.run.resume.choose.to_continue", to_continue)
+    monkeypatch.setattr("tuneoff.run.resume.to_continue", to_continue)
     assert _may_continue(argparse.Namespace(continues=asked), Plan(name="", path="", runs=()), Path()) is may

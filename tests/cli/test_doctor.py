@@ -10,10 +10,10 @@ import pytest
 
 import fake_plugins
 from command_line import Call, File
+from tuneoff.base import packages
 from tuneoff.cli import checks
 from tuneoff.cli.checks import DoctorCheck
 from tuneoff.cli.kubeconfig import kubeconfig_problem
-from tuneoff.experiment import packages
 
 KUBECONFIG = {
     "current-context": "here",

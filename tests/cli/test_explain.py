@@ -13,6 +13,7 @@ import pytest
 
 from command_line import Call
 from tuneoff.adapter import Adapter
+from tuneoff.base.process_limits import NOT_JOINED, NOT_PINNED
 from tuneoff.capabilities import Capabilities
 from tuneoff.cli.explain import INTERFACES, TOPICS
 from tuneoff.experiment.metric_names import metric_names
@@ -21,7 +22,6 @@ from tuneoff.record import run_record as model
 from tuneoff.record.events import schema
 from tuneoff.record.flag_meanings import FLAGS
 from tuneoff.run.supervisor.limits import TOO_FEW
-from tuneoff.run.trial.limits import NOT_JOINED, NOT_PINNED
 from tuneoff.tell.frames.columns import RUN_KEYS, TABLES
 from tuneoff.trust.check.checks import CHECKS
 from tuneoff.workload import Workload

@@ -10,10 +10,8 @@ from pathlib import Path
 import pytest
 
 from command_line import Call, File
-from tuneoff.experiment.plan import Plan
 from tuneoff.record.results_folder import RunEnd
 from tuneoff.run import execute as execution
-from tuneoff.run.listener import Listener
 from tuneoff.tell.prometheus import exporter
 
 
@@ -48,8 +46,9 @@ def test_metrics_are_served_while_the_matrix_runs(
 ) -> None:
     pages: list[str] = []
 
-    def execute(plan: Plan, results: Path, *, listener: Listener, **options: bool) -> list[RunEnd]:
-        listener.run_started(1, 1, "plain", plan.runs[0].run_id)
+    def execute(request: execution.PlanRequest) -> list[RunEnd]:
+        plan = request.plan
+        request.listener.run_started(1, 1, "plain", plan.runs[0].run_id)
         address = re.search(r"live metrics: (\S+)", capsys.readouterr().err)
         assert address is not None
         opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))

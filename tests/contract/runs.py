@@ -10,8 +10,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from tuneoff.base.space import Float, IntegerLog, SearchSpace, stepped
 from tuneoff.experiment.sampling import sample_distinct
-from tuneoff.experiment.space import Float, IntegerLog, SearchSpace, stepped
 from tuneoff.experiment.spec import (
     Budget,
     ExperimentSpec,
@@ -32,7 +32,7 @@ from tuneoff.run.listener import LiveRun, Silent
 from tuneoff.run.supervisor.leftovers import remembered
 from tuneoff.run.supervisor.limits import reserve_processors
 from tuneoff.run.supervisor.processors import ReservedProcessors
-from tuneoff.run.supervisor.run import supervise
+from tuneoff.run.supervisor.run import RunRequest, supervise
 from tuneoff.trust.check.footprint import Footprint, RunTraces, left_since
 from tuneoff.trust.check.listeners import ListeningSocket
 from tuneoff.trust.check.one_run import processes_of
@@ -122,7 +122,9 @@ def make(
     watcher = Watcher(act=act, folder=results / "runs" / run.run_id)
     with ReservedProcessors() as reserved:
         processors = reserve_processors([run], reserved)
-        ended = supervise(run, results, watcher, interrupt or threading.Event(), processors=processors)
+        interrupt = interrupt or threading.Event()
+        request = RunRequest(spec=run, results=results, listener=watcher, interrupt=interrupt, processors=processors)
+        ended = supervise(request)
     execution = ended.execution
     left = [f"{item.kind} {item.text}" for item in left_since(before, execution.execution_id, watcher.seen)]
     left += [f"{kind} {path}" for kind, path in remembered(execution.folder) if os.path.exists(path)]

@@ -11,7 +11,7 @@ import pytest
 from scipy import stats
 
 from tuneoff.base.identity import canonical_json
-from tuneoff.experiment.space import Categorical, Float, IntegerLog, SearchSpace, Stepped, points
+from tuneoff.base.space import Categorical, Float, IntegerLog, SearchSpace, Stepped, points
 
 LEAST_P = 1e-4  # with a fixed seed a test either always passes or always fails; this is how surprising it may be
 Drawn = tuple[SearchSpace, list[dict[str, Any]]]

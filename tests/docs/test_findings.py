@@ -11,9 +11,9 @@ import pytest
 
 from command_line import Call, caller
 from tuneoff import registry
+from tuneoff.base.packages import installed_version
 from tuneoff.cli import main as command_line
 from tuneoff.cli.command import build_parser
-from tuneoff.experiment.packages import installed_version
 from tuneoff.judge.faults import FAULTS
 from tuneoff.trust.check.checks import CHECKS
 

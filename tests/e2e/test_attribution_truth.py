@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import subprocess
 import sys
-import threading
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -14,7 +13,7 @@ import pytest
 
 import duty_workload
 from power.meters import Counter, plan_of
-from tuneoff.experiment.space import SearchSpace
+from tuneoff.base.space import SearchSpace
 from tuneoff.experiment.spec import Budget, ExperimentSpec, Objective, RunSpec, Strategy, Workers, WorkloadSpec
 from tuneoff.measure.attribution.account import EnergyAccount, energy_account, joules
 from tuneoff.measure.evidence import Evidence, on_run_clock
@@ -25,8 +24,7 @@ from tuneoff.record.run_record import RunRecord, TrialRecord
 from tuneoff.record.samples.reader import Samples, read_samples
 from tuneoff.registry import adapter_class
 from tuneoff.run.finish import finish
-from tuneoff.run.listener import Silent
-from tuneoff.run.supervisor.run import supervise
+from tuneoff.run.supervisor.run import RunRequest, supervise
 
 pytestmark = pytest.mark.slow
 
@@ -67,7 +65,7 @@ def ran(folder: Path, power: PowerPlan, configurations: Sequence[Mapping[str, An
     )
     cls = adapter_class(adapter)
     run = RunSpec(experiment=experiment, adapter=adapter, adapter_target=f"{cls.__module__}:{cls.__qualname__}")
-    ended = supervise(run, folder, Silent(), threading.Event(), power=power)
+    ended = supervise(RunRequest(spec=run, results=folder, power=power))
     record = finish(ended.execution.folder, run, ended.verdict, cls)
     assert record.status == "done", record.reason
     samples = on_run_clock(read_samples(ended.execution.folder), record)

@@ -19,7 +19,7 @@ from tuneoff.measure.spans import partition
 from tuneoff.record.run_record import RunRecord
 from tuneoff.record.samples.reader import read_samples
 from tuneoff.record.store import read_runs
-from tuneoff.run.execute import execute
+from tuneoff.run.execute import PlanRequest, execute
 from tuneoff.run.listener import Silent
 
 pytestmark = pytest.mark.slow
@@ -70,7 +70,7 @@ def test_a_hog_beside_half_of_the_runs_is_found_on_exactly_these(tmp_path: Path,
     file.write_text(json.dumps(keys))
     listener = HogBesideEverySecondRun()
     try:
-        ends = execute(overridden_plan(file), results, listener=listener)
+        ends = execute(PlanRequest(plan=overridden_plan(file), results=results, listener=listener))
     finally:
         listener.end()
     assert [end.status for end in ends] == ["done"] * RUNS

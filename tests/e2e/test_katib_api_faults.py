@@ -20,12 +20,12 @@ from e2e.faulty_cluster import FOR_EVER, Fault, Faults, FaultyCluster, answering
 from e2e.quitting_workload import Quitting
 from katib.faulty_proxy import FaultyProxy
 from tuneoff.base.processes import command_line, with_mark
-from tuneoff.experiment.space import SearchSpace, stepped
+from tuneoff.base.space import SearchSpace, stepped
 from tuneoff.experiment.spec import Budget, RunSpec, Strategy, WorkloadSpec
 from tuneoff.record.events import schema
+from tuneoff.record.layout import OUTSIDE
 from tuneoff.run.listener import LiveRun
 from tuneoff.run.machine import FLAGS, PASSING
-from tuneoff.run.supervisor.leftovers import OUTSIDE
 from tuneoff.run.supervisor.prepare import Execution
 from tuneoff.run.supervisor.remote_leftovers import undeploy_outside
 from tuneoff_adapters.katib.platforms import EMULATED_MARK, MODULE

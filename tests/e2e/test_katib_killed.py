@@ -17,9 +17,10 @@ from e2e.faulty_cluster import FaultyCluster, faulty_cluster
 from e2e.random_kills import GONE_WITHIN_SECONDS, Following, finish, start
 from emulated.program import program
 from tuneoff.base.processes import children, command_line, with_mark
+from tuneoff.record.layout import OUTSIDE
 from tuneoff.record.run_record import RunRecord
 from tuneoff.record.store import read_runs
-from tuneoff.run.supervisor.leftovers import OUTSIDE, RESULTS_MARK, remembered
+from tuneoff.run.supervisor.leftovers import RESULTS_MARK, remembered
 
 pytestmark = pytest.mark.slow
 

@@ -13,7 +13,7 @@ import pytest
 pytestmark = pytest.mark.slow
 
 TRAIN = """\
-from tuneoff.experiment.space import Float, SearchSpace
+from tuneoff.base.space import Float, SearchSpace
 from tuneoff.workload import Scores, Workload
 from tuneoff_adapters.serial import SerialAdapter
 

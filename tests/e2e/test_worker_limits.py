@@ -11,8 +11,8 @@ import pytest
 import burning_workload
 from contract.runs import Made, make
 from hungry_workload import MEMORY_MB
+from tuneoff.base.space import Categorical, Float, SearchSpace
 from tuneoff.errors import UnsupportedError
-from tuneoff.experiment.space import Categorical, Float, SearchSpace
 from tuneoff.experiment.spec import Budget, CpuLimit, ExperimentSpec, Objective, Strategy, Workers, WorkloadSpec
 from tuneoff.run.supervisor import controllers
 from tuneoff.run.supervisor.controllers import places

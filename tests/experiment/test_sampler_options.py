@@ -8,8 +8,8 @@ import pytest
 
 from builders.specs import make_spec
 from fake_plugins import Plain
+from tuneoff.base.space import Categorical, Constant, Float, SearchSpace
 from tuneoff.capabilities import Capabilities, Offer, Option
-from tuneoff.experiment.space import Categorical, Constant, Float, SearchSpace
 from tuneoff.experiment.spec import RunSpec, Strategy
 from tuneoff.experiment.strategies import sampler_refusal
 

@@ -8,9 +8,9 @@ from collections import Counter
 import pytest
 from scipy import stats
 
+from tuneoff.base.space import Categorical, Float, IntegerLog, SearchSpace, stepped
 from tuneoff.errors import ExperimentError
 from tuneoff.experiment.sampling import draws, grid_order, sample_distinct, shuffled
-from tuneoff.experiment.space import Categorical, Float, IntegerLog, SearchSpace, stepped
 
 DRAWS = 10_000
 LEAST_P = 1e-4

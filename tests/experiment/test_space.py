@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from builders.spaces import spaces, units
 from tuneoff.base.identity import canonical_json
+from tuneoff.base.space import Categorical, Constant, Float, IntegerLog, SearchSpace, Stepped, stepped
 from tuneoff.errors import ExperimentError
-from tuneoff.experiment.space import Categorical, Constant, Float, IntegerLog, SearchSpace, Stepped, stepped
 
 
 @given(spaces(), st.data())

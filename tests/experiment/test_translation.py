@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from builders.spaces import spaces, units
 from builders.specs import make_spec
 from tuneoff.base.identity import canonical_json
+from tuneoff.base.space import Categorical, Constant, Float, IntegerLog, SearchSpace, stepped
 from tuneoff.errors import ExperimentError
-from tuneoff.experiment.space import Categorical, Constant, Float, IntegerLog, SearchSpace, stepped
 from tuneoff.experiment.translation import (
     LIST_INDEX,
     ListTranslation,

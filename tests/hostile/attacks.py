@@ -22,13 +22,12 @@ from builders.worked_examples import write_example
 from tuneoff.base.files import remove_file
 from tuneoff.cli.main import main
 from tuneoff.errors import TuneoffError
-from tuneoff.record.derive import KILLED
 from tuneoff.record.execution_list import note_begun
 from tuneoff.record.results_folder import ResultsFolder
 from tuneoff.record.store import write_bytes
-from tuneoff.run.execute import _recover
-from tuneoff.run.resume.adopt import adopt
-from tuneoff.run.resume.choose import to_continue
+from tuneoff.record.verdict import KILLED
+from tuneoff.run.recover import recover
+from tuneoff.run.resume import adopt, to_continue
 from tuneoff.run.supervisor.leftovers import clean_results
 from tuneoff.run.supervisor.prepare import new_execution, write_inputs
 from tuneoff.run.supervisor.remote_leftovers import undeploy_outside
@@ -249,7 +248,7 @@ def _cut(folder: Results) -> None:
 
 def _recovered(folder: Results, out: Path) -> bytes:
     _cut(folder)
-    _recover(folder.path, folder.plan, KILLED)
+    recover(folder.path, folder.plan, KILLED)
     return b""
 
 

@@ -13,12 +13,12 @@ from builders.specs import make_context
 from katib.fake_cluster import FakeCluster
 from katib.katib_objects import RUNNING, condition, container, ended, event, pod, trial
 from katib.pod_lines import epoch, header, started, whole_log
-from tuneoff.experiment.space import Float, SearchSpace
+from tuneoff.base.space import Float, SearchSpace
 from tuneoff.experiment.spec import Budget, RunSpec
 from tuneoff.measure.derived import derive_folder
 from tuneoff.record.events import schema
 from tuneoff.record.events.reader import EventLog
-from tuneoff.run.lifecycle.context import RunContext
+from tuneoff.record.run_context import RunContext
 from tuneoff_adapters.katib import follow
 from tuneoff_adapters.katib.follow import Follower
 from tuneoff_adapters.katib.options import katib_options

@@ -18,8 +18,8 @@ from katib.sdk_fields import unknown_fields
 from katib_emulation.admission import admit_experiment
 from katib_emulation.statuses import ApiError
 from tuneoff.base.identity import configuration_digest
+from tuneoff.base.space import SearchSpace
 from tuneoff.errors import UnsupportedError
-from tuneoff.experiment.space import SearchSpace
 from tuneoff.experiment.spec import Budget, Objective, Strategy, Timeouts, Workers
 from tuneoff_adapters.katib import layout
 from tuneoff_adapters.katib.manifest import config_map_manifest, experiment_manifest, namespace_manifest

@@ -10,9 +10,9 @@ import pytest
 
 from builders.katib_specs import IMAGE, spec_of
 from builders.spaces import NUMBERS, SPACE
+from tuneoff.base.space import Categorical, Constant, SearchSpace
 from tuneoff.capabilities import Support
 from tuneoff.errors import ExperimentError
-from tuneoff.experiment.space import Categorical, Constant, SearchSpace
 from tuneoff.experiment.spec import Budget, RunSpec, Strategy
 from tuneoff.experiment.strategies import PRUNERS, SAMPLERS
 from tuneoff_adapters.katib import offers

@@ -18,7 +18,7 @@ from katib_emulation.node.capacity import Capacity, requests_of
 from tuneoff.base.processes import become_subreaper, with_mark
 from tuneoff.errors import StepError
 from tuneoff.experiment.spec import Workers
-from tuneoff.run.lifecycle.context import RunContext
+from tuneoff.record.run_context import RunContext
 from tuneoff_adapters.katib import platforms
 from tuneoff_adapters.katib.connection import Connection
 from tuneoff_adapters.katib.manifest import experiment_manifest

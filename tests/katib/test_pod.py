@@ -19,7 +19,7 @@ import pytest
 
 from builders.katib_specs import plan_of, spec_of
 from tuneoff.base.identity import configuration_digest
-from tuneoff.experiment.space import Categorical, Float, SearchSpace
+from tuneoff.base.space import Categorical, Float, SearchSpace
 from tuneoff.experiment.spec import Objective, RunSpec, Strategy, WorkloadSpec
 from tuneoff.record.events import schema
 from tuneoff.record.events.reader import decode_lines, read_header

@@ -11,7 +11,7 @@ import pytest
 
 from builders.katib_specs import plan_of, spec_of
 from katib.test_pod import Ended, run_pod
-from tuneoff.experiment.space import Float, SearchSpace
+from tuneoff.base.space import Float, SearchSpace
 from tuneoff.experiment.spec import Budget, Objective, RunSpec, WorkloadSpec
 from tuneoff.record.events import schema
 from tuneoff_adapters.katib import layout

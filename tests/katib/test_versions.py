@@ -9,7 +9,7 @@ from pathlib import Path
 from builders.katib_specs import spec_of
 from builders.specs import make_context
 from katib.katib_objects import container, pod, trial
-from tuneoff.experiment.space import Float, SearchSpace
+from tuneoff.base.space import Float, SearchSpace
 from tuneoff_adapters.katib.plan import katib_plan
 from tuneoff_adapters.katib.status import COLLECTOR, image_id_of
 from tuneoff_adapters.katib.trial_ledger import Book

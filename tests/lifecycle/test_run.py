@@ -23,7 +23,7 @@ from tuneoff.errors import InfrastructureError, MissingPackageError, StepError
 from tuneoff.experiment.spec import Objective
 from tuneoff.record.events import schema
 from tuneoff.record.events.writer import EventWriter
-from tuneoff.run.lifecycle.context import RunContext
+from tuneoff.record.run_context import RunContext
 from tuneoff.run.lifecycle.run import DONE, FAILED, INTERRUPTED, INTERRUPTED_SECONDS, run_lifecycle, undeploy_only
 from tuneoff.run.trial.checkpoint import checkpoint_path, read_checkpoint
 from tuneoff.run.trial.run_trial import Decision, run_trial

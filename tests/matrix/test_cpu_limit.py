@@ -14,8 +14,7 @@ from tuneoff.errors import UnsupportedError
 from tuneoff.experiment.load import load_matrix
 from tuneoff.experiment.plan import Plan, make_plan
 from tuneoff.record.store import read_runs
-from tuneoff.run.execute import execute
-from tuneoff.run.listener import Silent
+from tuneoff.run.execute import PlanRequest, execute
 from tuneoff.run.supervisor import controllers, limits
 from tuneoff.run.supervisor.processors import ReservedProcessors, usable_processors
 
@@ -47,7 +46,7 @@ def test_affinity_is_refused_before_the_first_run_where_another_matrix_holds_the
     with ReservedProcessors() as other:
         other.take(1, [FAR])
         with pytest.raises(UnsupportedError, match=r"^[^\n]*affinity[^\n]* needs [^\n]*2 vCPU, but [^\n]*; [^\n]*$"):
-            execute(plan(count=2, cpu_limit="affinity"), tmp_path / "results", listener=Silent())
+            execute(PlanRequest(plan=plan(count=2, cpu_limit="affinity"), results=tmp_path / "results"))
         assert other.take(1, [FAR + 1]) == (FAR + 1,)  # what was refused holds nothing
     assert not (tmp_path / "results").exists()
 
@@ -57,16 +56,16 @@ def test_a_quota_is_refused_before_the_first_run_where_there_are_no_control_grou
 ) -> None:
     monkeypatch.setattr(controllers, "ROOT", tmp_path / "none")
     with pytest.raises(UnsupportedError, match=r"quota[^\n]*no cpu controller[^\n]*; use cpu_limit: none$"):
-        execute(plan(count=2, cpu_limit="quota"), tmp_path / "results", listener=Silent())
+        execute(PlanRequest(plan=plan(count=2, cpu_limit="quota"), results=tmp_path / "results"))
     assert not (tmp_path / "results").exists()
 
 
 @pytest.mark.slow
 def test_by_default_a_run_beside_another_one_that_holds_the_processors_is_as_any_other(plan: MakePlan, tmp_path: Path) -> None:
-    execute(plan(seeds=1, count=1), tmp_path / "alone", listener=Silent())
+    execute(PlanRequest(plan=plan(seeds=1, count=1), results=tmp_path / "alone"))
     with ReservedProcessors() as other:
         other.take(1, usable_processors()[-1:])
-        execute(plan(seeds=1, count=1), tmp_path / "beside", listener=Silent())
+        execute(PlanRequest(plan=plan(seeds=1, count=1), results=tmp_path / "beside"))
     found = {
         (record.environment["limits"]["cpus"], attempt.cpus_allowed)
         for name in ("alone", "beside")
@@ -80,7 +79,7 @@ def test_by_default_a_run_beside_another_one_that_holds_the_processors_is_as_any
 @pytest.mark.slow
 def test_all_runs_of_a_matrix_have_the_processors_that_it_held_from_its_start(plan: MakePlan, tmp_path: Path) -> None:
     try:
-        execute(plan(seeds=2, count=1, cpu_limit="affinity"), tmp_path / "results", listener=Silent())
+        execute(PlanRequest(plan=plan(seeds=2, count=1, cpu_limit="affinity"), results=tmp_path / "results"))
     except UnsupportedError:
         pytest.skip("another run holds the processors")
     records = list(read_runs(tmp_path / "results"))

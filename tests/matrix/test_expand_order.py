@@ -7,7 +7,7 @@ from itertools import pairwise
 
 import pytest
 
-from tuneoff.experiment.order import rotated, williams_rows
+from tuneoff.experiment.expand import rotated, williams_rows
 
 
 @pytest.mark.parametrize("size", range(1, 9))

@@ -13,16 +13,14 @@ from typing import NoReturn
 import pytest
 
 from builders.specs import make_spec
-from tuneoff.adapter import Best
+from tuneoff.adapter import Best, score_best
 from tuneoff.errors import ResultsError
 from tuneoff.experiment.load import load_matrix
 from tuneoff.experiment.plan import make_plan
 from tuneoff.record.events.writer import EventWriter
+from tuneoff.record.run_context import RunContext
 from tuneoff.record.store import read_runs
 from tuneoff.run import execute as execution
-from tuneoff.run.lifecycle.context import RunContext
-from tuneoff.run.lifecycle.score_best import score_best
-from tuneoff.run.listener import Silent
 from tuneoff.run.supervisor.prepare import Execution, new_execution, trial_context, write_inputs
 from tuneoff.trust.verify.results import verify
 
@@ -103,8 +101,8 @@ def test_a_run_whose_record_met_a_full_disk_was_not_killed_by_the_user(
     with monkeypatch.context() as patch:
         patch.setattr(execution, "finish", full)
         with pytest.raises(ResultsError, match="cannot be written"):
-            execution.execute(plan, results, listener=Silent())
-    execution.execute(plan, results, listener=Silent(), resume=True)
+            execution.execute(execution.PlanRequest(plan=plan, results=results))
+    execution.execute(execution.PlanRequest(plan=plan, results=results, resume=True))
     cut, done = sorted(read_runs(results), key=lambda record: record.status != "interrupted")
     assert (cut.status, cut.charged) == ("interrupted", "infrastructure")
     assert cut.reason == f"its results folder could not be written: {reason}"

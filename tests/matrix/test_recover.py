@@ -11,10 +11,10 @@ import pytest
 
 from builders.results_folders import Results, edit
 from builders.resume_logs import SPEC, killed_log
-from tuneoff.experiment.spec import Timeouts, run_spec_to_json
-from tuneoff.record.derive import KILLED
+from tuneoff.experiment.spec import run_spec_to_json
 from tuneoff.record.store import FILE_NAME, read_run
-from tuneoff.run.execute import _recover
+from tuneoff.record.verdict import KILLED
+from tuneoff.run.recover import recover
 
 EXECUTION = f"{SPEC.run_id}-0a1b2c"
 
@@ -41,7 +41,7 @@ def test_the_record_has_the_planned_run_and_the_timeouts_that_were_in_force(tmp_
     )
     assert theirs.run_id == SPEC.run_id
     edit(folder / "spec.json", lambda text: json.dumps({**json.loads(text), "run": run_spec_to_json(theirs)}))
-    _recover(results.path, results.plan, KILLED)
+    recover(results.path, results.plan, KILLED)
     assert read_run(folder).run_spec() == replace(SPEC, experiment=replace(experiment, timeouts=timeouts))
 
 
@@ -50,7 +50,7 @@ def test_what_is_named_otherwise_than_an_execution_of_the_run_has_no_record(
     tmp_path: Path, execution: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     results, folder = killed(tmp_path, execution)
-    _recover(results.path, results.plan, KILLED)
+    recover(results.path, results.plan, KILLED)
     assert not (folder / FILE_NAME).exists()
     assert f"{folder} has no record and none can be derived" in caplog.text
 
@@ -59,14 +59,15 @@ def test_what_is_named_otherwise_than_an_execution_of_the_run_has_no_record(
 def test_a_file_that_is_nested_too_deep_stops_nothing(tmp_path: Path, name: str) -> None:
     results, folder = killed(tmp_path)
     (folder / name).write_text("[" * 200_000)
-    _recover(results.path, results.plan, KILLED)  # or else each --resume ends here
+    recover(results.path, results.plan, KILLED)  # or else each --resume ends here
     assert (folder / FILE_NAME).exists() == (name == "versions.json")  # which holds nothing that a record needs
 
 
 @pytest.mark.parametrize("seconds", [math.nan, math.inf, -1.0, 0.0])
 def test_timeouts_that_cannot_have_been_in_force_are_not_believed(tmp_path: Path, seconds: float) -> None:
     results, folder = killed(tmp_path)
-    theirs = run_spec_to_json(replace(SPEC, experiment=replace(SPEC.experiment, timeouts=Timeouts(undeploy_seconds=seconds))))
+    theirs = run_spec_to_json(SPEC)
+    theirs["experiment"]["timeouts"]["undeploy_seconds"] = seconds
     edit(folder / "spec.json", lambda text: json.dumps({**json.loads(text), "run": theirs}))
-    _recover(results.path, results.plan, KILLED)
+    recover(results.path, results.plan, KILLED)
     assert not (folder / FILE_NAME).exists()

@@ -14,7 +14,7 @@ import pytest
 from prometheus.conftest import Take
 from prometheus.real_servers import Server, get, needs_servers, query, until
 from tuneoff.cli.selection import overridden_plan
-from tuneoff.run.execute import execute
+from tuneoff.run.execute import PlanRequest, execute
 from tuneoff.run.listener import Silent
 from tuneoff.tell.prometheus.exporter import exported
 from tuneoff.trust.check.listeners import all_listeners
@@ -49,7 +49,7 @@ def test_the_real_server_has_seen_every_trial_of_a_real_run(tmp_path: Path, take
     port = port_of(server)
     with exported(plan, Silent(), port, "127.0.0.1") as (metrics, _), server.ready() as url:
         until(lambda: query(url, "tuneoff_runs_planned"))  # a new server looks for its targets every five seconds
-        (end,) = execute(plan, tmp_path / "results", listener=metrics)
+        (end,) = execute(PlanRequest(plan=plan, results=tmp_path / "results", listener=metrics))
         assert end.status == "done"
 
         def value(text: str) -> float | None:

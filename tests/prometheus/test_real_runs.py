@@ -17,7 +17,7 @@ from prometheus.test_real_exporter import write
 from prometheus.test_real_meter import ZONES, burning
 from tuneoff.cli.selection import overridden_plan
 from tuneoff.record.samples.schema import FILE_NAME, Line, NodeSample, UsageSample
-from tuneoff.run.execute import execute
+from tuneoff.run.execute import PlanRequest, execute
 from tuneoff.run.listener import LiveRun, Silent
 
 pytestmark = [pytest.mark.slow, needs_servers]
@@ -41,7 +41,7 @@ class WhenATrialHasEnded(Silent):
 def run(folder: Path, url: str, listener: Silent) -> dict[str, Any]:
     """Return the record of a small real run that is metered by the server."""
     plan = overridden_plan(write(folder, power={"meter": "prometheus", "options": {"url": url, "idle_watts": IDLE}}))
-    (end,) = execute(plan, folder / "results", listener=listener)
+    (end,) = execute(PlanRequest(plan=plan, results=folder / "results", listener=listener))
     assert end.status == "done"
     assert end.folder is not None
     record: dict[str, Any] = json.loads((end.folder / "run.json").read_text())

@@ -9,6 +9,7 @@ import pytest
 
 from tuneoff.errors import ResultsError
 from tuneoff.experiment.spec import Budget
+from tuneoff.experiment.trial_context import TrialContext
 from tuneoff.record.history import (
     FILE_NAME,
     EarlierExecution,
@@ -20,9 +21,8 @@ from tuneoff.record.history import (
     not_begun,
     read_history,
 )
-from tuneoff.run.resume.budget import budget_left
+from tuneoff.run.resume import budget_left
 from tuneoff.run.trial.budget import TrialBudget
-from tuneoff.run.trial.context import TrialContext
 
 
 def finished(number: int, value: float | None = 0.5, state: str = "completed") -> FinishedTrial:

@@ -8,9 +8,10 @@ from builders.resume_logs import SPEC, continuing_log, killed_log
 from tuneoff.measure.resumed import RESUMED
 from tuneoff.measure.waste import LOWER_BOUND_FLAG
 from tuneoff.measure.with_metrics import with_metrics
-from tuneoff.record.derive import KILLED, derive
+from tuneoff.record.derive import derive
 from tuneoff.record.join import CHANGED_FLAG, REPEATED_FLAG, RESUMED_FLAG, history_of
 from tuneoff.record.run_record import RunRecord
+from tuneoff.record.verdict import KILLED
 
 
 def killed() -> RunRecord:

@@ -12,10 +12,10 @@ from pathlib import Path
 import pytest
 
 from builders.specs import make_spec
+from tuneoff.base.process_limits import PARENT
 from tuneoff.base.processes import with_mark
 from tuneoff.run.supervisor.coordinator import Coordinator
 from tuneoff.run.supervisor.prepare import new_execution
-from tuneoff.run.trial.limits import PARENT
 
 
 def in_another_session() -> subprocess.Popen[bytes]:

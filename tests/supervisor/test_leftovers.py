@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from tuneoff.base.processes import is_alive
-from tuneoff.run.lifecycle.context import remember
+from tuneoff.record.run_context import remember
 from tuneoff.run.supervisor import leftovers
 from tuneoff.run.supervisor.guardian import Guardian
 from tuneoff.run.supervisor.leftovers import RESULTS_MARK, clean_execution, clean_results, remembered, shared_memory, unmapped

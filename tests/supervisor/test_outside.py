@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import tempfile
-import threading
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -20,13 +19,13 @@ from tuneoff.record.digests import broken_seals
 from tuneoff.record.events.reader import EventLog
 from tuneoff.record.events.schema import StepEnded
 from tuneoff.record.execution_list import note_begun
+from tuneoff.record.layout import OUTSIDE
 from tuneoff.run.finish import finish
-from tuneoff.run.listener import Silent
 from tuneoff.run.supervisor.guardian import Guardian
-from tuneoff.run.supervisor.leftovers import OUTSIDE, clean_execution, left_outside
+from tuneoff.run.supervisor.leftovers import clean_execution, left_outside
 from tuneoff.run.supervisor.prepare import Execution, new_execution, write_inputs
 from tuneoff.run.supervisor.remote_leftovers import undeploy_outside
-from tuneoff.run.supervisor.run import supervise
+from tuneoff.run.supervisor.run import RunRequest, supervise
 
 pytestmark = pytest.mark.slow
 
@@ -193,7 +192,7 @@ def test_an_execution_with_something_outside_is_not_clean(tmp_path: Path, cluste
 def test_a_run_that_failed_names_what_is_outside_and_its_sealed_events_stay_as_they_are(tmp_path: Path, cluster: Path) -> None:
     spec = run_on(cluster, fails=True)
     (cluster / "away").touch()
-    ended = supervise(spec, tmp_path / "results", Silent(), threading.Event())
+    ended = supervise(RunRequest(spec=spec, results=tmp_path / "results"))
     folder = ended.execution.folder
     record = finish(folder, spec, ended.verdict, Outside)
     assert record.status == "failed"

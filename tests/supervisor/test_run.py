@@ -20,7 +20,7 @@ from tuneoff.record.run_record import RunRecord
 from tuneoff.record.store import is_final
 from tuneoff.run.finish import finish
 from tuneoff.run.listener import LiveRun, Silent
-from tuneoff.run.supervisor.run import supervise
+from tuneoff.run.supervisor.run import RunRequest, supervise
 
 pytestmark = pytest.mark.slow
 
@@ -66,7 +66,7 @@ class KillInTrialStep(Silent):
 
 
 def run(specification: RunSpec, results: Path, listener: Silent, interrupt: threading.Event) -> RunRecord:
-    ended = supervise(specification, results, listener, interrupt)
+    ended = supervise(RunRequest(spec=specification, results=results, listener=listener, interrupt=interrupt))
     assert with_mark(MARK, ended.execution.execution_id) == []
     adapter = stubborn_adapter.Stubborn
     return finish(ended.execution.folder, specification, ended.verdict, adapter)

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from trial_runs import trial_context
+from tuneoff.base.process_limits import SlotLimits
 from tuneoff.run.trial.faults import KernelKills, Retries, kill_cause, note_kill
-from tuneoff.run.trial.limits import SlotLimits
 
 SIGKILL = -9
 

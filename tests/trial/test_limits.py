@@ -12,9 +12,9 @@ from pathlib import Path
 import pytest
 
 from trial_runs import events_of, trial_context
+from tuneoff.base.process_limits import NOT_JOINED, NOT_PINNED, SlotLimits, run_on
+from tuneoff.experiment.trial_context import TrialContext
 from tuneoff.record.events import schema
-from tuneoff.run.trial.context import TrialContext
-from tuneoff.run.trial.limits import NOT_JOINED, NOT_PINNED, SlotLimits, run_on
 from tuneoff.run.trial.run_trial import Decision, run_trial, trial_process
 
 ALL = sorted(os.sched_getaffinity(0))
@@ -109,7 +109,7 @@ def test_processors_that_cannot_be_used_are_flagged_and_the_trial_runs(tmp_path:
 
 ORPHAN = """
 import os, sys, time
-from tuneoff.run.trial.limits import PARENT, die_with_parent
+from tuneoff.base.process_limits import PARENT, die_with_parent
 while os.getppid() == int(sys.argv[1]) and sys.argv[2] == "orphaned":
     time.sleep(0.01)
 die_with_parent()
@@ -117,7 +117,7 @@ print("lives", PARENT in os.environ, flush=True)
 """
 STARTER = """
 import os, subprocess, sys
-from tuneoff.run.trial.limits import as_parent
+from tuneoff.base.process_limits import as_parent
 told = as_parent() if sys.argv[3] == "told" else {}
 process = subprocess.Popen([sys.executable, "-c", sys.argv[1], str(os.getpid()), sys.argv[2]], env={**os.environ, **told})
 if sys.argv[2] != "orphaned":

@@ -11,10 +11,10 @@ import pytest
 
 import trial_runs
 from trial_runs import events_of, trial_context
+from tuneoff.base.process_limits import SlotLimits
+from tuneoff.experiment.trial_context import TrialContext
 from tuneoff.record.events import schema
 from tuneoff.run.trial.checkpoint import checkpoint_path, read_checkpoint
-from tuneoff.run.trial.context import TrialContext
-from tuneoff.run.trial.limits import SlotLimits
 from tuneoff.run.trial.locks import Slots
 from tuneoff.run.trial.run_trial import Decision, TrialOutcome, run_trial, trial_process
 from tuneoff.run.trial.usage import CpuClock, processors_allowed

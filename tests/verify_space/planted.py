@@ -12,9 +12,9 @@ from collections.abc import Iterator, Mapping
 from typing import Any, ClassVar
 
 from tuneoff.adapter import Adapter, Best
+from tuneoff.base.space import Stepped
 from tuneoff.capabilities import Capabilities, Offer
 from tuneoff.experiment.framework_space import FrameworkSpace
-from tuneoff.experiment.space import Stepped
 from tuneoff.experiment.spec import RunSpec
 from tuneoff.experiment.translation import Native, NativeFloat, NativeIndex, SpaceTranslation
 from tuneoff.trust.space_test.probes import PREFIX

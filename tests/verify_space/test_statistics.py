@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from builders.spaces import dimensions
+from tuneoff.base.space import Categorical, Dimension, Float, IntegerLog, points, stepped
 from tuneoff.cli.selection import overridden_plan
-from tuneoff.experiment.space import Categorical, Dimension, Float, IntegerLog, points, stepped
 from tuneoff.trust.space_test.distribution import ValuePlaces, cells, end_cells, is_continuous, share_below, size_of
 from tuneoff.trust.space_test.statistics import distribution_test, ends_test, independence_tests, rejection_threshold
 from verify_space.every_kind import SPACE

@@ -6,8 +6,8 @@ import time
 
 import pytest
 
+from tuneoff.base.space import Categorical, Constant, Float, SearchSpace
 from tuneoff.errors import ExperimentError
-from tuneoff.experiment.space import Categorical, Constant, Float, SearchSpace
 from tuneoff.workload import TrialSeeds
 from tuneoff_workloads.null import Null, null_loss
 from tuneoff_workloads.sleep import Sleep

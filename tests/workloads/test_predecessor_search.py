@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from mlp_by_hand import parts
+from tuneoff.base.space import Categorical, Constant, Float, SearchSpace
 from tuneoff.errors import ExperimentError
-from tuneoff.experiment.space import Categorical, Constant, Float, SearchSpace
 from tuneoff_workloads.mnist_mlp import MnistMlp, specification
 
 Load = Callable[..., MnistMlp]

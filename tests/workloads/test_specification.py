@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
+from tuneoff.base.space import Categorical, Constant, Float, IntegerLog, SearchSpace, stepped
 from tuneoff.errors import ExperimentError
-from tuneoff.experiment.space import Categorical, Constant, Float, IntegerLog, SearchSpace, stepped
 from tuneoff_workloads.mnist_mlp import MnistMlp
 from tuneoff_workloads.mnist_mlp.options import parse_options
 from tuneoff_workloads.mnist_mlp.specification import Hyperparameters, check_space, default_space, parse_configuration

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tuneoff.base.space import Constant, Float, SearchSpace
 from tuneoff.errors import CheckpointError, ExperimentError
-from tuneoff.experiment.space import Constant, Float, SearchSpace
 from tuneoff.workload import TrialSeeds
 from tuneoff_workloads.surrogate import OPTIMUM, START_LOSS, Surrogate, accuracy_of, optimal_loss, surrogate_loss
 

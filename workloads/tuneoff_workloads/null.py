@@ -8,8 +8,8 @@ from collections.abc import Mapping
 from typing import Any, ClassVar
 
 from tuneoff.base.identity import canonical_json
+from tuneoff.base.space import Float, SearchSpace
 from tuneoff.errors import ExperimentError
-from tuneoff.experiment.space import Float, SearchSpace
 from tuneoff.workload import Configuration, Mode, Scores, TrialSeeds, Workload
 
 

@@ -8,8 +8,8 @@ from collections.abc import Mapping
 from typing import Any, ClassVar
 
 from tuneoff.base.identity import is_finite
+from tuneoff.base.space import Float, SearchSpace
 from tuneoff.errors import ExperimentError
-from tuneoff.experiment.space import Float, SearchSpace
 from tuneoff.workload import Configuration, Mode, Scores, TrialSeeds, Workload
 from tuneoff_workloads.null import null_loss
 

@@ -21,8 +21,8 @@ from collections.abc import Mapping
 from typing import Any, ClassVar
 
 from tuneoff.base.identity import derive_seed, is_finite
+from tuneoff.base.space import Categorical, Constant, Dimension, Float, IntegerLog, SearchSpace, stepped
 from tuneoff.errors import CheckpointError, ExperimentError
-from tuneoff.experiment.space import Categorical, Constant, Dimension, Float, IntegerLog, SearchSpace, stepped
 from tuneoff.workload import Configuration, Mode, Scores, StateTensor, TrialSeeds, Workload
 
 START_LOSS = math.log(10.0)

@@ -7,9 +7,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 
 from tuneoff.adapter import Adapter, Best
-from tuneoff.capabilities import Capabilities
+from tuneoff.capabilities import Capabilities, import_framework
 from tuneoff.errors import StepError
-from tuneoff.experiment.packages import import_framework
 from tuneoff_adapters.katib import offers
 from tuneoff_adapters.katib.options import EMULATED, LOCAL_OPTIONS, katib_options
 from tuneoff_adapters.optuna_samplers import flag_unused_model
@@ -19,7 +18,7 @@ if TYPE_CHECKING:
 
     from tuneoff.experiment.framework_space import FrameworkSpace
     from tuneoff.experiment.spec import RunSpec
-    from tuneoff.run.lifecycle.context import RunContext
+    from tuneoff.record.run_context import RunContext
     from tuneoff.workload import Scores
     from tuneoff_adapters.katib.connection import Connection
     from tuneoff_adapters.katib.follow import Follower

@@ -7,8 +7,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from tuneoff.base.packages import install_command, installed_version, release
 from tuneoff.errors import InfrastructureError, MissingPackageError
-from tuneoff.experiment.packages import install_command, installed_version, release
 from tuneoff_adapters.katib.api_errors import ApiError, Missing
 from tuneoff_adapters.katib.connection import Connection, Limits
 from tuneoff_adapters.katib.create import check_namespace

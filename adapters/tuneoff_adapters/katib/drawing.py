@@ -10,7 +10,7 @@ from typing import Any
 
 from katib_emulation.suggestions import algorithm_for
 from tuneoff.experiment.framework_space import FrameworkSpace
-from tuneoff.run.lifecycle.context import RunContext
+from tuneoff.record.run_context import RunContext
 from tuneoff_adapters.katib.manifest import experiment_manifest
 from tuneoff_adapters.katib.plan import katib_plan
 from tuneoff_adapters.katib.space import KatibSpace, Line

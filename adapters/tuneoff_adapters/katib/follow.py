@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from tuneoff.base import clock
 from tuneoff.errors import InfrastructureError, StepError
-from tuneoff.run.lifecycle.context import RunContext
+from tuneoff.record.run_context import RunContext
 from tuneoff_adapters.katib.connection import Connection
 from tuneoff_adapters.katib.diagnosis import View, findings, trial_of
 from tuneoff_adapters.katib.followed import FollowedTrial

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
+from tuneoff.base.packages import install_command, missing_modules
+from tuneoff.base.space import Categorical
 from tuneoff.capabilities import Capabilities, Offer, Option, Support
-from tuneoff.experiment.packages import install_command, missing_modules
-from tuneoff.experiment.space import Categorical
 from tuneoff.experiment.spec import RunSpec
 from tuneoff.experiment.strategies import sampler_refusal
 from tuneoff.experiment.translation import LIST_INDEX

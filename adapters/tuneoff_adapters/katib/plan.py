@@ -7,12 +7,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
+from tuneoff.base.process_limits import thread_environment
 from tuneoff.base.processes import MARK
 from tuneoff.experiment.spec import RunSpec, Workers
 from tuneoff.experiment.translation import ListTranslation, translation_of
-from tuneoff.run.lifecycle.context import RunContext
-from tuneoff.run.trial.context import TrialContext
-from tuneoff.run.trial.limits import thread_environment
+from tuneoff.experiment.trial_context import TrialContext
+from tuneoff.record.run_context import RunContext
 from tuneoff_adapters.katib import offers
 from tuneoff_adapters.katib.checkpoint_lines import LOG_BYTES, UNLIMITED_LOG_BYTES
 from tuneoff_adapters.katib.layout import (

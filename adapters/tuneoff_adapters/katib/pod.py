@@ -19,10 +19,10 @@ from dataclasses import replace
 from pathlib import Path
 
 from tuneoff.base.identity import configuration_digest
+from tuneoff.base.process_limits import die_with_parent
 from tuneoff.errors import ExperimentError
+from tuneoff.experiment.trial_context import TrialContext
 from tuneoff.run.trial.checkpoint import checkpoint_path
-from tuneoff.run.trial.context import TrialContext
-from tuneoff.run.trial.limits import die_with_parent
 from tuneoff.run.trial.run_trial import run_trial, trial_process
 from tuneoff_adapters.katib import layout, sidecar
 from tuneoff_adapters.katib.metrics_file import FileReport, create_mark, create_metrics_file

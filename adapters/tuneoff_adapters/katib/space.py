@@ -19,8 +19,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from tuneoff.base.space import SearchSpace
 from tuneoff.errors import ExperimentError
-from tuneoff.experiment.space import SearchSpace
 from tuneoff.experiment.translation import ListTranslation, Native, NativeFloat, NativeIndex, SpaceTranslation
 
 GRID = "grid"  # visits each category once; serves lists alone

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from tuneoff.base import clock
 from tuneoff.record.events.schema import TrialStarted
-from tuneoff.run.lifecycle.context import RunContext
+from tuneoff.record.run_context import RunContext
 from tuneoff_adapters.katib.clock_skew import Creations, PodClock
 from tuneoff_adapters.katib.diagnosis import died_collector, trial_of
 from tuneoff_adapters.katib.endings import Ending, Limits, ending_of

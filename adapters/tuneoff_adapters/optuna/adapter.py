@@ -6,9 +6,8 @@ from typing import TYPE_CHECKING, ClassVar
 
 from tuneoff.adapter import Adapter, Best
 from tuneoff.base.targets import load_target
-from tuneoff.capabilities import Capabilities
+from tuneoff.capabilities import Capabilities, import_framework
 from tuneoff.errors import InfrastructureError, StepError
-from tuneoff.experiment.packages import import_framework
 from tuneoff.run.trial.locks import Tickets
 from tuneoff.run.trial.pool import Death, WorkerPool
 from tuneoff_adapters.optuna.offers import CAPABILITIES

@@ -8,7 +8,7 @@ from optuna.trial import FrozenTrial, TrialState
 from tuneoff.record.events.reader import SUFFIX, Statistics, read_file
 from tuneoff.record.events.schema import TrialSubmitted
 from tuneoff.record.events.writer import FOLDER
-from tuneoff.run.lifecycle.context import RunContext
+from tuneoff.record.run_context import RunContext
 from tuneoff.run.trial.faults import Retries
 from tuneoff.run.trial.pool import Death
 from tuneoff_adapters.optuna.note import Note, NoteFile, Stage

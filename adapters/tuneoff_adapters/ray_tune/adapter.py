@@ -7,8 +7,7 @@ from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from tuneoff.adapter import Adapter, Best
-from tuneoff.capabilities import Capabilities
-from tuneoff.experiment.packages import import_framework
+from tuneoff.capabilities import Capabilities, import_framework
 from tuneoff.experiment.translation import translation_of
 from tuneoff_adapters.optuna_samplers import flag_unused_model, refuse_untold
 from tuneoff_adapters.ray_tune.environment import prepare_environment

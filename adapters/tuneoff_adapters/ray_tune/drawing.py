@@ -10,7 +10,7 @@ from ray.tune.search.sample import Categorical, Float, Integer
 
 from tuneoff.experiment.framework_space import FrameworkSpace
 from tuneoff.experiment.translation import translation_of
-from tuneoff.run.lifecycle.context import RunContext
+from tuneoff.record.run_context import RunContext
 from tuneoff_adapters.ray_tune.searchers import make_search, param_space
 from tuneoff_adapters.ray_tune.submission import TASK, Submissions
 from tuneoff_adapters.ray_tune.trainable import train

@@ -13,7 +13,7 @@ from typing import Any
 from tuneoff.base.files import read_regular_text
 from tuneoff.base.processes import MARK, command_line, end_all, openers, stat_fields, with_mark
 from tuneoff.errors import StepError
-from tuneoff.run.lifecycle.context import RunContext
+from tuneoff.record.run_context import RunContext
 from tuneoff_adapters.ray_tune.environment import prepare_environment
 from tuneoff_adapters.ray_tune.signals import kept_handler
 

@@ -11,7 +11,7 @@ from tuneoff.base import clock
 from tuneoff.base.identity import configuration_digest
 from tuneoff.experiment.translation import Translation
 from tuneoff.record.history import History
-from tuneoff.run.lifecycle.context import RunContext
+from tuneoff.record.run_context import RunContext
 from tuneoff.run.trial.budget import TrialBudget
 from tuneoff.run.trial.faults import Retries
 

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from tuneoff.adapter import Adapter, Best
 from tuneoff.base.processes import end_all, with_mark
-from tuneoff.capabilities import Capabilities
-from tuneoff.experiment.packages import import_framework
+from tuneoff.capabilities import Capabilities, import_framework
 from tuneoff.experiment.spec import RunSpec
 from tuneoff.experiment.translation import translation_of
 from tuneoff_adapters.syne_tune import offers

@@ -13,9 +13,9 @@ from syne_tune.backend import LocalBackend
 from syne_tune.backend.trial_status import Status
 
 from tuneoff.base import clock
+from tuneoff.base.process_limits import as_parent
+from tuneoff.record.run_context import RunContext
 from tuneoff.run import trial
-from tuneoff.run.lifecycle.context import RunContext
-from tuneoff.run.trial.limits import as_parent
 from tuneoff_adapters.syne_tune import reporter
 from tuneoff_adapters.syne_tune.dispatch import Dispatch
 

@@ -10,7 +10,7 @@ from syne_tune.optimizer.scheduler import SchedulerDecision, TrialScheduler, Tri
 from tuneoff.base import clock
 from tuneoff.base.identity import configuration_digest
 from tuneoff.experiment.translation import ListTranslation, Translation
-from tuneoff.run.lifecycle.context import RunContext
+from tuneoff.record.run_context import RunContext
 from tuneoff_adapters.syne_tune.dispatch import Dispatch, Task
 from tuneoff_adapters.syne_tune.offers import DRAWN_AT_RANDOM
 from tuneoff_adapters.syne_tune.reporter import OBJECTIVE, TIME_ATTRIBUTE

@@ -7,7 +7,7 @@ from typing import Any
 
 from tuneoff.experiment.framework_space import FrameworkSpace
 from tuneoff.experiment.translation import translation_of
-from tuneoff.run.lifecycle.context import RunContext
+from tuneoff.record.run_context import RunContext
 from tuneoff_adapters.syne_tune.budgeted import BudgetedScheduler
 from tuneoff_adapters.syne_tune.dispatch import Dispatch
 from tuneoff_adapters.syne_tune.schedulers import make_scheduler

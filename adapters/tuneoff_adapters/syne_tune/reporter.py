@@ -7,7 +7,7 @@ import os
 import time
 from collections.abc import Mapping
 
-from tuneoff.run.trial.context import TrialContext
+from tuneoff.experiment.trial_context import TrialContext
 from tuneoff.run.trial.run_trial import Decision
 
 TAG = "tune-metric"

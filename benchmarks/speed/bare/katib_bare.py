@@ -21,7 +21,7 @@ from pathlib import Path
 from benchmarks.speed.bare.objective import WORKERS, print_span
 from benchmarks.speed.specs import make_spec
 from tuneoff.record.events.writer import EventWriter
-from tuneoff.run.lifecycle.context import RunContext
+from tuneoff.record.run_context import RunContext
 from tuneoff.run.supervisor.prepare import new_execution, write_inputs
 from tuneoff_adapters.katib import layout
 from tuneoff_adapters.katib.manifest import config_map_manifest

@@ -162,10 +162,9 @@ def replacing(path: Path) -> Iterator[BinaryIO]:
                 file.flush()
                 os.fsync(file.fileno())
             os.replace(temporary, folder / path.name)
-        except BaseException:
+        finally:
             with contextlib.suppress(OSError):
-                temporary.unlink()
-            raise
+                temporary.unlink(missing_ok=True)  # it has its name unless the block failed
 
 
 def open_to_change(path: Path, flags: int, *, shared: bool = False) -> int:
@@ -269,7 +268,7 @@ def _checked(path: Path, descriptor: int) -> int:
     """Return a descriptor if it is a regular file's; it may have become another one since it was looked at."""
     try:
         check_kind(path, os.fstat(descriptor).st_mode)
-    except BaseException:
+    except OSError:
         os.close(descriptor)
         raise
     return descriptor

@@ -1,10 +1,10 @@
-"""Turn the signals that ask a command to end into KeyboardInterrupt, so that what it made is removed."""
+"""What the signals that ask a command to end become: KeyboardInterrupt, so that what it made is removed, or an event."""
 
 from __future__ import annotations
 
 import signal
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from types import FrameType
 
@@ -19,9 +19,30 @@ def interrupting() -> Iterator[None]:
     def interrupt(signum: int, frame: FrameType | None) -> None:
         raise KeyboardInterrupt
 
-    before = {number: signal.signal(number, interrupt) for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)}
+    with _handled((signal.SIGINT, signal.SIGTERM, signal.SIGHUP), interrupt):
+        yield
+
+
+@contextmanager
+def asked_to_end() -> Iterator[threading.Event]:
+    """Give an event that SIGINT, SIGTERM and SIGHUP set while the block runs; only the main thread may set handlers.
+
+    Under `nohup`, which has SIGHUP ignored, the terminal's end is none of the block.
+    """
+    asked = threading.Event()
+    if threading.current_thread() is not threading.main_thread():
+        yield asked
+        return
+    hang_up = () if signal.getsignal(signal.SIGHUP) is signal.SIG_IGN else (signal.SIGHUP,)
+    with _handled((signal.SIGINT, signal.SIGTERM, *hang_up), lambda signum, frame: asked.set()):
+        yield asked
+
+
+@contextmanager
+def _handled(numbers: Sequence[int], handler: Callable[[int, FrameType | None], None]) -> Iterator[None]:
+    before = {number: signal.signal(number, handler) for number in numbers}
     try:
         yield
     finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
+        for number, earlier in before.items():
+            signal.signal(number, earlier)

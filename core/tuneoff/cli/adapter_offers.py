@@ -58,7 +58,7 @@ def _offers(kind: str, offers: Mapping[str, Offer], install: str) -> Iterator[Ro
 
 
 def _remark(offer: Offer, install: str) -> str:
-    from tuneoff.experiment.packages import install_command, missing_modules
+    from tuneoff.base.packages import install_command, missing_modules
 
     missing = missing_modules(offer.needs)
     parts = [

@@ -81,7 +81,7 @@ def _offered(offers: Mapping[str, Offer]) -> list[str]:
 
 def _needs(name: str, capabilities: Capabilities) -> list[str]:
     """Return one line per missing package that some of the offered samplers or pruners need."""
-    from tuneoff.experiment.packages import install_command, missing_modules
+    from tuneoff.base.packages import install_command, missing_modules
 
     users: dict[tuple[str, str], list[str]] = {}
     for kind, offers in (("sampler", capabilities.samplers), ("pruner", capabilities.pruners)):
@@ -125,7 +125,7 @@ def _to_json(listing: AdapterListing) -> dict[str, Any]:
 
 
 def _offer_to_json(offer: Offer) -> dict[str, Any]:
-    from tuneoff.experiment.packages import missing_modules
+    from tuneoff.base.packages import missing_modules
 
     return {
         "support": offer.support.value,

@@ -130,7 +130,7 @@ def adapters(plan: Plan | None) -> Iterator[DoctorCheck]:
 
 def conflicts() -> Iterator[DoctorCheck]:
     """Check installed distributions that are known not to go together."""
-    from tuneoff.experiment.packages import install_command, installed_version, release
+    from tuneoff.base.packages import install_command, installed_version, release
 
     found = False
     for conflict in CONFLICTS:
@@ -150,8 +150,8 @@ def conflicts() -> Iterator[DoctorCheck]:
 
 def cluster() -> Iterator[DoctorCheck]:
     """Hint at the kubeconfig, where Katib's SDK is installed: whether one names a cluster, not whether that can be used."""
+    from tuneoff.base.packages import installed_version
     from tuneoff.cli.kubeconfig import kubeconfig_problem
-    from tuneoff.experiment.packages import installed_version
 
     if installed_version("kubeflow-katib") is None:
         return
@@ -249,7 +249,7 @@ def _space(name: str, path: Path, least: int, way_out: str) -> DoctorCheck:
 
 
 def _workload(name: str, workload: type[Workload], options: Mapping[str, Any], *, level: Literal["warn", "fail"]) -> DoctorCheck:
-    from tuneoff.experiment.packages import install_command, missing_modules
+    from tuneoff.base.packages import install_command, missing_modules
 
     missing = missing_modules(workload.preload)
     if missing:

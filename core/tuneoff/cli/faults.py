@@ -81,7 +81,7 @@ def _about(plan: Plan) -> dict[str, str]:
     import platform
 
     import tuneoff
-    from tuneoff.experiment.packages import installed_version
+    from tuneoff.base.packages import installed_version
     from tuneoff.record.environment import capture
     from tuneoff.registry import adapter_class
 

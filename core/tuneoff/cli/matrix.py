@@ -33,7 +33,7 @@ def run_plan(plan: Plan, arguments: argparse.Namespace) -> int:
         TuneoffError: bad data, an unusable results folder or port, a plan of which nothing would run.
     """
     from tuneoff.cli.selection import check_something_runs
-    from tuneoff.run.execute import execute
+    from tuneoff.run.execute import PlanRequest, execute
     from tuneoff.tell.report.progress import progress
 
     check_something_runs(plan)
@@ -41,9 +41,15 @@ def run_plan(plan: Plan, arguments: argparse.Namespace) -> int:
     resume = arguments.resume or arguments.continues or retry_flagged
     results = arguments.output or (folder_to_resume(plan) if resume else new_folder(plan))
     with progress(sys.stderr, plan, results) as shown, metrics_of(plan, arguments, shown) as listener:
-        ends = execute(
-            plan, results, listener=listener, resume=resume, continues=arguments.continues, retry_flagged=retry_flagged
+        request = PlanRequest(
+            plan=plan,
+            results=results,
+            listener=listener,
+            resume=resume,
+            continues=arguments.continues,
+            retry_flagged=retry_flagged,
         )
+        ends = execute(request)
     code = exit_code(ends)
     named = names(plan, ends)
     for end in ends:
@@ -78,7 +84,7 @@ def _show_tracebacks(execution: Path) -> None:
 def _may_continue(arguments: argparse.Namespace, plan: Plan, results: Path) -> bool:
     """Tell whether `--continue` would keep something that `--resume` alone does not."""
     from tuneoff.errors import UnsupportedError
-    from tuneoff.run.resume.choose import to_continue
+    from tuneoff.run.resume import to_continue
 
     try:
         return not arguments.continues and bool(to_continue(plan, results))

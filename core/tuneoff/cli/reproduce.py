@@ -73,13 +73,14 @@ def _limit(arguments: argparse.Namespace) -> int:
 
 
 def _run(request: ReproduceRequest, arguments: argparse.Namespace) -> tuple[Path, list[RunEnd]]:
+    from tuneoff.run.execute import PlanRequest
     from tuneoff.run.execute import execute as execute_plan
     from tuneoff.tell.report.progress import progress
 
     plan = request.plan()
     results = arguments.output or new_folder(plan)
     with progress(sys.stderr, plan, results) as listener:
-        return results, execute_plan(plan, results, listener=listener)
+        return results, execute_plan(PlanRequest(plan=plan, results=results, listener=listener))
 
 
 def _before(request: ReproduceRequest) -> Iterator[str]:

@@ -89,7 +89,7 @@ def check_something_runs(plan: Plan) -> None:
 
 def _is_missing(adapter: str, reason: str) -> bool:
     """Tell whether a package is the reason: of the framework itself, or one that an offer or the workload needs."""
-    from tuneoff.experiment.packages import framework_status
+    from tuneoff.capabilities import framework_status
     from tuneoff.registry import adapter_class
 
     return reason == framework_status(adapter, adapter_class(adapter).capabilities).text or "; run: pip install" in reason

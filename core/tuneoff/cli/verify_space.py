@@ -46,7 +46,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def execute(arguments: argparse.Namespace) -> int:
-    from tuneoff.experiment.packages import need_scipy
+    from tuneoff.base.packages import need_scipy
     from tuneoff.trust.space_test.targets import targets
     from tuneoff.trust.space_test.verify import verify
 

@@ -23,7 +23,7 @@ def declared(workload: type[Workload]) -> dict[str, Any]:
     Raises:
         PluginError: the workload cannot give its default search space.
     """
-    from tuneoff.experiment.space import describe
+    from tuneoff.base.space import describe
 
     try:
         space = {name: describe(dimension) for name, dimension in workload.default_space()}

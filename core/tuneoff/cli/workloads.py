@@ -60,7 +60,7 @@ def _table(lines: list[dict[str, Any]]) -> str:
 
 
 def _to_json(listing: WorkloadListing) -> dict[str, Any]:
-    from tuneoff.experiment.packages import install_command, missing_modules
+    from tuneoff.base.packages import install_command, missing_modules
 
     workload = listing.workload
     missing = missing_modules(workload.preload) if workload else []

@@ -7,9 +7,9 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, model_validator
 
+from tuneoff.base.space import Categorical, Constant, Dimension, Float, IntegerLog, stepped
 from tuneoff.errors import ExperimentError
 from tuneoff.experiment.part import Part
-from tuneoff.experiment.space import Categorical, Constant, Dimension, Float, IntegerLog, stepped
 
 
 class _DimensionPart(Part, ABC):

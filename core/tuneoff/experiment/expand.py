@@ -7,14 +7,13 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from tuneoff import registry
-from tuneoff.adapter import Adapter
 from tuneoff.base.identity import canonical_json
 from tuneoff.errors import ExperimentError
 from tuneoff.experiment.build import build_experiments
 from tuneoff.experiment.load import MatrixFile
 from tuneoff.experiment.names import platform_text
-from tuneoff.experiment.order import rotated, williams_rows
 from tuneoff.experiment.spec import ExperimentSpec, RunSpec
+from tuneoff.registry import AdapterClass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,7 +26,7 @@ class Entry:
 
     name: str
     target: str
-    adapter: type[Adapter]
+    adapter: AdapterClass
     platform: str | None = None
     options: Mapping[str, Any] = field(default_factory=dict)
     replicate: int = 0
@@ -121,6 +120,21 @@ def expand(file: MatrixFile, adapters: Sequence[Entry]) -> list[Cell]:
                 spec = _run_spec(experiments[variant], entry, platform, seed)
                 cells.append(Cell(spec=spec, entry=entry, variant=variant, block=block))
     return cells
+
+
+def williams_rows(size: int) -> list[list[int]]:
+    """Return the rows of a Williams square: each of `size` items stands once in each place, and follows each other equally often.
+
+    An odd `size` needs twice as many rows for the second property. Source: E. J. Williams, Aust. J. Sci. Res. A 2 (1949) 149.
+    """
+    first = [(place + 1) // 2 if place % 2 else (size - place // 2) % size for place in range(size)]
+    rows = [[(item + shift) % size for item in first] for shift in range(size)]
+    return rows if size % 2 == 0 else rows + [row[::-1] for row in rows]
+
+
+def rotated(size: int, shift: int) -> list[int]:
+    """Return 0 .. size-1, begun at `shift`."""
+    return [(place + shift) % size for place in range(size)]
 
 
 def _run_spec(experiment: ExperimentSpec, entry: Entry, platform: str | None, seed: int) -> RunSpec:

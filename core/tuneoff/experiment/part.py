@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar
 
-from pydantic import BaseModel, ConfigDict, ValidationError, model_validator
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, model_validator
 from pydantic_core import ErrorDetails, PydanticCustomError
 
 from tuneoff.base.suggest import nearest
 from tuneoff.experiment.yaml_reader import scalar_tag
 
+Name = Annotated[str, Field(min_length=1)]
+PlainName = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$", max_length=100)]
+Count = Annotated[int, Field(ge=1, le=1_000_000_000)]
 _SHOWN = 60  # characters of a value in an error
 _RULES = {
     "missing": "is required",
@@ -163,3 +167,22 @@ def _way_to_mapping(value: Any, place: str) -> str:
 
 def _is_short(value: Any) -> bool:
     return isinstance(value, str | int | float) and len(str(value)) <= _SHOWN
+
+
+def _finite(options: dict[str, Any]) -> dict[str, Any]:
+    """Refuse numbers that are not finite anywhere in free options: they have no JSON form."""
+    for name, option in options.items():
+        odd = _not_finite(option)
+        if odd is not None:
+            raise ValueError(f"option `{name}` must be a finite number, but got {odd!r}")
+    return options
+
+
+def _not_finite(value: Any) -> float | None:
+    if isinstance(value, dict | list):
+        parts = value.values() if isinstance(value, dict) else value
+        return next((odd for odd in map(_not_finite, parts) if odd is not None), None)
+    return value if isinstance(value, float) and not math.isfinite(value) else None
+
+
+Options = Annotated[dict[str, Any], AfterValidator(_finite)]  # any JSON values, with finite numbers

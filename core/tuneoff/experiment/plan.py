@@ -15,12 +15,11 @@ from tuneoff.errors import ExperimentError, ResultsError
 from tuneoff.experiment import analysis
 from tuneoff.experiment.accounting.declared import NO_ACCOUNTING, Accounting
 from tuneoff.experiment.accounting.text import to_json
-from tuneoff.experiment.checked import checked_run_spec
 from tuneoff.experiment.expand import Cell, entries, expand
 from tuneoff.experiment.load import MatrixFile
 from tuneoff.experiment.power_settings import PowerSettings
 from tuneoff.experiment.skips import SkipCheck
-from tuneoff.experiment.spec import RunSpec, Strategy, run_spec_to_json
+from tuneoff.experiment.spec import RunSpec, Strategy, run_spec_from_json, run_spec_to_json
 from tuneoff.experiment.warm_up import warm_ups
 
 FORMAT_VERSION = 2  # history: 1 = run ids of format 1, whose samplers had other seeds
@@ -141,7 +140,7 @@ class Plan:
             raise ResultsError(f"{rule}; use the tuneoff that wrote it, or a new folder")
         try:
             runs = tuple(
-                PlannedRun(**{**run, "spec": checked_run_spec(run["spec"])})  # a key of another version is a TypeError
+                PlannedRun(**{**run, "spec": run_spec_from_json(run["spec"])})  # a key of another version is a TypeError
                 for run in data["runs"]
             )
             msgspec.convert(data, _Fields)

@@ -6,8 +6,7 @@ from typing import Annotated
 
 from pydantic import Field, model_validator
 
-from tuneoff.experiment.options import Options
-from tuneoff.experiment.part import Part
+from tuneoff.experiment.part import Options, Part
 from tuneoff.experiment.power_settings import NO_METER, PowerSettings
 
 _DEFAULTS = PowerSettings()

@@ -7,8 +7,8 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from tuneoff.base.identity import configuration_digest
+from tuneoff.base.space import SearchSpace
 from tuneoff.errors import ExperimentError
-from tuneoff.experiment.space import SearchSpace
 
 if TYPE_CHECKING:
     from tuneoff.experiment.spec import RunSpec

@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import (
-    AfterValidator,
     BeforeValidator,
     ConfigDict,
     Discriminator,
@@ -18,18 +17,14 @@ from pydantic import (
 
 from tuneoff.experiment.accounting.parts import Carbon, CarbonPart, PricesPath
 from tuneoff.experiment.accounting.zones import WORLD
+from tuneoff.experiment.analysis_part import AnalysisPart, AnchorsPart
 from tuneoff.experiment.dimension_parts import DimensionPart
 from tuneoff.experiment.include import NAMED, named
-from tuneoff.experiment.metric_names import QUESTIONS, is_metric, unknown_metric
-from tuneoff.experiment.options import Options
-from tuneoff.experiment.part import Part, show
+from tuneoff.experiment.part import Count, Name, Options, Part, PlainName, show
 from tuneoff.experiment.power_part import PowerPart
 from tuneoff.experiment.spec import CpuLimit, Timeouts, Workers
 
-NAME = r"^[A-Za-z0-9][A-Za-z0-9._-]*$"
 _DEFAULTS, _WORKERS = Timeouts(), Workers()
-Name = Annotated[str, Field(min_length=1)]
-Count = Annotated[int, Field(ge=1, le=1_000_000_000)]
 Seed = Annotated[int, Field(ge=0, le=2**63 - 1)]
 Seconds = Annotated[float, Field(gt=0, le=1e9)]  # thirty years
 
@@ -47,12 +42,6 @@ def _by_name(value: Any, info: ValidationInfo) -> Any:
         way_out = "put it in quotes if it is a name"
     named_by = NAMED.get(key or "", "name")
     raise ValueError(f"must be a name or a mapping with `{named_by}`, but got {show(value)}; {way_out}")
-
-
-def _known_metric(name: str) -> str:
-    if not is_metric(name):
-        raise ValueError(unknown_metric(name))
-    return name
 
 
 def _is_mapping(value: Any) -> str:
@@ -173,48 +162,6 @@ class StopPart(Part):
         return self
 
 
-class AnalysisPart(Part):
-    """What is frozen before the first run: the metrics that decide, the smallest differences that matter, confidence."""
-
-    primary_metric: Annotated[Name, AfterValidator(_known_metric)] = QUESTIONS["time"]
-    questions: Annotated[
-        dict[Annotated[str, Field(pattern=NAME, max_length=100)], Annotated[Name, AfterValidator(_known_metric)]],
-        Field(min_length=1, max_length=20),
-    ] = Field(default_factory=lambda: dict(QUESTIONS), description="One primary metric per question; all others are descriptive.")
-    margin_percent: Annotated[float, Field(ge=0)] = 5.0
-    confidence: Annotated[float, Field(gt=0, lt=1)] = 0.95
-    quality_margin: Annotated[float, Field(gt=0)] | None = Field(
-        default=None, description="Of the selected model's test score; null: the workload's own."
-    )
-    family_size: Annotated[int, Field(ge=1, le=1_000_000)] = Field(
-        default=15, description="Pairs that a question may have in a setting: Bonferroni's m. 15 are all pairs of six adapters."
-    )
-    looks: Annotated[list[Count], Field(max_length=3)] = Field(
-        default_factory=list,
-        description="Numbers of seeds at which verdicts may be made before all have ended; they share alpha.",
-    )
-
-    @model_validator(mode="after")
-    def _increasing(self) -> AnalysisPart:
-        if self.looks != sorted(set(self.looks)):
-            raise ValueError(f"looks must increase, but got {self.looks}")
-        return self
-
-
-class AnchorsPart(Part):
-    """What regret is normalised by, both of the objective's metric on *validation*: 1 is random search, 0 the best known."""
-
-    random_search: float = Field(description="Median over seeds of what random search selects with the full budget.")
-    best_known: float = Field(description="The best value that anybody knows.")
-    source: Annotated[str, Field(min_length=1, max_length=300)] = Field(description="Where both are from.")
-
-    @model_validator(mode="after")
-    def _apart(self) -> AnchorsPart:
-        if self.random_search == self.best_known:
-            raise ValueError(f"random_search and best_known must differ, but both are {self.best_known}")
-        return self
-
-
 Workload = Annotated[WorkloadPart, BeforeValidator(_by_name, json_schema_input_type=str | WorkloadPart)]
 Strategy = Annotated[StrategyPart, BeforeValidator(_by_name, json_schema_input_type=str | StrategyPart)]
 Power = Annotated[PowerPart, BeforeValidator(_by_name, json_schema_input_type=str | PowerPart)]
@@ -235,7 +182,7 @@ class ExperimentFile(Part):
 
     resolved_keys: ClassVar[tuple[str, ...]] = ("include",)
 
-    name: Annotated[str, Field(pattern=NAME, max_length=100)] | None = None
+    name: PlainName | None = None
     workload: Workload
     search_space: Annotated[dict[str, DimensionPart], Field(min_length=1)] | None = None
     objective: ObjectivePart = ObjectivePart()

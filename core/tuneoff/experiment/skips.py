@@ -6,11 +6,11 @@ import functools
 from collections.abc import Iterator, Mapping
 
 from tuneoff import registry
-from tuneoff.adapter import Adapter
-from tuneoff.capabilities import Capabilities, Offer, Support
+from tuneoff.base.packages import install_command, missing_modules
+from tuneoff.capabilities import Capabilities, Offer, PackageStatus, Support, framework_status
 from tuneoff.errors import ExperimentError, PluginError, UnsupportedError
-from tuneoff.experiment.packages import PackageStatus, framework_status, install_command, missing_modules
 from tuneoff.experiment.spec import RunSpec, Strategy
+from tuneoff.registry import AdapterClass
 
 
 class SkipCheck:
@@ -20,7 +20,7 @@ class SkipCheck:
         self._status = functools.cache(_status)
         self._missing = functools.cache(_missing)
 
-    def reason(self, spec: RunSpec, adapter: type[Adapter]) -> str | None:
+    def reason(self, spec: RunSpec, adapter: AdapterClass) -> str | None:
         """Return why `adapter` cannot serve `spec`, or None.
 
         Raises:
@@ -29,7 +29,7 @@ class SkipCheck:
         """
         return next(self._reasons(spec, adapter), None)
 
-    def _reasons(self, spec: RunSpec, adapter: type[Adapter]) -> Iterator[str]:
+    def _reasons(self, spec: RunSpec, adapter: AdapterClass) -> Iterator[str]:
         capabilities = adapter.capabilities
         if spec.platform not in capabilities.platforms:
             offered = ", ".join(capabilities.platforms) or "none"
@@ -91,7 +91,7 @@ def _cpu_limit(spec: RunSpec, capabilities: Capabilities) -> Iterator[str]:
             yield f"`workers.cpu_limit` is {asked}, but adapter {spec.adapter!r} has {what} on platform {spec.platform!r}"
 
 
-def _status(name: str, adapter: type[Adapter]) -> PackageStatus:
+def _status(name: str, adapter: AdapterClass) -> PackageStatus:
     return framework_status(name, adapter.capabilities)
 
 
@@ -99,7 +99,7 @@ def _missing(names: tuple[str, ...]) -> list[str]:
     return missing_modules(names)
 
 
-def _refuse(spec: RunSpec, adapter: type[Adapter]) -> str | None:
+def _refuse(spec: RunSpec, adapter: AdapterClass) -> str | None:
     try:
         return adapter.refuse(spec)
     except UnsupportedError as error:

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
 
 from tuneoff.base.identity import canonical_json, derive_seed, digest
+from tuneoff.base.space import SearchSpace
+from tuneoff.base.typed_json import read_dataclass
 from tuneoff.errors import ExperimentError
-from tuneoff.experiment.space import SearchSpace
 from tuneoff.workload import Mode
 
 CpuLimit = Literal["none", "quota", "affinity"]
@@ -96,6 +98,11 @@ class Timeouts:
     metrics_seconds: float = 60.0
     undeploy_seconds: float = 60.0
 
+    def __post_init__(self) -> None:
+        for name in self.__dataclass_fields__:
+            if not 0 < getattr(self, name) < math.inf:
+                raise ExperimentError(f"`timeouts.{name}` must be a positive number, but got {getattr(self, name)}")
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Failures:
@@ -170,29 +177,16 @@ def run_spec_to_json(spec: RunSpec) -> dict[str, Any]:
     return result
 
 
-def run_spec_from_json(data: Mapping[str, Any]) -> RunSpec:
-    """Read back what `run_spec_to_json` gave.
+def run_spec_from_json(data: Any) -> RunSpec:
+    """Read back what `run_spec_to_json` gave, from a file that anyone may have changed: each part must be of its type.
 
     Raises:
-        ExperimentError: it is none.
+        ExperimentError: it is none, or a part is of another type.
     """
     try:
-        return _from_json(data)
-    except (LookupError, TypeError, ValueError, AttributeError, ArithmeticError, RecursionError) as error:
+        spec: RunSpec = read_dataclass(RunSpec, data)
+        for _, dimension in spec.experiment.search_space:
+            read_dataclass(type(dimension), asdict(dimension))  # its fields' types
+    except (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError) as error:
         raise ExperimentError(f"a run's specification is damaged: {type(error).__name__}: {error}") from error
-
-
-def _from_json(data: Mapping[str, Any]) -> RunSpec:
-    experiment = dict(data["experiment"])
-    experiment["workload"] = WorkloadSpec(**experiment["workload"])
-    experiment["search_space"] = SearchSpace.from_json(experiment["search_space"])
-    experiment["objective"] = Objective(**experiment["objective"])
-    for name in ("sampler", "pruner"):
-        experiment[name] = Strategy(**experiment[name])
-    experiment["budget"] = Budget(**experiment["budget"])
-    experiment["workers"] = Workers(**experiment["workers"])
-    experiment["timeouts"] = Timeouts(**experiment["timeouts"])
-    experiment["failures"] = Failures(**experiment["failures"])
-    experiment["configurations"] = tuple(experiment["configurations"])
-    local_options = tuple(data.get("local_options", ()))
-    return RunSpec(**{**data, "experiment": ExperimentSpec(**experiment), "local_options": local_options})
+    return spec

@@ -6,9 +6,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from tuneoff.base.space import Categorical
 from tuneoff.base.suggest import nearest, unknown_name
 from tuneoff.errors import ExperimentError, UnknownNameError
-from tuneoff.experiment.space import Categorical
 from tuneoff.experiment.spec import Strategy
 
 if TYPE_CHECKING:

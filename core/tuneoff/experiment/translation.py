@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 from tuneoff.base.identity import configuration_digest
+from tuneoff.base.space import Categorical, Dimension, Float, IntegerLog, SearchSpace, Stepped
 from tuneoff.errors import ExperimentError
-from tuneoff.experiment.space import Categorical, Dimension, Float, IntegerLog, SearchSpace, Stepped
 
 if TYPE_CHECKING:
     from tuneoff.experiment.spec import RunSpec

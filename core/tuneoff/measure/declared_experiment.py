@@ -6,8 +6,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from tuneoff.base.identity import digest
+from tuneoff.base.space import SearchSpace
 from tuneoff.errors import ExperimentError
-from tuneoff.experiment.space import SearchSpace
 from tuneoff.experiment.spec import RunSpec, Strategy
 from tuneoff.measure.use import started_attempts
 from tuneoff.record.adherence import FOREIGN, NOT_STOPPED

@@ -17,7 +17,7 @@ from tuneoff.measure.earlier import Segment, digest_of, read_segments
 from tuneoff.measure.evidence import Evidence, on_run_clock
 from tuneoff.measure.resumed import joined_account
 from tuneoff.measure.with_metrics import with_metrics
-from tuneoff.record.derive import Verdict, derive
+from tuneoff.record.derive import derive
 from tuneoff.record.digests import seal
 from tuneoff.record.events.reader import EventLog
 from tuneoff.record.events.writer import FOLDER
@@ -26,6 +26,7 @@ from tuneoff.record.join import own_trials
 from tuneoff.record.run_record import FlagRecord, RunRecord
 from tuneoff.record.samples.flags import sample_flags
 from tuneoff.record.samples.reader import read_samples
+from tuneoff.record.verdict import Verdict
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -11,12 +11,13 @@ from tuneoff.errors import ResultsError
 from tuneoff.experiment.accounting.store import read_accounting
 from tuneoff.experiment.spec import RunSpec
 from tuneoff.measure.evidence import Evidence, on_run_clock
-from tuneoff.record.derive import Verdict, derive
+from tuneoff.record.derive import derive
 from tuneoff.record.events.reader import EventLog
 from tuneoff.record.events.writer import FOLDER as EVENTS
 from tuneoff.record.history import EARLIER, EarlierExecution
 from tuneoff.record.run_record import RunRecord, SealedFile
 from tuneoff.record.samples.reader import read_samples
+from tuneoff.record.verdict import Verdict
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

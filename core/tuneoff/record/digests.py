@@ -13,11 +13,11 @@ from tuneoff.experiment.accounting.declared import FILE_NAME as ACCOUNTING
 from tuneoff.record.events.writer import FOLDER as EVENTS
 from tuneoff.record.history import EARLIER
 from tuneoff.record.history import FILE_NAME as CONTINUES
+from tuneoff.record.layout import TEST_RESULT
 from tuneoff.record.run_record import SealedFile
 from tuneoff.record.samples.schema import FILE_NAME as SAMPLES
 
-TEST = "test.json"  # what the test's own process wrote
-BESIDE = (ACCOUNTING, SAMPLES, TEST, CONTINUES)  # sealed beside the event files, where they are there
+BESIDE = (ACCOUNTING, SAMPLES, TEST_RESULT, CONTINUES)  # sealed beside the event files, where they are there
 
 
 class BrokenSeal(NamedTuple):

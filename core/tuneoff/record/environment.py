@@ -15,7 +15,7 @@ from typing import Any
 import tuneoff
 from tuneoff.base import clock
 from tuneoff.base.accelerators import accelerators
-from tuneoff.experiment.packages import installed_version
+from tuneoff.base.packages import installed_version
 
 COMMON_PACKAGES = ("torch", "numpy", "scipy", "scikit-learn", "msgspec", "pydantic", "safetensors")
 THREAD_VARIABLES = (

@@ -17,10 +17,10 @@ from tuneoff.base.processes import CLEANING_SECONDS, GUARDIAN, command_line, is_
 from tuneoff.errors import ResultsError
 from tuneoff.experiment import analysis
 from tuneoff.experiment.plan import Plan
-from tuneoff.record.derive import KILLED, UNWRITABLE, Verdict
 from tuneoff.record.run_record import RunRecord
 from tuneoff.record.store import RUNS, read_runs, write_bytes
 from tuneoff.record.store import is_final as is_final
+from tuneoff.record.verdict import KILLED, UNWRITABLE, Verdict
 
 PLAN = "matrix.json"
 LOCK = ".lock"
@@ -54,13 +54,12 @@ class ResultsFolder:
             path.mkdir(parents=True, exist_ok=True)
             self.lock = open_to_change(path / LOCK, os.O_RDWR, shared=True)
             self._take_lock()
-            try:
+            with contextlib.ExitStack() as opened:
+                opened.callback(self.close)
                 self._check(plan, resume)
                 os.ftruncate(self.lock, 0)
                 os.pwrite(self.lock, f"{os.getpid()}\n".encode(), 0)
-            except BaseException:
-                self.close()
-                raise
+                opened.pop_all()  # it stays open
         except OSError as error:
             raise ResultsError(f"{path} cannot be written: {error.strerror}; choose another --output") from error
 

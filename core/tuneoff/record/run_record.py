@@ -13,7 +13,6 @@ from typing import Annotated, Any, Literal
 import msgspec
 
 from tuneoff.base.files import PLAIN_NAME
-from tuneoff.errors import ExperimentError, ResultsError
 from tuneoff.experiment.spec import RunSpec, run_spec_from_json
 from tuneoff.record.events.schema import STEPS, Charged, Step, TrialName
 from tuneoff.record.metric_value import MetricValue
@@ -288,15 +287,8 @@ class RunRecord:
             raise ValueError(f"steps must be of {STEPS}, but got {[step.step for step in self.steps]}")
 
     def run_spec(self) -> RunSpec:
-        """Return the run's specification.
-
-        Raises:
-            ResultsError: it is none.
-        """
-        try:
-            return run_spec_from_json(self.specification)
-        except ExperimentError as error:
-            raise ResultsError(f"{self.execution_id}: the record is damaged: {error}; derive it again from its events") from error
+        """Return the run's specification, which was checked where the record was read."""
+        return run_spec_from_json(self.specification)
 
     def step(self, name: Step) -> StepRecord | None:
         """Return a step, or None if it was not entered."""

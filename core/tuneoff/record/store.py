@@ -11,7 +11,7 @@ import msgspec
 
 from tuneoff.base.files import read_regular, replacing
 from tuneoff.errors import ExperimentError, ResultsError
-from tuneoff.experiment.checked import checked_run_spec
+from tuneoff.experiment.spec import run_spec_from_json
 from tuneoff.record.run_record import FORMAT_VERSION, RunRecord
 
 FILE_NAME = "run.json"
@@ -102,7 +102,7 @@ def read_run(path: Path) -> RunRecord:
         )
     try:
         record = _decoder.decode(content)
-        checked_run_spec(record.specification)
+        run_spec_from_json(record.specification)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError, ExperimentError) as error:
         raise ResultsError(f"{path} is corrupt: {error}; derive it again from its events or remove it") from error
     return record

@@ -16,10 +16,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from tuneoff.base.process_limits import as_parent, die_with_parent
 from tuneoff.base.processes import end_all, in_session, kill, last_words
 from tuneoff.base.tracebacks import LOG
 from tuneoff.run.supervisor.coordinator import import_path
-from tuneoff.run.trial.limits import as_parent, die_with_parent
 
 REQUEST, ANSWER = "request.json", "answer.json"
 _LOOK_SECONDS = 0.02

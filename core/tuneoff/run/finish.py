@@ -9,21 +9,21 @@ from typing import Any
 
 from tuneoff.adapter import Adapter
 from tuneoff.base.files import pinned
+from tuneoff.base.packages import installed_version
+from tuneoff.base.process_limits import thread_environment
 from tuneoff.capabilities import Capabilities
 from tuneoff.errors import ResultsError
-from tuneoff.experiment.packages import installed_version
 from tuneoff.experiment.spec import RunSpec
 from tuneoff.measure.derived import derive_folder
-from tuneoff.record.derive import Verdict
 from tuneoff.record.environment import capture
 from tuneoff.record.results_folder import is_final
+from tuneoff.record.run_context import noted_versions
 from tuneoff.record.run_record import RunRecord
 from tuneoff.record.samples.reader import power_of
 from tuneoff.record.store import write_run
-from tuneoff.run.lifecycle.versions import noted_versions
-from tuneoff.run.resume.adopt import kept_checkpoints
+from tuneoff.record.verdict import Verdict
+from tuneoff.run.resume import kept_checkpoints
 from tuneoff.run.trial.checkpoint import FOLDER as CHECKPOINTS
-from tuneoff.run.trial.limits import thread_environment
 
 
 def finish(

@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from typing import ClassVar
 
 from tuneoff.base.targets import load_target
+from tuneoff.experiment.trial_context import TrialContext
 from tuneoff.run.pool_adapter import Task
 from tuneoff.run.trial import pool_worker
-from tuneoff.run.trial.context import TrialContext
 from tuneoff.run.trial.pool import Worker, WorkerPool
 from tuneoff.run.trial.run_trial import Report, TrialOutcome, run_trial
 from tuneoff.workload import Configuration

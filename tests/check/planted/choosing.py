@@ -7,10 +7,9 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from check.planted.base import Altered, Repeating, Task
-from tuneoff.adapter import Best
-from tuneoff.run.lifecycle.score_best import score_best
+from tuneoff.adapter import Best, score_best
+from tuneoff.experiment.trial_context import TrialContext
 from tuneoff.run.trial.checkpoint import checkpoint_path, write_checkpoint
-from tuneoff.run.trial.context import TrialContext
 from tuneoff.run.trial.run_trial import Decision, Report, TrialOutcome, run_trial
 from tuneoff.workload import Configuration, Scores
 from tuneoff_adapters.serial import SerialAdapter

@@ -10,7 +10,7 @@ from check.planted.base import Altered, Repeating, Task
 from tuneoff.capabilities import Capabilities, Support
 from tuneoff.errors import StepError
 from tuneoff.experiment.spec import RunSpec
-from tuneoff.run.trial.context import TrialContext
+from tuneoff.experiment.trial_context import TrialContext
 from tuneoff.run.trial.faults import Retries
 from tuneoff.run.trial.pool import Worker
 from tuneoff.run.trial.run_trial import Decision, Report, TrialOutcome, run_trial, trial_process

@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from check.planted.base import Altered, Task
+from tuneoff.experiment.trial_context import TrialContext
 from tuneoff.record.events.writer import FOLDER
-from tuneoff.run.trial.context import TrialContext
 from tuneoff.run.trial.pool import Death
 from tuneoff.run.trial.run_trial import Report, TrialOutcome, run_trial, trial_process
 from tuneoff.workload import Configuration

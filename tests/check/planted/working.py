@@ -11,8 +11,8 @@ from dataclasses import replace
 
 from check.planted.base import Altered, Task
 from check.planted.recording import rewrite, whole_events, worker_files
-from tuneoff.run.trial.context import TrialContext
-from tuneoff.run.trial.limits import SlotLimits
+from tuneoff.base.process_limits import SlotLimits
+from tuneoff.experiment.trial_context import TrialContext
 from tuneoff.run.trial.pool import Death, Worker
 from tuneoff.run.trial.run_trial import Report, TrialOutcome, run_trial, trial_process
 from tuneoff.workload import Configuration

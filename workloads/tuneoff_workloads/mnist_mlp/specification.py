@@ -7,8 +7,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from tuneoff.base.space import Categorical, Constant, Dimension, Float, IntegerLog, SearchSpace, stepped
 from tuneoff.errors import ExperimentError
-from tuneoff.experiment.space import Categorical, Constant, Dimension, Float, IntegerLog, SearchSpace, stepped
 
 Activation = Literal["relu", "leaky_relu", "tanh", "sigmoid", "gelu"]
 ACTIVATIONS: tuple[Activation, ...] = ("relu", "leaky_relu", "tanh", "sigmoid", "gelu")

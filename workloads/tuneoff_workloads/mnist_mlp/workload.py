@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from tuneoff.experiment.space import SearchSpace
+from tuneoff.base.space import SearchSpace
 from tuneoff.workload import Configuration, DataDescription, Mode, Scores, StateTensor, TrialSeeds, Workload
 from tuneoff_workloads.mnist_mlp import specification
 from tuneoff_workloads.mnist_mlp.data.prepare import prepare

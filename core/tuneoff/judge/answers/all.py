@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from tuneoff.experiment.packages import need_scipy
+from tuneoff.base.packages import need_scipy
 from tuneoff.judge.answers.across import across_tasks
 from tuneoff.judge.answers.analysis_plan import Frozen, frozen
 from tuneoff.judge.answers.answer import Answers, Question, Verdict

@@ -9,7 +9,7 @@ from typing import Any
 from pydantic import Field, ValidationError
 
 from tuneoff.errors import ResultsError
-from tuneoff.experiment.schema import AnalysisPart, AnchorsPart
+from tuneoff.experiment.analysis_part import AnalysisPart, AnchorsPart
 
 
 class _Stored(AnalysisPart):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from tuneoff.experiment.schema import AnchorsPart
+from tuneoff.experiment.analysis_part import AnchorsPart
 from tuneoff.judge.answers.analysis_plan import Frozen
 from tuneoff.judge.answers.run_values import value
 from tuneoff.judge.runs import Group

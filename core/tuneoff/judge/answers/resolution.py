@@ -11,7 +11,7 @@ from tuneoff.judge.answers.run_values import value
 from tuneoff.judge.results import Results
 from tuneoff.judge.runs import Group, Run
 from tuneoff.measure.rent import billed_ns
-from tuneoff.run.lifecycle.score_best import RESULT
+from tuneoff.record.layout import TEST_RESULT
 
 LARGEST = 50_000_000  # bytes
 BILLED = ("cost.job", "cost.slots", "cost.head_node", "cost.database", "cost.per_completed_trial")  # by whole units of time
@@ -25,7 +25,7 @@ def grid_step(results: Results, cells: Sequence[Group]) -> float:
     if record is None:
         return 0.0
     try:
-        told = read_json(results.folder / results.run_folder(record) / RESULT, LARGEST)
+        told = read_json(results.folder / results.run_folder(record) / TEST_RESULT, LARGEST)
         size = sum(int(count) for row in told["details"]["confusion_matrix"] for count in row)
     except (OSError, ValueError, TypeError, LookupError):
         return 0.0

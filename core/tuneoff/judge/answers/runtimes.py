@@ -10,7 +10,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from tuneoff.experiment.schema import AnchorsPart
+from tuneoff.experiment.analysis_part import AnchorsPart
 from tuneoff.judge.answers.analysis_plan import frozen
 from tuneoff.judge.answers.anytime import Clock, Curve, curves, first_reach
 from tuneoff.judge.results import Results

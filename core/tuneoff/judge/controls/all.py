@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from tuneoff.base.packages import need_scipy
 from tuneoff.errors import MissingPackageError
-from tuneoff.experiment.packages import need_scipy
-from tuneoff.experiment.schema import AnalysisPart
+from tuneoff.experiment.analysis_part import AnalysisPart
 from tuneoff.judge.answers.analysis_plan import frozen
 from tuneoff.judge.controls.effects import Effect, effects, is_subtractable
 from tuneoff.judge.controls.same_algorithm import Pair, comparable, pairs_of, warnings

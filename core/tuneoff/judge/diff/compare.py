@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from tuneoff.experiment.packages import need_scipy
+from tuneoff.base.packages import need_scipy
 from tuneoff.judge.answers.analysis_plan import frozen
 from tuneoff.judge.answers.answer import Question
 from tuneoff.judge.answers.groups import TABLE

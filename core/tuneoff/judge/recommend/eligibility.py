@@ -6,10 +6,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
+from tuneoff.base.packages import install_command, missing_modules
 from tuneoff.base.suggest import unknown_name
 from tuneoff.capabilities import Capabilities, Offer, Support
 from tuneoff.errors import UnknownNameError
-from tuneoff.experiment.packages import install_command, missing_modules
 from tuneoff.judge.recommend.request import Request
 from tuneoff.registry import AdapterListing
 

@@ -83,8 +83,7 @@ class _TreeReader:
         self._start_ns = run.clock.start_monotonic_ns if run.clock is not None else 0
         self._seen: dict[int, _SeenProcess] = {}
         self._awaited: dict[int, list[_SeenProcess]] = {}  # gone children, by the parent that will wait for them
-        self._unseen = sorted((when, key) for key, (when, _) in self._own.items())  # reversed below: popped from the end
-        self._unseen.reverse()
+        self._unseen = sorted(((when, key) for key, (when, _) in self._own.items()), reverse=True)  # popped from the end
         self._credit = 0  # CPU time of processes that train and were never seen: part of some parent's children
         self._readings: dict[str, list[Reading]] = {}
         self._members: dict[str, dict[int, _SeenProcess]] = {}  # living processes of each process that trains, itself included
@@ -125,7 +124,7 @@ class _TreeReader:
         for one, waited in grown:
             tree -= self._settle(one, waited, since, sample.t)
         for name in touched:
-            self._read(name, since, sample.t)
+            self._append(name, since, sample.t, sum(one.total for one in self._members[name].values()))
         if before is None:
             self._use.others_ns.append(0)
         else:
@@ -235,9 +234,6 @@ class _TreeReader:
     def _known(self, one: _SeenProcess) -> int:
         """Return what a gone process is known to have used: as it was seen, or by its own last reading."""
         return max(one.total, self._own[one.key][1]) if one.key in self._own else one.total
-
-    def _read(self, name: str, since: int, t: int) -> None:
-        self._append(name, since, t, sum(one.total for one in self._members[name].values()))
 
     def _append(self, name: str, since: int, t: int, total: int) -> None:
         """Add a reading of a process that trains, unchanged up to `since`."""

@@ -17,14 +17,15 @@ import traceback
 from pathlib import Path
 from types import FrameType
 
+from tuneoff.base.process_limits import die_with_parent
 from tuneoff.base.processes import become_subreaper, descendants, end_all
 from tuneoff.base.targets import load_target
 from tuneoff.experiment.spec import run_spec_from_json
+from tuneoff.experiment.trial_context import FILE_NAME, TrialContext
 from tuneoff.record.events.writer import EventWriter
-from tuneoff.run.lifecycle.context import SPEC, RunContext
+from tuneoff.record.layout import SPEC
+from tuneoff.record.run_context import RunContext
 from tuneoff.run.lifecycle.run import UNCAUGHT, run_lifecycle, undeploy_only
-from tuneoff.run.trial.context import FILE_NAME, TrialContext
-from tuneoff.run.trial.limits import die_with_parent
 
 RECORD, LATER = "run.json", "later"
 GUARDIAN_SECONDS = 5.0  # which the guardian of a killed command has for its work

@@ -14,7 +14,7 @@ from tuneoff.base.tracebacks import place
 from tuneoff.errors import InfrastructureError, MissingPackageError, StepError, TuneoffError
 from tuneoff.record.events.schema import Charged, Step
 from tuneoff.record.events.writer import EventWriter
-from tuneoff.run.lifecycle.context import RunContext
+from tuneoff.record.run_context import RunContext
 
 log = logging.getLogger(__name__)
 

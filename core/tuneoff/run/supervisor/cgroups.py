@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from tuneoff.run.lifecycle.context import remember
+from tuneoff.record.run_context import remember
 from tuneoff.run.supervisor.controllers import LIMIT_FILES, V1, Controller, places
 from tuneoff.run.supervisor.prepare import Execution
 

@@ -15,12 +15,12 @@ from pathlib import Path
 from typing import IO, NamedTuple
 
 from tuneoff.base.files import open_to_change
+from tuneoff.base.process_limits import as_parent, thread_environment
 from tuneoff.base.processes import MARK, children, descendants, end_all, in_session, is_alive, kill, session_of, with_mark
 from tuneoff.base.tracebacks import LOG
+from tuneoff.experiment.trial_context import TrialContext
 from tuneoff.run.supervisor.leftovers import RESULTS_MARK
 from tuneoff.run.supervisor.prepare import Execution, stored
-from tuneoff.run.trial.context import TrialContext
-from tuneoff.run.trial.limits import as_parent, thread_environment
 
 
 class Undeploy(NamedTuple):

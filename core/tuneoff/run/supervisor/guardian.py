@@ -23,10 +23,12 @@ import tempfile
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import Self
 
 from tuneoff.base.files import without_links
 from tuneoff.base.processes import CLEANING_SECONDS, GUARDIAN, command_line, end_all, with_mark_and_sessions
-from tuneoff.run.supervisor.leftovers import CGROUPS, LEFTOVERS, OUTSIDE, RESULTS_MARK, clean_results, remove_cgroup
+from tuneoff.record.layout import LEFTOVERS, OUTSIDE
+from tuneoff.run.supervisor.leftovers import CGROUPS, RESULTS_MARK, clean_results, remove_cgroup
 
 UNDEPLOY_SECONDS = 7.0  # in most cases within `CLEANING_SECONDS`
 WATCHED = "TUNEOFF_WATCHED"  # environment variable with the command's mark, in every process that it starts
@@ -35,7 +37,7 @@ Announce = Callable[[Path], None]
 
 
 class _Guardian:
-    """A guardian process, from tuneoff's side."""
+    """A guardian process, from tuneoff's side; as a context it is dismissed where the block ends well, and else it cleans."""
 
     def __init__(self, *arguments: str, environment: Mapping[str, str], pass_fds: Sequence[int] = ()) -> None:
         self._process = subprocess.Popen(
@@ -62,6 +64,15 @@ class _Guardian:
         """Let it end and remove whatever is left, and wait for its end."""
         self._process.communicate()
 
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        if kind is None:
+            self.dismiss()
+        else:
+            self.let_clean()
+
 
 class Guardian(_Guardian):
     """The guardian of a results folder."""
@@ -84,12 +95,8 @@ def watching() -> Iterator[Announce]:
     guardian = _Guardian("command", mark, str(os.getsid(0)), environment={**os.environ, **import_path()})
     os.environ[WATCHED] = mark
     try:
-        yield guardian.announce
-    except BaseException:
-        guardian.let_clean()
-        raise
-    else:
-        guardian.dismiss()
+        with guardian:
+            yield guardian.announce
     finally:
         del os.environ[WATCHED]
         if before is not None:

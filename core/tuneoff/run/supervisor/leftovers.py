@@ -18,15 +18,14 @@ from pathlib import Path
 
 from tuneoff.base.files import read_regular_text
 from tuneoff.base.processes import all_pids, end_all, openers, with_mark
+from tuneoff.record.layout import LEFTOVERS, OUTSIDE
 
 RESULTS_MARK = "TUNEOFF_RESULTS"  # environment variable with the results folder, in every process of a run
-LEFTOVERS = "leftovers.jsonl"
 MOST_BYTES = 1_000_000  # of that list
 MOST_TEXT = 10_000  # bytes of `OUTSIDE`
 OWN_NAME = r"tuneoff-[0-9a-f]{8}"  # of a run's temporary folder
 TEMPORARY = ("/tmp", "/var/tmp", "/dev/shm")
 CGROUPS = "/sys/fs/cgroup"
-OUTSIDE = "outside.txt"  # in an execution's folder while something of it may be outside this machine; its text is for the user
 
 
 def clean_execution(folder: Path) -> list[str]:

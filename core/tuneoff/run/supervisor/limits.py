@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from tuneoff.base.process_limits import SlotLimits
 from tuneoff.base.targets import load_target
 from tuneoff.errors import PluginError, UnsupportedError
 from tuneoff.experiment.spec import RunSpec, Workers
@@ -20,7 +21,6 @@ from tuneoff.run.supervisor.cgroups import Groups, make_groups
 from tuneoff.run.supervisor.controllers import Controller, own_quota
 from tuneoff.run.supervisor.prepare import MEGABYTE, Execution
 from tuneoff.run.supervisor.processors import ReservedProcessors, usable_processors
-from tuneoff.run.trial.limits import SlotLimits
 
 NO_LIMIT = "none (no limit asked for)"
 NOT_ENFORCED = "none (declared, not enforced)"

@@ -11,13 +11,13 @@ from pathlib import Path
 from typing import Any
 
 from tuneoff.base.files import pinned, replacing
+from tuneoff.base.process_limits import SlotLimits
 from tuneoff.experiment.spec import RunSpec, run_spec_to_json
+from tuneoff.experiment.trial_context import TrialContext
 from tuneoff.record.events.writer import FOLDER as EVENTS
 from tuneoff.record.history import History
-from tuneoff.run.lifecycle.context import SPEC
-from tuneoff.run.resume.budget import budget_left
-from tuneoff.run.trial.context import TrialContext
-from tuneoff.run.trial.limits import SlotLimits
+from tuneoff.record.layout import SPEC
+from tuneoff.run.resume import budget_left
 
 MEGABYTE = 10**6
 NO_HISTORY = History()

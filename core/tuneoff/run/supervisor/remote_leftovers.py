@@ -10,13 +10,12 @@ from pathlib import Path
 
 from tuneoff.base.files import odd_entries, pinned, read_json
 from tuneoff.errors import TuneoffError
-from tuneoff.experiment.checked import checked_run_spec
-from tuneoff.experiment.spec import RunSpec
+from tuneoff.experiment.spec import RunSpec, run_spec_from_json
 from tuneoff.record.execution_list import begun
+from tuneoff.record.layout import FRAMEWORK, OUTSIDE, SPEC
 from tuneoff.record.store import RUNS
-from tuneoff.run.lifecycle.context import FRAMEWORK, SPEC
 from tuneoff.run.supervisor.coordinator import Coordinator, Undeploy
-from tuneoff.run.supervisor.leftovers import OUTSIDE, left_outside
+from tuneoff.run.supervisor.leftovers import left_outside
 from tuneoff.run.supervisor.prepare import Execution, is_named_for, trial_context
 
 log = logging.getLogger(__name__)
@@ -56,7 +55,7 @@ def undeploy_begun(results: Path, since: int, within_seconds: float) -> list[str
     try:
         for run_id, execution_id in begun(results)[since:]:
             stored = read_json(results / RUNS / run_id / execution_id / SPEC)
-            specs[run_id] = checked_run_spec(stored["run"])
+            specs[run_id] = run_spec_from_json(stored["run"])
     except (OSError, ValueError, KeyError, TypeError, TuneoffError) as error:  # the command was killed as it began this one
         log.warning("not all of %s can be un-deployed: %s", results, error)
     return undeploy_outside(results, specs, within_seconds)

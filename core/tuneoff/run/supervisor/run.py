@@ -7,7 +7,7 @@ import shutil
 import tempfile
 import threading
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -18,19 +18,20 @@ from tuneoff.base.tracebacks import LOG
 from tuneoff.experiment.accounting.declared import NO_ACCOUNTING, Accounting
 from tuneoff.experiment.accounting.store import write_accounting
 from tuneoff.experiment.spec import RunSpec
+from tuneoff.experiment.trial_context import TrialContext
 from tuneoff.measure.power.metering import NO_POWER, PowerPlan
 from tuneoff.measure.power.sampler import COLLECT_SECONDS, Sampler
-from tuneoff.record.derive import Verdict
 from tuneoff.record.events.schema import Charged
 from tuneoff.record.events.tail import Tail
 from tuneoff.record.events.writer import FOLDER as EVENTS
 from tuneoff.record.events.writer import EventWriter
 from tuneoff.record.execution_list import note_begun
 from tuneoff.record.history import History
-from tuneoff.run.lifecycle.context import remember
+from tuneoff.record.run_context import remember
+from tuneoff.record.verdict import Verdict
 from tuneoff.run.lifecycle.run import DONE, FAILED, INTERRUPTED, INTERRUPTED_SECONDS, UNCAUGHT
-from tuneoff.run.listener import Listener
-from tuneoff.run.resume.adopt import adopt
+from tuneoff.run.listener import Listener, Silent
+from tuneoff.run.resume import adopt
 from tuneoff.run.supervisor.coordinator import Coordinator, Undeploy
 from tuneoff.run.supervisor.leftovers import clean_execution, shared_memory, unmapped
 from tuneoff.run.supervisor.limits import limit_workers
@@ -38,10 +39,32 @@ from tuneoff.run.supervisor.prepare import NO_HISTORY, Execution, new_execution,
 from tuneoff.run.supervisor.short_path import short_path
 from tuneoff.run.supervisor.tracker import Tracker
 from tuneoff.run.supervisor.watch import TrialWatch
-from tuneoff.run.trial.context import TrialContext
 
 POLL_SECONDS = 0.1
 INTERRUPTED_COLLECT_SECONDS = 2.0  # for a power database that is asked after the run
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunRequest:
+    """A run to be executed once.
+
+    `interrupt` may be set at any time (by a signal handler): the run un-deploys and ends as `interrupted`. `notes` are flags
+    (name, text) for the record; `notes_after` is asked for more when the run has ended. `accounting`: what the run is charged,
+    stored in its folder at once. `power`: how it is sampled, from before its first process to after its last one. `continues`:
+    the folder of an interrupted execution, whose finished trials are taken over. `processors`: held for its slots, where
+    `workers.cpu_limit` is affinity.
+    """
+
+    spec: RunSpec
+    results: Path
+    listener: Listener = field(default_factory=Silent)
+    interrupt: threading.Event = field(default_factory=threading.Event)
+    notes: Sequence[tuple[str, str]] = ()
+    notes_after: Callable[[], Sequence[tuple[str, str]]] = tuple
+    accounting: Accounting = NO_ACCOUNTING
+    power: PowerPlan = NO_POWER
+    continues: Path | None = None
+    processors: Sequence[int] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,43 +95,28 @@ _INTERRUPTED = _Stop(  # together well below 15 s
 )
 
 
-def supervise(
-    spec: RunSpec,
-    results: Path,
-    listener: Listener,
-    interrupt: threading.Event,
-    notes: Sequence[tuple[str, str]] = (),
-    accounting: Accounting = NO_ACCOUNTING,
-    power: PowerPlan = NO_POWER,
-    continues: Path | None = None,
-    notes_after: Callable[[], Sequence[tuple[str, str]]] = lambda: (),
-    processors: Sequence[int] = (),
-) -> Supervised:
-    """Run one execution of `spec` under `results` and return how it ended; nothing of it is left afterwards.
-
-    `interrupt` may be set at any time (by a signal handler): the run un-deploys and ends as `interrupted`. `notes` are
-    flags (name, text) for the record; `accounting` is what the run is charged, stored in its folder at once. `power`
-    says how it is sampled, from before its first process to after its last one. `continues`: the folder of an interrupted
-    execution, whose finished trials are taken over. `notes_after` is asked for more flags when the run has ended. `processors`:
-    held for its slots, where `workers.cpu_limit` is affinity.
+def supervise(request: RunRequest) -> Supervised:
+    """Run one execution and return how it ended; nothing of it is left afterwards.
 
     Raises:
-        ResultsError: that execution's files are not as they were sealed, or the folder's list of executions cannot be written.
+        ResultsError: the files of the execution to be continued are not as they were sealed, or the folder's list of executions
+            cannot be written.
         UnsupportedError: a limit that `workers.cpu_limit` asks for cannot be put in force.
     """
+    spec, results, continues = request.spec, request.results, request.continues
     execution = new_execution(spec, results / "runs")
     note_begun(results, spec.run_id, execution.execution_id)
     history = adopt(continues, execution.folder, spec) if continues is not None else NO_HISTORY
-    write_accounting(execution.folder, accounting)
+    write_accounting(execution.folder, request.accounting)
     temporary = _temporary_folder(execution)
-    workers = limit_workers(execution, processors)
+    workers = limit_workers(execution, request.processors)
     context = write_inputs(execution, workers.slots, history)
     events = EventWriter(execution.folder, execution.execution_id, "supervisor")
-    for name, text in (*notes, *workers.flags):
+    for name, text in (*request.notes, *workers.flags):
         events.flag(name, text)
     memory_before = shared_memory()
-    with Sampler(execution.folder, execution.execution_id, power) as sampler, short_path(temporary) as short:
-        supervision = _Supervision(execution, results, short, listener, interrupt, events, context, history)
+    with Sampler(execution.folder, execution.execution_id, request.power) as sampler, short_path(temporary) as short:
+        supervision = _Supervision(request, execution, short, events, context, history)
         try:
             verdict = supervision.run()
         finally:  # first everything is ended and removed, then it is written down: the disk may be full
@@ -116,9 +124,9 @@ def supervise(
             shutil.rmtree(temporary, ignore_errors=True)
             left += clean_execution(execution.folder)
             reap()
-        sampler.stop(INTERRUPTED_COLLECT_SECONDS if interrupt.is_set() else COLLECT_SECONDS)
+        sampler.stop(INTERRUPTED_COLLECT_SECONDS if request.interrupt.is_set() else COLLECT_SECONDS)
     supervision.write_ends(left)
-    for name, text in notes_after():
+    for name, text in request.notes_after():
         events.flag(name, text)
     events.sync()
     events.close()
@@ -129,17 +137,15 @@ def supervise(
 class _Supervision:
     def __init__(
         self,
+        request: RunRequest,
         execution: Execution,
-        results: Path,
         temporary: Path,
-        listener: Listener,
-        interrupt: threading.Event,
         events: EventWriter,
         context: TrialContext,
         history: History,
     ) -> None:
-        self._execution, self._results, self._temporary, self._context = execution, results, temporary, context
-        self._listener, self._interrupt, self._events = listener, interrupt, events
+        self._request, self._execution, self._temporary = request, execution, temporary
+        self._context, self._events = context, events
         self._tail = Tail(execution.folder / EVENTS)
         self._tracker = Tracker(experiment=execution.spec.experiment, run_id=execution.spec.run_id)
         self._tracker.begin_with(history)
@@ -147,7 +153,7 @@ class _Supervision:
         self._stop = _AT_ITS_OWN_END
         self._problems: list[str] = []
         self._started_ns = clock.monotonic_ns()
-        self._coordinator = Coordinator(execution, results, temporary)
+        self._coordinator = Coordinator(execution, request.results, temporary)
 
     def run(self) -> Verdict | None:
         """Return the verdict, or None where the events alone tell it."""
@@ -214,14 +220,14 @@ class _Supervision:
     def _look(self) -> None:
         self._take_events()
         self._watch.look(self._tracker)
-        self._listener.run_progress(self._tracker.live(clock.monotonic_ns()))
+        self._request.listener.run_progress(self._tracker.live(clock.monotonic_ns()))
 
     def _take_events(self) -> None:
         for process, event in self._tail.poll():
             self._tracker.take(process, event)
 
     def _reason_to_stop(self, now: int) -> _Stop | None:
-        if self._interrupt.is_set():
+        if self._request.interrupt.is_set():
             return _INTERRUPTED
         tracker, experiment = self._tracker, self._execution.spec.experiment
         started_ns = tracker.step_started_ns if tracker.deploy_started_ns is not None else self._started_ns
@@ -240,7 +246,7 @@ class _Supervision:
 
     def _undeploy_in_fresh_process(self) -> None:
         seconds = self._stop.undeploy_seconds
-        fresh = Coordinator(self._execution, self._results, self._temporary, Undeploy(self._context, seconds))
+        fresh = Coordinator(self._execution, self._request.results, self._temporary, Undeploy(self._context, seconds))
         try:
             if fresh.wait(seconds) is None:
                 self._problems.append("un-deploy in a fresh process did not end in time and was killed")

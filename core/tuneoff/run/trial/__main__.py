@@ -16,10 +16,10 @@ import sys
 import traceback
 from pathlib import Path
 
+from tuneoff.base.process_limits import die_with_parent
 from tuneoff.base.targets import load_target
 from tuneoff.base.tracebacks import described
-from tuneoff.run.trial.context import TrialContext
-from tuneoff.run.trial.limits import die_with_parent
+from tuneoff.experiment.trial_context import TrialContext
 from tuneoff.run.trial.run_trial import Decision, Report, run_trial, trial_process
 
 ROLE = "trial"  # of the events' process

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tuneoff.base import clock
-from tuneoff.run.trial.context import TrialContext
+from tuneoff.experiment.trial_context import TrialContext
 from tuneoff.run.trial.locks import Tickets
 
 

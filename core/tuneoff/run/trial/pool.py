@@ -13,11 +13,11 @@ from multiprocessing import connection
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from tuneoff.base import clock
+from tuneoff.base.process_limits import die_with_parent
 from tuneoff.base.processes import stat_fields
 from tuneoff.base.targets import load_target
 from tuneoff.errors import StepError
-from tuneoff.run.trial.context import TrialContext
-from tuneoff.run.trial.limits import die_with_parent
+from tuneoff.experiment.trial_context import TrialContext
 from tuneoff.run.trial.run_trial import trial_process
 
 if TYPE_CHECKING:

@@ -15,10 +15,10 @@ from tuneoff.base.identity import configuration_digest, is_finite
 from tuneoff.base.targets import load_target
 from tuneoff.base.tracebacks import described, log_traceback
 from tuneoff.errors import TrialFailedError
+from tuneoff.experiment.trial_context import TrialContext
 from tuneoff.record.events.writer import EventWriter
 from tuneoff.run.trial.budget import TrialBudget
 from tuneoff.run.trial.checkpoint import checkpoint_path, state_of, write_checkpoint
-from tuneoff.run.trial.context import TrialContext
 from tuneoff.run.trial.faults import KernelKills, out_of_memory_cause
 from tuneoff.run.trial.locks import Slots
 from tuneoff.run.trial.usage import CpuClock, peak_rss_bytes, processors_allowed
@@ -132,10 +132,9 @@ def run_trial(
         process.enter(slot)
         if context.is_first(trial_id, attempt):
             is_over_time = process.budget.is_over_time()  # before this trial's own ticket, which may be the first
-            reason = "trials" if process.budget.tickets.take() is None else None
-            if is_over_time:
-                reason = "wall_clock"
-            if reason is not None:
+            has_ticket = process.budget.tickets.take() is not None
+            if is_over_time or not has_ticket:
+                reason = "wall_clock" if is_over_time else "trials"
                 process.events.write("refused", trial=trial_id, reason=reason, configuration=dict(configuration))
                 return TrialOutcome(state="refused", cause=f"budget of {reason} used up")
         attempt_run = _Attempt(process, trial_id, attempt, configuration, report)
@@ -164,13 +163,8 @@ class _Attempt:
 
     def run(self, slot: int, waited_ns: int, framework_id: str | None) -> TrialOutcome:
         seeds = self.context.seeds(self.configuration)
-        extra: dict[str, Any] = {}
-        if waited_ns:
-            extra["waited_ns"] = waited_ns
-        if framework_id is not None:
-            extra["framework_id"] = framework_id
-        if self.process.imported_ns is not None:
-            extra["imported_ns"], self.process.imported_ns = self.process.imported_ns, None
+        imported_ns, self.process.imported_ns = self.process.imported_ns, None
+        known: dict[str, Any] = {"waited_ns": waited_ns or None, "framework_id": framework_id, "imported_ns": imported_ns}
         self.events.write(
             "trial_started",
             **self.identity,
@@ -181,7 +175,7 @@ class _Attempt:
             threads=self.context.threads,
             process_cpu_ns=self.cpu.started_ns,
             cpus_allowed=processors_allowed(),
-            **extra,
+            **{name: value for name, value in known.items() if value is not None},
         )
         kernel_kills = KernelKills(self.context.limits[slot].memory_cgroup if self.context.limits else None)
         state: State = "failed"
@@ -203,16 +197,11 @@ class _Attempt:
             else:
                 state = "completed" if self.epochs >= self.context.epochs else "pruned"
             raise error.error from None
-        except MemoryError as error:
-            cause, charged = "out of memory", "workload"
+        except (Exception, SystemExit) as error:  # a workload may fail in any way; that is a failed trial with its reason
+            cause, charged = "out of memory" if isinstance(error, MemoryError) else described(error), "workload"
             self._log(error)
-        except Exception as error:  # a workload may fail in any way; that is a failed trial with its reason
-            cause, charged = described(error), "workload"
-            self._log(error)
-        except SystemExit as error:
-            cause, charged = described(error), "workload"
-            self._log(error)
-            raise
+            if isinstance(error, SystemExit):
+                raise
         finally:
             if charged == "workload" and kernel_kills.are_new():  # of its children: what it failed of is what followed
                 cause = out_of_memory_cause(self.context.memory_bytes, "control group")
@@ -244,7 +233,7 @@ class _Attempt:
         validated = clock.monotonic_ns()
         value = metrics.get(self.context.metric)
         saved = False
-        if is_finite(value) and self._improves(value):
+        if value is not None and is_finite(value) and self._improves(value):
             self.value, self.best_epoch = value, epoch
             if workload.has_state:
                 tensors, texts = state_of(workload)
@@ -264,10 +253,8 @@ class _Attempt:
         self.events.write("epoch", t=now, **self.identity, epoch=epoch, metrics=finite, **fields)
         return metrics
 
-    def _improves(self, value: float | None) -> bool:
-        if value is None or self.value is None:
-            return value is not None
-        return value > self.value if self.context.mode == "max" else value < self.value
+    def _improves(self, value: float) -> bool:
+        return self.value is None or (value > self.value if self.context.mode == "max" else value < self.value)
 
     def _report(self, epoch: int, metrics: Mapping[str, float]) -> Decision:
         try:

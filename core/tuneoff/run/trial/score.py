@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from tuneoff.base.identity import is_finite
+from tuneoff.experiment.trial_context import TrialContext
 from tuneoff.run.trial.checkpoint import checkpoint_path, read_checkpoint
-from tuneoff.run.trial.context import TrialContext
 from tuneoff.run.trial.usage import process_tree_cpu_ns
 
 

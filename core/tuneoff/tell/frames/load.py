@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from tuneoff.base.files import regular, without_links
+from tuneoff.base.packages import install_command, missing_modules
 from tuneoff.errors import MissingPackageError, UnknownNameError
-from tuneoff.experiment.packages import install_command, missing_modules
 from tuneoff.record.results_folder import PLAN, read_plan
 from tuneoff.tell.frames.arrow import MADE_FROM, joined, parts, same_columns, schema
 from tuneoff.tell.frames.columns import TABLES, Columns

@@ -14,9 +14,9 @@ from tuneoff.base.files import read_regular
 from tuneoff.errors import ResultsError
 from tuneoff.record.events.schema import Charged
 from tuneoff.record.events.tail import SETTLED_NS
+from tuneoff.record.layout import SPEC
 from tuneoff.record.run_record import FORMAT_VERSION, RunRecord, RunStatus, StepRecord
 from tuneoff.record.store import FILE_NAME, REPEAT, RUNS
-from tuneoff.run.lifecycle.context import SPEC
 
 
 class _Environment(msgspec.Struct):

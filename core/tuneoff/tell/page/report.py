@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tuneoff.base import files
+from tuneoff.base.packages import install_command, missing_modules
 from tuneoff.errors import MissingPackageError, ResultsError
-from tuneoff.experiment.packages import install_command, missing_modules
 from tuneoff.record.store import write_bytes
 
 if TYPE_CHECKING:

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib import import_module
 
+from tuneoff.base.packages import install_command, missing_modules
 from tuneoff.errors import MissingPackageError
-from tuneoff.experiment.packages import install_command, missing_modules
 from tuneoff.judge.answers.answer import Answers
 from tuneoff.judge.results import Results
 from tuneoff.tell.plots.drawing import Drawing

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from tuneoff.base.listening import unusable
+from tuneoff.base.packages import module_exists
 from tuneoff.errors import ExperimentError, MissingPackageError, PluginError
-from tuneoff.experiment.packages import module_exists
 from tuneoff.run.listener import Listener
 from tuneoff.tell.prometheus.live import LiveMetrics
 

@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import BinaryIO, Literal, Protocol
 
 from tuneoff.base.files import make_folder, replacing
+from tuneoff.base.packages import install_command, missing_modules
 from tuneoff.errors import MissingPackageError, ResultsError
-from tuneoff.experiment.packages import install_command, missing_modules
 from tuneoff.tell.frames.arrow import ParquetTable
 from tuneoff.tell.frames.columns import TABLES as COLUMNS
 from tuneoff.tell.frames.columns import Columns

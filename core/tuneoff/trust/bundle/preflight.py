@@ -257,7 +257,7 @@ def _framework_package(run: PlannedRun) -> str | None:
 
 
 def _installed_now(name: str) -> str:
-    from tuneoff.experiment.packages import installed_version
+    from tuneoff.base.packages import installed_version
 
     return installed_version(name) or ABSENT
 

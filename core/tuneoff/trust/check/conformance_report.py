@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from tuneoff.base.output import markdown_table, one_line
-from tuneoff.experiment.packages import installed_version
+from tuneoff.base.packages import installed_version
 from tuneoff.trust.check.evidence import AdapterEvidence, Subject
 from tuneoff.trust.check.model import CheckResult, CheckVerdict
 

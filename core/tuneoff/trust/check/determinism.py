@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from tuneoff.base.identity import canonical_json
-from tuneoff.experiment.space import SearchSpace
+from tuneoff.base.space import SearchSpace
 from tuneoff.record.run_record import RunRecord
 
 ALARM = 1e-4  # p-value below which two halves are not of the same distribution

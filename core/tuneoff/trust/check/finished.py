@@ -9,12 +9,12 @@ from typing import Any
 from tuneoff.adapter import Adapter
 from tuneoff.errors import TuneoffError
 from tuneoff.experiment.spec import RunSpec
-from tuneoff.record.derive import Verdict
 from tuneoff.record.events.reader import EventLog
 from tuneoff.record.events.schema import Flag
 from tuneoff.record.events.writer import FOLDER as EVENTS
 from tuneoff.record.run_record import RunRecord
 from tuneoff.record.store import read_run
+from tuneoff.record.verdict import Verdict
 from tuneoff.run.finish import finish
 from tuneoff.trust.check.evidence import Made
 from tuneoff.trust.check.footprint import Left

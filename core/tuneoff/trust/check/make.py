@@ -11,8 +11,8 @@ from typing import Any
 
 from tuneoff import registry
 from tuneoff.base.targets import load_target
+from tuneoff.capabilities import framework_status
 from tuneoff.errors import ExperimentError, MissingPackageError, UnsupportedError
-from tuneoff.experiment.packages import framework_status
 from tuneoff.experiment.spec import RunSpec, run_spec_to_json
 from tuneoff.run.supervisor.guardian import Announce
 from tuneoff.trust.check import specs

@@ -18,6 +18,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
+from tuneoff.base.process_limits import die_with_parent
 from tuneoff.base.processes import MARK, become_subreaper, with_mark
 from tuneoff.experiment.spec import run_spec_from_json
 from tuneoff.record.events.reader import EventLog
@@ -26,8 +27,7 @@ from tuneoff.run.listener import LiveRun, Silent
 from tuneoff.run.supervisor import controllers
 from tuneoff.run.supervisor.guardian import Guardian
 from tuneoff.run.supervisor.leftovers import left_outside, remembered
-from tuneoff.run.supervisor.run import supervise
-from tuneoff.run.trial.limits import die_with_parent
+from tuneoff.run.supervisor.run import RunRequest, supervise
 from tuneoff.trust.check.footprint import Footprint, Left, RunTraces, left_since
 from tuneoff.trust.check.machine import MachineWatch
 from tuneoff.trust.check.own_folders import OwnFolders
@@ -89,8 +89,8 @@ def make_run(request: dict[str, Any]) -> dict[str, Any]:
     guardian = Guardian(results)
     before, machine = Footprint.now(), MachineWatch()
     with _load(os.cpu_count() or 1 if request["is_loaded"] else 0):
-        earlier = request["continues"]
-        ended = supervise(run, results, watcher, interrupt, continues=Path(earlier) if earlier else None)
+        earlier = Path(request["continues"]) if request["continues"] else None
+        ended = supervise(RunRequest(spec=run, results=results, listener=watcher, interrupt=interrupt, continues=earlier))
     seen = machine.seen()
     end_seconds = time.monotonic() - watcher.acted if watcher.acted is not None else None
     execution = ended.execution

@@ -17,8 +17,8 @@ from pathlib import Path
 from typing import Any, ClassVar, Literal, get_args
 
 from tuneoff.base.identity import configuration_digest, derive_seed
-from tuneoff.experiment.space import Float, SearchSpace
-from tuneoff.run.trial.limits import THREAD_VARIABLES
+from tuneoff.base.process_limits import THREAD_VARIABLES
+from tuneoff.base.space import Float, SearchSpace
 from tuneoff.trust.check.threads import ThreadClock
 from tuneoff.workload import Configuration, Mode, Scores, StateTensor, TrialSeeds, Workload
 

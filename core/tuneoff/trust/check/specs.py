@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from tuneoff.base.identity import configuration_digest
-from tuneoff.experiment.space import Categorical, Float, IntegerLog, SearchSpace, stepped
+from tuneoff.base.space import Categorical, Float, IntegerLog, SearchSpace, stepped
 from tuneoff.experiment.spec import (
     Budget,
     ExperimentSpec,

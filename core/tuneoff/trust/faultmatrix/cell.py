@@ -12,13 +12,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from tuneoff.base.process_limits import thread_environment
 from tuneoff.base.processes import MARK, command_line, end_all, kill, with_mark_and_sessions
 from tuneoff.base.tracebacks import LOG
 from tuneoff.experiment.spec import RunSpec
 from tuneoff.judge.faults import Fault, Setting
 from tuneoff.run.child import ChildEnd, run_child
 from tuneoff.run.supervisor.guardian import Announce, end_guarded
-from tuneoff.run.trial.limits import thread_environment
 from tuneoff.trust.faultmatrix.tools import FaultTools
 
 CELL = "TUNEOFF_FAULTS_CELL"  # environment variable with the cell's name, in every process of it

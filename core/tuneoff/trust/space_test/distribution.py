@@ -12,10 +12,10 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
+from tuneoff.base.dimension import typed
 from tuneoff.base.identity import canonical_json
+from tuneoff.base.space import Constant, Dimension, Float, IntegerLog
 from tuneoff.errors import TuneoffError
-from tuneoff.experiment.dimension import typed
-from tuneoff.experiment.space import Constant, Dimension, Float, IntegerLog
 
 MOST_CELLS = 256
 

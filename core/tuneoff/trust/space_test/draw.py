@@ -18,10 +18,11 @@ from tuneoff.adapter import Adapter
 from tuneoff.base.targets import load_target
 from tuneoff.errors import ExperimentError
 from tuneoff.experiment.spec import run_spec_from_json
+from tuneoff.experiment.trial_context import FILE_NAME, TrialContext
 from tuneoff.record.events.writer import EventWriter
+from tuneoff.record.layout import SPEC
+from tuneoff.record.run_context import RunContext
 from tuneoff.run.child import answer_request
-from tuneoff.run.lifecycle.context import SPEC, RunContext
-from tuneoff.run.trial.context import FILE_NAME, TrialContext
 from tuneoff.trust.space_test.mapping import WHOLE, mapping_problems
 
 DRAWS = "draws.jsonl"

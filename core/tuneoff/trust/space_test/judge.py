@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from tuneoff.experiment.space import SearchSpace, describe
+from tuneoff.base.space import SearchSpace, describe
 from tuneoff.trust.space_test.distribution import ValuePlaces
 from tuneoff.trust.space_test.mapping import WHOLE
 from tuneoff.trust.space_test.sample import Sample

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from tuneoff.experiment.space import describe
+from tuneoff.base.space import describe
 from tuneoff.trust.space_test.judge import Rejection, SpaceJudgement
 from tuneoff.trust.space_test.statistics import FALSE_DISCOVERY_RATE, Kind, Test
 from tuneoff.trust.space_test.verify import TargetJudgement

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tuneoff.experiment.space import Categorical, Dimension, Float, IntegerLog, SearchSpace, stepped
+from tuneoff.base.space import Categorical, Dimension, Float, IntegerLog, SearchSpace, stepped
 
 PREFIX = "probe_"
 

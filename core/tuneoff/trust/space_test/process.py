@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from tuneoff.base.format import counted
+from tuneoff.base.process_limits import thread_environment
 from tuneoff.base.processes import MARK, in_session, with_mark
 from tuneoff.experiment.spec import RunSpec
 from tuneoff.run.child import ask
@@ -16,7 +17,6 @@ from tuneoff.run.supervisor.guardian import Announce, temporary_folder
 from tuneoff.run.supervisor.leftovers import RESULTS_MARK
 from tuneoff.run.supervisor.prepare import new_execution, write_inputs
 from tuneoff.run.supervisor.short_path import short_path
-from tuneoff.run.trial.limits import thread_environment
 from tuneoff.trust.space_test.draw import DRAWS, FAILED
 
 

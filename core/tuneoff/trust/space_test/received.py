@@ -13,8 +13,7 @@ from tuneoff.record.events.reader import EventLog
 from tuneoff.record.events.schema import TrialStarted, TrialSubmitted
 from tuneoff.record.events.writer import FOLDER as EVENTS
 from tuneoff.record.results_folder import RunEnd
-from tuneoff.run.execute import execute
-from tuneoff.run.listener import Silent
+from tuneoff.run.execute import PlanRequest, execute
 from tuneoff.run.supervisor.guardian import Announce, temporary_folder
 from tuneoff.run.supervisor.leftovers import left_outside
 from tuneoff.trust.space_test.sample import Sample
@@ -61,7 +60,7 @@ def _execute(run: PlannedRun, plan: Plan, trials: int, seed: int, results: Path)
     spec = replace(run.spec, seed=seed, experiment=replace(experiment, budget=replace(experiment.budget, trials=trials)))
     only = replace(run, run_id=spec.run_id, spec=spec)
     alone = replace(plan, runs=(only,), power=PowerSettings(meter="none"), accounting=NO_ACCOUNTING)
-    (end,) = execute(alone, results, listener=Silent())
+    (end,) = execute(PlanRequest(plan=alone, results=results))
     if end.status in ("interrupted", "planned"):
         raise KeyboardInterrupt
     return end

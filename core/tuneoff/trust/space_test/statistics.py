@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from itertools import combinations
 from typing import Any, Literal
 
-from tuneoff.experiment.space import Dimension
+from tuneoff.base.space import Dimension
 from tuneoff.trust.space_test.distribution import Cells, cells, end_cells, is_continuous, size_of
 
 FALSE_DISCOVERY_RATE = 0.02

@@ -8,10 +8,10 @@ from typing import Any
 
 from tuneoff import registry
 from tuneoff.base.identity import canonical_json
+from tuneoff.base.space import SearchSpace
 from tuneoff.experiment.names import label_texts, variant_text
 from tuneoff.experiment.plan import Plan, PlannedRun
 from tuneoff.experiment.skips import SkipCheck
-from tuneoff.experiment.space import SearchSpace
 from tuneoff.experiment.spec import Budget, ExperimentSpec, Failures, Objective, RunSpec, Strategy, WorkloadSpec
 from tuneoff.trust.space_test.probes import with_probes
 

@@ -11,18 +11,17 @@ import msgspec
 import tuneoff
 from tuneoff.base.files import odd_entries, read_regular
 from tuneoff.errors import ResultsError, TuneoffError
-from tuneoff.experiment.checked import checked_run_spec
-from tuneoff.experiment.spec import RunSpec
+from tuneoff.experiment.spec import RunSpec, run_spec_from_json
 from tuneoff.measure.derived import Derived, derive_log
-from tuneoff.record.derive import IN_NO_EVENT, Verdict
 from tuneoff.record.digests import broken_seals, compare_seals, seals_events_only
 from tuneoff.record.events.writer import FOLDER as EVENTS
 from tuneoff.record.history import History
 from tuneoff.record.join import history_of
+from tuneoff.record.layout import FRAMEWORK
 from tuneoff.record.run_record import FORMAT_VERSION, RunRecord, SealedFile
 from tuneoff.record.samples.schema import FILE_NAME as SAMPLES
 from tuneoff.record.store import FILE_NAME
-from tuneoff.run.lifecycle.context import FRAMEWORK
+from tuneoff.record.verdict import IN_NO_EVENT, Verdict
 from tuneoff.trust.verify.clocks import Moments, WatchedLog, clock_faults
 from tuneoff.trust.verify.other_files import FileFault, file_faults
 from tuneoff.trust.verify.plan_conformance import PlanExpectation, check_charge, check_frozen
@@ -143,7 +142,7 @@ def _given(folder: Path, outcome: VerifiedExecution) -> _Given | None:
 def _specification(given: _Given, outcome: VerifiedExecution) -> RunSpec | None:
     """Return the stored specification, held to the run's identity; None where it is none."""
     try:
-        spec = checked_run_spec(given.specification)
+        spec = run_spec_from_json(given.specification)
         run_id = spec.run_id
     except TuneoffError as error:
         outcome.add("schema", "specification", f"is no specification of a run: {error}")

@@ -8,16 +8,14 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from tuneoff.base.files import open_regular, read_regular
-from tuneoff.record.digests import TEST
+from tuneoff.experiment.trial_context import FILE_NAME as TRIAL_CONTEXT
 from tuneoff.record.history import History
+from tuneoff.record.layout import BEST_CONFIGURATION, SPEC, TEST_RESULT, VERSIONS
 from tuneoff.record.run_record import RunRecord
 from tuneoff.record.samples.reader import power_of
 from tuneoff.record.samples.schema import FILE_NAME as SAMPLES
-from tuneoff.run.lifecycle.context import BEST_CONFIGURATION, SPEC
-from tuneoff.run.lifecycle.versions import VERSIONS
-from tuneoff.run.resume.budget import budget_left
+from tuneoff.run.resume import budget_left
 from tuneoff.run.trial.checkpoint import checkpoint_path
-from tuneoff.run.trial.context import FILE_NAME as TRIAL_CONTEXT
 from tuneoff.trust.verify.readable import load_json
 from tuneoff.trust.verify.record_differences import differences, show
 
@@ -102,7 +100,7 @@ def _best_configuration(folder: Path, record: RunRecord) -> Iterator[FileFault]:
 
 
 def _test(folder: Path, record: RunRecord) -> Iterator[FileFault]:
-    found = yield from _json(folder, TEST)
+    found = yield from _json(folder, TEST_RESULT)
     if record.test is None or not isinstance(found, dict):
         return
     own = {
@@ -111,7 +109,7 @@ def _test(folder: Path, record: RunRecord) -> Iterator[FileFault]:
         "checkpoint_sha256": record.test.checkpoint_sha256,
         "device": record.test.device,
     }
-    yield from _held(TEST, {name: found.get(name) for name in own}, own, says="the events say")
+    yield from _held(TEST_RESULT, {name: found.get(name) for name in own}, own, says="the events say")
 
 
 def _checkpoint(folder: Path, record: RunRecord) -> Iterator[FileFault]:

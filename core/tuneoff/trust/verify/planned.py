@@ -15,9 +15,9 @@ from tuneoff.base.identity import digest
 from tuneoff.errors import ResultsError, TuneoffError
 from tuneoff.experiment.accounting.declared import Accounting
 from tuneoff.experiment.accounting.text import frozen
-from tuneoff.experiment.checked import checked_run_spec
 from tuneoff.experiment.names import run_name
 from tuneoff.experiment.plan import FORMAT_VERSION, WARM_UP_BLOCK, Plan, PlannedRun
+from tuneoff.experiment.spec import run_spec_from_json
 from tuneoff.record.results_folder import PLAN
 from tuneoff.record.store import RUNS
 from tuneoff.trust.verify.problem import Check, Problem, VerifiedExecution
@@ -92,7 +92,7 @@ def _check_runs(data: Mapping[str, Any], findings: PlanFindings) -> None:
     findings.is_read = True
     for place, entry in enumerate(entries):
         try:
-            spec = checked_run_spec(entry["spec"])
+            spec = run_spec_from_json(entry["spec"])
             stored, recomputed = str(entry["run_id"]), spec.run_id
             name = run_name(str(entry["label"]), spec)
             _check_types(entry)

@@ -12,7 +12,7 @@ from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wai
 from concurrent.futures.process import BrokenProcessPool
 from typing import TypeVar
 
-from tuneoff.run.trial.limits import die_with_parent
+from tuneoff.base.process_limits import die_with_parent
 
 T = TypeVar("T")
 R = TypeVar("R")

@@ -7,9 +7,9 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
+from tuneoff.base.dimension import typed
 from tuneoff.base.identity import canonical_json, configuration_digest
-from tuneoff.experiment.dimension import typed
-from tuneoff.experiment.space import Dimension, IntegerLog, SearchSpace, points
+from tuneoff.base.space import Dimension, IntegerLog, SearchSpace, points
 from tuneoff.record.events import schema
 from tuneoff.trust.check.evidence import AdapterEvidence, Made
 from tuneoff.trust.check.model import Check, Finding, judged, not_applicable, passed

@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from tuneoff.base.identity import configuration_digest, derive_seed
+from tuneoff.base.process_limits import SlotLimits
 from tuneoff.base.targets import load_target
-from tuneoff.run.trial.limits import SlotLimits
 from tuneoff.workload import Mode, TrialSeeds, Workload
 
 FILE_NAME = "trial_context.json"

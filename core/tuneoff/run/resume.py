@@ -1,4 +1,4 @@
-"""Make a new execution out of one that was interrupted: its sealed files come along, and so does what they say."""
+"""Go on with interrupted runs: which ones can be, what their files give the new execution, what is left of the budget."""
 
 from __future__ import annotations
 
@@ -7,21 +7,49 @@ import os
 import shutil
 from collections.abc import Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 from tuneoff.base.files import pinned, regular
-from tuneoff.errors import ResultsError
+from tuneoff.errors import ResultsError, UnsupportedError
 from tuneoff.experiment.accounting.declared import FILE_NAME as ACCOUNTING
-from tuneoff.experiment.spec import Objective, RunSpec
+from tuneoff.experiment.names import run_name
+from tuneoff.experiment.plan import Plan
+from tuneoff.experiment.spec import Budget, Objective, RunSpec
 from tuneoff.measure.earlier import read_segments
 from tuneoff.record.digests import broken_seals
 from tuneoff.record.events.writer import FOLDER as EVENTS
 from tuneoff.record.history import EARLIER, FILE_NAME, EarlierExecution, History, read_history
 from tuneoff.record.join import history_of, is_finished
+from tuneoff.record.results_folder import is_final, standing
 from tuneoff.record.run_record import RunRecord, TrialRecord
 from tuneoff.record.samples.schema import FILE_NAME as SAMPLES
-from tuneoff.record.store import read_run, write_bytes
+from tuneoff.record.store import RUNS, read_run, read_runs, write_bytes
+from tuneoff.registry import adapter_class
 from tuneoff.run.trial.checkpoint import FOLDER as CHECKPOINTS
 from tuneoff.run.trial.checkpoint import checkpoint_path
+
+
+def to_continue(plan: Plan, results: Path) -> dict[str, Path]:
+    """Return the folder of the latest execution of each run that is not done and has finished trials, by run id.
+
+    A run none of whose trials had finished begins anew, and then it is as if it had never been interrupted.
+
+    Raises:
+        ResultsError: a record cannot be read.
+        UnsupportedError: the adapter of such a run cannot continue it.
+    """
+    known = standing(list(read_runs(results)))
+    found = {}
+    for run in plan.counted:
+        record = known.get(run.run_id)
+        if run.skip_reason is not None or record is None or is_final(record) or not has_finished_trials(record):
+            continue
+        reason = adapter_class(run.spec.adapter).refuse_continue(run.spec)
+        if reason is not None:
+            name = run_name(run.label, run.spec)
+            raise UnsupportedError(f"{name} cannot be continued: {reason}; leave out --continue, then it is repeated whole")
+        found[run.run_id] = results / RUNS / record.run_id / record.execution_id
+    return found
 
 
 def has_finished_trials(record: RunRecord) -> bool:
@@ -86,3 +114,21 @@ def _link(source: Path, target: Path) -> None:
             raise
         except OSError:  # another file system, or one without links
             shutil.copy2(file, place / target.name)
+
+
+class BudgetLeft(NamedTuple):
+    """Trials, epochs and seconds that may still be used; None where there is no such limit."""
+
+    trials: int
+    epochs_total: int | None
+    wall_clock_seconds: float | None
+
+
+def budget_left(budget: Budget, history: History) -> BudgetLeft:
+    """Return what is left: a finished trial has used its ticket, an epoch and a second of a lost attempt are used too."""
+    epochs, seconds = budget.epochs_total, budget.wall_clock_seconds
+    return BudgetLeft(
+        trials=budget.trials - len(history.finished),
+        epochs_total=None if epochs is None else max(0, epochs - history.epochs),
+        wall_clock_seconds=None if seconds is None else max(0.0, seconds - history.seconds),
+    )

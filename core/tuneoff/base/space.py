@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
-from tuneoff.errors import ExperimentError
-from tuneoff.experiment.dimension import (
+from tuneoff.base.dimension import (
     Categorical,
     Constant,
     Dimension,
@@ -16,12 +15,11 @@ from tuneoff.experiment.dimension import (
     IntegerLog,
     Stepped,
     describe,
-    dimension_from_json,
-    dimension_to_json,
     points,
     stepped,
     typed,
 )
+from tuneoff.errors import ExperimentError
 
 __all__ = [
     "MAX_LISTED",
@@ -37,6 +35,7 @@ __all__ = [
     "stepped",
 ]
 
+_DIMENSIONS: dict[str, type[Any]] = {kind.type: kind for kind in (Float, IntegerLog, Stepped, Categorical, Constant)}
 MAX_LISTED = 100_000  # a grid larger than this is refused, not enumerated
 
 
@@ -109,9 +108,26 @@ class SearchSpace:
 
     def to_json(self) -> dict[str, Any]:
         """Return the JSON form: a list, because the order of dimensions decides what a seeded sampler draws."""
-        return {"dimensions": [{"name": name, **dimension_to_json(dimension)} for name, dimension in self]}
+        return {"dimensions": [{"name": name, **_to_json(dimension)} for name, dimension in self]}
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> SearchSpace:
-        """Read back `to_json`."""
-        return cls({value["name"]: dimension_from_json(value) for value in data["dimensions"]})
+        """Read back `to_json`; the types of a dimension's fields are not checked."""
+        return cls({_name(value["name"]): _from_json(value) for value in data["dimensions"]})
+
+
+def _to_json(dimension: Dimension) -> dict[str, Any]:
+    return {"type": dimension.type, **asdict(dimension)}
+
+
+def _from_json(data: Mapping[str, Any]) -> Dimension:
+    """Read back `_to_json`; other keys than a dimension's own are an error, but `name`."""
+    values = {name: value for name, value in data.items() if name not in ("type", "name")}
+    dimension: Dimension = _DIMENSIONS[data["type"]](**values)
+    return dimension
+
+
+def _name(value: Any) -> str:
+    if not isinstance(value, str):
+        raise TypeError(f"a dimension's name must be text, but got {value!r}")
+    return value

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any, ClassVar
@@ -204,7 +204,6 @@ class Constant:
 
 
 Dimension = Float | IntegerLog | Stepped | Categorical | Constant
-DIMENSIONS: dict[str, type[Any]] = {cls.type: cls for cls in (Float, IntegerLog, Stepped, Categorical, Constant)}
 
 
 def points(dimension: Dimension) -> Sequence[Any]:
@@ -256,23 +255,6 @@ def describe(dimension: Dimension) -> str:
     if isinstance(dimension, Categorical):
         return f"{'ordered' if dimension.ordered else 'categorical'} {list(dimension.choices)!r}"
     return f"constant {dimension.value!r}"
-
-
-def dimension_to_json(dimension: Dimension) -> dict[str, Any]:
-    """Return a dimension as JSON values."""
-    values = {name: getattr(dimension, name) for name in dimension.__dataclass_fields__ if name != "type"}
-    if isinstance(dimension, Categorical):
-        values["choices"] = list(dimension.choices)
-    return {"type": dimension.type, **values}
-
-
-def dimension_from_json(data: Mapping[str, Any]) -> Dimension:
-    """Read back `dimension_to_json`; other keys than a dimension's own are an error, but `name`."""
-    values = {name: value for name, value in data.items() if name not in ("type", "name")}
-    if data["type"] == "categorical":
-        values["choices"] = tuple(values["choices"])
-    dimension: Dimension = DIMENSIONS[data["type"]](**values)
-    return dimension
 
 
 def _is_number(value: Any) -> bool:

@@ -10,20 +10,17 @@ import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
+from tuneoff.base.files import read_json, replacing
 from tuneoff.experiment.spec import RunSpec
+from tuneoff.experiment.trial_context import TrialContext
 from tuneoff.record.events.schema import EMULATED_FLAG
 from tuneoff.record.events.writer import EventWriter
 from tuneoff.record.history import FinishedTrial, History, read_history
-from tuneoff.run.lifecycle.versions import note_versions
-from tuneoff.run.supervisor.leftovers import LEFTOVERS, OUTSIDE
-from tuneoff.run.trial.context import TrialContext
+from tuneoff.record.layout import FRAMEWORK, LEFTOVERS, OUTSIDE, VERSIONS
 
 log = logging.getLogger(__name__)
-
-SPEC = "spec.json"  # what the coordinator reads
-FRAMEWORK = "framework"  # folder of the framework's own files, which tuneoff itself never opens
-BEST_CONFIGURATION = "best_configuration.json"  # what the test is given
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -122,3 +119,19 @@ def remember(run_dir: Path, kind: str, value: str) -> None:
         os.write(descriptor, line.encode())
     finally:
         os.close(descriptor)
+
+
+def note_versions(run_dir: Path, values: Mapping[str, Any]) -> None:
+    """Add to what is noted, in one step: a kill leaves the file as it was or as it is to be."""
+    text = json.dumps({**noted_versions(run_dir), **values}, indent=1) + "\n"
+    with replacing(run_dir / VERSIONS) as file:
+        file.write(text.encode())
+
+
+def noted_versions(run_dir: Path) -> dict[str, Any]:
+    """Return what was noted; nothing where no adapter noted anything, or somebody else wrote the file."""
+    try:
+        noted = read_json(run_dir / VERSIONS)
+    except (OSError, ValueError):
+        return {}
+    return noted if isinstance(noted, dict) else {}

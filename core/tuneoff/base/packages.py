@@ -1,0 +1,54 @@
+"""Which packages and modules are there, found without importing them."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import importlib.util
+from collections.abc import Iterable
+
+from tuneoff.errors import MissingPackageError
+
+
+def missing_modules(names: Iterable[str]) -> list[str]:
+    """Return which of the modules do not exist; imports nothing."""
+    return [name for name in names if not module_exists(name)]
+
+
+def need_scipy(what: str) -> None:
+    """Raise MissingPackageError in one line where scipy is not installed."""
+    if missing_modules(("scipy",)):
+        raise MissingPackageError(f"{what} needs scipy for its tests; run: {install_command('tuneoff[stats]')}")
+
+
+def installed_version(package: str) -> str | None:
+    """Return the version of an installed distribution, or None."""
+    try:
+        return importlib.metadata.version(package)
+    except importlib.metadata.PackageNotFoundError:
+        return None
+
+
+def module_exists(name: str) -> bool:
+    """Tell whether the top-level module of `name` can be found; a submodule would import its parent."""
+    try:
+        return importlib.util.find_spec(name.partition(".")[0]) is not None
+    except (ImportError, ValueError):  # ValueError: a half-imported module without a spec
+        return False
+
+
+def install_command(requirement: str) -> str:
+    return f"pip install '{requirement}'"
+
+
+def release(version: str) -> tuple[int, ...]:
+    """Return the release numbers of a version without trailing zeros: "2.60.0rc1" is (2, 60)."""
+    numbers: list[int] = []
+    for part in version.split("!")[-1].split("+")[0].split("."):
+        digits = part[: len(part) - len(part.lstrip("0123456789"))]
+        if digits:
+            numbers.append(int(digits))
+        if digits != part:
+            break
+    while numbers and numbers[-1] == 0:
+        numbers.pop()
+    return tuple(numbers)

@@ -1,0 +1,11 @@
+"""The names of the files and folders of an execution's folder that several rooms name."""
+
+from __future__ import annotations
+
+SPEC = "spec.json"  # what the coordinator reads
+FRAMEWORK = "framework"  # folder of the framework's own files, which tuneoff itself never opens
+BEST_CONFIGURATION = "best_configuration.json"  # what the test is given
+TEST_RESULT = "test.json"  # what the test's own process wrote
+LEFTOVERS = "leftovers.jsonl"  # what must be removed should the run's processes die
+OUTSIDE = "outside.txt"  # there while something of it may be outside this machine; its text is for the user
+VERSIONS = "versions.json"  # what an adapter learned of versions while the run went on: a server's, an image's digest
