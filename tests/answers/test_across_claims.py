@@ -14,9 +14,9 @@ from answers.test_billing import prices
 from answers.test_modelled_energy import METRIC, metered, uses
 from builders.made_results import Draw, Entry, results
 from tuneoff.experiment.accounting.declared import Accounting
-from tuneoff.judge.answers.all import answers
 from tuneoff.judge.answers.answer import Answers
-from tuneoff.judge.answers.values import to_json
+from tuneoff.judge.answers.answers_json import to_json
+from tuneoff.judge.answers.compute import answers
 
 pytest.importorskip("scipy")
 UNCHECKED = "not checked without disturbed runs"

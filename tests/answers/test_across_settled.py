@@ -9,9 +9,9 @@ import pytest
 
 from answers.test_across_tasks import ANCHORS, around, over, p, question
 from builders.made_results import Draw, Entry, results
-from tuneoff.judge.answers.all import answers
 from tuneoff.judge.answers.answer import Answers, OverTasks
-from tuneoff.judge.answers.text import lines
+from tuneoff.judge.answers.answers_text import lines
+from tuneoff.judge.answers.compute import answers
 from tuneoff.record.run_record import RunStatus
 
 pytest.importorskip("scipy")

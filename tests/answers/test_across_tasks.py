@@ -11,10 +11,10 @@ import pytest
 
 from builders.made_results import Draw, Entry, Metrics, results
 from tuneoff.experiment.analysis_part import AnchorsPart
-from tuneoff.judge.answers.all import answers
 from tuneoff.judge.answers.answer import AcrossTasks, Answers, OverTasks
+from tuneoff.judge.answers.answers_text import lines
+from tuneoff.judge.answers.compute import answers
 from tuneoff.judge.answers.regret import bounded, normalised
-from tuneoff.judge.answers.text import lines
 from tuneoff.record.run_record import RunStatus
 
 pytest.importorskip("scipy")

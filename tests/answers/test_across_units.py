@@ -9,12 +9,12 @@ import pytest
 
 from answers.test_across_tasks import ANCHORS, around, over, p, question
 from builders.made_results import Draw, Entry, Metrics, results
-from tuneoff.judge.answers.all import answers
 from tuneoff.judge.answers.analysis_plan import frozen
 from tuneoff.judge.answers.answer import AcrossTasks, Answers, OverTasks
+from tuneoff.judge.answers.answers_json import to_json
+from tuneoff.judge.answers.answers_text import lines
+from tuneoff.judge.answers.compute import answers
 from tuneoff.judge.answers.over_tasks import data_sets_needed
-from tuneoff.judge.answers.text import lines
-from tuneoff.judge.answers.values import to_json
 from tuneoff.judge.stats.sign_flip import least_p
 
 pytest.importorskip("scipy")

@@ -11,7 +11,7 @@ import pytest
 from builders.made_results import Draw, Entry, Metrics, results
 from builders.made_runs import METRIC, made_run
 from tuneoff.experiment.metric_names import QUESTIONS
-from tuneoff.judge.answers.all import answers
+from tuneoff.judge.answers.compute import answers
 
 pytest.importorskip("scipy")
 TASKS, SEEDS, TRIALS = 12, 10, 210

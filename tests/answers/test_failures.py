@@ -8,8 +8,8 @@ from dataclasses import replace
 import pytest
 
 from builders.made_results import Entry, results, steady
-from tuneoff.judge.answers.all import answers
 from tuneoff.judge.answers.answer import Answers, Outcome, Verdict
+from tuneoff.judge.answers.compute import answers
 from tuneoff.record.run_record import RunStatus
 
 pytest.importorskip("scipy")

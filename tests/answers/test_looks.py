@@ -7,8 +7,8 @@ from collections.abc import Sequence
 import pytest
 
 from builders.made_results import Entry, results, steady
-from tuneoff.judge.answers.all import answers
 from tuneoff.judge.answers.answer import Outcome, Verdict
+from tuneoff.judge.answers.compute import answers
 
 pytest.importorskip("scipy")
 

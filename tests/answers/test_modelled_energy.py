@@ -8,8 +8,8 @@ from collections.abc import Sequence
 import pytest
 
 from builders.made_results import Draw, Entry, Metrics, results
-from tuneoff.judge.answers.all import answers
 from tuneoff.judge.answers.answer import Answers, Outcome, Verdict
+from tuneoff.judge.answers.compute import answers
 from tuneoff.measure.energy_order import RATIO_HIGH, RATIO_LOW, weight_range
 from tuneoff.record.metric_value import Kind, known
 

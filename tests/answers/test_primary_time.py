@@ -6,8 +6,8 @@ import random
 
 from builders.made_results import ANALYSIS, Draw, Entry, results
 from tuneoff.experiment.analysis_part import AnalysisPart
-from tuneoff.judge.answers.all import answers
 from tuneoff.judge.answers.answer import Outcome
+from tuneoff.judge.answers.compute import answers
 
 DEFAULT = AnalysisPart()
 

@@ -10,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from builders.made_results import Draw, Entry, Metrics, results, steady
-from tuneoff.judge.answers.all import answers
 from tuneoff.judge.answers.answer import Answers, Outcome, Verdict
+from tuneoff.judge.answers.compute import answers
 from tuneoff.judge.stats.paired import judge, judge_without_each
 
 pytest.importorskip("scipy")

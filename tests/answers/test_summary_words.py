@@ -8,8 +8,8 @@ from statistics import NormalDist
 import pytest
 
 from builders.made_results import Draw, Entry, Metrics, results, steady
-from tuneoff.judge.answers.all import answers
 from tuneoff.judge.answers.answer import Outcome
+from tuneoff.judge.answers.compute import answers
 from tuneoff.record.metric_value import Kind, known
 
 pytest.importorskip("scipy")

@@ -10,11 +10,11 @@ from typing import Any
 import pytest
 
 from builders.made_results import Entry, results, steady
-from tuneoff.judge.answers.all import answers
 from tuneoff.judge.answers.answer import Answers
+from tuneoff.judge.answers.answers_json import to_json
+from tuneoff.judge.answers.answers_text import lines
+from tuneoff.judge.answers.compute import answers
 from tuneoff.judge.answers.indistinguishable import not_apart
-from tuneoff.judge.answers.text import lines
-from tuneoff.judge.answers.values import to_json
 
 pytest.importorskip("scipy")
 

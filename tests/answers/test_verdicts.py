@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from builders.made_results import Entry, Metrics, results, steady
-from tuneoff.judge.answers.all import answers
 from tuneoff.judge.answers.answer import Answers, Outcome, Verdict
+from tuneoff.judge.answers.compute import answers
 from tuneoff.judge.results import Results
 
 pytest.importorskip("scipy")

@@ -11,8 +11,8 @@ from typing import Any
 from builders.made_runs import made_run, made_spec, planned_run, results_of
 from tuneoff.capabilities import Capabilities, Offer, State, Support
 from tuneoff.experiment.spec import RunSpec, Workers
-from tuneoff.judge.answers.all import answers
 from tuneoff.judge.answers.answer import Outcome, PairedDifference, Question, Verdict
+from tuneoff.judge.answers.compute import answers
 from tuneoff.judge.recommend.measured import Folder
 from tuneoff.judge.results import Results
 from tuneoff.judge.runs import Scope

@@ -16,9 +16,9 @@ from tuneoff.errors import ExperimentError
 from tuneoff.experiment.spec import RunSpec
 from tuneoff.judge.answers.answer import Outcome
 from tuneoff.judge.diff.compare import OTHER_MACHINE, compared
-from tuneoff.judge.diff.model import Change, Comparison
-from tuneoff.judge.diff.text import lines
-from tuneoff.judge.diff.values import to_json
+from tuneoff.judge.diff.comparison import Change, Comparison
+from tuneoff.judge.diff.comparison_json import to_json
+from tuneoff.judge.diff.comparison_text import lines
 from tuneoff.judge.results import Results
 from tuneoff.record.metric_value import known
 from tuneoff.record.run_record import RunRecord

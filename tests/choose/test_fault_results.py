@@ -12,7 +12,15 @@ import pytest
 from tuneoff.errors import ResultsError, UnknownNameError
 from tuneoff.judge.faults import FAULTS
 from tuneoff.judge.recommend.eligibility import No
-from tuneoff.judge.recommend.fault_results import NO_SUCH_PART, Evidence, FaultResult, check_names, notes, obstacles, read_faults
+from tuneoff.judge.recommend.fault_results import (
+    NO_SUCH_PART,
+    FaultEvidence,
+    FaultResult,
+    check_names,
+    notes,
+    obstacles,
+    read_faults,
+)
 from tuneoff.judge.recommend.request import Request
 
 SIGKILL = Request(must_survive=("sigkill",))
@@ -23,10 +31,10 @@ def result(adapter: str, outcome: str | None, fault: str = "sigkill", by: str = 
     return {"adapter": adapter, "setting": by, "fault": fault, "outcome": outcome, "reason": reason, "seconds": 1.0}
 
 
-def evidence(*results: dict[str, Any]) -> list[Evidence]:
+def evidence(*results: dict[str, Any]) -> list[FaultEvidence]:
     names = FaultResult.__struct_fields__
     made = [FaultResult(**{name: one[name] for name in names}) for one in results]
-    return [Evidence(result=one, file=Path("faults.json")) for one in made]
+    return [FaultEvidence(result=one, file=Path("faults.json")) for one in made]
 
 
 def against(

@@ -11,15 +11,15 @@ import pytest
 from builders.made_choices import SEEDS, listing, made_folder, made_results, runs_of
 from tuneoff.capabilities import Offer, Support
 from tuneoff.errors import ExperimentError
-from tuneoff.judge.answers.all import answers
 from tuneoff.judge.answers.answer import Outcome
+from tuneoff.judge.answers.compute import answers
 from tuneoff.judge.recommend.eligibility import No
 from tuneoff.judge.recommend.measured import Folder
 from tuneoff.judge.recommend.recommend import recommend
 from tuneoff.judge.recommend.recommendation import Cited, Recommendation
+from tuneoff.judge.recommend.recommendation_json import to_json
+from tuneoff.judge.recommend.recommendation_text import lines
 from tuneoff.judge.recommend.request import Request
-from tuneoff.judge.recommend.text import lines
-from tuneoff.judge.recommend.values import to_json
 from tuneoff.registry import AdapterListing
 
 pytest.importorskip("scipy")

@@ -12,9 +12,9 @@ from builders.made_choices import FILE, listing, made_folder, runs_of
 from tuneoff.judge.recommend.measured import Folder
 from tuneoff.judge.recommend.recommend import recommend
 from tuneoff.judge.recommend.recommendation import Recommendation
+from tuneoff.judge.recommend.recommendation_json import to_json
+from tuneoff.judge.recommend.recommendation_text import lines
 from tuneoff.judge.recommend.request import Request
-from tuneoff.judge.recommend.text import lines
-from tuneoff.judge.recommend.values import to_json
 from tuneoff.registry import AdapterListing
 
 pytest.importorskip("scipy")

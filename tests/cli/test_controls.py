@@ -13,7 +13,7 @@ from builders.made_runs import METRIC, Curve, made_run, made_spec, planned, resu
 from command_line import Call
 from tuneoff.errors import MissingPackageError
 from tuneoff.experiment.spec import RunSpec
-from tuneoff.judge.controls import all as all_controls
+from tuneoff.judge.controls import compute as all_controls
 from tuneoff.record.run_record import RunRecord
 from tuneoff.record.store import write_run
 

@@ -11,7 +11,7 @@ import pytest
 from builders import made_results
 from builders.made_results import Entry, steady
 from command_line import Call, File
-from tuneoff.judge.answers import all as all_answers
+from tuneoff.judge.answers import compute as all_answers
 from tuneoff.judge.detectable import detectable_lines, spreads
 from tuneoff.judge.results import Results
 from tuneoff.judge.stats.power import detectable

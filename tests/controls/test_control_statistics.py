@@ -9,7 +9,7 @@ from itertools import combinations
 
 import pytest
 
-from tuneoff.judge.controls.statistics import Verdict, equivalence, holm, interval, kolmogorov_smirnov, seeds_needed
+from tuneoff.judge.controls.statistics import EquivalenceAnswer, equivalence, holm, interval, kolmogorov_smirnov, seeds_needed
 
 stats = pytest.importorskip("scipy.stats")
 ALPHA = 0.05
@@ -52,7 +52,7 @@ def test_equivalence_is_two_one_sided_tests_of_scipy() -> None:
     above = stats.ttest_1samp(SAMPLE, -0.01, alternative="greater").pvalue
     below = stats.ttest_1samp(SAMPLE, 0.01, alternative="less").pvalue
     assert found.p == pytest.approx(max(above, below))
-    assert found.verdict is Verdict.EQUIVALENT
+    assert found.verdict is EquivalenceAnswer.EQUIVALENT
 
 
 @pytest.mark.parametrize("mean", [-0.02, -0.01, -0.004, 0.0, 0.006, 0.01, 0.03])
@@ -60,7 +60,7 @@ def test_the_verdict_is_where_the_interval_lies(mean: float) -> None:
     found = equivalence([value + mean for value in SAMPLE], 0.01, ALPHA)
     low, high = found.interval.low, found.interval.high
     inside, outside = low > -0.01 and high < 0.01, low > 0.01 or high < -0.01
-    expected = Verdict.EQUIVALENT if inside else Verdict.DIFFERENT if outside else Verdict.NOT_SHOWN
+    expected = EquivalenceAnswer.EQUIVALENT if inside else EquivalenceAnswer.DIFFERENT if outside else EquivalenceAnswer.NOT_SHOWN
     assert found.verdict is expected
     assert found.p is not None
     assert (found.p < ALPHA) == inside
@@ -68,7 +68,7 @@ def test_the_verdict_is_where_the_interval_lies(mean: float) -> None:
 
 def test_not_shown_is_not_different() -> None:
     wide = equivalence([0.05, -0.05, 0.02], 0.01, ALPHA)
-    assert wide.verdict is Verdict.NOT_SHOWN
+    assert wide.verdict is EquivalenceAnswer.NOT_SHOWN
     assert wide.seeds_needed is not None
     assert wide.seeds_needed > 3
 
@@ -76,14 +76,14 @@ def test_not_shown_is_not_different() -> None:
 @pytest.mark.parametrize(
     ("difference", "times", "verdict"),
     [
-        (0.0, 5, Verdict.EQUIVALENT),
-        (0.0, 4, Verdict.NOT_SHOWN),
-        (0.5, 5, Verdict.DIFFERENT),
-        (-0.5, 4, Verdict.NOT_SHOWN),
-        (0.01, 9, Verdict.NOT_SHOWN),
+        (0.0, 5, EquivalenceAnswer.EQUIVALENT),
+        (0.0, 4, EquivalenceAnswer.NOT_SHOWN),
+        (0.5, 5, EquivalenceAnswer.DIFFERENT),
+        (-0.5, 4, EquivalenceAnswer.NOT_SHOWN),
+        (0.01, 9, EquivalenceAnswer.NOT_SHOWN),
     ],
 )
-def test_without_spread_only_several_pairs_show_something(difference: float, times: int, verdict: Verdict) -> None:
+def test_without_spread_only_several_pairs_show_something(difference: float, times: int, verdict: EquivalenceAnswer) -> None:
     found = equivalence([difference] * times, 0.01, ALPHA)
     assert (found.verdict, found.p, found.seeds_needed) == (verdict, None, None)
 
@@ -96,22 +96,22 @@ def test_a_spread_that_is_rounding_alone_is_none() -> None:
     assert len(set(differences)) > 1  # else there is nothing to see through
     for pair in combinations(differences, 2):
         found = equivalence(pair, 0.01, ALPHA, scale=1.0)
-        assert (found.verdict, found.p, found.seeds_needed) == (Verdict.NOT_SHOWN, None, None)
+        assert (found.verdict, found.p, found.seeds_needed) == (EquivalenceAnswer.NOT_SHOWN, None, None)
         assert found.interval.low == found.interval.mean == found.interval.high
     several = equivalence(differences[:5], 0.01, ALPHA, scale=1.0)
-    assert (several.verdict, several.p) == (Verdict.DIFFERENT, None)
-    assert equivalence([0.97 - 0.95, 0.35 - 0.33], 0.01, ALPHA).verdict is Verdict.NOT_SHOWN
+    assert (several.verdict, several.p) == (EquivalenceAnswer.DIFFERENT, None)
+    assert equivalence([0.97 - 0.95, 0.35 - 0.33], 0.01, ALPHA).verdict is EquivalenceAnswer.NOT_SHOWN
 
 
 def test_a_difference_that_is_rounding_alone_is_zero() -> None:
     noise = [0.0, 2**-53, -(2**-53), 0.0]
     assert interval(noise, 0.9, scale=0.9).mean == 0.0
-    assert equivalence(noise, 0.01, ALPHA, scale=0.9).verdict is Verdict.NOT_SHOWN
+    assert equivalence(noise, 0.01, ALPHA, scale=0.9).verdict is EquivalenceAnswer.NOT_SHOWN
 
 
 def test_a_difference_equal_to_the_margin_but_for_rounding_is_on_its_bound() -> None:
     assert 0.97 - 0.96 > 0.01
-    assert equivalence([0.97 - 0.96] * 9, 0.01, ALPHA, scale=0.97).verdict is Verdict.NOT_SHOWN
+    assert equivalence([0.97 - 0.96] * 9, 0.01, ALPHA, scale=0.97).verdict is EquivalenceAnswer.NOT_SHOWN
 
 
 def test_a_small_spread_of_small_scores_is_a_spread() -> None:
@@ -140,21 +140,21 @@ def bound(rate: float, times: int) -> float:
 def test_a_difference_as_large_as_the_margin_is_seldom_called_equivalent_and_seldom_different() -> None:
     generator, times = random.Random(2), 1000
     found = Counter(equivalence(draws(generator, 10, 1.0), 1.0, ALPHA).verdict for _ in range(times))
-    assert found[Verdict.EQUIVALENT] / times <= bound(ALPHA, times)
-    assert found[Verdict.DIFFERENT] / times <= bound(ALPHA, times)
-    assert found[Verdict.NOT_SHOWN] / times > 0.8
+    assert found[EquivalenceAnswer.EQUIVALENT] / times <= bound(ALPHA, times)
+    assert found[EquivalenceAnswer.DIFFERENT] / times <= bound(ALPHA, times)
+    assert found[EquivalenceAnswer.NOT_SHOWN] / times > 0.8
 
 
 def test_equal_quality_is_never_warned_of() -> None:
     generator = random.Random(3)
     found = [equivalence(draws(generator, 5), 1.0, ALPHA).verdict for _ in range(1000)]
-    assert found.count(Verdict.DIFFERENT) <= 1
+    assert found.count(EquivalenceAnswer.DIFFERENT) <= 1
 
 
 def test_as_many_seeds_as_are_said_to_be_needed_show_equivalence() -> None:
     generator, times = random.Random(4), 400
     n = seeds_needed(1.0, 0.8, ALPHA)
-    shown = sum(equivalence(draws(generator, n), 0.8, ALPHA).verdict is Verdict.EQUIVALENT for _ in range(times))
+    shown = sum(equivalence(draws(generator, n), 0.8, ALPHA).verdict is EquivalenceAnswer.EQUIVALENT for _ in range(times))
     assert shown / times == pytest.approx(0.9, abs=0.08)
 
 
@@ -182,5 +182,5 @@ def test_a_whole_family_of_equal_adapters_is_seldom_told_apart() -> None:
 
 def test_planted_differences_are_found() -> None:
     generator = random.Random(7)
-    assert equivalence(draws(generator, 10, 3.0), 1.0, ALPHA).verdict is Verdict.DIFFERENT
+    assert equivalence(draws(generator, 10, 3.0), 1.0, ALPHA).verdict is EquivalenceAnswer.DIFFERENT
     assert kolmogorov_smirnov(draws(generator, 100), draws(generator, 100, 1.0)).p < 1e-4

@@ -12,10 +12,10 @@ import pytest
 
 from builders.made_runs import METRIC, made_run, made_spec, planned, results_of
 from tuneoff.errors import ResultsError
-from tuneoff.judge.controls.all import Controls, controls
-from tuneoff.judge.controls.statistics import Verdict
-from tuneoff.judge.controls.text import headlines, lines
-from tuneoff.judge.controls.values import to_json
+from tuneoff.judge.controls.compute import Controls, controls
+from tuneoff.judge.controls.controls_json import to_json
+from tuneoff.judge.controls.controls_text import headlines, lines
+from tuneoff.judge.controls.statistics import EquivalenceAnswer
 from tuneoff.record.run_record import ContinuesRecord, RunRecord
 
 pytest.importorskip("scipy")
@@ -77,7 +77,7 @@ def test_equal_adapters_are_equivalent_and_nothing_warns() -> None:
         ("serial", "ray-tune", 12),
         ("optuna", "ray-tune", 12),
     ]
-    assert {pair.quality.verdict for pair in found.pairs if pair.quality} == {Verdict.EQUIVALENT}
+    assert {pair.quality.verdict for pair in found.pairs if pair.quality} == {EquivalenceAnswer.EQUIVALENT}
     assert not any(pair.scores.differs for pair in found.pairs if pair.scores)
     assert not found.contradicts
     (answer, _) = headlines(found)
@@ -102,7 +102,7 @@ def test_a_difference_within_the_margin_and_too_few_seeds_are_not_warned_of() ->
         assert not any("WARNING" in line for line in lines(found))
     (pair,) = few.pairs
     assert pair.quality is not None
-    assert pair.quality.verdict is Verdict.NOT_SHOWN
+    assert pair.quality.verdict is EquivalenceAnswer.NOT_SHOWN
     assert "which is not different" in headlines(few)[0]
     assert "seeds would show it" in "\n".join(lines(few))
 
@@ -111,7 +111,7 @@ def test_the_same_difference_of_images_in_two_seeds_is_not_different() -> None:
     found = judged(counted("serial", (320, 180)), counted("optuna", (315, 175)))
     (pair,) = found.pairs
     assert pair.quality is not None
-    assert pair.quality.verdict is Verdict.NOT_SHOWN
+    assert pair.quality.verdict is EquivalenceAnswer.NOT_SHOWN
     assert not found.contradicts
     equal = judged(counted("serial", (320, 180), more=2**-53), counted("optuna", (320, 180)))
     assert "quality: equal in all 2 seeds: not shown" in "\n".join(lines(equal))

@@ -10,10 +10,10 @@ import pytest
 
 from builders.made_runs import METRIC, Curve, made_run, made_spec, planned, results_of
 from tuneoff.base.identity import configuration_digest
-from tuneoff.judge.controls.all import controls
+from tuneoff.judge.controls.compute import controls
+from tuneoff.judge.controls.controls_json import to_json
+from tuneoff.judge.controls.controls_text import headlines, lines
 from tuneoff.judge.controls.same_configuration import Equality, SameConfiguration
-from tuneoff.judge.controls.text import headlines, lines
-from tuneoff.judge.controls.values import to_json
 from tuneoff.record.run_record import RunRecord, TestRecord
 
 CURVES: list[Curve] = [[{METRIC: 0.5, "loss": 1.25}, {METRIC: 0.75, "loss": 0.5}], [{METRIC: 0.1, "loss": 2.0}] * 2]

@@ -13,8 +13,8 @@ from builders.page_folders import folder, specs
 from page.conftest import made_page
 from page.documents import Document
 from page.test_across import ANSWERS
-from tuneoff.judge.answers.all import answers
 from tuneoff.judge.answers.answer import Claim
+from tuneoff.judge.answers.compute import answers
 from tuneoff.record.metric_value import Kind, known
 from tuneoff.tell.page.answer import MOST_OPEN, said, unjudged
 from tuneoff.tell.page.verdicts import glance, note, robustness

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from builders.made_results import Entry, results
-from tuneoff.judge.answers.all import answers
+from tuneoff.judge.answers.compute import answers
 from tuneoff.tell.page.anchors import Places
 
 pytest.importorskip("scipy")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from importlib import import_module
 
 from builders.made_curves import Made, made_results
-from tuneoff.judge.answers.all import answers
+from tuneoff.judge.answers.compute import answers
 from tuneoff.tell.plots.all import drawings
 from tuneoff.tell.plots.canvas import rules
 from tuneoff.tell.plots.drawing import Drawing

@@ -10,7 +10,7 @@ import pytest
 
 from benchmarks.speed.synthetic_results import write_results
 from tuneoff.experiment.plan import Plan
-from tuneoff.judge.answers.all import answers
+from tuneoff.judge.answers.compute import answers
 from tuneoff.judge.results import read_results
 from tuneoff.tell.plots.all import drawings
 

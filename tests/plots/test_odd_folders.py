@@ -10,7 +10,7 @@ import pytest
 from builders.made_curves import Made, made_results
 from plots.drawn import draw, drawn, view_of
 from tuneoff.errors import MissingPackageError
-from tuneoff.judge.answers.all import answers
+from tuneoff.judge.answers.compute import answers
 from tuneoff.record.run_record import ContinuesRecord
 from tuneoff.tell.plots import all as plots
 from tuneoff.tell.plots.view import View

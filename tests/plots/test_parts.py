@@ -16,7 +16,7 @@ from builders.made_curves import Made, made_results
 from builders.results_folders import write_examples
 from plots.drawn import draw, view_of
 from tuneoff.errors import ResultsError
-from tuneoff.judge.answers.all import answers
+from tuneoff.judge.answers.compute import answers
 from tuneoff.judge.results import read_results
 from tuneoff.tell.plots.all import NAMES
 from tuneoff.tell.plots.drawing import Drawing

@@ -12,7 +12,7 @@ from tuneoff.base.format import figure, number, shown_unit, wrapped
 from tuneoff.experiment.accounting.declared import Accounting, Intensity, Prices
 from tuneoff.experiment.accounting.store import write_accounting
 from tuneoff.judge.estimates import Figure, Spread
-from tuneoff.judge.summary import COLUMNS, SummaryRow, Use
+from tuneoff.judge.summary_rows import COLUMNS, SummaryRow, Use
 from tuneoff.record.derive import derive
 from tuneoff.record.metric_value import Kind
 from tuneoff.tell.report.accounting_sources import Circumstances, circumstances

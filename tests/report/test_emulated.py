@@ -15,7 +15,7 @@ import pytest
 from builders.event_logs import example_a
 from builders.made_runs import results_of
 from tuneoff.experiment.plan import PlannedRun
-from tuneoff.judge.summary import summary_rows
+from tuneoff.judge.summary_rows import summary_rows
 from tuneoff.measure.with_metrics import with_metrics
 from tuneoff.record.derive import derive
 from tuneoff.record.run_record import RunRecord

@@ -8,11 +8,11 @@ from collections.abc import Mapping
 import pytest
 
 from builders.made_results import Entry, results
-from tuneoff.judge.answers.all import answers
-from tuneoff.judge.answers.values import to_json
+from tuneoff.judge.answers.answers_json import to_json
+from tuneoff.judge.answers.compute import answers
 from tuneoff.judge.diff.compare import compared
 from tuneoff.judge.results import Results
-from tuneoff.judge.summary import summary_rows
+from tuneoff.judge.summary_rows import summary_rows
 from tuneoff.record.run_record import RunStatus
 from tuneoff.tell.page.frameworks import entries, framework_tables
 from tuneoff.tell.report.figure_cell import FigureCell

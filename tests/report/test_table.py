@@ -13,7 +13,7 @@ from builders.made_runs import planned, results_of
 from tuneoff.base.format import folded
 from tuneoff.experiment.plan import PlannedRun
 from tuneoff.experiment.spec import Strategy
-from tuneoff.judge.summary import Use, summary_rows
+from tuneoff.judge.summary_rows import Use, summary_rows
 from tuneoff.measure.with_metrics import with_metrics
 from tuneoff.record.derive import derive
 from tuneoff.record.metric_value import known, missing

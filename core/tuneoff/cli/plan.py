@@ -100,7 +100,7 @@ def _detectable(plan: Plan, earlier: Path | None) -> list[str]:
 
     if earlier is None:
         return detectable_lines(plan)
-    from tuneoff.judge.answers.all import answers
+    from tuneoff.judge.answers.compute import answers
     from tuneoff.judge.results import read_results
 
     return detectable_lines(plan, spreads(answers(read_results(earlier))), str(earlier))

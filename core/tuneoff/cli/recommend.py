@@ -60,8 +60,8 @@ def execute(arguments: argparse.Namespace) -> int:
     from tuneoff.judge.recommend.eligibility import check_request
     from tuneoff.judge.recommend.fault_results import check_names, read_faults
     from tuneoff.judge.recommend.recommend import listings, read_folder, recommend
-    from tuneoff.judge.recommend.text import lines
-    from tuneoff.judge.recommend.values import to_json
+    from tuneoff.judge.recommend.recommendation_json import to_json
+    from tuneoff.judge.recommend.recommendation_text import lines
 
     request = _request(arguments)
     check_names(request.must_survive)

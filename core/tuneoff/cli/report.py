@@ -32,18 +32,18 @@ def execute(arguments: argparse.Namespace) -> int:
         write(printable(str(write_report(results, arguments.output).resolve())))
         return 0
     need_packages(("scipy",))
-    from tuneoff.judge.answers.all import answers
+    from tuneoff.judge.answers.compute import answers
     from tuneoff.judge.results import read_results
 
     read = read_results(results)
     found = answers(read)
     if arguments.json:
-        from tuneoff.judge.answers.values import to_json
+        from tuneoff.judge.answers.answers_json import to_json
 
         write_json(to_json(found))
     else:
         from tuneoff.cli.matrix import table
-        from tuneoff.judge.answers.text import lines
+        from tuneoff.judge.answers.answers_text import lines
 
         write("\n".join(printable(line) for line in lines(found, terminal_width(), table(read.plan, results).splitlines())))
     return 0

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from tuneoff.base.format import counted, listed, number
 from tuneoff.judge.conditions import condition_lines
-from tuneoff.judge.summary import SummaryRow
+from tuneoff.judge.summary_rows import SummaryRow
 
 MEDIANS = "Medians over seeds, in which a failed run is worse than any; below them lowest–highest of the runs that are done."
 

@@ -12,6 +12,7 @@ from itertools import combinations
 
 from tuneoff.experiment.accounting.declared import Prices
 from tuneoff.experiment.variants import TASK
+from tuneoff.judge.answers.across_texts import texts
 from tuneoff.judge.answers.analysis_plan import Frozen
 from tuneoff.judge.answers.answer import AcrossTasks, OverTasks, Question
 from tuneoff.judge.answers.directions import is_of_objective
@@ -19,7 +20,6 @@ from tuneoff.judge.answers.over_tasks import Comparison, data_sets, data_sets_ne
 from tuneoff.judge.answers.regret import anchors_of, bounded, regrets
 from tuneoff.judge.answers.run_values import value
 from tuneoff.judge.answers.usable_at_look import Cells, settled
-from tuneoff.judge.answers.words_across import texts
 from tuneoff.judge.runs import Group, Scope, noise_pairs
 from tuneoff.judge.stats.failures_as_infinity import middle
 from tuneoff.judge.stats.interval import Interval

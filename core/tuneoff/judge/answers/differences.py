@@ -27,7 +27,7 @@ class Seeds:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Pair:
+class SeedDifferences:
     """Paired differences of two cells on a question's scale, one per planned seed."""
 
     seeds: Seeds
@@ -69,7 +69,7 @@ def seeds(one: Group, other: Group, looks: Sequence[int]) -> Seeds:
     return Seeds(planned=planned, used=ended, waiting=waiting)
 
 
-def pair(one: Group, other: Group, question: Question, looks: Sequence[int], measure: Measure = value) -> Pair:
+def pair(one: Group, other: Group, question: Question, looks: Sequence[int], measure: Measure = value) -> SeedDifferences:
     """Return the paired differences of two cells; `measure` gives a run's value of the question's metric."""
     chosen = seeds(one, other, looks)
     used = set(chosen.used)
@@ -90,7 +90,7 @@ def pair(one: Group, other: Group, question: Question, looks: Sequence[int], mea
             sizes.append(size)
             mixed = mixed or kinds
     failures = tuple(sum(runs[seed].has_failed for seed in used) for runs in (ours, theirs))
-    return Pair(
+    return SeedDifferences(
         seeds=chosen,
         differences=tuple(rows),
         failures=(failures[0], failures[1]),

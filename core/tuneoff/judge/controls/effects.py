@@ -12,7 +12,7 @@ from typing import Literal
 
 from tuneoff.judge.controls.same_algorithm import FEWEST_SEEDS, QUALITY, SAMPLER, differences
 from tuneoff.judge.controls.settings import Setting
-from tuneoff.judge.controls.statistics import Interval, interval
+from tuneoff.judge.controls.statistics import MeanInterval, interval
 from tuneoff.judge.runs import EMULATED, POOL, Group, noise_pairs
 
 Kind = Literal["algorithm", "runtime", "noise floor"]
@@ -28,7 +28,7 @@ class Effect:
     other: str
     metric: str
     unit: str
-    interval: Interval | None = None
+    interval: MeanInterval | None = None
     reason: str | None = None
 
 

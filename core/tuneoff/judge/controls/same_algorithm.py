@@ -9,7 +9,14 @@ from typing import Any
 
 from tuneoff.experiment.margin import Margin, quality_margin
 from tuneoff.judge.controls.settings import Setting
-from tuneoff.judge.controls.statistics import Equivalence, KolmogorovSmirnov, Verdict, equivalence, holm, kolmogorov_smirnov
+from tuneoff.judge.controls.statistics import (
+    Equivalence,
+    EquivalenceAnswer,
+    KolmogorovSmirnov,
+    equivalence,
+    holm,
+    kolmogorov_smirnov,
+)
 from tuneoff.judge.runs import Group, noise_pairs
 from tuneoff.measure.resumed import is_counted
 from tuneoff.record.run_record import RunRecord
@@ -37,7 +44,7 @@ class Scores:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Pair:
+class EntryPair:
     """Two entries in one setting, over the seeds that both have done. What could not be tested is None, with the reason."""
 
     setting: str
@@ -52,13 +59,13 @@ class Pair:
     margin: Margin
 
 
-def pairs_of(all_settings: Sequence[Setting], analysis: Mapping[str, Any], alpha: float) -> list[Pair]:
+def pairs_of(all_settings: Sequence[Setting], analysis: Mapping[str, Any], alpha: float) -> list[EntryPair]:
     """Return every pair of adapters, then every A/A pair, of the settings with `sampler: random` and no pruner.
 
     With a pruner the frameworks' own rules decide which trials complete: that is another algorithm in each.
     """
-    found: list[Pair] = []
-    noise: list[Pair] = []
+    found: list[EntryPair] = []
+    noise: list[EntryPair] = []
     for setting in comparable(all_settings):
         firsts = [group for group in setting.compared if group.spec.replicate == 0]
         margin = quality_margin(analysis, firsts[0].spec.experiment.workload)
@@ -87,14 +94,16 @@ def differences(one: Group, other: Group, metric: str) -> Differences:
     return Differences(values=tuple(a - b for a, b in known), scale=scale)
 
 
-def warnings(pairs: Sequence[Pair]) -> list[Pair]:
+def warnings(pairs: Sequence[EntryPair]) -> list[EntryPair]:
     """Return the pairs of adapters whose selected quality differs by more than the margin: the interval is outside of it."""
     return [
-        pair for pair in pairs if not pair.is_noise and pair.quality is not None and pair.quality.verdict is Verdict.DIFFERENT
+        pair
+        for pair in pairs
+        if not pair.is_noise and pair.quality is not None and pair.quality.verdict is EquivalenceAnswer.DIFFERENT
     ]
 
 
-def _pair(setting: Setting, one: Group, other: Group, margin: Margin, alpha: float, *, is_noise: bool = False) -> Pair:
+def _pair(setting: Setting, one: Group, other: Group, margin: Margin, alpha: float, *, is_noise: bool = False) -> EntryPair:
     seeds = common_seeds(one, other)
     ours, theirs = (list(_scores(group, seeds)) for group in (one, other))
     scores, no_scores = None, None
@@ -112,7 +121,7 @@ def _pair(setting: Setting, one: Group, other: Group, margin: Margin, alpha: flo
         no_quality = f"{QUALITY} in both of {len(found.values)} seeds, fewer than {FEWEST_SEEDS}"
     else:
         quality = equivalence(found.values, margin.value, alpha, found.scale)
-    return Pair(
+    return EntryPair(
         setting=setting.name,
         one=one.label,
         other=other.label,
@@ -126,7 +135,7 @@ def _pair(setting: Setting, one: Group, other: Group, margin: Margin, alpha: flo
     )
 
 
-def _adjusted(pairs: Sequence[Pair], alpha: float) -> list[Pair]:
+def _adjusted(pairs: Sequence[EntryPair], alpha: float) -> list[EntryPair]:
     tested = [pair.scores.test.p for pair in pairs if pair.scores is not None]
     by_order = iter(holm(tested))
     found = []

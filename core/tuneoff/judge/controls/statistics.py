@@ -17,7 +17,7 @@ MOST_SPREAD = 1e4  # margins; beyond, no number of seeds that anyone would run i
 POWER = 0.9  # with which as many seeds as `seeds_needed` says show equivalence where there is no difference at all
 
 
-class Verdict(StrEnum):
+class EquivalenceAnswer(StrEnum):
     """What an interval says of a margin. Not shown is not different: the interval reaches to both sides of a bound."""
 
     EQUIVALENT = "equivalent"
@@ -36,7 +36,7 @@ class KolmogorovSmirnov:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Interval:
+class MeanInterval:
     """Mean of `n` paired differences, its standard deviation over the pairs, and the t-interval of `confidence`.
 
     A deviation that is rounding alone is 0, and so is then such a mean.
@@ -54,10 +54,10 @@ class Interval:
 class Equivalence:
     """Two one-sided t-tests of paired differences against ±margin; `interval` is that of confidence 1 − 2·alpha."""
 
-    interval: Interval
+    interval: MeanInterval
     margin: float
     p: float | None  # the greater of the two one-sided ones: equivalent where it is below alpha; None: without a spread
-    verdict: Verdict
+    verdict: EquivalenceAnswer
     seeds_needed: int | None  # about, by this spread, to show equivalence of what is equal; None: the spread is 0
 
 
@@ -86,7 +86,7 @@ def holm(p_values: Sequence[float]) -> list[float]:
     return adjusted
 
 
-def interval(differences: Sequence[float], confidence: float, scale: float = 0.0) -> Interval:
+def interval(differences: Sequence[float], confidence: float, scale: float = 0.0) -> MeanInterval:
     """Return the t-interval of the mean of paired differences; at least two.
 
     `scale` is the greatest size of what was subtracted, in the unit of the differences: it tells a spread from rounding.
@@ -101,7 +101,9 @@ def interval(differences: Sequence[float], confidence: float, scale: float = 0.0
         from scipy import stats
 
         half = float(stats.t.ppf((1 + confidence) / 2, len(differences) - 1)) * deviation / math.sqrt(len(differences))
-    return Interval(mean=mean, low=mean - half, high=mean + half, deviation=deviation, n=len(differences), confidence=confidence)
+    return MeanInterval(
+        mean=mean, low=mean - half, high=mean + half, deviation=deviation, n=len(differences), confidence=confidence
+    )
 
 
 def equivalence(differences: Sequence[float], margin: float, alpha: float, scale: float = 0.0) -> Equivalence:
@@ -119,21 +121,21 @@ def equivalence(differences: Sequence[float], margin: float, alpha: float, scale
         raise ValueError(f"`0 < alpha < 0.5` must hold, but got {alpha}")
     found = interval(differences, 1 - 2 * alpha, scale)
     if found.deviation == 0:
-        verdict = Verdict.EQUIVALENT if abs(found.mean) < margin else Verdict.DIFFERENT
+        verdict = EquivalenceAnswer.EQUIVALENT if abs(found.mean) < margin else EquivalenceAnswer.DIFFERENT
         at_margin = abs(abs(found.mean) - margin) <= _rounding(differences, scale)
         if found.n < LEAST_WITHOUT_SPREAD or at_margin:
-            verdict = Verdict.NOT_SHOWN
+            verdict = EquivalenceAnswer.NOT_SHOWN
         return Equivalence(interval=found, margin=margin, p=None, verdict=verdict, seeds_needed=None)
     from scipy import stats
 
     above = stats.ttest_1samp(differences, -margin, alternative="greater").pvalue
     p = max(float(above), float(stats.ttest_1samp(differences, margin, alternative="less").pvalue))
     if p < alpha:
-        verdict = Verdict.EQUIVALENT
+        verdict = EquivalenceAnswer.EQUIVALENT
     elif found.low > margin or found.high < -margin:
-        verdict = Verdict.DIFFERENT
+        verdict = EquivalenceAnswer.DIFFERENT
     else:
-        verdict = Verdict.NOT_SHOWN
+        verdict = EquivalenceAnswer.NOT_SHOWN
     needed = seeds_needed(found.deviation, margin, alpha)
     return Equivalence(interval=found, margin=margin, p=p, verdict=verdict, seeds_needed=needed)
 

@@ -16,10 +16,10 @@ from tuneoff.judge.answers.questions import Questions
 from tuneoff.judge.answers.resolution import grid_step
 from tuneoff.judge.answers.run_values import units
 from tuneoff.judge.diff import environment
+from tuneoff.judge.diff.comparison import Change, Comparison, Matched, Noise
 from tuneoff.judge.diff.ends import ended, flags
 from tuneoff.judge.diff.exact import exact
 from tuneoff.judge.diff.match import check_some, left_out, matched
-from tuneoff.judge.diff.model import Change, Comparison, Matched, Noise
 from tuneoff.judge.results import Results, read_results
 from tuneoff.judge.runs import EMULATED, Group, by_scope, grouped, noise_pairs
 from tuneoff.measure.resumed import is_counted

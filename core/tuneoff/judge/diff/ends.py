@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 
-from tuneoff.judge.diff.model import Ended, Matched
+from tuneoff.judge.diff.comparison import Ended, Matched
 from tuneoff.judge.runs import RunRef
 
 _TOLD = ("done", "failed", "timeout", "skipped")  # interrupted or not run yet: that folder is unfinished, nothing changed

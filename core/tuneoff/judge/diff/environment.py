@@ -6,7 +6,7 @@ import statistics
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from tuneoff.judge.diff.model import Sides
+from tuneoff.judge.diff.comparison import Sides
 from tuneoff.record.run_record import RunRecord
 from tuneoff.run.machine import from_json
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence, Set
 from dataclasses import replace
 
 from tuneoff.judge.controls.same_configuration import same_configuration
-from tuneoff.judge.diff.model import Exact, Matched
+from tuneoff.judge.diff.comparison import Exact, Matched
 from tuneoff.judge.runs import Group
 
 OLD, NEW = "A", "B"

@@ -9,7 +9,7 @@ from typing import Any
 from tuneoff.base.format import counted
 from tuneoff.errors import ExperimentError
 from tuneoff.experiment.spec import RunSpec, run_spec_to_json
-from tuneoff.judge.diff.model import Matched
+from tuneoff.judge.diff.comparison import Matched
 from tuneoff.judge.results import Results
 from tuneoff.judge.runs import Group
 

@@ -8,16 +8,16 @@ from itertools import combinations
 from tuneoff.judge.answers.answer import Outcome
 from tuneoff.judge.recommend.bracket import bracket, spans
 from tuneoff.judge.recommend.dominance import between, outcome_for
-from tuneoff.judge.recommend.measured import Setting
+from tuneoff.judge.recommend.measured import MeasuredSetting
 from tuneoff.judge.recommend.pareto import weigh
 from tuneoff.judge.recommend.phrases import cited
 from tuneoff.judge.recommend.recommendation import Family, Outside, Reason, Weighed
 from tuneoff.judge.recommend.request import Request, size_text
 
 
-def families(measured: Sequence[Setting], request: Request) -> tuple[list[Family], list[Outside]]:
+def families(measured: Sequence[MeasuredSetting], request: Request) -> tuple[list[Family], list[Outside]]:
     """Return what is measured at or around the request, and what is not."""
-    by_name: dict[str, list[Setting]] = {}
+    by_name: dict[str, list[MeasuredSetting]] = {}
     for setting in measured:
         by_name.setdefault(setting.family, []).append(setting)
     inside: list[Family] = []
@@ -39,7 +39,7 @@ def families(measured: Sequence[Setting], request: Request) -> tuple[list[Family
     return inside, outside
 
 
-def place_text(setting: Setting) -> str:
+def place_text(setting: MeasuredSetting) -> str:
     """Return a setting's scope and sizes in words."""
     sizes = ", ".join(size_text(name, ends) for name, ends in setting.sizes.items())
     return f"{setting.scope.text} ({sizes})"

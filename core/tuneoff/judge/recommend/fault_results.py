@@ -37,20 +37,20 @@ class _File(msgspec.Struct):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Evidence:
+class FaultEvidence:
     """A result, and the file that it is from."""
 
     result: FaultResult
     file: Path
 
 
-def read_faults(paths: Sequence[Path]) -> list[Evidence]:
+def read_faults(paths: Sequence[Path]) -> list[FaultEvidence]:
     """Read files that `tuneoff faults --json` wrote, or all `*.json` of a folder.
 
     Raises:
         ResultsError: there is none, or it is none.
     """
-    return [Evidence(result=result, file=file) for file in _files(paths) for result in _read(file)]
+    return [FaultEvidence(result=result, file=file) for file in _files(paths) for result in _read(file)]
 
 
 def check_names(names: Iterable[str]) -> None:
@@ -65,7 +65,9 @@ def check_names(names: Iterable[str]) -> None:
             raise UnknownNameError(f"no fault named {name!r}; known: {', '.join(known)}")
 
 
-def obstacles(adapter: str, emulated_platforms: Sequence[str], evidence: Sequence[Evidence], request: Request) -> list[Obstacle]:
+def obstacles(
+    adapter: str, emulated_platforms: Sequence[str], evidence: Sequence[FaultEvidence], request: Request
+) -> list[Obstacle]:
     """Return what the faults that an adapter must survive say against it. What was only seen on a stand-in is not known."""
     own = _of_adapter(adapter, emulated_platforms, evidence, request)
     decisive = [one for one in own if one.result.setting == request.faults_by]
@@ -75,7 +77,7 @@ def obstacles(adapter: str, emulated_platforms: Sequence[str], evidence: Sequenc
     return found
 
 
-def notes(adapter: str, emulated_platforms: Sequence[str], evidence: Sequence[Evidence], request: Request) -> list[str]:
+def notes(adapter: str, emulated_platforms: Sequence[str], evidence: Sequence[FaultEvidence], request: Request) -> list[str]:
     """Return what the other settings came to under the faults that must be survived: it decides nothing here."""
     other = DEFAULTS if request.faults_by == ADAPTER else ADAPTER
     own = _of_adapter(adapter, emulated_platforms, evidence, request)
@@ -94,7 +96,7 @@ def notes(adapter: str, emulated_platforms: Sequence[str], evidence: Sequence[Ev
     return found
 
 
-def _survival(fault: str, evidence: Sequence[Evidence], by: str) -> Iterator[Obstacle]:
+def _survival(fault: str, evidence: Sequence[FaultEvidence], by: str) -> Iterator[Obstacle]:
     of_fault = [one for one in evidence if one.result.fault == fault]
     bad = [one for one in of_fault if one.result.outcome is not None and one.result.outcome not in SURVIVED]
     if bad:
@@ -105,7 +107,7 @@ def _survival(fault: str, evidence: Sequence[Evidence], by: str) -> Iterator[Obs
         yield Obstacle(kind=No.UNKNOWN, text=f"{fault} {_BY[by]}: no result{reason}")
 
 
-def _wrong(evidence: Sequence[Evidence], by: str) -> list[Obstacle]:
+def _wrong(evidence: Sequence[FaultEvidence], by: str) -> list[Obstacle]:
     tried = [one for one in evidence if _was_tried(one, by)]
     wrong = [one for one in tried if one.result.outcome == Class.WRONG.value]
     if not tried:
@@ -116,13 +118,13 @@ def _wrong(evidence: Sequence[Evidence], by: str) -> list[Obstacle]:
     ]
 
 
-def _was_tried(one: Evidence, by: str) -> bool:
+def _was_tried(one: FaultEvidence, by: str) -> bool:
     return one.result.setting == by and one.result.outcome is not None and one.result.fault != NO_FAULT.name
 
 
 def _of_adapter(
-    adapter: str, emulated_platforms: Sequence[str], evidence: Sequence[Evidence], request: Request
-) -> list[Evidence]:
+    adapter: str, emulated_platforms: Sequence[str], evidence: Sequence[FaultEvidence], request: Request
+) -> list[FaultEvidence]:
     return [one for one in evidence if _is_of(one.result.adapter, adapter, emulated_platforms, request.platform)]
 
 

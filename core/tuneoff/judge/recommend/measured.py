@@ -21,7 +21,7 @@ BUSY = "trial_execution.median"  # of a run's trials, in ms
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Setting:
+class MeasuredSetting:
     """One setting of a folder: its scope, its sizes, and the groups that were measured there, in the answers' order.
 
     `family` is what settings must share to lie around another one: workload, sampler and pruner. `sizes` lacks the seconds per
@@ -60,7 +60,7 @@ class Folder:
     answers: Answers
 
 
-def settings(folders: Sequence[Folder], adapters: Sequence[str], request: Request) -> list[Setting]:
+def settings(folders: Sequence[Folder], adapters: Sequence[str], request: Request) -> list[MeasuredSetting]:
     """Return the settings in which at least one of the adapters has a run that is done, as far as the request asks for them."""
     return [setting for folder in folders for setting in _of_folder(folder, set(adapters), request)]
 
@@ -80,7 +80,7 @@ def done(group: EstimatedGroup) -> int:
     return sum(run.status == "done" for run in group.runs)
 
 
-def _of_folder(folder: Folder, adapters: set[str], request: Request) -> Iterator[Setting]:
+def _of_folder(folder: Folder, adapters: set[str], request: Request) -> Iterator[MeasuredSetting]:
     runs = {run.ref.run_id: run for group in grouped(folder.results) for run in group.runs}
     for scope in folder.answers.scopes:
         if request.sampler not in (None, scope.sampler) or request.pruner not in (None, scope.pruner):
@@ -99,7 +99,7 @@ def _of_folder(folder: Folder, adapters: set[str], request: Request) -> Iterator
         busy = [seconds for own in records.values() for seconds in _busy_seconds(own)]
         if busy:
             sizes[TRIAL_SECONDS] = (min(busy), max(busy))
-        yield Setting(
+        yield MeasuredSetting(
             folder=folder.results.folder,
             file=folder.results.plan.path,
             answers=folder.answers,

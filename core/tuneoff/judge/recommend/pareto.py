@@ -8,7 +8,7 @@ from itertools import combinations
 from tuneoff.base.format import listed
 from tuneoff.judge.answers.answer import Outcome, Verdict
 from tuneoff.judge.recommend.dominance import between, dominances, front, has_figures, outcome_for
-from tuneoff.judge.recommend.measured import Setting
+from tuneoff.judge.recommend.measured import MeasuredSetting
 from tuneoff.judge.recommend.phrases import cited, pair_text
 from tuneoff.judge.recommend.recommendation import Reason, Weighed
 
@@ -16,7 +16,7 @@ _INDIFFERENT = (Outcome.EQUIVALENT, Outcome.EQUIVALENT_THOUGH_DIFFERENT)
 _OPEN = (Outcome.UNDECIDED, Outcome.NOT_JUDGED)
 
 
-def weigh(setting: Setting, prefer: str | None) -> Weighed:
+def weigh(setting: MeasuredSetting, prefer: str | None) -> Weighed:
     """Return who is on the front of a setting and why. `prefer`: the question that is told first; it decides nothing."""
     verdicts = _of_setting(setting, prefer)
     labels = setting.labels
@@ -37,7 +37,7 @@ def weigh(setting: Setting, prefer: str | None) -> Weighed:
     )
 
 
-def _of_setting(setting: Setting, prefer: str | None) -> list[Verdict]:
+def _of_setting(setting: MeasuredSetting, prefer: str | None) -> list[Verdict]:
     labels = set(setting.labels)
     own = [
         verdict
@@ -47,7 +47,7 @@ def _of_setting(setting: Setting, prefer: str | None) -> list[Verdict]:
     return sorted(own, key=lambda verdict: verdict.question.name != prefer)  # stable: the others in the answers' order
 
 
-def _reasons(setting: Setting, verdicts: Sequence[Verdict], ahead: Sequence[str]) -> Iterator[Reason]:
+def _reasons(setting: MeasuredSetting, verdicts: Sequence[Verdict], ahead: Sequence[str]) -> Iterator[Reason]:
     """Yield a sentence per pair, those on the front first, then one per label that failed."""
     ordered = [*ahead, *(label for label in setting.labels if label not in ahead)]
     for one, other in combinations(ordered, 2):

@@ -8,7 +8,7 @@ from dataclasses import replace
 from tuneoff.judge.answers.answer import Outcome, Verdict
 from tuneoff.judge.answers.phrases import difference_text
 from tuneoff.judge.recommend.dominance import has_figures, outcome_for
-from tuneoff.judge.recommend.measured import Setting
+from tuneoff.judge.recommend.measured import MeasuredSetting
 from tuneoff.judge.recommend.recommendation import Cited
 
 _WORDS = {
@@ -21,7 +21,7 @@ _WORDS = {
 }
 
 
-def cited(setting: Setting, labels: Sequence[str], verdicts: Sequence[Verdict] = ()) -> tuple[Cited, ...]:
+def cited(setting: MeasuredSetting, labels: Sequence[str], verdicts: Sequence[Verdict] = ()) -> tuple[Cited, ...]:
     """Return the runs of labels in a setting; with verdicts, of the seeds in which these have something to compare."""
     seeds = {pair.seed for verdict in verdicts for pair in verdict.differences if pair.difference is not None}
     return tuple(

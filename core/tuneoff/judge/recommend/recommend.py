@@ -10,7 +10,7 @@ from tuneoff.errors import ExperimentError, PluginError, UnknownNameError
 from tuneoff.judge.recommend import fault_results
 from tuneoff.judge.recommend.eligibility import Candidate, No, Obstacle, candidate
 from tuneoff.judge.recommend.families import families
-from tuneoff.judge.recommend.fault_results import Evidence
+from tuneoff.judge.recommend.fault_results import FaultEvidence
 from tuneoff.judge.recommend.headline import headline
 from tuneoff.judge.recommend.measured import Folder, on_stand_ins, settings
 from tuneoff.judge.recommend.recommendation import Recommendation
@@ -26,7 +26,7 @@ def read_folder(path: Path) -> Folder:
     Raises:
         ResultsError: it is none, or a file in it is damaged.
     """
-    from tuneoff.judge.answers.all import answers
+    from tuneoff.judge.answers.compute import answers
     from tuneoff.judge.results import read_results
 
     results = read_results(path)
@@ -47,7 +47,7 @@ def listings(folders: Sequence[Folder]) -> list[AdapterListing]:
 
 
 def recommend(
-    folders: Sequence[Folder], known: Sequence[AdapterListing], evidence: Sequence[Evidence], request: Request
+    folders: Sequence[Folder], known: Sequence[AdapterListing], evidence: Sequence[FaultEvidence], request: Request
 ) -> Recommendation:
     """Return what the folders say to a request.
 
@@ -82,7 +82,7 @@ def recommend(
     return replace(recommendation, headline=tuple(headline(recommendation)))
 
 
-def _candidates(known: Sequence[AdapterListing], evidence: Sequence[Evidence], request: Request) -> list[Candidate]:
+def _candidates(known: Sequence[AdapterListing], evidence: Sequence[FaultEvidence], request: Request) -> list[Candidate]:
     found = []
     for listing in known:
         one = candidate(listing, request)

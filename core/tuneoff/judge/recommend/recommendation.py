@@ -8,7 +8,7 @@ from pathlib import Path
 from tuneoff.judge.recommend.bracket import Range
 from tuneoff.judge.recommend.dominance import Dominance
 from tuneoff.judge.recommend.eligibility import Candidate
-from tuneoff.judge.recommend.measured import OnStandIn, Setting
+from tuneoff.judge.recommend.measured import MeasuredSetting, OnStandIn
 from tuneoff.judge.recommend.request import Request
 
 
@@ -33,7 +33,7 @@ class Reason:
 class Weighed:
     """One measured setting: who is dominated there, who is on the front, and why."""
 
-    setting: Setting
+    setting: MeasuredSetting
     dominances: tuple[Dominance, ...]
     front: tuple[str, ...]
     reasons: tuple[Reason, ...]

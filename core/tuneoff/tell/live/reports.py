@@ -35,7 +35,7 @@ def rendered(folder: Path) -> Rendered:
     from tuneoff.tell.page.report import FOLDER, composed, need_packages
 
     need_packages()
-    from tuneoff.judge.answers.all import answers
+    from tuneoff.judge.answers.compute import answers
     from tuneoff.judge.results import read_results
     from tuneoff.tell.page.figures import PLOTS
     from tuneoff.tell.plots.files import contents

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from tuneoff.base.format import MISSING, figure
+from tuneoff.judge.answers.across_texts import compared_by
 from tuneoff.judge.answers.answer import AcrossTasks, OverTasks
 from tuneoff.judge.answers.phrases import signed
-from tuneoff.judge.answers.words_across import compared_by
 from tuneoff.judge.stats.interval import Interval
 from tuneoff.tell.report.figure_cell import FigureCell
 

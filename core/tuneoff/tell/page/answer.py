@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from tuneoff.judge.answers.answer import Answers, Claim
-from tuneoff.judge.answers.summary import NO_VERDICTS
+from tuneoff.judge.answers.claims import NO_VERDICTS
 from tuneoff.tell.page.texts import unbroken
 
 MOST_OPEN = 12  # claims that are not folded; those of the first question never are

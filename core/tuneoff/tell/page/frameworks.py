@@ -14,7 +14,7 @@ from tuneoff.judge.answers.run_values import ABSENT
 from tuneoff.judge.estimates import figure
 from tuneoff.judge.results import Results
 from tuneoff.judge.runs import Group, Run, grouped
-from tuneoff.judge.summary import SummaryRow, summary_row
+from tuneoff.judge.summary_rows import SummaryRow, summary_row
 from tuneoff.record.run_record import RunRecord
 from tuneoff.tell.page.anchors import MOST_RUNS
 from tuneoff.tell.page.texts import percent

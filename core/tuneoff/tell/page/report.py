@@ -38,7 +38,7 @@ def write_report(results_folder: Path, output: Path | None = None) -> Path:
         ResultsError: it is no results folder, a file in it is damaged, or the report cannot be written.
     """
     need_packages()
-    from tuneoff.judge.answers.all import answers
+    from tuneoff.judge.answers.compute import answers
     from tuneoff.judge.results import read_results
     from tuneoff.tell.page.figures import PLOTS
     from tuneoff.tell.plots.all import NAMES

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from tuneoff.base.format import ESTIMATED, MISSING, figure, listed, shown_unit
 from tuneoff.judge.notes import row_name
-from tuneoff.judge.summary import SummaryRow
+from tuneoff.judge.summary_rows import SummaryRow
 from tuneoff.record.metric_value import Kind
 from tuneoff.tell.report.accounting_sources import Circumstances
 from tuneoff.tell.report.energy_words import energy_order_lines

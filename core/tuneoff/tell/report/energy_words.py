@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from itertools import combinations
 
 from tuneoff.base.format import counted, listed
-from tuneoff.judge.summary import SummaryRow
+from tuneoff.judge.summary_rows import SummaryRow
 from tuneoff.measure.energy_order import WeightRange, energy_order, widest
 
 ENERGY = "energy.per_completed_trial"

@@ -11,7 +11,7 @@ from tuneoff.experiment.metric import STEPS, Metric
 from tuneoff.experiment.metric_names import metric
 from tuneoff.experiment.names import platform_text
 from tuneoff.judge.notes import notes
-from tuneoff.judge.summary import COLUMNS, SummaryRow
+from tuneoff.judge.summary_rows import COLUMNS, SummaryRow
 from tuneoff.tell.report.accounting_sources import NO_CIRCUMSTANCES, Circumstances
 from tuneoff.tell.report.cost_notes import cost_notes
 from tuneoff.tell.report.figure_cell import figure_cell, unit_of

@@ -6,11 +6,11 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from tuneoff.base.format import counted, number
-from tuneoff.judge.controls.all import Controls
+from tuneoff.judge.controls.compute import Controls
 from tuneoff.judge.controls.effects import Effect
-from tuneoff.judge.controls.same_algorithm import QUALITY, Pair, warnings
+from tuneoff.judge.controls.same_algorithm import QUALITY, EntryPair, warnings
 from tuneoff.judge.controls.same_configuration import Compared, Difference, Equality, SameConfiguration
-from tuneoff.judge.controls.statistics import Interval, Verdict
+from tuneoff.judge.controls.statistics import EquivalenceAnswer, MeanInterval
 
 MOST_DIFFERENCES = 10  # shown; the JSON has all
 FEW_DIFFERENCES = 3  # at the end of a comparison
@@ -126,22 +126,26 @@ def _same_algorithm(found: Controls) -> Section:
     return Section(answer=answer, alarms=tuple(alarms), evidence=tuple(evidence))
 
 
-def _names(pairs: Sequence[Pair]) -> str:
+def _names(pairs: Sequence[EntryPair]) -> str:
     return ", ".join(dict.fromkeys(pair.setting for pair in pairs))
 
 
-def _headline(found: Controls, pairs: Sequence[Pair]) -> str:
+def _headline(found: Controls, pairs: Sequence[EntryPair]) -> str:
     if not pairs:
         return "no two adapters to compare; the noise floor alone."
     judged = [pair.quality.verdict for pair in pairs if pair.quality is not None]
     scores = [pair.scores for pair in pairs if pair.scores is not None]
     parts = []
     if judged:
-        counts = {verdict: judged.count(verdict) for verdict in Verdict}
-        equivalent, different = counts[Verdict.EQUIVALENT], counts[Verdict.DIFFERENT]
+        counts = {verdict: judged.count(verdict) for verdict in EquivalenceAnswer}
+        equivalent, different = counts[EquivalenceAnswer.EQUIVALENT], counts[EquivalenceAnswer.DIFFERENT]
         part = f"selected quality equivalent in {equivalent} of {counted(len(pairs), 'pair')}"
         part += f", different in {different}" if different else ""
-        part += f", not shown in {counts[Verdict.NOT_SHOWN]}, which is not different" if counts[Verdict.NOT_SHOWN] else ""
+        part += (
+            f", not shown in {counts[EquivalenceAnswer.NOT_SHOWN]}, which is not different"
+            if counts[EquivalenceAnswer.NOT_SHOWN]
+            else ""
+        )
         parts.append(part)
     if scores:
         least = min(score.adjusted or 0.0 for score in scores)
@@ -151,7 +155,7 @@ def _headline(found: Controls, pairs: Sequence[Pair]) -> str:
     return "; ".join(parts) + "." if parts else "nothing could be judged."
 
 
-def _pair(pair: Pair, *, many: bool) -> tuple[str, str, str]:
+def _pair(pair: EntryPair, *, many: bool) -> tuple[str, str, str]:
     setting = f" ({pair.setting})" if many else ""
     name = f"{pair.one}, {pair.other}{setting}" + (" [A/A]" if pair.is_noise else "")
     if pair.scores is None:
@@ -163,19 +167,19 @@ def _pair(pair: Pair, *, many: bool) -> tuple[str, str, str]:
     return name, scores, _quality(pair)
 
 
-def _quality(pair: Pair) -> str:
+def _quality(pair: EntryPair) -> str:
     if pair.quality is None:
         return f"quality: {pair.no_quality}"
     found = pair.quality.interval
     text = f"quality: {_interval(found)}, {counted(found.n, 'seed')}: {pair.quality.verdict.value}"
     if found.deviation == 0 and found.mean == 0:
         return f"quality: equal in all {counted(found.n, 'seed')}: {pair.quality.verdict.value}"
-    if pair.quality.verdict is Verdict.NOT_SHOWN and pair.quality.seeds_needed is not None:
+    if pair.quality.verdict is EquivalenceAnswer.NOT_SHOWN and pair.quality.seeds_needed is not None:
         text += f" (if equal, about {pair.quality.seeds_needed} seeds would show it)"
     return text
 
 
-def _interval(found: Interval) -> str:
+def _interval(found: MeanInterval) -> str:
     return f"{found.mean:+.4f} [{found.low:+.4f}, {found.high:+.4f}]".replace("-", "−")
 
 

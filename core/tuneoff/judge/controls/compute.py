@@ -9,7 +9,7 @@ from tuneoff.errors import MissingPackageError
 from tuneoff.experiment.analysis_part import AnalysisPart
 from tuneoff.judge.answers.analysis_plan import frozen
 from tuneoff.judge.controls.effects import Effect, effects, is_subtractable
-from tuneoff.judge.controls.same_algorithm import Pair, comparable, pairs_of, warnings
+from tuneoff.judge.controls.same_algorithm import EntryPair, comparable, pairs_of, warnings
 from tuneoff.judge.controls.same_configuration import Equality, SameConfiguration, same_configurations
 from tuneoff.judge.controls.settings import settings
 from tuneoff.judge.results import Results
@@ -23,7 +23,7 @@ class Controls:
     """What the controls of a matrix say. `lacking`: why the statistical ones could not be made, where a package is missing."""
 
     same_configurations: tuple[SameConfiguration, ...] = ()
-    pairs: tuple[Pair, ...] = ()
+    pairs: tuple[EntryPair, ...] = ()
     effects: tuple[Effect, ...] = ()
     confidence: float = _DEFAULTS.confidence
     lacking: str | None = None

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import asdict
 from typing import Any
 
-from tuneoff.judge.controls.all import Controls
+from tuneoff.judge.controls.compute import Controls
 from tuneoff.judge.controls.effects import Effect
-from tuneoff.judge.controls.same_algorithm import QUALITY, Pair
+from tuneoff.judge.controls.same_algorithm import QUALITY, EntryPair
 from tuneoff.judge.controls.same_configuration import SameConfiguration
 
 
@@ -42,7 +42,7 @@ def _same_configuration(one: SameConfiguration) -> dict[str, Any]:
     }
 
 
-def _pair(pair: Pair) -> dict[str, Any]:
+def _pair(pair: EntryPair) -> dict[str, Any]:
     scores: dict[str, Any] = {"value": None, "reason_if_null": pair.no_scores}
     if pair.scores is not None:
         test = pair.scores.test

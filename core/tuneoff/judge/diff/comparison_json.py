@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import asdict
 from typing import Any
 
-from tuneoff.judge.diff.model import Change, Comparison
-from tuneoff.judge.diff.text import headline
+from tuneoff.judge.diff.comparison import Change, Comparison
+from tuneoff.judge.diff.comparison_text import headline
 from tuneoff.judge.stats.interval import Interval
 
 

@@ -7,9 +7,9 @@ from itertools import groupby
 
 from tuneoff.base.format import MISSING, wrapped
 from tuneoff.base.output import columns
+from tuneoff.judge.answers.across_texts import compared_by
 from tuneoff.judge.answers.answer import AcrossTasks, Answers, Claim, Outcome, Question, Verdict
 from tuneoff.judge.answers.phrases import difference_text, floor_text, question_text, scope_text
-from tuneoff.judge.answers.words_across import compared_by
 from tuneoff.judge.runs import Scope
 from tuneoff.judge.stats.interval import Interval
 

@@ -8,7 +8,7 @@ from tuneoff.base.format import MISSING, counted, figure, wrapped
 from tuneoff.base.output import columns, printable
 from tuneoff.judge.answers.answer import Outcome, Verdict
 from tuneoff.judge.answers.phrases import difference_text, signed
-from tuneoff.judge.diff.model import Change, Comparison
+from tuneoff.judge.diff.comparison import Change, Comparison
 from tuneoff.judge.runs import POOL
 
 _NAMES = {
