@@ -6,17 +6,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tuneoff.tell.live.picture import IMPORTANCE, LEAST_LABEL, SIGNS, STYLES, Picture, cut, most_important, picture
-from tuneoff.tell.live.state import STATUSES, Cell, Row
+from tuneoff.tell.live.state import STATUSES, SeedCell, SeedRow
 
 
-def row(text: str, statuses: str, adapter: str = "serial") -> Row:
+def row(text: str, statuses: str, adapter: str = "serial") -> SeedRow:
     """Return a row by its signs; a blank is no run."""
     of = {sign: status for status, sign in SIGNS.items()}
     cells = [
-        Cell(run_id=f"{text}{seed}", name=text, seed=seed, status=of[sign]) if sign in of else None
+        SeedCell(run_id=f"{text}{seed}", name=text, seed=seed, status=of[sign]) if sign in of else None
         for seed, sign in enumerate(statuses)
     ]
-    return Row(text=text, adapter=adapter, cells=tuple(cells))
+    return SeedRow(text=text, adapter=adapter, cells=tuple(cells))
 
 
 def texts(found: Picture) -> list[str]:

@@ -19,7 +19,7 @@ from tuneoff.tell.live.picture import SIGNS
 from tuneoff.tell.live.reports import Rendered
 from tuneoff.tell.live.site import Site
 from tuneoff.tell.live.state import Activity
-from tuneoff.tell.live.values import to_json
+from tuneoff.tell.live.state_json import to_json
 from tuneoff.tell.live.watcher import Watcher
 
 HOSTILE = "<script>alert(1)</script>\"'&\x1b[2J\x00\u202e"

@@ -18,9 +18,9 @@ from tuneoff.errors import ResultsError
 from tuneoff.record.events import reader, tail
 from tuneoff.record.results_folder import LOCK, run_ends
 from tuneoff.tell.live import executions
+from tuneoff.tell.live.sentences import lines
 from tuneoff.tell.live.state import Activity, LiveState, cells_of
 from tuneoff.tell.live.watcher import KILLED, Watcher
-from tuneoff.tell.live.words import lines
 
 
 def statuses(state: LiveState) -> dict[str, str]:

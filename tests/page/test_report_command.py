@@ -29,7 +29,7 @@ def call(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tm
 @pytest.fixture
 def no_plots(monkeypatch: pytest.MonkeyPatch) -> None:
     """Draw nothing: the plots have tests of their own, and take seconds."""
-    monkeypatch.setattr("tuneoff.tell.plots.all.drawings", lambda results, answers: iter(()))
+    monkeypatch.setattr("tuneoff.tell.plots.drawings.drawings", lambda results, answers: iter(()))
 
 
 @pytest.fixture

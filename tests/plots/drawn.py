@@ -6,9 +6,9 @@ from importlib import import_module
 
 from builders.made_curves import Made, made_results
 from tuneoff.judge.answers.compute import answers
-from tuneoff.tell.plots.all import drawings
 from tuneoff.tell.plots.canvas import rules
 from tuneoff.tell.plots.drawing import Drawing
+from tuneoff.tell.plots.drawings import drawings
 from tuneoff.tell.plots.view import View
 
 TASKS = tuple(f"task-{number}" for number in range(10))

@@ -12,7 +12,7 @@ from benchmarks.speed.synthetic_results import write_results
 from tuneoff.experiment.plan import Plan
 from tuneoff.judge.answers.compute import answers
 from tuneoff.judge.results import read_results
-from tuneoff.tell.plots.all import drawings
+from tuneoff.tell.plots.drawings import drawings
 
 RUNS, TRIALS = 20, 5000
 MOST_SECONDS, MOST_CHARACTERS = 12.0, 2_500_000  # twice what it takes on a busy machine

@@ -13,9 +13,9 @@ from builders.made_curves import Made
 from plots.drawn import OVER_TASKS, SEVERAL, draw, view_of
 from tuneoff.judge.answers.anytime import value_at
 from tuneoff.tell.plots import anytime
-from tuneoff.tell.plots.all import NAMES, ORDER
 from tuneoff.tell.plots.canvas import Sheet, rules
 from tuneoff.tell.plots.drawing import Drawing
+from tuneoff.tell.plots.drawings import NAMES, ORDER
 from tuneoff.tell.plots.view import most_note
 
 SINGLE = Made(seeds=(0, 1))

@@ -12,7 +12,7 @@ from plots.drawn import draw, drawn, view_of
 from tuneoff.errors import MissingPackageError
 from tuneoff.judge.answers.compute import answers
 from tuneoff.record.run_record import ContinuesRecord
-from tuneoff.tell.plots import all as plots
+from tuneoff.tell.plots import drawings as plots
 from tuneoff.tell.plots.view import View
 
 BOTH = ("serial", "optuna")

@@ -18,13 +18,13 @@ from plots.drawn import draw, view_of
 from tuneoff.errors import ResultsError
 from tuneoff.judge.answers.compute import answers
 from tuneoff.judge.results import read_results
-from tuneoff.tell.plots.all import NAMES
 from tuneoff.tell.plots.drawing import Drawing
+from tuneoff.tell.plots.drawings import NAMES
 from tuneoff.tell.plots.faults import read_faults
 from tuneoff.tell.plots.files import remove_others, table, write
 from tuneoff.tell.plots.gantt import Piece, stretches
+from tuneoff.tell.plots.texts import lines, said, shown, value_text
 from tuneoff.tell.plots.view import View
-from tuneoff.tell.plots.words import lines, said, shown, value_text
 
 
 def test_a_short_failure_is_kept_when_a_run_is_thinned() -> None:
@@ -149,7 +149,7 @@ def test_files_of_plots_that_are_no_longer_drawn_are_removed_and_no_others(tmp_p
 @pytest.mark.slow
 def test_a_home_that_cannot_be_written_costs_no_remark_and_leaves_nothing(tmp_path: Path) -> None:
     code = (
-        "import contextlib, sys; from tuneoff.tell.plots.all import drawings\n"
+        "import contextlib, sys; from tuneoff.tell.plots.drawings import drawings\n"
         "with contextlib.suppress(AttributeError): next(drawings(None, None))\n"
         "sys.exit('matplotlib' not in sys.modules)"
     )

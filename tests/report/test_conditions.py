@@ -18,7 +18,7 @@ from tuneoff.judge.results import Results
 from tuneoff.judge.summary_rows import summary_rows
 from tuneoff.record.run_record import RunRecord
 from tuneoff.registry import list_adapters
-from tuneoff.tell.report.rows import run_row
+from tuneoff.tell.report.export_rows import run_row
 
 FREE, PINNED = {"cpus": "none (declared, not enforced)"}, {"cpus": "affinity", "processors": [[0], [1]]}
 QUOTA = {"cpus": "cgroup v2", "cpu_quota": 0.5}

@@ -21,7 +21,7 @@ from tuneoff.record.derive import derive
 from tuneoff.record.run_record import RunRecord
 from tuneoff.record.store import encode, read_run, write_run
 from tuneoff.tell.frames.columns import TABLES
-from tuneoff.tell.report import rows
+from tuneoff.tell.report import export_rows as rows
 from tuneoff.tell.report.figures_table import render
 
 PICTURE = runpy.run_path(str(Path(__file__).parents[2] / "benchmarks" / "picture.py"))

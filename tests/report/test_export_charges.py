@@ -17,7 +17,7 @@ from tuneoff.measure.derived import derive_folder
 from tuneoff.measure.spans import PARTS
 from tuneoff.record.store import write_run
 from tuneoff.tell.report.export import export
-from tuneoff.tell.report.rows import trial_rows
+from tuneoff.tell.report.export_rows import trial_rows
 
 Rows = list[dict[str, Any]]
 

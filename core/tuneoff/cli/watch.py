@@ -21,8 +21,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def execute(arguments: argparse.Namespace) -> int:
-    from tuneoff.tell.live import words
-    from tuneoff.tell.live.values import to_json
+    from tuneoff.tell.live import sentences
+    from tuneoff.tell.live.state_json import to_json
     from tuneoff.tell.live.watcher import Watcher
     from tuneoff.tell.live.watching import watch
 
@@ -35,5 +35,5 @@ def execute(arguments: argparse.Namespace) -> int:
     if arguments.json:
         write_json(to_json(state))
     else:
-        write("\n".join(plain_line(line) for line in words.lines(state)))
+        write("\n".join(plain_line(line) for line in sentences.lines(state)))
     return 0

@@ -10,7 +10,7 @@ from typing import Any, BinaryIO
 
 from tuneoff.errors import ResultsError
 from tuneoff.tell.frames.columns import Column, Columns
-from tuneoff.tell.report.rows import Row
+from tuneoff.tell.report.export_rows import Row
 
 ROWS_AT_ONCE = 20_000  # that are Python objects at a time
 ROW_GROUP = 131_072  # rows of a Parquet file that lie together: large enough to read fast, small enough to hold

@@ -19,7 +19,7 @@ from tuneoff.record.run_record import RunRecord, RunStatus
 from tuneoff.record.samples.reader import read_samples
 from tuneoff.record.store import read_run, run_paths, selected
 from tuneoff.tell.frames.columns import CHARGED
-from tuneoff.tell.report.rows import Row, declared_rows, epoch_rows, metric_rows, run_row, step_rows, trial_rows
+from tuneoff.tell.report.export_rows import Row, declared_rows, epoch_rows, metric_rows, run_row, step_rows, trial_rows
 from tuneoff.tell.report.trial_charges import trial_charges
 
 log = logging.getLogger(__name__)

@@ -8,7 +8,7 @@ from typing import NamedTuple
 from tuneoff.experiment.names import cell_name, emulated_label, label_texts, run_name
 from tuneoff.experiment.plan import Plan
 from tuneoff.judge.order import in_file_order
-from tuneoff.tell.live.state import Cell, Row
+from tuneoff.tell.live.state import SeedCell, SeedRow
 
 
 class Ended(NamedTuple):
@@ -36,20 +36,20 @@ class Grid:
             row[2][run.spec.seed] = run.run_id
         self._rows = list(rows.values())
 
-    def rows(self, ended: Mapping[str, Ended], running: str | None) -> tuple[Row, ...]:
+    def rows(self, ended: Mapping[str, Ended], running: str | None) -> tuple[SeedRow, ...]:
         """Return the rows with what each run came to. `running`: the run that runs now."""
 
-        def cell(run_id: str, seed: int) -> Cell:
+        def cell(run_id: str, seed: int) -> SeedCell:
             if run_id == running:
                 end = Ended("running")
             elif run_id in self._skipped:
                 end = Ended("skipped", self._skipped[run_id])
             else:
                 end = ended.get(run_id, Ended("planned"))
-            return Cell(run_id=run_id, name=self.names[run_id], seed=seed, status=end.status, reason=end.reason)
+            return SeedCell(run_id=run_id, name=self.names[run_id], seed=seed, status=end.status, reason=end.reason)
 
         return tuple(
-            Row(
+            SeedRow(
                 text=text,
                 adapter=adapter,
                 cells=tuple(cell(by_seed[seed], seed) if seed in by_seed else None for seed in self.seeds),

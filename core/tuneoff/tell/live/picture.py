@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from itertools import groupby
 
 from tuneoff.base.output import printable
-from tuneoff.tell.live.state import Row
+from tuneoff.tell.live.state import SeedRow
 
 # Letters and shapes that every terminal has: they tell the statuses apart without colour.
 SIGNS = {"done": "#", "failed": "F", "timeout": "T", "interrupted": "I", "skipped": "-", "running": ">", "planned": "."}
@@ -36,12 +36,12 @@ class Picture:
     runs_per_sign: int = 1
 
 
-def picture(rows: Sequence[Row], width: int, most_lines: int) -> Picture:
+def picture(rows: Sequence[SeedRow], width: int, most_lines: int) -> Picture:
     """Return the map in at most `most_lines` lines (at least 1) of at most `width` columns."""
     return _by_row(rows, width, most_lines) or _by_adapter(rows, width, most_lines) or _as_one(rows, width, most_lines)
 
 
-def _by_row(rows: Sequence[Row], width: int, most_lines: int) -> Picture | None:
+def _by_row(rows: Sequence[SeedRow], width: int, most_lines: int) -> Picture | None:
     """Return one sign per run, the rows in as few columns as the lines allow; None where it does not fit."""
     seeds = max((len(row.cells) for row in rows), default=0)
     texts = [printable(row.text) for row in rows]
@@ -55,7 +55,7 @@ def _by_row(rows: Sequence[Row], width: int, most_lines: int) -> Picture | None:
     return None
 
 
-def _block(text: str, row: Row, label: int, seeds: int) -> Line:
+def _block(text: str, row: SeedRow, label: int, seeds: int) -> Line:
     signs = "".join(SIGNS[cell.status] if cell is not None else " " for cell in row.cells)
     styled = _styled(signs)
     blank = seeds - len(signs)
@@ -69,7 +69,7 @@ def _joined(blocks: Sequence[Line]) -> Line:
     return tuple(parts)
 
 
-def _by_adapter(rows: Sequence[Row], width: int, most_lines: int) -> Picture | None:
+def _by_adapter(rows: Sequence[SeedRow], width: int, most_lines: int) -> Picture | None:
     """Return some lines per adapter, with signs for one or more runs each; None where the adapters alone are too many."""
     runs: dict[str, list[str]] = {}
     for row in rows:
@@ -87,7 +87,7 @@ def _by_adapter(rows: Sequence[Row], width: int, most_lines: int) -> Picture | N
     return Picture(tuple(lines), per_sign)
 
 
-def _as_one(rows: Sequence[Row], width: int, most_lines: int) -> Picture:
+def _as_one(rows: Sequence[SeedRow], width: int, most_lines: int) -> Picture:
     statuses = [cell.status for row in rows for cell in row.cells if cell is not None]
     per_sign = max(1, -(-len(statuses) // (width * most_lines)))
     return Picture(tuple(_styled(signs) for signs in _wrapped(statuses, per_sign, width)), per_sign)

@@ -8,7 +8,7 @@ from rich.cells import cell_len, set_cell_size
 
 from tuneoff.base.output import printable
 from tuneoff.run.listener import LiveRun
-from tuneoff.tell.live import words
+from tuneoff.tell.live import sentences
 from tuneoff.tell.live.picture import SIGNS, STYLES, Line, picture
 from tuneoff.tell.live.state import Activity, LiveState
 
@@ -20,13 +20,13 @@ BAR_FROM = 100  # columns of a terminal that has room for it
 def screen(state: LiveState, width: int, height: int) -> list[Line]:
     """Return the lines of the display, each of text parts with a style, none wider than `width`."""
     shown = picture(state.rows, width, max(1, height // MAP_SHARE))
-    about = f"{words.headline(state)}; {words.left(state)}" if words.left(state) else words.headline(state)
+    about = f"{sentences.headline(state)}; {sentences.left(state)}" if sentences.left(state) else sentences.headline(state)
     groups: list[list[Line]] = [
         [((text, "bold"),) for text in wrapped(about.split("; "), width, "; ")],
         list(shown.lines),
         _legend(state, width, shown.runs_per_sign),
         _current(state, width),
-        [((words.activity(state), "warn"),)] if state.activity in (Activity.STOPPED, Activity.ELSEWHERE) else [],
+        [((sentences.activity(state), "warn"),)] if state.activity in (Activity.STOPPED, Activity.ELSEWHERE) else [],
         [((printable(f"cannot be read: {problem}"), "warn"),) for problem in state.problems[:1]],
     ]
     kept: list[list[Line]] = [[] for _ in groups]
@@ -57,12 +57,12 @@ def _legend(state: LiveState, width: int, runs_per_sign: int) -> list[Line]:
 def _current(state: LiveState, width: int) -> list[Line]:
     """Return the current run: its name, a bar of its trials, and its figures."""
     if state.current is None:
-        text = words.between(state)
+        text = sentences.between(state)
         return [((text, "dim"),)] if text else []
     bar = bar_text(state.current.live) + " " if width >= BAR_FROM else ""
-    figures = wrapped(words.current_text(state.current).split(", "), width - len(bar) - 2, ", ")
+    figures = wrapped(sentences.current_text(state.current).split(", "), width - len(bar) - 2, ", ")
     indent = " " * (2 + len(bar))
-    lines: list[Line] = [((words.current_title(state.current), "live"),)]
+    lines: list[Line] = [((sentences.current_title(state.current), "live"),)]
     lines += [((f"  {bar}" if not place else indent, "live"), (text, "")) for place, text in enumerate(figures[:3])]
     return lines
 

@@ -18,7 +18,7 @@ from tuneoff.record.store import FILE_NAME, RUNS
 from tuneoff.tell.live.page import POLICY, page
 from tuneoff.tell.live.reports import REPORT_POLICY, Rendered
 from tuneoff.tell.live.state import LiveState
-from tuneoff.tell.live.values import to_json
+from tuneoff.tell.live.state_json import to_json
 from tuneoff.tell.live.watcher import Watcher
 
 LOOK_EVERY_SECONDS = 0.5  # however many ask

@@ -24,7 +24,7 @@ class Activity(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Cell:
+class SeedCell:
     """One planned run. `status` is one of `STATUSES`; `reason`: why it is not done."""
 
     run_id: str
@@ -35,12 +35,12 @@ class Cell:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Row:
+class SeedRow:
     """The runs of an adapter with one sampler, pruner and variant, by seed; None where none is planned with that seed."""
 
     text: str
     adapter: str
-    cells: tuple[Cell | None, ...]
+    cells: tuple[SeedCell | None, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,7 +66,7 @@ class LiveState:
     file: str  # the experiment file, as the plan names it
     activity: Activity
     seeds: tuple[int, ...]
-    rows: tuple[Row, ...]
+    rows: tuple[SeedRow, ...]
     counts: Mapping[str, int]  # by status, in the order of `STATUSES`, none left out
     current: Current | None = None
     seconds_left: float | None = None  # in all; None: it cannot be told yet
@@ -85,7 +85,7 @@ class LiveState:
         return self.total - sum(self.counts[status] for status in LEFT)
 
     @property
-    def failures(self) -> tuple[Cell, ...]:
+    def failures(self) -> tuple[SeedCell, ...]:
         """The runs that failed or timed out, in the order of the rows."""
         return tuple(cell for cell in cells_of(self.rows) if cell.status in FAILED)
 
@@ -99,18 +99,18 @@ class LiveState:
         return 1 if any(self.counts[status] for status in FAILED) else 0
 
 
-def cells_of(rows: Sequence[Row]) -> list[Cell]:
+def cells_of(rows: Sequence[SeedRow]) -> list[SeedCell]:
     """Return the cells of all rows."""
     return [cell for row in rows for cell in row.cells if cell is not None]
 
 
-def counted_statuses(rows: Sequence[Row]) -> dict[str, int]:
+def counted_statuses(rows: Sequence[SeedRow]) -> dict[str, int]:
     """Return the number of runs by status, in the order of `STATUSES`."""
     found = Counter(cell.status for cell in cells_of(rows))
     return {status: found[status] for status in STATUSES}
 
 
-def with_status(row: Row, run_id: str, status: str, reason: str | None = None) -> Row:
+def with_status(row: SeedRow, run_id: str, status: str, reason: str | None = None) -> SeedRow:
     """Return the row with another status of one run."""
     cells = tuple(
         replace(cell, status=status, reason=reason) if cell is not None and cell.run_id == run_id else cell for cell in row.cells

@@ -16,7 +16,7 @@ from tuneoff.tell.live.executions import Executions, seconds_of
 from tuneoff.tell.live.following import Following
 from tuneoff.tell.live.grid import Ended, Grid
 from tuneoff.tell.live.holder import Holder, holder
-from tuneoff.tell.live.state import LEFT, Activity, Current, LiveState, Row, cells_of, counted_statuses
+from tuneoff.tell.live.state import LEFT, Activity, Current, LiveState, SeedRow, cells_of, counted_statuses
 
 KILLED = "its command was killed"
 MOST_PROBLEMS = 5
@@ -33,7 +33,7 @@ class Watcher:
         """
         self.results = results
         self._following: Following | None = None
-        self._known_rows: tuple[tuple[tuple[int, int], str | None], tuple[Row, ...]] | None = None
+        self._known_rows: tuple[tuple[tuple[int, int], str | None], tuple[SeedRow, ...]] | None = None
         self._took: dict[str, float] = {}
         self._read_plan()
 
@@ -108,7 +108,7 @@ class Watcher:
         elif self._following is None or self._following.folder != newest:
             self._following = Following(newest, self._specs[newest.parent.name])
 
-    def _rows(self, running: str | None) -> tuple[Row, ...]:
+    def _rows(self, running: str | None) -> tuple[SeedRow, ...]:
         key = (self.version, running)
         if self._known_rows is None or self._known_rows[0] != key:
             ended = {Path(path).parent.name: Ended("interrupted", KILLED) for path in self._executions.open}
@@ -120,7 +120,7 @@ class Watcher:
             self._known_rows = (key, self._grid.rows(ended, running))
         return self._known_rows[1]
 
-    def _seconds_left(self, rows: tuple[Row, ...], current: Current | None) -> float | None:
+    def _seconds_left(self, rows: tuple[SeedRow, ...], current: Current | None) -> float | None:
         to_come = [cell.run_id for cell in cells_of(rows) if cell.status in ("planned", "interrupted")]
         return self._estimate.seconds(to_come, self._took, current.live if current is not None else None)
 

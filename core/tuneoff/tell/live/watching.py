@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import TextIO
 
 from tuneoff.base.output import plain_line, printable
-from tuneoff.tell.live import words
+from tuneoff.tell.live import sentences
 from tuneoff.tell.live.footer import Footer, has_colour, is_terminal
 from tuneoff.tell.live.picture import STYLES
 from tuneoff.tell.live.screen import screen
@@ -44,7 +44,7 @@ def watch(watcher: Watcher, stream: TextIO, wait: Wait = time.sleep, clock: Call
             before = state
     finally:
         show.close()
-    for line in words.lines(state):
+    for line in sentences.lines(state):
         stream.write(f"{plain_line(line)}\n")
     stream.flush()
     return state.exit_code
@@ -82,9 +82,9 @@ class _Lines:
         now = self._clock()
         if state.exit_code is None and (self._told is None or now - self._told >= LINE_EVERY_SECONDS):
             self._told = now
-            text = f"; {words.current_title(state.current)}: {words.current_text(state.current)}" if state.current else ""
-            left = f"; {words.left(state)}" if words.left(state) else ""
-            self._write(f"{words.headline(state)}{text}{left}")
+            text = f"; {sentences.current_title(state.current)}: {sentences.current_text(state.current)}" if state.current else ""
+            left = f"; {sentences.left(state)}" if sentences.left(state) else ""
+            self._write(f"{sentences.headline(state)}{text}{left}")
 
     def close(self) -> None:
         pass

@@ -41,7 +41,7 @@ def write_report(results_folder: Path, output: Path | None = None) -> Path:
     from tuneoff.judge.answers.compute import answers
     from tuneoff.judge.results import read_results
     from tuneoff.tell.page.figures import PLOTS
-    from tuneoff.tell.plots.all import NAMES
+    from tuneoff.tell.plots.drawings import NAMES
     from tuneoff.tell.plots.files import remove_others, write
 
     folder = output or results_folder / FOLDER
@@ -65,7 +65,7 @@ def composed(results: Results, found: Answers, folder: Path, keep: Callable[[Dra
     from tuneoff.tell.page.build import page
     from tuneoff.tell.page.figures import Room, plot
     from tuneoff.tell.page.render import render
-    from tuneoff.tell.plots.all import drawings
+    from tuneoff.tell.plots.drawings import drawings
 
     room = Room()
     plots = []

@@ -16,9 +16,9 @@ from tuneoff.tell.plots.clocks import CLOCKS, panels, sheet_of, time_axis
 from tuneoff.tell.plots.drawing import Drawing
 from tuneoff.tell.plots.made import Row, made
 from tuneoff.tell.plots.steps import at, combined
+from tuneoff.tell.plots.texts import value_text
 from tuneoff.tell.plots.theme import Style
 from tuneoff.tell.plots.view import View
-from tuneoff.tell.plots.words import value_text
 
 MOST_POINTS = 400  # of a median
 BAND_FROM = 10  # runs: below, each run is a thin line

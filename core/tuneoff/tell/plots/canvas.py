@@ -21,8 +21,8 @@ from matplotlib.path import Path
 from matplotlib.text import Text
 from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, ScalarFormatter
 
+from tuneoff.tell.plots.texts import inches
 from tuneoff.tell.plots.theme import GRID, INK, MUTED, PAPER, Style
-from tuneoff.tell.plots.words import inches
 
 WIDTH = 7.6  # inches; a page scales it
 SIZE, SMALL, TITLE = 9.0, 8.0, 11.0  # points

@@ -11,8 +11,8 @@ from matplotlib.axes import Axes
 from tuneoff.judge.answers.anytime import Clock
 from tuneoff.judge.runs import Scope
 from tuneoff.tell.plots.canvas import SMALL, Sheet, letters, log_scale, plain_numbers, whole_numbers
+from tuneoff.tell.plots.texts import lines
 from tuneoff.tell.plots.view import FEW_SCOPES
-from tuneoff.tell.plots.words import lines
 
 CLOCKS: tuple[Clock, ...] = ("trials", "seconds")
 FAR = 30.0  # ends that differ by more than this factor need a logarithmic axis

@@ -15,9 +15,9 @@ from tuneoff.judge.faults import FAULTS, TITLES
 from tuneoff.tell.plots.canvas import SMALL, Sheet, names_room, patch_key, rectangles
 from tuneoff.tell.plots.drawing import Drawing
 from tuneoff.tell.plots.made import Row, made
+from tuneoff.tell.plots.texts import lines, shown
 from tuneoff.tell.plots.theme import GRID, INK, MUTED, PAPER, SERIES
 from tuneoff.tell.plots.view import LABEL, View
-from tuneoff.tell.plots.words import lines, shown
 
 FILE = "faults.json"  # what `tuneoff faults --json` wrote, beside the plan
 LOOKS: dict[str, tuple[str, str | None, str]] = {  # colour, hatch, what a cell says

@@ -15,9 +15,9 @@ from tuneoff.record.run_record import RunRecord
 from tuneoff.tell.plots.canvas import SMALL, Sheet, letters, patch_key, plain_numbers, rectangles
 from tuneoff.tell.plots.drawing import Drawing
 from tuneoff.tell.plots.made import Row, made
+from tuneoff.tell.plots.texts import lines, value_text
 from tuneoff.tell.plots.theme import INK, MUTED, PAPER, SERIES
 from tuneoff.tell.plots.view import WHY, View, most_note, run_name
-from tuneoff.tell.plots.words import lines, value_text
 
 MOST_ATTEMPTS = 800  # of a run: above, a bar stands for a stretch of time
 STRETCHES = 300

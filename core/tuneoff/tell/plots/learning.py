@@ -18,9 +18,9 @@ from tuneoff.tell.plots.canvas import SMALL, Sheet, letters, value_scale, whole_
 from tuneoff.tell.plots.drawing import Drawing
 from tuneoff.tell.plots.made import Row, made
 from tuneoff.tell.plots.steps import spread_out, thinned
+from tuneoff.tell.plots.texts import lines, value_text
 from tuneoff.tell.plots.theme import INK, SERIES
 from tuneoff.tell.plots.view import WHY, View, most_note, run_name
-from tuneoff.tell.plots.words import lines, value_text
 
 MOST_TRIALS, MOST_EPOCHS = 60, 120  # of a run, of a trial
 MOST_ADAPTERS = 12

@@ -10,7 +10,7 @@ from tuneoff.base.output import printable
 from tuneoff.tell.plots.canvas import Sheet
 from tuneoff.tell.plots.drawing import Drawing
 from tuneoff.tell.plots.svg import to_png, to_svg
-from tuneoff.tell.plots.words import said
+from tuneoff.tell.plots.texts import said
 
 Row = tuple[str | float | int | bool | None, ...]
 

@@ -17,9 +17,9 @@ from tuneoff.tell.plots.canvas import EDGE, SMALL, Sheet, letters, names_room, p
 from tuneoff.tell.plots.drawing import Drawing
 from tuneoff.tell.plots.made import Row, made
 from tuneoff.tell.plots.steps import spread_out
+from tuneoff.tell.plots.texts import lines, value_text
 from tuneoff.tell.plots.theme import GRID, INK, MUTED, SERIES
 from tuneoff.tell.plots.view import View
-from tuneoff.tell.plots.words import lines, value_text
 
 ROW = 0.23
 MOST_ROWS = 60

@@ -21,9 +21,9 @@ from tuneoff.tell.plots.canvas import SMALL, Sheet, letters, patch_key, plain_nu
 from tuneoff.tell.plots.drawing import Drawing
 from tuneoff.tell.plots.made import Row, made
 from tuneoff.tell.plots.steps import thinned
+from tuneoff.tell.plots.texts import lines, shown, value_text
 from tuneoff.tell.plots.theme import GRID, SERIES
 from tuneoff.tell.plots.view import WHY, View, most_note, run_name
-from tuneoff.tell.plots.words import lines, shown, value_text
 
 MOST_POINTS = 600  # of a run
 MOST_ADAPTERS = 12

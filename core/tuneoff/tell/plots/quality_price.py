@@ -16,9 +16,9 @@ from tuneoff.tell.plots.canvas import SMALL, Sheet, letters, limits, log_scale, 
 from tuneoff.tell.plots.drawing import Drawing
 from tuneoff.tell.plots.made import Row, made
 from tuneoff.tell.plots.steps import spread_out
+from tuneoff.tell.plots.texts import lines, value_text
 from tuneoff.tell.plots.theme import Style
 from tuneoff.tell.plots.view import FEW_SCOPES, View, kinds_text, tried
-from tuneoff.tell.plots.words import lines, value_text
 
 PRICES = (("energy", "energy.per_completed_trial"), ("cost", "cost.per_completed_trial"))  # question, its usual metric
 QUALITY = ("quality", "quality.test")

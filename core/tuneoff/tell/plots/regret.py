@@ -13,8 +13,8 @@ from tuneoff.judge.stats.interval import Interval
 from tuneoff.tell.plots.canvas import SMALL, Sheet, letters, limits, names_room, plain_numbers
 from tuneoff.tell.plots.drawing import Drawing
 from tuneoff.tell.plots.made import Row, made
+from tuneoff.tell.plots.texts import lines, value_text
 from tuneoff.tell.plots.view import View
-from tuneoff.tell.plots.words import lines, value_text
 
 ROW = 0.26
 

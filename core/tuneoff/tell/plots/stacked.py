@@ -14,9 +14,9 @@ from tuneoff.tell.plots.canvas import SMALL, Sheet, letters, names_room, patch_k
 from tuneoff.tell.plots.drawing import Drawing
 from tuneoff.tell.plots.made import Row, made
 from tuneoff.tell.plots.steps import spread_out
+from tuneoff.tell.plots.texts import lines, value_text
 from tuneoff.tell.plots.theme import HATCH, INK, MUTED, PAPER, SERIES
 from tuneoff.tell.plots.view import View, missing_note
-from tuneoff.tell.plots.words import lines, value_text
 
 BAR = 0.36  # inches per bar with its points
 MOST_POINTS = 200  # of a bar

@@ -15,8 +15,8 @@ from tuneoff.judge.answers.runtimes import Runtimes, runtimes
 from tuneoff.judge.results import Results
 from tuneoff.judge.runs import Run, Scope, grouped
 from tuneoff.record.metric_value import Kind
+from tuneoff.tell.plots.texts import shown
 from tuneoff.tell.plots.theme import Style, styles
-from tuneoff.tell.plots.words import shown
 
 FEW_SCOPES, MOST_SCOPES = 4, 12
 LABEL = 28  # letters of an adapter's name

@@ -18,7 +18,7 @@ from tuneoff.tell.frames.columns import TABLES as COLUMNS
 from tuneoff.tell.frames.columns import Columns
 from tuneoff.tell.frames.executions import executions
 from tuneoff.tell.frames.manifest import make_manifest, write_manifest
-from tuneoff.tell.report.rows import Row
+from tuneoff.tell.report.export_rows import Row
 
 Format = Literal["csv", "json", "parquet"]
 FORMATS: tuple[Format, ...] = ("csv", "json", "parquet")

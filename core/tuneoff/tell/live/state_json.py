@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from tuneoff.base.output import printable
-from tuneoff.tell.live import words
-from tuneoff.tell.live.state import Cell, Current, LiveState
+from tuneoff.tell.live import sentences
+from tuneoff.tell.live.state import Current, LiveState, SeedCell
 from tuneoff.tell.report.progress import duration, rate_text
 
 FORMAT_VERSION = 1
@@ -45,7 +45,7 @@ def to_json(state: LiveState) -> dict[str, Any]:
     return visible
 
 
-def _cell(cell: Cell) -> dict[str, Any]:
+def _cell(cell: SeedCell) -> dict[str, Any]:
     return {"run_id": cell.run_id, "name": cell.name, "seed": cell.seed, "status": cell.status, "reason": cell.reason}
 
 
@@ -76,15 +76,15 @@ def _current(current: Current) -> dict[str, Any]:
 def _texts(state: LiveState) -> dict[str, Any]:
     """Return the sentences that the display has too."""
     return {
-        "headline": words.headline(state),
-        "ended": words.ended(state),
-        "judged": words.judged(state),
-        "left": words.left(state),
-        "activity": words.activity(state),
-        "current": words.current_title(state.current) if state.current is not None else words.between(state),
-        "progress": words.current_text(state.current) if state.current is not None else "",
+        "headline": sentences.headline(state),
+        "ended": sentences.ended(state),
+        "judged": sentences.judged(state),
+        "left": sentences.left(state),
+        "activity": sentences.activity(state),
+        "current": sentences.current_title(state.current) if state.current is not None else sentences.between(state),
+        "progress": sentences.current_text(state.current) if state.current is not None else "",
         "figures": _figures(state.current) if state.current is not None else {},
-        "failures": list(words.failures(state)),
+        "failures": list(sentences.failures(state)),
     }
 
 
