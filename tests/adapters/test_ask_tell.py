@@ -13,6 +13,7 @@ import pytest
 from adapters.lifecycle_run import run_lifecycle
 from adapters.test_telling import drawn, history_of
 from builders.specs import TOY_SPACE, make_context, toy_spec
+from trust.space_test.every_kind import PROBED, context_of
 from tuneoff.ask_tell import AskTellAdapter, Capabilities, NativeIndex, Offer, Support, Told, Translation
 from tuneoff.errors import StepError
 from tuneoff.experiment.sampling import listed_configurations
@@ -20,7 +21,6 @@ from tuneoff.record.events import schema
 from tuneoff.record.history import History
 from tuneoff.run.trial.run_trial import TrialOutcome
 from tuneoff.trust.space_test.mapping import mapping_problems
-from verify_space.every_kind import PROBED, context_of
 
 
 class Plain(AskTellAdapter):

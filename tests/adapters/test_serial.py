@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 
 from adapters.lifecycle_run import run_lifecycle
+from trust.space_test.every_kind import context_of
 from tuneoff.record.events import schema
 from tuneoff.run.trial.run_trial import TrialOutcome
 from tuneoff_adapters.serial import SerialAdapter
-from verify_space.every_kind import context_of
 
 
 @pytest.mark.slow

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from live.test_picture import row
+from tell.live.test_picture import row
 from tuneoff.run.listener import LiveRun
 from tuneoff.tell.live.state import Activity, Current, LiveState, counted_statuses
 

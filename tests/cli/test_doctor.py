@@ -155,7 +155,11 @@ def test_the_power_meter_is_named_with_its_kind_and_why_there_is_no_better_one(c
 def test_a_meter_that_the_file_names_must_be_there(
     call: Call, healthy: None, file: File, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    targets = {"plug": "power.third_party:Plug", "raising": "power.third_party:Raising", "broken": "no_such_module:Meter"}
+    targets = {
+        "plug": "measure.power.third_party:Plug",
+        "raising": "measure.power.third_party:Raising",
+        "broken": "no_such_module:Meter",
+    }
     fake_plugins.register(monkeypatch, meters=[fake_plugins.plugin(name, target) for name, target in targets.items()])
     code, found = _checks(call, file(adapters=["plain"], power="plug"))
     assert (code, found["power"].level, found["power"].text) == (0, "ok", "plug (measured: plug 7)")

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import yaml
 
-from katib.katib_rights import ELSEWHERE, GIVEN, OWN, Rights, needed, optional
+from adapters.katib.katib_rights import ELSEWHERE, GIVEN, OWN, Rights, needed, optional
 
 ROLES = Path(__file__).parents[2] / "deploy" / "katib-rights.yaml"
 OPTIONS = {"tuneoff-katib": OWN, "tuneoff-katib-in-namespace": GIVEN}

@@ -10,9 +10,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from adapters.katib.faulty_proxy import FaultyProxy
 from contract.runs import SPACE, Made, experiment, make
 from emulated.program import Program, program
-from katib.faulty_proxy import FaultyProxy
 from tuneoff.experiment.spec import Budget, ExperimentSpec, Strategy, Timeouts, Workers
 from tuneoff.record.events import schema
 from tuneoff.run.listener import LiveRun

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 import duty_workload
-from power.meters import Counter, plan_of
+from measure.power.meters import Counter, plan_of
 from tuneoff.base.space import SearchSpace
 from tuneoff.experiment.spec import Budget, ExperimentSpec, Objective, RunSpec, Strategy, Workers, WorkloadSpec
 from tuneoff.measure.attribution.account import EnergyAccount, energy_account, joules

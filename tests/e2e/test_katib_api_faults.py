@@ -14,11 +14,11 @@ from pathlib import Path
 
 import pytest
 
+from adapters.katib.faulty_proxy import FaultyProxy
 from adapters.lifecycle_run import undeploy_afresh
 from contract.runs import Made, experiment, make
 from e2e.faulty_cluster import FOR_EVER, Fault, Faults, FaultyCluster, answering, faulty_cluster, hang, miscounted, sleeping
 from e2e.quitting_workload import Quitting
-from katib.faulty_proxy import FaultyProxy
 from tuneoff.base.processes import command_line, with_mark
 from tuneoff.base.space import SearchSpace, stepped
 from tuneoff.experiment.spec import Budget, RunSpec, Strategy, WorkloadSpec

@@ -7,16 +7,16 @@ from typing import Any
 
 import pytest
 
+from adapters.katib.katib_rights import GIVEN, OWN, Rights, needed, optional, used
 from contract.runs import Made
 from e2e.faulty_cluster import NAMESPACES, FaultyCluster, faulty_cluster, sleeping
 from emulated.served import INJECTED
-from katib.katib_rights import GIVEN, OWN, Rights, needed, optional, used
 from tuneoff.experiment.spec import Failures, Timeouts
 from tuneoff_adapters.katib.options import KatibOptions
 
 pytestmark = pytest.mark.slow
 
-AFTER_A_LOST_ANSWER: Rights = {("", "configmaps", "get")}  # to see whose it is; tests/katib/test_connection.py has the case
+AFTER_A_LOST_ANSWER: Rights = {("", "configmaps", "get")}  # to see whose it is; see adapters/katib/test_connection.py
 
 
 def run_with_a_limit(cluster: FaultyCluster, folder: Path, **more: Any) -> Made:

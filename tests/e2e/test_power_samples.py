@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from e2e.random_kills import finish, has_trained, start
-from power.test_tree import until
+from measure.power.test_tree import until
 from tuneoff.record.run_record import RunRecord
 from tuneoff.record.samples.reader import Samples, read_samples
 from tuneoff.record.samples.schema import FILE_NAME

@@ -1,0 +1,232 @@
+"""The checks of deploy: a cluster that cannot take a run is told in one line, and nothing is created in it."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from adapters.katib.fake_api import Answer, Asked, FakeApi, Silent, failure
+from adapters.katib.faulty_proxy import FaultyProxy
+from tuneoff.errors import MissingPackageError, StepError
+from tuneoff_adapters.katib import checks
+from tuneoff_adapters.katib.checks import CHECK_SECONDS, FIRST_SECONDS, Cluster, check_client, check_cluster
+from tuneoff_adapters.katib.connection import Connection
+from tuneoff_adapters.katib.options import KatibOptions
+
+GROUP, KINDS = "/apis/kubeflow.org", "/apis/kubeflow.org/v1beta1"
+DEPLOYMENTS = "/apis/apps/v1/namespaces/kubeflow/deployments"
+WEBHOOKS = "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations/katib.kubeflow.org"
+DEFAULTS = KatibOptions()
+REVIEWS = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"
+
+
+def deployment(available: str = "True", message: str = "fine") -> Answer:
+    container = {"image": "katib-controller:v0.19.0"}
+    return Answer(
+        200,
+        {
+            "spec": {"template": {"spec": {"containers": [container]}}},
+            "status": {"conditions": [{"type": "Available", "status": available, "message": message}]},
+        },
+    )
+
+
+def review(*denied: str) -> Any:
+    def answer(asked: Asked) -> Answer:
+        wanted = asked.body["spec"]["resourceAttributes"]
+        text = f"{wanted['verb']} {wanted['resource']}" + (f"/{wanted['subresource']}" if "subresource" in wanted else "")
+        return Answer(201, {"status": {"allowed": text not in denied}})
+
+    return answer
+
+
+@pytest.fixture
+def api(tmp_path: Path) -> Iterator[FakeApi]:
+    """A cluster that can take a run."""
+    with FakeApi(tmp_path) as api:
+        api.on("GET", "/version", Answer(200, {"gitVersion": "v1.36.2"}))
+        api.on("GET", GROUP, Answer(200, {"versions": [{"version": "v1"}, {"version": "v1beta1"}]}))
+        resources = [{"name": name} for name in ("experiments", "experiments/status", "trials", "suggestions")]
+        api.on("GET", KINDS, Answer(200, {"resources": resources}))
+        for name in ("katib-controller", "katib-db-manager"):
+            api.on("GET", f"{DEPLOYMENTS}/{name}", deployment())
+        webhook = {"name": "validator.experiment.katib.kubeflow.org", "clientConfig": {"caBundle": "QQ=="}}
+        for kind in ("validating", "mutating"):
+            api.on("GET", WEBHOOKS.replace("validating", kind), Answer(200, {"webhooks": [webhook]}))
+        api.on("POST", REVIEWS, review())
+        yield api
+
+
+def check(api: FakeApi, within_seconds: float = 10.0, options: KatibOptions = DEFAULTS) -> Cluster:
+    return check_cluster(Connection(api.kubeconfig), options, options.namespace or "tuneoff-x", within_seconds)
+
+
+def problem(api: FakeApi, options: KatibOptions = DEFAULTS) -> str:
+    with pytest.raises(StepError) as caught:
+        check(api, options=options)
+    assert "\n" not in str(caught.value)
+    return str(caught.value)
+
+
+def test_good_cluster_passes_and_nothing_is_created(api: FakeApi) -> None:
+    assert check(api) == Cluster(server_version="v1.36.2", katib_image="katib-controller:v0.19.0")
+    assert {(one.method, one.path) for one in api.asked if one.method != "GET"} == {("POST", REVIEWS)}
+
+
+def test_reviews_ask_about_the_namespace_to_be(api: FakeApi) -> None:
+    check(api)
+    asked = [one.body["spec"]["resourceAttributes"] for one in api.asked if one.path == REVIEWS]
+    assert {"verb": "create", "group": "kubeflow.org", "resource": "experiments", "namespace": "tuneoff-x"} in asked
+    assert {"verb": "get", "group": "", "resource": "pods", "subresource": "log", "namespace": "tuneoff-x"} in asked
+    assert {"verb": "create", "group": "", "resource": "namespaces"} in asked
+
+
+def test_server_that_refuses_connections_is_told_at_once(api: FakeApi) -> None:
+    api.close()
+    start = time.monotonic()
+    assert "connection refused" in problem(api)
+    assert time.monotonic() - start < FIRST_SECONDS
+
+
+def test_silent_server_is_given_up_within_the_time(api: FakeApi) -> None:
+    gate = threading.Event()
+    api.on("GET", "/version", Silent(gate))
+    start = time.monotonic()
+    with pytest.raises(StepError, match="no answer in time"):
+        check(api, 0.5)
+    assert time.monotonic() - start < FIRST_SECONDS
+    gate.set()
+
+
+def test_server_that_becomes_silent_half_way_is_given_up_too(api: FakeApi) -> None:
+    gate = threading.Event()
+    api.on("POST", REVIEWS, Silent(gate))
+    start = time.monotonic()
+    with pytest.raises(StepError):
+        check(api, 0.5)
+    assert time.monotonic() - start < CHECK_SECONDS
+    gate.set()
+
+
+def test_slow_server_is_waited_for_only_twice(api: FakeApi, tmp_path: Path) -> None:
+    with FaultyProxy(api.url) as proxy:
+        proxy.delay_seconds = 0.15
+        slow = Connection(proxy.kubeconfig(api.kubeconfig, tmp_path / "slow"))
+        check_cluster(slow, KatibOptions(), "tuneoff-x", 40.0)
+        assert proxy.overlapping() >= 10  # of about 28; one after the other: of none
+
+
+def test_refused_credentials(api: FakeApi) -> None:
+    api.on("GET", "/version", failure(401, "Unauthorized", "Unauthorized"))
+    assert "does not accept the kubeconfig's credentials" in problem(api)
+
+
+def test_version_that_may_not_be_read_is_unknown(api: FakeApi) -> None:
+    api.on("GET", "/version", failure(403, "Forbidden", "no"))
+    assert check(api).server_version == "unknown"
+
+
+def test_katib_is_not_installed(api: FakeApi) -> None:
+    api.on("GET", GROUP, failure(404, "NotFound", "the server could not find the requested resource"))
+    assert "Katib is not installed: the API server has no group kubeflow.org" in problem(api)
+
+
+def test_other_kubeflow_project_alone_is_not_katib(api: FakeApi) -> None:
+    api.on("GET", KINDS, Answer(200, {"resources": [{"name": "pytorchjobs"}, {"name": "experiments"}]}))
+    assert "no trials.kubeflow.org, suggestions.kubeflow.org in v1beta1" in problem(api)
+
+
+def test_katib_of_another_version(api: FakeApi) -> None:
+    api.on("GET", GROUP, Answer(200, {"versions": [{"version": "v1alpha3"}]}))
+    assert "must be kubeflow.org/v1beta1, but the API server has v1alpha3" in problem(api)
+
+
+@pytest.mark.parametrize("name", ["katib-controller", "katib-db-manager"])
+def test_katib_that_does_not_run(api: FakeApi, name: str) -> None:
+    api.on("GET", f"{DEPLOYMENTS}/{name}", deployment("False", "Deployment does not have minimum availability."))
+    assert f"Deployment kubeflow/{name} is not available (Deployment does not have minimum" in problem(api)
+
+
+def test_controller_elsewhere_names_the_option(api: FakeApi) -> None:
+    api.on("GET", f"{DEPLOYMENTS}/katib-controller", failure(404, "NotFound", "not found"))
+    assert "set option `katib_namespace`" in problem(api)
+
+
+def test_what_may_not_be_read_is_not_asked_for(api: FakeApi) -> None:
+    for path in (f"{DEPLOYMENTS}/katib-controller", f"{DEPLOYMENTS}/katib-db-manager", WEBHOOKS):
+        api.on("GET", path, failure(403, "Forbidden", "no"))
+    assert check(api).katib_image is None
+
+
+def test_webhook_without_certificate(api: FakeApi) -> None:
+    api.on("GET", WEBHOOKS, Answer(200, {"webhooks": [{"name": "validator", "clientConfig": {"service": {}}}]}))
+    assert "webhook validator has no certificate yet" in problem(api)
+
+
+def test_all_missing_rights_come_in_one_line(api: FakeApi) -> None:
+    api.on("POST", REVIEWS, review("create namespaces", "get pods/log", "watch trials"))
+    text = problem(api)
+    assert "'tuneoff-x': create namespaces, watch trials.kubeflow.org, get pods/log;" in text
+
+
+# --- a namespace that is given ---
+
+TEAM = KatibOptions(namespace="team")
+TEAM_PATH = "/api/v1/namespaces/team"
+
+
+def namespace(phase: str = "Active", **labels: str) -> Answer:
+    return Answer(200, {"metadata": {"name": "team", "labels": labels}, "status": {"phase": phase}})
+
+
+INJECTED = {"katib.kubeflow.org/metrics-collector-injection": "enabled"}
+
+
+def test_given_namespace_needs_no_rights_on_namespaces(api: FakeApi) -> None:
+    api.on("GET", TEAM_PATH, namespace(**INJECTED))
+    api.on("POST", REVIEWS, review("create namespaces", "get namespaces", "delete namespaces"))
+    check(api, options=TEAM)
+    api.on("POST", REVIEWS, review("delete configmaps"))
+    assert "'team': delete configmaps;" in problem(api, TEAM)
+    check(api)  # nothing but a namespace is deleted there
+
+
+def test_given_namespace_must_have_katibs_label(api: FakeApi) -> None:
+    for labels in ({}, {"katib.kubeflow.org/metrics-collector-injection": "disabled"}):
+        api.on("GET", TEAM_PATH, namespace(**labels))
+        text = problem(api, TEAM)
+        assert "run: kubectl label namespace team katib.kubeflow.org/metrics-collector-injection=enabled" in text
+
+
+def test_given_namespace_must_be_there_and_stay(api: FakeApi) -> None:
+    assert "namespace 'team' does not exist" in problem(api, TEAM)
+    api.on("GET", TEAM_PATH, namespace("Terminating", **INJECTED))
+    assert "namespace 'team' is being deleted" in problem(api, TEAM)
+
+
+def test_given_namespace_that_may_not_be_read_is_tried(api: FakeApi) -> None:
+    api.on("GET", TEAM_PATH, failure(403, "Forbidden", "no"))
+    check(api, options=TEAM)
+
+
+def test_unanswered_review_is_no_right(api: FakeApi) -> None:
+    api.on("POST", REVIEWS, Answer(201, {}))
+    assert "lacks rights" in problem(api)
+
+
+@pytest.mark.parametrize("version", ["36.0.3", "37.0.2"])
+def test_client_that_breaks_the_sdk(monkeypatch: pytest.MonkeyPatch, version: str) -> None:
+    monkeypatch.setattr(checks, "installed_version", lambda package: version)
+    with pytest.raises(MissingPackageError, match=f"{version} is installed; run: pip install 'kubernetes>=27.2,<36'"):
+        check_client()
+
+
+@pytest.mark.parametrize("version", ["35.0.0", "27.2.0", None])
+def test_client_that_serves(monkeypatch: pytest.MonkeyPatch, version: str | None) -> None:
+    monkeypatch.setattr(checks, "installed_version", lambda package: version)
+    check_client()

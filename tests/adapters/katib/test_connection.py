@@ -1,0 +1,280 @@
+"""The way to the API server: one line per failure, and no wait without an end."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from adapters.katib.fake_api import Answer, Cut, FakeApi, Silent, failure, listing, thing, write_kubeconfig
+from tuneoff.errors import InfrastructureError, StepError
+from tuneoff_adapters.katib.api_errors import ApiError, Conflict, Missing, Unreachable
+from tuneoff_adapters.katib.connection import Connection, Limits
+from tuneoff_adapters.katib.resources import CONFIG_MAPS, EXPERIMENTS, NAMESPACES, PODS
+
+EXPERIMENT_PATH = "/apis/kubeflow.org/v1beta1/namespaces/n/experiments"
+QUICK = Limits(api=2.0, call=0.3, pause=0.01, longest_pause=0.02, watch=1, silence=0.3, settle=0.05)
+IMPATIENT = Limits(api=0.2, call=0.1, pause=0.01, longest_pause=0.02)
+
+
+@pytest.fixture
+def api(tmp_path: Path) -> Iterator[FakeApi]:
+    with FakeApi(tmp_path) as api:
+        yield api
+
+
+@pytest.fixture
+def connection(api: FakeApi) -> Iterator[Connection]:
+    connection = Connection(api.kubeconfig, limits=QUICK)
+    yield connection
+    connection.close()
+
+
+def experiment() -> dict[str, object]:
+    return {"metadata": {"name": "e", "namespace": "n", "labels": {"run": "1"}}, "spec": {}}
+
+
+def test_object_is_read_as_plain_json_with_the_kubeconfigs_token(api: FakeApi, connection: Connection) -> None:
+    pod = thing("p", labels={"a/b": "c"})
+    api.on("GET", "/api/v1/namespaces/n/pods/p", Answer(200, pod))
+    assert connection.get(PODS, "p", "n") == pod
+    assert api.asked[0].headers["authorization"] == "Bearer secret-token"
+    assert connection.requests == 1
+
+
+def test_missing_object_is_missing_for_get_and_none_for_find(connection: Connection) -> None:
+    with pytest.raises(Missing, match="404 NotFound"):
+        connection.get(PODS, "p", "n")
+    assert connection.find(PODS, "p", "n") is None
+    assert connection.delete(PODS, "p", "n") is False
+
+
+def test_labels_become_one_selector(api: FakeApi, connection: Connection) -> None:
+    api.on("GET", "/api/v1/namespaces/n/pods", listing(thing("p")))
+    assert [pod["metadata"]["name"] for pod in connection.items(PODS, "n", {"b": "2", "a/x": "1"})] == ["p"]
+    assert api.asked[0].query["labelSelector"] == "a/x=1,b=2"
+
+
+def test_list_across_namespaces_leaves_the_namespace_out(api: FakeApi, connection: Connection) -> None:
+    api.on("GET", "/api/v1/pods", listing())
+    assert connection.items(PODS) == []
+
+
+def test_servers_own_message_is_the_error_in_one_line(api: FakeApi, connection: Connection) -> None:
+    api.on("POST", EXPERIMENT_PATH, failure(400, "", 'admission webhook "v" denied\nthe request: spec.x: must be greater than 0'))
+    with pytest.raises(ApiError) as caught:
+        connection.create_experiment(experiment())
+    assert caught.value.status == 400
+    assert 'admission webhook "v" denied the request: spec.x: must be greater than 0' in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_answer_of_a_proxy_that_is_no_json_is_shown(api: FakeApi, connection: Connection) -> None:
+    api.on("GET", "/api/v1/namespaces/n/pods/p", Answer(403, b"<h1>go\n away</h1>"))
+    with pytest.raises(ApiError, match="answered 403: <h1>go away</h1>"):
+        connection.get(PODS, "p", "n")
+
+
+@pytest.mark.parametrize("code", [429, 500, 502, 503, 504])
+def test_passing_refusals_are_tried_again(api: FakeApi, connection: Connection, code: int) -> None:
+    api.on("GET", "/api/v1/namespaces/n/pods/p", failure(code, "Busy", "not now"), Answer(200, thing("p")))
+    assert connection.get(PODS, "p", "n")
+    assert connection.requests == 2
+
+
+@pytest.mark.parametrize("code", [400, 401, 403, 409, 422])
+def test_lasting_refusals_are_not(api: FakeApi, connection: Connection, code: int) -> None:
+    api.on("GET", "/api/v1/namespaces/n/pods/p", failure(code, "No", "never"))
+    with pytest.raises(ApiError, match="never"):
+        connection.get(PODS, "p", "n")
+    assert connection.requests == 1
+
+
+def test_server_with_retry_after_is_not_asked_again_by_the_http_library(api: FakeApi) -> None:
+    busy = Answer(429, {"message": "busy"}, {"Retry-After": "1"})
+    api.on("GET", "/version", busy)
+    connection = Connection(api.kubeconfig, limits=Limits(api=0.0))
+    with pytest.raises(ApiError, match="busy"):
+        connection.read("/version")
+    assert connection.requests == len(api.asked) == 1
+
+
+def test_refusal_that_does_not_pass_ends_with_its_message(api: FakeApi) -> None:
+    api.on("GET", "/version", failure(500, "InternalError", "etcdserver: leader changed"))
+    with pytest.raises(ApiError, match="leader changed"):
+        Connection(api.kubeconfig, limits=IMPATIENT).read("/version")
+    assert 3 < len(api.asked) < 40
+
+
+@pytest.mark.parametrize("status", [429, 500, 503])
+def test_server_that_goes_on_failing_is_charged_to_the_infrastructure(api: FakeApi, status: int) -> None:
+    api.on("GET", "/version", failure(status, "Unavailable", "overloaded"))
+    with pytest.raises(InfrastructureError, match=f"answered {status} Unavailable: overloaded"):
+        Connection(api.kubeconfig, limits=IMPATIENT).read("/version")
+
+
+def test_refusal_is_not_charged_to_the_infrastructure(api: FakeApi) -> None:
+    api.on("GET", "/version", failure(422, "Invalid", "no"))
+    with pytest.raises(ApiError) as caught:
+        Connection(api.kubeconfig, limits=IMPATIENT).read("/version")
+    assert not isinstance(caught.value, InfrastructureError)
+
+
+def test_cut_connection_is_tried_again(api: FakeApi, connection: Connection) -> None:
+    api.on("GET", "/version", Cut(), Cut(), Answer(200, {"gitVersion": "v1"}))
+    assert connection.read("/version") == {"gitVersion": "v1"}
+
+
+def test_server_that_is_away_is_unreachable_in_one_line(api: FakeApi) -> None:
+    api.close()
+    with pytest.raises(Unreachable) as caught:
+        Connection(api.kubeconfig, limits=IMPATIENT).read("/version")
+    assert f"GET /version: the API server at {api.url} cannot be reached (connection refused)" in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.slow
+def test_silent_server_is_given_up_in_time_and_the_next_call_works(api: FakeApi) -> None:
+    gate = threading.Event()
+    api.on("GET", "/version", Silent(gate))
+    api.on("GET", "/api/v1/namespaces/n", Answer(200, thing("n")))
+    connection = Connection(api.kubeconfig, limits=Limits(api=1.0, call=0.3, pause=0.01))
+    start = time.monotonic()
+    with pytest.raises(Unreachable, match="no answer in time"):
+        connection.read("/version")
+    assert time.monotonic() - start < 10.0  # it would be silent for 30 s
+    assert connection.get(NAMESPACES, "n")
+    gate.set()
+
+
+def test_web_server_that_is_no_api_server_is_told_at_once(api: FakeApi, connection: Connection) -> None:
+    for value in (b"<html>welcome</html>", b"[]", b"3"):
+        api.on("GET", "/version", Answer(200, value))
+        with pytest.raises(Unreachable, match="this is no Kubernetes API"):
+            connection.read("/version")
+    assert connection.requests == 3
+
+
+def test_broken_tls_is_told_at_once(api: FakeApi, tmp_path: Path) -> None:
+    secure = write_kubeconfig(tmp_path / "tls", api.url.replace("http:", "https:"))
+    connection = Connection(secure, limits=QUICK)
+    with pytest.raises(Unreachable) as caught:
+        connection.read("/version")
+    assert connection.requests == 1
+    assert "SSL" in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_unknown_host_is_told(tmp_path: Path) -> None:
+    connection = Connection(write_kubeconfig(tmp_path / "kubeconfig", "http://no-such-host.invalid:6443"), limits=IMPATIENT)
+    with pytest.raises(Unreachable, match=r"Failed to resolve 'no-such-host\.invalid'"):
+        connection.read("/version")
+
+
+def test_known_reason_for_no_answer_ends_the_patience(api: FakeApi) -> None:
+    def check() -> None:
+        raise StepError("the server was killed")
+
+    api.on("GET", "/version", Cut())
+    with pytest.raises(StepError, match="the server was killed"):
+        Connection(api.kubeconfig, check=check).read("/version")
+    assert len(api.asked) == 1
+
+
+def test_connections_that_cannot_be_made_have_a_limit_of_their_own(api: FakeApi) -> None:
+    api.close()
+    start = time.monotonic()
+    with pytest.raises(Unreachable):
+        Connection(api.kubeconfig, limits=Limits(api=30.0, connect=0.0)).read("/version")
+    assert time.monotonic() - start < 15.0
+
+
+def test_experiment_goes_through_the_sdk_as_it_is(api: FakeApi, connection: Connection) -> None:
+    api.on("POST", EXPERIMENT_PATH, Answer(201, thing("e")))
+    api.on("GET", f"{EXPERIMENT_PATH}/e", Answer(200, thing("e", 2)))
+    assert connection.create_experiment(experiment()) == thing("e", 2)
+    assert api.asked[0].body == experiment()
+
+
+def test_sdks_call_without_a_timeout_gets_one(api: FakeApi) -> None:
+    gate = threading.Event()
+    api.on("POST", EXPERIMENT_PATH, Silent(gate))
+    start = time.monotonic()
+    with pytest.raises(Unreachable):
+        Connection(api.kubeconfig, limits=IMPATIENT).create_experiment(experiment())
+    assert time.monotonic() - start < 10.0  # it would be silent for 30 s
+    gate.set()
+
+
+def test_older_experiment_of_the_name_is_a_conflict(api: FakeApi, connection: Connection) -> None:
+    api.on("POST", EXPERIMENT_PATH, failure(409, "AlreadyExists", 'experiments.kubeflow.org "e" already exists'))
+    with pytest.raises(Conflict, match="already exists"):
+        connection.create_experiment(experiment())
+
+
+@pytest.mark.parametrize(("labels", "is_ours"), [({"run": "1", "more": "x"}, True), ({"run": "2"}, False)])
+def test_what_an_unanswered_try_has_created_is_ours_by_its_labels(
+    api: FakeApi, connection: Connection, labels: dict[str, str], is_ours: bool
+) -> None:
+    kept = {"metadata": {"name": "c", "labels": labels}}
+    path = "/api/v1/namespaces/n/configmaps"
+    api.on("POST", path, Cut(), failure(409, "AlreadyExists", "it already exists"))
+    api.on("GET", f"{path}/c", Answer(200, kept))
+    ours = {"metadata": {"name": "c", "labels": {"run": "1"}}}
+    if is_ours:
+        assert connection.create(CONFIG_MAPS, ours, "n") == kept
+    else:
+        with pytest.raises(Conflict):
+            connection.create(CONFIG_MAPS, ours, "n")
+
+
+def test_namespace_that_is_being_deleted_counts_as_deleted(api: FakeApi, connection: Connection) -> None:
+    api.on("DELETE", "/api/v1/namespaces/n", failure(409, "Conflict", "the system is ensuring all content is removed"))
+    assert connection.delete(NAMESPACES, "n") is True
+
+
+def test_deletion_says_how(api: FakeApi, connection: Connection) -> None:
+    api.on("DELETE", f"{EXPERIMENT_PATH}/e", Answer(200, {}))
+    assert connection.delete(EXPERIMENTS, "e", "n", "Foreground")
+    assert api.asked[0].body["propagationPolicy"] == "Foreground"
+
+
+def test_closing_ends_a_call_that_waits_for_another_try(api: FakeApi) -> None:
+    api.on("GET", "/version", failure(503, "Unavailable", "starting"))
+    connection = Connection(api.kubeconfig, limits=Limits(api=60.0, pause=30.0))
+    threading.Timer(0.1, connection.close).start()
+    start = time.monotonic()
+    with pytest.raises(ApiError, match="starting"):
+        connection.read("/version")
+    assert time.monotonic() - start < 15.0
+
+
+@pytest.mark.slow
+def test_process_ends_while_the_server_hangs(tmp_path: Path) -> None:
+    gate = threading.Event()
+    with FakeApi(tmp_path) as api:
+        api.on("GET", "/version", Silent(gate))
+        program = (
+            "import sys, threading, pathlib\n"
+            "from tuneoff_adapters.katib.connection import Connection, Limits\n"
+            "c = Connection(pathlib.Path(sys.argv[1]), limits=Limits(call=60.0))\n"
+            "threading.Thread(target=c.read, args=('/version',), daemon=True).start()\n"
+            "import time\n"
+            "while not c.requests: time.sleep(0.01)\n"
+        )
+        start = time.monotonic()
+        subprocess.run([sys.executable, "-c", program, str(api.kubeconfig)], check=True, timeout=60)
+        assert time.monotonic() - start < 25.0  # it would be silent for 30 s
+        gate.set()
+
+
+def test_importing_the_light_modules_imports_no_client() -> None:
+    names = ("options", "platforms", "checks", "removal", "connection", "resources", "api_errors")
+    imports = "".join(f"import tuneoff_adapters.katib.{name}\n" for name in names)
+    program = f"import sys\n{imports}assert not {{'kubernetes', 'kubeflow', 'urllib3'}} & set(sys.modules)"
+    subprocess.run([sys.executable, "-c", program], check=True)

@@ -1,0 +1,86 @@
+"""The image of the trials, as far as it can be judged without a container engine."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[3]
+SECRET = re.compile(r"password|passwd|token|secret|credential|api_?key", re.IGNORECASE)
+
+
+def instructions(text: str) -> list[tuple[str, str]]:
+    """Return (instruction, arguments), with continued lines joined and comments left out."""
+    lines = [line for line in text.splitlines() if not line.lstrip().startswith("#")]
+    joined = "\n".join(lines).replace("\\\n", " ")
+    return [(word, rest.strip()) for word, _, rest in (line.partition(" ") for line in joined.splitlines() if line.strip())]
+
+
+@pytest.fixture(scope="module")
+def image() -> list[tuple[str, str]]:
+    return instructions((ROOT / "Containerfile").read_text())
+
+
+def test_all_that_is_copied_is_there_and_not_ignored(image: list[tuple[str, str]]) -> None:
+    ignored = (ROOT / ".dockerignore").read_text().split()
+    copied = [rest.split()[:-1] for word, rest in image if word == "COPY" and not rest.startswith("--from=")]
+    names = [name for names in copied for name in names]
+    assert "core" in names
+    for name in names:
+        assert (ROOT / name).exists(), name
+        assert f"!{name}" in ignored, name
+
+
+def test_it_runs_as_a_numbered_user_that_is_not_root(image: list[tuple[str, str]]) -> None:
+    last_stage = image[max(index for index, (word, _) in enumerate(image) if word == "FROM") :]
+    (user,) = [rest for word, rest in last_stage if word == "USER"]
+    assert int(user.split(":")[0]) > 0  # runAsNonRoot refuses a name: only a number tells that it is not root
+
+
+def test_no_secret_is_built_in(image: list[tuple[str, str]]) -> None:
+    settings = [rest for word, rest in image if word in ("ARG", "ENV", "LABEL")]
+    assert not any(SECRET.search(rest) for rest in settings)
+    assert SECRET.search("ENV REGISTRY_PASSWORD=x")  # the test can fail
+
+
+def test_no_package_is_looked_up_in_two_indexes(image: list[tuple[str, str]]) -> None:
+    commands = [command for word, rest in image if word == "RUN" for command in rest.split("&&")]
+    for command in commands:
+        assert "--extra-index-url" not in command
+        assert "--index-url" not in command or "--no-deps" in command
+
+
+WITHOUT_EXTRAS = """
+import json, sys
+from pathlib import Path
+for name in ("torchvision", "sklearn", "scipy", "pandas", "optuna", "ray", "kubernetes", "kubeflow"):
+    sys.modules[name] = None
+from tuneoff.workload import TrialSeeds
+from tuneoff_workloads.mnist_mlp import MnistMlp
+workload = MnistMlp({"dataset": "digits"})
+configuration = json.loads(sys.argv[1])
+workload.load(configuration, TrialSeeds(split=1, trial=2))
+workload.train_epoch(1)
+print(sorted(workload.validate()))
+"""
+
+
+@pytest.mark.slow
+def test_a_trial_needs_no_package_that_only_the_data_need(tmp_path: Path) -> None:
+    from tuneoff.base.identity import canonical_json
+    from tuneoff.experiment.sampling import sample_distinct
+    from tuneoff_workloads.mnist_mlp import MnistMlp
+
+    environment = {**os.environ, "TUNEOFF_CACHE_DIR": str(tmp_path)}
+    prepare = "from tuneoff_workloads.mnist_mlp import MnistMlp; MnistMlp({'dataset': 'digits'}).prepare()"
+    subprocess.run([sys.executable, "-c", prepare], env=environment, check=True, timeout=120)
+    (configuration,) = sample_distinct(MnistMlp.default_space(), 1, seed=1)
+    command = [sys.executable, "-c", WITHOUT_EXTRAS, canonical_json(configuration)]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=120, check=False)
+    assert done.returncode == 0, done.stderr
+    assert "validation_accuracy" in done.stdout

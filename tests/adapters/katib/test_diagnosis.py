@@ -1,0 +1,201 @@
+"""Each way in which a run can stand still becomes one line with the object, its reason and its message."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from adapters.katib.katib_objects import (
+    EXPERIMENT,
+    RUNNING,
+    condition,
+    container,
+    ended,
+    event,
+    experiment,
+    pod,
+    suggestion,
+    trial,
+)
+from tuneoff_adapters.katib.diagnosis import Finding, View, died_collector, findings, moment_of
+from tuneoff_adapters.katib.patience import Patience
+from tuneoff_adapters.katib.status import COLLECTOR
+
+NAME = f"{EXPERIMENT}-aaaaaaaa"
+OPEN = trial("aaaaaaaa", condition("Running"))
+DONE = trial("aaaaaaaa", condition("Running", status="False"), condition("Succeeded", "TrialSucceeded"))
+NO_NODE = condition("PodScheduled", "Unschedulable", "0/3 nodes are available: 3 Insufficient cpu.", status="False")
+QUOTA = 'Error creating: pods "x" is forbidden: exceeded quota: q, requested: limits.cpu=1'
+HEALTHY = View(
+    experiment=experiment(RUNNING),
+    suggestion=suggestion(condition("Running")),
+    trials={NAME: OPEN},
+    pods={"p": pod("aaaaaaaa", "Running", container(running={}))},
+)
+
+
+def waiting(reason: str, message: str = "") -> View:
+    held = pod("aaaaaaaa", "Pending", container(waiting={"reason": reason, "message": message}))
+    return View(experiment=experiment(RUNNING), trials={NAME: OPEN}, pods={"p": held})
+
+
+def view(**changes: Any) -> View:
+    values = {"experiment": experiment(RUNNING), "suggestion": suggestion(condition("Running"))}
+    return View(**{**values, **changes})
+
+
+CASES = {
+    "unschedulable": (
+        view(trials={NAME: OPEN}, pods={"p": pod("aaaaaaaa", "Pending", conditions=[NO_NODE])}),
+        f"pod {NAME}-x7k2m: Unschedulable: 0/3 nodes are available: 3 Insufficient cpu; ",
+    ),
+    "image": (waiting("ImagePullBackOff", 'Back-off pulling image "x"'), "ErrImagePull: container training-container: Back-off"),
+    "config": (waiting("CreateContainerConfigError", 'configmap "tuneoff" not found'), "CreateContainerConfigError: container"),
+    "mount": (
+        view(
+            trials={NAME: OPEN},
+            pods={"p": pod("aaaaaaaa", "Pending", container(waiting={"reason": "ContainerCreating"}))},
+            events=(event("Pod", f"{NAME}-x7k2m", "FailedMount", 'configmap "x" not found'),),
+        ),
+        f'pod {NAME}-x7k2m: FailedMount: configmap "x" not found; ',
+    ),
+    "quota": (
+        view(trials={NAME: OPEN}, events=(event("Job", NAME, "FailedCreate", QUOTA),)),
+        f"job {NAME}: FailedCreate: {QUOTA}; ",
+    ),
+    "refused job": (
+        view(trials={NAME: trial("aaaaaaaa", condition("Created"))}, events=(event("Trial", NAME, "ReconcileError", "invalid"),)),
+        f"job {NAME}: ReconcileError: invalid; ",
+    ),
+    "no pod": (view(trials={NAME: OPEN}), f"job {NAME}: NoPod: its trial is running, but has no pod"),
+    "settings": (
+        view(suggestion=suggestion(condition("Failed", "SuggestionFailed", "Validation failed: gamma"))),
+        f"suggestion {EXPERIMENT}: SuggestionFailed: Validation failed: gamma; ",
+    ),
+    "failed by suggestion": (
+        view(
+            experiment=experiment(condition("Failed", "ExperimentFailed", "Suggestion has failed")),
+            suggestion=suggestion(condition("Failed", "SuggestionFailed", "Validation failed: gamma")),
+        ),
+        f"suggestion {EXPERIMENT}: SuggestionFailed: Validation failed: gamma; ",
+    ),
+    "failed": (
+        view(experiment=experiment(condition("Failed", "ExperimentFailed", "max failed count has reached"))),
+        f"experiment {EXPERIMENT}: ExperimentFailed: max failed count has reached; ",
+    ),
+    "suggestion not ready": (
+        view(suggestion=suggestion(condition("DeploymentReady", "DeploymentNotReady", "Deployment is not ready", "False"))),
+        f"suggestion {EXPERIMENT}: DeploymentNotReady: Deployment is not ready; ",
+    ),
+    "suggestion without pod": (
+        view(events=(event("ReplicaSet", f"{EXPERIMENT}-random-5d", "FailedCreate", QUOTA),)),
+        f"suggestion {EXPERIMENT}: FailedCreate: {QUOTA}; ",
+    ),
+    "exhausted": (
+        view(trials={NAME: DONE}, events=(event("Suggestion", EXPERIMENT, "ReconcileError", "unexpected trials"),)),
+        f"suggestion {EXPERIMENT}: ReconcileError: 1 trials have ended and no further one comes: unexpected trials; ",
+    ),
+    "no metrics": (
+        view(trials={NAME: OPEN}, pods={"p": pod("aaaaaaaa", "Succeeded", ended(0))}),
+        f"trial {NAME}: NoEnd: its pod has ended, but Katib does not end the trial; ",
+    ),
+    "collector hangs": (
+        view(trials={NAME: OPEN}, pods={"p": pod("aaaaaaaa", "Running", ended(0), container(COLLECTOR, running={}))}),
+        f"pod {NAME}-x7k2m: CollectorRunning: container {COLLECTOR} goes on although training has ended; ",
+    ),
+    "controller": (
+        view(experiment=experiment()),
+        f"experiment {EXPERIMENT}: NoStatus: Katib's controller has not looked at it; ",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_a_run_that_stands_still_is_told_in_one_line(case: str) -> None:
+    seen, words = CASES[case]
+    lines = [finding.line for finding in findings(seen)]
+    assert any(words in line for line in lines), lines
+    assert all("\n" not in line for line in lines)
+
+
+def test_a_healthy_run_gives_no_finding() -> None:
+    assert findings(HEALTHY) == []
+    completed = experiment(condition("Succeeded", "ExperimentMaxTrialsReached"))
+    assert findings(view(experiment=completed, trials={NAME: DONE}, pods={"p": pod("aaaaaaaa", "Succeeded", ended(0))})) == []
+
+
+@pytest.mark.parametrize("case", ["settings", "failed by suggestion", "failed"])
+def test_what_no_waiting_will_change_is_final(case: str) -> None:
+    assert findings(CASES[case][0])[0].is_final
+
+
+@pytest.mark.parametrize("case", sorted(set(CASES) - {"settings", "failed by suggestion", "failed"}))
+def test_what_may_pass_is_not_final(case: str) -> None:
+    assert not any(finding.is_final for finding in findings(CASES[case][0]))
+
+
+@pytest.mark.parametrize("reason", ["InvalidImageName", "ErrImageNeverPull"])
+def test_an_image_that_can_never_be_pulled_is_final(reason: str) -> None:
+    assert findings(waiting(reason))[0].is_final
+
+
+def test_a_long_message_is_cut_and_its_lines_are_joined() -> None:
+    (finding,) = findings(waiting("CreateContainerError", "first\nsecond " + "x" * 1000))
+    assert "first second" in finding.line
+    assert len(finding.line) < 700
+
+
+def test_the_newest_event_explains() -> None:
+    events = (event("Job", NAME, "FailedCreate", "old"), event("Job", NAME, "FailedCreate", "new"))
+    (finding,) = findings(view(trials={NAME: OPEN}, events=events))
+    assert finding.message == "new"
+
+
+def test_an_event_s_moment_is_found_in_either_of_its_two_places() -> None:
+    assert moment_of({"eventTime": "2026-01-02T00:00:00.5Z", "lastTimestamp": None}) == "2026-01-02T00:00:00.5Z"
+    assert moment_of({"eventTime": None, "lastTimestamp": "2026-01-01T00:00:00Z"}) == "2026-01-01T00:00:00Z"
+    assert moment_of({"metadata": {"creationTimestamp": "2026-01-03T00:00:00Z"}}) == "2026-01-03T00:00:00Z"
+
+
+@pytest.mark.parametrize(("training", "collector", "is_told"), [(0, 1, True), (0, 0, False), (1, 1, False)])
+def test_a_collector_that_died_alone_is_told(training: int, collector: int, is_told: bool) -> None:
+    held = pod("aaaaaaaa", "Failed", ended(training), ended(collector, name=COLLECTOR, message="DB manager is gone"))
+    told = died_collector(held)
+    assert (told is not None) == is_told
+    assert told is None or "exit code 1 (DB manager is gone)" in told
+
+
+def test_a_collector_that_goes_on_after_its_trial_has_ended_ends_no_run() -> None:
+    stopped = trial("aaaaaaaa", condition("Running"), condition("EarlyStopped", "TrialEarlyStopped"))
+    hanging = pod("aaaaaaaa", "Running", ended(2), container(COLLECTOR, running={}))
+    assert not any(found.reason == "CollectorRunning" for found in findings(view(trials={NAME: stopped}, pods={"p": hanging})))
+    assert any(found.reason == "CollectorRunning" for found in findings(view(trials={NAME: OPEN}, pods={"p": hanging})))
+
+
+def finding(subject: str, reason: str = "r", is_final: bool = False) -> Finding:
+    return Finding(subject=subject, reason=reason, message="", way_out="w", is_final=is_final)
+
+
+def test_a_finding_counts_once_it_has_lasted_whatever_its_reason() -> None:
+    patience = Patience(10.0)
+    second = 1_000_000_000
+    assert patience.overdue([finding("pod a", "ErrImagePull")], 0) is None
+    assert patience.overdue([finding("pod a", "Pending"), finding("pod b")], 9 * second) is None
+    overdue = patience.overdue([finding("pod b"), finding("pod a")], 10 * second)
+    assert overdue is not None
+    assert overdue.subject == "pod a"
+
+
+def test_a_finding_that_was_gone_begins_anew() -> None:
+    patience = Patience(10.0)
+    second = 1_000_000_000
+    patience.overdue([finding("pod a")], 0)
+    patience.overdue([], 5 * second)
+    assert patience.overdue([finding("pod a")], 11 * second) is None
+    patience.forget()
+    assert patience.overdue([finding("pod a")], 22 * second) is None
+
+
+def test_a_final_finding_counts_at_once() -> None:
+    assert Patience(10.0).overdue([finding("a"), finding("b", is_final=True)], 0) == finding("b", is_final=True)

@@ -1,0 +1,310 @@
+"""Following an experiment: every trial's events arrive once, every end is written, and the end of the run is known."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from adapters.katib.fake_cluster import FakeCluster, eventually
+from adapters.katib.followed_run import DONE, FAILED, FIRST, SECOND, THIRD, Run, followed_runs
+from adapters.katib.katib_objects import RUNNING, condition, container, ended
+from adapters.katib.pod_lines import own_end, whole_log
+from builders.katib_specs import spec_of
+from builders.specs import make_context
+from tuneoff.errors import StepError
+from tuneoff.experiment.spec import Budget, Timeouts
+from tuneoff.record.events import schema
+from tuneoff_adapters.katib import followed
+from tuneoff_adapters.katib.api_errors import Unreachable
+from tuneoff_adapters.katib.follow import Follower
+from tuneoff_adapters.katib.options import katib_options
+from tuneoff_adapters.katib.plan import katib_plan
+from tuneoff_adapters.katib.resources import PODS, Object
+from tuneoff_adapters.katib.status import COLLECTOR
+
+
+@pytest.fixture
+def make(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., Run]]:
+    yield from followed_runs(tmp_path, monkeypatch)
+
+
+def failure_of(run: Run) -> str:
+    with pytest.raises(StepError) as caught:
+        run.follower.wait_end()
+    return str(caught.value)
+
+
+def test_an_ordinary_run_is_followed_to_its_end(make: Callable[..., Run]) -> None:
+    run = make()
+    run.completes(FIRST, [0.5, 0.25])
+    run.follower.wait_first_trial()
+    run.completes(SECOND, [0.75, 0.5])
+    run.succeeds()
+    run.follower.wait_end()
+    trials = {record.trial: record for record in run.record().trials}
+    assert {name: (record.state, record.value) for name, record in trials.items()} == {
+        FIRST: ("completed", 0.25),
+        SECOND: ("completed", 0.5),
+    }
+    assert trials[FIRST].framework_id == f"{run.plan.experiment}-{FIRST}"
+    assert all(attempt.submitted_ns <= attempt.started_ns for record in trials.values() for attempt in record.attempts)
+    assert run.record().flags == ()
+    assert [(one.trial_id, one.is_complete, one.value) for one in run.follower.book.outcomes()] == [
+        (FIRST, True, 0.25),
+        (SECOND, True, 0.5),
+    ]
+
+
+def test_a_pod_takes_the_slot_that_was_freed(make: Callable[..., Run]) -> None:
+    run = make(budget=Budget(trials=3, epochs_per_trial=2))
+    run.begins(FIRST)
+    assert eventually(lambda: FIRST in {item.trial for item in run.events(schema.TrialStarted)})
+    run.begins(SECOND)
+    assert eventually(lambda: len(run.events(schema.TrialStarted)) == 2)
+    run.cluster.log(f"p-{FIRST}", own_end(FIRST, 2, epochs=0))
+    run.pod(FIRST, "Succeeded", ended(0))
+    assert eventually(lambda: len(run.ends()) == 1)
+    run.begins(THIRD)
+    assert eventually(lambda: len(run.events(schema.TrialStarted)) == 3)
+    assert {item.trial: item.attempts[0].slot for item in run.record().trials} == {FIRST: 0, SECOND: 1, THIRD: 0}
+
+
+def test_a_trial_that_is_seen_late_is_submitted_no_later_than_it_started(make: Callable[..., Run]) -> None:
+    run = make()
+    lines = whole_log(FIRST, [0.5, 0.5], {"x": 0.5}, run.context.execution_id)  # its times are before the first sight of it
+    run.runs(FIRST, *lines)
+    assert eventually(lambda: bool(run.events(schema.TrialSubmitted)))
+    assert run.record().trials[0].attempts[0].submitted_ns == run.record().trials[0].attempts[0].started_ns
+
+
+def test_the_exit_of_a_pod_that_said_its_end_is_timed(make: Callable[..., Run]) -> None:
+    run = make()
+    run.completes(FIRST, [0.5, 0.25])
+    assert eventually(lambda: bool(run.events(schema.ProcessExited)))
+    (record,) = run.record().trials
+    assert record.attempts[0].exited_ns >= record.attempts[0].ended_ns
+
+
+@pytest.mark.parametrize(
+    ("containers", "conditions", "state", "cause", "charged"),
+    [
+        ([ended(137, "OOMKilled")], FAILED, "failed", "out of memory: more than 500 MB (container)", "workload"),
+        ([ended(137)], FAILED, "failed", "SIGKILL", "infrastructure"),
+        ([ended(3)], FAILED, "failed", "exit code 3", "workload"),
+        ([ended(0)], DONE, "failed", "exit code 0", "workload"),
+        (
+            [ended(143)],
+            (condition("Failed", "TrialFailed. Job reason: DeadlineExceeded"),),
+            "timed_out",
+            "timed out: longer than",
+            "workload",
+        ),
+        ([ended(143)], (condition("Running"), condition("EarlyStopped", "TrialEarlyStopped")), "pruned", None, None),
+    ],
+)
+def test_a_trial_that_does_not_say_its_end_gets_one(
+    make: Callable[..., Run],
+    containers: list[Object],
+    conditions: tuple[Object, ...],
+    state: str,
+    cause: str | None,
+    charged: str | None,
+) -> None:
+    run = make()
+    run.begins(FIRST, 0.5)
+    run.dies(FIRST, *containers, conditions=conditions)
+    run.completes(SECOND, [0.5, 0.5])
+    run.succeeds()
+    run.follower.wait_end()
+    records = {record.trial: record for record in run.record().trials}
+    found = records[FIRST]
+    assert (found.state, found.charged, records[SECOND].state) == (state, charged, "completed")
+    assert (cause or "") in (found.cause or "")
+    assert found.attempts[0].ended_by == "coordinator"
+
+
+def test_a_deleted_pod_is_a_loss_of_the_infrastructure(make: Callable[..., Run]) -> None:
+    run = make()
+    run.begins(FIRST, 0.5)
+    assert eventually(lambda: bool(run.events(schema.Epoch)))
+    run.cluster.delete(PODS, f"p-{FIRST}", "")
+    run.cluster.deleted.clear()
+    run.trial(FIRST, *FAILED)
+    assert eventually(lambda: FIRST in run.ends())
+    assert run.ends()[FIRST].charged == "infrastructure"
+    assert "deleted or lost" in (run.ends()[FIRST].cause or "")
+
+
+@pytest.mark.parametrize(
+    ("timeouts", "cause"),
+    [
+        (Timeouts(trial_seconds=0.3, silence_seconds=100), "timed out: longer than 0.3 s"),
+        (Timeouts(trial_seconds=100, silence_seconds=0.3), "timed out: silent for 0.3 s"),
+    ],
+)
+def test_a_trial_over_a_limit_is_killed_by_its_pod(make: Callable[..., Run], timeouts: Timeouts, cause: str) -> None:
+    run = make(timeouts=timeouts)
+    run.begins(FIRST, 0.5)
+    assert eventually(lambda: FIRST in run.ends())
+    assert run.cluster.deleted == [("pods", f"p-{FIRST}")]
+    (record,) = run.record().trials
+    assert (record.state, record.cause, record.charged) == ("timed_out", cause, "workload")
+
+
+@pytest.mark.slow
+def test_a_log_that_does_not_come_through_is_not_taken_for_silence(make: Callable[..., Run]) -> None:
+    run = make(timeouts=Timeouts(trial_seconds=100, silence_seconds=0.3))
+    run.begins(FIRST)
+    run.cluster.log_text[f"p-{FIRST}"] = b"1\n2\n3\n"
+    assert eventually(lambda: any(trial.is_recounting for trial in run.follower.book))
+    assert eventually(lambda: not any(trial.is_recounting for trial in run.follower.book))
+    assert run.cluster.deleted == []
+
+
+def test_a_pod_that_prints_nothing_at_all_is_silent_too(make: Callable[..., Run]) -> None:
+    run = make(timeouts=Timeouts(trial_seconds=100, silence_seconds=0.3))
+    run.runs(FIRST)
+    assert eventually(lambda: run.cluster.deleted == [("pods", f"p-{FIRST}")])
+
+
+def test_the_time_of_the_run_ends_what_still_runs_as_cancelled(make: Callable[..., Run]) -> None:
+    run = make(budget=Budget(trials=3, epochs_per_trial=2, wall_clock_seconds=0.5))
+    run.completes(FIRST, [0.5, 0.25])
+    run.begins(SECOND, 0.5)
+    run.trial(THIRD, condition("Created"))
+    run.follower.wait_end()
+    assert run.cluster.deleted == [("experiments", run.plan.experiment)]
+    records = {record.trial: record for record in run.record().trials}
+    assert {name: record.state for name, record in records.items()} == {
+        FIRST: "completed",
+        SECOND: "cancelled",
+        THIRD: "cancelled",
+    }
+    assert records[SECOND].cause == "wall-clock budget used up"
+
+
+def test_trials_beyond_the_budget_are_refused_and_their_pods_deleted(make: Callable[..., Run]) -> None:
+    run = make()
+    run.completes(FIRST, [0.5, 0.25])
+    run.completes(SECOND, [0.5, 0.25])
+    assert eventually(lambda: len(run.ends()) == 2)
+    run.trial(THIRD, condition("Running"))
+    assert eventually(lambda: bool(run.events(schema.Refused)))
+    run.pod(THIRD, "Running", container(running={}), change="ADDED")
+    assert eventually(lambda: run.cluster.deleted == [("pods", f"p-{THIRD}")])
+    run.trial(THIRD, *FAILED)
+    run.succeeds(trials=3)
+    run.follower.wait_end()
+    assert [record.trial for record in run.record().trials] == [FIRST, SECOND]
+    assert [refusal.trial for refusal in run.record().refusals] == [THIRD]
+
+
+def test_a_pod_that_waits_too_long_ends_the_run_with_its_reason(make: Callable[..., Run]) -> None:
+    run = make(options={"pending_seconds": 0.3})
+    run.trial(FIRST, condition("Running"))
+    no_node = condition("PodScheduled", "Unschedulable", "0/3 nodes are available", status="False")
+    run.pod(FIRST, "Pending", conditions=[no_node])
+    assert "pod p-aaaaaaaa: Unschedulable: 0/3 nodes are available; " in failure_of(run)
+
+
+def test_pods_that_had_to_wait_for_room_are_flagged(make: Callable[..., Run], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(followed, "_NOTICEABLE_NS", 0)
+    run = make()
+    run.trial(FIRST, condition("Running"))
+    run.pod(FIRST, "Pending", conditions=[condition("PodScheduled", "Unschedulable", "no room", status="False")])
+    assert eventually(lambda: any(trial.unscheduled_ns is not None for trial in run.follower.book))
+    run.completes(FIRST, [0.5, 0.25])
+    run.completes(SECOND, [0.5, 0.25])
+    run.succeeds()
+    run.follower.wait_end()
+    (flag,) = run.events(schema.Flag)
+    assert (flag.name, flag.text.split(":")[0]) == ("pods_waited", "1 pods had to wait for room in the cluster")
+
+
+def test_refused_settings_end_the_run_at_once(make: Callable[..., Run]) -> None:
+    run = make()
+    run.cluster.suggestion = {
+        "metadata": {"name": run.plan.experiment},
+        "status": {"conditions": [condition("Failed", "SuggestionFailed", "Validation failed: gamma")]},
+    }
+    run.experiment(condition("Failed", "ExperimentFailed", "Suggestion has failed"))
+    with pytest.raises(StepError, match=f"suggestion {run.plan.experiment}: SuggestionFailed: Validation failed: gamma"):
+        run.follower.wait_first_trial()
+
+
+def test_a_suggestion_that_never_gets_ready_ends_setup_before_the_step_s_limit(make: Callable[..., Run]) -> None:
+    quota = ("ReplicaSet", "-random-5d", "FailedCreate", "exceeded quota: q")
+    run = make(quota, timeouts=Timeouts(setup_seconds=0.8))
+    with pytest.raises(StepError, match="FailedCreate: exceeded quota: q"):
+        run.follower.wait_first_trial()
+
+
+def test_an_api_server_that_is_away_ends_the_run_and_keeps_what_came(make: Callable[..., Run]) -> None:
+    run = make()
+    run.completes(FIRST, [0.5, 0.25])
+    run.cluster.feeds["trials"].put(Unreachable("GET /trials: the API server cannot be reached"))
+    assert "cannot be reached" in failure_of(run)
+    assert run.ends()[FIRST].state == "completed"
+
+
+def test_an_experiment_that_somebody_deletes_ends_the_run(make: Callable[..., Run]) -> None:
+    run = make()
+    run.completes(FIRST, [0.5, 0.25])
+    run.experiment(RUNNING, change="DELETED")
+    assert "was deleted by someone else" in failure_of(run)
+
+
+def test_an_interrupted_run_keeps_the_logs_of_trials_that_have_ended(make: Callable[..., Run]) -> None:
+    run = make()
+    run.begins(SECOND, 0.5)
+    run.completes(FIRST, [0.5, 0.25])
+    assert eventually(lambda: bool(run.events(schema.TrialStarted)))
+    run.follower.stop(5.0)
+    assert run.ends()[FIRST].state == "completed"
+    assert SECOND not in run.ends()
+    assert {item.trial for item in run.events(schema.TrialSubmitted)} == {FIRST, SECOND}
+    run.follower.stop(5.0)  # a second time changes nothing
+
+
+def test_a_fault_of_the_thread_is_raised_and_not_waited_for(make: Callable[..., Run]) -> None:
+    run = make()
+    name = f"{run.plan.experiment}-{FIRST}"
+    run.cluster.feeds["trials"].put(("ADDED", {"metadata": {"name": name}, "spec": {"parameterAssignments": []}}))
+    with pytest.raises(Exception, match="x is missing"):
+        run.follower.wait_end()
+
+
+@pytest.mark.parametrize(
+    ("containers", "conditions", "flag"),
+    [
+        ([ended(0), ended(1, name=COLLECTOR, message="DB manager is gone")], FAILED, "collector_died"),
+        ([ended(0)], (condition("MetricsUnavailable", "MetricsUnavailable"),), "metrics_unavailable"),
+        ([ended(0)], DONE, None),
+    ],
+)
+def test_a_completed_trial_that_katib_takes_for_something_else_is_flagged(
+    make: Callable[..., Run], containers: list[Object], conditions: tuple[Object, ...], flag: str | None
+) -> None:
+    run = make(budget=Budget(trials=1, epochs_per_trial=2))
+    run.runs(FIRST, *whole_log(FIRST, [0.5, 0.25], {"x": 0.5}, run.context.execution_id))
+    run.dies(FIRST, *containers, conditions=conditions)
+    run.succeeds(trials=1)
+    run.follower.wait_end()
+    assert [item.name for item in run.events(schema.Flag)] == ([flag] if flag else [])
+
+
+def test_a_rotated_log_is_flagged(make: Callable[..., Run]) -> None:
+    run = make()
+    run.cluster.logs[f"p-{FIRST}"] = feed = run.cluster.follow_log("", f"p-{FIRST}", "", lambda: True)
+    feed.was_rotated = True
+    run.completes(FIRST, [0.5, 0.25])
+    assert eventually(lambda: any(item.name == "pod_log_rotated" for item in run.events(schema.Flag)))
+
+
+def test_stopping_before_the_start_is_no_error(tmp_path: Path) -> None:
+    context = make_context(spec_of(), tmp_path)
+    with contextlib.closing(context.events):
+        Follower(context, katib_plan(context), katib_options(context.spec), FakeCluster()).stop(1.0)  # type: ignore[arg-type]

@@ -1,0 +1,126 @@
+"""Following an experiment through outages: slots and times are those of the pods, and one lost pod costs one trial."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from adapters.katib.fake_cluster import eventually
+from adapters.katib.followed_run import DONE, FIRST, SECOND, Run, followed_runs
+from adapters.katib.katib_objects import ended
+from adapters.katib.pod_lines import epoch, header, own_end, started
+from tuneoff.base import clock
+from tuneoff.experiment.spec import Budget, Timeouts
+from tuneoff.record.events import schema
+from tuneoff_adapters.katib import follow, sources
+from tuneoff_adapters.katib.api_errors import ApiError
+
+pytestmark = pytest.mark.slow  # processes, or faults that have to last
+
+S = clock.NANOSECONDS
+REFUSED = ApiError("GET /log", 500, "InternalError", "no route to the node")
+
+
+@pytest.fixture
+def make(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., Run]]:
+    monkeypatch.setattr(sources, "POLL_SECONDS", 0.05)
+    monkeypatch.setattr(follow, "_BACK_NS", 0)
+    yield from followed_runs(tmp_path, monkeypatch)
+
+
+def show_block(run: Run, suffix: str, zero_ns: int, start: float, end: float | None, **process: object) -> None:
+    """Show the log of a trial that went on while nobody could look, as a whole; seconds after `zero_ns`."""
+    lines = [header(run.context.execution_id, **process), started(suffix, {"x": 0.5}, t=zero_ns + int(start * S))]
+    if end is not None:
+        lines.append(own_end(suffix, 2, epochs=0, t=zero_ns + int(end * S)))
+    run.runs(suffix, *lines)
+
+
+def test_a_trial_of_another_host_that_is_seen_late_was_submitted_no_later_than_it_started(make: Callable[..., Run]) -> None:
+    run = make()
+    anchor = clock.anchor()
+    zero = 1000 * S  # of a host that was started lately
+    theirs = {"boot_id": "another", "anchor_monotonic_ns": zero, "anchor_wall_ns": anchor.wall_ns - 18 * S}
+    show_block(run, FIRST, zero, 0.0, 1.0, **theirs)
+    assert eventually(lambda: bool(run.events(schema.TrialSubmitted)))
+    record = run.record()
+    assert {flag.name for flag in record.flags} <= {"declared_mismatch"}  # its log shows no epoch
+    assert record.trials[0].attempts[0].submitted_ns == record.trials[0].attempts[0].started_ns
+    assert record.clock_uncertainty_ns < S
+
+
+def test_a_pod_whose_log_cannot_be_read_costs_its_trial_alone(make: Callable[..., Run]) -> None:
+    run = make()
+    run.begins(FIRST, 0.5)
+    run.cluster.logs[f"p-{FIRST}"].is_complete = False
+    run.cluster.logs[f"p-{FIRST}"].put(REFUSED)
+    run.pod(FIRST, "Succeeded", ended(0))
+    run.trial(FIRST, *DONE)
+    run.completes(SECOND, [0.5, 0.25])
+    run.succeeds()
+    run.follower.wait_end()
+    records = {record.trial: record for record in run.record().trials}
+    assert (records[FIRST].state, records[FIRST].charged, records[SECOND].state) == ("failed", "infrastructure", "completed")
+    (flag,) = run.events(schema.Flag)
+    assert flag.name == "pod_log_unreadable"
+    assert f"p-{FIRST}" in flag.text
+    assert "no route to the node" in flag.text
+
+
+def test_a_silent_trial_whose_log_cannot_be_counted_is_not_blamed(make: Callable[..., Run]) -> None:
+    run = make(timeouts=Timeouts(trial_seconds=100, silence_seconds=0.2))
+    run.cluster.refusal = REFUSED
+    run.begins(FIRST, 0.5)
+    assert eventually(lambda: any(trial.asked_ns is not None for trial in run.follower.book))
+    first_ns = next(iter(run.follower.book)).asked_ns
+    assert eventually(lambda: next(iter(run.follower.book)).asked_ns != first_ns)  # it is asked again, after a while
+    assert (run.cluster.deleted, run.ends()) == ([], {})
+
+
+def test_a_pod_that_may_not_be_deleted_does_not_end_the_run(make: Callable[..., Run]) -> None:
+    run = make(timeouts=Timeouts(trial_seconds=0.3, silence_seconds=100))
+    run.cluster.refusal = ApiError("DELETE /p", 403, "Forbidden", "pods is forbidden")
+    run.begins(FIRST, 0.5)
+    assert eventually(lambda: any(item.name == "delete_refused" for item in run.events(schema.Flag)))
+    run.dies(FIRST, ended(143))
+    run.cluster.refusal = None
+    assert eventually(lambda: FIRST in run.ends())
+    run.completes(SECOND, [])
+    run.succeeds()
+    run.follower.wait_end()
+    assert run.record().trials[0].cause == "timed out: longer than 0.3 s"
+
+
+def test_no_trial_is_killed_while_the_server_is_away(make: Callable[..., Run]) -> None:
+    run = make(timeouts=Timeouts(trial_seconds=0.6, silence_seconds=100))
+    run.begins(FIRST, 0.5)
+    run.cluster.is_there.clear()
+    assert eventually(lambda: run.follower._is_away)
+    (trial,) = run.follower.book
+    assert eventually(lambda: trial.started_ns is not None and clock.monotonic_ns() - trial.started_ns > S)
+    assert run.cluster.deleted == []
+    run.cluster.is_there.set()
+    assert eventually(lambda: run.cluster.deleted == [("pods", f"p-{FIRST}")])
+
+
+def test_the_time_of_the_run_ends_it_though_the_server_is_away(make: Callable[..., Run]) -> None:
+    run = make(budget=Budget(trials=2, epochs_per_trial=2, wall_clock_seconds=0.6))
+    run.begins(FIRST, 0.5)
+    run.cluster.is_there.clear()
+    run.follower.wait_end()
+    assert run.ends()[FIRST].state == "cancelled"
+
+
+def test_a_trial_s_time_counts_from_its_start_and_not_from_when_that_came_through(make: Callable[..., Run]) -> None:
+    run = make(timeouts=Timeouts(trial_seconds=15, silence_seconds=100))
+    zero = clock.monotonic_ns() - 20 * S
+    lines = [header(run.context.execution_id), started(FIRST, {"x": 0.5}, t=zero), epoch(FIRST, 1, 0.5)]
+    run.runs(FIRST, *lines)
+    assert eventually(lambda: run.cluster.deleted == [("pods", f"p-{FIRST}")], 10)
+
+
+def test_only_what_has_the_run_s_label_is_watched(make: Callable[..., Run]) -> None:
+    run = make()
+    assert run.cluster.watched == dict.fromkeys(("experiments", "trials", "pods"), run.plan.labels)

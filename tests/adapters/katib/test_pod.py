@@ -1,0 +1,297 @@
+"""A trial's pod without a cluster: its program as a process, with a config map and a metrics file in folders of the test."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from builders.katib_specs import plan_of, spec_of
+from tuneoff.base.identity import configuration_digest
+from tuneoff.base.space import Categorical, Float, SearchSpace
+from tuneoff.experiment.spec import Objective, RunSpec, Strategy, WorkloadSpec
+from tuneoff.record.events import schema
+from tuneoff.record.events.reader import decode_lines, read_header
+from tuneoff.run.trial.checkpoint import checkpoint_path, read_checkpoint
+from tuneoff_adapters.katib import layout
+from tuneoff_adapters.katib.checkpoint_lines import CheckpointLines
+from tuneoff_adapters.katib.manifest import config_map_manifest
+from tuneoff_adapters.katib.metrics_file import FileReport, create_mark, report_line
+
+KATIB_TRIAL = "r0123456789abcdef-012345-x7k2m9qp"
+LINE = re.compile(r"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}Z) objective=(\S+)")
+SURROGATE = WorkloadSpec(name="surrogate", target="tuneoff_workloads.surrogate:Surrogate")
+RATE = SearchSpace({"learning_rate": Float(low=1e-4, high=1.0, log=True)})
+
+
+@dataclass(frozen=True)
+class Ended:
+    """A pod's process after its end."""
+
+    code: int
+    lines: list[bytes]  # of standard output
+    errors: str
+    folder: Path
+
+    @property
+    def events(self) -> list[schema.Event]:
+        texts = [line for line in self.lines if line.startswith(b'{"type":')]
+        read_header(texts[0], "log")
+        return decode_lines(b"".join(text + b"\n" for text in texts), "log", 1)
+
+    @property
+    def reports(self) -> list[tuple[datetime, float]]:
+        found = [LINE.fullmatch(line) for line in (self.folder / "log" / "metrics.log").read_text().splitlines()]
+        assert None not in found
+        return [(datetime.fromisoformat(match[1]), float(match[2])) for match in found if match is not None]
+
+    def event(self, kind: type[Any]) -> Any:
+        (found,) = [event for event in self.events if isinstance(event, kind)]
+        return found
+
+    def checkpoint(self) -> bytes:
+        collector = CheckpointLines()
+        for line in self.lines:
+            collector.add(line)
+        return collector.content()
+
+
+def environment_of(spec: RunSpec, folder: Path, **settings: Any) -> dict[str, str]:
+    """Write the config map's files below `folder`; return the pod's environment with its paths there."""
+    data = config_map_manifest(plan_of(spec, folder / "runs"))["data"]
+    config = folder / "config"
+    config.mkdir()
+    for name, text in data.items():
+        (config / name).write_text(text)
+    if settings:
+        path = config / layout.TRANSLATION_KEY
+        path.write_text(json.dumps({**json.loads(path.read_text()), **settings}))
+    paths = {
+        layout.CONFIG_DIR_VARIABLE: str(config),
+        layout.RUN_DIR_VARIABLE: str(folder / "run"),
+        layout.METRICS_FILE_VARIABLE: str(folder / "log" / "metrics.log"),
+    }
+    return {**os.environ, **paths, "PYTHONPATH": str(Path(__file__).parents[2])}
+
+
+def run_pod(spec: RunSpec, folder: Path, values: Mapping[str, str], **settings: Any) -> Ended:
+    words = [f"{name}={value}" for name, value in values.items()]
+    done = subprocess.run(
+        [sys.executable, "-m", layout.POD_MODULE, KATIB_TRIAL, *words],
+        env=environment_of(spec, folder, **settings),
+        capture_output=True,
+        timeout=60,
+        check=False,
+    )
+    return Ended(done.returncode, done.stdout.splitlines(), done.stderr.decode(), folder)
+
+
+def surrogate_spec(**changes: Any) -> RunSpec:
+    return spec_of(**{"workload": SURROGATE, "search_space": RATE, **changes})
+
+
+def toy_spec(fault: str, **changes: Any) -> RunSpec:
+    space = SearchSpace({"x": Float(low=0.0, high=1.0), "fault": Categorical(choices=("none", fault))})
+    workload = WorkloadSpec(name="toy", target="adapters.toy_workload:Toy", options=changes.pop("workload_options", {}))
+    return spec_of(workload=workload, search_space=space, objective=Objective(metric="loss", mode="min"), **changes)
+
+
+@pytest.fixture(scope="module")
+def completed(tmp_path_factory: pytest.TempPathFactory) -> Ended:
+    return run_pod(surrogate_spec(), tmp_path_factory.mktemp("completed"), {"learning_rate": "0.01"})
+
+
+def test_a_completed_trial_ends_with_0_and_all_its_events(completed: Ended) -> None:
+    assert completed.code == 0, completed.errors
+    kinds = [type(event).__name__ for event in completed.events]
+    assert kinds == ["Process", "TrialStarted", "TrialLoaded", *["Epoch", "Reported"] * 3, "TrialEnded"]
+    assert [event.seq for event in completed.events] == list(range(len(kinds)))
+    assert completed.event(schema.Process).role == "pod"
+    assert completed.event(schema.TrialEnded).state == "completed"
+
+
+def test_it_is_the_trial_and_the_configuration_that_katib_named(completed: Ended) -> None:
+    started = completed.event(schema.TrialStarted)
+    assert (started.trial, started.framework_id) == ("x7k2m9qp", KATIB_TRIAL)
+    assert started.configuration == {"learning_rate": 0.01}
+    assert started.digest == configuration_digest({"learning_rate": 0.01})
+    assert started.imported_ns is not None
+
+
+def test_each_epoch_is_reported_once_with_the_value_bit_for_bit(completed: Ended) -> None:
+    values = [event.metrics["validation_loss"] for event in completed.events if isinstance(event, schema.Epoch)]
+    assert [value for _, value in completed.reports] == values
+
+
+def test_no_two_reports_have_one_time(completed: Ended) -> None:
+    moments = [moment for moment, _ in completed.reports]
+    assert moments == sorted(set(moments))
+
+
+def test_the_best_checkpoint_comes_out_bit_for_bit(completed: Ended) -> None:
+    path = checkpoint_path(completed.folder / "run", "x7k2m9qp")
+    assert completed.checkpoint() == path.read_bytes()
+    assert read_checkpoint(path).epoch == 3  # the surrogate's loss falls
+    assert all(line.startswith((b'{"type":', b'{"checkpoint":')) for line in completed.lines)
+
+
+def test_a_checkpoint_that_is_too_large_for_the_log_is_announced(tmp_path: Path) -> None:
+    ended = run_pod(surrogate_spec(), tmp_path, {"learning_rate": "0.01"}, checkpoint_bytes=10)
+    assert ended.code == 0
+    assert ended.lines[-1].startswith(b'{"checkpoint":{"bytes":')
+
+
+def test_a_workload_without_state_has_no_checkpoint_lines(tmp_path: Path) -> None:
+    ended = run_pod(spec_of(search_space=RATE), tmp_path, {"learning_rate": "0.01"})
+    assert ended.code == 0
+    assert not any(line.startswith(b'{"checkpoint"') for line in ended.lines)
+
+
+def test_a_scripted_stop_ends_with_5_so_that_katib_counts_it_as_failed(tmp_path: Path) -> None:
+    spec = surrogate_spec(pruner=Strategy(name="scripted"))
+    stops = {configuration_digest({"learning_rate": 0.01}): 2}
+    spec = replace(spec, experiment=replace(spec.experiment, stops=stops))
+    ended = run_pod(spec, tmp_path, {"learning_rate": "0.01"})
+    assert ended.code == 5
+    assert ended.event(schema.TrialEnded).state == "pruned"
+    assert len(ended.reports) == 2
+    assert not any(line.startswith(b'{"checkpoint"') for line in ended.lines)
+
+
+def test_a_listed_configuration_is_looked_up_by_its_index(tmp_path: Path) -> None:
+    configurations = ({"learning_rate": 0.125}, {"learning_rate": 0.0625})
+    ended = run_pod(surrogate_spec(sampler="fixed", configurations=configurations), tmp_path, {"configuration_index": "1"})
+    assert ended.code == 0
+    assert ended.event(schema.TrialStarted).configuration == {"learning_rate": 0.0625}
+
+
+def test_a_crash_of_the_workload_ends_with_1_and_its_cause(tmp_path: Path) -> None:
+    ended = run_pod(toy_spec("raise"), tmp_path, {"x": "0.5", "fault": "1"})
+    assert ended.code == 1
+    end = ended.event(schema.TrialEnded)
+    assert (end.state, end.charged) == ("failed", "workload")
+    assert "the toy broke" in end.cause
+    assert len(ended.reports) == 1
+
+
+def test_a_value_that_is_not_finite_never_reaches_the_metrics_file(tmp_path: Path) -> None:
+    ended = run_pod(toy_spec("nan"), tmp_path, {"x": "0.5", "fault": "1"})
+    assert ended.code == 1
+    assert len(ended.reports) == 1  # the epoch before
+
+
+def test_an_exit_of_the_workload_is_no_success_whatever_its_code(tmp_path: Path) -> None:
+    ended = run_pod(toy_spec("system_exit"), tmp_path, {"x": "0.5", "fault": "1"})
+    assert ended.code == 9
+    assert ended.event(schema.TrialEnded).state == "failed"
+
+
+def test_what_a_workload_prints_goes_to_standard_error(tmp_path: Path) -> None:
+    spec = spec_of(workload=WorkloadSpec(name="chatty", target="adapters.katib.chatty_workload:Chatty"), search_space=RATE)
+    ended = run_pod(spec, tmp_path, {"learning_rate": "0.01"})
+    assert ended.code == 0, ended.errors
+    assert [type(event).__name__ for event in ended.events][-1] == "TrialEnded"
+    assert all(line.startswith(b'{"type":') for line in ended.lines)
+    for text in ("while it is imported", "half a line", "from a child"):
+        assert text in ended.errors
+
+
+@pytest.mark.parametrize(("value", "words"), [("", "must be a number"), ("7.5", "must lie in"), ("${x}", "must be a number")])
+def test_a_value_that_katib_did_not_fill_in_ends_with_one_line(tmp_path: Path, value: str, words: str) -> None:
+    ended = run_pod(surrogate_spec(), tmp_path, {"learning_rate": value})
+    assert ended.code == 1
+    assert [json.loads(line)["type"] for line in ended.lines] == ["process"]
+    (line,) = ended.errors.splitlines()
+    assert words in line
+    assert KATIB_TRIAL in line
+
+
+def test_the_metrics_file_exists_even_where_the_trial_cannot_start(tmp_path: Path) -> None:
+    run_pod(surrogate_spec(), tmp_path, {})
+    assert (tmp_path / "log" / "metrics.log").read_bytes() == b""
+
+
+def test_the_shell_s_mark_is_there_from_the_beginning_and_reads_as_a_failure(completed: Ended) -> None:
+    mark = completed.folder / "log" / f"{os.getpid()}.pid"  # this process is the pod's parent
+    assert mark.read_text() == "running\n"
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can act for two users")
+@pytest.mark.parametrize("is_made_first", [True, False])
+def test_a_shell_of_another_user_than_the_collector_s_can_overwrite_the_mark(tmp_path: Path, is_made_first: bool) -> None:
+    tmp_path.chmod(0o777)
+    mark = tmp_path / "7.pid"
+    if is_made_first:
+        create_mark(str(tmp_path / "metrics.log"), 7)
+        inode = mark.stat().st_ino
+    mark.write_text("early-stopped")  # as the collector does, which is root
+    done = subprocess.run(["sh", "-c", "echo completed > 7.pid"], cwd=tmp_path, user=65532, capture_output=True, check=False)
+    assert (done.returncode == 0, mark.read_text().strip() == "completed") == (is_made_first, is_made_first)
+    assert not is_made_first or mark.stat().st_ino == inode
+
+
+def test_a_sigterm_ends_the_trial_at_once(tmp_path: Path) -> None:
+    spec = toy_spec("raise", workload_options={"epoch_seconds": 30})
+    command = [sys.executable, "-m", layout.POD_MODULE, KATIB_TRIAL, "x=0.5", "fault=0"]
+    with subprocess.Popen(command, env=environment_of(spec, tmp_path), stdout=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        for line in process.stdout:
+            if b'"trial_loaded"' in line:
+                break
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(timeout=15) == -signal.SIGTERM  # of an epoch of 30 s
+
+
+# --- the report ---
+
+
+def test_a_clock_that_stands_still_or_goes_back_gives_rising_times(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from tuneoff_adapters.katib import metrics_file
+
+    moments = [datetime.fromisoformat("2026-01-01T12:00:00.000005Z")] * 2
+    moments.append(moments[0] - timedelta(hours=1))
+
+    class Clock(datetime):
+        @classmethod
+        def now(cls, tz: Any = None) -> Any:
+            return moments.pop(0)
+
+    monkeypatch.setattr(metrics_file, "datetime", Clock)
+    report = FileReport(str(tmp_path / "metrics.log"), "loss")
+    for epoch in (1, 2, 3):
+        report(epoch, {"loss": 0.5})
+    lines = (tmp_path / "metrics.log").read_text().splitlines()
+    assert [line.split()[0][-8:] for line in lines] == [".000005Z", ".000006Z", ".000007Z"]
+
+
+@pytest.mark.parametrize("value", [float("nan"), float("inf"), float("-inf")])
+def test_the_report_refuses_what_would_stop_the_experiment(value: float) -> None:
+    with pytest.raises(ValueError, match="finite"):
+        report_line(datetime.now(), value)
+
+
+@pytest.mark.parametrize("value", [0.1 + 0.2, -1e-300, 1e22, 5e-324, 0.0, 123456789.0])
+def test_katibs_own_pattern_reads_a_report_bit_for_bit(value: float) -> None:
+    from tuneoff_adapters.katib.manifest import METRICS_FORMAT
+
+    line = report_line(datetime.fromisoformat("2026-01-01T12:00:00Z"), value)
+    ((name, text, *_),) = re.findall(METRICS_FORMAT, line.split(" ", 1)[1])
+    assert name == "objective"
+    assert float(text) == value
+
+
+def test_the_context_of_a_pod_names_no_folder_of_the_coordinator(tmp_path: Path) -> None:
+    plan = plan_of(surrogate_spec(), tmp_path)
+    assert dataclasses.asdict(plan.trial_context)["run_dir"] == layout.RUN_DIR
+    assert (plan.trial_context.limits, plan.trial_context.memory_bytes, plan.trial_context.slots) == ((), None, 1)

@@ -1,0 +1,116 @@
+"""Claims across tasks that must not be made: before all runs have ended, with a look's share of the error, over failures."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+
+from builders.made_results import Draw, Entry, results
+from tuneoff.judge.answers.answer import Answers, OverTasks
+from tuneoff.judge.answers.answers_text import lines
+from tuneoff.judge.answers.compute import answers
+from tuneoff.record.run_record import RunStatus
+
+pytest.importorskip("scipy")
+
+
+def made(tasks: int = 12, failed_in: int = 0, absent: Sequence[int] = (), seeds: int = 3, **changes: Any) -> Answers:
+    """Return two adapters over tasks: `b` is better in all; in the first `failed_in` tasks all of its runs fail."""
+    status: dict[int, RunStatus] = dict.fromkeys(range(seeds), "failed")
+    entries = [
+        Entry(
+            name,
+            around(quality - 0.002 * task, jct * (1 + task), f"{name} {task}"),
+            variant={"task": f"t{task}"},
+            status=status if name == "b" and task < failed_in else {},
+            absent=absent if name == "a" and task == 0 else (),
+        )
+        for task in range(tasks)
+        for name, quality, jct in (("a", 0.95, 1500.0), ("b", 0.97, 1000.0))
+    ]
+    anchors = {f"t{task}": ANCHORS for task in range(tasks)}
+    return answers(results(entries, seeds=range(seeds), **{"anchors": anchors, **changes}))
+
+
+@pytest.mark.parametrize("name", ["quality", "time"])
+def test_a_task_in_which_all_runs_of_one_failed_counts_against_it(name: str) -> None:
+    found = question(made(failed_in=5), name)
+    assert len(found.tasks) == 12
+    assert p(found) > 0.05
+    assert found.improvement["a", "b"].estimate == pytest.approx(5 / 12, abs=0.05)
+    assert "no pair is shown to differ" in found.texts[0]
+    assert over(question(made(), name)).ahead == (0, 12)  # control
+
+
+def test_a_failed_run_among_runs_without_the_metric_makes_no_task_failed() -> None:
+    def without(seed: int) -> dict[str, float]:
+        return {"quality.test": 0.9}
+
+    entries = [
+        Entry(name, without, variant={"task": f"t{task}"}, status={0: "failed"} if name == "b" else {})
+        for task in range(3)
+        for name in ("a", "b")
+    ]
+    assert question(answers(results(entries, seeds=range(3))), "time").tasks == ()
+
+
+def test_nothing_is_claimed_across_tasks_before_all_planned_runs_have_ended() -> None:
+    found = made(absent=[2])
+    time = question(found, "time")
+    assert not time.compared
+    assert "nothing is claimed yet: 71 of 72 planned runs of these tasks have ended" in time.texts[0]
+    assert not any("is ahead of" in line for line in lines(found))
+    assert question(made(), "time").compared  # control
+
+
+def test_a_look_across_tasks_uses_its_own_seeds_and_its_share_of_the_error() -> None:
+    early = question(made(absent=[2], looks=[2, 3]), "time")
+    assert early.improvement["a", "b"].n == 12 * 2 * 2
+    assert "nothing is claimed yet: the seeds of the first look, 2" in question(made(absent=[1], looks=[2, 3]), "time").texts[0]
+    single, shared = made(tasks=5, seeds=2), made(tasks=5, seeds=2, looks=[1, 2])  # the least p of 10 streams, 15 pairs is 0.029
+    assert "b is ahead of a by" in question(single, "time").texts[0]
+    assert "no pair is shown to differ" in question(shared, "time").texts[0]
+    assert any("10 sampler streams (a task and a seed each) cannot show" in text for text in question(shared, "time").texts)
+
+
+@pytest.mark.slow
+def test_anchors_the_wrong_way_round_make_nobody_better() -> None:
+    inverted = {f"t{task}": {**ANCHORS, "best_known": 0.8} for task in range(12)}
+    found = question(made(anchors=inverted), "quality")
+    assert found.tasks == ()
+    assert not found.compared
+    assert "b is ahead of a" in question(made(), "quality").texts[0]  # control
+
+
+def test_values_below_zero_have_no_ratio_and_claim_nothing() -> None:
+    """Minus the logarithm of the size, as of what is better great, would put -3 behind 0.1."""
+
+    def of(overhead: float) -> Draw:
+        return lambda seed: {"time.jct": 1000.0, "overhead.per_trial": overhead * (1 + 0.01 * seed)}
+
+    def compared(less: float) -> OverTasks:
+        entries = [
+            Entry(name, of(overhead), variant={"task": f"t{task}"})
+            for task in range(12)
+            for name, overhead in (("a", less), ("b", 0.1))
+        ]
+        questions = {"time": "time.jct", "overhead": "overhead.per_trial"}
+        return over(question(answers(results(entries, seeds=range(3), questions=questions)), "overhead"))
+
+    assert compared(-3.0).p is None
+    assert "has no ratio" in compared(-3.0).reason
+    usual = compared(0.01).p  # control
+    assert usual is not None
+    assert usual < 0.05
+
+
+@pytest.mark.slow
+def test_many_families_say_how_many_false_claims_there_may_be() -> None:
+    def told(tasks: int) -> list[str]:
+        return [limit for limit in made(tasks, seeds=10).limits if "family of its own" in limit]
+
+    (text,) = told(10)  # two questions each
+    assert "with an error of 5 %: of the 20 that are judged, up to 1 on average hold a false claim" in text
+    assert told(9) == []

@@ -1,0 +1,181 @@
+"""What may be taken for independent across tasks: sampler streams for these tasks, data sets for others; A/A is the control."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+
+import pytest
+
+from builders.made_results import Draw, Entry, Metrics, results
+from tuneoff.judge.answers.analysis_plan import frozen
+from tuneoff.judge.answers.answer import AcrossTasks, Answers, OverTasks
+from tuneoff.judge.answers.answers_json import to_json
+from tuneoff.judge.answers.answers_text import lines
+from tuneoff.judge.answers.compute import answers
+from tuneoff.judge.answers.over_tasks import data_sets_needed
+from tuneoff.judge.stats.sign_flip import least_p
+
+pytest.importorskip("scipy")
+Name = Callable[[int], str | None]
+FAR = {"a": (0.97, 1000.0), "b": (0.93, 2000.0)}
+
+
+def made(
+    means: Mapping[str, tuple[float, float]] = FAR,
+    stream: Name = lambda task: None,
+    data: Name = lambda task: None,
+    again: bool = False,
+    draw: Callable[[str, int], Draw] | None = None,
+) -> Answers:
+    """Return 12 tasks of 3 seeds; `stream`, `data`: what a task changes and the data that it reads; `again`: with an A/A pair."""
+    entries = [
+        Entry(
+            name,
+            draw(name, task) if draw is not None else around(quality, jct, f"{name} {task} {replicate}"),
+            variant={"task": f"t{task}"},
+            stream=stream(task),
+            data=data(task),
+            replicate=replicate,
+        )
+        for task in range(12)
+        for name, (quality, jct) in means.items()
+        for replicate in ((0, 1) if again and name == "a" else (0,))
+    ]
+    return answers(results(entries, seeds=range(3), anchors={f"t{task}": ANCHORS for task in range(12)}))
+
+
+def lucky(label: str, task: int) -> Draw:
+    """Return runs in which `a` is a little better, always."""
+
+    def one(seed: int) -> Metrics:
+        luck = 0.01 if label == "a" else 0.0
+        return {"time.jct": (1 + task) * 1000 * (1 - luck), "quality.validation": 0.92 + luck, "quality.test": 0.92}
+
+    return one
+
+
+@pytest.mark.parametrize("name", ["quality", "time"])
+def test_tasks_that_share_their_sampler_streams_are_no_more_than_their_seeds(name: str) -> None:
+    """Twelve tasks and three seeds of one stream: what one seed draws is drawn in all tasks, so three signs are left."""
+    shared = question(made(draw=lucky, stream=lambda task: "the same"), name)
+    mean = over(shared).mean
+    assert mean is not None
+    assert mean.n == 3
+    assert p(shared) == 1.0  # 15 * 2 / 2**3
+    assert "no pair is shown to differ" in shared.texts[0]
+    own = question(made(draw=lucky), name)  # control
+    assert p(own) < 0.05
+
+
+def test_of_tasks_at_large_two_data_sets_tell_nothing_and_the_number_that_would_is_said() -> None:
+    found = question(made(data=lambda task: f"data {task % 2}"), "time")
+    assert p(found) < 0.05
+    assert over(found).at_large is None
+    assert (found.data_sets, found.data_sets_needed) == (("data 0", "data 1"), 10)
+    assert "nothing is claimed: these have 2 data sets (data 0, data 1), and a family of 15 pairs needs 10" in found.texts[-1]
+
+
+def test_of_tasks_at_large_claims_are_by_the_data_set() -> None:
+    found = question(made(data=lambda task: f"data {task}"), "time")
+    large = over(found).at_large
+    assert large is not None
+    assert large.n == 12
+    assert over(found).at_large_p == pytest.approx(15 * 2 / 2**12)
+    assert "a is ahead of b" in found.texts[-1]
+    equal = question(made({"a": (0.95, 1000.0), "b": (0.95, 1000.0)}, data=lambda task: f"data {task}"), "time")
+    assert "no pair is shown to differ" in equal.texts[-1]
+
+
+@pytest.mark.slow
+def test_an_equal_entry_again_is_a_control_in_no_family() -> None:
+    with_control, without = made(again=True), made()
+    for name in ("quality", "time"):
+        found = question(with_control, name)
+        control = over(found, "a#2", "a")
+        assert control.is_noise
+        assert control.mean is not None
+        assert control.mean.confidence == pytest.approx(0.95)
+        assert [pair for pair in found.compared if not pair.is_noise] == list(question(without, name).compared)
+        assert any(text.startswith("Control (A/A") and "a#2 against a" in text for text in found.texts)
+        assert not any("distrust" in text for text in found.texts)
+    assert any("a#2, a [A/A]" in line for line in lines(with_control))
+
+
+def test_a_control_that_differs_is_warned_of() -> None:
+    entries = [
+        Entry(name, around(0.9, 1000.0 * slow, f"{name} {task}"), variant={"task": f"t{task}"}, replicate=replicate)
+        for task in range(6)
+        for name, replicate, slow in (("a", 0, 1.0), ("a", 1, 1.5), ("b", 0, 1.0))
+    ]
+    for looks in ([], [2, 3], [1, 2, 3]):  # a control's interval has the whole error, whatever the looks
+        made_by = answers(results(entries, seeds=range(3), looks=looks))
+        found = question(made_by, "time")
+        assert any(text.startswith("Control") and "distrust" in text for text in found.texts)
+        assert "distrust what is claimed here: a#2 against a, as one in 20 does by chance" in found.texts[0]
+        assert "distrust" in made_by.summary[0]
+
+
+def test_a_control_is_warned_of_exactly_where_its_interval_leaves_out_0() -> None:
+    """Six streams of one sign have p = 2 / 2**6 = 0.031: within 0.05, and beyond its half for two looks."""
+
+    def slower(slow: float) -> AcrossTasks:
+        entries = [
+            Entry("a", around(0.9, 1000.0 * by, f"{task}"), variant={"task": f"t{task}"}, replicate=replicate)
+            for task in range(6)
+            for replicate, by in ((0, 1.0), (1, slow))
+        ]
+        entries += [Entry("b", around(0.9, 1000.0, f"b {task}"), variant={"task": f"t{task}"}) for task in range(6)]
+        return question(answers(results(entries, seeds=range(2), looks=[1, 3])), "time")
+
+    for slow, differs in ((1.5, True), (1.0, False)):
+        found = slower(slow)
+        mean = over(found, "a#2", "a").mean
+        assert mean is not None
+        assert (mean.low > 0) is differs
+        assert ("distrust" in found.texts[0]) is differs
+
+
+def test_the_size_the_interval_and_the_units_of_a_claim_are_in_the_json() -> None:
+    across = json.loads(json.dumps(to_json(made())))["across"]
+    (time,) = [one for one in across if one["question"] == "time"]
+    (pair,) = time["compared"]
+    assert pair["mean"]["low"] < pair["mean"]["estimate"] < pair["mean"]["high"] < 0
+    assert (pair["mean"]["n"], pair["ahead"], pair["is_noise"]) == (36, [12, 0], False)
+    assert pair["at_large"] is None
+    assert pair["at_large_reason_if_null"] == "too few independent data sets"
+    assert (time["data_sets"], time["data_sets_needed"]) == ([], 10)
+
+
+@pytest.mark.parametrize("silent", ["a", "b"])
+def test_data_are_named_by_either_of_a_pair_and_never_by_the_workload(silent: str) -> None:
+    """Ten data sets; in two more tasks only one adapter tells which, and it is one of the ten."""
+
+    def at_large(label: str, told: bool) -> OverTasks:
+        entries = [
+            Entry(
+                name,
+                around(0.9, jct, f"{name} {task}"),
+                variant={"task": f"t{task}"},
+                data=None if task >= 10 and (name == label or not told) else f"data {task % 10}",
+            )
+            for task in range(12)
+            for name, jct in (("a", 1000.0), ("b", 2000.0))
+        ]
+        return over(question(answers(results(entries, seeds=range(3))), "time"))
+
+    named, unnamed = at_large(silent, True).at_large, at_large(silent, False).at_large
+    assert named is not None
+    assert unnamed is not None
+    assert (named.n, unnamed.n) == (10, 10)  # no workload's name is an eleventh
+    assert named.estimate != unnamed.estimate  # rows whose data nobody names are left out
+
+
+def test_the_data_sets_needed_are_those_with_which_the_test_can_show_something() -> None:
+    """For 2 / 2**n up to 13 units, 2 / 10 001 by drawn flips beyond: 0.05 / 240 takes 14, and 0.05 / 260 no number reaches."""
+    plan = frozen({"questions": {"time": "time.jct"}})
+    needed = {pairs: data_sets_needed(plan, pairs) for pairs in (15, 240, 260)}
+    assert needed == {15: 10, 240: 14, 260: None}
+    assert least_p(14) <= plan.alpha(240)
+    assert least_p(13) > plan.alpha(240)
+    assert least_p(10**6) > plan.alpha(260)

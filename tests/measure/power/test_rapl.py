@@ -1,0 +1,199 @@
+"""RAPL: packages and DRAM once each, counters without their wraps, and three ways in which there is none."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from measure.power.powercap import RANGE_UJ, set_energy, two_sockets, write_zone
+from tuneoff.meter import MeterError
+from tuneoff_meters.rapl import ROOT, RaplMeter
+
+
+def _open(root: Path) -> RaplMeter:
+    return RaplMeter({"root": str(root)})
+
+
+def _joules(meter: RaplMeter) -> dict[str, float]:
+    found = {sample.domain: sample.joules for sample in meter.read()}
+    assert all(joules is not None and joules >= 0 for joules in found.values())
+    return {domain: joules for domain, joules in found.items() if joules is not None}
+
+
+def _spend(folder: Path, joules: float) -> None:
+    set_energy(folder, int((folder / "energy_uj").read_text()) + round(joules * 1e6))
+
+
+def test_packages_and_their_dram_are_summed_and_nothing_that_lies_inside_them(tmp_path: Path) -> None:
+    zones = two_sockets(tmp_path)
+    meter = _open(tmp_path)
+    assert meter.description.kind == "measured"
+    assert meter.description.domains == ("package-0", "package-1", "dram-0", "dram-1")
+    assert meter.description.source == "powercap: package-0, package-1, dram-0, dram-1"
+    for folder in zones.values():
+        _spend(folder, 10)
+    assert _joules(meter) == {"package-0": 10, "package-1": 10, "dram-0": 10, "dram-1": 10}
+    # the control: all zones together would count the cores, the platform and package 0 twice
+    assert len(zones) * 10 == 80
+
+
+def test_zones_that_lie_inside_each_other_on_disk_are_found_too(tmp_path: Path) -> None:
+    write_zone(tmp_path, "intel-rapl:0", "package-0", 5_000_000_000)
+    write_zone(tmp_path / "intel-rapl:0", "intel-rapl:0:0", "dram", 1_000_000)
+    assert _open(tmp_path).description.domains == ("package-0", "dram-0")
+
+
+def test_an_amd_package_needs_no_dram(tmp_path: Path) -> None:
+    write_zone(tmp_path, "intel-rapl:0", "package-0", 5_000_000_000)
+    write_zone(tmp_path, "intel-rapl:0:0", "core", 1_000_000_000)
+    assert _open(tmp_path).description.domains == ("package-0",)
+
+
+def test_the_platform_counts_where_there_is_no_package(tmp_path: Path) -> None:
+    write_zone(tmp_path, "intel-rapl:0", "psys", 5_000_000_000)
+    assert _open(tmp_path).description.domains == ("psys",)
+
+
+def test_a_wrapped_counter_goes_on(tmp_path: Path) -> None:
+    folder = write_zone(tmp_path, "intel-rapl:0", "package-0", RANGE_UJ - 4_000_000)
+    meter = _open(tmp_path)
+    before = int((folder / "energy_uj").read_text())
+    set_energy(folder, 6_000_000 - 1)
+    assert int((folder / "energy_uj").read_text()) < before  # the control: a plain difference would be negative
+    assert _joules(meter) == {"package-0": pytest.approx(10.0)}
+    _spend(folder, 5)
+    assert _joules(meter) == {"package-0": pytest.approx(15.0)}
+
+
+@settings(max_examples=50)
+@given(st.lists(st.integers(0, 900_000_000), min_size=1, max_size=30), st.integers(0, 2_000_000_000))
+def test_whatever_is_spent_is_counted_across_wraps(
+    tmp_path_factory: pytest.TempPathFactory, spent: list[int], start: int
+) -> None:
+    root, range_uj = tmp_path_factory.mktemp("powercap"), 2_000_000_000
+    folder = write_zone(root, "intel-rapl:0", "package-0", start, range_uj)
+    meter, total = _open(root), 0
+    for part in spent:
+        total += part
+        set_energy(folder, (start + total) % (range_uj + 1))
+        assert _joules(meter)["package-0"] == pytest.approx(total / 1e6)
+
+
+def test_a_counter_that_was_reset_is_said_and_adds_nothing(tmp_path: Path) -> None:
+    folder = write_zone(tmp_path, "intel-rapl:0", "package-0", 100_000_000_000)
+    meter = _open(tmp_path)
+    _spend(folder, 3)
+    assert _joules(meter) == {"package-0": 3}
+    set_energy(folder, 0)  # as a wrap, this would be 162 kJ in no time
+    with pytest.raises(MeterError, match="package-0 was reset"):
+        meter.read()
+    _spend(folder, 4)
+    assert _joules(meter) == {"package-0": 7}
+
+
+def test_a_counter_of_unknown_range_that_falls_is_a_reset(tmp_path: Path) -> None:
+    folder = write_zone(tmp_path, "intel-rapl:0", "package-0", 5_000_000, range_uj=None)
+    meter = _open(tmp_path)
+    set_energy(folder, 4_000_000)
+    with pytest.raises(MeterError, match="was reset"):
+        meter.read()
+    assert _joules(meter) == {"package-0": 0}
+
+
+def test_zones_that_mirror_one_counter_count_once(tmp_path: Path) -> None:
+    for die in range(4):
+        write_zone(tmp_path, f"intel-rapl:{die}", f"package-{die}", 5_000_000_000 + 200_000 * die)
+    meter = _open(tmp_path)
+    assert meter.description.domains == ("package-0",)
+    assert "package-3 mirrors package-0" in meter.description.source
+
+
+def test_zones_that_are_only_near_each_other_all_count(tmp_path: Path) -> None:
+    for package in range(2):
+        write_zone(tmp_path, f"intel-rapl:{package}", f"package-{package}", 5_000_000_000 + 1_100_000 * package)
+    assert _open(tmp_path).description.domains == ("package-0", "package-1")
+
+
+def test_a_zone_that_vanishes_is_said_once_and_the_others_go_on(tmp_path: Path) -> None:
+    zones = two_sockets(tmp_path)
+    meter = _open(tmp_path)
+    shutil.rmtree(zones["package-1"])
+    with pytest.raises(MeterError, match="package-1 cannot be read any more") as caught:
+        meter.read()
+    assert "\n" not in str(caught.value)
+    _spend(zones["package-0"], 2)
+    assert _joules(meter) == {"package-0": 2, "dram-0": 0, "dram-1": 0}
+
+
+def test_a_zone_that_comes_back_has_lost_no_energy(tmp_path: Path) -> None:
+    zones = two_sockets(tmp_path)
+    meter, file = _open(tmp_path), zones["package-1"] / "energy_uj"
+    before = file.read_text()
+    file.write_text("")  # as a driver that is busy answers
+    with pytest.raises(MeterError, match="package-1 cannot be read any more"):
+        meter.read()
+    assert set(_joules(meter)) == {"package-0", "dram-0", "dram-1"}
+    file.write_text(before)
+    _spend(zones["package-1"], 0.5)
+    assert _joules(meter)["package-1"] == 0.5
+    file.write_text("")
+    with pytest.raises(MeterError, match="package-1 cannot be read any more"):
+        meter.read()  # lost once more, and said once more
+
+
+def test_no_folder_no_zone_and_no_right_are_told_apart(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(MeterError, match=r"no-powercap.*a virtual machine has none"):
+        _open(tmp_path / "nowhere")
+    (tmp_path / "intel-rapl").mkdir()
+    write_zone(tmp_path, "dtpm:0", "pkg", 1)
+    with pytest.raises(MeterError, match=r"no-rapl-zone.*load the kernel module"):
+        _open(tmp_path)
+    write_zone(tmp_path, "intel-rapl:0", "package-0", 1)
+    _refuse(monkeypatch, PermissionError(13, "Permission denied"))
+    with pytest.raises(MeterError, match=r"unreadable.*chmod.*udev.*CAP_DAC_READ_SEARCH"):
+        _open(tmp_path)
+    _refuse(monkeypatch, OSError(61, "No data available"))
+    with pytest.raises(MeterError, match=r"unreadable.*package-0 does not answer: No data available"):
+        _open(tmp_path)
+
+
+def _refuse(monkeypatch: pytest.MonkeyPatch, error: OSError) -> None:
+    """Let counters not be read; file modes would not stop root."""
+    read = Path.read_bytes
+
+    def refused(path: Path) -> bytes:
+        if path.name == "energy_uj":
+            raise error
+        return read(path)
+
+    monkeypatch.setattr(Path, "read_bytes", refused)
+
+
+def test_a_dram_zone_that_does_not_answer_is_named_and_left_out(tmp_path: Path) -> None:
+    zones = two_sockets(tmp_path)
+    (zones["dram-1"] / "energy_uj").write_text("")
+    meter = _open(tmp_path)
+    assert meter.description.domains == ("package-0", "package-1", "dram-0")
+    assert "dram-1 does not answer" in meter.description.source
+
+
+def test_an_unknown_option_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(MeterError, match="meter rapl has no option 'rot'; did you mean 'root'"):
+        RaplMeter({"rot": str(tmp_path)})
+
+
+def test_real_counters_grow() -> None:
+    try:
+        meter = RaplMeter({})
+    except MeterError as error:
+        pytest.skip(f"{ROOT}: {error}")
+    first = _joules(meter)
+    deadline = 2_000_000
+    while (second := _joules(meter)) == first and deadline:
+        deadline -= 1
+    assert all(second[domain] >= first[domain] for domain in first)
+    assert sum(second.values()) > sum(first.values())

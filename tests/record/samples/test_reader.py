@@ -1,0 +1,84 @@
+"""Reading samples: in which memory, and what is refused."""
+
+from __future__ import annotations
+
+import os
+import tracemalloc
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from record.samples.test_writer import header
+from tuneoff.errors import ResultsError
+from tuneoff.record.samples import reader
+from tuneoff.record.samples.reader import read_samples
+from tuneoff.record.samples.schema import FILE_NAME, PowerSample
+
+ROWS = 20_000
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """A folder with many samples of one counter."""
+    lines = [header(), *(PowerSample(t=200_000_000 * row + 1, domain="package-0", joules=1.5 * row) for row in range(ROWS))]
+    (tmp_path / FILE_NAME).write_bytes(b"".join(msgspec.json.encode(line) + b"\n" for line in lines))
+    return tmp_path
+
+
+def peak_of_reading(folder: Path) -> int:
+    """Return how many bytes more were held at most while the samples of a folder were read."""
+    tracemalloc.start()
+    try:
+        read_samples(folder)
+        return tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+
+
+def test_samples_are_read_line_by_line(folder: Path) -> None:
+    size = (folder / FILE_NAME).stat().st_size
+    assert peak_of_reading(folder) < 1.5 * size  # two numbers of each line are kept; the text and its lines would be 3 times that
+    found = read_samples(folder)
+    assert found is not None
+    assert (found.power_samples, found.torn_lines) == (ROWS, 0)
+    assert found.power["package-0"].joules[-1] == 1.5 * (ROWS - 1)
+
+
+def test_a_last_line_that_is_not_whole_is_counted_and_left_out(folder: Path) -> None:
+    path = folder / FILE_NAME
+    os.truncate(path, path.stat().st_size - 3)
+    found = read_samples(folder)
+    assert found is not None
+    assert (found.power_samples, found.torn_lines) == (ROWS - 1, 1)
+    os.truncate(path, 5)
+    assert read_samples(folder) is None
+
+
+def test_a_line_that_is_no_sample_is_named(folder: Path) -> None:
+    path = folder / FILE_NAME
+    lines = path.read_bytes().splitlines(keepends=True)
+    path.write_bytes(b"".join([*lines[:6], b'{"type":"power"}\n', *lines[6:]]))
+    with pytest.raises(ResultsError, match=r"line 7 is no sample"):
+        read_samples(folder)
+
+
+def test_a_file_that_is_too_large_is_refused_in_one_line(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    size = (folder / FILE_NAME).stat().st_size
+    monkeypatch.setattr(reader, "MOST_BYTES", size)
+    assert read_samples(folder) is not None
+    monkeypatch.setattr(reader, "MOST_BYTES", size - 1)
+    with pytest.raises(ResultsError, match=f"too large: it must have at most {size - 1} bytes; remove it") as raised:
+        read_samples(folder)
+    assert "\n" not in str(raised.value)
+
+
+def test_a_file_of_one_endless_line_is_refused_before_it_is_in_memory(tmp_path: Path) -> None:
+    path = tmp_path / FILE_NAME
+    path.touch()
+    os.truncate(path, 4 * reader.MOST_LINE_BYTES)  # a hole: it takes no room on the disk
+    tracemalloc.start()
+    with pytest.raises(ResultsError, match="a line of it must have at most"):
+        read_samples(tmp_path)
+    assert tracemalloc.get_traced_memory()[1] < 3 * reader.MOST_LINE_BYTES
+    tracemalloc.stop()

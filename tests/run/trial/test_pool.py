@@ -1,0 +1,132 @@
+"""The worker pool: order of messages, deaths, restarts, nothing left."""
+
+from __future__ import annotations
+
+import os
+import signal
+from pathlib import Path
+
+import pytest
+
+from trial_runs import trial_context
+from tuneoff.base.processes import is_alive, stat_fields
+from tuneoff.errors import StepError
+from tuneoff.run.trial.pool import Death, Message, Worker, WorkerPool
+
+
+def echo(worker: Worker, prefix: str) -> None:
+    while (content := worker.pipe.recv()) is not None:
+        if content == "die":
+            os.kill(os.getpid(), signal.SIGKILL)
+        if content == "exit":
+            os._exit(3)
+        worker.pipe.send((prefix, worker.index, os.getpid(), content))
+
+
+def one(pool: WorkerPool) -> Message | Death:
+    """Return the next thing that happens."""
+    for _ in range(100):
+        found = pool.wait(30)
+        if found:
+            assert len(found) == 1
+            return found[0]
+    raise AssertionError("nothing happened")
+
+
+@pytest.fixture
+def pool(tmp_path: Path) -> object:
+    pool = WorkerPool(trial_context(tmp_path, slots=2), 2, "run.trial.test_pool:echo", ("p",))
+    pool.start()
+    yield pool
+    pool.close()
+
+
+def test_a_worker_answers_in_its_own_process(pool: WorkerPool) -> None:
+    pool.send(1, "hello")
+    answer = one(pool)
+    assert isinstance(answer, Message)
+    prefix, index, pid, content = answer.content
+    assert (prefix, index, content) == ("p", 1, "hello")
+    assert pid != os.getpid()
+
+
+@pytest.mark.parametrize(("order", "code", "cause"), [("die", -9, "SIGKILL"), ("exit", 3, "exit code 3")])
+def test_a_death_is_reported_with_its_cause_and_the_worker_can_be_started_again(
+    pool: WorkerPool, order: str, code: int, cause: str
+) -> None:
+    pool.send(0, order)
+    death = one(pool)
+    assert isinstance(death, Death)
+    assert (death.worker, death.exit_code) == (0, code)
+    assert cause in death.cause
+    assert pool.alive() == [1]
+    pool.start_worker(0)
+    pool.send(0, "again")
+    answer = one(pool)
+    assert isinstance(answer, Message)
+    assert answer.content[3] == "again"
+
+
+def test_a_pool_runs_until_no_worker_has_anything_left_to_do(pool: WorkerPool) -> None:
+    tasks, heard = ["a", "die", "b"], []
+
+    def dispatch(worker: int, again: str | None) -> str | None:
+        task = again or (tasks.pop(0) if tasks else None)
+        if task is not None:
+            pool.send(worker, task)
+        return task
+
+    def answered(task: str, content: tuple[str, int, int, str]) -> str | None:
+        heard.append((task, content[3]))
+        return "more" if content[3] == "a" else None
+
+    def died(death: Death, task: str | None) -> str | None:
+        assert (death.exit_code, task) == (-9, "die")
+        return "tried again"
+
+    pool.run(dispatch, answered, died)
+    assert sorted(heard) == [("a", "a"), ("a", "more"), ("b", "b"), ("tried again", "tried again")]
+    assert sorted(pool.alive()) == [0, 1]
+
+
+def test_more_workers_than_slots_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match=r"count=3, slots=2"):
+        WorkerPool(trial_context(tmp_path, slots=2), 3, "run.trial.test_pool:echo", ("p",))
+
+
+def test_close_ends_every_worker_even_a_busy_one(tmp_path: Path) -> None:
+    pool = WorkerPool(trial_context(tmp_path), 1, "run.trial.test_pool:echo", ("p",))
+    pool.start()
+    pool.send(0, "hello")
+    answer = one(pool)
+    assert isinstance(answer, Message)
+    pid = answer.content[2]
+    os.kill(pid, signal.SIGSTOP)  # it cannot react any more
+    pool.close(grace_seconds=0.05)
+    assert not is_alive(pid)
+    pool.close()
+
+
+def test_close_ends_the_forkserver_too_and_another_pool_starts_a_new_one(tmp_path: Path) -> None:
+    servers = []
+    for _ in range(2):
+        pool = WorkerPool(trial_context(tmp_path), 1, "run.trial.test_pool:echo", ("p",))
+        pool.start()
+        pool.send(0, "hello")
+        answer = one(pool)
+        assert isinstance(answer, Message)
+        fields = stat_fields(answer.content[2])
+        assert fields is not None
+        servers.append(int(fields[1]))
+        assert is_alive(servers[-1])
+        pool.close()
+        assert not is_alive(servers[-1])
+    assert servers[0] != servers[1]
+
+
+def test_a_worker_that_cannot_start_is_one_clear_error(tmp_path: Path) -> None:
+    pool = WorkerPool(trial_context(tmp_path), 1, "run.trial.test_pool:echo", ("p",))
+    (tmp_path / "trial_context.json").unlink()
+    with pytest.raises(StepError, match="a worker must start, but worker process"):
+        pool.start()
+    pool.close()

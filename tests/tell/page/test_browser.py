@@ -1,0 +1,214 @@
+"""The page in a real browser, opened from disk: nothing in the console, nothing over the network, readable everywhere."""
+
+from __future__ import annotations
+
+import importlib.util
+import io
+import re
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from builders.page_folders import failed, folder, never, specs
+from tell.page.browsing import CONTRAST, FOCUSED, LEAST_TEXT, LOW_CONTRAST, OVERFLOW, WIDE
+from tuneoff.tell.page.report import write_report
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser, BrowserContext, Page
+
+CHROMIUM = Path("/usr/bin/chromium")
+LACKING = next(
+    (
+        reason
+        for is_lacking, reason in (
+            (importlib.util.find_spec("playwright") is None, "playwright is not installed"),
+            (not CHROMIUM.exists(), f"there is no {CHROMIUM}; run: .ci/install-chromium"),
+        )
+        if is_lacking
+    ),
+    "",
+)
+pytestmark = [pytest.mark.slow, pytest.mark.skipif(bool(LACKING), reason=LACKING)]
+PHONE = {"width": 360, "height": 740}
+DESK = {"width": 1280, "height": 900}
+A4 = {"width": 1031, "height": 703}  # landscape, without margins
+Open = Callable[..., "Page"]
+
+
+@pytest.fixture(scope="module")
+def path(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return the page of a matrix with failures, by the real answers and plots."""
+    planned = specs(["serial", "optuna", "an-adapter-with-a-rather-long-name"], 11)
+    changes = {4: failed("failed", "the framework said: <no> & \x1b[31m"), 32: never}
+    return write_report(folder(tmp_path_factory.mktemp("browser") / "r", planned, changes))
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    """Return the distribution's Chromium."""
+    from playwright.sync_api import sync_playwright
+
+    with sync_playwright() as tools:
+        started = tools.chromium.launch(executable_path=str(CHROMIUM), args=["--no-sandbox"])
+        yield started
+        started.close()
+
+
+@pytest.fixture
+def said() -> list[str]:
+    """Return what the pages of a test said in the console and asked of the network."""
+    return []
+
+
+@pytest.fixture
+def opened(browser: Browser, path: Path, said: list[str]) -> Iterator[Open]:
+    """Return a function that opens the page; at the end nothing may have been said in the console, nor asked of the network."""
+    contexts: list[BrowserContext] = []
+
+    def open_page(*, viewport: dict[str, int] = DESK, **options: Any) -> Page:
+        context = browser.new_context(viewport=viewport, **options)  # type: ignore[arg-type]
+        contexts.append(context)
+        page = context.new_page()
+        page.on("console", lambda message: said.append(f"{message.type}: {message.text}"))
+        page.on("pageerror", lambda error: said.append(f"error: {error}"))
+        page.on("request", lambda request: said.append(request.url) if request.url != path.as_uri() else None)
+        page.goto(path.as_uri())
+        return page
+
+    yield open_page
+    for context in contexts:
+        context.close()
+    assert said == []
+
+
+def colours(picture: bytes) -> int:
+    """Return how many colours a picture has; one that is blank has a single one."""
+    from matplotlib.image import imread
+
+    pixels = (imread(io.BytesIO(picture)) * 255).astype("uint32")
+    return len(set((pixels[..., 0] << 16 | pixels[..., 1] << 8 | pixels[..., 2]).ravel().tolist()))
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("viewport", [DESK, PHONE], ids=["desk", "phone"])
+def test_the_page_is_not_blank_and_its_texts_stand_out(opened: Open, scheme: str, viewport: dict[str, int]) -> None:
+    page = opened(color_scheme=scheme, viewport=viewport)
+    assert colours(page.screenshot()) > 20
+    seen, found = page.evaluate(CONTRAST)
+    assert seen > 200
+    assert found == []
+
+
+def test_light_and_dark_differ_and_the_attribute_wins(opened: Open) -> None:
+    background = "() => getComputedStyle(document.body).backgroundColor"
+    light, dark = opened(color_scheme="light"), opened(color_scheme="dark")
+    shown = light.evaluate(background), dark.evaluate(background)
+    assert shown[0] != shown[1]
+    for page, theme in ((light, "dark"), (dark, "light")):
+        page.evaluate(f"() => {{ document.documentElement.dataset.theme = '{theme}'; }}")
+    assert (dark.evaluate(background), light.evaluate(background)) == shown
+
+
+def test_what_is_loaded_or_run_against_the_policy_is_found(opened: Open, said: list[str]) -> None:
+    page = opened()
+    page.evaluate("() => { const one = new Image(); one.src = 'http://127.0.0.1:9/x.png'; document.body.append(one); }")
+    page.evaluate(
+        "() => { const one = document.createElement('script'); one.text = 'window.ran = 1'; document.body.append(one); }"
+    )
+    assert sum("Content Security Policy" in text for text in said) == 2
+    assert page.evaluate("() => window.ran") is None
+    said.clear()
+
+
+def test_low_contrast_and_a_wide_page_are_found(opened: Open) -> None:
+    page = opened(viewport=PHONE)
+    page.evaluate(LOW_CONTRAST)
+    assert page.evaluate(CONTRAST)[1] != []
+    page.evaluate(WIDE)
+    assert page.evaluate(OVERFLOW) > 0
+
+
+@pytest.mark.parametrize("width", [320, 360, 400, 768, 1280])
+def test_nothing_sticks_out_of_the_page(opened: Open, width: int) -> None:
+    page = opened(viewport={"width": width, "height": 740})
+    page.evaluate("() => document.querySelectorAll('details').forEach((one) => { one.open = true; })")
+    assert page.evaluate(OVERFLOW) <= 0
+
+
+def test_texts_of_plots_are_never_too_small_to_read(opened: Open) -> None:
+    page = opened(viewport=PHONE)
+    assert page.evaluate(LEAST_TEXT) >= 9
+    page.add_style_tag(content=".plot svg { min-width: 0 !important; }")  # control: shrunk to the phone's width
+    assert page.evaluate(LEAST_TEXT) < 9
+
+
+def test_no_folded_table_is_cut_off_in_print(opened: Open) -> None:
+    page = opened(viewport=A4)
+    page.evaluate("() => document.querySelectorAll('details').forEach((one) => { one.open = true; })")
+    page.emulate_media(media="print")
+    assert page.evaluate(OVERFLOW) <= 0
+    page.add_style_tag(content=".seeds { font-size: 20pt !important; }")  # control
+    assert page.evaluate(OVERFLOW) > 0
+
+
+def test_without_scripts_every_table_is_there(opened: Open) -> None:
+    with_scripts, without = opened(), opened(java_script_enabled=False)
+    tables = with_scripts.locator("table").count()
+    assert tables >= 10
+    assert without.locator("table").count() == tables
+    assert without.locator("table.runs tbody tr").count() == 33
+    assert without.locator("table.runs").is_visible()
+    assert without.locator("button").count() == 0
+    assert with_scripts.locator("button").count() > 0
+
+
+def test_the_keyboard_reaches_the_skip_link_and_the_regions_that_scroll(opened: Open) -> None:
+    page = opened(viewport=PHONE)
+    page.keyboard.press("Tab")
+    tag, css, _, is_outlined = page.evaluate(FOCUSED)
+    assert (tag, css, is_outlined) == ("A", "skip", True)
+    assert page.locator(".skip").bounding_box()["y"] >= 0  # type: ignore[index]
+    page.keyboard.press("Enter")
+    assert page.evaluate(FOCUSED)[0] == "MAIN"
+    for _ in range(60):
+        page.keyboard.press("Tab")
+        _, _, role, is_outlined = page.evaluate(FOCUSED)
+        assert is_outlined
+        if role == "region":
+            break
+    assert role == "region"
+    before = page.evaluate("() => document.activeElement.scrollLeft")
+    page.keyboard.press("ArrowRight")
+    page.wait_for_function("(before) => document.activeElement.scrollLeft > before", arg=before)
+
+
+def test_a_link_to_a_folded_table_opens_it(opened: Open) -> None:
+    page = opened()
+    page.locator("a[href='#group-1']").first.click()
+    page.wait_for_function("() => document.getElementById('group-1').checkVisibility()")
+
+
+def test_the_table_of_runs_sorts_and_filters(opened: Open) -> None:
+    page = opened()
+    page.locator("table.runs th button", has_text="seed").click()
+    page.locator("table.runs th button", has_text="seed").click()
+    assert page.locator("table.runs th[aria-sort='descending']").count() == 1
+    assert page.locator("table.runs tbody tr").first.locator("td").nth(3).inner_text() == "10"
+    page.locator(".filter input").fill("failed")
+    assert page.locator("table.runs tbody tr:visible").count() == 1
+    assert page.locator(".filter span").inner_text().strip() == "1 of 33"
+
+
+def test_it_prints_on_pages(opened: Open) -> None:
+    page = opened(color_scheme="dark")
+    printed = page.pdf(prefer_css_page_size=True)
+    pages = len(re.findall(rb"/Type\s*/Page\b", printed))
+    assert 3 <= pages <= 60
+    page.emulate_media(media="print")
+    assert page.evaluate("() => getComputedStyle(document.body).backgroundColor") == "rgb(255, 255, 255)"
+    assert not page.locator("nav").is_visible()
+    assert all(one.is_visible() for one in page.locator("#answer ~ * .summary, #answer ~ .summary").all())
+    assert colours(page.screenshot()) > 20
+    assert page.evaluate(CONTRAST)[1] == []

@@ -1,0 +1,149 @@
+"""An emulated platform is labelled in every table and in the picture, and never placed by its speed."""
+
+from __future__ import annotations
+
+import json
+import runpy
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree
+
+import pytest
+
+from builders.event_logs import example_a
+from builders.made_runs import results_of
+from tuneoff.experiment.plan import PlannedRun
+from tuneoff.judge.summary_rows import summary_rows
+from tuneoff.measure.with_metrics import with_metrics
+from tuneoff.record.derive import derive
+from tuneoff.record.run_record import RunRecord
+from tuneoff.record.store import encode, read_run, write_run
+from tuneoff.tell.frames.columns import TABLES
+from tuneoff.tell.report import export_rows as rows
+from tuneoff.tell.report.figures_table import render
+
+PICTURE = runpy.run_path(str(Path(__file__).parents[3] / "benchmarks" / "picture.py"))
+MEANING = "emulated: a local stand-in for the platform; its figures are not the framework's, and are in no ranking or comparison."
+Make = Callable[..., RunRecord]
+
+
+@pytest.fixture(scope="module")
+def make() -> Make:
+    log, base = example_a()
+
+    def make(adapter: str, share: float = 1.0, *, platform: str = "local", emulated: bool = False, **changes: Any) -> RunRecord:
+        """Return a run whose parts took `share` of the example's time."""
+        run = with_metrics(derive(log.pairs(), replace(base, adapter=adapter, platform=platform)))
+        metrics = {
+            name: replace(item, value=(item.value or 0.0) * share) if name.startswith("time.") else item
+            for name, item in run.metrics.items()
+        }
+        return replace(run, execution_id=f"{adapter}-1", metrics=metrics, emulated=emulated, **changes)
+
+    return make
+
+
+def test_the_table_labels_an_emulated_row_and_says_what_it_is(make: Make) -> None:
+    text = render(summary_rows(results_of([make("serial"), make("katib", platform="emulated", emulated=True)])))
+    assert any(line.startswith("katib@emulated") for line in text.splitlines())
+    assert f"katib@emulated is {MEANING}" in text.splitlines()
+    assert "serial is" not in text
+
+
+def test_a_platform_whose_name_does_not_say_it_is_marked(make: Make) -> None:
+    text = render(summary_rows(results_of([make("other", platform="pretended", emulated=True)])))
+    assert any(line.startswith("(emulated)") for line in text.splitlines())
+    assert f"other@pretended (emulated) is {MEANING}" in text
+
+
+@pytest.mark.parametrize("label", ["katib", "katib@kubernetes"])
+def test_the_record_s_word_counts_where_the_plan_took_the_platform_for_real(make: Make, label: str) -> None:
+    run = make("katib", platform="kubernetes", emulated=True)
+    (row,) = summary_rows(results_of([run], [PlannedRun(run_id=run.run_id, spec=run.run_spec(), label=label, block=0)]))
+    assert (row.emulated, row.label) == (True, "katib@kubernetes (emulated)")
+    assert f"katib@kubernetes (emulated) is {MEANING}" in render([row]).splitlines()
+    real = make("katib", platform="kubernetes")
+    (row,) = summary_rows(results_of([real], [PlannedRun(run_id=real.run_id, spec=real.run_spec(), label=label, block=0)]))
+    assert (row.emulated, row.label) == (False, label)
+
+
+def test_every_exported_table_has_the_label(make: Make) -> None:
+    emulated, real = make("katib", platform="emulated", emulated=True), make("katib", platform="kubernetes")
+    for of in (lambda run, _: [rows.run_row(run, True)], rows.trial_rows, rows.epoch_rows, rows.metric_rows):
+        assert {row["label"] for row in of(emulated, True)} == {"katib@emulated"}
+        assert {row["label"] for row in of(real, True)} == {"katib"}
+
+
+def test_a_real_platform_has_no_mark(make: Make) -> None:
+    """Control: the same platform name, but a record that is not emulated."""
+    text = render(summary_rows(results_of([make("katib", platform="kubernetes")])))
+    assert "kubernetes" in text
+    assert "emulated" not in text
+
+
+def test_every_exported_table_says_which_rows_are_emulated(make: Make, tmp_path: Path) -> None:
+    write_run(tmp_path, make("katib", platform="emulated", emulated=True))
+    run = read_run(tmp_path)
+    tables = ([rows.run_row(run, True)], rows.trial_rows(run, True), rows.epoch_rows(run, True), rows.metric_rows(run, True))
+    for table, name in zip(tables, ("runs", "trials", "epochs", "metrics"), strict=True):
+        assert "emulated" in TABLES[name]
+        found = list(table)
+        assert found
+        assert all(row["emulated"] is True for row in found)
+    assert rows.run_row(make("serial"), True)["emulated"] is False
+
+
+def test_a_record_keeps_the_mark_and_an_older_one_has_none(make: Make, tmp_path: Path) -> None:
+    run = make("katib", platform="emulated", emulated=True)
+    write_run(tmp_path, run)
+    assert read_run(tmp_path).emulated
+    older = json.loads(b"".join(encode(run)))
+    del older["emulated"]
+    (tmp_path / "run.json").write_text(json.dumps(older))
+    assert not read_run(tmp_path).emulated
+
+
+def picture(tmp_path: Path, *runs: RunRecord) -> list[str]:
+    """Return the texts of the picture of these runs, from top to bottom."""
+    for run in runs:
+        folder = tmp_path / "runs" / run.run_id / run.execution_id
+        folder.mkdir(parents=True)
+        write_run(folder, run)
+    text: str = PICTURE["svg"](PICTURE["bars"](tmp_path), "title")
+    return [element.text or "" for element in ElementTree.fromstring(text)]
+
+
+@pytest.mark.parametrize("emulated", [True, False])
+def test_the_picture_never_ranks_an_emulated_bar_first(make: Make, tmp_path: Path, emulated: bool) -> None:
+    """By its time alone the last run would be first, and is where it is not emulated: the control."""
+    runs = [make("slow", 1.0), make("quick", 0.5), make("katib", 0.01, platform="emulated", emulated=emulated)]
+    texts = picture(tmp_path, *runs)
+    labels = [text.split()[0] for text in texts if text.endswith(" random")]
+    expected = ["quick", "slow", "katib@emulated"] if emulated else ["katib@emulated", "quick", "slow"]
+    assert labels == expected
+    assert (PICTURE["EMULATED"] in texts) is emulated
+
+
+def test_emulated_bars_are_in_no_order_of_speed_among_themselves(make: Make, tmp_path: Path) -> None:
+    runs = [make("b", 0.01, platform="emulated", emulated=True), make("a", 1.0, platform="emulated", emulated=True)]
+    labels = [text.split()[0] for text in picture(tmp_path, *runs) if text.endswith(" random")]
+    assert labels == ["a@emulated", "b@emulated"]
+
+
+def test_only_emulated_bars_are_hatched(make: Make, tmp_path: Path) -> None:
+    def hatched(emulated: bool) -> int:
+        bar = PICTURE["Bar"](label="a", parts=dict.fromkeys(PICTURE["PARTS"], 1.0), emulated=emulated)
+        text: str = PICTURE["svg"]([bar], "title")
+        return text.count("url(#hatch)")
+
+    assert (hatched(True), hatched(False)) == (1, 0)
+
+
+@pytest.mark.parametrize("width", [120, 100, 80])
+def test_the_table_with_an_emulated_row_fits_the_terminal(make: Make, width: int) -> None:
+    records = [make(name) for name in ("serial", "syne-tune")] + [make("katib", platform="emulated", emulated=True)]
+    table = render(summary_rows(results_of(records)), width=width).split("katib@emulated is")[0]
+    assert max(len(line) for line in table.splitlines()) <= width
+    assert "katib@emulated" in table

@@ -1,0 +1,53 @@
+"""Make the evidence of planted adapters, and tell in which checks they fail."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from trust.check.planted.expected import Control
+from trust.check.planted.leaving import NAME, SHARED_MEMORY
+from tuneoff.trust.check.checks import CHECKS
+from tuneoff.trust.check.evidence import AdapterEvidence
+from tuneoff.trust.check.make import make_evidence, subject_of
+from tuneoff.trust.check.model import Check, judge_all
+
+TESTS = Path(__file__).parents[2]
+
+
+def make_some(control: Control, folder: Path) -> AdapterEvidence:
+    """Make the runs in which the control's own check sees its defect, and no others."""
+    (own,) = [check for check in CHECKS if check.id == control.check]
+    assert set(control.runs) <= set(own.reads)
+    return make(control.target, [replace(own, reads=control.runs)], folder)
+
+
+def make(target: str, checks: Sequence[Check], folder: Path, tell: Callable[[str], None] = lambda text: None) -> AdapterEvidence:
+    folder.mkdir(parents=True, exist_ok=True)
+    return make_evidence(subject_of(target), checks, folder, tell)
+
+
+def failures(checks: Iterable[Check], evidence: AdapterEvidence) -> dict[str, str]:
+    """Return what the checks that fail say, by their ids; what the runs that were made do not tell is no failure."""
+    results = judge_all(tuple(checks), evidence)
+    return {result.check.id: result.finding.text for result in results if result.finding.verdict == "failed"}
+
+
+@contextmanager
+def planted_surroundings(folder: Path) -> Iterator[None]:
+    """Let runs import what is planted, give it a home folder, and remove what it leaves outside of that."""
+    folder.mkdir(parents=True, exist_ok=True)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("HOME", str(folder))
+        patch.setenv("PYTHONPATH", str(TESTS), prepend=os.pathsep)
+        try:
+            yield
+        finally:
+            for left in SHARED_MEMORY.glob(f"{NAME}-*"):
+                with suppress(FileNotFoundError):
+                    left.unlink()

@@ -1,0 +1,172 @@
+"""Defects in naming the best trial, and in testing it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import replace
+
+from trust.check.planted.base import Altered, Repeating, Task
+from tuneoff.adapter import Best, score_best
+from tuneoff.experiment.trial_context import TrialContext
+from tuneoff.run.trial.checkpoint import checkpoint_path, write_checkpoint
+from tuneoff.run.trial.run_trial import Decision, Report, TrialOutcome, run_trial
+from tuneoff.workload import Configuration, Scores
+from tuneoff_adapters.serial import SerialAdapter
+
+
+class NamesAnUnknown(SerialAdapter):
+    """Under `min` it names a trial that nobody ran."""
+
+    def collect_results(self) -> Best | None:
+        best = super().collect_results()
+        if best is None or self.context.spec.experiment.objective.mode == "max":
+            return best
+        return replace(best, trial_id="t99999")
+
+
+class _Remembering(SerialAdapter):
+    """Remembers all that completed, in the order of their ends."""
+
+    def setup(self) -> None:
+        super().setup()
+        self._completed: list[Best] = []
+
+    def ended(self, task: Task, outcome: TrialOutcome) -> None:
+        super().ended(task, outcome)
+        if outcome.state == "completed":
+            self._completed.append(Best(trial_id=task[0], configuration=task[1], value=outcome.value))
+
+
+class NamesTheLast(_Remembering):
+    """Names the last trial that has a checkpoint, not the best one."""
+
+    def collect_results(self) -> Best | None:
+        run_dir = self.context.run_dir
+        kept = [best for best in self._completed if checkpoint_path(run_dir, best.trial_id).exists()]
+        return max(kept, key=lambda best: best.trial_id) if kept else super().collect_results()
+
+
+class NamesTheSecond(_Remembering):
+    """Names the second best trial."""
+
+    def collect_results(self) -> Best | None:
+        is_max = self.context.spec.experiment.objective.mode == "max"
+        ranked = sorted(self._completed, key=lambda best: best.value or 0.0, reverse=is_max)
+        return ranked[1] if len(ranked) > 1 else super().collect_results()
+
+
+class MixesUpMinAndMax(SerialAdapter):
+    """Takes the greatest value for the best, whatever was asked for."""
+
+    def ended(self, task: Task, outcome: TrialOutcome) -> None:
+        value = outcome.value or 0.0
+        if outcome.state == "completed" and (self._best is None or value > self._best[0]):
+            self._best = (value, task[0], task[1])
+
+
+class LosesTies(SerialAdapter):
+    """Drops both trials where two have the same best value."""
+
+    def ended(self, task: Task, outcome: TrialOutcome) -> None:
+        if self._best is not None and outcome.value == self._best[0]:
+            self._best = None
+        else:
+            super().ended(task, outcome)
+
+
+class PrefersNan(SerialAdapter):
+    """Ranks a trial without a finite value above all others."""
+
+    def ended(self, task: Task, outcome: TrialOutcome) -> None:
+        if outcome.state == "failed" and "must be a finite number" in (outcome.cause or ""):
+            self._best = (math.nan, task[0], task[1])
+        elif self._best is None or not math.isnan(self._best[0]):
+            super().ended(task, outcome)
+
+    def collect_results(self) -> Best | None:
+        best = super().collect_results()
+        return replace(best, value=None) if best is not None and math.isnan(best.value or 0.0) else best
+
+
+class NamesPruned(SerialAdapter):
+    """Names a pruned trial where it has the best value."""
+
+    def ended(self, task: Task, outcome: TrialOutcome) -> None:
+        super().ended(task, replace(outcome, state="completed") if outcome.state == "pruned" else outcome)
+
+
+class TakesTheLastReport(Altered):
+    """Takes the value of a trial's last epoch for that of the trial."""
+
+    @classmethod
+    def run(
+        cls, context: TrialContext, trial_id: str, configuration: Configuration, report: Report, *, attempt: int
+    ) -> TrialOutcome:
+        last: list[float] = []
+
+        def note(epoch: int, metrics: Mapping[str, float]) -> Decision:
+            last.append(metrics[context.metric])
+            return report(epoch, metrics)
+
+        outcome = run_trial(context, trial_id, configuration, note, attempt=attempt)
+        return replace(outcome, value=last[-1]) if outcome.state == "completed" else outcome
+
+
+class BeginsAgain(Repeating):
+    """Runs its first trial that completed once more."""
+
+    def is_repeated(self, task: Task, outcome: TrialOutcome) -> bool:
+        is_first = not hasattr(self, "_begun_again")
+        if outcome.state == "completed" and is_first:
+            self._begun_again = task[0]
+            return True
+        return False
+
+
+class TestsTwice(SerialAdapter):
+    """Tests the best trial, and tests it again."""
+
+    def test(self, best: Best) -> Scores:
+        super().test(best)
+        return super().test(best)
+
+
+class TestsAnother(_Remembering):
+    """Without a checkpoint it tests the first trial, whatever it named."""
+
+    def test(self, best: Best) -> Scores:
+        if checkpoint_path(self.context.run_dir, best.trial_id).exists():
+            return super().test(best)
+        return super().test(min(self._completed, key=lambda one: one.trial_id))
+
+
+class RetrainsForTheTest(SerialAdapter):
+    """Trains the best configuration anew, and tests that."""
+
+    def test(self, best: Best) -> Scores:
+        context = self.context.trial_context
+        workload = context.make_workload()
+        workload.limit_threads(context.threads)
+        workload.load(best.configuration, context.seeds(best.configuration))
+        for epoch in range(1, context.epochs + 1):
+            workload.train_epoch(epoch)
+        if workload.has_state:
+            tensors, texts = workload.state_dict()
+            path = checkpoint_path(context.run_dir, best.trial_id)
+            write_checkpoint(path, tensors, texts, epoch=context.epochs, configuration=best.configuration)
+        return score_best(self.context, best)
+
+
+class PeeksAtTheTest(Altered):
+    """Looks at the test split in each trial."""
+
+    @classmethod
+    def run(
+        cls, context: TrialContext, trial_id: str, configuration: Configuration, report: Report, *, attempt: int
+    ) -> TrialOutcome:
+        workload = context.make_workload()
+        workload.limit_threads(context.threads)
+        workload.load(configuration, context.seeds(configuration))
+        workload.test()
+        return run_trial(context, trial_id, configuration, report, attempt=attempt)

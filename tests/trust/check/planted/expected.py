@@ -1,0 +1,100 @@
+"""Which planted adapter must fail in which check, and in which runs that is seen at the latest."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from tuneoff.trust.check.checks.undeploy import FAILED
+from tuneoff.trust.check.planned_runs import DRAWS, REFUSALS, repetitions
+
+ONE, TWO = repetitions(1)[0], repetitions(2)[0]
+
+
+@dataclass(frozen=True, slots=True)
+class Control:
+    """A planted adapter, the one check that it must fail, and some runs among those which that check reads."""
+
+    adapter: str  # "module:Class" below check.planted
+    check: str
+    runs: tuple[str, ...]
+
+    @property
+    def target(self) -> str:
+        return f"trust.check.planted.{self.adapter}"
+
+
+CONTROLS = (
+    Control("stepping:EntersAgain", "steps.order", (TWO,)),
+    Control("stepping:FailsInMetrics", "steps.succeed", (TWO,)),
+    Control("stepping:SubmitsInDeploy", "steps.trials-inside", (TWO,)),
+    Control("stepping:SwallowsFailures", "steps.failure-surfaces", ("failed-trial",)),
+    Control("undeploying:NeedsItsSetup", "undeploy.after-failure", ("honest-max", *FAILED)),
+    Control("undeploying:RemovesTwice", "undeploy.twice", ("undeployed-twice",)),
+    Control("undeploying:NeedsItsInstance", "undeploy.fresh-process", ("honest-max", "coordinator-killed")),
+    Control("undeploying:HangsInUndeploy", "undeploy.in-time", ("honest-max", "interrupted")),
+    Control("recording:OwnEvents", "records.schema", ("retried",)),
+    Control("recording:DropsEvents", "records.no-gaps", (TWO,)),
+    Control("recording:AnnouncesTwice", "trials.announced", (TWO,)),
+    Control("recording:EndsTwice", "trials.ended", (TWO,)),
+    Control("spending:OneTrialMore", "budget.trials", (TWO,)),
+    Control("spending:OneEpochMore", "budget.epochs", (TWO,)),
+    Control("spending:GoesOnAfterTheTime", "budget.wall-clock", ("wall-clock",)),
+    Control("proposing:RepeatsOne", "configurations.listed", ("honest-max", "honest-min")),
+    Control("proposing:PassesOnAnother", "configurations.received", (ONE,)),
+    Control("proposing:OneBeyond", "space.inside", (ONE, DRAWS)),
+    Control("proposing:ExclusiveUpper", "space.bounds-reached", (ONE, DRAWS)),
+    Control("proposing:StarvedEnds", "space.ends-not-starved", (ONE, DRAWS)),
+    Control("proposing:CrowdedEnds", "space.ends-not-starved", (ONE, DRAWS)),
+    Control("choosing:NamesAnUnknown", "best.among-trials", ("honest-min",)),
+    Control("choosing:NamesTheLast", "best.is-best", ("honest-max",)),
+    Control("choosing:NamesTheSecond", "best.is-best", ("honest-max",)),
+    Control("choosing:MixesUpMinAndMax", "best.direction", ("honest-min",)),
+    Control("choosing:LosesTies", "best.ties", ("odd-values",)),
+    Control("choosing:PrefersNan", "best.nan", ("odd-values",)),
+    Control("choosing:NamesPruned", "best.completed-only", ("scripted",)),
+    Control("choosing:TakesTheLastReport", "best.value", ("honest-max",)),
+    Control("choosing:BeginsAgain", "incumbent.monotone", ("honest-max",)),
+    Control("failing:IgnoresStops", "stops.obeyed", ("scripted",)),
+    Control("failing:StopsAnother", "stops.only-scripted", ("scripted",)),
+    Control("failing:ForgetsFailedTrials", "failures.recorded", ("faulty",)),
+    Control("failing:FailureIsZero", "failures.recorded", ("faulty",)),
+    Control("failing:FailsWithATrial", "failures.others-intact", ("faulty",)),
+    Control("failing:StopsWhatIsTriedAgain", "retries.infrastructure", ("retried",)),
+    Control("failing:OneRetryMore", "retries.at-most", ("retried",)),
+    Control("failing:RetriesWhatRaised", "retries.workload-never", ("retried",)),
+    Control("failing:ContinuesUndeclared", "resume.as-declared", (REFUSALS,)),
+    Control("failing:BeginsFinishedAgain", "resume.keeps-trials", ("interrupted", "continued")),
+    Control("proposing:Unseeded", "seeds.repeat", (*repetitions(1), *repetitions(2))),
+    Control("proposing:IgnoresSeed", "seeds.differ", (ONE, "other-seed")),
+    Control("proposing:SeedsByWorker", "seeds.trial-values", (ONE, TWO)),
+    Control("working:OneWorkerMore", "workers.at-most", ("scripted",)),
+    Control("working:OneWorkerLess", "workers.all-used", ("scripted", "interrupted")),
+    Control("working:TwoThreads", "threads.per-trial", ("honest-max",)),
+    Control("working:TellsTwoThreads", "threads.per-trial", ("honest-max",)),
+    Control("working:OwnTimeLimit", "limits.time", ("faulty",)),
+    Control("working:RetriesOutOfMemory", "limits.memory", ("faulty",)),
+    Control("working:PinsToNoProcessor", "limits.processors", ("honest-max",)),
+    Control("working:IgnoresInterruption", "interruption.in-time", ("interrupted",)),
+    Control("working:ForgetsOnInterruption", "interruption.keeps-trials", ("interrupted",)),
+    Control("working:PrunesOnInterruption", "interruption.charged-to-user", ("interrupted",)),
+    Control("refusing:AcceptsAnySampler", "refusal.undeclared", (REFUSALS,)),
+    Control("refusing:RefusesItsOwn", "refusal.undeclared", (REFUSALS,)),
+    Control("refusing:AcceptsAnyOption", "refusal.adapter-options", (REFUSALS,)),
+    Control("refusing:AcceptsAnySamplerOption", "refusal.sampler-options", (REFUSALS,)),
+    Control("refusing:ImportsToPlan", "refusal.starts-nothing", (REFUSALS,)),
+    Control("choosing:TestsTwice", "test.best-tested", ("honest-max",)),
+    Control("choosing:TestsAnother", "test.best-tested", ("honest-min",)),
+    Control("choosing:PeeksAtTheTest", "test.split-unseen", ("honest-max",)),
+    Control("choosing:RetrainsForTheTest", "test.own-checkpoint", ("honest-max",)),
+    # what these leave is seen on the whole machine, also from other runs: see ALONE
+    Control("leaving:LeaksAProcess", "left.processes", ("honest-max",)),
+    Control("leaving:LeavesAPort", "left.ports", ("honest-max",)),
+    Control("leaving:LeavesSharedMemory", "left.shared-memory", ("honest-max",)),
+    Control("leaving:LeavesATemporaryFile", "left.temporary-files", ("honest-max",)),
+    Control("leaving:LeavesAHomeFile", "left.home-files", ("honest-max",)),
+    Control("leaving:LeavesACluster", "left.outside", ("honest-max",)),
+    Control("leaving:ListensToTheNetwork", "ports.loopback-only", ("honest-max",)),
+)
+
+EXPECTED = {control.adapter: control.check for control in CONTROLS}
+ALONE = frozenset(control.adapter for control in CONTROLS if control.adapter.startswith("leaving:"))

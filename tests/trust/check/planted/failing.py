@@ -1,0 +1,142 @@
+"""Defects in stops, failures, retries and resuming."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from typing import Any, ClassVar
+
+from trust.check.planted.base import Altered, Repeating, Task
+from tuneoff.capabilities import Capabilities, Support
+from tuneoff.errors import StepError
+from tuneoff.experiment.spec import RunSpec
+from tuneoff.experiment.trial_context import TrialContext
+from tuneoff.run.trial.faults import Retries
+from tuneoff.run.trial.pool import Worker
+from tuneoff.run.trial.run_trial import Decision, Report, TrialOutcome, run_trial, trial_process
+from tuneoff.trust.check.probe_workload import METRIC, ProbeError, ProbeWithoutState
+from tuneoff.workload import Configuration
+from tuneoff_adapters.serial import SerialAdapter
+
+
+class _Deciding(Altered):
+    """Decides otherwise than the script."""
+
+    @staticmethod
+    def redecide(decision: Decision, configuration: Configuration, attempt: int, epoch: int) -> Decision:
+        raise NotImplementedError
+
+    @classmethod
+    def run(
+        cls, context: TrialContext, trial_id: str, configuration: Configuration, report: Report, *, attempt: int
+    ) -> TrialOutcome:
+        def decided(epoch: int, metrics: Mapping[str, float]) -> Decision:
+            return cls.redecide(report(epoch, metrics), configuration, attempt, epoch)
+
+        return run_trial(context, trial_id, configuration, decided, attempt=attempt)
+
+
+class IgnoresStops(_Deciding):
+    """Trains on where a trial has to stop."""
+
+    @staticmethod
+    def redecide(decision: Decision, configuration: Configuration, attempt: int, epoch: int) -> Decision:
+        return Decision.CONTINUE
+
+
+class StopsAnother(_Deciding):
+    """Stops a bad trial after three epochs, which the script leaves alone."""
+
+    @staticmethod
+    def redecide(decision: Decision, configuration: Configuration, attempt: int, epoch: int) -> Decision:
+        return Decision.STOP if configuration.get("level") == 0.2 and epoch == 3 else decision
+
+
+class StopsWhatIsTriedAgain(_Deciding):
+    """Stops second attempts at their first report."""
+
+    @staticmethod
+    def redecide(decision: Decision, configuration: Configuration, attempt: int, epoch: int) -> Decision:
+        return Decision.STOP if attempt > 1 else decision
+
+
+class ForgetsFailedTrials(SerialAdapter):
+    """Leaves out what is known to raise."""
+
+    def propose(self) -> Iterator[tuple[str, Mapping[str, Any]]]:
+        return (proposal for proposal in super().propose() if proposal[1].get("act") != "raise")
+
+
+class FailureIsZero(Altered):
+    """Gives a trial that raised the value zero."""
+
+    @classmethod
+    def prepare(cls, worker: Worker) -> None:
+        process = trial_process(worker.context)
+        if process.context.workload.endswith(":ProbeWithoutState"):
+            process.context = replace(process.context, workload=f"{__name__}:ZeroForFailure")
+
+
+class ZeroForFailure(ProbeWithoutState):
+    """The workload in its hands."""
+
+    def train_epoch(self, epoch: int) -> Mapping[str, float]:
+        try:
+            return super().train_epoch(epoch)
+        except ProbeError:
+            return {}
+
+    def validate(self) -> Mapping[str, float]:
+        return {METRIC: 0.0} if self._configuration.get("act") == "raise" else super().validate()
+
+
+class FailsWithATrial(SerialAdapter):
+    """Fails the run because a trial failed."""
+
+    def setup(self) -> None:
+        super().setup()
+        self._has_failed = False
+
+    def ended(self, task: Task, outcome: TrialOutcome) -> None:
+        super().ended(task, outcome)
+        self._has_failed |= outcome.state == "failed"
+
+    def collect_metrics(self) -> None:
+        if self._has_failed:
+            raise StepError("trials failed")
+
+
+class OneRetryMore(SerialAdapter):
+    """Retries once more than was asked for."""
+
+    def setup(self) -> None:
+        super().setup()
+        retries = self.context.spec.experiment.failures.retries
+        self._retries = Retries(self.context.trial_context, retries + 1 if retries else 0)
+
+
+class RetriesWhatRaised(Repeating):
+    """Tries a trial again whose workload raised."""
+
+    def is_repeated(self, task: Task, outcome: TrialOutcome) -> bool:
+        retries = self.context.spec.experiment.failures.retries
+        return outcome.state == "failed" and task[2] <= retries
+
+
+class ContinuesUndeclared(SerialAdapter):
+    """Declares that it cannot continue a run, and accepts it."""
+
+    capabilities: ClassVar[Capabilities] = replace(SerialAdapter.capabilities, resume=Support.NOT_BY_FRAMEWORK)
+
+    @classmethod
+    def refuse_continue(cls, spec: RunSpec) -> str | None:
+        return None
+
+
+class BeginsFinishedAgain(SerialAdapter):
+    """Of a continued run it trains a trial again that had ended."""
+
+    def propose(self) -> Iterator[tuple[str, Mapping[str, Any]]]:
+        for finished in self.context.finished[:1]:
+            yield finished.trial_id, finished.configuration
+        yield from super().propose()

@@ -1,0 +1,46 @@
+"""Defects in keeping the budget."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from typing import Any
+
+from trust.check.planted.base import Altered
+from tuneoff.run.trial.budget import TrialBudget
+from tuneoff.run.trial.pool import Worker
+from tuneoff.run.trial.run_trial import trial_process
+from tuneoff_adapters.serial import SerialAdapter
+
+
+class OneTrialMore(SerialAdapter):
+    """Overspends by one trial."""
+
+    def propose(self) -> Iterator[tuple[str, Mapping[str, Any]]]:
+        configuration: Mapping[str, Any] = {}
+        for trial_id, configuration in super().propose():
+            yield trial_id, configuration
+        if self.context.spec.experiment.sampler.name == "random":
+            yield "one-more", configuration
+
+
+class OneEpochMore(Altered):
+    """Trains every trial for one epoch more."""
+
+    @classmethod
+    def prepare(cls, worker: Worker) -> None:
+        process = trial_process(worker.context)
+        process.context = replace(process.context, epochs=process.context.epochs + 1)
+
+
+class GoesOnAfterTheTime(SerialAdapter):
+    """Never looks at the clock."""
+
+    def setup(self) -> None:
+        super().setup()
+        self._budget = _Endless(self.context.trial_context)
+
+
+class _Endless(TrialBudget):
+    def is_used_up(self) -> bool:
+        return False

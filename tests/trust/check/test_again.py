@@ -1,0 +1,106 @@
+"""What fails at a limit of time is judged on runs that are made again; the text says what the machine did."""
+
+from __future__ import annotations
+
+import resource
+from collections.abc import Sequence
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from builders.check_evidence import evidence, made, trial
+from trust.check.controls import planted_surroundings
+from tuneoff.base import clock
+from tuneoff.measure.power.procfs import HostTimes
+from tuneoff.trust.check import machine
+from tuneoff.trust.check.again import tried_again
+from tuneoff.trust.check.checks import CHECKS
+from tuneoff.trust.check.evidence import AdapterEvidence
+from tuneoff.trust.check.machine import Machine, MachineWatch
+from tuneoff.trust.check.make import subject_of
+from tuneoff.trust.check.model import Check, Finding, by_id, chosen, judge_all
+from tuneoff.trust.check.run_checks import AGAIN, check_adapter
+
+BUSY, QUIET = Machine(load_1min=17.0, others_percent=93.0), Machine(load_1min=0.5, others_percent=1.0)
+SILENT = trial(0, None, "timed_out", level=0.5, cause="timed out: silent for 4 s")
+SOUND = trial(0, 0.5)
+LOST = Finding(verdict="not tested", text="run faulty was not made")
+
+
+def _faulty(*trials: Any, state: Machine | None = BUSY) -> AdapterEvidence:
+    return evidence(made("faulty", trials, machine=state))
+
+
+def _tried(check_id: str, first: AdapterEvidence, second: AdapterEvidence) -> tuple[Finding, list[str]]:
+    """Return what a check says after both tries, and the checks for which runs were made again."""
+    check = by_id(CHECKS)[check_id]
+    asked: list[str] = []
+
+    def make(late: Sequence[Check]) -> AdapterEvidence:
+        asked.extend(one.id for one in late)
+        return second
+
+    (result,) = tried_again(judge_all([check], first), first, make)
+    return result.finding, asked
+
+
+def test_a_limit_of_silence_that_a_busy_machine_missed_is_tried_again() -> None:
+    found, asked = _tried("failures.others-intact", _faulty(SILENT), _faulty(SOUND, state=QUIET))
+    assert (found.verdict, asked) == ("passed", ["failures.others-intact"])
+    for words in (BUSY.text, QUIET.text, "silent for 4 s"):
+        assert words in found.text
+
+
+def test_what_fails_twice_has_failed_with_both_tries_in_its_text() -> None:
+    found, _ = _tried("failures.others-intact", _faulty(SILENT), _faulty(SILENT, state=QUIET))
+    assert found.verdict == "failed"
+    assert BUSY.text in found.text
+    assert QUIET.text in found.text
+
+
+def test_a_second_try_that_was_not_made_is_no_pass() -> None:
+    found, _ = _tried(
+        "failures.others-intact", _faulty(SILENT), AdapterEvidence(subject=_faulty().subject, missing={"faulty": LOST})
+    )
+    assert found.verdict == "failed"
+
+
+def test_what_rests_on_no_limit_of_time_has_one_try() -> None:
+    nan = made("faulty", [trial(0, 0.5, act="kill", attempts=(SOUND.attempts[0],) * 3)], machine=BUSY)
+    found, asked = _tried("retries.at-most", evidence(nan), _faulty(SOUND))
+    assert (found.verdict, asked) == ("failed", [])
+
+
+def test_what_passes_is_not_made_again() -> None:
+    found, asked = _tried("failures.others-intact", _faulty(SOUND), _faulty(SILENT))
+    assert (found.verdict, asked) == ("passed", [])
+
+
+@pytest.mark.parametrize(("own_seconds", "others"), [(6, 50.0), (16, 0.0), (0, 80.0)])
+def test_the_share_of_others_is_what_the_run_has_not_used(
+    monkeypatch: pytest.MonkeyPatch, own_seconds: int, others: float
+) -> None:
+    """10 s on two processors, which were busy for 16 of the 20 s; half of the run's own is of its children."""
+    now = {"t": 0, "busy": 100, "own": 0}
+    host = SimpleNamespace(read=lambda: HostTimes(busy_ns=now["busy"] * clock.NANOSECONDS, steal_ns=0, forks=None))
+    monkeypatch.setattr(machine, "HostClock", lambda: host)
+    monkeypatch.setattr("os.cpu_count", lambda: 2)
+    monkeypatch.setattr(clock, "monotonic_ns", lambda: now["t"] * clock.NANOSECONDS)
+    monkeypatch.setattr(resource, "getrusage", lambda who: SimpleNamespace(ru_utime=now["own"] / 4, ru_stime=now["own"] / 4))
+    watch = MachineWatch()
+    now.update(t=10, busy=116, own=own_seconds)
+    assert watch.seen().others_percent == pytest.approx(others)
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(300)
+def test_a_planted_defect_at_a_limit_of_time_fails_at_both_tries(tmp_path: Path) -> None:
+    keep = tmp_path / "keep"
+    with planted_surroundings(tmp_path / "home"):
+        report = check_adapter(subject_of("trust.check.planted.failing:IgnoresStops"), chosen(CHECKS, ["stops.obeyed"]), keep)
+    (result,) = report.results
+    assert result.finding.verdict == "failed"
+    assert result.finding.text.count("other programs used") == 2
+    assert (keep / AGAIN / "scripted" / "answer.json").exists()

@@ -1,0 +1,69 @@
+"""Negative controls: each planted adapter fails in the check that is meant for it, and in no other."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor, wait
+from pathlib import Path
+
+import pytest
+
+from trust.check.controls import failures, make_some, planted_surroundings
+from trust.check.planted.expected import ALONE, CONTROLS, EXPECTED, Control
+from tuneoff.trust.check.checks import CHECKS, IDS
+from tuneoff.trust.check.evidence import AdapterEvidence
+
+AT_ONCE = 2
+
+MakeEvidence = Callable[[Control], AdapterEvidence]
+
+
+@pytest.fixture(scope="module")
+def evidence_of(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[MakeEvidence]:
+    """Return the runs of a control; all that are asked for are made once, several at a time where they cannot disturb."""
+    folder = tmp_path_factory.mktemp("planted")
+    chosen = {_control(item) for item in request.session.items}
+    made: dict[str, Future[AdapterEvidence]] = {}
+
+    def evidence(control: Control) -> AdapterEvidence:
+        if control.adapter not in made:
+            wait(made.values())
+            made[control.adapter] = pool.submit(make_some, control, _place(folder, control))
+        return made[control.adapter].result()
+
+    with planted_surroundings(folder / "home"), ThreadPoolExecutor(AT_ONCE) as pool:
+        for control in CONTROLS:
+            if control in chosen and control.adapter not in ALONE:
+                made[control.adapter] = pool.submit(make_some, control, _place(folder, control))
+        yield evidence
+
+
+def _control(item: pytest.Item) -> object:
+    """Return the control that a test of this session is about, if it is about one."""
+    callspec = getattr(item, "callspec", None)
+    return callspec.params.get("control") if callspec is not None else None
+
+
+def _place(folder: Path, control: Control) -> Path:
+    return folder / control.adapter.replace(":", "-")
+
+
+def test_every_check_has_a_control() -> None:
+    assert set(EXPECTED.values()) == set(IDS)
+
+
+def test_controls_are_named_once() -> None:
+    assert len(EXPECTED) == len(CONTROLS)
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(600)
+@pytest.mark.parametrize("control", CONTROLS, ids=lambda control: control.adapter)
+class TestControls:
+    def test_it_fails_in_its_own_check_alone(self, control: Control, evidence_of: MakeEvidence) -> None:
+        found = failures(CHECKS, evidence_of(control))
+        assert set(found) == {control.check}, found
+
+    def test_it_passes_unnoticed_without_its_check(self, control: Control, evidence_of: MakeEvidence) -> None:
+        others = [check for check in CHECKS if check.id != control.check]
+        assert failures(others, evidence_of(control)) == {}

@@ -1,0 +1,270 @@
+"""`tuneoff verify-space`: its table, its JSON, its exit codes, its refusals, and that nothing of it is left."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from command_line import Answer, write_file
+from tuneoff.base.processes import all_pids
+from tuneoff.cli.main import main
+from tuneoff.run.supervisor.leftovers import RESULTS_MARK
+
+TESTS = Path(__file__).parents[2]
+FILE: dict[str, Any] = {
+    "workload": "null",
+    "search_space": {"x": {"type": "float", "low": 0.0, "high": 1.0}, "n": {"type": "int", "low": 1, "high": 3}},
+    "budget": {"trials": 10},
+    "adapters": ["serial"],
+}
+Verify = Callable[..., Answer]
+
+
+@pytest.fixture
+def temporary(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """A folder for temporary files of this test alone; its path is short, as sockets need it."""
+    with tempfile.TemporaryDirectory() as folder:
+        monkeypatch.setenv("TMPDIR", folder)
+        monkeypatch.setattr(tempfile, "tempdir", None)
+        yield Path(folder)
+        monkeypatch.undo()
+
+
+@pytest.fixture
+def verify(tmp_path: Path, temporary: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Verify:
+    """Return a function that verifies planted adapters by the names of their classes; nothing may be left afterwards."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("PYTHONPATH", str(TESTS))
+
+    def run(*planted: str, words: tuple[str, ...] = (), **replaced: Any) -> Answer:
+        path = write_file(tmp_path / "experiment.yaml", {**FILE, **replaced})
+        adapters = [f"trust.space_test.planted:{name}" for name in planted]
+        code = main(["verify-space", str(path), "--draws", "400", *(["--adapter", *adapters] if adapters else []), *words])
+        assert list(temporary.iterdir()) == []
+        captured = capsys.readouterr()
+        return Answer(code, captured.out, captured.err)
+
+    return run
+
+
+def of_folder(folder: Path) -> list[int]:
+    """Return the living processes whose environment names something under `folder` as their results."""
+    found = []
+    for pid in all_pids():
+        try:
+            environment = Path(f"/proc/{pid}/environ").read_bytes()
+        except OSError:
+            continue
+        if f"{RESULTS_MARK}={folder}".encode() in environment:
+            found.append(pid)
+    return found
+
+
+@pytest.mark.slow
+def test_an_adapter_without_a_defect_is_accepted(verify: Verify) -> None:
+    answer = verify("Honest")
+    assert (answer.code, answer.err) == (0, "")
+    lines = answer.out.splitlines()
+    assert lines[0].split() == ["ADAPTER", "DIMENSION", "RANGE", "OUTSIDE", "DISTRIBUTION", "ENDS", "PAIRS", "MAPPING", "VERDICT"]
+    assert [line.split()[1] for line in lines[1:13]][:3] == ["x", "n", "probe_two"]
+    assert all(line.endswith("exact    ok") for line in lines[1:13])
+    assert lines[-1] == "ACCEPTED: no draw speaks against core's space: 1 of 1 adapter accepted"
+
+
+@pytest.mark.slow
+def test_defects_are_rejected_with_their_reason(verify: Verify) -> None:
+    answer = verify("StarvedEnds", "OneBeyondRefused")
+    assert answer.code == 1
+    assert "StarvedEnds: REJECTED: 400 configurations (seeds 0, 1, 2, 3)" in answer.out
+    assert (
+        "  distribution: probe_rank (ordered ['xs', 's', 'm', 'l']): the values do not follow core's distribution: chi2, p = "
+        in answer.out
+    )
+    assert re.search(
+        r"  ends: probe_rank .*; \d+ draws at the low end \(100 expected\), \d+ at the high end \(100\)\n", answer.out
+    )
+    assert "  bounds: the framework left the space: an index must be an integer in 0 .. " in answer.out
+    assert answer.out.splitlines()[-1] == "NOT ACCEPTED: 0 of 2 adapters accepted"
+
+
+@pytest.mark.slow
+def test_seeds_that_change_nothing_are_seen_in_other_processes(verify: Verify) -> None:
+    answer = verify("IgnoresSeed", "Unseeded")
+    assert answer.code == 1
+    assert "  seeds: seeds 0 and 1 gave 100 equal configurations" in answer.out
+    assert "  seeds: seed 0 was drawn twice, and 100 of 100 configurations differ" in answer.out
+
+
+@pytest.mark.slow
+def test_json_has_every_test_with_its_p_value(verify: Verify) -> None:
+    answer = verify("Honest", "PassesOnAnother", words=("--json",))
+    found = json.loads(answer.out)
+    assert (answer.code, found["exit_code"], found["draws"], found["false_discovery_rate"]) == (1, 1, 400, 0.02)
+    honest, other = found["adapters"]
+    assert (honest["verdict"], other["verdict"]) == ("accepted", "rejected")
+    assert {finding["check"] for finding in other["findings"]} == {"mapping"}
+    assert (honest["source"], honest["seeds"], honest["draws"], honest["notes"]) == ("sampler", [0, 1, 2, 3], 400, [])
+    names = [dimension["name"] for dimension in honest["dimensions"]]
+    assert len(honest["pairs"]) == len(names) * (len(names) - 1) // 2
+    tests = [test for dimension in honest["dimensions"] for test in dimension["tests"]] + honest["pairs"]
+    assert sum(test["p"] is not None for test in tests) == honest["p_values"]
+    assert [dimension["probe"] for dimension in honest["dimensions"]] == [False] * 2 + [True] * 10
+
+
+@pytest.mark.parametrize(
+    ("planted", "reason"),
+    [
+        ("TranslationBreaks", "  mapping: the translation failed: RuntimeError: no such attribute of the framework"),
+        ("DecodeBreaks", "cannot be decoded: AttributeError: value"),
+    ],
+)
+@pytest.mark.slow
+def test_a_translation_that_breaks_is_rejected_and_not_left_untested(verify: Verify, planted: str, reason: str) -> None:
+    answer = verify(planted)
+    assert answer.code == 1
+    assert f"{planted}: REJECTED: " in answer.out
+    assert reason in answer.out
+    assert "not tested" not in answer.out
+
+
+@pytest.mark.parametrize(
+    ("planted", "reason"),
+    [
+        ("Breaks", "  draws: RuntimeError: the sampler broke"),
+        ("Dies", "  draws: the process that draws ended with exit code 3: no words from here on"),
+        ("Short", "  draws: seed 0 gave only 99 of 100 configurations"),
+    ],
+)
+def test_an_adapter_that_does_not_draw_is_a_failure_with_its_reason(verify: Verify, planted: str, reason: str) -> None:
+    answer = verify(planted)
+    assert answer.code == 1
+    assert f"{planted}: FAILED: " in answer.out
+    assert reason in answer.out.splitlines()
+    assert answer.err == ""
+
+
+@pytest.mark.slow
+def test_a_sampler_that_hangs_is_ended_with_all_that_it_started(verify: Verify, temporary: Path) -> None:
+    answer = verify("Hangs", words=("--timeout", "5"))
+    assert answer.code == 1
+    assert "  draws: after 5 s the process that draws had given 1 configuration; raise --timeout, or lower --draws" in answer.out
+    assert of_folder(temporary) == []
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.slow
+def test_an_interruption_leaves_nothing(tmp_path: Path, temporary: Path, number: signal.Signals) -> None:
+    path = write_file(tmp_path / "experiment.yaml", FILE)
+    command = [sys.executable, "-m", "tuneoff", "verify-space", str(path), "--adapter", "trust.space_test.planted:Hangs"]
+    environment = {**os.environ, "PYTHONPATH": str(TESTS), "TMPDIR": str(temporary)}
+    process = subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    deadline = time.monotonic() + 60
+    while not list(temporary.glob("*/tmp/rubbish")) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    process.send_signal(number)
+    out, err = process.communicate(timeout=60)
+    assert (process.returncode, out, err) == (130, "", "tuneoff: interrupted\n")
+    assert list(temporary.iterdir()) == []
+    assert of_folder(temporary) == []
+
+
+@pytest.mark.slow
+def test_a_killed_command_leaves_nothing(tmp_path: Path, temporary: Path) -> None:
+    path = write_file(tmp_path / "experiment.yaml", FILE)
+    command = [sys.executable, "-m", "tuneoff", "verify-space", str(path), "--adapter", "serial"]
+    process = subprocess.Popen(command, env={**os.environ, "TMPDIR": str(temporary)})
+    deadline = time.monotonic() + 60
+    while not list(temporary.glob("*/runs/*/*/log.txt")) and time.monotonic() < deadline:
+        time.sleep(0.005)
+    process.kill()
+    process.wait()
+    assert list(temporary.iterdir())
+    while (list(temporary.iterdir()) or of_folder(temporary)) and time.monotonic() < deadline:
+        time.sleep(0.02)
+    assert list(temporary.iterdir()) == []
+    assert of_folder(temporary) == []
+
+
+@pytest.mark.slow
+def test_an_adapter_that_cannot_draw_is_judged_by_what_real_runs_received(verify: Verify) -> None:
+    answer = verify("OnlyRuns", "OnlyRunsStarved", "OnlyRunsAnother")
+    assert answer.code == 1
+    note = "configurations that 200 trials of 2 real runs received, because the adapter cannot draw"
+    assert f"  note: {note}: it has a sampler only while it runs" in answer.out
+    assert "OnlyRuns: accepted: 200 configurations (seeds 0, 1)" in answer.out
+    assert "OnlyRunsStarved: REJECTED: 200 configurations (seeds 0, 1)" in answer.out
+    assert "distribution: probe_two (int [0, 1] step 1)" in answer.out
+    lines = answer.out.splitlines()
+    other = next(number for number, line in enumerate(lines) if line.startswith("OnlyRunsAnother: REJECTED: "))
+    assert lines[other + 1] == "  received: 200 trials got another configuration than the one that was handed over"
+    assert lines[other + 2].startswith("  note: ")
+
+
+@pytest.mark.slow
+def test_each_search_space_of_a_matrix_is_verified_once(verify: Verify) -> None:
+    matrix = {"search_space.n.high": [2, 3], "budget.trials": [5, 6]}
+    answer = verify("Honest", matrix=matrix)
+    assert answer.code == 0
+    verdicts = [line for line in answer.out.splitlines() if ": accepted: " in line]
+    assert [line.split(":")[0] for line in verdicts] == ["Honest high=2", "Honest high=3"]
+
+
+@pytest.mark.slow
+def test_an_adapter_that_refuses_the_probes_is_tested_without_them_and_a_note_says_so(verify: Verify) -> None:
+    answer = verify("OwnSpaceOnly")
+    assert answer.code == 0
+    assert "probe_two " not in answer.out
+    assert "  note: without the narrow probes: it knows no dimension 'probe_two'" in answer.out
+    answer = verify("OwnSpaceOnly", search_space={"n": {"type": "int", "low": 1, "high": 3}})
+    assert answer.code == 0
+    note = "  note: repeats were not tested: the space is so small that configurations come again by chance"
+    assert note in answer.out.splitlines()
+
+
+@pytest.mark.slow
+def test_one_space_is_verified_once_whatever_else_varies(verify: Verify) -> None:
+    answer = verify("Honest", seeds=[1, 2, 3], matrix={"budget.trials": [5, 6]})
+    assert answer.out.count(": accepted: ") == 1
+
+
+@pytest.mark.parametrize(
+    ("words", "line"),
+    [
+        (("--draws", "10"), "tuneoff: --draws must be at least 400, but got 10; fewer show nothing"),
+        (("--seed", "-1"), "tuneoff: --seed must be at least 0, but got -1"),
+        (("--timeout", "0"), "tuneoff: --timeout must be a number of seconds above 0, but got 0"),
+        (("--timeout", "nan"), "tuneoff: --timeout must be a number of seconds above 0, but got nan"),
+    ],
+)
+def test_a_wrong_number_is_one_line(verify: Verify, words: tuple[str, str], line: str) -> None:
+    answer = verify(words=words)
+    assert (answer.code, answer.line) == (2, line)
+
+
+def test_a_wrong_file_or_adapter_is_one_line(verify: Verify) -> None:
+    answer = verify(search_space={"x": {"type": "float", "low": 2.0, "high": 1.0}})
+    assert answer.code == 2
+    assert "`low <= high` must hold" in answer.line
+    answer = verify(words=("--adapter", "opuna"))
+    assert answer.code == 2
+    assert "no adapter named 'opuna'" in answer.line
+
+
+def test_a_missing_scipy_is_one_line_with_the_command_that_installs_it(verify: Verify, monkeypatch: pytest.MonkeyPatch) -> None:
+    find = importlib.util.find_spec
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name, *more: None if name == "scipy" else find(name, *more))
+    answer = verify("Honest")
+    assert answer.code == 3
+    assert answer.line == "tuneoff: verify-space needs scipy for its tests; run: pip install 'tuneoff[stats]'"
