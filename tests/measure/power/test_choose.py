@@ -214,7 +214,7 @@ def installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]
     folder = tmp_path / "site" / "smart_plug-2.1.dist-info"
     folder.mkdir(parents=True)
     (folder / "METADATA").write_text("Metadata-Version: 2.1\nName: smart-plug\nVersion: 2.1\n")
-    (folder / "entry_points.txt").write_text("[tuneoff.power_meters]\nsmart-plug = power.third_party:Plug\n")
+    (folder / "entry_points.txt").write_text("[tuneoff.power_meters]\nsmart-plug = measure.power.third_party:Plug\n")
     monkeypatch.syspath_prepend(folder.parent)
     importlib.invalidate_caches()
     registry.scan.cache_clear()

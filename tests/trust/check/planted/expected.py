@@ -14,7 +14,7 @@ ONE, TWO = repetitions(1)[0], repetitions(2)[0]
 class Control:
     """A planted adapter, the one check that it must fail, and some runs among those which that check reads."""
 
-    adapter: str  # "module:Class" below check.planted
+    adapter: str  # "module:Class" below trust.check.planted
     check: str
     runs: tuple[str, ...]
 
