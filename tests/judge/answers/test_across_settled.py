@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from builders.made_results import Draw, Entry, results
+from judge.answers.test_across_tasks import ANCHORS, around, over, p, question
 from tuneoff.judge.answers.answer import Answers, OverTasks
 from tuneoff.judge.answers.answers_text import lines
 from tuneoff.judge.answers.compute import answers

@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping
 import pytest
 
 from builders.made_results import Draw, Entry, Metrics, results
+from judge.answers.test_across_tasks import ANCHORS, around, over, p, question
 from tuneoff.judge.answers.analysis_plan import frozen
 from tuneoff.judge.answers.answer import AcrossTasks, Answers, OverTasks
 from tuneoff.judge.answers.answers_json import to_json

@@ -14,6 +14,8 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from builders.spaces import dimensions
+from trust.space_test.every_kind import SPACE
+from trust.space_test.null_simulation import false_alarms
 from tuneoff.base.space import Categorical, Dimension, Float, IntegerLog, points, stepped
 from tuneoff.cli.selection import overridden_plan
 from tuneoff.trust.space_test.distribution import ValuePlaces, cells, end_cells, is_continuous, share_below, size_of
