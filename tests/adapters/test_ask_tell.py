@@ -6,6 +6,7 @@ import random
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, ClassVar
 
 import pytest
@@ -19,6 +20,8 @@ from tuneoff.errors import StepError
 from tuneoff.experiment.sampling import listed_configurations
 from tuneoff.record.events import schema
 from tuneoff.record.history import History
+from tuneoff.run.pool_adapter import PoolAdapter
+from tuneoff.run.trial.pool import Death
 from tuneoff.run.trial.run_trial import TrialOutcome
 from tuneoff.trust.space_test.mapping import mapping_problems
 
@@ -152,6 +155,21 @@ def test_the_space_is_told_as_it_is_given(tmp_path: Path) -> None:
     toy = Plain(context_of(Plain, 0, 3, tmp_path))
     assert mapping_problems(PROBED, toy.framework_space()) == {}
     assert len(list(toy.draw(3))) == 3
+
+
+@pytest.mark.parametrize(("may_retry", "is_used_up"), [(True, False), (True, True), (False, False)])
+def test_a_trial_whose_worker_died_is_told_unless_it_is_tried_again(may_retry: bool, is_used_up: bool) -> None:
+    ends: list[TrialOutcome] = []
+    adapter: Any = SimpleNamespace(
+        context=SimpleNamespace(events=SimpleNamespace(write=lambda *_, **__: None)),
+        _retries=SimpleNamespace(may_retry=lambda *_: may_retry),
+        _budget=SimpleNamespace(is_used_up=lambda: is_used_up),
+        ended=lambda task, outcome: ends.append(outcome),
+    )
+    again = PoolAdapter._bury(adapter, Death(worker=0, pid=1, exit_code=-9), ("t00000", {}, 1))
+    assert (again, [end.state for end in ends]) == (
+        (("t00000", {}, 2), []) if may_retry and not is_used_up else (None, ["failed"])
+    )
 
 
 @pytest.mark.slow

@@ -58,23 +58,15 @@ def broken_seals(run_dir: Path, sealed: Sequence[SealedFile]) -> list[BrokenSeal
 def compare_seals(sealed: Sequence[SealedFile], now: Sequence[SealedFile]) -> Iterator[BrokenSeal]:
     """Yield how the files of today differ from those that were sealed."""
     found = {file.name: file for file in now}
-    is_older = seals_events_only(sealed)
     for file in sealed:
-        name = f"{EVENTS}/{file.name}" if is_older else file.name
-        today = found.pop(name, None)
+        today = found.pop(file.name, None)
         if today is None:
-            yield BrokenSeal(name, "is missing")
+            yield BrokenSeal(file.name, "is missing")
         elif (today.size_bytes, today.sha256) != (file.size_bytes, file.sha256):
             was = f"sealed with {file.size_bytes} bytes and {file.sha256[:12]}"
-            yield BrokenSeal(name, f"changed: {was}, now {today.size_bytes} bytes and {today.sha256[:12]}")
+            yield BrokenSeal(file.name, f"changed: {was}, now {today.size_bytes} bytes and {today.sha256[:12]}")
     for name in sorted(found):
-        if not (is_older and name in BESIDE):
-            yield BrokenSeal(name, "was added after the seal")
-
-
-def seals_events_only(sealed: Sequence[SealedFile]) -> bool:
-    """Tell whether these are seals of a record as first written: event files alone, by their bare names."""
-    return not any("/" in file.name or file.name in BESIDE for file in sealed)
+        yield BrokenSeal(name, "was added after the seal")
 
 
 def _sealed(path: Path, name: str) -> SealedFile:

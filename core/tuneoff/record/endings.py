@@ -9,7 +9,6 @@ from tuneoff.record.events.schema import Charged
 from tuneoff.record.run_record import TrialState
 from tuneoff.record.timeline import Timeline
 
-DIED = "its process died without an end"
 LOST = "lost: nobody saw its end"
 NEVER_STARTED = "submitted, but no process took it up before the run ended"
 UNKNOWN = "failed without a cause"

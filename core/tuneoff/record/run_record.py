@@ -252,7 +252,7 @@ class RunRecord:
     status: RunStatus
     reason: str | None = None  # why the status is not `done`
     charged: Charged | None = None
-    emulated: bool = False  # something stood in for the platform, planned or found: in no ranking; absent in older records
+    emulated: bool = False  # something stood in for the platform, planned or found: in no ranking
     started_at: str | None = None  # wall clock, UTC, ISO 8601
     versions: Mapping[str, Any] = field(default_factory=dict)  # framework, classes of sampler and pruner, what the adapter found
     environment: Mapping[str, Any] = field(default_factory=dict)  # Python, machine, packages, git, data, meter, limits, `after`
@@ -271,7 +271,7 @@ class RunRecord:
     events: int = 0  # lines read
     torn_lines: int = 0  # last lines that a killed process left unfinished
     sealed: tuple[SealedFile, ...] = ()  # each raw file at the end of the run
-    continues: ContinuesRecord | None = None  # None: it ran in one go; absent in older records
+    continues: ContinuesRecord | None = None  # None: it ran in one go
     metrics: Mapping[str, MetricValue] = field(default_factory=dict)
     format_version: int = FORMAT_VERSION
 

@@ -95,7 +95,7 @@ class PoolAdapter(Adapter):
             return None
         trial_id, configuration, attempt = task
         self.context.events.write("worker_died", trial=trial_id, cause=death.cause, exit_code=death.exit_code, attempt=attempt)
-        if self._retries.may_retry(trial_id, attempt, death.exit_code, death.worker):
+        if self._retries.may_retry(trial_id, attempt, death.exit_code, death.worker) and not self._budget.is_used_up():
             return trial_id, configuration, attempt + 1
         self.ended(task, TrialOutcome(state="failed", cause=death.cause))
         return None

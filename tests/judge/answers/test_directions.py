@@ -9,6 +9,7 @@ import pytest
 from builders.results_folders import write_examples
 from metric_directions import DIRECTIONS
 from tuneoff.judge.answers.directions import better, bounds, default_unit, is_of_objective, scale
+from tuneoff.judge.answers.groups import _median
 from tuneoff.judge.results import read_results
 
 OBJECTIVE = "validation_accuracy"
@@ -65,3 +66,10 @@ def test_no_value_of_a_record_is_beyond_the_bounds_of_its_metric(tmp_path: Path)
         for name, value in record.metrics.items():
             low, high = bounds(name, record.run_spec().experiment.objective.metric)
             assert value.value is None or low <= value.value <= high, name
+
+
+@pytest.mark.parametrize("times", [1, 100])
+def test_an_interval_is_cut_off_where_a_score_cannot_be_unless_scores_are_given_in_percent(times: int) -> None:
+    found = _median([value * times for value in (0.90, 0.97, 0.99)], bounds("quality.test", OBJECTIVE), 0.95, 0.0)
+    assert found is not None
+    assert (found.high == 1.0) if times == 1 else (found.high > 100)

@@ -123,9 +123,10 @@ def test_undeploy_runs_after_a_failure_in_each_step_and_later_steps_are_skipped(
         (InfrastructureError("the cluster is away"), "infrastructure"),
         (OSError(errno.ECONNREFUSED, "no"), "framework"),
         (MissingPackageError("install it"), "user"),
+        (SystemExit(3), "framework"),
     ],
 )
-def test_a_failed_step_is_charged_by_its_cause(tmp_path: Path, error: Exception, charged: str) -> None:
+def test_a_failed_step_is_charged_by_its_cause(tmp_path: Path, error: BaseException, charged: str) -> None:
     def deploy(self: Scripted) -> None:
         try:
             raise error

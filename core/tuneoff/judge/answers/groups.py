@@ -114,9 +114,14 @@ def estimate(
 
 
 def _median(numbers: Sequence[float], limits: tuple[float, float], confidence: float, grid_step: float) -> Interval | None:
-    """Return the median with its interval, cut off where the metric cannot be: at 0 for a time, at 0 and 1 for an accuracy."""
+    """Return the median with its interval, cut off where the metric cannot be: at 0 for a time, at 0 and 1 for an accuracy.
+
+    Limits that a value is beyond are none: an accuracy may be given in percent.
+    """
     if not numbers:
         return None
+    if not all(limits[0] <= number <= limits[1] for number in numbers if math.isfinite(number)):
+        limits = -math.inf, math.inf
     found = median(numbers, confidence, grid_step=grid_step)
     low = found.low if found.n == 1 else min(found.estimate, max(found.low, limits[0]))
     high = found.high if found.n == 1 or math.isinf(found.high) else max(found.estimate, min(found.high, limits[1]))

@@ -102,7 +102,7 @@ def _step(events: EventWriter, step: Step) -> Iterator[None]:
     except Interrupted:
         events.write("step_ended", step=step, error="interrupted")  # by whom and why, the supervisor knows
         raise
-    except Exception as error:  # an adapter may fail in any way: the step failed, with its text
+    except (Exception, SystemExit) as error:  # an adapter may fail in any way, by sys.exit too: the step failed, with its text
         log.exception("step %s failed", step)
         lines = str(error).strip().splitlines() or [""]
         line = lines[-1] if lines[0].startswith("Traceback ") else lines[0]  # Ray's errors hold a whole traceback

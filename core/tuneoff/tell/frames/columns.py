@@ -143,11 +143,3 @@ TABLES: dict[str, Columns] = {
     "steps": STEP_COLUMNS,
     "declared": DECLARED_COLUMNS,
 }
-ROWS = {  # what a row of each is
-    "runs": "execution",
-    "trials": "trial",
-    "epochs": "epoch and metric",
-    "metrics": "metric of an execution",
-    "steps": "execution and part of the job completion time",
-    "declared": "execution and declared variable",
-}

@@ -13,7 +13,7 @@ from tuneoff.base.files import odd_entries, read_regular
 from tuneoff.errors import ResultsError, TuneoffError
 from tuneoff.experiment.spec import RunSpec, run_spec_from_json
 from tuneoff.measure.derived import Derived, derive_log
-from tuneoff.record.digests import broken_seals, compare_seals, seals_events_only
+from tuneoff.record.digests import broken_seals, compare_seals
 from tuneoff.record.events.writer import FOLDER as EVENTS
 from tuneoff.record.history import History
 from tuneoff.record.join import history_of
@@ -255,8 +255,6 @@ def _check_seals(folder: Path, given: _Given, record: RunRecord | None, outcome:
             outcome.add("seal", seal.name, seal.problem)
     except ResultsError as error:
         outcome.add("file", "", str(error).replace(f"{folder}/", ""))
-    if seals_events_only(given.sealed):
-        outcome.notes.append("an older record: only its event files are sealed")
 
 
 def _check_times(log: WatchedLog, derived: Derived, outcome: VerifiedExecution) -> None:
