@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import os
 import subprocess
 import sys
 import time
@@ -184,3 +186,11 @@ def test_looking_for_a_submodule_does_not_import_its_parent() -> None:
     sys.modules.pop("xmlrpc", None)
     assert module_exists("xmlrpc.client")
     assert "xmlrpc" not in sys.modules
+
+
+def test_threads_that_import_plugins_at_once_leave_the_real_exit() -> None:
+    with contextlib.ExitStack() as first, contextlib.ExitStack() as second:
+        first.enter_context(registry._exits_as_errors())
+        second.enter_context(registry._exits_as_errors())
+        first.close()
+    assert os._exit.__name__ == "_exit"

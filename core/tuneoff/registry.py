@@ -22,6 +22,7 @@ from tuneoff.workload import Workload
 if TYPE_CHECKING:
     from tuneoff.meter import PowerMeter
 
+_EXIT = os._exit
 Kind = Literal["adapter", "workload", "power_meter"]
 AdapterClass = type[Adapter]  # what an entry point of `tuneoff.adapters` names
 
@@ -227,7 +228,7 @@ def _loaded(kind: Kind, plugin: Plugin) -> object:
 @contextlib.contextmanager
 def _exits_as_errors() -> Iterator[None]:
     """Let `os._exit` raise as `sys.exit` does: a command would end with a module's exit code, and without a word."""
-    real = os._exit
+    real = _EXIT if os._exit is sys.exit else os._exit  # another thread may be within too
     os._exit = sys.exit  # type: ignore[assignment]
     try:
         yield
