@@ -15,7 +15,7 @@ ALONE := tests/trust/check tests/contract tests/run/matrix/test_cpu_limit.py tes
 	$(patsubst %,tests/e2e/test_%.py,attribution_truth disturbed_runs interruption killed_command kills known_answers resumes \
 	power_samples sampled_processes slot_presence worker_limits)
 # real processes and times: what fails beside the machine's other programs is tried once more; both results are printed
-AGAIN = || { [ $$? = 1 ] && $(BIN)/python -m pytest -m slow --last-failed --last-failed-no-failures none $(ARGS); }
+AGAIN = || { [ $$? = 1 ] && $(BIN)/python -m pytest --last-failed --last-failed-no-failures none $(ARGS); }
 INSTALLED := $(VENV)/.installed
 unexport PYTHONDONTWRITEBYTECODE# without it every process of a test would compile what it imports
 
@@ -44,7 +44,7 @@ lint: $(INSTALLED)
 	$(BIN)/mypy
 
 test-fast: $(INSTALLED)
-	$(BIN)/python -m pytest -m 'not slow' $(PARALLEL) $(ARGS)
+	$(BIN)/python -m pytest -m 'not slow' $(PARALLEL) $(ARGS) $(AGAIN)
 
 test-slow: $(INSTALLED)
 	$(BIN)/python -m pytest -m slow $(PARALLEL) $(ARGS) $(ALONE:%=--ignore=%) $(AGAIN)
