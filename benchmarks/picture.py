@@ -19,7 +19,7 @@ from tuneoff.errors import ResultsError, TuneoffError
 from tuneoff.experiment.names import cell_name, platform_text, short_label
 from tuneoff.record.results_folder import read_plan
 from tuneoff.record.run_record import RunRecord
-from tuneoff.record.store import read_runs, selected
+from tuneoff.record.store import read_runs, standing
 
 PARTS = {
     "time.deploy": ("deploy", "#4c78a8"),
@@ -67,7 +67,7 @@ def bars(results: Path) -> list[Bar]:
         ResultsError: the folder or a record cannot be read, or no run is done.
     """
     groups: dict[tuple[str, bool], list[dict[str, float]]] = defaultdict(list)
-    for run in selected(list(read_runs(results))):
+    for run in standing(read_runs(results)).values():
         spec = run.run_spec()
         if run.status == "done" and run.continues is None and not spec.warm_up:
             replicate = f"#{spec.replicate + 1}" if spec.replicate else ""

@@ -16,7 +16,7 @@ from tuneoff.judge.results import Results
 from tuneoff.record.metric_value import known
 from tuneoff.record.results_folder import PLAN
 from tuneoff.record.run_record import AttemptRecord, EpochRecord, FlagRecord, RunRecord, TrialRecord
-from tuneoff.record.store import RUNS, selected, write_run
+from tuneoff.record.store import RUNS, standing, write_run
 
 METRIC = "validation_accuracy"
 Curve = Sequence[Mapping[str, float | None]]  # metrics by epoch
@@ -87,7 +87,7 @@ def results_of(
         plan=plan_of(made, analysis=analysis or {}, **more),
         planned=tuple(run for run in made if not run.spec.warm_up),
         records=tuple(runs),
-        standing={run.run_id: run for run in selected(sorted(runs, key=lambda run: run.execution_id))},
+        standing=standing(sorted(runs, key=lambda run: run.execution_id)),
     )
 
 

@@ -15,7 +15,7 @@ from tuneoff.measure.with_metrics import with_metrics
 from tuneoff.record.derive import derive
 from tuneoff.record.digests import BESIDE, broken_seals, seal
 from tuneoff.record.run_record import RunRecord
-from tuneoff.record.store import FILE_NAME, read_run, read_runs, run_json_schema, selected, write_run
+from tuneoff.record.store import FILE_NAME, read_run, read_runs, run_json_schema, standing, write_run
 
 jsonschema: Any = importlib.import_module("jsonschema")  # it has no types
 
@@ -148,8 +148,8 @@ def test_the_latest_done_execution_stands_for_its_run(record: RunRecord) -> None
     old = replace(record, execution_id="a", started_at="2025-01-01T00:00:00")
     new = replace(record, execution_id="b", started_at="2025-01-02T00:00:00")
     failed = replace(record, execution_id="c", started_at="2025-01-03T00:00:00", status="failed", reason="x")
-    assert [run.execution_id for run in selected([failed, new, old])] == ["b"]
-    assert [run.execution_id for run in selected([replace(old, status="failed", reason="x"), failed])] == ["c"]
+    assert [run.execution_id for run in standing([failed, new, old]).values()] == ["b"]
+    assert [run.execution_id for run in standing([replace(old, status="failed", reason="x"), failed]).values()] == ["c"]
 
 
 def test_a_missing_results_folder_is_one_line(tmp_path: Path) -> None:

@@ -22,13 +22,13 @@ from tuneoff.base.identity import configuration_digest
 from tuneoff.base.process_limits import die_with_parent
 from tuneoff.errors import ExperimentError
 from tuneoff.experiment.trial_context import TrialContext
+from tuneoff.record.layout import POD
 from tuneoff.run.trial.checkpoint import checkpoint_path
 from tuneoff.run.trial.run_trial import run_trial, trial_process
 from tuneoff_adapters.katib import layout, sidecar
 from tuneoff_adapters.katib.metrics_file import FileReport, create_mark, create_metrics_file
 from tuneoff_adapters.katib.space import KatibSpace
 
-ROLE = "pod"  # of the events' process
 PRUNED = 5
 EXIT_CODES = {"completed": 0, "failed": 1, "refused": 4, "cancelled": 4, "pruned": PRUNED}
 
@@ -42,7 +42,7 @@ def main(arguments: Sequence[str]) -> int:
     output = os.dup(1)  # the writer of events takes standard output for itself
     katib_trial, values = arguments[0], parameters(arguments[1:])
     context = _context()
-    trial_process(context, ROLE)  # before anything else: from here on the process is seen
+    trial_process(context, POD)  # before anything else: from here on the process is seen
     settings = json.loads((_config_dir() / layout.TRANSLATION_KEY).read_text())
     try:
         configuration = KatibSpace.from_json(settings).decode(values)
@@ -51,7 +51,7 @@ def main(arguments: Sequence[str]) -> int:
         return EXIT_CODES["failed"]
     trial_id = layout.trial_id(katib_trial)
     report = FileReport(metrics_file, context.metric, settings[layout.STOPS].get(configuration_digest(configuration)))
-    outcome = run_trial(context, trial_id, configuration, report, framework_id=katib_trial, role=ROLE)
+    outcome = run_trial(context, trial_id, configuration, report, framework_id=katib_trial, role=POD)
     if outcome.state == "completed":
         _pass_checkpoint_out(checkpoint_path(context.run_dir, trial_id), output, settings[layout.CHECKPOINT_BYTES])
         sidecar.wait_for_collector(katib_trial)

@@ -11,10 +11,10 @@ from tuneoff.errors import CheckpointError, ResultsError
 from tuneoff.record.events.reader import SUFFIX, decode_lines, read_header
 from tuneoff.record.events.schema import Event, Process
 from tuneoff.record.events.writer import FOLDER as EVENTS
+from tuneoff.record.layout import POD
 from tuneoff.run.trial.checkpoint import checkpoint_path
 from tuneoff_adapters.katib.checkpoint_lines import CheckpointLines
 from tuneoff_adapters.katib.layout import EARLY_STOPPED, FAILED
-from tuneoff_adapters.katib.pod import ROLE
 
 PODS = "pods"  # folder of the other lines, below the framework's
 _EVENT = b'{"type":'
@@ -30,7 +30,7 @@ class PodLog:
 
     def __init__(self, run_dir: Path, work_dir: Path, execution_id: str, katib_trial: str, trial_id: str) -> None:
         self._run_dir, self._execution_id, self._trial_id = run_dir, execution_id, trial_id
-        self._events = _Lines(run_dir / EVENTS / f"{ROLE}-{katib_trial}{SUFFIX}")
+        self._events = _Lines(run_dir / EVENTS / f"{POD}-{katib_trial}{SUFFIX}")
         self._others = _Lines(work_dir / PODS / f"{katib_trial}.log")
         self._checkpoint = CheckpointLines()
         self._next = 0  # sequence number
@@ -97,7 +97,7 @@ class PodLog:
             return None
         if self.process is None:
             header = read_header(line, f"the log of trial {self._trial_id}") if line.startswith(_HEADER) else None
-            is_ours = header is not None and (header.execution_id, header.role) == (self._execution_id, ROLE)
+            is_ours = header is not None and (header.execution_id, header.role) == (self._execution_id, POD)
             return header if is_ours else None
         try:
             (event,) = decode_lines(line + b"\n", "the pod's log", 1)

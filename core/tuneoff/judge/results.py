@@ -10,7 +10,7 @@ from tuneoff.experiment.plan import Plan, PlannedRun
 from tuneoff.judge.order import in_file_order
 from tuneoff.record.results_folder import read_plan
 from tuneoff.record.run_record import RunRecord
-from tuneoff.record.store import read_runs, selected
+from tuneoff.record.store import RUNS, read_runs, standing
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,12 +27,11 @@ class Results:
     def of(cls, folder: Path, plan: Plan, records: Sequence[RunRecord]) -> Results:
         """Return the results of a plan; the order of the records changes nothing."""
         ordered = tuple(sorted(records, key=lambda record: (record.run_id, record.execution_id)))
-        standing = {record.run_id: record for record in selected(list(ordered))}
-        return cls(folder=folder, plan=plan, planned=tuple(in_file_order(plan)), records=ordered, standing=standing)
+        return cls(folder=folder, plan=plan, planned=tuple(in_file_order(plan)), records=ordered, standing=standing(ordered))
 
     def run_folder(self, record: RunRecord) -> Path:
         """Return the folder of an execution, relative to the results folder."""
-        return Path("runs") / record.run_id / record.execution_id
+        return Path(RUNS) / record.run_id / record.execution_id
 
 
 def read_results(folder: Path) -> Results:

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from tuneoff.measure.segments import Interval, OnSlot, on_slots
-from tuneoff.record.pod_slots import POD
+from tuneoff.record.layout import POD
 from tuneoff.record.run_record import FlagRecord, RunRecord
 
 START_GRAIN_NS = 10_000_000  # the kernel tells a process's start in clock ticks, rounded down

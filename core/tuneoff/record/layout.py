@@ -1,4 +1,4 @@
-"""The names of the files and folders of an execution's folder that several rooms name."""
+"""The names of the files and folders of an execution's folder, and of a process in its events, that several rooms name."""
 
 from __future__ import annotations
 
@@ -9,3 +9,5 @@ TEST_RESULT = "test.json"  # what the test's own process wrote
 LEFTOVERS = "leftovers.jsonl"  # what must be removed should the run's processes die
 OUTSIDE = "outside.txt"  # there while something of it may be outside this machine; its text is for the user
 VERSIONS = "versions.json"  # what an adapter learned of versions while the run went on: a server's, an image's digest
+
+POD = "pod"  # role of a process that its adapter alone observes; another one writes its file, if need be long after its end

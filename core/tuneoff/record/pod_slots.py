@@ -9,9 +9,9 @@ from dataclasses import dataclass, replace
 import msgspec
 
 from tuneoff.base.clock import NANOSECONDS
+from tuneoff.record.layout import POD
 from tuneoff.record.run_record import AttemptRecord, TrialRecord
 
-POD = "pod"  # role of a process
 _TICK_NS = NANOSECONDS // os.sysconf("SC_CLK_TCK")  # the grain of a process's start
 
 

@@ -7,7 +7,6 @@ import fcntl
 import json
 import os
 import time
-from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
@@ -17,9 +16,7 @@ from tuneoff.base.processes import CLEANING_SECONDS, GUARDIAN, command_line, is_
 from tuneoff.errors import ResultsError
 from tuneoff.experiment import analysis
 from tuneoff.experiment.plan import Plan
-from tuneoff.record.run_record import RunRecord
-from tuneoff.record.store import RUNS, read_runs, write_bytes
-from tuneoff.record.store import is_final as is_final
+from tuneoff.record.store import RUNS, read_runs, standing, write_bytes
 from tuneoff.record.verdict import KILLED, UNWRITABLE, Verdict
 
 PLAN = "matrix.json"
@@ -175,7 +172,7 @@ def read_plan(path: Path) -> Plan:
 def run_ends(path: Path, plan: Plan | None = None) -> list[RunEnd]:
     """Return what each planned run came to, warm-ups left out, in the plan's order."""
     plan = plan or read_plan(path)
-    records = standing(list(read_runs(path)))
+    records = standing(read_runs(path))
     ends = []
     for run in plan.counted:
         record = records.get(run.run_id)
@@ -184,7 +181,7 @@ def run_ends(path: Path, plan: Plan | None = None) -> list[RunEnd]:
         elif record is None:
             end = RunEnd(run_id=run.run_id, label=run.label, status="planned", emulated=run.emulated)
         else:
-            folder = path / "runs" / run.run_id / record.execution_id
+            folder = path / RUNS / run.run_id / record.execution_id
             end = RunEnd(
                 run_id=run.run_id,
                 label=run.label,
@@ -196,10 +193,3 @@ def run_ends(path: Path, plan: Plan | None = None) -> list[RunEnd]:
             )
         ends.append(end)
     return ends
-
-
-def standing(records: Sequence[RunRecord]) -> dict[str, RunRecord]:
-    """Return the execution that stands for each run: the latest that is done, else the latest."""
-    from tuneoff.record.store import selected
-
-    return {record.run_id: record for record in selected(list(records))}

@@ -150,8 +150,8 @@ def repeat_number(record: RunRecord) -> int:
     return number if isinstance(number, int) else 0
 
 
-def selected(records: list[RunRecord]) -> list[RunRecord]:
-    """Return one execution per run: the latest that is done, else the latest; in the order of their first appearance.
+def standing(records: Iterable[RunRecord]) -> dict[str, RunRecord]:
+    """Return the execution that stands for each run: the latest that is done, else the latest; in the order of first appearance.
 
     Where its block was repeated, the repetition that came to an end stands, whatever it came to: it was decided blind.
     """
@@ -160,7 +160,7 @@ def selected(records: list[RunRecord]) -> list[RunRecord]:
         known = best.get(record.run_id)
         if known is None or _rank(record) > _rank(known):
             best[record.run_id] = record
-    return list(best.values())
+    return best
 
 
 def run_json_schema() -> dict[str, Any]:

@@ -26,9 +26,9 @@ from tuneoff.measure.power.metering import PowerPlan
 from tuneoff.measure.power.ready import HostPower
 from tuneoff.record.execution_list import FILE_NAME as BEGUN
 from tuneoff.record.execution_list import begun
-from tuneoff.record.results_folder import PLAN, ResultsFolder, RunEnd, is_final, run_ends, standing
+from tuneoff.record.results_folder import PLAN, ResultsFolder, RunEnd, run_ends
 from tuneoff.record.run_record import RunRecord
-from tuneoff.record.store import REPEAT, read_runs
+from tuneoff.record.store import REPEAT, is_final, read_runs, standing
 from tuneoff.record.verdict import UNWRITABLE
 from tuneoff.registry import adapter_class
 from tuneoff.run import machine

@@ -10,7 +10,7 @@ from typing import Any
 from tuneoff.base.format import counted
 from tuneoff.experiment.plan import Plan
 from tuneoff.record.run_record import RunRecord
-from tuneoff.record.store import REPEAT, is_final, repeat_number, selected
+from tuneoff.record.store import REPEAT, is_final, repeat_number, standing
 from tuneoff.run.machine import PASSING
 
 
@@ -78,7 +78,7 @@ def repeated(plan: Plan, records: Sequence[RunRecord]) -> Repeated:
         repeat = _of(plan, record)
         if repeat is not None:
             known[repeat.block, repeat.number] = repeat
-    standing = {record.execution_id for record in selected(list(records))}
+    stand = {record.execution_id for record in standing(records).values()}
     touched = {block for block, _ in known}
     runs = {run_id for block in touched for run_id in blocks.get(block, ())}
     left = flagged_blocks(plan, _flags(records), {})
@@ -88,7 +88,7 @@ def repeated(plan: Plan, records: Sequence[RunRecord]) -> Repeated:
         unfinished=tuple({repeat.block: repeat for repeat in _unfinished(plan, records).values()}.values()),
         flagged=tuple(sorted({repeat.seed for repeat in left.values()})),
         flags=sum((Counter(repeat.because) for repeat in {one.block: one for one in left.values()}.values()), Counter()),
-        set_aside=sum(record.run_id in runs and record.execution_id not in standing for record in records),
+        set_aside=sum(record.run_id in runs and record.execution_id not in stand for record in records),
     )
 
 
@@ -140,7 +140,7 @@ def _seed(plan: Plan, block: int) -> int:
 
 def _flags(records: Sequence[RunRecord]) -> dict[str, frozenset[str]]:
     """Return the names of the flags of the execution that stands for each run."""
-    return {record.run_id: frozenset(flag.name for flag in record.flags) for record in selected(list(records))}
+    return {record.run_id: frozenset(flag.name for flag in record.flags) for record in standing(records).values()}
 
 
 def _of(plan: Plan, record: RunRecord) -> Repeat | None:

@@ -20,10 +20,9 @@ from tuneoff.record.digests import broken_seals
 from tuneoff.record.events.writer import FOLDER as EVENTS
 from tuneoff.record.history import EARLIER, FILE_NAME, EarlierExecution, History, read_history
 from tuneoff.record.join import history_of, is_finished
-from tuneoff.record.results_folder import is_final, standing
 from tuneoff.record.run_record import RunRecord, TrialRecord
 from tuneoff.record.samples.schema import FILE_NAME as SAMPLES
-from tuneoff.record.store import RUNS, read_run, read_runs, write_bytes
+from tuneoff.record.store import RUNS, is_final, read_run, read_runs, standing, write_bytes
 from tuneoff.registry import adapter_class
 from tuneoff.run.trial.checkpoint import FOLDER as CHECKPOINTS
 from tuneoff.run.trial.checkpoint import checkpoint_path
@@ -38,7 +37,7 @@ def to_continue(plan: Plan, results: Path) -> dict[str, Path]:
         ResultsError: a record cannot be read.
         UnsupportedError: the adapter of such a run cannot continue it.
     """
-    known = standing(list(read_runs(results)))
+    known = standing(read_runs(results))
     found = {}
     for run in plan.counted:
         record = known.get(run.run_id)

@@ -16,7 +16,7 @@ from builders.made_runs import made_run, made_spec, plan_of, planned_run
 from tuneoff.cli.main import main
 from tuneoff.experiment.plan import Plan
 from tuneoff.record.run_record import RunRecord
-from tuneoff.record.store import read_runs, selected
+from tuneoff.record.store import read_runs, standing
 from tuneoff.run import machine
 from tuneoff.run.repeat import flagged_blocks, repeat_lines, repeated, to_repeat
 
@@ -107,16 +107,16 @@ def test_a_repetition_stands_whatever_it_came_to() -> None:
     failed = execution("serial", 1, 1, status="failed", reason="boom", charged="framework")
     cut = execution("serial", 1, 1, status="interrupted", reason="cut", charged="user")
     for order in ([first, failed], [failed, first]):
-        assert [record.status for record in selected(order)] == ["failed"]
-    assert [record.status for record in selected([first, cut])] == ["done"]
-    assert [record.execution_id for record in selected([execution("serial", 1, 2), execution("serial", 1, 1), first])] == [
-        execution("serial", 1, 2).execution_id
-    ]
+        assert [record.status for record in standing(order).values()] == ["failed"]
+    assert [record.status for record in standing([first, cut]).values()] == ["done"]
+    assert [
+        record.execution_id for record in standing([execution("serial", 1, 2), execution("serial", 1, 1), first]).values()
+    ] == [execution("serial", 1, 2).execution_id]
 
 
 def test_without_repetitions_the_latest_that_is_done_stands() -> None:
     done, later = execution("serial", 1), execution("serial", 1, status="interrupted", reason="cut", started_at="2027")
-    assert [record.status for record in selected([done, replace(later, execution_id="z")])] == ["done"]
+    assert [record.status for record in standing([done, replace(later, execution_id="z")]).values()] == ["done"]
 
 
 def test_what_was_repeated_is_counted_below_the_table(plan: Plan) -> None:
@@ -158,7 +158,7 @@ def test_the_command_repeats_whole_blocks_and_keeps_the_old_ones(
     assert before <= {record.execution_id for record in read_runs(results)}
     again = [record for record in records if record.environment.get("repeat")]
     assert sorted((record.run_spec().seed, record.run_spec().replicate) for record in again) == [(1, 0), (1, 1)]
-    assert {record.execution_id for record in again} <= {record.execution_id for record in selected(records)}
+    assert {record.execution_id for record in again} <= {record.execution_id for record in standing(records).values()}
     assert len(records) == 6
     assert states == []
     assert main(["verify", str(results)]) == 0

@@ -27,6 +27,7 @@ from tuneoff.experiment.spec import (
 )
 from tuneoff.record.events import schema
 from tuneoff.record.events.writer import EventWriter, process_started_ns
+from tuneoff.record.layout import POD
 from tuneoff.run.supervisor import watch
 from tuneoff.run.supervisor.prepare import Execution
 from tuneoff.run.supervisor.tracker import OpenAttempt, Tracker
@@ -150,7 +151,7 @@ def test_a_trial_in_a_pod_is_its_adapter_s_matter_until_the_run_is_over(
 ) -> None:
     monkeypatch.setattr(watch, "SETTLE_NS", 0)
     trial_watch, tracker = watched(tmp_path, process.pid, memory=1, trial_seconds=1.0, silence_seconds=1.0)
-    tracker.open["t0", 1].role = watch.POD
+    tracker.open["t0", 1].role = POD
     trial_watch.look(tracker)
     assert process.poll() is None
     process.kill()

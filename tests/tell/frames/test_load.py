@@ -143,7 +143,7 @@ def test_a_repetition_that_was_decided_blind_stands_as_in_every_other_table(odd:
     store.write_run(first.parent.parent / "repeated", again)
     runs = tuneoff.load(odd).runs
     assert [*runs[runs["seed"] == 0].set_index("execution_id")["is_selected"].items()] == [("1", False), ("repeated", True)]
-    assert store.selected([record, again]) == [again]
+    assert [*store.standing([record, again]).values()] == [again]
 
 
 def test_all_executions_are_there_and_the_selected_ones_are_marked(odd: Path) -> None:

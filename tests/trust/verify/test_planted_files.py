@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import resource
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -258,11 +259,17 @@ def test_a_pipe_in_the_place_of_the_lock_is_not_waited_for(results: Path) -> Non
     assert lines(results) == []
 
 
-def test_a_table_that_is_far_too_large_is_named_unread(results: Path) -> None:
+@pytest.mark.parametrize("table", ["runs.csv", "steps.csv"])
+def test_a_table_that_is_far_too_large_is_named_unread(results: Path, table: str) -> None:
     export(results, results / "export", "csv")
-    with (results / "export" / "steps.csv").open("ab") as file:
+    with (results / "export" / table).open("ab") as file:
         file.truncate(10**12)
-    assert [line for line in lines(results) if "export/steps.csv: has 1000000000000 bytes, but the table of today has" in line]
+    before = resource.getrlimit(resource.RLIMIT_DATA)
+    resource.setrlimit(resource.RLIMIT_DATA, (4 * 10**9, before[1]))
+    try:
+        assert [line for line in lines(results) if f"export/{table}: has 1000000000000 bytes, but the table of today" in line]
+    finally:
+        resource.setrlimit(resource.RLIMIT_DATA, before)
 
 
 def test_an_execution_with_a_name_of_no_text_is_named_and_not_read(results: Path) -> None:

@@ -12,9 +12,9 @@ from tuneoff.base.files import open_regular
 from tuneoff.errors import ResultsError
 from tuneoff.record.events.reader import SUFFIX, decode_lines, read_header
 from tuneoff.record.events.schema import Event, Process, TrialEnded
+from tuneoff.record.layout import POD
 
 QUIET_POLLS = 20  # after so many polls without news, a file to which nobody writes any more is read once more and left alone
-POD = "pod"  # role of a process whose file another one writes, as the pod's log comes in, if need be long after its end
 SETTLED_NS = 100_000_000  # a folder's modification time may be too coarse to show a file made just after a scan
 
 

@@ -28,6 +28,7 @@ from tuneoff.record.events.writer import EventWriter
 from tuneoff.record.execution_list import note_begun
 from tuneoff.record.history import History
 from tuneoff.record.run_context import remember
+from tuneoff.record.store import RUNS
 from tuneoff.record.verdict import Verdict
 from tuneoff.run.lifecycle.run import DONE, FAILED, INTERRUPTED, INTERRUPTED_SECONDS, UNCAUGHT
 from tuneoff.run.listener import Listener, Silent
@@ -104,7 +105,7 @@ def supervise(request: RunRequest) -> Supervised:
         UnsupportedError: a limit that `workers.cpu_limit` asks for cannot be put in force.
     """
     spec, results, continues = request.spec, request.results, request.continues
-    execution = new_execution(spec, results / "runs")
+    execution = new_execution(spec, results / RUNS)
     note_begun(results, spec.run_id, execution.execution_id)
     history = adopt(continues, execution.folder, spec) if continues is not None else NO_HISTORY
     write_accounting(execution.folder, request.accounting)

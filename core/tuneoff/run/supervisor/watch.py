@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 from tuneoff.base import clock, processes
 from tuneoff.record.events.schema import Limit, Process
 from tuneoff.record.events.writer import EventWriter
+from tuneoff.record.layout import POD
 from tuneoff.run.supervisor.exits import ExitClock
 from tuneoff.run.supervisor.prepare import Execution
 from tuneoff.run.supervisor.tracker import OpenAttempt, Tracker
@@ -21,8 +22,6 @@ SETTLE_NS = 300_000_000  # a process that is gone gets so long for its own last 
 # In a control group the kernel has the first turn: it counts only what was allocated since the process entered, so a process
 # may be above the limit here before it is there. It cannot get further above than what it held when it entered.
 KERNEL_NS = 1_000_000_000
-
-POD = "pod"  # role of a process that only its adapter can observe
 
 
 class TrialWatch:

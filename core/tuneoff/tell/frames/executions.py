@@ -17,7 +17,7 @@ from tuneoff.experiment.accounting.store import read_accounting
 from tuneoff.measure.evidence import Evidence, on_run_clock
 from tuneoff.record.run_record import RunRecord, RunStatus
 from tuneoff.record.samples.reader import read_samples
-from tuneoff.record.store import read_run, run_paths, selected
+from tuneoff.record.store import read_run, run_paths, standing
 from tuneoff.tell.frames.columns import CHARGED
 from tuneoff.tell.report.export_rows import Row, declared_rows, epoch_rows, metric_rows, run_row, step_rows, trial_rows
 from tuneoff.tell.report.trial_charges import trial_charges
@@ -81,10 +81,10 @@ def executions(results: Path, run_ids: Sequence[str] = ()) -> list[StoredExecuti
     """
     heads = [(path, _head(path)) for path in run_paths(results)]
     counted = [_stub(head) for _, head in heads if head.specification.get("warm_up") is not True]
-    standing = {(run.run_id, run.execution_id) for run in selected(counted)}
+    stand = {(run.run_id, run.execution_id) for run in standing(counted).values()}
     places = {run_id: place for place, run_id in enumerate(run_ids)}
     heads.sort(key=lambda one: _place(one[1], places))
-    return [StoredExecution(path=path, is_selected=(head.run_id, head.execution_id) in standing) for path, head in heads]
+    return [StoredExecution(path=path, is_selected=(head.run_id, head.execution_id) in stand) for path, head in heads]
 
 
 def _place(head: _Head, places: Mapping[str, int]) -> tuple[int, str, str, str]:

@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from tuneoff.experiment.plan import Plan
-from tuneoff.record.store import selected
+from tuneoff.record.store import standing
 from tuneoff.run.listener import LiveRun
 from tuneoff.tell.live.estimate import Estimate
 from tuneoff.tell.live.executions import Executions, seconds_of
@@ -23,7 +23,7 @@ class Board:
         self._grid, self._estimate = Grid(plan), Estimate(plan.runs)
         executions = Executions(results, [run.run_id for run in plan.runs])
         executions.look()
-        known = selected(list(executions.ended.values()))
+        known = standing(executions.ended.values()).values()
         self._rows = self._grid.rows({one.run_id: Ended(one.status, one.reason) for one in known}, None)
         self._places = {cell.run_id: place for place, row in enumerate(self._rows) for cell in row.cells if cell is not None}
         taken = ((one.run_id, seconds_of(one)) for one in known if one.status == "done")

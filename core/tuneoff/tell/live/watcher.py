@@ -10,7 +10,7 @@ from tuneoff.errors import ResultsError
 from tuneoff.experiment.plan import Plan
 from tuneoff.record.results_folder import PLAN, read_plan
 from tuneoff.record.run_record import RunRecord
-from tuneoff.record.store import is_final, selected
+from tuneoff.record.store import is_final, standing
 from tuneoff.tell.live.estimate import Estimate
 from tuneoff.tell.live.executions import Executions, seconds_of
 from tuneoff.tell.live.following import Following
@@ -112,10 +112,10 @@ class Watcher:
         key = (self.version, running)
         if self._known_rows is None or self._known_rows[0] != key:
             ended = {Path(path).parent.name: Ended("interrupted", KILLED) for path in self._executions.open}
-            standing: dict[str, RunRecord] = {one.run_id: one for one in selected(list(self._executions.ended.values()))}
-            ended |= {run_id: Ended(one.status, one.reason) for run_id, one in standing.items() if run_id not in ended}
-            ended |= {run_id: Ended(one.status, one.reason) for run_id, one in standing.items() if is_final(one)}
-            taken = ((one.run_id, seconds_of(one)) for one in standing.values() if one.status != "interrupted")
+            stand = standing(self._executions.ended.values())
+            ended |= {run_id: Ended(one.status, one.reason) for run_id, one in stand.items() if run_id not in ended}
+            ended |= {run_id: Ended(one.status, one.reason) for run_id, one in stand.items() if is_final(one)}
+            taken = ((one.run_id, seconds_of(one)) for one in stand.values() if one.status != "interrupted")
             self._took = {run_id: seconds for run_id, seconds in taken if seconds is not None}
             self._known_rows = (key, self._grid.rows(ended, running))
         return self._known_rows[1]

@@ -11,9 +11,9 @@ from tuneoff.base.files import open_regular, without_links
 from tuneoff.base.interrupting import interrupting
 from tuneoff.errors import ResultsError
 from tuneoff.experiment.plan import Plan
-from tuneoff.record.results_folder import read_plan, standing
+from tuneoff.record.results_folder import read_plan
 from tuneoff.record.run_record import RunRecord
-from tuneoff.record.store import read_runs
+from tuneoff.record.store import read_runs, standing
 from tuneoff.trust.bundle.archive import unpack
 from tuneoff.trust.bundle.manifest import RESULTS, BundleManifest
 from tuneoff.trust.bundle.readable import is_readable
@@ -57,7 +57,7 @@ def open_bundle(path: Path, limit_bytes: int) -> Bundle:
                 for problem in verify(results).problems
                 if manifest.checkpoints or not (problem.what.startswith("checkpoints/") and problem.text.startswith("is missing"))
             ]
-            records = standing([_checked(record) for record in read_runs(results)])
+            records = standing(_checked(record) for record in read_runs(results))
     except ResultsError as error:
         text = str(error).replace(str(folder / RESULTS), RESULTS)
         raise type(error)(text if str(path) in text else f"{path}: {text}") from error

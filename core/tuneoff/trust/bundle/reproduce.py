@@ -14,9 +14,8 @@ from tuneoff.experiment.names import label_texts, run_name
 from tuneoff.experiment.plan import Plan, PlannedRun
 from tuneoff.experiment.skips import SkipCheck
 from tuneoff.experiment.spec import RunSpec
-from tuneoff.record.results_folder import standing
 from tuneoff.record.run_record import RunRecord
-from tuneoff.record.store import read_runs, write_bytes
+from tuneoff.record.store import read_runs, standing, write_bytes
 from tuneoff.trust.bundle.choose import choose, eligible, group_of, plan_of, served_here, why_not
 from tuneoff.trust.bundle.exact import RunPair, exact_columns
 from tuneoff.trust.bundle.machine_bound import machine_columns
@@ -133,7 +132,7 @@ def compare(request: ReproduceRequest, results: Path | None) -> Reproduction:
     Raises:
         ResultsError: a record cannot be read, or the folder cannot be written.
     """
-    here = standing(list(read_runs(results))) if results is not None else {}
+    here = standing(read_runs(results)) if results is not None else {}
     columns: list[ReproducedColumn] = []
     groups: dict[tuple[str, str], list[tuple[PlannedRun, RunRecord]]] = {}
     for run in request.chosen:

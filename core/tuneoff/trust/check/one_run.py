@@ -22,6 +22,7 @@ from tuneoff.base.process_limits import die_with_parent
 from tuneoff.base.processes import MARK, become_subreaper, with_mark
 from tuneoff.experiment.spec import run_spec_from_json
 from tuneoff.record.events.reader import EventLog
+from tuneoff.record.store import RUNS
 from tuneoff.run.child import answer_request
 from tuneoff.run.listener import LiveRun, Silent
 from tuneoff.run.supervisor import controllers
@@ -83,7 +84,7 @@ def make_run(request: dict[str, Any]) -> dict[str, Any]:
     interrupt = threading.Event()
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, lambda signum, frame: interrupt.set())
-    watcher = OutsideObserver(folder=results / "runs" / run.run_id, act=request["act"], interrupt=interrupt)
+    watcher = OutsideObserver(folder=results / RUNS / run.run_id, act=request["act"], interrupt=interrupt)
     own = OwnFolders(**request["folders"])
     own.enter()
     guardian = Guardian(results)

@@ -12,7 +12,7 @@ from tuneoff.capabilities import Support
 from tuneoff.errors import ResultsError
 from tuneoff.experiment.plan import seconds_at_most
 from tuneoff.record.run_record import RunRecord, TrialRecord
-from tuneoff.record.store import read_runs, selected
+from tuneoff.record.store import read_runs, standing
 from tuneoff.registry import adapter_class
 from tuneoff.run.child import ChildEnd
 from tuneoff.trust.faultmatrix.cell import CellPlace, FaultCell, end, folder_after, python, run_cell, workload_options
@@ -70,7 +70,7 @@ def _seen(cell: FaultCell, ended: ChildEnd, results: Path, seconds: float) -> Se
     if ended.code is None:
         return SeenRun(ended=False, words=f"the command itself: {ended.words}", seconds=seconds)
     try:
-        records = selected(list(read_runs(results)))
+        records = list(standing(read_runs(results)).values())
     except ResultsError:
         records = []
     if len(records) != 1:

@@ -12,6 +12,7 @@ from tuneoff.base.format import counted
 from tuneoff.base.process_limits import thread_environment
 from tuneoff.base.processes import MARK, in_session, with_mark
 from tuneoff.experiment.spec import RunSpec
+from tuneoff.record.store import RUNS
 from tuneoff.run.child import ask
 from tuneoff.run.supervisor.guardian import Announce, temporary_folder
 from tuneoff.run.supervisor.leftovers import RESULTS_MARK
@@ -46,7 +47,7 @@ def draw_in_process(
     budget = replace(spec.experiment.budget, trials=count)
     spec = replace(spec, seed=seed, experiment=replace(spec.experiment, budget=budget))
     with temporary_folder(announce) as folder:
-        execution = new_execution(spec, folder / "runs")
+        execution = new_execution(spec, folder / RUNS)
         write_inputs(execution)
         with short_path(folder) as short:
             (short / "tmp").mkdir()

@@ -66,7 +66,11 @@ def export_problems(results: Path, run_ids: Sequence[str], defective: Collection
                 text = str(error) if isinstance(error, TuneoffError | OSError) else f"{type(error).__name__}: {error}"
                 notes.append(f"{FOLDER}/*.{format} could not be compared: {text}")
                 continue
-            later = _later(folder / f"runs.{format}", executions)
+            too_large = {path.name: why for path in tables if (why := _too_large(path, made[path.name]))}
+            for name, why in too_large.items():
+                yield Problem(check="file", where=f"{FOLDER}/{name}", what="", text=why)
+            runs = f"runs.{format}"
+            later = _later(folder / runs, executions) if runs not in too_large else set()
             if later:
                 notes.append(f"{FOLDER}/*.{format} lack executions that were made later: {len(later)}; {AGAIN}")
             known = _Known(
@@ -75,7 +79,8 @@ def export_problems(results: Path, run_ids: Sequence[str], defective: Collection
                 repeated={key.partition("/")[0] for key in later},
             )
             for table in tables:
-                yield from _table_problems(table, made[table.name], known)
+                if table.name not in too_large:
+                    yield from _table_problems(table, made[table.name], known)
     if defective and present:
         notes.append(
             f"{FOLDER}/: rows of the executions that differ themselves were not compared: {', '.join(sorted(defective))}"
@@ -115,15 +120,18 @@ def _quiet() -> Iterator[None]:
         logging.disable(before)
 
 
+def _too_large(stored: Path, recomputed: Path) -> str | None:
+    """Return why no row of a stored table is worth the time and the memory."""
+    before, today = (path.stat().st_size for path in (stored, recomputed))
+    if before <= MOST_TIMES_LARGER * today + MOST_BYTES_LARGER:
+        return None
+    return f"has {before} bytes, but the table of today has {today}; {AGAIN}"
+
+
 def _table_problems(stored: Path, recomputed: Path, known: _Known) -> Iterator[Problem]:
     where = f"{FOLDER}/{stored.name}"
     try:
         if filecmp.cmp(stored, recomputed, shallow=False):
-            return
-        sizes = [path.stat().st_size for path in (stored, recomputed)]
-        if sizes[0] > MOST_TIMES_LARGER * sizes[1] + MOST_BYTES_LARGER:  # no row of it is worth the time
-            text = f"has {sizes[0]} bytes, but the table of today has {sizes[1]}; {AGAIN}"
-            yield Problem(check="file", where=where, what="", text=text)
             return
         found = _row_differences(stored, recomputed, known)
         for what, text in itertools.islice(found, MOST_ROWS):
