@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from builders.limits import at_most_bytes
 from tuneoff.record.samples.reader import power_of, read_samples
 from tuneoff.record.samples.schema import FILE_NAME, SCHEMA_VERSION, Header, PowerSample
 from tuneoff.record.samples.writer import MOST_NOTES, SampleWriter
@@ -135,3 +136,10 @@ def test_a_torn_last_line_is_counted_and_the_rest_is_read(tmp_path: Path) -> Non
     samples = read_samples(tmp_path)
     assert samples is not None
     assert (samples.power_samples, samples.torn_lines) == (1, 1)
+
+
+def test_a_first_line_without_end_is_no_header(tmp_path: Path) -> None:
+    with (tmp_path / FILE_NAME).open("wb") as file:
+        file.truncate(10**12)
+    with at_most_bytes(4 * 10**9):
+        assert power_of(tmp_path) is None

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import json
 import os
-import resource
 import shutil
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
+from builders.limits import at_most_bytes
 from builders.results_folders import Results, derive_again, edit, events_of, execution, lines, reseal
 from tuneoff.record.samples.reader import power_of
 from tuneoff.record.store import read_run
@@ -264,12 +264,8 @@ def test_a_table_that_is_far_too_large_is_named_unread(results: Path, table: str
     export(results, results / "export", "csv")
     with (results / "export" / table).open("ab") as file:
         file.truncate(10**12)
-    before = resource.getrlimit(resource.RLIMIT_DATA)
-    resource.setrlimit(resource.RLIMIT_DATA, (4 * 10**9, before[1]))
-    try:
+    with at_most_bytes(4 * 10**9):
         assert [line for line in lines(results) if f"export/{table}: has 1000000000000 bytes, but the table of today" in line]
-    finally:
-        resource.setrlimit(resource.RLIMIT_DATA, before)
 
 
 def test_an_execution_with_a_name_of_no_text_is_named_and_not_read(results: Path) -> None:

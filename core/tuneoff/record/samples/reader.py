@@ -74,14 +74,20 @@ def read_samples(path: Path) -> Samples | None:
     return found.samples(torn)
 
 
-def power_of(path: Path) -> dict[str, Any] | None:
-    """Return which meter an execution's samples are of, as JSON values for its environment; None where it has none."""
+def header_of(folder: Path) -> Header | None:
+    """Return the first line of an execution's samples; None where there is none, or none that can be read."""
     try:
-        with open_regular(path / FILE_NAME) as file:
-            header = _decoder.decode(file.readline())
+        with open_regular(folder / FILE_NAME) as file:
+            header = _decoder.decode(file.readline(MOST_LINE_BYTES))
     except (OSError, msgspec.MsgspecError, UnicodeDecodeError):
         return None
-    if not isinstance(header, Header):
+    return header if isinstance(header, Header) else None
+
+
+def power_of(folder: Path) -> dict[str, Any] | None:
+    """Return which meter an execution's samples are of, as JSON values for its environment; None where it has none."""
+    header = header_of(folder)
+    if header is None:
         return None
     second = header.second or None
     known = {"meter": header.meter, "kind": header.kind, "source": header.source, "reason": header.reason, "second": second}

@@ -6,15 +6,13 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-import msgspec
-
-from tuneoff.base.files import open_regular
 from tuneoff.errors import ResultsError
 from tuneoff.experiment.accounting.declared import Prices
 from tuneoff.experiment.accounting.store import read_accounting
 from tuneoff.experiment.accounting.text import carbon_line, prices_line
 from tuneoff.record.run_record import RunRecord
-from tuneoff.record.samples.schema import FILE_NAME, Header
+from tuneoff.record.samples.reader import header_of
+from tuneoff.record.samples.schema import Header
 from tuneoff.record.store import RUNS
 
 
@@ -35,20 +33,11 @@ def circumstances(results: Path, records: Iterable[RunRecord]) -> Circumstances:
     accounting: dict[str, None] = {}
     for run in records:
         folder = results / RUNS / run.run_id / run.execution_id
-        header = _header(folder / FILE_NAME)
+        header = header_of(folder)
         if header is not None:
             meters.update(dict.fromkeys(_meter(header)))
         accounting.update(dict.fromkeys(_charges(folder)))
     return Circumstances(meters=tuple(meters), accounting=tuple(accounting))
-
-
-def _header(path: Path) -> Header | None:
-    """Return the first line of a file of samples; None where there is none (the metrics then say why)."""
-    try:
-        with open_regular(path) as file:
-            return msgspec.json.decode(file.readline(), type=Header)
-    except (OSError, msgspec.MsgspecError):
-        return None
 
 
 def _meter(header: Header) -> list[str]:
