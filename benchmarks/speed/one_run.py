@@ -20,14 +20,14 @@ from tuneoff.record.events.writer import FOLDER
 from tuneoff.record.run_record import StepRecord
 from tuneoff.registry import adapter_class
 from tuneoff.run.finish import finish
-from tuneoff.run.listener import LiveRun, Silent
+from tuneoff.run.listener import Listener, LiveRun
 from tuneoff.run.supervisor.limits import reserve_processors
 from tuneoff.run.supervisor.processors import ReservedProcessors
 from tuneoff.run.supervisor.run import RunRequest, supervise
 
 
 @dataclass
-class MemoryListener(Silent):
+class MemoryListener(Listener):
     """Notes, several times a second, how many trials have ended and what the two long-lived processes hold in memory."""
 
     samples: list[tuple[int, int, int]] = field(default_factory=list)  # (trials ended, coordinator, this process) in bytes

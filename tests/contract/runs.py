@@ -28,7 +28,7 @@ from tuneoff.record.events.reader import EventLog
 from tuneoff.record.run_record import RunRecord
 from tuneoff.registry import adapter_class, workload_class
 from tuneoff.run.finish import finish
-from tuneoff.run.listener import LiveRun, Silent
+from tuneoff.run.listener import Listener, LiveRun
 from tuneoff.run.supervisor.leftovers import remembered
 from tuneoff.run.supervisor.limits import reserve_processors
 from tuneoff.run.supervisor.processors import ReservedProcessors
@@ -62,7 +62,7 @@ class Made:
 
 
 @dataclass
-class Watcher(Silent):
+class Watcher(Listener):
     """A listener that looks at the run from outside, and may act once."""
 
     seen: RunTraces = field(default_factory=RunTraces)

@@ -20,7 +20,7 @@ from tuneoff.record.run_record import RunRecord
 from tuneoff.record.samples.reader import read_samples
 from tuneoff.record.store import read_runs
 from tuneoff.run.execute import PlanRequest, execute
-from tuneoff.run.listener import Silent
+from tuneoff.run.listener import Listener
 
 pytestmark = pytest.mark.slow
 
@@ -30,7 +30,7 @@ HOGS = math.ceil(CPUS / 4)  # a quarter of all processors at the least
 TOLERANCE = 8.0  # points: the run's processes besides its trial, edges between two looks, clock ticks
 
 
-class HogBesideEverySecondRun(Silent):
+class HogBesideEverySecondRun(Listener):
     """Starts programs that only work before every second run, and ends them after it."""
 
     def __init__(self) -> None:

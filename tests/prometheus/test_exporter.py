@@ -24,7 +24,7 @@ from command_line import LEAST, register_fakes, write_file
 from tuneoff.cli.selection import overridden_plan
 from tuneoff.errors import ExperimentError, MissingPackageError
 from tuneoff.experiment.plan import Plan
-from tuneoff.run.listener import LiveRun, Silent
+from tuneoff.run.listener import Listener, LiveRun
 from tuneoff.tell.prometheus import exporter
 from tuneoff.tell.prometheus.exporter import exported
 from tuneoff.tell.prometheus.live import LiveMetrics, tree_use
@@ -33,7 +33,7 @@ from tuneoff.trust.check.listeners import all_listeners
 ADDRESS = "127.0.0.1"
 
 
-class Recorder(Silent):
+class Recorder(Listener):
     """Remembers what it was told."""
 
     def __init__(self) -> None:
@@ -110,7 +110,7 @@ def test_a_scrape_gets_what_the_matrix_told_last(plan: Plan) -> None:
 
 
 def test_counters_go_on_over_runs_and_gauges_start_anew(plan: Plan) -> None:
-    metrics = LiveMetrics(plan, Silent())
+    metrics = LiveMetrics(plan, Listener())
     started(metrics, plan)
     metrics.run_progress(live(plan, epochs=14, completed=3))
     metrics.run_ended(1, 2, "plain random", "failed", "planted", 3.0)
@@ -125,7 +125,7 @@ def test_counters_go_on_over_runs_and_gauges_start_anew(plan: Plan) -> None:
 
 def test_the_time_in_a_step_starts_with_the_step(plan: Plan) -> None:
     now = 100.0
-    metrics = LiveMetrics(plan, Silent(), clock=lambda: now)
+    metrics = LiveMetrics(plan, Listener(), clock=lambda: now)
     started(metrics, plan)
     metrics.run_progress(live(plan, step="deploy"))
     now = 103.0
@@ -139,14 +139,14 @@ def test_the_time_in_a_step_starts_with_the_step(plan: Plan) -> None:
 def test_an_emulated_run_carries_its_mark(plan: Plan) -> None:
     spec = replace(plan.runs[0].spec, platform="emulated")
     marked = replace(plan, runs=(replace(plan.runs[0], spec=spec, emulated=True),))
-    metrics = LiveMetrics(marked, Silent())
+    metrics = LiveMetrics(marked, Listener())
     started(metrics, marked)
     (labels,) = [sample.labels for metric in metrics.collect() for sample in metric.samples if sample.name == "tuneoff_run_info"]
     assert (labels["label"], labels["emulated"]) == ("plain@emulated", "true")
 
 
 def test_names_and_types_follow_prometheus_conventions(plan: Plan) -> None:
-    metrics = LiveMetrics(plan, Silent())
+    metrics = LiveMetrics(plan, Listener())
     started(metrics, plan)
     metrics.run_progress(live(plan, incumbent=0.5))
     for metric in metrics.collect():
@@ -160,7 +160,7 @@ def test_names_and_types_follow_prometheus_conventions(plan: Plan) -> None:
 
 def test_the_port_and_the_thread_are_gone_with_the_command(plan: Plan) -> None:
     threads = set(threading.enumerate())  # also those of tests before, which may end meanwhile
-    with exported(plan, Silent(), 0, ADDRESS) as (_, url):
+    with exported(plan, Listener(), 0, ADDRESS) as (_, url):
         port = int(url.rpartition(":")[2].partition("/")[0])
         (listener,) = [one for one in all_listeners() if one.port == port]
         assert listener.is_loopback
@@ -170,14 +170,14 @@ def test_the_port_and_the_thread_are_gone_with_the_command(plan: Plan) -> None:
 
 
 def test_the_port_is_gone_after_an_interrupt_too(plan: Plan) -> None:
-    with pytest.raises(KeyboardInterrupt), exported(plan, Silent(), 0, ADDRESS) as (_, url):
+    with pytest.raises(KeyboardInterrupt), exported(plan, Listener(), 0, ADDRESS) as (_, url):
         raise KeyboardInterrupt
     assert int(url.rpartition(":")[2].partition("/")[0]) not in {one.port for one in all_listeners()}
 
 
 def test_a_client_that_says_nothing_holds_up_neither_scrapes_nor_the_end(plan: Plan) -> None:
     with contextlib.ExitStack() as clients:
-        with exported(plan, Silent(), 0, ADDRESS) as (_, url):
+        with exported(plan, Listener(), 0, ADDRESS) as (_, url):
             port = int(url.rpartition(":")[2].partition("/")[0])
             for said in (b"", b"GET /metr"):
                 clients.enter_context(socket.create_connection((ADDRESS, port))).sendall(said)
@@ -189,7 +189,7 @@ def test_a_client_that_says_nothing_holds_up_neither_scrapes_nor_the_end(plan: P
 
 @pytest.mark.skipif(shutil.which("promtool") is None, reason="not installed: promtool (of Debian's package prometheus)")
 def test_the_page_passes_the_linter_of_prometheus(plan: Plan) -> None:
-    metrics = LiveMetrics(plan, Silent())
+    metrics = LiveMetrics(plan, Listener())
     started(metrics, plan)
     metrics.run_progress(live(plan, incumbent=0.5))
     registry = prometheus_client.CollectorRegistry(auto_describe=False)
@@ -207,16 +207,16 @@ def test_a_port_in_use_is_one_line(plan: Plan) -> None:
     with socket.create_server((ADDRESS, 0)) as taken:
         port = taken.getsockname()[1]
         said = f"`--metrics-port` must be free on 127.0.0.1, but {port} is in use; take another one, or 0 for any"
-        with pytest.raises(ExperimentError) as caught, exported(plan, Silent(), port, ADDRESS):
+        with pytest.raises(ExperimentError) as caught, exported(plan, Listener(), port, ADDRESS):
             pytest.fail("it was served")
     assert str(caught.value) == said
 
 
 def test_an_address_of_another_host_is_one_line(plan: Plan) -> None:
     with pytest.raises(ExperimentError, match=r"`--metrics-address` must be an address of this host, but got '192\.0\.2\.1'"):
-        exported(plan, Silent(), 0, "192.0.2.1").__enter__()
+        exported(plan, Listener(), 0, "192.0.2.1").__enter__()
     with pytest.raises(ExperimentError, match="must be an address of this host, but got 'no such host'"):
-        exported(plan, Silent(), 0, "no such host").__enter__()
+        exported(plan, Listener(), 0, "no such host").__enter__()
 
 
 def test_a_forbidden_port_is_one_line(plan: Plan, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -225,13 +225,13 @@ def test_a_forbidden_port_is_one_line(plan: Plan, monkeypatch: pytest.MonkeyPatc
 
     monkeypatch.setattr(prometheus_client, "start_http_server", start)
     with pytest.raises(ExperimentError, match=r"must be allowed to this user, but 80 on 127\.0\.0\.1 is not; take one from 1024"):
-        exported(plan, Silent(), 80, ADDRESS).__enter__()
+        exported(plan, Listener(), 80, ADDRESS).__enter__()
 
 
 def test_without_the_package_the_command_that_installs_it_is_named(plan: Plan, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(exporter, "module_exists", lambda name: False)
     with pytest.raises(MissingPackageError) as caught:
-        exported(plan, Silent(), 0, ADDRESS).__enter__()
+        exported(plan, Listener(), 0, ADDRESS).__enter__()
     assert str(caught.value) == ("`--metrics-port` needs the prometheus-client package; run: pip install 'tuneoff[prometheus]'")
     assert caught.value.exit_code == 3
 

@@ -15,7 +15,7 @@ from prometheus.conftest import Take
 from prometheus.real_servers import Server, get, needs_servers, query, until
 from tuneoff.cli.selection import overridden_plan
 from tuneoff.run.execute import PlanRequest, execute
-from tuneoff.run.listener import Silent
+from tuneoff.run.listener import Listener
 from tuneoff.tell.prometheus.exporter import exported
 from tuneoff.trust.check.listeners import all_listeners
 
@@ -47,7 +47,7 @@ def test_the_real_server_has_seen_every_trial_of_a_real_run(tmp_path: Path, take
     plan = overridden_plan(write(tmp_path))
     server = take("bench")
     port = port_of(server)
-    with exported(plan, Silent(), port, "127.0.0.1") as (metrics, _), server.ready() as url:
+    with exported(plan, Listener(), port, "127.0.0.1") as (metrics, _), server.ready() as url:
         until(lambda: query(url, "tuneoff_runs_planned"))  # a new server looks for its targets every five seconds
         (end,) = execute(PlanRequest(plan=plan, results=tmp_path / "results", listener=metrics))
         assert end.status == "done"

@@ -18,7 +18,7 @@ from prometheus.test_real_meter import ZONES, burning
 from tuneoff.cli.selection import overridden_plan
 from tuneoff.record.samples.schema import FILE_NAME, Line, NodeSample, UsageSample
 from tuneoff.run.execute import PlanRequest, execute
-from tuneoff.run.listener import LiveRun, Silent
+from tuneoff.run.listener import Listener, LiveRun
 
 pytestmark = [pytest.mark.slow, needs_servers]
 
@@ -27,7 +27,7 @@ IDLE = {"node-a/package-0": 30.0, "node-a/dram-0": 5.0}
 ENOUGH = "count_over_time(node_rapl_dram_joules_total[9s]) > 2"
 
 
-class WhenATrialHasEnded(Silent):
+class WhenATrialHasEnded(Listener):
     """Does something once, in the middle of a run."""
 
     def __init__(self, stack: ExitStack) -> None:
@@ -38,7 +38,7 @@ class WhenATrialHasEnded(Silent):
             self._stack.close()
 
 
-def run(folder: Path, url: str, listener: Silent) -> dict[str, Any]:
+def run(folder: Path, url: str, listener: Listener) -> dict[str, Any]:
     """Return the record of a small real run that is metered by the server."""
     plan = overridden_plan(write(folder, power={"meter": "prometheus", "options": {"url": url, "idle_watts": IDLE}}))
     (end,) = execute(PlanRequest(plan=plan, results=folder / "results", listener=listener))
@@ -56,7 +56,7 @@ def test_a_runs_energy_comes_from_the_real_server(tmp_path: Path, take: Take) ->
         url = stack.enter_context(server.ready())
         stack.enter_context(burning({node: WATTS}, {node: 10.0}))
         until(lambda: query(url, ENOUGH))
-        record = run(tmp_path, url, Silent())
+        record = run(tmp_path, url, Listener())
     metrics = record["metrics"]
     seconds = metrics["time.jct"]["value"] / 1000
     energy = metrics["energy.node"]

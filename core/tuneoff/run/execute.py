@@ -33,7 +33,7 @@ from tuneoff.record.verdict import UNWRITABLE
 from tuneoff.registry import adapter_class
 from tuneoff.run import machine
 from tuneoff.run.finish import finish
-from tuneoff.run.listener import Listener, Silent
+from tuneoff.run.listener import Listener
 from tuneoff.run.provenance import Provenance, prepare
 from tuneoff.run.recover import recover
 from tuneoff.run.repeat import to_repeat
@@ -61,7 +61,7 @@ class PlanRequest:
 
     plan: Plan
     results: Path
-    listener: Listener = field(default_factory=Silent)
+    listener: Listener = field(default_factory=Listener)
     resume: bool = False
     continues: bool = False
     retry_flagged: bool = False

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Protocol
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,8 +33,8 @@ class LiveRun:
         return self.seconds / self.ended * (self.trials - self.ended) if self.ended else None
 
 
-class Listener(Protocol):
-    """Receives progress; every method returns at once."""
+class Listener:
+    """Receives progress, and shows nothing of it; every method of who derives from it returns at once."""
 
     def noted(self, text: str) -> None:
         """One line on the whole matrix, before its first run."""
@@ -48,19 +47,3 @@ class Listener(Protocol):
 
     def run_ended(self, position: int, total: int, label: str, status: str, reason: str | None, seconds: float) -> None:
         """A run ended: status done, failed, timeout or interrupted; or it was skipped (never started)."""
-
-
-class Silent:
-    """A listener that shows nothing."""
-
-    def noted(self, text: str) -> None:
-        pass
-
-    def run_started(self, position: int, total: int, label: str, run_id: str) -> None:
-        pass
-
-    def run_progress(self, live: LiveRun) -> None:
-        pass
-
-    def run_ended(self, position: int, total: int, label: str, status: str, reason: str | None, seconds: float) -> None:
-        pass

@@ -19,7 +19,7 @@ from tuneoff.experiment.spec import Objective, RunSpec, Timeouts, Workers
 from tuneoff.record.run_record import RunRecord
 from tuneoff.record.store import is_final
 from tuneoff.run.finish import finish
-from tuneoff.run.listener import LiveRun, Silent
+from tuneoff.run.listener import Listener, LiveRun
 from tuneoff.run.supervisor.run import RunRequest, supervise
 
 pytestmark = pytest.mark.slow
@@ -43,7 +43,7 @@ def _importable(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PYTHONPATH", str(Path(stubborn_adapter.__file__).parent))
 
 
-class InterruptInTrialStep(Silent):
+class InterruptInTrialStep(Listener):
     def __init__(self) -> None:
         self.event, self.at = threading.Event(), 0.0
 
@@ -53,7 +53,7 @@ class InterruptInTrialStep(Silent):
             self.event.set()
 
 
-class KillInTrialStep(Silent):
+class KillInTrialStep(Listener):
     def __init__(self, results: Path) -> None:
         self._results, self._is_done = results, False
 
@@ -65,7 +65,7 @@ class KillInTrialStep(Silent):
                 os.kill(process["pid"], signal.SIGKILL)
 
 
-def run(specification: RunSpec, results: Path, listener: Silent, interrupt: threading.Event) -> RunRecord:
+def run(specification: RunSpec, results: Path, listener: Listener, interrupt: threading.Event) -> RunRecord:
     ended = supervise(RunRequest(spec=specification, results=results, listener=listener, interrupt=interrupt))
     assert with_mark(MARK, ended.execution.execution_id) == []
     adapter = stubborn_adapter.Stubborn
@@ -81,7 +81,7 @@ def test_a_coordinator_that_ignores_sigterm_is_undeployed_within_15_seconds_of_a
 
 
 def test_a_step_over_its_limit_is_a_timeout_and_not_the_user_s_doing(tmp_path: Path) -> None:
-    record = run(spec("stubborn_adapter:Slow", trials_seconds=0.5), tmp_path, Silent(), threading.Event())
+    record = run(spec("stubborn_adapter:Slow", trials_seconds=0.5), tmp_path, Listener(), threading.Event())
     assert (record.status, record.reason, record.charged) == ("timeout", "step trial took longer than 0.5 s", "workload")
 
 
@@ -94,24 +94,24 @@ def test_a_killed_coordinator_is_reported_in_the_step_that_it_was_in(tmp_path: P
 
 @pytest.mark.parametrize("code", [0, 1, 2, 3, 5])  # 0, 2 and 3 have a meaning at the end of all steps
 def test_an_adapter_that_ends_its_process_is_charged_and_not_the_machine(tmp_path: Path, code: int) -> None:
-    record = run(spec(f"stubborn_adapter:Quits{code}"), tmp_path, Silent(), threading.Event())
+    record = run(spec(f"stubborn_adapter:Quits{code}"), tmp_path, Listener(), threading.Event())
     assert (record.status, record.charged) == ("failed", "framework")
     assert str(record.reason).startswith(f"the coordinator ended with exit code {code} in step trial;")
 
 
 def test_an_adapter_whose_framework_lost_a_part_is_not_charged(tmp_path: Path) -> None:
-    record = run(spec("stubborn_adapter:Lost"), tmp_path, Silent(), threading.Event())
+    record = run(spec("stubborn_adapter:Lost"), tmp_path, Listener(), threading.Event())
     assert (record.status, record.charged) == ("failed", "infrastructure")
 
 
 def test_an_adapter_that_runs_no_trial_is_charged_and_not_repeated(tmp_path: Path) -> None:
-    record = run(spec("stubborn_adapter:Idle"), tmp_path, Silent(), threading.Event())
+    record = run(spec("stubborn_adapter:Idle"), tmp_path, Listener(), threading.Event())
     assert (record.status, record.reason, record.charged) == ("failed", "no trial completed", "framework")
     assert is_final(record)
 
 
 def test_a_coordinator_that_cannot_start_is_charged_to_the_machine_and_named(tmp_path: Path) -> None:
-    record = run(spec("no_such_module:Adapter"), tmp_path, Silent(), threading.Event())
+    record = run(spec("no_such_module:Adapter"), tmp_path, Listener(), threading.Event())
     assert (record.status, record.charged) == ("failed", "infrastructure")
     assert record.reason is not None
     assert "see log.txt in its folder; its last line: tuneoff.errors.PluginError: 'no_such_module:Adapter'" in record.reason

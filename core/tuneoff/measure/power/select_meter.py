@@ -53,7 +53,6 @@ def choose(
     options: Mapping[str, Any] = _NO_OPTIONS,
     *,
     second: str = "",
-    second_options: Mapping[str, Any] = _NO_OPTIONS,
     broken: Mapping[str, str] = _NOTHING,
 ) -> Chosen:
     """Open the meter of that name with its options; `auto` takes the best that this host has, and the model at worst.
@@ -72,7 +71,7 @@ def choose(
     try:
         if second in (name, *chosen.split("+")):
             raise MeterError(f"it must be another than {second!r}, which is the meter here; remove `second`")
-        other = open_meter(second, second_options, is_second=True)
+        other = open_meter(second, _NO_OPTIONS, is_second=True)
     except MeterError as error:
         meter.close()
         raise SecondError(str(error)) from error

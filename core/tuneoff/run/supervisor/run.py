@@ -31,7 +31,7 @@ from tuneoff.record.run_context import remember
 from tuneoff.record.store import RUNS
 from tuneoff.record.verdict import Verdict
 from tuneoff.run.lifecycle.run import DONE, FAILED, INTERRUPTED, INTERRUPTED_SECONDS, UNCAUGHT
-from tuneoff.run.listener import Listener, Silent
+from tuneoff.run.listener import Listener
 from tuneoff.run.resume import adopt
 from tuneoff.run.supervisor.coordinator import Coordinator, Undeploy
 from tuneoff.run.supervisor.leftovers import clean_execution, shared_memory, unmapped
@@ -58,7 +58,7 @@ class RunRequest:
 
     spec: RunSpec
     results: Path
-    listener: Listener = field(default_factory=Silent)
+    listener: Listener = field(default_factory=Listener)
     interrupt: threading.Event = field(default_factory=threading.Event)
     notes: Sequence[tuple[str, str]] = ()
     notes_after: Callable[[], Sequence[tuple[str, str]]] = tuple

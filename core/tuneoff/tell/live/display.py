@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable, Iterator
 
 from tuneoff.base.output import printable
-from tuneoff.run.listener import LiveRun
+from tuneoff.run.listener import Listener, LiveRun
 from tuneoff.tell.live.board import Board
 from tuneoff.tell.live.footer import Footer
 from tuneoff.tell.live.picture import STYLES
@@ -18,7 +18,7 @@ from tuneoff.tell.report.progress import end_text
 SHOW_EVERY_SECONDS = 0.5
 
 
-class LiveProgress:
+class LiveProgress(Listener):
     """A listener that draws. It draws a few times per second at most, and only what differs."""
 
     def __init__(self, footer: Footer, board: Board, clock: Callable[[], float] = time.monotonic) -> None:

@@ -24,7 +24,7 @@ STATUSES = ("done", "failed", "timeout", "interrupted", "skipped")
 STATES = ("running", "completed", "pruned", "failed", "cancelled")
 
 
-class LiveMetrics:
+class LiveMetrics(Listener):
     """Listens, tells `shown` all of it, and is a collector of the Prometheus client: `collect` runs in the server's threads."""
 
     def __init__(self, plan: Plan, shown: Listener, clock: Callable[[], float] = time.monotonic) -> None:

@@ -51,7 +51,7 @@ class RunsLeft:
         return current + later * sum(self._seconds) / len(self._seconds) if self._seconds else None
 
 
-class PlainProgress:
+class PlainProgress(Listener):
     """Lines: a run starts, goes on (every ten seconds), ends."""
 
     def __init__(self, stream: TextIO, left: RunsLeft, clock: Callable[[], float] = time.monotonic) -> None:

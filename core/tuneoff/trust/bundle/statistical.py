@@ -18,6 +18,7 @@ from collections.abc import Iterator, Sequence
 
 from tuneoff.base.format import counted
 from tuneoff.judge.controls.statistics import ROUNDING
+from tuneoff.judge.stats import power
 from tuneoff.record.run_record import RunRecord
 from tuneoff.trust.bundle.exact import RunPair, common_values
 from tuneoff.trust.bundle.verdict import ReproducedColumn, ReproductionAnswer
@@ -32,15 +33,11 @@ _QUANTILES = (
     *(2.2010, 2.1788, 2.1604, 2.1448, 2.1314, 2.1199, 2.1098, 2.1009, 2.0930, 2.0860),
     *(2.0796, 2.0739, 2.0687, 2.0639, 2.0595, 2.0555, 2.0518, 2.0484, 2.0452, 2.0423),
 )
-_NORMAL = 1.959964
 
 
 def t_quantile(degrees: int) -> float:
     """Return the 97.5 % quantile of Student's t."""
-    if degrees <= len(_QUANTILES):
-        return _QUANTILES[degrees - 1]
-    z, n = _NORMAL, degrees  # Cornish and Fisher's expansion, exact to 4 digits here
-    return z + (z**3 + z) / (4 * n) + (5 * z**5 + 16 * z**3 + 3 * z) / (96 * n**2)
+    return _QUANTILES[degrees - 1] if degrees <= len(_QUANTILES) else power.t_quantile(0.975, degrees)
 
 
 def quality_columns(where: str, bundle: Sequence[RunRecord], here: Sequence[RunRecord]) -> Iterator[ReproducedColumn]:
@@ -51,34 +48,30 @@ def quality_columns(where: str, bundle: Sequence[RunRecord], here: Sequence[RunR
         theirs = _values(bundle, name)
         paired = _values([run for run in bundle if run.run_id in same], name)
         if ours and theirs:
-            yield _quality(name, where, theirs, ours, is_equal=sorted(paired) == sorted(ours))
+            answer, why = _quality(theirs, ours, is_equal=sorted(paired) == sorted(ours))
+            yield ReproducedColumn(name=name, tolerance="statistical", where=where, answer=answer, why=why)
 
 
-def _quality(name: str, where: str, theirs: Sequence[float], ours: Sequence[float], *, is_equal: bool) -> ReproducedColumn:
+def _quality(theirs: Sequence[float], ours: Sequence[float], *, is_equal: bool) -> tuple[ReproductionAnswer, str]:
     mean = statistics.fmean(ours)
     if is_equal:
-        shown = ", ".join(f"{value:.6g}" for value in ours)
-        return ReproducedColumn(
-            name=name, tolerance="statistical", where=where, answer=ReproductionAnswer.REPRODUCED, why=f"equal: {shown}"
-        )
+        return ReproductionAnswer.REPRODUCED, f"equal: {', '.join(f'{value:.6g}' for value in ours)}"
     n, k = len(theirs), len(ours)
     seeds = counted(n, "seed")
     if n < LEAST_TO_DIFFER:
         why = f"{mean:.6g} here, {statistics.fmean(theirs):.6g} in the bundle, whose {seeds} tell no spread (it takes 3)"
-        return ReproducedColumn(name=name, tolerance="statistical", where=where, answer=ReproductionAnswer.INCONCLUSIVE, why=why)
+        return ReproductionAnswer.INCONCLUSIVE, why
     spread, centre = statistics.stdev(theirs), statistics.fmean(theirs)
     if n < LEAST_TO_AGREE and spread <= ROUNDING * max(map(abs, theirs)):
         why = f"{mean:.6g} here, {centre:.6g} in each of the bundle's {seeds}, too few to tell a spread (it takes 5)"
-        return ReproducedColumn(name=name, tolerance="statistical", where=where, answer=ReproductionAnswer.INCONCLUSIVE, why=why)
+        return ReproductionAnswer.INCONCLUSIVE, why
     half = t_quantile(n - 1) * spread * math.sqrt(1 / n + 1 / k)
     interval = f"[{centre - half:.6g}, {centre + half:.6g}], where 95 % of such runs lie by the bundle's {seeds}"
     if abs(mean - centre) > half:
-        answer, why = ReproductionAnswer.DIFFERENT, f"{mean:.6g} here is outside {interval}"
-    elif n < LEAST_TO_AGREE:
-        answer, why = ReproductionAnswer.INCONCLUSIVE, f"{mean:.6g} here is in {interval}, too few to call it equal (it takes 5)"
-    else:
-        answer, why = ReproductionAnswer.REPRODUCED, f"{mean:.6g} here is in {interval}"
-    return ReproducedColumn(name=name, tolerance="statistical", where=where, answer=answer, why=why)
+        return ReproductionAnswer.DIFFERENT, f"{mean:.6g} here is outside {interval}"
+    if n < LEAST_TO_AGREE:
+        return ReproductionAnswer.INCONCLUSIVE, f"{mean:.6g} here is in {interval}, too few to call it equal (it takes 5)"
+    return ReproductionAnswer.REPRODUCED, f"{mean:.6g} here is in {interval}"
 
 
 def value_columns(pair: RunPair) -> Iterator[ReproducedColumn]:
@@ -86,30 +79,28 @@ def value_columns(pair: RunPair) -> Iterator[ReproducedColumn]:
     values = common_values(pair)
     if pair.bits_excuse is None or not values or all(theirs == ours for theirs, ours in values):
         return
-    yield _paired(pair.where, values)
-
-
-def _paired(where: str, values: Sequence[tuple[float, float]]) -> ReproducedColumn:
-    n = len(values)
+    answer, why = _paired(values)
     name = "values of equal configurations"
+    yield ReproducedColumn(name=name, tolerance="statistical", where=pair.where, answer=answer, why=why)
+
+
+def _paired(values: Sequence[tuple[float, float]]) -> tuple[ReproductionAnswer, str]:
+    n = len(values)
     if n < 2:
-        why = "one configuration tells no spread"
-        return ReproducedColumn(name=name, tolerance="statistical", where=where, answer=ReproductionAnswer.INCONCLUSIVE, why=why)
+        return ReproductionAnswer.INCONCLUSIVE, "one configuration tells no spread"
     gaps = [ours - theirs for theirs, ours in values]
     scale = max(abs(value) for pair in values for value in pair)
     if n < LEAST_TO_AGREE and statistics.stdev(gaps) <= ROUNDING * scale:
         why = f"{n} configurations differ by the same {gaps[0]:.3g}: too few to tell a spread (it takes {LEAST_TO_AGREE})"
-        return ReproducedColumn(name=name, tolerance="statistical", where=where, answer=ReproductionAnswer.INCONCLUSIVE, why=why)
+        return ReproductionAnswer.INCONCLUSIVE, why
     mean, half = statistics.fmean(gaps), t_quantile(n - 1) * statistics.stdev(gaps) / math.sqrt(n)
     margin = MARGIN * statistics.stdev([theirs for theirs, _ in values])
     interval = f"mean difference of {n} configurations {mean:.3g} ± {half:.3g}, margin {margin:.3g}"
     if mean - half >= -margin and mean + half <= margin:
-        answer = ReproductionAnswer.REPRODUCED
-    elif mean - half > margin or mean + half < -margin:
-        answer = ReproductionAnswer.DIFFERENT
-    else:
-        answer = ReproductionAnswer.INCONCLUSIVE
-    return ReproducedColumn(name=name, tolerance="statistical", where=where, answer=answer, why=interval)
+        return ReproductionAnswer.REPRODUCED, interval
+    if mean - half > margin or mean + half < -margin:
+        return ReproductionAnswer.DIFFERENT, interval
+    return ReproductionAnswer.INCONCLUSIVE, interval
 
 
 def _values(runs: Sequence[RunRecord], name: str) -> list[float]:

@@ -24,7 +24,7 @@ from tuneoff.experiment.spec import run_spec_from_json
 from tuneoff.record.events.reader import EventLog
 from tuneoff.record.store import RUNS
 from tuneoff.run.child import answer_request
-from tuneoff.run.listener import LiveRun, Silent
+from tuneoff.run.listener import Listener, LiveRun
 from tuneoff.run.supervisor import controllers
 from tuneoff.run.supervisor.guardian import Guardian
 from tuneoff.run.supervisor.leftovers import left_outside, remembered
@@ -38,7 +38,7 @@ BUSY = "while True: pass"
 
 
 @dataclass
-class OutsideObserver(Silent):
+class OutsideObserver(Listener):
     """A listener that looks at the run from outside, and may act once."""
 
     folder: Path  # of the run's executions

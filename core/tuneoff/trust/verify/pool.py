@@ -7,8 +7,8 @@ import multiprocessing
 import os
 import signal
 import threading
-from collections.abc import Callable, Sequence
-from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from typing import TypeVar
 
@@ -41,7 +41,9 @@ def run_all(
     report(0, len(tasks))
     if count > 1:
         with contextlib.suppress(BrokenProcessPool, OSError):  # one was killed, or none can be started: the rest is done here
-            _in_processes(work, tasks, places, count, results, lambda: report(len(results), len(tasks)))
+            for place, result in zip(places, _in_processes(work, [tasks[place] for place in places], count), strict=True):
+                results[place] = result
+                report(len(results), len(tasks))
     for place, task in enumerate(tasks):
         if place not in results:
             results[place] = work(task)
@@ -57,37 +59,16 @@ def usable_processes(tasks: int) -> int:
     return min(usable, MOST_PROCESSES, tasks // CHUNK)
 
 
-def _in_processes(
-    work: Callable[[T], R],
-    tasks: Sequence[T],
-    places: Sequence[int],
-    count: int,
-    results: dict[int, R],
-    report: Callable[[], None],
-) -> None:
-    """Fill `results` chunk by chunk; never more chunks under way than keep the processes busy."""
+def _in_processes(work: Callable[[T], R], tasks: Sequence[T], count: int) -> Iterator[R]:
+    """Yield what `work` returns of each task, in their order."""
     # fork is fast, and safe while there is no other thread; else a new interpreter for each
     has_fork = "fork" in multiprocessing.get_all_start_methods() and threading.active_count() == 1
     context = multiprocessing.get_context("fork" if has_fork else "spawn")
-    chunks = [places[start : start + CHUNK] for start in range(0, len(places), CHUNK)]
-    chunks.reverse()
     executor = ProcessPoolExecutor(count, mp_context=context, initializer=_begin, initargs=(os.getpid(),))
     try:
-        under_way: dict[Future[list[R]], Sequence[int]] = {}
-        while chunks or under_way:
-            while chunks and len(under_way) < 2 * count:
-                chunk = chunks.pop()
-                under_way[executor.submit(_do, work, [tasks[place] for place in chunk])] = chunk
-            done, _ = wait(under_way, return_when=FIRST_COMPLETED)
-            for future in done:
-                results.update(zip(under_way.pop(future), future.result(), strict=True))
-            report()
+        yield from executor.map(work, tasks, chunksize=CHUNK)
     finally:
         executor.shutdown(wait=True, cancel_futures=True)
-
-
-def _do(work: Callable[[T], R], tasks: Sequence[T]) -> list[R]:
-    return [work(task) for task in tasks]
 
 
 def _begin(parent: int) -> None:
