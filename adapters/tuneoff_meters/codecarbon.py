@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from tuneoff.base import clock
+from tuneoff.base.packages import installed_version
 from tuneoff.meter import MeterDescription, MeterError, PowerMeter, PowerSample, check_names, number
 
 DOMAIN = "codecarbon"
@@ -27,8 +28,7 @@ class CodecarbonMeter(PowerMeter):
         self._energy = _Energy()
         self._read_at = -1
         self._tracker = _started(self._energy, interval)
-        version = _version()
-        source = f"codecarbon{version}: its own model or counters, whole machine"
+        source = f"codecarbon {installed_version('codecarbon')}: its own model or counters, whole machine"
         gap = max(10.0, 3 * interval)
         self.description = MeterDescription(kind="estimated", source=source, domains=(DOMAIN,), longest_gap_seconds=gap)
 
@@ -99,10 +99,3 @@ def _started(output: _Energy, interval_seconds: float) -> Any:
     except Exception as error:  # it detects hardware in many ways, each of which may fail
         raise MeterError(f"meter codecarbon cannot be used: {type(error).__name__}: {' '.join(str(error).split())}") from error
     return tracker
-
-
-def _version() -> str:
-    from tuneoff.base.packages import installed_version
-
-    version = installed_version("codecarbon")
-    return f" {version}" if version else ""

@@ -80,7 +80,7 @@ def _by_kind(root: Path) -> tuple[Named, Named, Named]:
         elif name == "dram":
             drams.append((folder, name))
     by_zone = {folder.name: name.removeprefix("package") for folder, name in packages}
-    return packages, [(folder, name + by_zone.get(_parent(folder), "")) for folder, name in drams], platforms
+    return packages, [(folder, name + by_zone.get(folder.name.rpartition(":")[0], "")) for folder, name in drams], platforms
 
 
 def _folders(root: Path) -> Iterator[Path]:
@@ -93,10 +93,6 @@ def _folders(root: Path) -> Iterator[Path]:
         if is_zone and folder.name not in seen and folder.is_dir():
             seen.add(folder.name)
             yield folder
-
-
-def _parent(folder: Path) -> str:
-    return folder.name.rpartition(":")[0]
 
 
 def _name(folder: Path) -> str:

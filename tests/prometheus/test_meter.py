@@ -169,18 +169,6 @@ def test_keplers_zones_of_new_versions_are_counted_without_the_nested_ones(serve
     assert collected(one) == {"w1/package-1": 1000.0, "w1/dram-1": 1000.0}
 
 
-def test_keplers_counters_of_old_versions_add_up_and_a_model_is_an_estimate(server: FakePrometheus) -> None:
-    for mode, watts in (("dynamic", 30.0), ("idle", 12.0)):
-        labels = {"mode": mode, "exported_instance": "vm1", "instance": "10.1.0.3:9102", "package": "0"}
-        server.add("kepler_node_package_joules_total", counter(watts), source="trained_power_model", **labels)
-        server.add("kepler_node_platform_joules_total", counter(2 * watts), source="trained_power_model", **labels)
-    one = meter(server, source="kepler")
-    assert one.description.kind == "estimated"
-    assert "kepler, from a model, vm1" in one.description.source
-    assert collected(one) == {"vm1/package-0-dynamic": 3000.0, "vm1/package-0-idle": 1200.0}
-    assert sum(collected(meter(server, source="kepler_platform")).values()) == 8400.0
-
-
 def test_the_power_supplies_that_kepler_sees_are_summed(server: FakePrometheus) -> None:
     for supply, watts in (("PS1", 245.0), ("PS2", 5.0)):
         server.add("kepler_platform_watts", gauge(watts), node_name="w1", chassis_id="System.Embedded.1", source_id=supply)

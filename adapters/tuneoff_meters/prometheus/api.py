@@ -76,8 +76,6 @@ class PrometheusApi:
         except HTTPError as error:
             with error:
                 raise self._refused(error.code, error.read(65536), error.headers.get("Location")) from error
-        except TimeoutError as error:
-            raise self._unreachable(f"it did not answer within {self._timeout:g} s") from error
         except (OSError, HTTPException) as error:
             reason = getattr(error, "reason", None) or error
             if isinstance(reason, TimeoutError):

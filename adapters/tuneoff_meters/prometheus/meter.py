@@ -19,7 +19,7 @@ from tuneoff_meters.prometheus.node_use import node_use
 from tuneoff_meters.prometheus.nodes import host_names, named_as_this_host, of_nodes, selected
 from tuneoff_meters.prometheus.options import parse_options
 from tuneoff_meters.prometheus.series import Points, merged, points, samples, scrape_interval, with_times
-from tuneoff_meters.prometheus.sources import PROBES, QUERY, SOURCES, Reading, Unit, is_modelled, own_reading
+from tuneoff_meters.prometheus.sources import PROBES, QUERY, SOURCES, Reading, Unit, own_reading
 from tuneoff_meters.prometheus.windows import FINEST_INTERVAL, step_of, windows
 
 LOOK_BACK_SECONDS = 300.0  # as Prometheus does: what was not scraped for so long is not there
@@ -35,7 +35,6 @@ class _Domain:
     name: str
     unit: Unit
     scraped: list[tuple[float, float]]
-    is_modelled: bool
 
 
 class PrometheusMeter(PowerMeter):
@@ -55,10 +54,11 @@ class PrometheusMeter(PowerMeter):
         self._options = parse_options(options)
         chosen = self._options
         self._api = PrometheusApi(chosen.url, authorization=chosen.authorization, timeout_seconds=chosen.timeout_seconds)
-        self._readings = (
-            *(SOURCES[chosen.source] if chosen.source != QUERY else ()),
-            *(own_reading(name, own) for name, own in chosen.domains.items()),
-        )
+        of_source = SOURCES[chosen.source] if chosen.source != QUERY else ()
+        readings = (*of_source, *(own_reading(name, own) for name, own in chosen.domains.items()))
+        label = chosen.node_label
+        self._readings = tuple(replace(one, host_labels=(label,)) for one in readings) if label else readings
+        self._host_labels = (label or "instance",)  # that name a node in node_exporter's own metrics
         self._interval: float | None = None
         self._this_host: tuple[str, str] | None = None  # the server's name of this host among several nodes, and its own
         self._nodes: frozenset[str] = frozenset()  # that had energy when last asked, as the server names them
@@ -73,7 +73,7 @@ class PrometheusMeter(PowerMeter):
             found = [replace(domain, name=self._named(domain.name)) for domain in found]
         self._interval = scrape_interval([[moment for moment, _ in domain.scraped] for domain in found])
         self.description = MeterDescription(
-            kind=self._kind(found),
+            kind=self._kind,
             source=self._source(found),
             domains=tuple(sorted(domain.name for domain in found)),
             longest_gap_seconds=max(10.0, 2.5 * self._known_interval),
@@ -148,31 +148,25 @@ class PrometheusMeter(PowerMeter):
         step = step or self._step(start, end)
         found: dict[str, _Domain] = {}
         for reading in self._readings:
-            query = selected(reading, self._options.nodes, self._options.node_label)
+            query = selected(reading, self._options.nodes)
             answers = [self._api.matrix(with_times(query), *window, step) for window in windows(start, end, step)]
             by_name = self._by_name(reading, points(answers))
             for name, parts in by_name.items():
                 scraped = merged(parts)
                 if name not in found and scraped:
-                    found[name] = _Domain(name, reading.unit, scraped, any(is_modelled(part.labels) for part in parts))
+                    found[name] = _Domain(name, reading.unit, scraped)
         return list(found.values())
-
-    @property
-    def _host_labels(self) -> tuple[str, ...]:
-        """The labels that name a node in node_exporter's own metrics."""
-        return (self._options.node_label,) if self._options.node_label else ("instance",)
 
     def _step(self, start: float, end: float) -> float:
         return self._options.step_seconds or step_of(end - start, self._interval)
 
     def _by_name(self, reading: Reading, series: Sequence[Points]) -> dict[str, list[Points]]:
         """Return the series by `node/domain`, those of other nodes left out."""
-        labels = (self._options.node_label,) if self._options.node_label else reading.host_labels
-        hosts = host_names([one.labels for one in series], labels)
+        hosts = host_names([one.labels for one in series], reading.host_labels)
         by_name: dict[str, list[Points]] = defaultdict(list)
         for one, host in zip(series, hosts, strict=True):
             domain = reading.domain(one.labels)
-            if domain and of_nodes(one.labels, labels, self._options.nodes):
+            if domain and of_nodes(one.labels, reading.host_labels, self._options.nodes):
                 by_name[f"{host}/{domain}" if host else domain].append(one)
         for name, parts in by_name.items():
             if reading.is_own and len(parts) > 1:
@@ -231,11 +225,10 @@ class PrometheusMeter(PowerMeter):
         busy = {self._named(node): share for node, share in shares.items()}
         return idle_before(taken, round((now - offset) * NANOSECONDS), seconds, busy)
 
-    def _kind(self, found: Sequence[_Domain]) -> MeterKind:
-        if self._options.kind is not None:
-            return self._options.kind
-        is_estimate = self._options.source == QUERY or self._options.domains or any(domain.is_modelled for domain in found)
-        return "estimated" if is_estimate else "measured"
+    @property
+    def _kind(self) -> MeterKind:
+        is_own = self._options.source == QUERY or self._options.domains
+        return self._options.kind or ("estimated" if is_own else "measured")
 
     def _source(self, found: Sequence[_Domain]) -> str:
         """Return e.g. "Prometheus http://...: node_exporter, 2 nodes, scraped every 15 s"."""
@@ -243,8 +236,7 @@ class PrometheusMeter(PowerMeter):
         named = f", {', '.join(nodes)}" if 0 < len(nodes) <= 4 else f", {len(nodes)} nodes" if nodes else ""
         is_resolved = self._interval is not None and self._interval > FINEST_INTERVAL
         every = f", scraped every {self._interval:.3g} s" if is_resolved else ""
-        modelled = ", from a model" if any(domain.is_modelled for domain in found) else ""
-        return f"Prometheus {self._options.url}: {self._options.source}{modelled}{named}{every}"
+        return f"Prometheus {self._options.url}: {self._options.source}{named}{every}"
 
     def _nothing(self) -> str:
         """Return why nothing was found: another node, another source, or no power metric at all."""
@@ -264,8 +256,7 @@ class PrometheusMeter(PowerMeter):
         return f"Prometheus at {url} has none of {wanted}; see its page /targets for whether an exporter with them is scraped"
 
     def _hosts(self, reading: Reading) -> list[str]:
-        series = [one["metric"] for one in self._api.vector(reading.query)]
-        return host_names(series, (self._options.node_label,) if self._options.node_label else reading.host_labels)
+        return host_names([one["metric"] for one in self._api.vector(reading.query)], reading.host_labels)
 
 
 def _nodes_of(domains: Sequence[_Domain]) -> frozenset[str]:

@@ -59,12 +59,11 @@ def node_matcher(nodes: Collection[str], label: str) -> str:
     return f"{label}=~`({pattern})(:[0-9]+)?`"
 
 
-def selected(reading: Reading, nodes: Sequence[str], node_label: str) -> str:
+def selected(reading: Reading, nodes: Sequence[str]) -> str:
     """Return a reading's query, narrowed to the nodes where one label alone can name them."""
-    labels = (node_label,) if node_label else reading.host_labels
-    if not nodes or reading.is_own or len(labels) != 1:
+    if not nodes or reading.is_own or len(reading.host_labels) != 1:
         return reading.query
-    matcher = node_matcher(nodes, labels[0])
+    matcher = node_matcher(nodes, reading.host_labels[0])
     if reading.query.endswith("}"):
         return f"{reading.query[:-1]},{matcher}}}"
     return f"{reading.query}{{{matcher}}}"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+import statistics
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -110,12 +111,8 @@ def samples(
 
 def scrape_interval(all_times: Iterable[Sequence[float]]) -> float | None:
     """Return the longest of the series' median distances between scrapes in seconds, or None where no series has two."""
-    medians = []
-    for times in all_times:
-        gaps = sorted(later - earlier for earlier, later in itertools.pairwise(times))
-        if gaps:
-            medians.append(gaps[len(gaps) // 2])
-    return max(medians, default=None)
+    gaps = ([later - earlier for earlier, later in itertools.pairwise(times)] for times in all_times)
+    return max((statistics.median_high(those) for those in gaps if those), default=None)
 
 
 def _numbers(values: Any) -> dict[float, float]:

@@ -61,11 +61,6 @@ def own_reading(name: str, own: OwnQuery) -> Reading:
     return Reading(query=own.query, unit=UNITS[own.unit], domain=lambda labels: name, is_own=True)
 
 
-def is_modelled(labels: Labels) -> bool:
-    """Tell whether the exporter says that a series comes from a model: Kepler's `source` and `vm_model` labels."""
-    return "model" in labels.get("source", "") or bool(labels.get("vm_model"))
-
-
 def _rapl(labels: Labels) -> str:
     """Return `package-0`, `dram-1`, `package-1-die-0`, from the metric's name or, where it has one, the zone label."""
     name = labels.get("rapl_zone") or labels.get("__name__", "").removeprefix("node_rapl_").removesuffix("_joules_total")
@@ -76,12 +71,6 @@ def _kepler_zone(labels: Labels) -> str:
     """Return `package-0` for a zone of one package, `package` where Kepler has summed them."""
     package = re.search(r"intel-rapl:(\d+)", labels.get("path", ""))
     return labels.get("zone", "") + (f"-{package[1]}" if package else "")
-
-
-def _kepler_part(labels: Labels) -> str:
-    """Return `package-0-dynamic` and the like: the dynamic and the idle counter of old versions add up."""
-    part = labels.get("__name__", "").removeprefix("kepler_node_").removesuffix("_joules_total")
-    return "-".join(text for text in (part, labels.get("package", ""), labels.get("mode", "")) if text).replace("_", "-")
 
 
 def _kepler_supply(labels: Labels) -> str:
@@ -120,13 +109,8 @@ SOURCES: Mapping[str, tuple[Reading, ...]] = {
             domain=_kepler_zone,
             host_labels=_KEPLER_HOST,
         ),
-        Reading(query="kepler_node_package_joules_total", unit=_JOULES, domain=_kepler_part, host_labels=_KEPLER_HOST),
-        Reading(query="kepler_node_dram_joules_total", unit=_JOULES, domain=_kepler_part, host_labels=_KEPLER_HOST),
     ),
-    "kepler_platform": (
-        Reading(query="kepler_node_platform_joules_total", unit=_JOULES, domain=_kepler_part, host_labels=_KEPLER_HOST),
-        Reading(query="kepler_platform_watts", unit=_WATTS, domain=_kepler_supply, host_labels=_KEPLER_HOST),
-    ),
+    "kepler_platform": (Reading(query="kepler_platform_watts", unit=_WATTS, domain=_kepler_supply, host_labels=_KEPLER_HOST),),
     "dcgm": (
         Reading(query="DCGM_FI_DEV_TOTAL_ENERGY_CONSUMPTION", unit=UNITS["millijoules"], domain=_gpu, host_labels=_DCGM_HOST),
         Reading(query="DCGM_FI_DEV_POWER_USAGE", unit=_WATTS, domain=_gpu, host_labels=_DCGM_HOST),
@@ -136,7 +120,7 @@ SOURCES: Mapping[str, tuple[Reading, ...]] = {
 PROBES: Mapping[str, str] = {
     "node_exporter": "node_rapl_.*joules_total",
     "scaphandre": "scaph_host_power_microwatts",
-    "kepler": "kepler_node_(cpu|package|dram)_joules_total",
-    "kepler_platform": "kepler_node_platform_joules_total|kepler_platform_watts",
+    "kepler": "kepler_node_cpu_joules_total",
+    "kepler_platform": "kepler_platform_watts",
     "dcgm": "DCGM_FI_DEV_(TOTAL_ENERGY_CONSUMPTION|POWER_USAGE)",
 }
