@@ -1,0 +1,1 @@
+"""Which framework to use: the answer that page, terminal, recommendation and JSON begin with."""

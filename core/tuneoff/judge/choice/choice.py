@@ -1,0 +1,147 @@
+"""What the first screen says: who is chosen, how sure that is, what weakens it, and the figures that it rests on.
+
+A *setting* is one sampler and pruner. Its *columns* are the scopes that share it: one, or one per task or variant of the file.
+A *row* is a framework in a setting, or the plain process pool, which is the floor and never chosen.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+
+from tuneoff.judge.answers.answer import EstimatedGroup, Outcome
+from tuneoff.judge.runs import Scope
+from tuneoff.judge.stats.interval import Interval
+
+SHARES = (0.05, 0.01)  # of a trial's length, below which what a framework adds to it is called small
+FURTHEST = 10.0  # times the longest measured trial: lengths beyond it are extrapolated
+
+
+class Certainty(StrEnum):
+    """How sure a choice is. Described: with too few seeds for any verdict; then nobody is chosen."""
+
+    SHOWN = "shown"
+    NOT_DECIDED = "not decided"
+    DESCRIBED = "described"
+    NOTHING = "nothing measured"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ratio:
+    """Job time of a row over another one's in one column, by seed. `low` to `high`: the interval of the verdict, at its
+    confidence, where `is_interval`; else the lowest and the highest seed.
+
+    `difference_s`: the median difference in seconds. `outcome`: of this row against the other, on time.
+    """
+
+    estimate: float
+    low: float
+    high: float
+    is_interval: bool
+    difference_s: float
+    outcome: Outcome
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Length:
+    """From which length of a trial on, in s, what a framework adds to each is below `share` of it, with its interval."""
+
+    share: float
+    seconds: float
+    low: float
+    high: float
+    is_extrapolated: bool  # beyond FURTHEST times the longest trial that was measured
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Added:
+    """What a framework adds, in s: to each job (deploy, setup, result collection, un-deploy) and to each trial."""
+
+    per_job: Interval | None
+    per_trial: Interval | None
+    lengths: tuple[Length, ...] = ()  # by SHARES; none where nothing is added
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Column:
+    """A row in one scope: its estimates and runs, what it adds, and its job time over that of each other row (by label)."""
+
+    scope: Scope
+    group: EstimatedGroup
+    added: Added
+    ratios: Mapping[str, Ratio]
+    trial_seconds: float | None  # median of a trial's training, over its runs
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Row:
+    """A framework in a setting. `name`: as its authors write it ("Ray Tune"); `columns`: by the text of their scope."""
+
+    label: str
+    name: str
+    is_floor: bool
+    is_emulated: bool
+    columns: Mapping[str, Column]
+
+    @property
+    def first(self) -> Column:
+        """Its first column: the only one where the file has no tasks and varies nothing else."""
+        return next(iter(self.columns.values()))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Setting:
+    """One sampler and pruner: the choice there, in words, and its rows, best job time first.
+
+    `lines`: the headline and up to four sentences below it. `reference`: the row that ratios are told against at first.
+    """
+
+    sampler: str
+    pruner: str
+    scopes: tuple[Scope, ...]
+    rows: tuple[Row, ...]
+    chosen: tuple[str, ...]  # labels
+    certainty: Certainty
+    reference: str | None
+    lines: tuple[str, ...]
+
+    @property
+    def name(self) -> str:
+        """The sampler and, where there is one, the pruner."""
+        return self.sampler + (f" + {self.pruner}" if self.pruner != "none" else "")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Deciding:
+    """The one command that would decide, and about how long it takes in s; None where nothing tells it."""
+
+    command: str
+    seconds: float | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Best:
+    """The best validated configuration of all runs, and who found it."""
+
+    label: str
+    run_id: str
+    value: float
+    metric: str
+    configuration: Mapping[str, object]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Choice:
+    """The answer of a results folder. `settings`: the main one first. `caveats`: what could change the choice, worst first."""
+
+    name: str
+    settings: tuple[Setting, ...]
+    caveats: tuple[str, ...]
+    deciding: Deciding | None
+    best: Best | None
+
+    @property
+    def lines(self) -> tuple[str, ...]:
+        """The headline and the sentences below it, of the main setting."""
+        return self.settings[0].lines if self.settings else ("Nothing was measured yet.",)
