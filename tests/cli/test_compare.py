@@ -67,7 +67,7 @@ def test_the_exit_code_tells_whether_every_run_is_done(
     call: Call, file: File, outcome: Outcome, statuses: Sequence[str], code: int
 ) -> None:
     outcome(*statuses)
-    answer = call("compare", file(seeds=[0, 1]), "--output", "results/x")
+    answer = call("compare", file(seeds=[0, 1]), "--output", "results/x", "--verbose")
     assert answer.code == code
     assert answer.out.rstrip().endswith(str(Path.cwd() / "results" / "x"))
     assert "plain" in answer.out
@@ -175,7 +175,7 @@ def test_status_shows_what_was_declared_beside_what_was_found(call: Call, file: 
 
 def test_status_shows_the_tables_of_a_folder_again(call: Call, file: File, outcome: Outcome) -> None:
     outcome("done")
-    ended = call("compare", file(), "--output", "results/x")
+    ended = call("compare", file(), "--output", "results/x", "--verbose")
     again = call("status", "results/x", "--tables")
     assert (again.code, again.out) == (0, ended.out.lstrip("\n"))
     assert "trials" in again.out

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 
 from tuneoff.cli.folders import add_output
-from tuneoff.cli.matrix import FLAGGED, run_plan
+from tuneoff.cli.matrix import FLAGGED, add_verbose, run_plan
 from tuneoff.cli.metrics_port import add_metrics_port
 from tuneoff.cli.selection import add_file, add_overrides, overridden_plan
 
@@ -26,6 +26,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_overrides(parser)
     add_metrics_port(parser)
     parser.add_argument("--no-report", dest="report", action="store_false", help="write no report.html at the end")
+    add_verbose(parser)
     parser.add_argument("--json", action="store_true", help="write what each run came to as JSON, instead of the table")
 
 

@@ -58,19 +58,42 @@ def run_plan(plan: Plan, arguments: argparse.Namespace) -> int:
             note(f"tuneoff: run {end.run_id} ({named[end.run_id]}) {end.status}: {reason(end)}{log}")
         if arguments.debug and end.folder is not None:
             _show_tracebacks(end.folder)
-    if code == INTERRUPTED:
-        how = " (add --continue to keep an interrupted run's finished trials)" if _may_continue(arguments, plan, results) else ""
-        note(f"tuneoff: interrupted; to go on{how}: {resume_command(arguments.argv, results)}")
     with_report = getattr(arguments, "report", False) and code != INTERRUPTED
     if arguments.json:
         known = {**to_json(plan, results, ends), **compared_json(plan, results)}
         report = written_report(results) if with_report else None
         write_json({**known, "report": str(report) if report is not None else None, "exit_code": code})
     else:
-        write(f"\n{table(plan, results)}\n")
+        write(f"\n{table(plan, results) if arguments.verbose else shown_ending(plan, results)}\n")
         report = written_report(results) if with_report else None
         write("\n".join(printable(str(path)) for path in (report, results.resolve()) if path is not None))
+    if code == INTERRUPTED:
+        how = " (add --continue to keep an interrupted run's finished trials)" if _may_continue(arguments, plan, results) else ""
+        note(f"tuneoff: interrupted; to go on{how}:\n{resume_command(arguments.argv, results)}")
     return code
+
+
+def add_verbose(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--verbose", action="store_true", help="end with all figures, and with what meters, prices and flags have to say"
+    )
+
+
+def shown_ending(plan: Plan, results: Path) -> str:
+    """Return the short ending of a results folder; without scipy, which it takes, the table of all figures."""
+    from tuneoff.base.packages import missing_modules
+    from tuneoff.judge.results import Results
+    from tuneoff.record.store import read_runs
+
+    if missing_modules(("scipy",)):
+        return table(plan, results)
+    from tuneoff.judge.answers.compute import answers
+    from tuneoff.judge.choice.choose import choose
+    from tuneoff.tell.report.choice_table import ending
+
+    found = Results.of(results, plan, list(read_runs(results)))
+    lines = ending(choose(found, answers(found)), terminal_width())
+    return "\n".join(printable(line) for line in lines)
 
 
 def _show_tracebacks(execution: Path) -> None:

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from tuneoff.cli.folders import add_output
-from tuneoff.cli.matrix import run_plan
+from tuneoff.cli.matrix import add_verbose, run_plan
 from tuneoff.cli.metrics_port import add_metrics_port
 from tuneoff.cli.selection import add_file, overridden_plan
 
@@ -29,6 +29,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--trials", metavar="N", type=int, help="trials of the run; default: the file's budget.trials")
     add_output(parser)
     add_metrics_port(parser)
+    add_verbose(parser)
     parser.add_argument("--json", action="store_true", help="write what the run came to as JSON, instead of the table")
 
 

@@ -27,7 +27,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         action="store_true",
         help="show each declared variable (workers, vCPU, memory, data, code, ...) beside what was found in the runs",
     )
-    parser.add_argument("--tables", action="store_true", help="show the table of figures, as `tuneoff compare` ended with it")
+    parser.add_argument(
+        "--tables", action="store_true", help="show the table of figures, as `tuneoff compare --verbose` ends with it"
+    )
     parser.add_argument("--json", action="store_true", help="write JSON: the folder, and one object per planned run")
 
 

@@ -34,6 +34,9 @@ class Outcome(StrEnum):
     NOT_JUDGED = "not judged"
 
 
+_FLIPPED = {Outcome.BETTER: Outcome.WORSE, Outcome.WORSE: Outcome.BETTER}
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Question:
     """One primary metric. `margin`: the smallest difference that matters, on the scale (ln(1.05) for 5 %)."""
@@ -164,6 +167,10 @@ class Verdict:
     seeds_to_decide: int | None = None
     is_noise: bool = False  # an A/A pair: in no family
     is_estimated: bool = False
+
+    def outcome_for(self, label: str) -> Outcome:
+        """Return the outcome as it is for `label`, whichever of the two it is."""
+        return self.outcome if label == self.one else _FLIPPED.get(self.outcome, self.outcome)
 
     @property
     def changing(self) -> tuple[Sensitivity, ...]:

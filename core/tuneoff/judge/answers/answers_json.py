@@ -19,8 +19,8 @@ def to_json(answers: Answers) -> dict[str, Any]:
     """Return all answers as strict JSON values."""
     return {
         "format_version": FORMAT_VERSION,
-        **_fields(answers, without=("claims", "questions", "groups", "verdicts", "across")),
-        "questions": [_fields(one, {"margin": one.margin_text}) for one in answers.questions],
+        **field_values(answers, without=("claims", "questions", "groups", "verdicts", "across")),
+        "questions": [field_values(one, {"margin": one.margin_text}) for one in answers.questions],
         "groups": [_group(one) for one in answers.groups],
         "verdicts": [_verdict(one) for one in answers.verdicts],
         "across": [_across(one) for one in answers.across],
@@ -30,8 +30,8 @@ def to_json(answers: Answers) -> dict[str, Any]:
 def _group(one: EstimatedGroup) -> dict[str, Any]:
     because = {"same_as": "its own runs stand for it", "success": "no run was tried"}
     return {
-        **_fields(one, because, without=("scope", "runs", "estimates", "conditions")),
-        **_fields(one.conditions),
+        **field_values(one, because, without=("scope", "runs", "estimates", "conditions")),
+        **field_values(one.conditions),
         "scope": one.scope.text,
         "runs": [_run(run) for run in one.runs],
         "estimates": {metric: _estimate(estimate) for metric, estimate in one.estimates.items()},
@@ -39,16 +39,16 @@ def _group(one: EstimatedGroup) -> dict[str, Any]:
 
 
 def _run(one: RunRef) -> dict[str, Any]:
-    return _fields(one, {"execution_id": one.reason or f"it is {one.status}", "reason": "it is done"})
+    return field_values(one, {"execution_id": one.reason or f"it is {one.status}", "reason": "it is done"})
 
 
 def _estimate(one: Estimate) -> dict[str, Any]:
     because = {"median": "; ".join(one.reasons) or "there is no run"}
-    return {**_fields(one, because, without=("metric", "values")), "values": [_value(value) for value in one.values]}
+    return {**field_values(one, because, without=("metric", "values")), "values": [_value(value) for value in one.values]}
 
 
 def _value(one: Value) -> dict[str, Any]:
-    return _fields(one, {"value": one.reason or "unknown", "kind": "there is no value"}, without=("reason",))
+    return field_values(one, {"value": one.reason or "unknown", "kind": "there is no value"}, without=("reason",))
 
 
 def _verdict(one: Verdict) -> dict[str, Any]:
@@ -58,17 +58,19 @@ def _verdict(one: Verdict) -> dict[str, Any]:
         "weights": _NO_WEIGHTS,
         "seeds_to_decide": "it is decided, or nothing tells the number",
     }
-    question = _fields(one.question, {"margin": one.question.margin_text}, without=("name", "unit", "margin_text"))
+    question = field_values(one.question, {"margin": one.question.margin_text}, without=("name", "unit", "margin_text"))
     return {
-        **_fields(one, because, without=("question", "scope", "differences", "sensitivities")),
+        **field_values(one, because, without=("question", "scope", "differences", "sensitivities")),
         **question,
         "question": one.question.name,
         "scope": one.scope.text,
         "differences": [
-            _fields(row, dict.fromkeys(("one", "other", "difference"), row.reason or "unknown") | {"reason": "both have a value"})
+            field_values(
+                row, dict.fromkeys(("one", "other", "difference"), row.reason or "unknown") | {"reason": "both have a value"}
+            )
             for row in one.differences
         ],
-        "sensitivities": [_fields(row, {"interval": "too few seeds are left"}) for row in one.sensitivities],
+        "sensitivities": [field_values(row, {"interval": "too few seeds are left"}) for row in one.sensitivities],
         "robustness": one.robustness,
     }
 
@@ -76,11 +78,13 @@ def _verdict(one: Verdict) -> dict[str, Any]:
 def _across(one: AcrossTasks) -> dict[str, Any]:
     because = {"data_sets_needed": "no number of data sets is enough for so many pairs"}
     return {
-        **_fields(one, because, without=("question", "scope", "improvement", "compared", "tasks_of", "is_regret")),
+        **field_values(one, because, without=("question", "scope", "improvement", "compared", "tasks_of", "is_regret")),
         "question": one.question.name,
         "metric": one.question.metric,
         "scope": one.scope.text,
-        "improvement": [{"one": ours, "other": theirs, **_fields(found)} for (ours, theirs), found in one.improvement.items()],
+        "improvement": [
+            {"one": ours, "other": theirs, **field_values(found)} for (ours, theirs), found in one.improvement.items()
+        ],
         "compared": [_over_tasks(pair) for pair in one.compared],
     }
 
@@ -88,10 +92,10 @@ def _across(one: AcrossTasks) -> dict[str, Any]:
 def _over_tasks(one: OverTasks) -> dict[str, Any]:
     few = "an A/A pair is a control" if one.is_noise else one.reason or "too few independent data sets"
     because = {"mean": one.reason, "p": one.reason, "at_large": few, "at_large_p": few, "weights": _NO_WEIGHTS}
-    return _fields(one, because, without=("reason",))
+    return field_values(one, because, without=("reason",))
 
 
-def _fields(one: Any, because: Mapping[str, str] | None = None, without: Sequence[str] = ()) -> dict[str, Any]:
+def field_values(one: Any, because: Mapping[str, str] | None = None, without: Sequence[str] = ()) -> dict[str, Any]:
     """Return the fields of a dataclass, and beside each null why: as `because` says, or that the number is infinite."""
     found: dict[str, Any] = {}
     for name in (item.name for item in fields(one) if item.name not in without):
@@ -109,7 +113,7 @@ def _plain(value: Any) -> Any:
     if isinstance(value, Disturbance):
         return value.to_json()
     if is_dataclass(value):
-        return _fields(value)
+        return field_values(value)
     if isinstance(value, Mapping):
         return {str(key): _plain(item) for key, item in value.items()}
     if isinstance(value, list | tuple):

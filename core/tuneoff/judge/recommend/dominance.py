@@ -12,7 +12,6 @@ from dataclasses import dataclass
 
 from tuneoff.judge.answers.answer import Outcome, Verdict
 
-_FLIPPED = {Outcome.BETTER: Outcome.WORSE, Outcome.WORSE: Outcome.BETTER}
 _NOT_WORSE = (Outcome.BETTER, Outcome.EQUIVALENT, Outcome.EQUIVALENT_THOUGH_DIFFERENT)
 
 
@@ -25,11 +24,6 @@ class Dominance:
     better: tuple[Verdict, ...]
     as_good: tuple[Verdict, ...]
     without_figures: tuple[str, ...] = ()  # questions
-
-
-def outcome_for(verdict: Verdict, label: str) -> Outcome:
-    """Return the outcome of a verdict as it is for `label`, whichever of the two it is."""
-    return verdict.outcome if label == verdict.one else _FLIPPED.get(verdict.outcome, verdict.outcome)
 
 
 def has_figures(verdict: Verdict) -> bool:
@@ -62,7 +56,7 @@ def front(labels: Sequence[str], found: Sequence[Dominance]) -> list[str]:
 
 def _dominance(verdicts: Sequence[Verdict], one: str, other: str) -> Dominance | None:
     telling = [verdict for verdict in verdicts if has_figures(verdict)]
-    outcomes = [outcome_for(verdict, one) for verdict in telling]
+    outcomes = [verdict.outcome_for(one) for verdict in telling]
     if Outcome.BETTER not in outcomes or any(outcome not in _NOT_WORSE for outcome in outcomes):
         return None
     return Dominance(

@@ -7,7 +7,7 @@ from itertools import combinations
 
 from tuneoff.judge.answers.answer import Outcome
 from tuneoff.judge.recommend.bracket import bracket, spans
-from tuneoff.judge.recommend.dominance import between, outcome_for
+from tuneoff.judge.recommend.dominance import between
 from tuneoff.judge.recommend.measured import MeasuredSetting
 from tuneoff.judge.recommend.pareto import weigh
 from tuneoff.judge.recommend.phrases import cited
@@ -72,7 +72,7 @@ def _differences(weighed: Sequence[Weighed]) -> Iterator[Reason]:
         for one, other in combinations(shared, 2):
             ours, theirs = (
                 {
-                    verdict.question.name: outcome_for(verdict, one)
+                    verdict.question.name: verdict.outcome_for(one)
                     for verdict in between(item.setting.answers.verdicts, one, other)
                     if verdict.scope == item.setting.scope
                 }

@@ -7,7 +7,7 @@ from itertools import combinations
 
 from tuneoff.base.format import listed
 from tuneoff.judge.answers.answer import Outcome, Verdict
-from tuneoff.judge.recommend.dominance import between, dominances, front, has_figures, outcome_for
+from tuneoff.judge.recommend.dominance import between, dominances, front, has_figures
 from tuneoff.judge.recommend.measured import MeasuredSetting
 from tuneoff.judge.recommend.phrases import cited, pair_text
 from tuneoff.judge.recommend.recommendation import Reason, Weighed
@@ -75,8 +75,8 @@ def _is_claim(verdict: Verdict) -> bool:
 
 def _trade_offs(pairs: dict[tuple[str, str], list[Verdict]]) -> Iterator[str]:
     for (one, other), verdicts in pairs.items():
-        better = [verdict.question.name for verdict in verdicts if outcome_for(verdict, one) is Outcome.BETTER]
-        worse = [verdict.question.name for verdict in verdicts if outcome_for(verdict, one) is Outcome.WORSE]
+        better = [verdict.question.name for verdict in verdicts if verdict.outcome_for(one) is Outcome.BETTER]
+        worse = [verdict.question.name for verdict in verdicts if verdict.outcome_for(one) is Outcome.WORSE]
         if better and worse:
             yield f"{one} is better in {listed(better)}, {other} in {listed(worse)}"
         elif better or worse:

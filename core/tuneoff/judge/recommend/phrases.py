@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from tuneoff.judge.answers.answer import Outcome, Verdict
 from tuneoff.judge.answers.phrases import difference_text
-from tuneoff.judge.recommend.dominance import has_figures, outcome_for
+from tuneoff.judge.recommend.dominance import has_figures
 from tuneoff.judge.recommend.measured import MeasuredSetting
 from tuneoff.judge.recommend.recommendation import Cited
 
@@ -42,7 +42,7 @@ def pair_text(verdicts: Sequence[Verdict], one: str, other: str) -> str:
         named = [
             f"{verdict.question.name} {_size(verdict, one)}".rstrip()
             for verdict in telling
-            if outcome_for(verdict, one) is outcome
+            if verdict.outcome_for(one) is outcome
         ]
         parts += [f"{_WORDS[outcome]} in {', '.join(named)}"] if named else []
     for outcome in (Outcome.EQUIVALENT, Outcome.EQUIVALENT_THOUGH_DIFFERENT, Outcome.UNDECIDED, Outcome.NOT_JUDGED):

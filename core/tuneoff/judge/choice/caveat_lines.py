@@ -1,0 +1,68 @@
+"""What could change the choice, worst first, one short line each: it stands directly below the headline."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from tuneoff.base.format import counted, listed
+from tuneoff.judge.answers.answer import Answers, EstimatedGroup
+from tuneoff.judge.choice.choice import Setting
+from tuneoff.measure.disturbance import DISTURBED
+from tuneoff.record.flag_meanings import FLAGS
+
+WRONG_RESULT = (  # flags of a framework that answered wrongly, or did something else than it was asked for
+    *("best_differs", "best_value_differs", "unknown_best", "configuration_changed", "foreign_configurations"),
+    *("missing_configurations", "scripted_stop_missed", "over_budget", "attempt_repeated"),
+)
+WITHOUT_MODEL = "sampler_without_model"
+UNFINISHED = ("planned", "interrupted")
+
+
+def caveat_lines(answers: Answers, settings: Sequence[Setting]) -> Iterator[str]:
+    """Yield the caveats of a folder; `settings`: of its choice, the main one first."""
+    groups = [group for group in answers.groups if group.same_as is None]
+    names = {row.label: row.name for setting in settings for row in setting.rows}
+    waiting = sum(answers.statuses.get(status, 0) for status in UNFINISHED)
+    if waiting:
+        yield f"{waiting} of {counted(sum(answers.statuses.values()), 'run')} have not ended."
+    yield from _disturbed(groups)
+    for flag in WRONG_RESULT:
+        if text := _flagged(groups, names, flag):
+            yield f"{text}: {FLAGS[flag]}."
+    if text := _flagged(groups, names, WITHOUT_MODEL):
+        yield f"{text}: too few trials for the sampler's model, so this was random search."
+    failed = [f"{count} of {names.get(group.label, group.label)}" for group in groups if (count := _failed(group))]
+    if failed:
+        yield f"Runs failed: {listed(failed)}; a failed run counts as worse than any other."
+    emulated = list(dict.fromkeys(names.get(group.label, group.label) for group in groups if group.emulated))
+    if emulated:
+        yield f"{listed(emulated)} ran on an emulated platform: in no comparison."
+    estimated = [question.name for question in answers.questions if _is_estimated(groups, question.metric)]
+    if estimated:
+        yield f"Estimated by a model, not measured (~): {listed(estimated)}."
+
+
+def _disturbed(groups: Sequence[EstimatedGroup]) -> Iterator[str]:
+    runs = {run.execution_id: run for group in groups if not group.emulated for run in group.runs if run.execution_id}
+    disturbed = sum(DISTURBED in run.flags for run in runs.values())
+    if disturbed:
+        yield f"Other programs were busy in {disturbed} of {counted(len(runs), 'run')}: times may be too long."
+
+
+def _flagged(groups: Sequence[EstimatedGroup], names: dict[str, str], flag: str) -> str:
+    """Return who has a flag in how many runs: `Optuna tpe 10 of 10 runs`; "" for nobody."""
+    found = []
+    for group in groups:
+        ended = [run for run in group.runs if run.execution_id is not None]
+        flagged = sum(flag in run.flags for run in ended)
+        if flagged:
+            found.append(f"{names.get(group.label, group.label)}, {group.scope.text}, {flagged} of {counted(len(ended), 'run')}")
+    return "; ".join(found)
+
+
+def _failed(group: EstimatedGroup) -> int:
+    return sum(run.is_failure for run in group.runs)
+
+
+def _is_estimated(groups: Sequence[EstimatedGroup], metric: str) -> bool:
+    return any("estimated" in group.estimates[metric].kinds for group in groups if metric in group.estimates)

@@ -1,0 +1,188 @@
+"""From the answers of a results folder to the choice that everything begins with."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+
+from tuneoff.judge.answers.answer import Answers, EstimatedGroup, Outcome, Question
+from tuneoff.judge.choice.added_time import added
+from tuneoff.judge.choice.caveat_lines import caveat_lines
+from tuneoff.judge.choice.choice import Best, Certainty, Choice, Column, Row, Setting
+from tuneoff.judge.choice.deciding import deciding
+from tuneoff.judge.choice.sentences import sentences
+from tuneoff.judge.choice.shown_better import Shown
+from tuneoff.judge.results import Results
+from tuneoff.judge.runs import POOL, Group, Scope, grouped
+from tuneoff.judge.stats.failures_as_infinity import middle
+
+NO_FRAMEWORK = "no framework"
+TRAINING = "trial_execution.median"  # of a run's trials, in ms
+TIME = "time"  # the question that ratios are of
+MILLISECONDS = 1e3
+
+
+def choose(results: Results, answers: Answers) -> Choice:
+    """Return the choice, with the setting first in which most frameworks were measured."""
+    groups = {(group.label, group.scope): group for group in grouped(results)}
+    names = _names(groups.values())
+    settings = [_setting(answers, scopes, groups, names) for scopes in _by_strategy(answers.scopes)]
+    measured = [one for one in settings if one.rows]
+    ordered = tuple(sorted(measured, key=lambda one: -sum(not row.is_floor and not row.is_emulated for row in one.rows)))
+    return Choice(
+        name=answers.name,
+        settings=ordered,
+        caveats=tuple(caveat_lines(answers, ordered)),
+        deciding=deciding(results, answers, ordered),
+        best=_best(groups.values()),
+    )
+
+
+def _by_strategy(scopes: Iterable[Scope]) -> list[list[Scope]]:
+    """Return the scopes of each sampler and pruner, in the order of the file."""
+    found: dict[tuple[str, str], list[Scope]] = {}
+    for scope in scopes:
+        found.setdefault((scope.sampler, scope.pruner), []).append(scope)
+    return list(found.values())
+
+
+def _setting(
+    answers: Answers, scopes: Sequence[Scope], groups: Mapping[tuple[str, Scope], Group], names: Mapping[str, str]
+) -> Setting:
+    shown = Shown(answers, scopes)
+    rows = _rows(answers, shown, scopes, groups, names)
+    labels = [row.label for row in rows if not row.is_floor and not row.is_emulated]
+    chosen, certainty = _chosen(answers, shown, labels)
+    reference = chosen[0] if chosen else labels[0] if labels else None
+    return Setting(
+        sampler=scopes[0].sampler,
+        pruner=scopes[0].pruner,
+        scopes=tuple(scopes),
+        rows=tuple(rows),
+        chosen=chosen,
+        certainty=certainty,
+        reference=reference,
+        lines=tuple(sentences(answers, shown, rows, chosen, certainty, _seeds(rows))),
+    )
+
+
+def _rows(
+    answers: Answers,
+    shown: Shown,
+    scopes: Sequence[Scope],
+    groups: Mapping[tuple[str, Scope], Group],
+    names: Mapping[str, str],
+) -> list[Row]:
+    """Return the rows in the order of their median job time in the first column that they have."""
+    time = time_question(answers)
+    trials = {key: _trial_seconds(group) for key, group in groups.items()}
+    longest = max((value for value in trials.values() if value is not None), default=None)
+    columns: dict[str, dict[str, Column]] = {}
+    for scope in scopes:
+        own = [group for group in answers.groups if group.scope == scope and group.replicate == 0 and _has_runs(group)]
+        ratios = shown.ratios(time, scope, [group.label for group in own]) if time is not None else {}
+        for group in own:
+            columns.setdefault(group.label, {})[scope.text] = Column(
+                scope=scope,
+                group=group,
+                added=added(group, answers.confidence, longest),
+                ratios=ratios.get(group.label, {}),
+                trial_seconds=trials[group.label, scope],
+            )
+    rows = [
+        Row(
+            label=label,
+            name=names[label],
+            is_floor=next(iter(of.values())).group.adapter == POOL,
+            is_emulated=any(column.group.emulated for column in of.values()),
+            columns=of,
+        )
+        for label, of in columns.items()
+    ]
+    return sorted(rows, key=lambda row: (row.is_emulated, job_time(row.first.group, time)))
+
+
+def _chosen(answers: Answers, shown: Shown, labels: Sequence[str]) -> tuple[tuple[str, ...], Certainty]:
+    """Return who is ahead of all others in some question and behind nobody in any; else those who are behind nobody."""
+    if not labels:
+        return (), Certainty.NOTHING
+    outcomes = {
+        (question.name, label, other): shown.outcome(question, label, other)
+        for question in answers.questions
+        for label in labels
+        for other in labels
+        if label != other
+    }
+    if len(labels) > 1 and all(outcome is Outcome.NOT_JUDGED for outcome in outcomes.values()):
+        return (), Certainty.DESCRIBED
+
+    def has(outcome: Outcome, label: str, other: str) -> bool:
+        return any(outcomes[question.name, label, other] is outcome for question in answers.questions)
+
+    unbeaten = [label for label in labels if not any(has(Outcome.WORSE, label, other) for other in labels if other != label)]
+    ahead = [label for label in unbeaten if all(has(Outcome.BETTER, label, other) for other in labels if other != label)]
+    if len(labels) > 1 and len(ahead) == 1:
+        return (ahead[0],), Certainty.SHOWN
+    return tuple(unbeaten), Certainty.NOT_DECIDED
+
+
+def time_question(answers: Answers) -> Question | None:
+    """Return the question whose ratios are shown: that on time, or the first one on times."""
+    named = [question for question in answers.questions if question.name == TIME]
+    return next(iter([*named, *(question for question in answers.questions if question.metric.startswith("time."))]), None)
+
+
+def job_time(group: EstimatedGroup, time: Question | None) -> float:
+    """Return the median job time in ms; infinite where there is none, or most runs failed."""
+    found = group.estimates[time.metric].median if time is not None else None
+    return found.estimate if found is not None else math.inf
+
+
+def _has_runs(group: EstimatedGroup) -> bool:
+    return group.same_as is None and any(run.execution_id is not None for run in group.runs)
+
+
+def _seeds(rows: Sequence[Row]) -> int:
+    """Return how many seeds have a run that is done, in the column that has fewest."""
+    done = [sum(run.status == "done" for run in column.group.runs) for row in rows for column in row.columns.values()]
+    return min(done, default=0)
+
+
+def _trial_seconds(group: Group) -> float | None:
+    known = [value for run in group.own if (value := run.value(TRAINING)) is not None]
+    return middle(known) / MILLISECONDS if known else None
+
+
+def _names(groups: Iterable[Group]) -> dict[str, str]:
+    """Return each label's name: its framework's, with the label beside it where several labels share that."""
+    found: dict[str, str] = {}
+    for group in groups:
+        if group.spec.adapter == POOL:
+            found[group.label] = NO_FRAMEWORK
+            continue
+        known = (str(record.versions["framework"]) for record in group.done.values() if record.versions.get("framework"))
+        found[group.label] = next(known, found.get(group.label, group.label))
+    shared = {name for name in found.values() if list(found.values()).count(name) > 1}
+    return {label: f"{name} ({label})" if name in shared else name for label, name in found.items()}
+
+
+def _best(groups: Iterable[Group]) -> Best | None:
+    """Return the best validated configuration of the runs that are done and not emulated; None without one."""
+    found: list[tuple[float, Best]] = []
+    for group in groups:
+        objective = group.spec.experiment.objective
+        sign = 1 if objective.mode == "max" else -1
+        for record in () if group.emulated else group.done.values():
+            trial = next(
+                (trial for trial in record.trials if record.best is not None and trial.trial == record.best.core_trial), None
+            )
+            if trial is not None and trial.value is not None:
+                best = Best(
+                    label=group.label,
+                    run_id=record.run_id,
+                    value=trial.value,
+                    metric=objective.metric,
+                    configuration=trial.configuration,
+                )
+                found.append((sign * trial.value, best))
+    return max(found, key=lambda item: item[0])[1] if found else None

@@ -1,0 +1,166 @@
+"""The choice in words: the headline, how sure it is, what was not shown, and from which length of trials on it matters little."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+
+from tuneoff.base.format import counted, listed
+from tuneoff.judge.answers.answer import Answers, Outcome, Question
+from tuneoff.judge.choice.amounts import duration_text, length_text, ratio_text
+from tuneoff.judge.choice.choice import Certainty, Ratio, Row
+from tuneoff.judge.choice.shown_better import Shown
+
+SHRINKING = ("time", "overhead", "energy", "carbon", "cost", "waste")  # kinds of metrics that matter less, the longer trials are
+_DID = {  # what the better one did, by question
+    "quality": "found better models than",
+    "time": "was faster than",
+    "overhead": "added less to a trial than",
+    "energy": "needed less energy than",
+    "cost": "cost less than",
+}
+_NOUNS = {"quality": "quality", "time": "job time", "overhead": "time added to a trial"}
+
+
+def sentences(
+    answers: Answers, shown: Shown, rows: Sequence[Row], chosen: Sequence[str], certainty: Certainty, seeds: int
+) -> Iterator[str]:
+    """Yield the headline first. `rows`: of the setting, the floor and emulated ones included: no sentence names them."""
+    compared = {row.label: row for row in rows if not row.is_floor and not row.is_emulated}
+    if not compared:
+        yield "Nothing to choose from: no framework has a run that is done on a platform of its own."
+        return
+    if len(compared) == 1:
+        yield f"Nothing to choose from: only {_only(compared).name} was measured."
+    elif certainty is Certainty.SHOWN:
+        yield from _chosen(answers, shown, compared, chosen[0])
+    elif certainty is Certainty.DESCRIBED:
+        yield from _described(list(compared.values()), seeds)
+    else:
+        yield from _not_decided(answers, shown, compared, chosen)
+    yield from _lengths(compared.values())
+
+
+def _chosen(answers: Answers, shown: Shown, rows: Mapping[str, Row], chosen: str) -> Iterator[str]:
+    others = [label for label in rows if label != chosen]
+    won = _won(answers, shown, rows, chosen)
+    kinds = {question.metric.partition(".")[0] for question in answers.questions if question.name in won}
+    length = _long_enough(rows[other] for other in others) if kinds <= set(SHRINKING) else None
+    yield f"Use {rows[chosen].name}" + (f" if your trials take less than about {length}." if length is not None else ".")
+    yield f"Shown at {100 * answers.confidence:g} % confidence: {rows[chosen].name} {_facts(won)}."
+    if times := [f"{ratio_text(ratio)} as long with {row.name}" for row, ratio in _longer(rows, chosen)]:
+        yield f"A job took {listed(times)}."
+    yield from _not_shown(answers, shown, rows, [(chosen, other) for other in others])
+
+
+def _not_decided(answers: Answers, shown: Shown, rows: Mapping[str, Row], chosen: Sequence[str]) -> Iterator[str]:
+    names = _either(rows[label].name for label in chosen) if chosen else ""
+    beaten = [row.name for label, row in rows.items() if label not in chosen]
+    if not chosen:
+        yield "No framework is ahead in all: it depends on what matters to you."
+    elif beaten:
+        yield f"{names}, but not {_either(beaten)}: between them these runs do not decide."
+    else:
+        yield f"{names}: these runs do not decide."
+    facts = [f"{row.name} {_facts(won)}" for label, row in rows.items() if (won := _won(answers, shown, rows, label))]
+    if facts:
+        yield f"Shown at {100 * answers.confidence:g} % confidence: {'; '.join(facts)}."
+    among = list(chosen or rows)
+    yield from _not_shown(answers, shown, rows, [(one, other) for one in among for other in among if one < other])
+
+
+def _described(rows: Sequence[Row], seeds: int) -> Iterator[str]:
+    """Describe job times of too few seeds, which prove nothing; `rows`: the fastest first."""
+    fastest, *others = rows
+    few = counted(seeds, "seed")
+    if len(fastest.columns) > 1:
+        yield f"Not decided: {few} in each setting."
+        return
+    ratios = [(row, row.first.ratios.get(fastest.label)) for row in others]
+    slower = [(row, ratio) for row, ratio in ratios if ratio is not None and ratio.low > 1]
+    if slower:
+        each = few if seeds == 1 else f"{seeds} of {few}"
+        yield f"In {each} {fastest.name} was faster than {listed(row.name for row, _ in slower)}."
+        yield f"A job took {listed(f'{ratio_text(ratio)} as long with {row.name}' for row, ratio in slower)}."
+    else:
+        yield f"In {few} no framework was the fastest each time."
+    yield f"This describes {few}. It proves nothing."
+
+
+def _lengths(rows: Iterable[Row]) -> Iterator[str]:
+    """Yield from which length of a trial on each framework adds little to it."""
+    if texts := [f"{row.name} {text}" for row in rows if (text := _length(row)) is not None]:
+        yield f"What a framework adds is below 5 % of a trial from this length of trials on: {', '.join(texts)}."
+
+
+def _length(row: Row) -> str | None:
+    """Return the greatest length over a row's columns; None where nothing tells it."""
+    found = [lengths[0] for column in row.columns.values() if (lengths := column.added.lengths)]
+    return length_text(max(found, key=lambda length: length.seconds)) if found else None
+
+
+def _long_enough(rows: Iterable[Row]) -> str | None:
+    found = [lengths[0].seconds for row in rows for column in row.columns.values() if (lengths := column.added.lengths)]
+    return duration_text(max(found)) if found else None
+
+
+def _won(answers: Answers, shown: Shown, rows: Mapping[str, Row], label: str) -> dict[str, list[str]]:
+    """Return by question whom a framework was shown to be better than."""
+    found = {
+        question.name: [
+            row.name for other, row in rows.items() if other != label and shown.outcome(question, label, other) is Outcome.BETTER
+        ]
+        for question in answers.questions
+    }
+    return {name: beaten for name, beaten in found.items() if beaten}
+
+
+def _facts(won: Mapping[str, Sequence[str]]) -> str:
+    """Return what a framework was shown to do, questions with the same others together."""
+    by_others: dict[tuple[str, ...], list[str]] = {}
+    for name, beaten in won.items():
+        by_others.setdefault(tuple(beaten), []).append(_DID.get(name, f"was better in {name.replace('_', ' ')} than"))
+    texts = []
+    for beaten, did in by_others.items():
+        *most, last = did
+        texts.append(f"{listed([*(text.removesuffix(' than') for text in most), last])} {listed(beaten)}")
+    return "; it ".join(texts)
+
+
+def _longer(rows: Mapping[str, Row], chosen: str) -> Iterator[tuple[Row, Ratio]]:
+    """Yield who was shown to take longer, and by how much, where there is one column."""
+    for label, row in rows.items():
+        ratio = row.first.ratios.get(chosen) if len(row.columns) == 1 else None
+        if label != chosen and ratio is not None and ratio.outcome is Outcome.WORSE:
+            yield row, ratio
+
+
+def _not_shown(answers: Answers, shown: Shown, rows: Mapping[str, Row], pairs: Collection[tuple[str, str]]) -> Iterator[str]:
+    """Yield in which questions no difference between these pairs was shown, and where they are as good."""
+    as_good, undecided = [], []
+    for question in answers.questions:
+        outcomes = {shown.outcome(question, one, other) for one, other in pairs}
+        if outcomes and outcomes <= {Outcome.EQUIVALENT, Outcome.EQUIVALENT_THOUGH_DIFFERENT}:
+            as_good.append(_within(question))
+        elif outcomes and outcomes <= {Outcome.UNDECIDED, Outcome.NOT_JUDGED}:
+            undecided.append(_noun(question))
+    if as_good:
+        yield f"As good in {listed(as_good)}."
+    if undecided:
+        yield f"Not decided: {listed(undecided)}."
+
+
+def _within(question: Question) -> str:
+    return f"{_noun(question)} (within {question.margin_text.partition(' (')[0]})"
+
+
+def _noun(question: Question) -> str:
+    return _NOUNS.get(question.name, question.name)
+
+
+def _either(names: Iterable[str]) -> str:
+    *most, last = names
+    return f"{', '.join(most)} or {last}" if most else last
+
+
+def _only(rows: Mapping[str, Row]) -> Row:
+    return next(iter(rows.values()))

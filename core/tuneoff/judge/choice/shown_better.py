@@ -1,0 +1,102 @@
+"""Who was shown to be better than whom in a setting, question by question, from the verdicts or from the claims over tasks."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from tuneoff.judge.answers.answer import Answers, Outcome, OverTasks, Question, Verdict
+from tuneoff.judge.choice.choice import Ratio
+from tuneoff.judge.runs import Scope
+from tuneoff.judge.stats.failures_as_infinity import middle
+
+MILLISECONDS = 1e3
+
+
+class Shown:
+    """The outcomes between the frameworks of a setting; `scopes`: its columns."""
+
+    def __init__(self, answers: Answers, scopes: Sequence[Scope]) -> None:
+        self._answers = answers
+        self._scopes = scopes
+        self._error = 1 - answers.confidence
+
+    def outcome(self, question: Question, label: str, other: str) -> Outcome:
+        """Return what holds of `label` against `other`: of several columns the claim over tasks, or what all columns agree in."""
+        if len(self._scopes) > 1 and (found := self._over_tasks(question, label, other)) is not None:
+            return found
+        outcomes = [self._in_column(question, scope, label, other) for scope in self._scopes]
+        known = {outcome for outcome in outcomes if outcome is not None}
+        if not known or known == {Outcome.NOT_JUDGED}:
+            return Outcome.NOT_JUDGED
+        return known.pop() if len(known) == 1 else Outcome.UNDECIDED
+
+    def verdict(self, question: Question, scope: Scope, label: str, other: str) -> Verdict | None:
+        """Return the verdict on a pair in one column, whichever of the two it names first."""
+        for verdict in self._answers.verdicts:
+            same = verdict.scope == scope and verdict.question.name == question.name and not verdict.is_noise
+            if same and {verdict.one, verdict.other} == {label, other}:
+                return verdict
+        return None
+
+    def ratios(self, question: Question, scope: Scope, labels: Sequence[str]) -> dict[str, dict[str, Ratio]]:
+        """Return by label and other label how many times as long the one takes in a column."""
+        found: dict[str, dict[str, Ratio]] = {label: {} for label in labels}
+        for verdict in self._answers.verdicts:
+            if verdict.scope == scope and verdict.question.name == question.name and not verdict.is_noise:
+                for label, other in ((verdict.one, verdict.other), (verdict.other, verdict.one)):
+                    ratio = _ratio(verdict, label)
+                    if label in found and ratio is not None:
+                        found[label][other] = ratio
+        return found
+
+    def _in_column(self, question: Question, scope: Scope, label: str, other: str) -> Outcome | None:
+        verdict = self.verdict(question, scope, label, other)
+        return verdict.outcome_for(label) if verdict is not None else None
+
+    def _over_tasks(self, question: Question, label: str, other: str) -> Outcome | None:
+        for one in self._answers.across:
+            same = (one.scope.sampler, one.scope.pruner) == (self._scopes[0].sampler, self._scopes[0].pruner)
+            if not same or one.question.name != question.name:
+                continue
+            for pair in one.compared:
+                if not pair.is_noise and {pair.one, pair.other} == {label, other} and pair.mean is not None:
+                    return self._of_pair(pair, label, "min" if one.is_regret else question.better)
+        return None
+
+    def _of_pair(self, pair: OverTasks, label: str, better: str) -> Outcome:
+        if pair.p is None or pair.p > self._error or pair.mean is None:
+            return Outcome.UNDECIDED
+        one_is_better = (pair.mean.estimate < 0) == (better == "min")
+        return Outcome.BETTER if one_is_better == (label == pair.one) else Outcome.WORSE
+
+
+def _ratio(verdict: Verdict, label: str) -> Ratio | None:
+    """Return the ratio of a verdict on the ratio scale, as it is for `label`; None without a seed that both have."""
+    sign = 1 if label == verdict.one else -1
+    differences = [sign * one.difference for one in verdict.differences if one.difference is not None]
+    if not differences or verdict.question.scale != "ratio":
+        return None
+    judged = verdict.outcome is not Outcome.NOT_JUDGED and verdict.interval is not None
+    if judged and verdict.interval is not None:
+        ends = sorted((sign * verdict.interval.low, sign * verdict.interval.high))
+        estimate = sign * verdict.interval.estimate
+    else:
+        ends, estimate = [min(differences), max(differences)], middle(differences)
+    seconds = [
+        sign * (one.one - one.other) / MILLISECONDS
+        for one in verdict.differences
+        if one.one is not None and one.other is not None
+    ]
+    return Ratio(
+        estimate=_exp(estimate),
+        low=_exp(ends[0]),
+        high=_exp(ends[1]),
+        is_interval=judged,
+        difference_s=middle(seconds) if seconds else math.nan,
+        outcome=verdict.outcome_for(label),
+    )
+
+
+def _exp(value: float) -> float:
+    return math.exp(value) if value < 700 else math.inf

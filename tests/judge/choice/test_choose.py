@@ -1,0 +1,185 @@
+"""The choice: who is chosen and when, what is said of it, and what weakens it."""
+
+from __future__ import annotations
+
+import json
+import random
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import pytest
+
+from builders.made_results import Draw, Entry, Metrics, results
+from tuneoff.judge.answers.answer import Outcome
+from tuneoff.judge.answers.compute import answers
+from tuneoff.judge.choice.choice import Certainty, Choice
+from tuneoff.judge.choice.choice_json import to_json
+from tuneoff.judge.choice.choose import choose
+
+QUESTIONS = {"quality": "quality.test", "time": "time.jct", "overhead": "overhead.per_trial"}
+NAMES = ("optuna", "ray-tune", "syne-tune")
+
+
+def runs(jct: float, overhead: float, key: str, quality: float = 0.96) -> Draw:
+    """Return values with a tenth of chance of their own; times in ms."""
+
+    def draw(seed: int) -> Metrics:
+        chance = random.Random(f"{key} {seed}")
+        time = jct * (1 + 0.1 * chance.gauss(0, 1))
+        parts = {"time.deploy": 10.0, "time.setup": 20.0, "time.result_collection": 5.0, "time.undeploy": 15.0}
+        return {
+            **parts,
+            "time.jct": time,
+            "time.jct_without_test": time,
+            "overhead.per_trial": overhead * (1 + 0.05 * chance.gauss(0, 1)),
+            "quality.test": quality + 0.01 * chance.gauss(0, 1),
+            "trial_execution.median": 100.0,
+        }
+
+    return draw
+
+
+def different() -> list[Entry]:
+    return [
+        Entry("serial", runs(3000, 2, "s")),
+        Entry("optuna", runs(4000, 20, "o")),
+        Entry("ray-tune", runs(12_000, 400, "r")),
+        Entry("syne-tune", runs(24_000, 1500, "y")),
+    ]
+
+
+def chosen_of(entries: Sequence[Entry], seeds: Sequence[int] = range(10), **changes: Any) -> Choice:
+    made = results(entries, seeds, questions=QUESTIONS, primary_metric="time.jct", **changes)
+    return choose(made, answers(made))
+
+
+def test_the_one_that_is_ahead_of_all_others_is_chosen_and_the_floor_never_is() -> None:
+    choice = chosen_of(different())
+    (setting,) = choice.settings
+    assert setting.certainty is Certainty.SHOWN
+    assert setting.chosen == ("optuna",)
+    assert choice.lines[0].startswith("Use optuna if your trials take less than about ")
+    assert [row.label for row in setting.rows] == ["serial", "optuna", "ray-tune", "syne-tune"]
+    assert choice.deciding is None
+    assert not any("serial" in line or "no framework" in line for line in choice.lines)
+
+
+def test_what_is_added_gives_the_length_from_which_on_it_is_small() -> None:
+    (setting,) = chosen_of(different()).settings
+    added = {row.label: row.first.added for row in setting.rows}
+    assert added["ray-tune"].per_trial is not None
+    assert added["ray-tune"].per_trial.estimate == pytest.approx(0.4, rel=0.05)
+    five, one = added["ray-tune"].lengths
+    assert (five.share, one.share) == (0.05, 0.01)
+    assert five.seconds == pytest.approx(20 * added["ray-tune"].per_trial.estimate)
+    assert five.low < five.seconds < five.high
+    assert five.is_extrapolated  # trials of 0.1 s were measured
+    assert not added["optuna"].lengths[0].is_extrapolated
+    assert added["optuna"].per_job is not None
+    assert added["optuna"].per_job.estimate == pytest.approx(0.05)
+
+
+def test_ratios_are_told_against_every_other_row() -> None:
+    (setting,) = chosen_of(different()).settings
+    of = {row.label: row.first.ratios for row in setting.rows}
+    forth, back = of["ray-tune"]["optuna"], of["optuna"]["ray-tune"]
+    assert forth.estimate == pytest.approx(3, rel=0.2)
+    assert forth.estimate * back.estimate == pytest.approx(1)
+    assert (forth.outcome, back.outcome) == (Outcome.WORSE, Outcome.BETTER)
+    assert forth.difference_s == pytest.approx(-back.difference_s)
+    assert forth.difference_s == pytest.approx(8, rel=0.3)
+    assert forth.is_interval
+
+
+def test_too_few_seeds_describe_and_name_the_command_that_decides() -> None:
+    choice = chosen_of(different(), range(3))
+    assert choice.settings[0].certainty is Certainty.DESCRIBED
+    assert choice.settings[0].chosen == ()
+    assert choice.lines[0] == "In 3 of 3 seeds optuna was faster than ray-tune and syne-tune."
+    assert not any(line.startswith("Use") for line in choice.lines)
+    assert choice.deciding is not None
+    assert choice.deciding.command.endswith("--seeds 0 1 2 3 4 5 6 7 8 9")
+    per_seed = sum(value for value in (3, 4, 12, 24))
+    assert choice.deciding.seconds == pytest.approx(per_seed * 11, rel=0.2)
+    ratio = choice.settings[0].rows[2].first.ratios["optuna"]
+    assert not ratio.is_interval
+    assert ratio.low < ratio.estimate < ratio.high
+
+
+def test_equal_frameworks_are_never_chosen() -> None:
+    for key in range(20):
+        choice = chosen_of([Entry(name, runs(4000, 20, f"{name} {key}")) for name in NAMES])
+        assert choice.settings[0].certainty is Certainty.NOT_DECIDED, key
+        assert not choice.lines[0].startswith("Use")
+
+
+def test_a_trade_off_chooses_nobody_and_says_so() -> None:
+    choice = chosen_of([Entry("optuna", runs(4000, 20, "o", 0.80)), Entry("ray-tune", runs(12_000, 400, "r", 0.96))])
+    assert choice.settings[0].chosen == ()
+    assert choice.settings[0].certainty is Certainty.NOT_DECIDED
+    assert "depends" in choice.lines[0]
+
+
+def test_who_is_beaten_is_named_where_the_others_are_not_decided() -> None:
+    entries = [
+        Entry("optuna", runs(4000, 20, "o")),
+        Entry("ray-tune", runs(4000, 20, "r")),
+        Entry("syne-tune", runs(24_000, 1500, "y")),
+    ]
+    choice = chosen_of(entries)
+    assert set(choice.settings[0].chosen) == {"optuna", "ray-tune"}
+    assert "but not syne-tune" in choice.lines[0]
+
+
+def test_claims_over_tasks_decide_where_no_task_has_seeds_enough() -> None:
+    names: Mapping[str, tuple[float, float]] = {"serial": (3000, 2), "optuna": (4000, 20), "ray-tune": (12_000, 400)}
+    entries = [
+        Entry(name, runs(jct, overhead, f"{name} {task}"), variant={"task": f"task-{task}"})
+        for task in range(12)
+        for name, (jct, overhead) in names.items()
+    ]
+    choice = chosen_of(entries, range(1))
+    (setting,) = choice.settings
+    assert len(setting.scopes) == 12
+    assert setting.chosen == ("optuna",)
+    assert all(len(row.columns) == 12 for row in setting.rows)
+
+
+def test_one_framework_alone_is_no_choice() -> None:
+    choice = chosen_of([Entry("serial", runs(3000, 2, "s")), Entry("optuna", runs(4000, 20, "o"))])
+    assert "only optuna" in choice.lines[0]
+    choice = chosen_of([Entry("serial", runs(3000, 2, "s"))])
+    assert "no framework" in choice.lines[0]
+
+
+def test_caveats_name_what_could_change_the_choice_the_worst_first() -> None:
+    entries = [
+        Entry("optuna", runs(4000, 20, "o"), disturbed=(0, 1), flags={seed: ["sampler_without_model"] for seed in range(10)}),
+        Entry("ray-tune", runs(12_000, 400, "r"), flags={3: ["best_differs"]}, status={4: "failed"}),
+        Entry("katib", runs(5000, 100, "k"), emulated=True),
+    ]
+    caveats = chosen_of(entries).caveats
+    assert [text for text in caveats if "2 of 20 runs" in text] == list(caveats[:1])
+    assert "best trial is not the one" in caveats[1]
+    assert "random search" in caveats[2]
+    assert "1 of ray-tune" in caveats[3]
+    assert "emulated" in caveats[4]
+
+
+def test_runs_in_order_have_no_caveat() -> None:
+    assert chosen_of(different()).caveats == ()
+
+
+def test_an_emulated_framework_is_in_no_sentence_and_never_chosen() -> None:
+    entries = [Entry("katib", runs(1000, 1, "k"), emulated=True), *different()]
+    choice = chosen_of(entries)
+    assert choice.settings[0].chosen == ("optuna",)
+    assert not any("katib" in line for line in choice.lines)
+    assert [row.label for row in choice.settings[0].rows][-1].startswith("katib")
+
+
+def test_as_json_it_is_strict_and_whole() -> None:
+    entries = [*different()[:3], Entry("syne-tune", runs(24_000, 1500, "y"), status=dict.fromkeys(range(6), "failed"))]
+    found = json.loads(json.dumps(to_json(chosen_of(entries)), allow_nan=False))
+    assert found["lines"] == list(chosen_of(entries).lines)
+    assert {row["label"] for row in found["settings"][0]["rows"]} == {"serial", *NAMES}

@@ -1,0 +1,77 @@
+"""How `run` and `compare` end: golden texts, and no line over the width."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pytest
+
+from builders.made_results import Entry
+from judge.choice.test_choose import chosen_of, different, runs
+from tuneoff.tell.report.choice_table import LEAST_COLUMNS, WIDTH, ending, table
+
+TEN_SEEDS = """\
+                  job time, s                         added   test  energy
+framework      median (range)              x optuna s/trial  score J/trial
+no framework 3.04 (2.65-3.21) 0.77x (0.62 to 0.93)+  0.0019 0.9615       –
+optuna       3.98 (3.06-4.49)                     1   0.020 0.9644       –
+ray-tune     12.2 (9.77-13.6)    3.2x (2.2 to 4.1)-    0.41 0.9607       –
+syne-tune    24.8 (18.6-29.2)    6.3x (4.1 to 8.9)-    1.50 0.9580       –
+
+Use optuna if your trials take less than about 30 s.
+Shown at 95 % confidence: optuna was faster and added less to a trial than
+  ray-tune and syne-tune.
+A job took 3.2x (2.2 to 4.1) as long with ray-tune and 6.3x (4.1 to 8.9) as long
+  with syne-tune.
+Not decided: quality.
+What a framework adds is below 5 % of a trial from this length of trials on:
+  optuna 0.41 s, ray-tune 8.2 s (extrapolated), syne-tune 30 s (extrapolated)."""
+THREE_SEEDS = """\
+                  job time, s                        added   test  energy
+framework      median (range)             x optuna s/trial  score J/trial
+no framework 2.81 (2.65-3.17) 0.82x (0.75 to 0.92)  0.0019 0.9628       –
+optuna       3.53 (3.06-3.85)                    1   0.020 0.9500       –
+ray-tune     12.0 (11.8-12.5)    3.3x (3.1 to 4.1)    0.40 0.9574       –
+syne-tune    27.2 (23.3-29.2)    8.3x (6.1 to 8.9)    1.51 0.9578       –
+
+In 3 of 3 seeds optuna was faster than ray-tune and syne-tune.
+A job took 3.3x (3.1 to 4.1) as long with ray-tune and 8.3x (6.1 to 8.9) as long
+  with syne-tune.
+This describes 3 seeds. It proves nothing.
+What a framework adds is below 5 % of a trial from this length of trials on:
+  optuna 0.40 s, ray-tune 7.9 s (extrapolated), syne-tune 30 s (extrapolated).
+To decide, about 8.3 min:
+  tuneoff compare made.yaml --trials 10 --seeds 0 1 2 3 4 5 6 7 8 9"""
+
+
+def test_ten_seeds() -> None:
+    assert "\n".join(ending(chosen_of(different()))) == TEN_SEEDS
+
+
+def test_three_seeds() -> None:
+    assert "\n".join(ending(chosen_of(different(), range(3)))) == THREE_SEEDS
+
+
+@pytest.mark.parametrize("width", [80, 120, None])
+@pytest.mark.parametrize("seeds", [range(1), range(3), range(10)])
+def test_it_fits_80_columns_and_22_lines(width: int | None, seeds: Sequence[int]) -> None:
+    entries = [*different(), Entry("optuna", runs(4100, 25, "t"), sampler="tpe"), Entry("katib", runs(1, 1, "k"), emulated=True)]
+    lines = ending(chosen_of(entries, seeds), width)
+    assert max(map(len, lines)) <= WIDTH
+    assert len(lines) <= 20  # and the paths of the report and of the results
+
+
+def test_a_narrow_terminal_has_fewer_columns_and_never_a_cut_one() -> None:
+    wide, narrow = (table(chosen_of(different()), width) for width in (80, 55))
+    assert len(narrow) == len(wide)
+    assert max(map(len, narrow)) <= 55
+    assert all("optuna" in lines[3] for lines in (wide, narrow))
+    assert len(table(chosen_of(different()), 10)[0].split()) >= LEAST_COLUMNS
+
+
+def test_a_failed_run_is_counted_in_a_column_of_its_own() -> None:
+    entries = [*different()[:2], Entry("ray-tune", runs(12_000, 400, "r"), status={3: "failed"})]
+    lines = table(chosen_of(entries), 80)
+    assert "failed" in lines[1]
+    assert "1/10" in lines[-1]
+    assert "failed" not in "".join(table(chosen_of(different()), 80))
