@@ -72,12 +72,6 @@ def test_a_trial_without_the_objective_reports_unavailable(tmp_path: Path) -> No
         assert cluster.values() == [("loss", "unavailable")]
 
 
-def test_a_value_that_is_no_number_is_reported_as_empty(tmp_path: Path) -> None:
-    with node_cluster(tmp_path) as cluster:
-        assert "Complete" in conditions(run(cluster, tmp_path, "echo loss=nan > $METRICS", trial_of()))
-        assert cluster.values() == [("loss", "")]
-
-
 def test_a_trial_that_fails_reports_nothing_and_its_collector_fails(tmp_path: Path) -> None:
     with node_cluster(tmp_path) as cluster:
         job = run(cluster, tmp_path, "echo loss=1 > $METRICS; exit 5", trial_of())
@@ -137,13 +131,6 @@ def test_a_trial_that_meets_its_rule_is_stopped_and_counts_what_it_has(tmp_path:
         assert not is_alive(int((tmp_path / "pid").read_text()))
         [pod] = cluster.pods()
         assert state_of(pod)["terminated"]["exitCode"] == state_of(pod, CONTAINER)["terminated"]["exitCode"] == 0
-
-
-def test_a_trial_that_passes_its_rule_runs_to_its_end(tmp_path: Path) -> None:
-    with node_cluster(tmp_path) as cluster:
-        assert "Complete" in conditions(run(cluster, tmp_path, epochs(5, 1, 9, 9), trial_of(rules=[MEDIAN_STOP])))
-        assert [value for _, value in cluster.values()] == ["5", "1", "9", "9"]
-        assert not conditions(cluster.store.get(TRIALS, "job", "default"))
 
 
 def test_early_stopping_keeps_the_trial_s_other_conditions(tmp_path: Path) -> None:

@@ -11,7 +11,6 @@ import pytest
 from emulated.katib_world import World, experiment_named, world
 from katib_emulation.conditions import conditions_of, find_condition, has_condition
 from katib_emulation.kinds import DEPLOYMENTS, EVENTS, EXPERIMENTS, JOBS, SERVICES, SUGGESTIONS, TRIALS
-from katib_emulation.statuses import ApiError
 
 Object = dict[str, Any]
 
@@ -287,13 +286,6 @@ def test_a_raised_maximum_goes_on_after_the_end_if_the_service_stays(katib: Worl
     katib.wait_jobs(2)
     katib.run_all(lambda i: ["0.6"])
     assert katib.experiment()["status"]["trialsSucceeded"] == 4
-
-
-def test_without_a_long_running_service_the_end_is_the_end(katib: World) -> None:
-    katib.submit(experiment_named(maxTrialCount=2))
-    katib.run_all(lambda i: ["0.5"])
-    with pytest.raises(ApiError, match="Experiment can be restarted if"):
-        katib.edit("e1", maxTrialCount=4)
 
 
 def test_deleting_the_experiment_takes_everything_with_it(katib: World) -> None:

@@ -30,16 +30,6 @@ def test_a_failed_pod_is_followed_by_another_within_the_backoff_limit(tmp_path: 
         assert sorted(pod["status"]["phase"] for pod in cluster.pods()) == ["Failed", "Succeeded"]
 
 
-def test_the_pauses_between_pods_double_until_the_limit(tmp_path: Path) -> None:
-    with node_cluster(tmp_path, backoff_seconds=0.1) as cluster:
-        started = time.monotonic()
-        cluster.submit(command=["false"], backoffLimit=2)
-        ended = cluster.ended()
-        assert time.monotonic() - started >= 0.1 + 0.2
-        assert conditions(ended)["Failed"] == "BackoffLimitExceeded"
-        assert ended["status"]["failed"] == len(cluster.pods()) == 3
-
-
 @pytest.mark.slow
 def test_a_job_over_its_deadline_fails_and_its_process_ends(tmp_path: Path) -> None:
     with node_cluster(tmp_path) as cluster:

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from emulated.served import INJECTED, KATIB, Served, experiment, served, trial
-from katib_emulation.kinds import CONFIG_MAPS, PODS, TRIALS
+from katib_emulation.kinds import PODS, TRIALS
 
 
 @pytest.fixture
@@ -235,17 +235,6 @@ def test_a_collection_is_deleted_by_its_labels(api: Served) -> None:
     assert [item["metadata"]["name"] for item in api.ask("GET", f"{path}/trials")[1]["items"]] == ["t2"]
 
 
-def test_a_terminating_namespace_takes_nothing_new(api: Served) -> None:
-    path = api.namespace()
-    api.ask("POST", f"{path}/trials", trial(finalizers=["hold"]))
-    code, namespace = api.ask("DELETE", "/api/v1/namespaces/ns")
-    assert (code, namespace["status"]["phase"]) == (200, "Terminating")
-    for kind, body in (("experiments", experiment()), ("trials", trial("t2"))):
-        code, status = api.ask("POST", f"{path}/{kind}", body)
-        assert (code, status["reason"]) == (403, "Forbidden")
-        assert "because it is being terminated" in status["message"]
-
-
 def test_the_namespace_can_be_created_again_when_it_is_gone(api: Served) -> None:
     api.namespace()
     assert api.ask("POST", "/api/v1/namespaces", {"metadata": {"name": "ns"}})[0] == 409
@@ -382,11 +371,3 @@ def test_denied_rights_are_refused_and_reviewed(tmp_path: Path) -> None:
         assert not allowed(verb="get", resource="pods", subresource="log")
         assert allowed(verb="get", resource="pods")
         assert not allowed(verb="list", resource="secrets")
-
-
-def test_a_generated_name_is_returned(api: Served) -> None:
-    api.namespace()
-    body = {"metadata": {"generateName": "c-"}}
-    code, made = api.ask("POST", "/api/v1/namespaces/ns/configmaps", body)
-    assert code == 201
-    assert api.store.get(CONFIG_MAPS, made["metadata"]["name"], "ns")["metadata"]["uid"] == made["metadata"]["uid"]

@@ -66,11 +66,6 @@ def test_it_ends_while_watches_are_open(tmp_path: Path) -> None:
             assert server.wait() == (0, "")
 
 
-def test_a_request_without_the_token_is_refused(tmp_path: Path) -> None:
-    with program(tmp_path / "f") as server, pytest.raises(urllib.error.HTTPError, match="403"):
-        urllib.request.urlopen(f"http://127.0.0.1:{server.port}/version", timeout=10)
-
-
 def test_objects_and_token_survive_a_kill(tmp_path: Path) -> None:
     with program(tmp_path / "f") as server:
         for name in ("c1", "c2"):
@@ -108,20 +103,6 @@ def processes_below(folder: Path) -> list[int]:
             if inside:
                 found.append(int(entry.name))
     return found
-
-
-def test_it_ends_with_the_process_that_started_it(tmp_path: Path) -> None:
-    kubeconfig = tmp_path / "kubeconfig"
-    start = "import subprocess, sys, time; p = subprocess.Popen(sys.argv[1:]); print(p.pid, flush=True); time.sleep(60)"
-    command = [sys.executable, "-c", start, *COMMAND, str(tmp_path / "f"), "--kubeconfig", str(kubeconfig)]
-    parent = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
-    assert parent.stdout is not None
-    pid = int(parent.stdout.readline())
-    until(kubeconfig.exists)
-    assert is_running(pid)
-    parent.kill()
-    parent.communicate()
-    until(lambda: not is_running(pid), 3)
 
 
 def test_it_outlives_the_thread_that_started_it(tmp_path: Path) -> None:
@@ -224,11 +205,6 @@ def test_a_full_disk_ends_a_running_server_with_one_line(tmp_path: Path) -> None
     assert errors.count("\n") == 1
     with program(tmp_path / "f") as again:
         assert names(again) == []
-
-
-def test_a_folder_in_use_is_one_line(tmp_path: Path) -> None:
-    with program(tmp_path / "f"):
-        assert "another server uses the folder" in one_line_of_failure(tmp_path)
 
 
 def test_a_port_in_use_is_one_line(tmp_path: Path) -> None:

@@ -6,7 +6,7 @@ import contextlib
 import json
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -98,14 +98,6 @@ def user(tmp_path_factory: pytest.TempPathFactory) -> Iterator[User]:
         yield User(client, script, server)
 
 
-def server_text(call: Callable[[], Any]) -> tuple[Exception, dict[str, Any]]:
-    """Return what the SDK raises and the Status that the server had sent."""
-    with pytest.raises(Exception) as caught:
-        call()
-    context: Any = caught.value.__context__
-    return caught.value, json.loads(context.body)
-
-
 def test_an_experiment_runs_to_its_optimum(user: User, capsys: pytest.CaptureFixture[str]) -> None:
     assert user.client.create_experiment(user.experiment("first")) is None
     user.wait("first")
@@ -131,33 +123,6 @@ def test_a_model_of_the_sdk_is_taken_too(user: User) -> None:
     user.client.create_experiment(user.client.api_client.deserialize(plain, "V1beta1Experiment"))
     user.wait("model")
     assert user.client.get_trial(user.client.list_trials("model")[0].metadata.name).status.observation.metrics
-
-
-def test_duplicates_missing_and_refused_objects_are_told_apart(user: User) -> None:
-    user.client.create_experiment(user.experiment("twice", trials=2))
-    error, status = server_text(lambda: user.client.create_experiment(user.experiment("twice")))
-    assert "already exists" in str(error)
-    assert (status["code"], status["reason"]) == (409, "AlreadyExists")
-    error, status = server_text(lambda: user.client.get_experiment("missing"))
-    assert isinstance(error, RuntimeError)
-    assert (status["code"], status["message"]) == (404, 'experiments.kubeflow.org "missing" not found')
-    _, status = server_text(lambda: user.client.delete_experiment("missing"))
-    assert status["code"] == 404
-    refused = user.experiment("refused", algorithm={"algorithmName": "astrology"})
-    _, status = server_text(lambda: user.client.create_experiment(refused))
-    assert status["code"] == 400
-    assert "unable to get Suggestion config data for algorithm astrology" in status["message"]
-    _, status = server_text(lambda: user.client.create_experiment(user.experiment("nowhere"), namespace="nope"))
-    assert status["message"] == 'namespaces "nope" not found'
-
-
-def test_failing_trials_fail_the_experiment(user: User) -> None:
-    user.client.create_experiment(user.experiment("failing", code=3))
-    with pytest.raises(RuntimeError):
-        user.wait("failing")
-    condition = (user.read("experiments", "failing") or {})["status"]["conditions"][-1]
-    assert (condition["type"], condition["reason"]) == ("Failed", "ExperimentFailed")
-    assert "max failed" in condition["message"]
 
 
 def test_the_budget_of_a_running_experiment_is_edited(user: User) -> None:

@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from emulated.served import Object, trial
-from katib_emulation.kinds import CONFIG_MAPS, EVENTS, JOBS, NAMESPACES, PODS, TRIALS
+from katib_emulation.kinds import CONFIG_MAPS, EVENTS, JOBS, NAMESPACES, TRIALS
 from katib_emulation.statuses import ApiError
-from katib_emulation.storage import defaults, table
+from katib_emulation.storage import defaults
 from katib_emulation.storage.store import Store
 
 
@@ -65,21 +65,6 @@ def test_what_is_given_and_what_is_returned_are_copies(store: Store) -> None:
     store.get(TRIALS, "t1", "ns")["spec"]["n"] = 4
     store.list(TRIALS)[0]["spec"]["n"] = 5
     assert store.get(TRIALS, "t1", "ns")["spec"]["n"] == 1
-
-
-def test_a_second_object_of_the_same_name_is_refused(store: Store) -> None:
-    store.create(TRIALS, trial(), "ns")
-    with pytest.raises(ApiError, match=r'trials.kubeflow.org "t1" already exists') as caught:
-        store.create(TRIALS, trial(), "ns")
-    assert caught.value.body()["details"] == {"name": "t1", "group": "kubeflow.org", "kind": "trials"}
-    assert caught.value.code == 409
-
-
-def test_a_missing_namespace_is_refused(store: Store) -> None:
-    with pytest.raises(ApiError, match='namespaces "nope" not found') as caught:
-        store.create(TRIALS, trial(), "nope")
-    assert caught.value.code == 404
-    assert store.list(TRIALS, "nope") == []
 
 
 @pytest.mark.parametrize("name", ["E1", "e_1", "-e", "e.", "a" * 254, ""])
@@ -191,42 +176,6 @@ def test_updates_from_many_threads_are_all_counted(store: Store) -> None:
     for thread in threads:
         thread.join()
     assert store.get(TRIALS, "t1", "ns")["spec"]["n"] == 201
-
-
-def test_a_subscription_delivers_changes_in_order(store: Store) -> None:
-    changes = store.subscribe(TRIALS, PODS)
-    store.create(TRIALS, trial(), "ns")
-    store.create(CONFIG_MAPS, {"metadata": {"name": "other"}}, "ns")
-    store.update(TRIALS, "t1", "ns", lambda obj: obj["spec"].update(n=2))
-    store.delete(TRIALS, "t1", "ns")
-    seen = [changes.get(0) for _ in range(3)]
-    assert [change[0] for change in seen if change] == ["ADDED", "MODIFIED", "DELETED"]
-    versions = [int(change[2]["metadata"]["resourceVersion"]) for change in seen if change]
-    assert versions == sorted(set(versions))
-    assert changes.get(0) is None
-
-
-def test_a_subscription_can_begin_with_what_is_there(store: Store) -> None:
-    store.create(TRIALS, trial(), "ns")
-    change = store.subscribe(TRIALS, initial=True).get(0)
-    assert change is not None
-    assert (change[0], change[2]["metadata"]["name"]) == ("ADDED", "t1")
-
-
-def test_a_subscription_can_begin_at_an_older_version(store: Store) -> None:
-    since = store.version
-    store.create(TRIALS, trial(), "ns")
-    change = store.subscribe(TRIALS, since=since).get(0)
-    assert change is not None
-    assert store.subscribe(TRIALS, since=store.version).get(0) is None
-
-
-def test_a_version_that_is_no_longer_kept_is_gone(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
-    for _ in range(table.HISTORY + 5):
-        store.create(EVENTS, {"metadata": {"generateName": "x-"}}, "ns")
-    with pytest.raises(ApiError, match="too old resource version") as caught:
-        store.subscribe(TRIALS, since=3)
-    assert caught.value.code == 410
 
 
 def test_closing_a_subscription_wakes_its_reader(store: Store) -> None:

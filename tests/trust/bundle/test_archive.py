@@ -204,17 +204,6 @@ def test_a_header_that_announces_terabytes_is_refused(tmp_path: Path, folder: Pa
     assert "has 1099511627776 bytes" in refusal(path, folder)
 
 
-def test_limit_and_space_are_checked_before_anything_is_written(
-    tmp_path: Path, folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    path = small(tmp_path / "b.tar.gz")
-    assert "but the limit is 0 MB; raise it by --limit-mb" in refusal(path, folder, 1000)
-    usage = namedtuple("usage", "free")
-    monkeypatch.setattr(shutil, "disk_usage", lambda where: usage(10))
-    assert "0 MB are free; set TMPDIR to another folder" in refusal(path, folder)
-    assert files_in(folder) == {}
-
-
 def test_a_disk_that_fills_while_unpacking_is_one_line(tmp_path: Path, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def full(*arguments: object) -> None:
         raise OSError(errno.ENOSPC, "No space left on device")

@@ -154,11 +154,6 @@ def test_a_folder_in_use_is_refused(results: Results, tmp_path: Path) -> None:
             packed(results.path, tmp_path / "b.tar.gz")
 
 
-def test_a_bundle_above_the_limit_is_refused(results: Results, tmp_path: Path) -> None:
-    with pytest.raises(ResultsError, match=r"the bundle would unpack to . MB, but the limit is 0 MB; raise --limit-mb"):
-        packed(results.path, tmp_path / "b.tar.gz", limit_bytes=1000)
-
-
 def test_what_is_too_large_is_refused_before_it_is_read(
     results: Results, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -2,18 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
-from builders.bundles import spec_of
 from tuneoff.trust.bundle.verdict import ReproducedColumn, ReproductionAnswer, of_columns, overall
-
-SPEC = spec_of()
-CPU = "CPU is A here, B in the bundle"
-
-
-def answers(columns: Sequence[ReproducedColumn]) -> dict[str, str]:
-    return {column.name: column.answer.value for column in columns}
 
 
 def column(answer: ReproductionAnswer, **more: Any) -> ReproducedColumn:
