@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 
 from tuneoff.errors import ExperimentError
 from tuneoff.experiment.load import MatrixFile, load_matrix
@@ -182,6 +181,7 @@ matrix: {workers.count: [1, 2]}
         (_space(type="float", low=1, high=2, log=True, step=1), "`log` and `step` exclude each other"),
         (_space(type="float", low=0, high=1, step=0), "search_space.rate: `step > 0` must hold, but got step=0"),
         (_space(type="float", low=0, high=1, step=0.3), "use high=0.9"),
+        (_space(type="float", low=0, high=1e308, step=1e-300), "there must be fewer steps from `low` to `high`"),
         (_space(type="int", low=1.5, high=8), "search_space.rate.low: must be an integer, but got 1.5"),
         (_space(type="int", low=1, high=8, log=True, step=2), "list the points as `type: ordered`"),
         (_space(type="int", low=0, high=8, log=True), "needs `low > 0`"),
@@ -274,10 +274,6 @@ def test_the_json_schema_says_when_failed_trials_end_a_run() -> None:
     assert described.startswith("More failed trials than this end the run")
 
 
-def test_the_schema_of_every_key_is_json(tmp_path: Path) -> None:
-    assert yaml.safe_load(json.dumps(json_schema()))["additionalProperties"] is False
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("content", "problem"),
@@ -301,8 +297,3 @@ def test_more_than_can_be_planned_is_refused(load: Load, content: dict[str, Any]
     with pytest.raises(ExperimentError) as caught:
         load({**LEAST, **content})
     assert problem in str(caught.value)
-
-
-def test_steps_without_number_are_refused(load: Load) -> None:
-    with pytest.raises(ExperimentError, match="there must be fewer steps from `low` to `high`"):
-        load(_space(type="float", low=0, high=1e308, step=1e-300))

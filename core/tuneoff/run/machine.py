@@ -9,7 +9,7 @@ import hashlib
 import os
 import tempfile
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Annotated, Any
@@ -162,11 +162,9 @@ def known(stored: Iterable[Any]) -> list[MachineState]:
 
 
 def from_json(stored: Any) -> MachineState | None:
-    """Return a stored state, or None where it is none; what an older record lacks is None."""
-    if not isinstance(stored, Mapping):
-        return None
+    """Return a stored state, or None where it is none."""
     try:
-        return msgspec.convert({"load_1min": 0.0, **stored}, MachineState)
+        return msgspec.convert(stored, MachineState)
     except msgspec.ValidationError:
         return None
 

@@ -93,23 +93,18 @@ def test_server_that_refuses_connections_is_told_at_once(api: FakeApi) -> None:
     assert time.monotonic() - start < FIRST_SECONDS
 
 
-def test_silent_server_is_given_up_within_the_time(api: FakeApi) -> None:
+@pytest.mark.parametrize(
+    ("method", "path", "most_seconds"), [("GET", "/version", FIRST_SECONDS), ("POST", REVIEWS, CHECK_SECONDS)]
+)
+def test_server_that_is_or_becomes_silent_is_given_up_within_the_time(
+    api: FakeApi, method: str, path: str, most_seconds: float
+) -> None:
     gate = threading.Event()
-    api.on("GET", "/version", Silent(gate))
+    api.on(method, path, Silent(gate))
     start = time.monotonic()
     with pytest.raises(StepError, match="no answer in time"):
         check(api, 0.5)
-    assert time.monotonic() - start < FIRST_SECONDS
-    gate.set()
-
-
-def test_server_that_becomes_silent_half_way_is_given_up_too(api: FakeApi) -> None:
-    gate = threading.Event()
-    api.on("POST", REVIEWS, Silent(gate))
-    start = time.monotonic()
-    with pytest.raises(StepError):
-        check(api, 0.5)
-    assert time.monotonic() - start < CHECK_SECONDS
+    assert time.monotonic() - start < most_seconds
     gate.set()
 
 
@@ -121,29 +116,38 @@ def test_slow_server_is_waited_for_only_twice(api: FakeApi, tmp_path: Path) -> N
         assert proxy.overlapping() >= 10  # of about 28; one after the other: of none
 
 
-def test_refused_credentials(api: FakeApi) -> None:
-    api.on("GET", "/version", failure(401, "Unauthorized", "Unauthorized"))
-    assert "does not accept the kubeconfig's credentials" in problem(api)
+@pytest.mark.parametrize(
+    ("path", "answer", "told"),
+    [
+        ("/version", failure(401, "Unauthorized", "Unauthorized"), "does not accept the kubeconfig's credentials"),
+        (GROUP, failure(404, "NotFound", "no"), "Katib is not installed: the API server has no group kubeflow.org"),
+        (
+            KINDS,  # of another project of Kubeflow
+            Answer(200, {"resources": [{"name": "pytorchjobs"}, {"name": "experiments"}]}),
+            "no trials.kubeflow.org, suggestions.kubeflow.org in v1beta1",
+        ),
+        (
+            GROUP,
+            Answer(200, {"versions": [{"version": "v1alpha3"}]}),
+            "must be kubeflow.org/v1beta1, but the API server has v1alpha3",
+        ),
+        (f"{DEPLOYMENTS}/katib-controller", failure(404, "NotFound", "not found"), "set option `katib_namespace`"),
+        (
+            WEBHOOKS,
+            Answer(200, {"webhooks": [{"name": "validator", "clientConfig": {"service": {}}}]}),
+            "webhook validator has no certificate yet",
+        ),
+    ],
+    ids=["credentials", "no Katib", "another project", "another version", "elsewhere", "no certificate"],
+)
+def test_what_is_wrong_with_a_cluster_is_told_in_one_line(api: FakeApi, path: str, answer: Answer, told: str) -> None:
+    api.on("GET", path, answer)
+    assert told in problem(api)
 
 
 def test_version_that_may_not_be_read_is_unknown(api: FakeApi) -> None:
     api.on("GET", "/version", failure(403, "Forbidden", "no"))
     assert check(api).server_version == "unknown"
-
-
-def test_katib_is_not_installed(api: FakeApi) -> None:
-    api.on("GET", GROUP, failure(404, "NotFound", "the server could not find the requested resource"))
-    assert "Katib is not installed: the API server has no group kubeflow.org" in problem(api)
-
-
-def test_other_kubeflow_project_alone_is_not_katib(api: FakeApi) -> None:
-    api.on("GET", KINDS, Answer(200, {"resources": [{"name": "pytorchjobs"}, {"name": "experiments"}]}))
-    assert "no trials.kubeflow.org, suggestions.kubeflow.org in v1beta1" in problem(api)
-
-
-def test_katib_of_another_version(api: FakeApi) -> None:
-    api.on("GET", GROUP, Answer(200, {"versions": [{"version": "v1alpha3"}]}))
-    assert "must be kubeflow.org/v1beta1, but the API server has v1alpha3" in problem(api)
 
 
 @pytest.mark.parametrize("name", ["katib-controller", "katib-db-manager"])
@@ -152,20 +156,10 @@ def test_katib_that_does_not_run(api: FakeApi, name: str) -> None:
     assert f"Deployment kubeflow/{name} is not available (Deployment does not have minimum" in problem(api)
 
 
-def test_controller_elsewhere_names_the_option(api: FakeApi) -> None:
-    api.on("GET", f"{DEPLOYMENTS}/katib-controller", failure(404, "NotFound", "not found"))
-    assert "set option `katib_namespace`" in problem(api)
-
-
 def test_what_may_not_be_read_is_not_asked_for(api: FakeApi) -> None:
     for path in (f"{DEPLOYMENTS}/katib-controller", f"{DEPLOYMENTS}/katib-db-manager", WEBHOOKS):
         api.on("GET", path, failure(403, "Forbidden", "no"))
     assert check(api).katib_image is None
-
-
-def test_webhook_without_certificate(api: FakeApi) -> None:
-    api.on("GET", WEBHOOKS, Answer(200, {"webhooks": [{"name": "validator", "clientConfig": {"service": {}}}]}))
-    assert "webhook validator has no certificate yet" in problem(api)
 
 
 def test_all_missing_rights_come_in_one_line(api: FakeApi) -> None:

@@ -226,12 +226,8 @@ def test_pods_that_had_to_wait_for_room_are_flagged(make: Callable[..., Run], mo
 
 def test_refused_settings_end_the_run_at_once(make: Callable[..., Run]) -> None:
     run = make()
-    run.cluster.suggestion = {
-        "metadata": {"name": run.plan.experiment},
-        "status": {"conditions": [condition("Failed", "SuggestionFailed", "Validation failed: gamma")]},
-    }
-    run.experiment(condition("Failed", "ExperimentFailed", "Suggestion has failed"))
-    with pytest.raises(StepError, match=f"suggestion {run.plan.experiment}: SuggestionFailed: Validation failed: gamma"):
+    run.experiment(condition("Failed", "ExperimentFailed", "refused"))
+    with pytest.raises(StepError, match=f"experiment {run.plan.experiment}: ExperimentFailed: refused"):
         run.follower.wait_first_trial()
 
 

@@ -34,6 +34,14 @@ FULL = {
 }
 
 
+FINITE = SearchSpace({name: item for name, item in SPACE if name in ("integer", "unordered")})
+
+
+def space_of(sampler: str) -> SearchSpace:
+    """Return a space that an algorithm of Katib can search."""
+    return NUMBERS if sampler in ("cmaes", "sobol") else FINITE if sampler == "grid" else SPACE
+
+
 def full_plan(folder: Path) -> KatibPlan:
     """A plan with every optional part, but tpe's own service."""
     pruner = Strategy(name="median", options={"first_epoch": 2, "min_trials": 3})
@@ -57,10 +65,8 @@ def pod_of(experiment: Mapping[str, Any]) -> dict[str, Any]:
 def test_the_sdk_knows_every_field_of_the_experiment(tmp_path: Path) -> None:
     pytest.importorskip("kubeflow.katib")
     for sampler in ALGORITHMS:
-        space = NUMBERS if sampler in ("cmaes", "sobol") else SPACE
-        if sampler == "grid":
-            space = SearchSpace({name: item for name, item in SPACE if name in ("integer", "unordered")})
-        assert unknown_fields(experiment_manifest(plan_of(spec_of(sampler, search_space=space), tmp_path))) == []
+        plan = plan_of(spec_of(sampler, search_space=space_of(sampler)), tmp_path)
+        assert unknown_fields(experiment_manifest(plan)) == []
     assert unknown_fields(experiment_manifest(full_plan(tmp_path))) == []
 
 
@@ -117,12 +123,11 @@ def test_a_value_of_the_wrong_kind_is_found(tmp_path: Path, path: tuple[str | in
 
 
 def emulated_plans(folder: Path) -> list[KatibPlan]:
-    finite = SearchSpace({name: item for name, item in SPACE if name in ("integer", "unordered")})
-    plans = [
-        plan_of(spec_of(sampler, platform="emulated", search_space=finite if sampler == "grid" else SPACE), folder)
+    specs = [
+        spec_of(sampler, platform="emulated", search_space=FINITE if sampler == "grid" else SPACE)
         for sampler in EMULATED_SAMPLERS
     ]
-    return [*plans, full_plan(folder)]
+    return [*(plan_of(spec, folder) for spec in specs), full_plan(folder)]
 
 
 def test_katibs_admission_takes_every_experiment_and_changes_nothing(tmp_path: Path) -> None:
@@ -244,10 +249,7 @@ def test_median_stopping_has_its_settings_and_is_left_out_where_it_could_stop_no
 
 @pytest.mark.parametrize("sampler", [name for name in ALGORITHMS if name != "sobol"])
 def test_every_algorithm_that_takes_a_seed_gets_the_samplers(tmp_path: Path, sampler: str) -> None:
-    space = NUMBERS if sampler == "cmaes" else SPACE
-    if sampler == "grid":
-        space = SearchSpace({"unordered": SPACE.dimensions["unordered"]})
-    spec = spec_of(sampler, search_space=space)
+    spec = spec_of(sampler, search_space=space_of(sampler))
     settings = experiment_manifest(plan_of(spec, tmp_path))["spec"]["algorithm"]["algorithmSettings"]
     assert {"name": "random_state", "value": str(spec.sampler_seed)} in settings
 

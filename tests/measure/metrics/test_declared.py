@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -8,13 +8,14 @@ import msgspec
 import pytest
 
 from builders.event_logs import example_a, example_b
+from builders.worked_examples import header
 from tuneoff.experiment.spec import Strategy, Workers, run_spec_to_json
 from tuneoff.measure.declared import declared_variables, with_declared
 from tuneoff.measure.evidence import Evidence
 from tuneoff.record.derive import derive
 from tuneoff.record.run_record import AttemptRecord, DeclaredVariable, FlagRecord, RunRecord
 from tuneoff.record.samples.reader import Samples
-from tuneoff.record.samples.schema import Header, ProcessUsage, UsageSample
+from tuneoff.record.samples.schema import ProcessUsage, UsageSample
 
 SECOND = 1_000_000_000
 SYMBOLS = ["wn", "at", "wcpu", "wmem", "amem", "t", "ts", "m", "ta", "sa", "pa", "tg", "Φ", "pS"]
@@ -51,7 +52,12 @@ def busy(attempt: AttemptRecord) -> int:
     return attempt.ended_ns - attempt.started_ns
 
 
-def changed_attempts(run: RunRecord, change: Any) -> RunRecord:
+def busy_for(share: float) -> Callable[[AttemptRecord], dict[str, Any]]:
+    """Return the change that gives an attempt CPU time for this share of its busy time."""
+    return lambda one: {"cpu_ns": int(share * busy(one)), "epochs": ()}
+
+
+def changed_attempts(run: RunRecord, change: Callable[[AttemptRecord], dict[str, Any]]) -> RunRecord:
     """Return the run with fields of its attempts changed."""
     trials = tuple(
         replace(trial, attempts=tuple(msgspec.structs.replace(one, **change(one)) for one in trial.attempts))
@@ -65,6 +71,14 @@ def environment(run: RunRecord, **parts: Mapping[str, Any]) -> RunRecord:
     return replace(
         run, environment={**run.environment, **{name: {**run.environment[name], **part} for name, part in parts.items()}}
     )
+
+
+def declaring(run: RunRecord, **parts: Mapping[str, Any]) -> RunRecord:
+    """Return the run with parts of its specification's experiment changed."""
+    specification = run_spec_to_json(run.run_spec())
+    for name, part in parts.items():
+        specification["experiment"][name].update(part)
+    return replace(run, specification=specification)
 
 
 def one(run: RunRecord, symbol: str, evidence: Evidence | None = None) -> DeclaredVariable:
@@ -109,12 +123,37 @@ def test_what_was_found_stands_beside_what_was_declared(honest: RunRecord) -> No
 
 
 def test_more_overlap_than_workers_is_flagged(honest: RunRecord) -> None:
-    specification = run_spec_to_json(honest.run_spec())
-    specification["experiment"]["workers"]["count"] = 1
-    run = with_declared(replace(honest, specification=specification))
+    run = with_declared(declaring(honest, workers={"count": 1}))
     (flag,) = (flag for flag in run.flags if flag.name == "declared_mismatch")
     assert flag.text.startswith("wn: 2 trials overlapped or slots were used, 1 workers were declared")
     assert flag.count == 1
+
+
+@pytest.mark.parametrize(
+    ("change", "expected"),
+    [
+        pytest.param(lambda run: changed_attempts(run, lambda _: {"slot": 0, "process": "h:1:1"}), ["wn"], id="an unused worker"),
+        # Which slot a short trial of a process got says nothing of the framework, which kept two processes alive.
+        pytest.param(lambda run: changed_attempts(run, lambda _: {"slot": 0}), [], id="one slot, but two processes present"),
+        pytest.param(lambda run: changed_attempts(run, lambda _: {"threads": 2}), ["wcpu"], id="two threads"),
+        pytest.param(lambda run: changed_attempts(run, busy_for(1.04)), [], id="CPU time within 5 % of the threads"),
+        pytest.param(lambda run: declaring(run, workers={"cpus": 2.0}), ["wcpu"], id="fewer processors"),
+        pytest.param(lambda run: declaring(run, workers={"cpus": 0.5}), ["wcpu"], id="a whole processor instead of half of one"),
+        pytest.param(lambda run: environment(run, limits={"cpus": "cgroup v2", "cpu_quota": 1.0}), [], id="the declared quota"),
+        pytest.param(lambda run: environment(run, limits={"cpus": "cgroup v2", "cpu_quota": 0.5}), ["wcpu"], id="a lower quota"),
+        pytest.param(lambda run: environment(run, limits={"memory": "none (no permission)"}), ["wmem"], id="no limit of memory"),
+        pytest.param(lambda run: environment(run, after={"data": {"a": "aa", "b": "xx"}}), ["t"], id="other data"),
+        pytest.param(lambda run: environment(run, after={"data": {"a": "aa"}}), ["t"], id="a file of data is gone"),
+        pytest.param(lambda run: environment(run, after={"data_bytes": 1}), ["ts"], id="another size"),
+        pytest.param(lambda run: environment(run, after={"code": "xx"}), ["m"], id="other code"),
+        pytest.param(lambda run: declaring(run, pruner={"name": "none"}), ["pa"], id="a pruned trial without a pruner"),
+        pytest.param(lambda run: declaring(run, objective={"metric": "another"}), ["tg"], id="epochs without the metric"),
+    ],
+)
+def test_what_differs_from_what_was_declared_is_flagged(
+    honest: RunRecord, change: Callable[[RunRecord], RunRecord], expected: list[str]
+) -> None:
+    assert differing(change(honest)) == expected
 
 
 def test_data_without_files_have_no_size_rather_than_none_of_it(honest: RunRecord) -> None:
@@ -122,15 +161,6 @@ def test_data_without_files_have_no_size_rather_than_none_of_it(honest: RunRecor
     size = one(environment(honest, data=data, after={"data": None, "data_bytes": None}), "ts")
     assert (size.declared, size.found, size.agrees) == (None, None, None)
     assert size.how == "the workload names no files"
-
-
-def test_a_worker_that_is_never_used_is_flagged(honest: RunRecord) -> None:
-    assert differing(changed_attempts(honest, lambda one: {"slot": 0, "process": "h:1:1"})) == ["wn"]
-
-
-def test_trials_on_one_slot_are_no_mismatch_where_processes_were_present_for_all_workers(honest: RunRecord) -> None:
-    """Which slot a short trial of a process got says nothing of the framework, which kept two processes alive."""
-    assert differing(changed_attempts(honest, lambda one: {"slot": 0})) == []
 
 
 def test_trials_that_are_over_within_a_second_may_leave_a_worker_unused() -> None:
@@ -146,20 +176,12 @@ def test_trials_that_are_over_within_a_second_may_leave_a_worker_unused() -> Non
     assert one(changed_attempts(run, short), "wn").agrees is None
 
 
-def test_two_threads_where_one_was_declared_are_flagged(honest: RunRecord) -> None:
-    assert differing(changed_attempts(honest, lambda one: {"threads": 2})) == ["wcpu"]
-
-
 def test_the_cpu_time_of_a_second_thread_is_flagged_in_one_trial_of_many(honest: RunRecord) -> None:
     first = honest.trials[0]
     attempts = tuple(msgspec.structs.replace(one, cpu_ns=2 * busy(one)) for one in first.attempts)
     run = replace(honest, trials=(replace(first, attempts=attempts), *honest.trials[1:]))
     assert differing(run) == ["wcpu"]
     assert "CPU seconds per busy second, but 1 are declared" in one(run, "wcpu").how
-
-
-def test_cpu_time_within_5_percent_of_the_threads_agrees(honest: RunRecord) -> None:
-    assert differing(changed_attempts(honest, lambda one: {"cpu_ns": 104 * busy(one) // 100, "epochs": ()})) == []
 
 
 def test_cpu_time_that_was_used_while_waiting_in_report_is_not_the_trials(honest: RunRecord) -> None:
@@ -174,29 +196,15 @@ def test_cpu_time_that_was_used_while_waiting_in_report_is_not_the_trials(honest
     assert one(run, "wcpu").agrees is True
 
 
-def test_fewer_processors_than_declared_are_flagged(honest: RunRecord) -> None:
-    specification = run_spec_to_json(honest.run_spec())
-    specification["experiment"]["workers"]["cpus"] = 2.0
-    assert differing(replace(honest, specification=specification)) == ["wcpu"]
-
-
 def test_part_of_a_processor_that_nothing_enforced_cannot_be_told_to_have_been_kept(honest: RunRecord) -> None:
-    specification = run_spec_to_json(honest.run_spec())
-    specification["experiment"]["workers"]["cpus"] = 0.5
-    modest = changed_attempts(replace(honest, specification=specification), lambda one: {"cpu_ns": busy(one) // 10, "epochs": ()})
+    modest = changed_attempts(declaring(honest, workers={"cpus": 0.5}), busy_for(0.1))
     free = one(environment(modest, limits={"cpus": "none (emulated container)"}), "wcpu")
     assert (free.agrees, free.how) == (None, "no trial used more than 0.5 processors, but no limit was in force")
     assert one(environment(modest, limits={"cpus": "cgroup v2", "cpu_quota": 0.5}), "wcpu").agrees is True
-    whole = changed_attempts(honest, lambda one: {"cpu_ns": busy(one) // 10, "epochs": ()})
+    whole = changed_attempts(honest, busy_for(0.1))
     assert one(environment(whole, limits={"cpus": "none (no free processors)"}), "wcpu").agrees is True, (
         "one thread, one processor"
     )
-
-
-def test_a_whole_processor_is_too_much_where_half_of_one_is_declared(honest: RunRecord) -> None:
-    specification = run_spec_to_json(honest.run_spec())
-    specification["experiment"]["workers"]["cpus"] = 0.5
-    assert differing(replace(honest, specification=specification)) == ["wcpu"]
 
 
 def test_the_variable_says_whether_its_processors_were_enforced_and_by_what(honest: RunRecord) -> None:
@@ -204,17 +212,8 @@ def test_the_variable_says_whether_its_processors_were_enforced_and_by_what(hone
     assert (free.found["limit"], free.agrees) == ("none (declared, not enforced)", True)
     assert "not enforced" in free.how
     assert "not enforced" not in one(honest, "wcpu").how
-    excessive = changed_attempts(honest, lambda one: {"cpu_ns": 2 * busy(one), "epochs": ()})
+    excessive = changed_attempts(honest, busy_for(2))
     assert one(environment(excessive, limits={"cpus": "none (declared, not enforced)"}), "wcpu").agrees is False
-
-
-def test_a_quota_below_what_was_declared_is_flagged(honest: RunRecord) -> None:
-    assert differing(environment(honest, limits={"cpus": "cgroup v2", "cpu_quota": 1.0})) == []
-    assert differing(environment(honest, limits={"cpus": "cgroup v2", "cpu_quota": 0.5})) == ["wcpu"]
-
-
-def test_declared_memory_without_a_limit_in_force_is_flagged(honest: RunRecord) -> None:
-    assert differing(environment(honest, limits={"memory": "none (no permission)"})) == ["wmem"]
 
 
 def test_more_memory_than_declared_is_flagged_by_pss_and_not_by_rss(honest: RunRecord) -> None:
@@ -231,20 +230,10 @@ def evidence(run: RunRecord, pss: int) -> Evidence:
     name = run.trials[0].attempts[0].process
     assert name is not None
     host, pid, started = name.rsplit(":", 2)
-    header = Header(
-        version=1,
-        host=host,
-        boot_id="b",
-        execution_id="e",
-        anchor_monotonic_ns=0,
-        anchor_wall_ns=0,
-        anchor_width_ns=0,
-        meter="none",
-        kind="estimated",
-        source="",
-    )
     usage = ProcessUsage(int(pid), int(started), 1, 0, 0, pss, pss)
-    return Evidence(samples=Samples(header=header, usage=(UsageSample(t=1, busy_ns=0, processes=(usage,)),)))
+    return Evidence(
+        samples=Samples(header=header("none", "estimated", host=host), usage=(UsageSample(t=1, busy_ns=0, processes=(usage,)),))
+    )
 
 
 def test_another_device_than_declared_is_flagged(honest: RunRecord) -> None:
@@ -255,23 +244,10 @@ def test_another_device_than_declared_is_flagged(honest: RunRecord) -> None:
     assert one(with_gpu, "amem").found == {"Some GPU": 1000.0}
 
 
-def test_wrong_digests_of_data_and_code_are_flagged(honest: RunRecord) -> None:
-    assert differing(environment(honest, after={"data": {"a": "aa", "b": "xx"}})) == ["t"]
-    assert differing(environment(honest, after={"data": {"a": "aa"}})) == ["t"]
-    assert differing(environment(honest, after={"data_bytes": 1})) == ["ts"]
-    assert differing(environment(honest, after={"code": "xx"})) == ["m"]
-
-
 def test_data_of_another_host_are_not_looked_at(honest: RunRecord) -> None:
     specification = {**honest.specification, "platform": "kubernetes"}
     run = replace(environment(honest, after={"data": {}}), specification=specification)
     assert (one(run, "t").agrees, one(run, "t").found) == (None, None)
-
-
-def test_a_pruned_trial_without_a_pruner_is_flagged(honest: RunRecord) -> None:
-    specification = run_spec_to_json(honest.run_spec())
-    specification["experiment"]["pruner"]["name"] = "none"
-    assert differing(replace(honest, specification=specification)) == ["pa"]
 
 
 @pytest.mark.parametrize(
@@ -285,17 +261,9 @@ def test_a_pruned_trial_without_a_pruner_is_flagged(honest: RunRecord) -> None:
 def test_what_core_found_the_framework_to_do_otherwise_is_no_agreement(
     honest: RunRecord, flag: str, part: str, strategy: str, symbol: str
 ) -> None:
-    specification = run_spec_to_json(honest.run_spec())
-    specification["experiment"][part]["name"] = strategy
-    run = replace(honest, specification=specification)
+    run = declaring(honest, **{part: {"name": strategy}})
     assert differing(run) == []
     assert differing(replace(run, flags=(FlagRecord(name=flag, text="x"),))) == [symbol]
-
-
-def test_an_epoch_without_the_metric_is_flagged(honest: RunRecord) -> None:
-    specification = run_spec_to_json(honest.run_spec())
-    specification["experiment"]["objective"]["metric"] = "another"
-    assert differing(replace(honest, specification=specification)) == ["tg"]
 
 
 def test_a_configuration_outside_of_the_space_is_flagged(honest: RunRecord) -> None:
@@ -305,12 +273,10 @@ def test_a_configuration_outside_of_the_space_is_flagged(honest: RunRecord) -> N
 
 
 def test_more_configurations_than_the_space_has_are_flagged(honest: RunRecord) -> None:
-    specification = run_spec_to_json(honest.run_spec())
     choices = [trial.configuration["x"] for trial in honest.trials]
     for count, expected in ((3, []), (2, ["Φ", "pS"])):
         dimension = {"name": "x", "type": "categorical", "choices": choices[:count], "ordered": False}
-        specification["experiment"]["search_space"] = {"dimensions": [dimension]}
-        run = replace(honest, specification=specification)
+        run = declaring(honest, search_space={"dimensions": [dimension]})
         assert one(run, "pS").declared == count
         assert differing(run) == expected
 

@@ -6,6 +6,7 @@ import msgspec
 import pytest
 
 from builders.event_logs import example_a
+from builders.worked_examples import header
 from tuneoff.measure.attribution.account import EnergyAccount
 from tuneoff.measure.evidence import NO_EVIDENCE, Evidence
 from tuneoff.measure.memory_metrics import memory_metrics
@@ -13,23 +14,11 @@ from tuneoff.record.derive import derive
 from tuneoff.record.metric_value import Metrics
 from tuneoff.record.run_record import RunRecord
 from tuneoff.record.samples.reader import Samples
-from tuneoff.record.samples.schema import Header, ProcessUsage, UsageSample
+from tuneoff.record.samples.schema import ProcessUsage, UsageSample
 
 SECOND = 1_000_000_000
 MB = 1_000_000
-HEADER = Header(
-    version=1,
-    host="h",
-    boot_id="b",
-    execution_id="e",
-    anchor_monotonic_ns=0,
-    anchor_wall_ns=0,
-    anchor_width_ns=0,
-    meter="none",
-    kind="estimated",
-    source="",
-    supervisor="h:7:70",
-)
+HEADER = header("none", "estimated", supervisor="h:7:70")
 
 
 @pytest.fixture(scope="module")

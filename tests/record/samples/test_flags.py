@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from record.samples.test_writer import header
+from record.samples.test_writer import rapl
 from tuneoff.record.samples.flags import sample_flags
 from tuneoff.record.samples.reader import Samples
 from tuneoff.record.samples.schema import UsageSample
@@ -15,13 +15,13 @@ SECOND = 1_000_000_000
 def stolen(percent: float) -> Samples:
     """Return samples over 10 s of one processor."""
     usage = tuple(UsageSample(t=t * SECOND, busy_ns=0, steal_ns=5 + int(percent / 100 * t * SECOND)) for t in range(11))
-    return Samples(header=header(), usage=usage)
+    return Samples(header=rapl(), usage=usage)
 
 
 def test_a_run_without_trouble_has_no_flag() -> None:
     assert sample_flags(None) == ()
     assert sample_flags(stolen(2.0)) == ()
-    assert sample_flags(Samples(header=header())) == ()
+    assert sample_flags(Samples(header=rapl())) == ()
 
 
 def test_stolen_processor_time_is_flagged() -> None:

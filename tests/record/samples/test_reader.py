@@ -9,7 +9,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from record.samples.test_writer import header
+from record.samples.test_writer import rapl
 from tuneoff.errors import ResultsError
 from tuneoff.record.samples import reader
 from tuneoff.record.samples.reader import read_samples
@@ -21,7 +21,7 @@ ROWS = 20_000
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
     """A folder with many samples of one counter."""
-    lines = [header(), *(PowerSample(t=200_000_000 * row + 1, domain="package-0", joules=1.5 * row) for row in range(ROWS))]
+    lines = [rapl(), *(PowerSample(t=200_000_000 * row + 1, domain="package-0", joules=1.5 * row) for row in range(ROWS))]
     (tmp_path / FILE_NAME).write_bytes(b"".join(msgspec.json.encode(line) + b"\n" for line in lines))
     return tmp_path
 

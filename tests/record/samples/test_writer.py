@@ -10,25 +10,14 @@ from pathlib import Path
 import pytest
 
 from builders.limits import at_most_bytes
+from builders.worked_examples import header
 from tuneoff.record.samples.reader import power_of, read_samples
-from tuneoff.record.samples.schema import FILE_NAME, SCHEMA_VERSION, Header, PowerSample
+from tuneoff.record.samples.schema import FILE_NAME, Header, PowerSample
 from tuneoff.record.samples.writer import MOST_NOTES, SampleWriter
 
 
-def header(**fields: str) -> Header:
-    return Header(
-        version=SCHEMA_VERSION,
-        host="h",
-        boot_id="b",
-        execution_id="e",
-        anchor_monotonic_ns=0,
-        anchor_wall_ns=0,
-        anchor_width_ns=0,
-        meter="rapl",
-        kind="measured",
-        source=fields.get("source", "powercap"),
-        reason=fields.get("reason", ""),
-    )
+def rapl(**fields: object) -> Header:
+    return header("rapl", "measured", **{"source": "powercap", "cpus": 1, **fields})
 
 
 def sample(t: int) -> PowerSample:
@@ -49,7 +38,7 @@ class FullDisk:
 
 
 def test_what_is_written_is_read(tmp_path: Path) -> None:
-    writer = SampleWriter(tmp_path, header(reason="because"))
+    writer = SampleWriter(tmp_path, rapl(reason="because"))
     writer.write(sample(1))
     writer.note("a\nnote")
     writer.note("a note")
@@ -72,7 +61,7 @@ def test_what_is_written_is_read(tmp_path: Path) -> None:
 
 
 def test_lines_that_a_full_disk_does_not_take_are_counted_and_noted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    writer = SampleWriter(tmp_path, header())
+    writer = SampleWriter(tmp_path, rapl())
     monkeypatch.setattr("tuneoff.record.samples.writer.os.write", FullDisk(OSError(errno.ENOSPC, "No space left on device"), 10))
     for t in (1, 2, 3):
         writer.write(sample(t))
@@ -86,12 +75,12 @@ def test_lines_that_a_full_disk_does_not_take_are_counted_and_noted(tmp_path: Pa
 def test_a_header_that_cannot_be_written_leaves_no_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("tuneoff.record.samples.writer.os.write", FullDisk(10))
     with pytest.raises(OSError, match="full"):
-        SampleWriter(tmp_path, header())
+        SampleWriter(tmp_path, rapl())
     assert list(tmp_path.iterdir()) == []
 
 
 def test_notes_that_are_new_each_time_do_not_fill_the_file(tmp_path: Path) -> None:
-    writer = SampleWriter(tmp_path, header())
+    writer = SampleWriter(tmp_path, rapl())
     for number in range(10 * MOST_NOTES):
         writer.note(f"failed after {number} s")
     writer.close()
@@ -101,7 +90,7 @@ def test_notes_that_are_new_each_time_do_not_fill_the_file(tmp_path: Path) -> No
 
 
 def test_a_write_that_hangs_does_not_keep_the_file_s_end_from_coming(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    writer = SampleWriter(tmp_path, header())
+    writer = SampleWriter(tmp_path, rapl())
     entered, released = threading.Event(), threading.Event()
 
     def hang(descriptor: int, text: bytes) -> int:
@@ -128,7 +117,7 @@ def test_a_file_that_a_kill_left_without_a_whole_line_holds_no_samples(tmp_path:
 
 
 def test_a_torn_last_line_is_counted_and_the_rest_is_read(tmp_path: Path) -> None:
-    writer = SampleWriter(tmp_path, header())
+    writer = SampleWriter(tmp_path, rapl())
     writer.write(sample(1))
     writer.close()
     with (tmp_path / FILE_NAME).open("ab") as file:
@@ -138,7 +127,7 @@ def test_a_torn_last_line_is_counted_and_the_rest_is_read(tmp_path: Path) -> Non
     assert (samples.power_samples, samples.torn_lines) == (1, 1)
 
 
-def test_a_first_line_without_end_is_no_header(tmp_path: Path) -> None:
+def test_a_first_line_without_end_is_no_rapl(tmp_path: Path) -> None:
     with (tmp_path / FILE_NAME).open("wb") as file:
         file.truncate(10**12)
     with at_most_bytes(4 * 10**9):

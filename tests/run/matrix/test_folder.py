@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import fcntl
-import json
 import os
 import shutil
 import signal
@@ -222,11 +221,3 @@ def test_files_that_are_not_tuneoff_s_stay_and_runs_without_a_plan_are_refused(t
     (tmp_path / "runs").mkdir()
     with pytest.raises(ResultsError, match=f"holds runs and no {PLAN}"):
         ResultsFolder(tmp_path, plan, resume=False)
-
-
-def test_a_folder_of_the_first_run_id_format_is_not_resumed_with_other_seeds(plan: Plan, tmp_path: Path) -> None:
-    ResultsFolder(tmp_path / "r", plan, resume=False).close()
-    data = json.loads((tmp_path / "r" / PLAN).read_text())
-    (tmp_path / "r" / PLAN).write_text(json.dumps({**data, "format_version": 1}))
-    with pytest.raises(ResultsError, match="must have format_version 2, but got 1; use the tuneoff that wrote it"):
-        ResultsFolder(tmp_path / "r", plan, resume=True)
