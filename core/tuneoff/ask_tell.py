@@ -71,8 +71,8 @@ class AskTellAdapter(PoolAdapter):
     number for each name of `space.native`: a float within `bounds`, or of a `NativeIndex` an integer in 0 .. size - 1.
 
     Of the capabilities a subclass declares what is the library's own; this class adds retries, the pruners `none` and
-    `scripted`, with `enqueue` the samplers `fixed` and `grid`, and with `replay` continued runs. The attributes `_pool`,
-    `_budget`, `_retries` and `_proposals` are core's.
+    `scripted`, with `enqueue` the samplers `fixed` and `grid`, and with `replay` continued runs. The names `_pool`,
+    `_budget`, `_retries`, `_proposals`, `_dispatch`, `_answered` and `_bury` are core's; any other one is free.
 
     Raises:
         TypeError: a subclass offers a pruner of its own and has no `report`.
@@ -140,7 +140,7 @@ class AskTellAdapter(PoolAdapter):
         return str(self.__handles[trial_id]) if trial_id in self.__handles else None
 
     def draw(self, count: int) -> Iterator[Mapping[str, object]]:
-        self._import()
+        self.__import()
         space = translation_of(self.context.spec)
         self.open(space)
         for _ in range(count):
@@ -153,7 +153,7 @@ class AskTellAdapter(PoolAdapter):
         return FrameworkSpace(ends=ends, decode=space.decode, encode=space.encode)
 
     def deploy(self) -> None:
-        self._import()
+        self.__import()
         super().deploy()
 
     def setup(self) -> None:
@@ -166,25 +166,25 @@ class AskTellAdapter(PoolAdapter):
         self.open(self.__space)
         for trial in begun(history):
             if isinstance(trial, FinishedTrial):
-                self._tell(trial.trial_id, trial.configuration, trial.state, trial.value)
+                self.__tell(trial.trial_id, trial.configuration, trial.state, trial.value)
 
     def propose(self) -> Iterator[Proposal]:
         """Yield what a continued run has to begin again, then what the library is asked for, or given where there is a list."""
         history, space = self.context.history, self.__space
         for trial in history.unfinished:
             if _overrides(type(self), "enqueue"):
-                self._ask(trial.trial_id, space.encode(trial.configuration))
+                self.__ask(trial.trial_id, space.encode(trial.configuration))
             yield trial.trial_id, trial.configuration
         given: Iterable[Mapping[str, Any] | None] = itertools.repeat(None)
         if isinstance(space, ListTranslation):
             given = ({LIST_INDEX: index} for index in not_begun(space.configurations, history))
         for number, values in zip(range(self.experiment.budget.trials - history.count), given, strict=False):
             trial_id = f"t{history.next_number + number:05d}"
-            yield trial_id, self._ask(trial_id, values)
+            yield trial_id, self.__ask(trial_id, values)
 
     def ended(self, task: Task, outcome: TrialOutcome) -> None:
         started = clock.monotonic_ns()
-        self._tell(*task[:2], outcome.state, outcome.value)
+        self.__tell(*task[:2], outcome.state, outcome.value)
         self.context.events.write("stage", name="tell", duration_ns=clock.monotonic_ns() - started, trial=task[0])
 
     def decide(self, task: Task, epoch: int, value: float) -> Decision:
@@ -208,11 +208,11 @@ class AskTellAdapter(PoolAdapter):
             raise StepError(f"`best` must return the handle of a trial that completed, but returned {handle!r}")
         return self.__completed[handle]
 
-    def _import(self) -> None:
+    def __import(self) -> None:
         if self.capabilities.module:
             import_framework(self.context.spec.adapter, self.capabilities)
 
-    def _ask(self, trial_id: str, given: Mapping[str, Any] | None) -> Mapping[str, Any]:
+    def __ask(self, trial_id: str, given: Mapping[str, Any] | None) -> Mapping[str, Any]:
         started = clock.monotonic_ns()
         if given is not None:
             self.enqueue(given)
@@ -221,8 +221,8 @@ class AskTellAdapter(PoolAdapter):
         self.context.events.write("stage", name="ask", duration_ns=clock.monotonic_ns() - started, trial=trial_id)
         return configuration
 
-    def _tell(self, trial_id: str, configuration: Mapping[str, Any], state: str, value: float | None) -> None:
-        told = self._told(state, value)
+    def __tell(self, trial_id: str, configuration: Mapping[str, Any], state: str, value: float | None) -> None:
+        told = self.__told(state, value)
         handle = self.__handles.get(trial_id)
         if handle is None:
             handle = self.replay(self.__space.encode(configuration), told)
@@ -231,7 +231,7 @@ class AskTellAdapter(PoolAdapter):
         if told.state == "completed":
             self.__completed[handle] = Best(trial_id=trial_id, configuration=configuration, value=value)
 
-    def _told(self, state: str, value: float | None) -> Told:
+    def __told(self, state: str, value: float | None) -> Told:
         if value is None or state not in ("completed", "pruned"):  # refused and cancelled by the budget too
             return Told(state="failed", value=None, loss=None)
         loss = value if self.minimize else -value

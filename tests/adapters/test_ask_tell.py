@@ -35,6 +35,7 @@ class Plain(AskTellAdapter):
         self.native, self.random = space.native, random.Random(self.seed)
         self.told: dict[str, Told] = {}
         self.asked = 0
+        self._told = self._ask = self._tell = self._import = None  # names that authors like, and core leaves free
 
     def ask(self) -> tuple[str, Mapping[str, Any]]:
         self.asked += 1
@@ -170,6 +171,22 @@ def test_a_trial_whose_worker_died_is_told_unless_it_is_tried_again(may_retry: b
     assert (again, [end.state for end in ends]) == (
         (("t00000", {}, 2), []) if may_retry and not is_used_up else (None, ["failed"])
     )
+
+
+@pytest.mark.parametrize("is_used_up", [False, True])
+def test_what_is_tried_again_is_sent_even_if_the_budget_is_used_up_meanwhile(is_used_up: bool) -> None:
+    sent: list[tuple[int, object]] = []
+    adapter: Any = SimpleNamespace(
+        context=SimpleNamespace(submitted=lambda *_: None, trial_context=SimpleNamespace(first_attempts={})),
+        framework_id=lambda trial_id: None,
+        _pool=SimpleNamespace(send=lambda worker, task: sent.append((worker, task))),
+        _budget=SimpleNamespace(is_used_up=lambda: is_used_up),
+        _proposals=iter([("t00001", {})]),
+    )
+    again: tuple[str, dict[str, Any], int] = ("t00000", {}, 2)
+    assert PoolAdapter._dispatch(adapter, 0, again) == again
+    assert PoolAdapter._dispatch(adapter, 1) == (None if is_used_up else ("t00001", {}, 1))
+    assert len(sent) == (1 if is_used_up else 2)
 
 
 @pytest.mark.slow

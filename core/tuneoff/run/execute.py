@@ -36,7 +36,7 @@ from tuneoff.run.finish import finish
 from tuneoff.run.listener import Listener
 from tuneoff.run.provenance import Provenance, prepare
 from tuneoff.run.recover import recover
-from tuneoff.run.repeat import to_repeat
+from tuneoff.run.repeat import Repeat, to_repeat
 from tuneoff.run.resume import to_continue
 from tuneoff.run.supervisor.guardian import Guardian
 from tuneoff.run.supervisor.leftovers import clean_results
@@ -88,10 +88,13 @@ def execute(request: PlanRequest) -> list[RunEnd]:
         with _kept_in_place(results), ResultsFolder(results, plan, resume=request.resume) as folder:
             _clean(request, folder)
             interrupted = to_continue(plan, results) if request.continues else {}
-            data = _prepare_data(plan)
+            records = list(read_runs(results))
+            repeats = to_repeat(plan, records, flagged=request.retry_flagged)
+            final = _final(plan, standing(records), repeats)
+            data = _prepare_data([run for run in plan.to_run if run.run_id not in final])
             become_subreaper()
             with Guardian(results, folder.lock, since=_begun(results)), _full_disk(folder), asked_to_end() as interrupt:
-                _Matrix(request, meters, processors, data, interrupted, interrupt).run_all()
+                _Matrix(request, meters, processors, data, interrupted, interrupt, records, repeats).run_all()
                 if not interrupt.is_set():
                     folder.finish()
             return run_ends(results, plan)
@@ -121,12 +124,12 @@ class _Matrix:
         data: Mapping[str, Provenance],
         interrupted: Mapping[str, Path],
         interrupt: threading.Event,
+        records: Sequence[RunRecord],
+        repeats: Mapping[str, Repeat],
     ) -> None:
         self._request, self._meters, self._processors = request, meters, processors
         self._data, self._interrupted, self._interrupt = data, interrupted, interrupt
-        records = list(read_runs(request.results))
-        self._standing = standing(records)
-        self._repeats = to_repeat(request.plan, records, flagged=request.retry_flagged)
+        self._standing, self._repeats = standing(records), repeats
         self._guard = machine.Guard(request.results, machine.known(_looks(records)))
         self._power: PowerPlan | None = None  # ready from the first run on
 
@@ -135,7 +138,7 @@ class _Matrix:
         plan, listener = self._request.plan, self._request.listener
         for block in {repeat.block: repeat for repeat in self._repeats.values()}.values():
             listener.noted(f"repetition {block.number} of the whole block of {block.text}")
-        final = self._final()
+        final = _final(plan, self._standing, self._repeats)
         needed = {run.spec.adapter_target for run in plan.counted if run.skip_reason is None and run.run_id not in final}
         for position, run in enumerate(plan.runs, 1):
             if self._interrupt.is_set():
@@ -147,11 +150,6 @@ class _Matrix:
                 listener.run_ended(position, len(plan.runs), _label(run), status, "finished before this command", 0.0)
             elif not run.spec.warm_up or run.spec.adapter_target in needed:
                 self._run(run, position)
-
-    def _final(self) -> set[str]:
-        """Return the ids of the runs that are left alone; a repeated block finds warm caches, as the first did."""
-        final = {run_id for run_id, record in self._standing.items() if is_final(record)} - set(self._repeats)
-        return final - {run.run_id for run in self._request.plan.runs if run.spec.warm_up} if self._repeats else final
 
     def _run(self, run: PlannedRun, position: int) -> None:
         """Execute one run and write its record."""
@@ -233,10 +231,16 @@ def _begun(results: Path) -> int:
         raise ResultsError(f"{results / BEGUN} cannot be read: {error.strerror}; remove it") from error
 
 
-def _prepare_data(plan: Plan) -> dict[str, Provenance]:
-    """Make each workload's data available, once, and return what it declares by workload and options."""
+def _final(plan: Plan, records: Mapping[str, RunRecord], repeats: Mapping[str, Repeat]) -> set[str]:
+    """Return the ids of the runs that are left alone; a repeated block finds warm caches, as the first did."""
+    final = {run_id for run_id, record in records.items() if is_final(record)} - set(repeats)
+    return final - {run.run_id for run in plan.runs if run.spec.warm_up} if repeats else final
+
+
+def _prepare_data(runs: Sequence[PlannedRun]) -> dict[str, Provenance]:
+    """Make the data of each workload of these runs available, once, and return what it declares by workload and options."""
     found: dict[str, Provenance] = {}
-    for run in plan.to_run:
+    for run in runs:
         key = _data_key(run.spec)
         if key not in found:
             found[key] = prepare(run.spec.experiment.workload)

@@ -69,12 +69,13 @@ class PoolAdapter(Adapter):
             pool.close()
 
     def _dispatch(self, worker: int, again: Task | None = None) -> Task | None:
-        """Send the worker its next task and return it, or None: nothing is left to do, or the budget is used up."""
-        if self._budget.is_used_up():
-            return None
+        """Send the worker its next task and return it, or None: nothing is left to do, or the budget is used up.
+
+        One that is tried again is sent in any case: if the budget was used up meanwhile, `run_trial` refuses it, which ends it.
+        """
         task = again
         if task is None:
-            proposal = next(self._proposals, None)
+            proposal = None if self._budget.is_used_up() else next(self._proposals, None)
             if proposal is None:
                 return None
             task = (*proposal, self.context.trial_context.first_attempts.get(proposal[0], 1))

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from tuneoff.capabilities import Capabilities, Offer, Support
-from tuneoff.experiment.spec import Budget, ExperimentSpec, Workers
+from tuneoff.experiment.spec import Budget, ExperimentSpec, Strategy, Workers
 from tuneoff.trust.check import specs
 from tuneoff.trust.check.fault_injection import Plant
 from tuneoff.trust.check.probe_workload import Act
@@ -68,6 +68,7 @@ def planned_runs(capabilities: Capabilities) -> dict[str, CheckRun]:
         CheckRun(name="faulty", experiment=specs.faulty()),
         CheckRun(name="without-groups", experiment=specs.out_of_memory(), without_groups=True),
         CheckRun(name="scripted", experiment=specs.scripted()),
+        CheckRun(name="default-sampler", experiment=replace(specs.drawn(24), sampler=Strategy(name="default"))),
         CheckRun(name="failed-trial", experiment=long, plant="trial"),
         CheckRun(name="coordinator-killed", experiment=long, act="kill-coordinator"),
         *(

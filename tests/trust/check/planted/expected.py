@@ -26,6 +26,7 @@ class Control:
 CONTROLS = (
     Control("stepping:EntersAgain", "steps.order", (TWO,)),
     Control("stepping:FailsInMetrics", "steps.succeed", (TWO,)),
+    Control("stepping:FailsByDefault", "steps.succeed", ("default-sampler",)),
     Control("stepping:SubmitsInDeploy", "steps.trials-inside", (TWO,)),
     Control("stepping:SwallowsFailures", "steps.failure-surfaces", ("failed-trial",)),
     Control("undeploying:NeedsItsSetup", "undeploy.after-failure", ("honest-max", *FAILED)),

@@ -10,6 +10,7 @@ from tuneoff.trust.check.evidence import AdapterEvidence, Made
 from tuneoff.trust.check.model import Check, Finding, judged, not_tested
 
 HONEST = ("honest-max", "random-2-workers-1")
+DEFAULT = "default-sampler"
 
 
 def _order(evidence: AdapterEvidence) -> Finding:
@@ -31,7 +32,7 @@ def _order_problems(made: Made) -> Iterator[str]:
 def _succeed(evidence: AdapterEvidence) -> Finding:
     return judged(
         f"{made.name}: step {step.step} failed: {step.error}"
-        for made in evidence.some(*HONEST)
+        for made in evidence.some(*HONEST, DEFAULT)
         for step in made.record.steps
         if step.error is not None and step.step != "undeploy"
     )
@@ -86,9 +87,10 @@ CHECKS = (
         id="steps.succeed",
         reason="a run of sound trials is done; what fails here is the adapter",
         way_out="read log.txt of the run (--keep DIR)",
-        reads=HONEST,
+        reads=(*HONEST, DEFAULT),
         judge=_succeed,
         has_time_limit=True,
+        needs_all=False,
     ),
     Check(
         id="steps.trials-inside",
