@@ -129,7 +129,7 @@ def test_status_shows_the_plan_before_anything_ran(call: Call, file: File, outco
     answer = call("status")
     assert answer.code == 0
     assert "planned" in answer.out
-    assert "skipped  adapter 'missing' needs the nowhere-tune package" in answer.out
+    assert "missing random seed 0: skipped: adapter 'missing' needs the nowhere-tune package" in answer.out
     assert answer.out.rstrip().endswith(f"0 of 2 runs done, 1 planned, 1 skipped; {Path.cwd() / 'results' / 'x'}")
     runs = json.loads(call("status", "results/x", "--json").out)["runs"]
     assert [run["status"] for run in runs] == ["planned", "skipped"]

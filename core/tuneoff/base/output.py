@@ -11,18 +11,31 @@ import re
 import shutil
 import stat
 import sys
+import textwrap
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import zip_longest
 from typing import Any
 
+from tuneoff.base.format import wrapped
 from tuneoff.errors import ResultsError
 
 # JSON may hold these as they are, and a terminal obeys them: control characters, and what turns the direction of a text
 _CONTROLS = re.compile("[\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]")
 BAR = "\\|"  # in a cell of Markdown
 LONGEST_LINE = 1200  # characters: a few lines of a terminal
+GAP = "  "  # between the columns of a table
+NARROWEST = 5  # letters of a column, on average, below which a table is not made narrower
 
 
 def write(text: str) -> None:
+    """Write lines to standard output: on a terminal none is wider than that, and what follows a break is indented.
+
+    Raises: as `write_exactly`.
+    """
+    write_exactly("\n".join(wrapped(text.split("\n"), terminal_width())))
+
+
+def write_exactly(text: str) -> None:
     """Write lines to standard output. One that was a terminal which is gone is no error: nobody waits for them.
 
     Raises:
@@ -47,7 +60,7 @@ def write_json(value: Any) -> None:
     except ValueError:
         text = json.dumps(_finite(value), indent=1, ensure_ascii=False)
     text = _CONTROLS.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
-    write(text.encode("utf-8", "backslashreplace").decode())  # half a character, as only JSON escapes can write it
+    write_exactly(text.encode("utf-8", "backslashreplace").decode())  # half a character, as only JSON escapes can write it
 
 
 def _finite(value: Any) -> Any:
@@ -97,11 +110,31 @@ def printable(text: str) -> str:
     return "".join(one if one.isprintable() else one.encode("unicode_escape").decode() for one in text)
 
 
-def columns(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """Return an aligned table; the last column is not padded."""
-    lines = [[name.upper() for name in header], *([printable(cell) for cell in row] for row in rows)]
-    widths = [max(len(line[index]) for line in lines) for index in range(len(header))]
-    return "\n".join("  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip() for line in lines)
+def columns(header: Sequence[str], rows: Sequence[Sequence[str]], margin: int = 0) -> str:
+    """Return an aligned table; on a terminal its widest cells go on in further lines, so that it fits beside a margin."""
+    table = [[name.upper() for name in header], *([printable(cell) for cell in row] for row in rows)]
+    widths = [max(map(len, cells)) for cells in zip(*table, strict=True)]
+    width = terminal_width()
+    if width is not None:
+        words = [max(len(word) for cell in cells for word in (*cell.split(), "")) for cells in zip(*table, strict=True)]
+        _narrow(widths, words, width - margin - len(GAP) * (len(widths) - 1))
+    lines = []
+    for row in table:
+        cells = [_folded(cell, width) for cell, width in zip(row, widths, strict=True)]
+        for parts in zip_longest(*cells, fillvalue=""):
+            lines.append(GAP.join(part.ljust(width) for part, width in zip(parts, widths, strict=True)).rstrip())
+    return "\n".join(lines)
+
+
+def _narrow(widths: list[int], words: Sequence[int], width: int) -> None:
+    """Make the widest columns narrower until they have `width` in all: those first that are wider than their longest word."""
+    while sum(widths) > max(width, NARROWEST * len(widths)):
+        able = [place for place, longest in enumerate(words) if widths[place] > longest] or range(len(widths))
+        widths[max(able, key=widths.__getitem__)] -= 1
+
+
+def _folded(cell: str, width: int) -> list[str]:
+    return [cell] if len(cell) <= width else textwrap.wrap(cell, width, break_on_hyphens=False)
 
 
 def markdown_table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:
@@ -111,6 +144,12 @@ def markdown_table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> list
 
 
 def filled_columns(header: Sequence[str], rows: Sequence[Sequence[str]], optional: Sequence[str]) -> str:
-    """Return an aligned table without those `optional` columns that are empty."""
-    kept = [index for index, name in enumerate(header) if name not in optional or any(row[index] for row in rows)]
-    return columns([header[index] for index in kept], [[row[index] for index in kept] for row in rows])
+    """Return an aligned table in which an `optional` column is left out that is empty, or told once that never differs."""
+    same = {}
+    for name, cells in zip(header, zip(*rows, strict=True), strict=False):
+        if name in optional and len(set(cells)) == 1 and (len(cells) > 1 or not cells[0]):
+            same[name] = cells[0]
+    kept = [place for place, name in enumerate(header) if name not in same]
+    table = columns([header[place] for place in kept], [[row[place] for place in kept] for row in rows])
+    told = ", ".join(f"{name} {text}" for name, text in same.items() if text)
+    return f"{table}\nin all: {told}" if told else table

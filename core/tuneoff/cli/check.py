@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from tuneoff.base.output import columns, note, note_on_terminal, one_line, write, write_json
+from tuneoff.base.output import columns, note, note_on_terminal, one_line, write, write_exactly, write_json
 from tuneoff.cli.folders import folder_path
 
 if TYPE_CHECKING:
@@ -55,7 +55,7 @@ def execute(arguments: argparse.Namespace) -> int:
     elif arguments.markdown:
         from tuneoff.trust.check.conformance_report import markdown
 
-        write("\n".join(markdown(reports)))
+        write_exactly("\n".join(markdown(reports)))
     else:
         write("\n\n".join(_text(report) for report in reports))
     return code

@@ -7,6 +7,7 @@ import sys
 from collections.abc import Sequence
 from typing import Any, NoReturn, Protocol
 
+from tuneoff.base.format import wrapped
 from tuneoff.base.output import plain_line
 
 BAD_INPUT = 2
@@ -31,6 +32,13 @@ class Command(Protocol):
         """Do it and return the exit code."""
 
 
+class _Help(argparse.HelpFormatter):
+    """Keeps the lines of descriptions and examples, and breaks those that are too long."""
+
+    def _fill_text(self, text: str, width: int, indent: str) -> str:
+        return "\n".join(wrapped(text.splitlines(), width))
+
+
 class OneLineParser(argparse.ArgumentParser):
     """Wrong arguments are one line on stderr, like every other bad input; options are not abbreviated."""
 
@@ -43,9 +51,7 @@ class OneLineParser(argparse.ArgumentParser):
 
 def build_parser(commands: Sequence[Command], version: str, description: str, epilog: str) -> argparse.ArgumentParser:
     """Return the parser of all commands; the chosen one's `execute` is in the namespace as `execute`."""
-    parser = OneLineParser(
-        prog="tuneoff", description=description, epilog=epilog, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = OneLineParser(prog="tuneoff", description=description, epilog=epilog, formatter_class=_Help)
     parser.add_argument("--version", action="version", version=f"tuneoff {version}")
     parser.add_argument("--debug", action="store_true", help="show tracebacks and debug messages on stderr")
     subparsers = parser.add_subparsers(
@@ -57,7 +63,7 @@ def build_parser(commands: Sequence[Command], version: str, description: str, ep
             help=command.HELP,
             description=f"{command.HELP[0].upper()}{command.HELP[1:]}.",
             epilog=f"example:\n  {command.EXAMPLE}",
-            formatter_class=argparse.RawDescriptionHelpFormatter,
+            formatter_class=_Help,
         )
         # without a default, or it would undo a --debug that stands before the command
         sub.add_argument("--debug", action="store_true", default=argparse.SUPPRESS, help=argparse.SUPPRESS)

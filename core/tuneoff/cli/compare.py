@@ -11,7 +11,7 @@ from tuneoff.cli.selection import add_file, add_overrides, overridden_plan
 
 NAME = "compare"
 HELP = "run every run of a file, with live progress, and print one table, the path of its report and that of the results"
-EXAMPLE = "tuneoff compare benchmarks/digits.yaml --adapter serial optuna --seeds 0 --trials 4"
+EXAMPLE = "tuneoff compare benchmarks/digits.yaml --adapter serial optuna --trials 4"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from tuneoff.base.output import terminal_width, write, write_json
+from tuneoff.base.output import write, write_json
 from tuneoff.cli.folders import folder_path, newest_two
 
 NAME = "diff"
@@ -39,5 +39,5 @@ def execute(arguments: argparse.Namespace) -> int:
     if arguments.json:
         write_json({"exit_code": code, **to_json(found)})
     else:
-        write("\n".join(lines(found, terminal_width())))
+        write("\n".join(lines(found)))
     return code

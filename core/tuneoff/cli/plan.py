@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import time
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -49,6 +50,7 @@ def _table(plan: Plan) -> str:
     from tuneoff.experiment.names import label_texts, platform_text, variant_text
 
     labels = label_texts((run.label, run.spec.adapter) for run in plan.runs)
+    samplers = {run.run_id: run.spec.experiment.sampler.name for run in plan.runs}
     rows = []
     for run in plan.runs:
         experiment = run.spec.experiment
@@ -61,16 +63,18 @@ def _table(plan: Plan) -> str:
                 experiment.pruner.name,
                 variant_text(experiment.variant),
                 str(run.spec.seed),
-                str(experiment.budget.trials),
-                str(experiment.budget.epochs_per_trial),
-                _remark(run),
+                f"{experiment.budget.trials}x{experiment.budget.epochs_per_trial}",
+                _remark(run, samplers),
             )
         )
-    header = ("run", "adapter", "platform", "sampler", "pruner", "variant", "seed", "trials", "epochs", "")
-    return filled_columns(header, rows, optional=("variant",))
+    header = ("run", "framework", "platform", "sampler", "pruner", "variant", "seed", "budget", "")
+    table = filled_columns(header, rows, optional=("platform", "pruner", "variant"))
+    return f"{table}\nbudget: trials x epochs; =: the same algorithm, so not run again"
 
 
-def _remark(run: PlannedRun) -> str:
+def _remark(run: PlannedRun, samplers: Mapping[str, str]) -> str:
+    if run.same_as is not None:
+        return f"= {samplers[run.same_as]}"
     if run.skip_reason is not None:
         return f"skipped: {run.skip_reason}"
     return "warm-up" if run.spec.warm_up else ""

@@ -6,7 +6,7 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tuneoff.base.output import terminal_width, write, write_json
+from tuneoff.base.output import write, write_json
 from tuneoff.cli.folders import folder_path, newest_folder
 from tuneoff.experiment.metric_names import QUESTIONS
 
@@ -74,7 +74,7 @@ def execute(arguments: argparse.Namespace) -> int:
     if arguments.json:
         write_json(to_json(recommendation))
     else:
-        write("\n".join(lines(recommendation, terminal_width())))
+        write("\n".join(lines(recommendation)))
     return recommendation.exit_code
 
 

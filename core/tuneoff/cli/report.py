@@ -6,7 +6,7 @@ import argparse
 import shlex
 from pathlib import Path
 
-from tuneoff.base.output import note, printable, terminal_width, write, write_json
+from tuneoff.base.output import note, printable, write, write_json
 from tuneoff.cli.command import script_name
 from tuneoff.cli.folders import add_results, folder_path, newest_folder
 from tuneoff.errors import TuneoffError
@@ -45,7 +45,7 @@ def execute(arguments: argparse.Namespace) -> int:
         from tuneoff.cli.matrix import table
         from tuneoff.judge.answers.answers_text import lines
 
-        write("\n".join(printable(line) for line in lines(found, terminal_width(), table(read.plan, results).splitlines())))
+        write("\n".join(printable(line) for line in lines(found, table(read.plan, results).splitlines())))
     return 0
 
 

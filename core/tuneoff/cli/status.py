@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from tuneoff.base.format import counted
-from tuneoff.base.output import filled_columns, terminal_width, write, write_json
+from tuneoff.base.output import filled_columns, write, write_json
 from tuneoff.cli.folders import add_results, newest_folder
 
 if TYPE_CHECKING:
@@ -54,12 +54,11 @@ def execute(arguments: argparse.Namespace) -> int:
     summary = f"{counts['done']} of {counted(len(ends), 'run')} done" + "".join(
         f", {count} {status}" for status, count in counts.items() if status != "done"
     )
-    write(f"{_table(plan, ends)}\n\n{summary}; {results.resolve()}")
+    write(f"{_table(plan, ends)}{_reasons(plan, ends)}\n\n{summary}; {results.resolve()}")
     return 0
 
 
 def _table(plan: Plan, ends: Sequence[RunEnd]) -> str:
-    from tuneoff.cli.matrix import reason
     from tuneoff.experiment.names import emulated_label, label_texts, strategy_text, variant_text
 
     labels = label_texts((run.label, run.spec.adapter) for run in plan.runs)
@@ -76,21 +75,32 @@ def _table(plan: Plan, ends: Sequence[RunEnd]) -> str:
                 str(spec.seed),
                 end.status,
                 ", ".join(end.flags),
-                reason(end),
             )
         )
-    header = ("run", "adapter", "sampler", "variant", "seed", "status", "flags", "reason")
-    return filled_columns(header, rows, optional=("variant", "flags", "reason"))
+    header = ("run", "framework", "sampler", "variant", "seed", "status", "flags")
+    return filled_columns(header, rows, optional=("variant", "flags"))
+
+
+def _reasons(plan: Plan, ends: Sequence[RunEnd]) -> str:
+    """Return why runs are not done, each reason once."""
+    from tuneoff.cli.matrix import names, reason
+    from tuneoff.tell.report.declared import together
+
+    named, found = names(plan, ends), dict[str, list[str]]()
+    for end in ends:
+        if reason(end):
+            found.setdefault(f"{end.status}: {reason(end)}", []).append(named[end.run_id])
+    return "".join(f"\n{together(runs)}: {why}" for why, runs in found.items())
 
 
 def _declared(plan: Plan, ends: Sequence[RunEnd]) -> str:
     from tuneoff.cli.matrix import names
     from tuneoff.record.store import read_run
-    from tuneoff.tell.report.declared import HEADER, declared_blocks, declared_rows, mismatches
+    from tuneoff.tell.report.declared import HEADER, declared_rows, mismatches
 
     named = names(plan, ends)
     runs = [(named[end.run_id], read_run(end.folder)) for end in ends if end.folder is not None]
-    rows = declared_rows(runs)
+    rows = list(declared_rows(runs))
     if not rows:
         return "no run has a record of declared variables"
     lines = mismatches(runs)
@@ -99,11 +109,7 @@ def _declared(plan: Plan, ends: Sequence[RunEnd]) -> str:
         if lines
         else ["no mismatch"]
     )
-    table = filled_columns(HEADER, rows, optional=("runs",)).splitlines()
-    width = terminal_width()
-    if width is not None and max(map(len, table)) > width:
-        table = declared_blocks(runs, max(width, 40))
-    return "\n".join([*table, "", *found])
+    return "\n".join([filled_columns(HEADER, rows, optional=("runs",)), "", *found])
 
 
 def _with_declared(known: dict[str, Any], ends: Sequence[RunEnd]) -> dict[str, Any]:

@@ -161,7 +161,7 @@ def test_a_failure_is_never_better_than_a_success_that_is_worse_than_random_sear
 
 
 def test_the_text_has_regrets_ranks_and_probabilities() -> None:
-    text = "\n".join(lines(made(12, {"a": (0.97, 1000), "b": (0.95, 2000)}), 140))
+    text = "\n".join(lines(made(12, {"a": (0.97, 1000), "b": (0.95, 2000)})))
     assert "IQM OF REGRET" in text
     assert "P(ONE IS BETTER)" in text
     assert f"{15 * 2 / 10_001:.2g}" in text

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from itertools import groupby
 
-from tuneoff.base.format import MISSING, wrapped
+from tuneoff.base.format import MISSING
 from tuneoff.base.output import columns
 from tuneoff.judge.answers.across_texts import compared_by
 from tuneoff.judge.answers.answer import AcrossTasks, Answers, Claim, Outcome, Question, Verdict
@@ -14,12 +14,8 @@ from tuneoff.judge.runs import Scope
 from tuneoff.judge.stats.interval import Interval
 
 
-def lines(answers: Answers, width: int | None = None, figures: Sequence[str] = ()) -> list[str]:
-    """Return the answer's lines, none wider than `width` where it can be broken; `figures`: the table of figures."""
-    return list(wrapped(_lines(answers, figures), width))
-
-
-def _lines(answers: Answers, figures: Sequence[str]) -> Iterator[str]:
+def lines(answers: Answers, figures: Sequence[str] = ()) -> Iterator[str]:
+    """Yield the answer's lines; `figures`: the table of figures."""
     total = sum(answers.statuses.values())
     came = ", ".join(f"{count} {status}" for status, count in sorted(answers.statuses.items()))
     yield f"{answers.name}: {total} planned runs: {came}"
@@ -140,4 +136,4 @@ def _rank(one: AcrossTasks, label: str) -> str:
 
 def _columns(head: Sequence[str], rows: Sequence[Sequence[str]]) -> Iterator[str]:
     """Yield an indented table."""
-    yield from (f"  {line}" for line in columns(head, rows).splitlines())
+    yield from (f"  {line}" for line in columns(head, rows, margin=2).splitlines())

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from tuneoff.base.format import MISSING, counted, figure, wrapped
+from tuneoff.base.format import MISSING, counted, figure
 from tuneoff.base.output import columns, printable
 from tuneoff.judge.answers.answer import Outcome, Verdict
 from tuneoff.judge.answers.phrases import difference_text, signed
@@ -24,7 +24,7 @@ NOT_INTERLEAVED = (
 )
 
 
-def lines(found: Comparison, width: int | None = None) -> list[str]:
+def lines(found: Comparison) -> list[str]:
     """Return the whole comparison."""
     texts = [*headline(found), "", f"A: {found.folders[0]}", f"B: {found.folders[1]}"]
     texts.append(f"{counted(found.runs, 'run')} of the same experiments in both; differences are B - A, paired by seed")
@@ -39,7 +39,7 @@ def lines(found: Comparison, width: int | None = None) -> list[str]:
     ):
         texts += ["", title, *(f"  {text}" for text in part)] if part else []
     texts += ["", NOT_INTERLEAVED] if found.same_machine else []
-    return list(wrapped(map(printable, texts), width))
+    return list(map(printable, texts))
 
 
 def headline(found: Comparison) -> Iterator[str]:
@@ -106,7 +106,7 @@ def _quiet(changes: Sequence[Change]) -> list[str]:
         rows.append((change.name, change.question.name, word, _size(change.verdict)))
         if word in _OPEN:
             reasons[f"{word}: {change.reason}"] = None
-    return [*columns(("entry", "question", "says", "B against A"), rows).splitlines(), *reasons]
+    return [*columns(("framework", "question", "says", "B against A"), rows, margin=2).splitlines(), *reasons]
 
 
 def _size(verdict: Verdict) -> str:
@@ -133,7 +133,7 @@ def _noise(changes: Sequence[Change]) -> list[str]:
             row = rows.setdefault((change.scope.text, change.question.name, one.pair), {})
             row[one.side] = difference_text(one.interval, change.question)
     table = [(*names, row.get("A", MISSING), row.get("B", MISSING)) for names, row in rows.items()]
-    return columns(("scope", "question", "equal entries", "in A", "in B"), table).splitlines() if table else []
+    return columns(("scope", "question", "the same twice", "in A", "in B"), table, margin=2).splitlines() if table else []
 
 
 def _ended(found: Comparison) -> list[str]:

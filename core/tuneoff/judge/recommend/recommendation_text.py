@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from tuneoff.base.format import counted, wrapped
+from tuneoff.base.format import counted
 from tuneoff.base.output import printable
 from tuneoff.judge.recommend.families import place_text
 from tuneoff.judge.recommend.headline import how_to_measure
@@ -13,7 +13,7 @@ from tuneoff.judge.recommend.recommendation import Cited, Family, Reason, Recomm
 LIMIT = "It holds for these experiments, on that machine and in those versions; nothing is said beyond them."
 
 
-def lines(recommendation: Recommendation, width: int | None = None) -> list[str]:
+def lines(recommendation: Recommendation) -> list[str]:
     """Return the answer first, then what was measured, who was left out, and the runs."""
     citations = _Citations()
     found = [*recommendation.headline, ""]
@@ -26,7 +26,7 @@ def lines(recommendation: Recommendation, width: int | None = None) -> list[str]
     found += ["", *advice] if advice else []
     found += ["", *citations.lines()] if citations.known else []
     found += ["", LIMIT] if recommendation.families else []
-    return list(wrapped(map(printable, found), width))
+    return list(map(printable, found))
 
 
 class _Citations:

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import re
-import textwrap
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import zip_longest
 from typing import Any
 
 from tuneoff.base.format import MISSING
@@ -15,32 +13,16 @@ from tuneoff.record.run_record import DeclaredVariable, RunRecord
 HEADER = ("", "variable", "declared", "found", "unit", "agrees", "runs")
 AGREES = {True: "yes", False: "NO", None: MISSING}
 _DIGEST = re.compile(r"[0-9a-f]{16,}")
-WIDEST = 44  # letters of a cell in a line
 _SHOWN = 12  # digits of a digest; the whole one is in the JSON
 
 Named = tuple[str, RunRecord]  # a run's name, as tables write it
 
 
-def declared_rows(runs: Sequence[Named]) -> list[tuple[str, ...]]:
-    """Return a row per variable, and more than one where runs differ in what was declared or whether it was found.
+def declared_rows(runs: Sequence[Named]) -> Iterator[tuple[str, ...]]:
+    """Yield a row per variable, and more than one where runs differ in what was declared or whether it was found.
 
-    Numbers that were found in several runs are least–greatest; long cells go on in further rows.
+    Numbers that were found in several runs are lowest–highest.
     """
-    return [line for cells in _cells(runs) for line in _folded(cells)]
-
-
-def declared_blocks(runs: Sequence[Named], width: int) -> list[str]:
-    """Return the same for narrow terminals: per row a line with the variable, and what was declared and found below it."""
-    lines = []
-    for symbol, name, declared, found, unit, agrees, which in _cells(runs):
-        head = f"{symbol}  {name}, {unit}; agrees: {agrees}{f'; {which}' if which != 'all' else ''}"
-        for text, indent in ((head, ""), (f"declared: {declared}", "    "), (f"found: {found}", "    ")):
-            more = indent + "    "
-            lines += textwrap.wrap(text, width, initial_indent=indent, subsequent_indent=more, break_on_hyphens=False)
-    return lines
-
-
-def _cells(runs: Sequence[Named]) -> Iterator[tuple[str, ...]]:
     symbols = dict.fromkeys(variable.symbol for _, run in runs for variable in run.declared)
     for symbol in symbols:
         groups: dict[str, list[tuple[str, DeclaredVariable]]] = {}
@@ -51,10 +33,9 @@ def _cells(runs: Sequence[Named]) -> Iterator[tuple[str, ...]]:
                     groups.setdefault(key, []).append((name, variable))
         for members in groups.values():
             first = members[0][1]
-            which = "all" if len(groups) == 1 else _names(name for name, _ in members)
+            which = "all" if len(groups) == 1 else together(name for name, _ in members)
             found = _merged([variable.found for _, variable in members])
-            cells = (symbol, first.name, text(first.declared), text(found), first.unit, AGREES[first.agrees], which)
-            yield cells
+            yield (symbol, first.name, text(first.declared), text(found), first.unit, AGREES[first.agrees], which)
 
 
 def mismatches(runs: Iterable[Named]) -> list[str]:
@@ -100,7 +81,7 @@ def _is_digest(value: Any) -> bool:
     return isinstance(value, str) and len(value) > _SHOWN + 3 and _DIGEST.fullmatch(value) is not None
 
 
-def _names(names: Iterable[str]) -> str:
+def together(names: Iterable[str]) -> str:
     """Return runs by their names, the seeds of one cell together: `serial random seeds 0, 1`."""
     cells: dict[str, list[str]] = {}
     for name in names:
@@ -109,12 +90,6 @@ def _names(names: Iterable[str]) -> str:
     return "; ".join(
         f"{cell} seed{'s' if len(seeds) > 1 else ''} {', '.join(seeds)}" if all(seeds) else cell for cell, seeds in cells.items()
     )
-
-
-def _folded(cells: Sequence[str]) -> list[tuple[str, ...]]:
-    """Return a row of cells, with further rows for what is longer than a cell may be."""
-    lines = [textwrap.wrap(cell, WIDEST, break_on_hyphens=False) or [""] for cell in cells]
-    return list(zip_longest(*lines, fillvalue=""))
 
 
 def _is_number(value: Any) -> bool:
