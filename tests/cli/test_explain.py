@@ -17,10 +17,12 @@ from tuneoff.base.process_limits import NOT_JOINED, NOT_PINNED
 from tuneoff.capabilities import Capabilities
 from tuneoff.cli.explain import INTERFACES, TOPICS
 from tuneoff.experiment.metric_names import metric_names
+from tuneoff.judge.answers.answer import Outcome
 from tuneoff.measure.energy import RESIDUAL_FLAG
 from tuneoff.record import run_record as model
 from tuneoff.record.events import schema
-from tuneoff.record.flag_meanings import FLAGS
+from tuneoff.record.flag_meanings import FLAGS, HARMLESS, MACHINE, SERIOUS, marked, weight
+from tuneoff.record.run_record import RunStatus
 from tuneoff.run.supervisor.limits import TOO_FEW
 from tuneoff.tell.frames.columns import RUN_KEYS, TABLES
 from tuneoff.trust.check.checks import CHECKS
@@ -79,6 +81,7 @@ def fields_of_records() -> Iterable[str]:
     [
         ("metrics", set(metric_names())),
         ("flags", set(FLAGS)),
+        ("words", {outcome.text for outcome in Outcome} | {"robust", *get_args(RunStatus)}),
         ("events", {kind.__struct_config__.tag for kind in EVENTS}),
         ("record", set(fields_of_records())),
         ("columns", {f"{'*' if name in RUN_KEYS else table}.{name}" for table, own in TABLES.items() for name in own}),
@@ -103,6 +106,22 @@ def test_names_are_found_whatever_they_are_of(call: Call) -> None:
     found = listed(call, "left_behind", "test.accuracy", "trial_ended", "busy_seconds", "best.ties")
     assert [entry["topic"] for entry in found] == ["flags", "metrics", "events", "columns", "checks"]
     assert call("explain", "disturbed").out.splitlines()[1].startswith("flags  disturbed  other programs used more than 10 %")
+
+
+def test_a_flag_has_its_weight_and_each_has_one() -> None:
+    assert len(FLAGS) == len(SERIOUS) + len(MACHINE) + len(HARMLESS)
+    assert [weight(name).partition(":")[0] for name in ("best_differs", "disturbed", "best_tied")] == [
+        "serious",
+        "of the machine",
+        "harmless",
+    ]
+    assert marked(["disturbed", "best_differs", "disturbed", "of_a_plugin"]) == ["! best_differs", "disturbed", "of_a_plugin"]
+
+
+@pytest.mark.parametrize("words", [["not", "decided"], ["not decided"], ["JCT"]])
+def test_words_of_tables_are_explained(call: Call, words: list[str]) -> None:
+    (entry,) = listed(call, *words)
+    assert entry["name"] in ("not decided", "time.jct")
 
 
 def test_without_a_name_the_kinds_are_listed(call: Call) -> None:

@@ -40,6 +40,7 @@ def flagged(run: RunRecord) -> RunRecord:
 def at_width(call: Call, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) -> int:
     """Make standard output a terminal of so many columns."""
     monkeypatch.setenv("COLUMNS", str(request.param))
+    monkeypatch.setenv("NO_COLOR", "1")
     monkeypatch.setattr(type(sys.stdout), "isatty", lambda stream: True)
     return int(request.param)
 
@@ -78,6 +79,19 @@ def test_every_help_fits(call: Call, at_width: int, command: str) -> None:
     answer = call(*command.split(), "--help")
     assert answer.code == 0
     assert too_wide(answer, at_width) == []
+
+
+@pytest.mark.parametrize("at_width", [80], indirect=True)
+def test_a_serious_flag_is_marked_and_red_and_a_harmless_one_is_not(
+    call: Call, tmp_path: Path, at_width: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder(tmp_path / "results" / "A", specs(("serial", "optuna"), 1), {1: flagged})
+    assert "! best_differs, disturbed" in call("status").out
+    monkeypatch.delenv("NO_COLOR")
+    monkeypatch.setenv("TERM", "xterm")
+    red = "\x1b[31m! best_differs\x1b[0m, disturbed"
+    assert red in call("status").out
+    assert "\x1b" not in call("status", "--json").out
 
 
 @at_widths

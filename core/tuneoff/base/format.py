@@ -82,7 +82,7 @@ def folded(text: str, width: int = FOLD) -> str:
 def wrapped(lines: Iterable[str], width: int | None) -> Iterator[str]:
     """Yield lines of at most `width` columns, broken at blanks, what follows two columns further in; None: as they are."""
     for line in lines:
-        if width is None or len(line) <= width:
+        if width is None or len(line) <= width or "\x1b" in line:  # with colours it is laid out already
             yield line
             continue
         indent = line[: len(line) - len(line.lstrip())]

@@ -21,6 +21,12 @@ from tuneoff.errors import ResultsError
 
 # JSON may hold these as they are, and a terminal obeys them: control characters, and what turns the direction of a text
 _CONTROLS = re.compile("[\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]")
+# what is red on a terminal: a line or a name that is marked, an answer in capitals, a status in a table, a number of failures
+_BAD = re.compile(
+    r"^! .*|! [a-z_]+|\b(?:FAILED|NOT [A-Z]+|DOES NOT CONFORM|DIFFERENT)\b|(?:^|(?<=  ))(?:fail|failed|timeout)\b"
+    r"|\b[1-9]\d* (?:failed|timeout)\b",
+    re.MULTILINE,
+)
 BAR = "\\|"  # in a cell of Markdown
 LONGEST_LINE = 1200  # characters: a few lines of a terminal
 GAP = "  "  # between the columns of a table
@@ -28,11 +34,17 @@ NARROWEST = 5  # letters of a column, on average, below which a table is not mad
 
 
 def write(text: str) -> None:
-    """Write lines to standard output: on a terminal none is wider than that, and what follows a break is indented.
+    """Write lines to standard output: on a terminal none is wider than that, and what is bad is red.
 
     Raises: as `write_exactly`.
     """
-    write_exactly("\n".join(wrapped(text.split("\n"), terminal_width())))
+    shown = "\n".join(wrapped(text.split("\n"), terminal_width()))
+    write_exactly(_BAD.sub("\x1b[31m\\g<0>\x1b[0m", shown) if terminal_width() is not None and has_colour() else shown)
+
+
+def has_colour() -> bool:
+    """Tell whether a terminal is to have colours (https://no-color.org)."""
+    return not os.environ.get("NO_COLOR") and os.environ.get("TERM", "dumb") != "dumb"
 
 
 def write_exactly(text: str) -> None:
@@ -151,5 +163,5 @@ def filled_columns(header: Sequence[str], rows: Sequence[Sequence[str]], optiona
             same[name] = cells[0]
     kept = [place for place, name in enumerate(header) if name not in same]
     table = columns([header[place] for place in kept], [[row[place] for place in kept] for row in rows])
-    told = ", ".join(f"{name} {text}" for name, text in same.items() if text)
+    told = ", ".join(f"{name} {printable(text)}" for name, text in same.items() if text)
     return f"{table}\nin all: {told}" if told else table

@@ -12,8 +12,8 @@ from tuneoff.base.suggest import nearest
 from tuneoff.cli.interface import field_comments, interface
 
 NAME = "explain"
-HELP = "say what a metric, flag, event, field, column or check means; or print the interface of adapters, workloads or meters"
-EXAMPLE = "tuneoff explain disturbed time.jct"
+HELP = "say what a metric, flag, verdict, event, field, column or check means; or print what a plugin implements"
+EXAMPLE = "tuneoff explain disturbed JCT 'not decided'"
 Entry = tuple[str, str, str]  # name, what it is (unit, type, fields), meaning
 
 
@@ -24,7 +24,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def execute(arguments: argparse.Namespace) -> int:
-    names = list(dict.fromkeys(arguments.names))
+    from tuneoff.judge.meanings import WORDS
+
+    words = " ".join(arguments.names)
+    names = [words] if words in WORDS else list(dict.fromkeys(arguments.names))  # "not decided" needs no quotes
     if names and set(names) <= set(INTERFACES):
         write("\n\n".join(interface(*INTERFACES[name]) for name in names))
         return 0
@@ -61,10 +64,10 @@ def _explained(name: str) -> list[tuple[str, str, str, str]]:
 
 
 def _is_of(name: str, topic: str, entry: str) -> bool:
-    from tuneoff.experiment.metric_names import general_name
+    from tuneoff.experiment.metric_names import general_name, metric
 
     if topic == "metrics":
-        return entry == general_name(name)
+        return entry == general_name(name) or name == metric(entry).heading
     return entry == name or (topic in ("columns", "record") and entry.rpartition(".")[2] == name)
 
 
@@ -79,9 +82,16 @@ def metrics() -> Iterator[Entry]:
 
 def flags() -> Iterator[Entry]:
     """What a reader of a run must know."""
-    from tuneoff.record.flag_meanings import FLAGS
+    from tuneoff.record.flag_meanings import FLAGS, weight
 
-    yield from ((name, "", text) for name, text in FLAGS.items())
+    yield from ((name, weight(name), text) for name, text in FLAGS.items())
+
+
+def words() -> Iterator[Entry]:
+    """Verdicts of pairs, statuses of runs, and what stands beside them."""
+    from tuneoff.judge.meanings import WORDS
+
+    yield from ((name, "", text) for name, text in WORDS.items())
 
 
 def events() -> Iterator[Entry]:
@@ -129,6 +139,7 @@ def checks() -> Iterator[Entry]:
 TOPICS: Mapping[str, Callable[[], Iterator[Entry]]] = {
     "metrics": metrics,
     "flags": flags,
+    "words": words,
     "events": events,
     "record": record,
     "columns": record_columns,

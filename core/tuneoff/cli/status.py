@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from tuneoff.base.format import counted
-from tuneoff.base.output import filled_columns, write, write_json
+from tuneoff.base.output import filled_columns, printable, write, write_json
 from tuneoff.cli.folders import add_results, newest_folder
 
 if TYPE_CHECKING:
@@ -60,6 +60,7 @@ def execute(arguments: argparse.Namespace) -> int:
 
 def _table(plan: Plan, ends: Sequence[RunEnd]) -> str:
     from tuneoff.experiment.names import emulated_label, label_texts, strategy_text, variant_text
+    from tuneoff.record.flag_meanings import marked
 
     labels = label_texts((run.label, run.spec.adapter) for run in plan.runs)
     specs = {run.run_id: run.spec for run in plan.counted}
@@ -74,7 +75,7 @@ def _table(plan: Plan, ends: Sequence[RunEnd]) -> str:
                 variant_text(spec.experiment.variant),
                 str(spec.seed),
                 end.status,
-                ", ".join(end.flags),
+                ", ".join(marked(end.flags)),
             )
         )
     header = ("run", "framework", "sampler", "variant", "seed", "status", "flags")
@@ -90,7 +91,7 @@ def _reasons(plan: Plan, ends: Sequence[RunEnd]) -> str:
     for end in ends:
         if reason(end):
             found.setdefault(f"{end.status}: {reason(end)}", []).append(named[end.run_id])
-    return "".join(f"\n{together(runs)}: {why}" for why, runs in found.items())
+    return "".join(f"\n{printable(f'{together(runs)}: {why}')}" for why, runs in found.items())
 
 
 def _declared(plan: Plan, ends: Sequence[RunEnd]) -> str:

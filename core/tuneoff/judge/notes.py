@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from tuneoff.base.format import counted, listed, number
 from tuneoff.judge.conditions import condition_lines
 from tuneoff.judge.summary_rows import SummaryRow
+from tuneoff.record.flag_meanings import marked
 
 MEDIANS = "Medians over seeds, in which a failed run is worse than any; below them lowest–highest of the runs that are done."
 
@@ -58,14 +59,14 @@ def _same(rows: Sequence[SummaryRow]) -> list[str]:
 
 def _flags(rows: Sequence[SummaryRow]) -> list[str]:
     executed = sum(row.runs_executed for row in rows)
-    names = dict.fromkeys(name for row in rows for name in sorted(row.flags))
     lines = []
-    for name in names:
+    for mark in marked(name for row in rows for name in sorted(row.flags)):
+        name = mark.removeprefix("! ")
         found = [row for row in rows if row.flags.get(name)]
         total = sum(row.flags[name] for row in found)
-        adapters = [_flagged(label, name, rows) for label in dict.fromkeys(row.label for row in found)]
-        lines.append(f"{name}: {total} of {counted(executed, 'run')}: {', '.join(adapters)}")
-    head = "Flags (their texts: run.json; what one means: tuneoff explain NAME):"
+        frameworks = [_flagged(label, name, rows) for label in dict.fromkeys(row.label for row in found)]
+        lines.append(f"{mark}: {total} of {counted(executed, 'run')}: {', '.join(frameworks)}")
+    head = "Flags (serious: !; what one means: tuneoff explain NAME):"
     return [head, *(f"  {line}" for line in lines)] if lines else []
 
 

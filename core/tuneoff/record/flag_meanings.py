@@ -1,12 +1,11 @@
-"""What each flag of a run means: `tuneoff explain FLAG`. A test holds the names to those that the sources write."""
+"""What each flag of a run means, and its weight: `tuneoff explain FLAG`. A test holds the names to those in the sources."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
-_RESULT: Mapping[str, str] = {  # of the framework's answer and of what was trained
+SERIOUS: Mapping[str, str] = {  # a result, a trial or a figure of the run is wrong or lost, or may be
     "best_differs": "the framework's best trial is not the one that core finds best",
-    "best_tied": "the framework's best trial is not core's, but has an equal value",
     "best_value_differs": "the framework's value of its best trial is not the one in the events",
     "unknown_best": "the framework's best trial is in no event",
     "foreign_configurations": "`fixed` or `grid`: trials trained other configurations than the given ones; the run is failed",
@@ -16,56 +15,64 @@ _RESULT: Mapping[str, str] = {  # of the framework's answer and of what was trai
     "over_budget": "the framework asked for more than the budget; what was refused is in `refusals`",
     "declared_mismatch": "a declared variable is not what was found: tuneoff status --declared",
     "sampler_without_model": "the budget ends before the sampler first uses its model: this run is random search",
-    "emulated_platform": "the adapter found that it talks to an emulation, though the platform's name does not say so",
-}
-_RESUME: Mapping[str, str] = {
-    "resumed": "the run was interrupted and continued: it takes part in no comparison of time, energy or cost",
+    "emulated_platform": "the framework talks to an emulation, though the platform's name does not say so",
     "finished_trial_repeated": "of a continued run: a trial that had finished was trained again",
     "configuration_changed_by_resume": "of a continued run: a trial was begun again with another configuration",
     "attempt_repeated": "an attempt was run again under the same number",
-}
-_RECORD: Mapping[str, str] = {
-    "started_before_submitted": "a trial started before its submission was logged",
     "foreign_events": "an event file belongs to another execution",
     "orphan_events": "events of a trial that was never submitted or started",
     "missing_lines": "lines of an event file are missing",
     "unreadable_event": "a line of an event file cannot be read",
-}
-_SLOTS: Mapping[str, str] = {
     "more_processes_than_workers": "more trial processes were there than workers: those without an attempt share the other slots",
     "trials_share_a_slot": "trials overlapped on a slot while another was empty: busy time and overhead are too small",
-    "too_few_processors": "the workers' CPUs are more than the processors or the quota available: trials waited for each other",
-    "cgroup_not_joined": "a trial's process could not enter its slot's control group: memory or CPU quota did not limit it",
-    "processors_not_limited": "a trial's process could not be put on the processors of its slot",
+    "energy_residual": "the parts of the energy and the metered energy of the node differ by more than 2 %",
+    "optimum_not_completed": "Katib: its optimal trial did not complete, or it names none; core's best completed one was taken",
+    "collector_died": "Katib: a completed trial counts there as failed, because the metrics collector failed",
+    "metrics_unavailable": "Katib: a completed trial counts there as without metrics, because the metrics collector failed",
+    "pod_log_rotated": "Katib: a node cut a pod's log, so lines of it may be missing",
+    "sampler_exhausted": "Syne Tune: it proposed fewer configurations than were asked for",
 }
-_MACHINE: Mapping[str, str] = {
+MACHINE: Mapping[str, str] = {  # results hold; times, energy and cost may be off
     "disturbed": "other programs used more than 10 % of the run's processors during its trial step",
     "steal": "the hypervisor took more than 2 % of the processors' time during the run",
     "machine_drift": "the sentinel (CPU time of SHA-256 of 32 MiB) took over 25 % more than at the folder's fastest look",
     "machine_changed": "the clock source or the frequency governor changed since the folder's first look",
     "earlier_survivor": "processes of an earlier run of this folder are alive",
     "low_memory": "less memory is free than the workers may use, or less than 1 GB and less than 10 % of all",
-    "low_disk": "less than 1 GB is free in the results folder or in the temporary folder",
     "cpu_throttled": "the processors were throttled for heat between the look before the run and its end",
+    "too_few_processors": "the workers' CPUs are more than the processors or the quota available: trials waited for each other",
+    "cgroup_not_joined": "a trial's process could not enter its slot's control group: memory or CPU quota did not limit it",
+    "processors_not_limited": "a trial's process could not be put on the processors of its slot",
+    "pods_waited": "Katib: the cluster had no room for some pods for over 1 s: at times fewer trials ran than there are workers",
+    "trial_outlives_kill": "Syne Tune: a process survived SIGKILL for 10 s",
+}
+HARMLESS: Mapping[str, str] = {  # good to know, and nothing is wrong by it
+    "best_tied": "the framework's best trial is not core's, but has an equal value",
+    "resumed": "the run was interrupted and continued: it takes part in no comparison of time, energy or cost",
+    "started_before_submitted": "a trial started before its submission was logged",
+    "low_disk": "less than 1 GB is free in the results folder or in the temporary folder",
     "slow_clock_source": "the kernel reads the time from a slow or coarse source (hpet, acpi_pm, jiffies, ...)",
     "frequency_limited": "a processor may not reach its maximum frequency",
     "left_behind": "a process outlived the run and was ended, or a folder, control group, shared memory or object of a cluster "
     "could not be removed; the text says what, and how to remove it",
-}
-_CHARGES: Mapping[str, str] = {
-    "energy_residual": "the parts of the energy and the metered energy of the node differ by more than 2 %",
     "waste_lower_bound": "attempts died with the whole run, unseen: they count up to their last event, so waste is a lower bound",
     "power_problem": "something went wrong while power was sampled; the run's other results are kept",
-}
-_ADAPTERS: Mapping[str, str] = {
-    "optimum_not_completed": "Katib: its optimal trial did not complete, or it names none; core's best completed one was taken",
-    "collector_died": "Katib: a completed trial counts there as failed, because the metrics collector failed",
-    "metrics_unavailable": "Katib: a completed trial counts there as without metrics, because the metrics collector failed",
-    "pods_waited": "Katib: the cluster had no room for some pods for over 1 s: at times fewer trials ran than there are workers",
-    "pod_log_rotated": "Katib: a node cut a pod's log, so lines of it may be missing",
     "pod_log_unreadable": "Katib: a pod's log could not be read to its end; its trial ended by what the cluster's objects say",
     "delete_refused": "Katib: the API server refused to delete a pod or experiment over its limit; its own deadline ends it",
-    "sampler_exhausted": "Syne Tune: it proposed fewer configurations than were asked for",
-    "trial_outlives_kill": "Syne Tune: a process survived SIGKILL for 10 s",
 }
-FLAGS: Mapping[str, str] = {**_RESULT, **_RESUME, **_RECORD, **_SLOTS, **_MACHINE, **_CHARGES, **_ADAPTERS}
+FLAGS: Mapping[str, str] = {**SERIOUS, **MACHINE, **HARMLESS}
+
+
+def weight(name: str) -> str:
+    """Return how much a flag weighs, in words; "" for one that is not known here."""
+    if name in SERIOUS:
+        return "serious: a result, a trial or a figure may be wrong"
+    if name in MACHINE:
+        return "of the machine: results hold, times, energy and cost may be off"
+    return "harmless: good to know" if name in HARMLESS else ""
+
+
+def marked(names: Iterable[str]) -> list[str]:
+    """Return the names of flags, each once, the serious ones first and with a sign: `! best_differs`."""
+    known = sorted(dict.fromkeys(names), key=lambda name: name not in SERIOUS)
+    return [f"! {name}" if name in SERIOUS else name for name in known]

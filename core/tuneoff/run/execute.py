@@ -26,6 +26,7 @@ from tuneoff.measure.power.metering import PowerPlan
 from tuneoff.measure.power.ready import HostPower
 from tuneoff.record.execution_list import FILE_NAME as BEGUN
 from tuneoff.record.execution_list import begun
+from tuneoff.record.flag_meanings import SERIOUS
 from tuneoff.record.results_folder import PLAN, ResultsFolder, RunEnd, run_ends
 from tuneoff.record.run_record import RunRecord
 from tuneoff.record.store import REPEAT, is_final, read_runs, standing
@@ -179,7 +180,11 @@ class _Matrix:
         before = {"machine_before": state.to_json(), **({REPEAT: repeat.to_json()} if repeat is not None else {})}
         record = self._execute(request, before)
         seconds = time.monotonic() - started
-        listener.run_ended(position, total, _label(run, record.emulated), record.status, record.reason, seconds)
+        label = _label(run, record.emulated)
+        listener.run_ended(position, total, label, record.status, record.reason, seconds)
+        for flag in record.flags:
+            if flag.name in SERIOUS:
+                listener.noted(f"! {label}: {flag.name}: {flag.text}")
 
     def _ready_power(self) -> PowerPlan:
         """Read the idle power, and say what the runs' energy and cost will lack."""

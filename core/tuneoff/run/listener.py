@@ -37,7 +37,7 @@ class Listener:
     """Receives progress, and shows nothing of it; every method of who derives from it returns at once."""
 
     def noted(self, text: str) -> None:
-        """One line on the whole matrix, before its first run."""
+        """One line on the whole matrix, or, with `! ` before it, on what is wrong with the run that has just ended."""
 
     def run_started(self, position: int, total: int, label: str, run_id: str) -> None:
         """Run `position` (from 1) of `total` starts."""

@@ -30,7 +30,7 @@ FAST, SLOW = steady(1000, key="fast"), steady(2000, key="slow")
 def checked(made: Results) -> Answers:
     """Return the answers, which must be tellable in every form."""
     found = answers(made)
-    assert lines(found)
+    assert list(lines(found))
     assert json.loads(json.dumps(to_json(found), allow_nan=False))["name"] == made.plan.name
     curves(made)
     runtimes(made)

@@ -22,9 +22,9 @@ def test_what_waits_for_seeds_is_not_called_alike() -> None:
     assert "not distinguishable" not in time
 
 
-def test_what_was_tested_and_stays_open_is_not_distinguishable() -> None:
+def test_what_was_tested_and_stays_open_is_not_decided() -> None:
     entries = [Entry("a", steady(1000, spread=0.5, key="a")), Entry("b", steady(1000, spread=0.5, key="b"))]
-    assert "a and b are not distinguishable" in answers(results(entries)).summary[0]
+    assert "it is not decided which of a and b is better" in answers(results(entries)).summary[0]
 
 
 def test_the_seeds_of_a_look_are_told_and_not_those_that_have_ended_since() -> None:

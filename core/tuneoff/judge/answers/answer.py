@@ -33,6 +33,11 @@ class Outcome(StrEnum):
     UNDECIDED = "undecided"
     NOT_JUDGED = "not judged"
 
+    @property
+    def text(self) -> str:
+        """The outcome as people read it."""
+        return "not decided" if self is Outcome.UNDECIDED else self.value
+
 
 _FLIPPED = {Outcome.BETTER: Outcome.WORSE, Outcome.WORSE: Outcome.BETTER}
 

@@ -69,7 +69,7 @@ def _table(answers: Answers, question: Question, scope: Scope) -> Iterator[str]:
 
 def _common_reason(verdicts: Sequence[Verdict]) -> str:
     """Return the reason that all verdicts share, where several do: it is said once, below them."""
-    texts = {f"{one.outcome}: {one.reason}" for one in verdicts if _is_told(one)}
+    texts = {f"{one.outcome.text}: {one.reason}" for one in verdicts if _is_told(one)}
     return texts.pop() if len(texts) == 1 and sum(map(_is_told, verdicts)) > 1 else ""
 
 
@@ -85,7 +85,7 @@ def _verdict(one: Verdict, reason: str) -> list[str]:
         f"{one.one}, {one.other}{noise}",
         difference_text(one.interval, one.question),
         MISSING if one.is_noise else floor_text(one),
-        f"{one.outcome}{sure}{f': {reason}' if reason else ''}",
+        f"{one.outcome.text}{sure}{f': {reason}' if reason else ''}",
     ]
 
 

@@ -15,18 +15,8 @@ from tuneoff.judge.answers.phrases import is_decided
 from tuneoff.judge.results import Results
 from tuneoff.judge.runs import POOL, Group, Scope
 from tuneoff.measure.disturbance import DISTURBED, LARGEST_SHARE
+from tuneoff.record.flag_meanings import MACHINE
 
-_MACHINE_FLAGS = (
-    "machine_drift",
-    "machine_changed",
-    "earlier_survivor",
-    "steal",
-    "cpu_throttled",
-    "low_memory",
-    "too_few_processors",
-    "processors_not_limited",
-    "cgroup_not_joined",
-)
 _UNFINISHED = ("planned", "interrupted")
 _MOST_NAMED = 6
 
@@ -195,7 +185,7 @@ def _flags(made: Answers) -> Iterator[str]:
     runs = 0
     for group in made.groups:
         for run in group.runs:
-            found = [flag for flag in run.flags if flag in _MACHINE_FLAGS]
+            found = [flag for flag in run.flags if flag in MACHINE and flag != DISTURBED]
             flagged.update(found)
             runs += bool(found)
     if flagged:

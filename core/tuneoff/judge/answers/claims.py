@@ -80,7 +80,7 @@ def _of_scope(question: Question, verdicts: Sequence[Verdict]) -> Iterator[str]:
             yield f"{_listed(names)} are equivalent{differ} ({notes}margin {question.margin_text}; {of})."
     tested = [one for one in one_of(Outcome.UNDECIDED, verdicts) if one.sensitivities]
     for names in _largest(verdicts, tested):
-        yield f"{_listed(names)} are not distinguishable{_why(tested, names)}."
+        yield f"it is not decided which of {_listed(names)} is better{_why(tested, names)}."
     blocked = [one for one in one_of(Outcome.UNDECIDED, verdicts) if not one.sensitivities]  # not tested: it waits, or may not be
     for names in _largest(verdicts, blocked):
         yield f"nothing is decided between {_listed(names)}{_why(blocked, names)}."
@@ -138,7 +138,7 @@ def _counted(heading: str, by_scope: dict[Scope, list[Verdict]]) -> Iterator[Cla
             yield Claim(question=heading, where=where, text=f"{one_label} and {other}: {parts}.")
         rest = [one for names, found in pairs.items() if names not in apart for one in found]
         if rest:
-            outcomes = Counter(str(one.outcome) for one in rest)
+            outcomes = Counter(one.outcome.text for one in rest)
             told = ", ".join(f"{count} {outcome}" for outcome, count in outcomes.most_common())
             others = "the other pairs" if apart else "all pairs"
             text = f"{others}: in no scope is one shown to be better ({told})."
@@ -150,7 +150,7 @@ def _parts(verdicts: Sequence[Verdict]) -> Iterator[str]:
     found: dict[str, list[Verdict]] = {}
     for one in verdicts:
         better = {Outcome.BETTER: f"{one.one} is better", Outcome.WORSE: f"{one.other} is better"}
-        found.setdefault(better.get(one.outcome, str(one.outcome)), []).append(one)
+        found.setdefault(better.get(one.outcome, one.outcome.text), []).append(one)
     for words, of in sorted(found.items(), key=lambda item: -len(item[1])):
         sure = Counter(one.robustness for one in of)
         unchecked = f", {sure[UNCHECKED]} {UNCHECKED}" if sure[UNCHECKED] else ""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from tuneoff.base.format import MISSING, counted, figure
 from tuneoff.base.output import columns, printable
@@ -10,14 +10,13 @@ from tuneoff.judge.answers.answer import Outcome, Verdict
 from tuneoff.judge.answers.phrases import difference_text, signed
 from tuneoff.judge.diff.comparison import Change, Comparison
 from tuneoff.judge.runs import POOL
+from tuneoff.record.flag_meanings import marked
 
 _NAMES = {
     Outcome.EQUIVALENT: "no change that matters",
     Outcome.EQUIVALENT_THOUGH_DIFFERENT: "a change within the margin",
-    Outcome.UNDECIDED: "not decided",
-    Outcome.NOT_JUDGED: "not judged",
 }
-_OPEN = (_NAMES[Outcome.UNDECIDED], _NAMES[Outcome.NOT_JUDGED])
+_OPEN = (Outcome.UNDECIDED.text, Outcome.NOT_JUDGED.text)
 NOT_INTERLEAVED = (
     "The runs of A and of B were not interleaved: what the machine did between them is in every change of a time, an energy "
     "or a cost."
@@ -33,13 +32,17 @@ def lines(found: Comparison) -> list[str]:
         ("bit for bit:", _exact(found)),
         ("no change beyond noise:", _quiet(found.changes)),
         ("noise, without any change of version:", _noise(found.changes)),
-        ("flags, runs in A and in B:", [f"{name}: {old} and {new}" for name, (old, new) in found.flags.items()]),
+        ("flags, runs in A and in B:", _flags(found.flags)),
         ("environment, A and B:", _environment(found)),
         ("not compared:", [*_blocked(found.changes), *found.left_out]),
     ):
         texts += ["", title, *(f"  {text}" for text in part)] if part else []
     texts += ["", NOT_INTERLEAVED] if found.same_machine else []
     return list(map(printable, texts))
+
+
+def _flags(flags: Mapping[str, tuple[int, int]]) -> list[str]:
+    return [f"{mark}: {' and '.join(map(str, flags[mark.removeprefix('! ')]))}" for mark in marked(flags)]
 
 
 def headline(found: Comparison) -> Iterator[str]:
@@ -122,7 +125,7 @@ def _word(verdict: Verdict) -> str:
     differences = [pair.difference for pair in verdict.differences]
     if differences and all(difference == 0 for difference in differences):
         return "equal in every seed"
-    return _NAMES[verdict.outcome]
+    return _NAMES.get(verdict.outcome, verdict.outcome.text)
 
 
 def _noise(changes: Sequence[Change]) -> list[str]:

@@ -11,15 +11,6 @@ from tuneoff.judge.recommend.dominance import has_figures
 from tuneoff.judge.recommend.measured import MeasuredSetting
 from tuneoff.judge.recommend.recommendation import Cited
 
-_WORDS = {
-    Outcome.BETTER: "better",
-    Outcome.WORSE: "worse",
-    Outcome.EQUIVALENT: "equivalent",
-    Outcome.EQUIVALENT_THOUGH_DIFFERENT: "equivalent, though different",
-    Outcome.UNDECIDED: "not decided",
-    Outcome.NOT_JUDGED: "not judged",
-}
-
 
 def cited(setting: MeasuredSetting, labels: Sequence[str], verdicts: Sequence[Verdict] = ()) -> tuple[Cited, ...]:
     """Return the runs of labels in a setting; with verdicts, of the seeds in which these have something to compare."""
@@ -44,10 +35,10 @@ def pair_text(verdicts: Sequence[Verdict], one: str, other: str) -> str:
             for verdict in telling
             if verdict.outcome_for(one) is outcome
         ]
-        parts += [f"{_WORDS[outcome]} in {', '.join(named)}"] if named else []
+        parts += [f"{outcome.text} in {', '.join(named)}"] if named else []
     for outcome in (Outcome.EQUIVALENT, Outcome.EQUIVALENT_THOUGH_DIFFERENT, Outcome.UNDECIDED, Outcome.NOT_JUDGED):
         named = [verdict.question.name for verdict in telling if verdict.outcome is outcome]
-        parts += [f"{_WORDS[outcome]} in {', '.join(named)}"] if named else []
+        parts += [f"{outcome.text} in {', '.join(named)}"] if named else []
     without = [verdict.question.name for verdict in verdicts if not has_figures(verdict)]
     parts += [f"no figures to compare in {', '.join(without)}"] if without else []
     return f"{one} against {other}: {'; '.join(parts) or 'nothing to compare'}"

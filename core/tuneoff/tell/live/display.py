@@ -26,7 +26,7 @@ class LiveProgress(Listener):
         self._shown: float | None = None
 
     def noted(self, text: str) -> None:
-        self._footer.print(printable(text))
+        self._footer.print(printable(text), "bad" if text.startswith("! ") else "")
 
     def run_started(self, position: int, total: int, label: str, run_id: str) -> None:
         self._board.started(position, label)

@@ -103,8 +103,3 @@ def size_of(stream: TextIO) -> Size:
 def is_terminal(stream: TextIO) -> bool:
     """Tell whether a stream is a terminal on which lines can be replaced."""
     return stream.isatty() and os.environ.get("TERM", "dumb") != "dumb"
-
-
-def has_colour() -> bool:
-    """Tell whether colours are wanted (https://no-color.org)."""
-    return not os.environ.get("NO_COLOR")

@@ -6,9 +6,9 @@ import time
 from collections.abc import Callable
 from typing import TextIO
 
-from tuneoff.base.output import plain_line, printable
+from tuneoff.base.output import has_colour, plain_line, printable
 from tuneoff.tell.live import sentences
-from tuneoff.tell.live.footer import Footer, has_colour, is_terminal
+from tuneoff.tell.live.footer import Footer, is_terminal
 from tuneoff.tell.live.picture import STYLES
 from tuneoff.tell.live.screen import screen
 from tuneoff.tell.live.state import LiveState, cells_of

@@ -19,7 +19,8 @@ LINE_EVERY_SECONDS = 10.0  # plain lines of a run that goes on
 @contextlib.contextmanager
 def progress(stream: TextIO, plan: Plan, results: Path) -> Iterator[Listener]:
     """Yield what shows progress on `stream`: the whole matrix live where it is a terminal, else line by line."""
-    from tuneoff.tell.live.footer import Footer, has_colour, is_terminal
+    from tuneoff.base.output import has_colour
+    from tuneoff.tell.live.footer import Footer, is_terminal
 
     if not is_terminal(stream):
         skipped = [position for position, run in enumerate(plan.runs, 1) if run.skip_reason is not None]
