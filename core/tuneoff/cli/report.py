@@ -39,8 +39,10 @@ def execute(arguments: argparse.Namespace) -> int:
     found = answers(read)
     if arguments.json:
         from tuneoff.judge.answers.answers_json import to_json
+        from tuneoff.judge.choice import choice_json
+        from tuneoff.judge.choice.choose import choose
 
-        write_json(to_json(found))
+        write_json({"choice": choice_json.to_json(choose(read, found)), **to_json(found)})
     else:
         from tuneoff.cli.matrix import table
         from tuneoff.judge.answers.answers_text import lines

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from tuneoff.judge.answers.answer import Answers, EstimatedGroup, Outcome, Question
 from tuneoff.judge.choice.added_time import added
@@ -22,11 +22,14 @@ TIME = "time"  # the question that ratios are of
 MILLISECONDS = 1e3
 
 
-def choose(results: Results, answers: Answers) -> Choice:
-    """Return the choice, with the setting first in which most frameworks were measured."""
+def choose(results: Results, answers: Answers, adapters: Collection[str] | None = None) -> Choice:
+    """Return the choice, with the setting first in which most frameworks were measured.
+
+    `adapters`: those that may be chosen, by name; None: all.
+    """
     groups = {(group.label, group.scope): group for group in grouped(results)}
     names = _names(groups.values())
-    settings = [_setting(answers, scopes, groups, names) for scopes in _by_strategy(answers.scopes)]
+    settings = [_setting(answers, scopes, groups, names, adapters) for scopes in _by_strategy(answers.scopes)]
     measured = [one for one in settings if one.rows]
     ordered = tuple(sorted(measured, key=lambda one: -sum(not row.is_floor and not row.is_emulated for row in one.rows)))
     return Choice(
@@ -47,10 +50,15 @@ def _by_strategy(scopes: Iterable[Scope]) -> list[list[Scope]]:
 
 
 def _setting(
-    answers: Answers, scopes: Sequence[Scope], groups: Mapping[tuple[str, Scope], Group], names: Mapping[str, str]
+    answers: Answers,
+    scopes: Sequence[Scope],
+    groups: Mapping[tuple[str, Scope], Group],
+    names: Mapping[str, str],
+    adapters: Collection[str] | None,
 ) -> Setting:
     shown = Shown(answers, scopes)
     rows = _rows(answers, shown, scopes, groups, names)
+    rows = [row for row in rows if adapters is None or row.is_floor or row.first.group.adapter in adapters]
     labels = [row.label for row in rows if not row.is_floor and not row.is_emulated]
     chosen, certainty = _chosen(answers, shown, labels)
     reference = chosen[0] if chosen else labels[0] if labels else None

@@ -7,6 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from tuneoff.errors import ExperimentError, PluginError, UnknownNameError
+from tuneoff.judge.choice.choose import choose
 from tuneoff.judge.recommend import fault_results
 from tuneoff.judge.recommend.eligibility import Candidate, No, Obstacle, candidate
 from tuneoff.judge.recommend.families import families
@@ -77,6 +78,7 @@ def recommend(
         not_measured=tuple(name for name in capable if name not in reached),
         lacking=tuple(_lacking(folders, request)),
         headline=(),
+        choices=() if request.asked else tuple(choose(one.results, one.answers, set(capable)) for one in folders if inside),
         exit_code=ANSWERED if any(family.recommended for family in inside) else NO_ANSWER,
     )
     return replace(recommendation, headline=tuple(headline(recommendation)))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
+from tuneoff.judge.choice.choice import Choice
 from tuneoff.judge.recommend.bracket import Range
 from tuneoff.judge.recommend.dominance import Dominance
 from tuneoff.judge.recommend.eligibility import Candidate
@@ -85,6 +86,9 @@ class Recommendation:
     not_measured: tuple[str, ...]  # adapters that can, and were not
     lacking: tuple[str, ...]  # lines of a matrix file that no folder's file has: "sampler: tpe"
     headline: tuple[str, ...]
+    choices: tuple[
+        Choice, ...
+    ]  # of each folder, among who can; none where sizes are asked for
     exit_code: int
 
     @property

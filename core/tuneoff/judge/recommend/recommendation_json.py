@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from tuneoff.judge.choice import choice_json
 from tuneoff.judge.recommend.headline import how_to_measure
 from tuneoff.judge.recommend.recommendation import Family, Reason, Recommendation, Weighed
 
@@ -14,6 +15,7 @@ def to_json(recommendation: Recommendation) -> dict[str, Any]:
     return {
         "exit_code": recommendation.exit_code,
         "answer": list(recommendation.headline),
+        "choices": [choice_json.to_json(choice) for choice in recommendation.choices],
         "folders": [str(folder.resolve()) for folder in recommendation.folders],
         "asked": {
             **request.asked,

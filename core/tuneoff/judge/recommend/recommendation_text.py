@@ -16,7 +16,8 @@ LIMIT = "It holds for these experiments, on that machine and in those versions; 
 def lines(recommendation: Recommendation) -> list[str]:
     """Return the answer first, then what was measured, who was left out, and the runs."""
     citations = _Citations()
-    found = [*recommendation.headline, ""]
+    chosen = [[*choice.lines, *(f"! {text}" for text in choice.caveats), ""] for choice in recommendation.choices]
+    found = [*(line for lines in chosen for line in lines), *recommendation.headline, ""]
     asked = recommendation.request.names()
     found.append(f"asked for: {', '.join(asked) if asked else 'nothing in particular: all that was measured'}")
     for family in recommendation.families:
