@@ -31,6 +31,7 @@ $(INSTALLED): pyproject.toml constraints.txt
 	@touch $@
 
 compare: $(INSTALLED)
+	$(BIN)/tuneoff compare benchmarks/digits_katib.yaml --no-report
 	$(BIN)/tuneoff compare benchmarks/digits.yaml $(ARGS)
 
 compare-mnist: $(INSTALLED)

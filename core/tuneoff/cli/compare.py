@@ -3,11 +3,17 @@
 from __future__ import annotations
 
 import argparse
+from typing import TYPE_CHECKING
 
+from tuneoff.base.format import counted
+from tuneoff.base.output import note
 from tuneoff.cli.folders import add_output
 from tuneoff.cli.matrix import FLAGGED, add_verbose, run_plan
 from tuneoff.cli.metrics_port import add_metrics_port
 from tuneoff.cli.selection import add_file, add_overrides, overridden_plan
+
+if TYPE_CHECKING:
+    from tuneoff.experiment.plan import Plan
 
 NAME = "compare"
 HELP = "run every run of a file, with live progress, and print one table, the path of its report and that of the results"
@@ -32,4 +38,22 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def execute(arguments: argparse.Namespace) -> int:
     plan = overridden_plan(arguments.file, adapters=arguments.adapters, trials=arguments.trials, seeds=arguments.seeds)
+    note(f"tuneoff: {_expected(plan)}")
     return run_plan(plan, arguments)
+
+
+def _expected(plan: Plan) -> str:
+    """Return what a matrix will be able to answer, before it takes its time."""
+    from tuneoff.experiment.variants import TASK
+    from tuneoff.judge.answers.judging import FEWEST_SEEDS
+
+    seeds = len({run.spec.seed for run in plan.counted})
+    runs = f"{counted(plan.totals.runs, 'run')} of {counted(seeds, 'seed')}"
+    if any(TASK in run.spec.experiment.variant for run in plan.counted):
+        return f"{runs} in each task, judged over the tasks; how long it takes is known after the warm-ups"
+    able = (
+        "enough for verdicts"
+        if seeds >= FEWEST_SEEDS
+        else f"they describe and decide nothing, for a verdict needs {FEWEST_SEEDS}"
+    )
+    return f"{runs}: {able}; how long it takes is known after the warm-ups"

@@ -86,9 +86,7 @@ class Recommendation:
     not_measured: tuple[str, ...]  # adapters that can, and were not
     lacking: tuple[str, ...]  # lines of a matrix file that no folder's file has: "sampler: tpe"
     headline: tuple[str, ...]
-    choices: tuple[
-        Choice, ...
-    ]  # of each folder, among who can; none where sizes are asked for
+    choices: tuple[Choice, ...]  # of each folder, among who can; none where sizes are asked for
     exit_code: int
 
     @property
