@@ -20,6 +20,11 @@ class Shown:
         self._answers = answers
         self._scopes = scopes
         self._error = 1 - answers.confidence
+        self._verdicts = {
+            (verdict.question.name, verdict.scope, frozenset((verdict.one, verdict.other))): verdict
+            for verdict in answers.verdicts
+            if verdict.scope in scopes and not verdict.is_noise
+        }
 
     def outcome(self, question: Question, label: str, other: str) -> Outcome:
         """Return what holds of `label` against `other`: of several columns the claim over tasks, or what all columns agree in."""
@@ -31,19 +36,11 @@ class Shown:
             return Outcome.NOT_JUDGED
         return known.pop() if len(known) == 1 else Outcome.UNDECIDED
 
-    def verdict(self, question: Question, scope: Scope, label: str, other: str) -> Verdict | None:
-        """Return the verdict on a pair in one column, whichever of the two it names first."""
-        for verdict in self._answers.verdicts:
-            same = verdict.scope == scope and verdict.question.name == question.name and not verdict.is_noise
-            if same and {verdict.one, verdict.other} == {label, other}:
-                return verdict
-        return None
-
     def ratios(self, question: Question, scope: Scope, labels: Sequence[str]) -> dict[str, dict[str, Ratio]]:
         """Return by label and other label how many times as long the one takes in a column."""
         found: dict[str, dict[str, Ratio]] = {label: {} for label in labels}
-        for verdict in self._answers.verdicts:
-            if verdict.scope == scope and verdict.question.name == question.name and not verdict.is_noise:
+        for (name, of, _), verdict in self._verdicts.items():
+            if (name, of) == (question.name, scope):
                 for label, other in ((verdict.one, verdict.other), (verdict.other, verdict.one)):
                     ratio = _ratio(verdict, label)
                     if label in found and ratio is not None:
@@ -51,7 +48,7 @@ class Shown:
         return found
 
     def _in_column(self, question: Question, scope: Scope, label: str, other: str) -> Outcome | None:
-        verdict = self.verdict(question, scope, label, other)
+        verdict = self._verdicts.get((question.name, scope, frozenset((label, other))))
         return verdict.outcome_for(label) if verdict is not None else None
 
     def _over_tasks(self, question: Question, label: str, other: str) -> Outcome | None:
