@@ -22,13 +22,12 @@ SECONDS_TARGET, PAGE_TARGET = Target("<=", 20.0), Target("<=", 5.0)
 
 @dataclass(frozen=True, slots=True)
 class ReportCost:
-    """One report: wall seconds of its process, peak resident memory, CPU seconds, bytes of the page, how many plots."""
+    """One report: wall seconds of its process, peak resident memory, CPU seconds, bytes of the page."""
 
     seconds: float
     peak_bytes: int
     cpu_seconds: float
     page_bytes: int
-    plots: int
 
 
 def report_cost(folder: Path, trials: int) -> ReportCost:
@@ -38,7 +37,7 @@ def report_cost(folder: Path, trials: int) -> ReportCost:
         MeasurementError: it failed, or the folder has not so many trials.
     """
     found, seconds = run_module("benchmarks.speed.report_probe", [str(folder), str(trials)])
-    return ReportCost(seconds, found["peak_bytes"], found["cpu_seconds"], found["page_bytes"], found["plots"])
+    return ReportCost(seconds, found["peak_bytes"], found["cpu_seconds"], found["page_bytes"])
 
 
 def measure(settings: Settings) -> Iterator[Row]:
@@ -65,7 +64,7 @@ def measure(settings: Settings) -> Iterator[Row]:
         unit="s",
         result=estimate(seconds),
         target=SECONDS_TARGET,
-        figures={"CPU s": min(one.cpu_seconds for one in found), "plots": found[0].plots, "trials": runs * TRIALS},
+        figures={"CPU s": min(one.cpu_seconds for one in found), "trials": runs * TRIALS},
         samples={"seconds": seconds},
     )
     sizes = [one.page_bytes / 1e6 for one in found]

@@ -1,6 +1,6 @@
 """Write the report of a results folder in a process of its own: `python -m benchmarks.speed.report_probe FOLDER TRIALS`.
 
-Its time is that of the process: interpreter, imports and drawing included.
+Its time is that of the process: interpreter and imports included.
 """
 
 from __future__ import annotations
@@ -25,7 +25,6 @@ def main(folder: Path, trials: int) -> None:
         json.dumps(
             {
                 "page_bytes": page.stat().st_size,
-                "plots": len(list((page.parent / "plots").glob("*.svg"))),
                 "cpu_seconds": used.ru_utime + used.ru_stime,
                 "peak_bytes": peak_bytes(),
             }

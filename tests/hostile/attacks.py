@@ -31,11 +31,8 @@ from tuneoff.run.resume import adopt, to_continue
 from tuneoff.run.supervisor.leftovers import clean_results
 from tuneoff.run.supervisor.prepare import new_execution, write_inputs
 from tuneoff.run.supervisor.remote_leftovers import undeploy_outside
-from tuneoff.tell.live.reports import Rendered
 from tuneoff.tell.live.site import Site
 from tuneoff.tell.live.watcher import Watcher
-from tuneoff.tell.plots.drawing import Drawing
-from tuneoff.tell.plots.files import remove_others, write
 from tuneoff.tell.report.export import export
 from tuneoff.trust.verify.results import verify
 
@@ -74,7 +71,6 @@ def build(path: Path) -> Results:
         ".executions",
         "reproduction.json",
         "report/report.html",
-        "report/plots/curve.svg",
     ):
         (path / name).parent.mkdir(parents=True, exist_ok=True)
         (path / name).write_text("")
@@ -188,8 +184,6 @@ PLACES = (
     "report",
     "report/report.html",
     f"report/.report.html.{PID}.tmp",
-    "report/plots",
-    "report/plots/curve.svg",
     "export",
     "export/runs.csv",
     f"export/.runs.csv.{PID}.tmp",
@@ -275,19 +269,14 @@ def _undeployed_after_a_kill(folder: Results, out: Path) -> bytes:
     return _undeployed(folder, out)
 
 
-DRAWING = Drawing(name="curve", question="", caption="", alternative="", svg="<svg/>", png=b"x", columns=("a",), rows=((1,),))
-
-
 def _drawn(folder: Results, out: Path) -> bytes:
-    write(DRAWING, folder.path / "report" / "plots")
-    remove_others(folder.path / "report" / "plots", (), ("curve",))
     write_bytes(folder.path / "report" / "report.html", b"<html>")
     write_bytes(folder.path / "reproduction.json", b"{}")
     return b""
 
 
 def _served(folder: Results, out: Path) -> bytes:
-    site = Site(Watcher(folder.path), lambda path: Rendered(page="", files={}))
+    site = Site(Watcher(folder.path), lambda path: "")
     paths = [f"/{path.relative_to(folder.path)}" for path in folder.path.glob("runs/*/*/run.json")]
     return b"".join(site.answer(path).body for path in ("/", "/state.json", *paths))
 

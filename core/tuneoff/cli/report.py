@@ -12,13 +12,13 @@ from tuneoff.cli.folders import add_results, folder_path, newest_folder
 from tuneoff.errors import TuneoffError
 
 NAME = "report"
-HELP = "write one self-contained page with the verdicts, tables and plots of a results folder, and print its path"
+HELP = "write one self-contained page with the choice, tables and pictures of a results folder, and print its path"
 EXAMPLE = "tuneoff report --text"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_results(parser)
-    parser.add_argument("--output", metavar="DIR", type=folder_path, help="folder of report.html and plots/; default: DIR/report")
+    parser.add_argument("--output", metavar="DIR", type=folder_path, help="folder of report.html; default: DIR/report")
     shown = parser.add_mutually_exclusive_group()
     shown.add_argument("--text", action="store_true", help="print the verdicts with the table of figures, and write nothing")
     shown.add_argument("--json", action="store_true", help="print all answers as JSON, and write nothing")

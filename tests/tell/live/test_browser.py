@@ -10,7 +10,6 @@ from typing import Any
 import pytest
 
 from builders.live_folders import Folder
-from tuneoff.tell.live.reports import Rendered
 from tuneoff.tell.live.server import Server, serving
 from tuneoff.tell.live.site import Site
 from tuneoff.tell.live.watcher import Watcher
@@ -42,7 +41,7 @@ def folder(tmp_path: Path) -> Folder:
 
 @pytest.fixture
 def server(folder: Folder) -> Iterator[Server]:
-    with serving(Site(Watcher(folder.path), lambda path: Rendered(page="<p>report</p>")), "127.0.0.1", 0) as made:
+    with serving(Site(Watcher(folder.path), lambda path: "<p>report</p>"), "127.0.0.1", 0) as made:
         yield made
 
 
@@ -98,7 +97,7 @@ def test_hostile_names_are_text_and_their_scripts_do_not_run(browser: Any, serve
 @pytest.mark.parametrize("width", [320, 1200])
 def test_the_page_is_no_wider_than_the_screen(browser: Any, tmp_path: Path, width: int) -> None:
     folder = Folder(tmp_path / "wide", ("a-long-name-of-an-adapter", "b"), seeds=60)  # the map is wider, and scrolls by itself
-    with serving(Site(Watcher(folder.path), lambda path: Rendered(page="")), "127.0.0.1", 0) as server:
+    with serving(Site(Watcher(folder.path), lambda path: ""), "127.0.0.1", 0) as server:
         page, _ = open_page(browser, server.url, viewport={"width": width, "height": 700})
         assert page.evaluate("document.documentElement.scrollWidth") <= width
         assert page.evaluate("document.getElementById('map').scrollWidth") > width
@@ -111,7 +110,7 @@ def test_without_script_the_state_is_there(browser: Any, server: Server) -> None
 
 
 def test_the_token_does_not_stay_in_the_address(browser: Any, folder: Folder) -> None:
-    with serving(Site(Watcher(folder.path), lambda path: Rendered(page="<p>report</p>")), "0.0.0.0", 0) as server:
+    with serving(Site(Watcher(folder.path), lambda path: "<p>report</p>"), "0.0.0.0", 0) as server:
         url = server.url.replace(server.url.partition("//")[2].partition(":")[0], "127.0.0.1", 1)
         page, problems = open_page(browser, url)
         assert "token" not in page.url

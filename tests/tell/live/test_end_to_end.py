@@ -88,7 +88,7 @@ def file(tmp_path: Path) -> Path:
 
 
 def test_a_matrix_is_seen_from_its_first_trial_to_its_end(file: Path, tmp_path: Path) -> None:
-    pytest.importorskip("matplotlib")
+    pytest.importorskip("jinja2")
     results = tmp_path / "results"
     with started("compare", "--no-report", file, "--output", results) as compare:
         until((results / "matrix.json").exists, bool)

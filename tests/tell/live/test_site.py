@@ -16,7 +16,6 @@ from tuneoff.errors import MissingPackageError
 from tuneoff.tell.live import site as module
 from tuneoff.tell.live.page import POLICY, SCRIPT, STYLE, page
 from tuneoff.tell.live.picture import SIGNS
-from tuneoff.tell.live.reports import Rendered
 from tuneoff.tell.live.site import Site
 from tuneoff.tell.live.state import Activity
 from tuneoff.tell.live.state_json import to_json
@@ -34,9 +33,9 @@ class Renderer:
     def __init__(self) -> None:
         self.count = 0
 
-    def __call__(self, results: Path) -> Rendered:
+    def __call__(self, results: Path) -> str:
         self.count += 1
-        return Rendered(page=f"report {self.count}", files={"plots/a.svg": b"<svg/>", "plots/a.csv": b"x"})
+        return f"report {self.count}"
 
 
 def test_the_report_is_made_once_per_state_of_the_folder(folder: Folder, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -46,17 +45,6 @@ def test_the_report_is_made_once_per_state_of_the_folder(folder: Folder, monkeyp
     assert [site.answer("/report/").body for _ in range(3)] == [b"report 1"] * 3
     folder.end("serial", 0)
     assert [site.answer("/report/").body for _ in range(2)] == [b"report 2"] * 2
-
-
-def test_the_files_of_plots_are_those_of_the_report(folder: Folder) -> None:
-    site = Site(Watcher(folder.path), Renderer())
-    assert site.answer("/report/plots/a.svg").status == 404
-    assert site.answer("/report/").status == 200
-    drawn, table = site.answer("/report/plots/a.svg"), site.answer("/report/plots/a.csv")
-    assert (drawn.body, drawn.content_type, table.body) == (b"<svg/>", "image/svg+xml", b"x")
-    assert "script" not in drawn.policy
-    for path in ("/report/plots/b.svg", "/report/plots/../../matrix.json", "/report/plots/", "/report/plots/%2e%2e/a.svg"):
-        assert site.answer(path).status == 404
 
 
 def test_a_record_that_has_become_a_link_out_of_the_folder_is_not_served(folder: Folder, tmp_path: Path) -> None:
@@ -89,10 +77,10 @@ def test_many_who_ask_cost_one_look(folder: Folder) -> None:
 def test_an_error_is_one_line(folder: Folder, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "LOOK_EVERY_SECONDS", 0.0)
 
-    def lacks(results: Path) -> Rendered:
+    def lacks(results: Path) -> str:
         raise MissingPackageError("the report needs x; run: pip install x")
 
-    def breaks(results: Path) -> Rendered:
+    def breaks(results: Path) -> str:
         raise KeyError("<planted>\n")
 
     lacking = Site(Watcher(folder.path), lacks).answer("/report/")

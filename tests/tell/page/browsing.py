@@ -35,9 +35,20 @@ CONTRAST = """
 }
 """
 OVERFLOW = "() => document.documentElement.scrollWidth - document.documentElement.clientWidth"
-LEAST_TEXT = """
-() => Math.min(...[...document.querySelectorAll(".plot svg text")].map((one) =>
-  parseFloat(getComputedStyle(one).fontSize) * one.ownerSVGElement.getScreenCTM().a))
+UNFOLD = "() => document.querySelectorAll('details').forEach((one) => { one.open = true; })"
+WORDS = """
+() => {
+  const walker = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
+  let count = 0;
+  while (walker.nextNode()) {
+    const element = walker.currentNode.parentElement;
+    const isApart = element.closest("table, svg, .bars, script, option, .only-read, .skip");
+    const isFolded = element.closest("details:not([open])") && !element.closest("summary");
+    if (isApart || isFolded || !element.checkVisibility()) continue;
+    count += walker.currentNode.data.split(/\\s+/).filter((word) => /[\\p{L}\\p{N}]/u.test(word)).length;
+  }
+  return count;
+}
 """
 FOCUSED = """
 () => {

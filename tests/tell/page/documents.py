@@ -149,7 +149,7 @@ def _tables(document: Document) -> Iterator[str]:
 
 
 def _landmarks(document: Document) -> Iterator[str]:
-    for tag in ("main", "nav", "header", "footer", "title"):
+    for tag in ("main", "header", "footer", "title"):
         count = len([one for one in document.all(tag) if "svg" not in one.above])
         if count != 1:
             yield f"there are {count} of <{tag}>"

@@ -8,12 +8,12 @@ from typing import Any
 
 CHROMIUM = "/usr/bin/chromium"
 SHOTS: dict[str, dict[str, Any]] = {
-    "light": {"viewport": {"width": 1280, "height": 1500}, "color_scheme": "light"},
-    "dark": {"viewport": {"width": 1280, "height": 1500}, "color_scheme": "dark"},
+    "light": {"viewport": {"width": 1280, "height": 900}, "color_scheme": "light"},
+    "dark": {"viewport": {"width": 1280, "height": 900}, "color_scheme": "dark"},
     "phone": {"viewport": {"width": 360, "height": 1400}, "color_scheme": "light"},
-    "print": {"viewport": {"width": 1047, "height": 1480}, "color_scheme": "light"},  # two pages of A4, landscape
+    "print": {"viewport": {"width": 703, "height": 1031}, "color_scheme": "light"},  # a page of A4, portrait
 }
-FROM = {"dark": "#verdicts"}  # where a shot begins, if not at the top
+FROM = {"dark": "#frameworks"}  # where a shot begins, if not at the top
 
 
 def main(report: Path, folder: Path) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib.util
-import io
 import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -12,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from builders.page_folders import failed, folder, never, specs
-from tell.page.browsing import CONTRAST, FOCUSED, LEAST_TEXT, LOW_CONTRAST, OVERFLOW, WIDE
+from tell.page.browsing import CONTRAST, FOCUSED, LOW_CONTRAST, OVERFLOW, UNFOLD, WIDE, WORDS
 from tuneoff.tell.page.report import write_report
 
 if TYPE_CHECKING:
@@ -33,13 +32,14 @@ LACKING = next(
 pytestmark = [pytest.mark.slow, pytest.mark.skipif(bool(LACKING), reason=LACKING)]
 PHONE = {"width": 360, "height": 740}
 DESK = {"width": 1280, "height": 900}
-A4 = {"width": 1031, "height": 703}  # landscape, without margins
+A4 = {"width": 703, "height": 1031}  # portrait, without margins
+MOST_SCREENS, MOST_WORDS = 4, 250
 Open = Callable[..., "Page"]
 
 
 @pytest.fixture(scope="module")
 def path(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return the page of a matrix with failures, by the real answers and plots."""
+    """Return the page of a matrix with failures, by the real answers."""
     planned = specs(["serial", "optuna", "an-adapter-with-a-rather-long-name"], 11)
     changes = {4: failed("failed", "the framework said: <no> & \x1b[31m"), 32: never}
     return write_report(folder(tmp_path_factory.mktemp("browser") / "r", planned, changes))
@@ -83,22 +83,17 @@ def opened(browser: Browser, path: Path, said: list[str]) -> Iterator[Open]:
     assert said == []
 
 
-def colours(picture: bytes) -> int:
-    """Return how many colours a picture has; one that is blank has a single one."""
-    from matplotlib.image import imread
-
-    pixels = (imread(io.BytesIO(picture)) * 255).astype("uint32")
-    return len(set((pixels[..., 0] << 16 | pixels[..., 1] << 8 | pixels[..., 2]).ravel().tolist()))
-
-
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("viewport", [DESK, PHONE], ids=["desk", "phone"])
 def test_the_page_is_not_blank_and_its_texts_stand_out(opened: Open, scheme: str, viewport: dict[str, int]) -> None:
     page = opened(color_scheme=scheme, viewport=viewport)
-    assert colours(page.screenshot()) > 20
+    drawn = len(page.screenshot())
+    page.evaluate(UNFOLD)
     seen, found = page.evaluate(CONTRAST)
     assert seen > 200
     assert found == []
+    page.evaluate("() => document.body.replaceChildren()")
+    assert drawn > 4 * len(page.screenshot())  # what a blank page comes to
 
 
 def test_light_and_dark_differ_and_the_attribute_wins(opened: Open) -> None:
@@ -133,34 +128,27 @@ def test_low_contrast_and_a_wide_page_are_found(opened: Open) -> None:
 @pytest.mark.parametrize("width", [320, 360, 400, 768, 1280])
 def test_nothing_sticks_out_of_the_page(opened: Open, width: int) -> None:
     page = opened(viewport={"width": width, "height": 740})
-    page.evaluate("() => document.querySelectorAll('details').forEach((one) => { one.open = true; })")
+    page.evaluate(UNFOLD)
     assert page.evaluate(OVERFLOW) <= 0
-
-
-def test_texts_of_plots_are_never_too_small_to_read(opened: Open) -> None:
-    page = opened(viewport=PHONE)
-    assert page.evaluate(LEAST_TEXT) >= 9
-    page.add_style_tag(content=".plot svg { min-width: 0 !important; }")  # control: shrunk to the phone's width
-    assert page.evaluate(LEAST_TEXT) < 9
 
 
 def test_no_folded_table_is_cut_off_in_print(opened: Open) -> None:
     page = opened(viewport=A4)
-    page.evaluate("() => document.querySelectorAll('details').forEach((one) => { one.open = true; })")
+    page.evaluate(UNFOLD)
     page.emulate_media(media="print")
     assert page.evaluate(OVERFLOW) <= 0
-    page.add_style_tag(content=".seeds { font-size: 20pt !important; }")  # control
+    page.add_style_tag(content=".runs td { min-width: 40mm !important; }")  # control
     assert page.evaluate(OVERFLOW) > 0
 
 
 def test_without_scripts_every_table_is_there(opened: Open) -> None:
     with_scripts, without = opened(), opened(java_script_enabled=False)
     tables = with_scripts.locator("table").count()
-    assert tables >= 10
+    assert tables >= 7
     assert without.locator("table").count() == tables
     assert without.locator("table.runs tbody tr").count() == 33
-    assert without.locator("table.runs").is_visible()
-    assert without.locator("button").count() == 0
+    assert without.locator("table.main .strip").first.is_visible()
+    assert without.locator("button, select, input").count() == 0
     assert with_scripts.locator("button").count() > 0
 
 
@@ -184,31 +172,91 @@ def test_the_keyboard_reaches_the_skip_link_and_the_regions_that_scroll(opened: 
     page.wait_for_function("(before) => document.activeElement.scrollLeft > before", arg=before)
 
 
-def test_a_link_to_a_folded_table_opens_it(opened: Open) -> None:
+@pytest.mark.parametrize("java_script_enabled", [True, False])
+def test_a_dot_leads_to_its_run_which_is_unfolded(opened: Open, java_script_enabled: bool) -> None:
+    page = opened(java_script_enabled=java_script_enabled)
+    dot = page.locator("table.main .strip a").first
+    target = dot.get_attribute("href") or ""
+    assert "seed" in (dot.locator("title").text_content() or "")
+    dot.click()
+    page.wait_for_function("(id) => document.querySelector(id).checkVisibility()", arg=target) if java_script_enabled else None
+    assert page.locator(target).is_visible()
+
+
+def first_column(page: Page) -> list[str]:
+    return page.locator("table.main tbody tr[data-framework]:visible .called").all_inner_texts()
+
+
+def test_the_table_sorts_and_the_address_keeps_it(opened: Open) -> None:
     page = opened()
-    page.locator("a[href='#group-1']").first.click()
-    page.wait_for_function("() => document.getElementById('group-1').checkVisibility()")
+    page.locator("table.main th button", has_text="framework").click()
+    up = first_column(page)
+    page.locator("table.main th button", has_text="framework").click()
+    assert first_column(page) == up[::-1] != up
+    assert "sort=-1" in page.url
+    page.reload()
+    assert first_column(page) == up[::-1]
+
+
+def test_the_reader_chooses_the_reference_the_metric_and_what_is_shown(opened: Open) -> None:
+    page = opened()
+    reference, metric = page.locator(".controls select").nth(0), page.locator(".controls select").nth(1)
+    before = page.locator("table.main td.ratio").all_inner_texts()
+    other = reference.locator("option:not(:checked)").last.get_attribute("value")
+    assert other is not None
+    reference.select_option(other)
+    assert page.locator("table.main td.ratio").all_inner_texts() != before
+    assert page.locator(f"tr[data-framework='{other}'] td.ratio").inner_text().strip() == "1x"
+    assert page.locator("table.main .reference").inner_text() in page.locator(f"tr[data-framework='{other}'] th").inner_text()
+    metric.select_option("overhead")
+    assert page.locator("table.main [data-metric='quality']:visible").count() == 0
+    assert page.locator("table.main td [data-metric='overhead']:visible").count() == 3
+    page.locator(".controls input[type=checkbox]").first.uncheck()
+    assert len(first_column(page)) == 2
+    assert [word in page.url for word in ("reference=", "metric=overhead", "hide=")] == [True] * 3
+    page.reload()
+    assert len(first_column(page)) == 2
+    assert page.locator("table.main td [data-metric='overhead']:visible").count() == 2
+    assert page.locator(f"tr[data-framework='{other}'] td.ratio").inner_text().strip() == "1x"
+
+
+def test_the_keyboard_alone_sorts_and_chooses(opened: Open) -> None:
+    page = opened()
+    page.locator(".controls select").first.focus()
+    page.keyboard.press("ArrowDown")
+    assert "reference=" in page.url
+    page.locator("table.main th button").first.focus()
+    page.keyboard.press("Enter")
+    assert page.locator("table.main th[aria-sort='ascending']").count() == 1
 
 
 def test_the_table_of_runs_sorts_and_filters(opened: Open) -> None:
     page = opened()
+    page.evaluate(UNFOLD)
     page.locator("table.runs th button", has_text="seed").click()
     page.locator("table.runs th button", has_text="seed").click()
     assert page.locator("table.runs th[aria-sort='descending']").count() == 1
-    assert page.locator("table.runs tbody tr").first.locator("td").nth(3).inner_text() == "10"
+    assert page.locator("table.runs tbody tr").first.locator("td").nth(2).inner_text() == "10"
     page.locator(".filter input").fill("failed")
     assert page.locator("table.runs tbody tr:visible").count() == 1
     assert page.locator(".filter span").inner_text().strip() == "1 of 33"
 
 
-def test_it_prints_on_pages(opened: Open) -> None:
+def test_it_prints_on_one_page_and_unfolded_without_a_blank_one(opened: Open) -> None:
     page = opened(color_scheme="dark")
-    printed = page.pdf(prefer_css_page_size=True)
-    pages = len(re.findall(rb"/Type\s*/Page\b", printed))
-    assert 3 <= pages <= 60
+    assert len(re.findall(rb"/Type\s*/Page\b", page.pdf(prefer_css_page_size=True))) <= 2
+    page.evaluate(UNFOLD)
+    assert 3 <= len(re.findall(rb"/Type\s*/Page\b", page.pdf(prefer_css_page_size=True))) <= 12
     page.emulate_media(media="print")
     assert page.evaluate("() => getComputedStyle(document.body).backgroundColor") == "rgb(255, 255, 255)"
-    assert not page.locator("nav").is_visible()
-    assert all(one.is_visible() for one in page.locator("#answer ~ * .summary, #answer ~ .summary").all())
-    assert colours(page.screenshot()) > 20
+    assert not page.locator(".controls").is_visible()
+    assert page.locator("h1").is_visible()
     assert page.evaluate(CONTRAST)[1] == []
+
+
+def test_folded_it_is_short_and_has_few_words(opened: Open) -> None:
+    page = opened()
+    assert page.evaluate("() => document.documentElement.scrollHeight") <= MOST_SCREENS * DESK["height"]
+    assert page.evaluate(WORDS) <= MOST_WORDS
+    page.evaluate(UNFOLD)
+    assert page.evaluate(WORDS) > MOST_WORDS  # control: what is folded is counted once it is open

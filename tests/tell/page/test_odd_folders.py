@@ -1,4 +1,4 @@
-"""Every kind of folder gives a readable report, by the real answers and plots, that counts what is in it."""
+"""Every kind of folder gives a readable report, that counts what is in it."""
 
 from __future__ import annotations
 

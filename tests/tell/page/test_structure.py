@@ -2,38 +2,121 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from builders.made_curves import Made, made_results
 from builders.page_folders import folder, specs
-from tell.page.conftest import SVG, drawing, made_page
+from tell.page.conftest import made_page
 from tell.page.documents import Document, faults
-from tuneoff.tell.page.figures import FIRST_ROWS, MOST_BYTES_OF_ONE, Room, UnsafeDrawingError, check_safe, plot
+from tell.plots.made_view import ANALYSIS, SEVERAL
+from tuneoff.judge.answers.compute import answers
+from tuneoff.judge.choice.choose import choose
+from tuneoff.record.run_record import FlagRecord
 from tuneoff.tell.page.render import content_hash, resource, style
+from tuneoff.tell.page.report import composed
 
-SECTIONS = ["answer", "verdicts", "frameworks", "plots", "runs", "environment", "basis", "limits"]
+SECTIONS = ["frameworks", "parts", "pairs", "accuracy", "figures", "runs", "best", "environment", "limits"]
+TASKS = tuple(f"task-{number}" for number in range(16))
+MOST_LINES = 500  # of our own JavaScript
 
 
-@pytest.mark.parametrize("which", ["judged", "unjudged"])
+def page_of(made: Made) -> str:
+    results = made_results(made)
+    return composed(results, answers(results), Path("report"))
+
+
+@pytest.fixture(scope="module")
+def several() -> str:
+    return page_of(replace(SEVERAL, repeated=True))
+
+
+@pytest.fixture(scope="module")
+def over_tasks() -> str:
+    return page_of(Made(adapters=("serial", "optuna", "ray-tune"), seeds=(0, 1), trials=2, tasks=TASKS, analysis=ANALYSIS))
+
+
+@pytest.mark.parametrize("which", ["judged", "unjudged", "several", "over_tasks"])
 def test_the_page_is_sound_and_loads_nothing(which: str, request: pytest.FixtureRequest) -> None:
     assert faults(request.getfixturevalue(which)) == []
 
 
-def test_the_sections_are_in_their_order(judged: str) -> None:
-    found = [one.attributes["id"] for one in Document(judged).all("h2")]
-    assert found == SECTIONS
+def test_the_choice_is_what_the_page_begins_with() -> None:
+    results = made_results(SEVERAL)
+    found = answers(results)
+    choice = choose(results, found)
+    document = Document(composed(results, found, Path("report")))
+    (heading,) = document.all("h1")
+    assert heading.text == choice.lines[0]
+    (block,) = [one for one in document.all("section") if one.attributes.get("class") == "answer"]
+    at = [block.text.index(line) for line in (*choice.lines, *choice.caveats)]
+    assert at == sorted(at)
+    assert len(choice.lines) > 1
+    assert len(choice.caveats) > 1
 
 
-def test_every_figure_of_a_run_leads_to_its_row(judged: str) -> None:
+def test_what_would_decide_is_a_command(several: str) -> None:
+    few = page_of(replace(SEVERAL, adapters=("serial", "optuna", "ray-tune"), emulated=(), failed=(), seeds=(0, 1, 2)))
+    (block,) = [one for one in Document(few).all("section") if one.attributes.get("class") == "answer"]
+    assert "What would decide" in block.text
+    assert "tuneoff compare made.yaml" in block.text
+    assert "What would decide" not in several
+
+
+def test_the_sections_are_in_their_order_and_all_but_the_first_are_folded(several: str) -> None:
+    document = Document(several)
+    ids = [one.attributes["id"] for one in document.elements if one.attributes.get("id") in SECTIONS]
+    assert ids == SECTIONS
+    folded = [one for one in document.all("details") if "fold" in one.attributes.get("class", "")]
+    assert [one.attributes["id"] for one in folded] == SECTIONS[2:]
+    assert not any("open" in one.attributes for one in document.all("details"))
+
+
+def test_each_framework_is_one_row_and_what_is_emulated_stands_apart(several: str) -> None:
+    rows = [one for one in Document(several).all("tr") if "data-framework" in one.attributes]
+    assert [one.attributes["data-framework"] for one in rows] == ["serial", "optuna", "katib@emulated"]
+    apart = several.index("emulated: a local stand-in")
+    assert several.index('tr data-framework="optuna"') < apart < several.index('tr data-framework="katib@emulated"')
+    assert "the floor" in rows[0].text
+    assert "1 of 10" in rows[1].text, "a failed run"
+
+
+def test_each_task_is_a_column_of_one_table(over_tasks: str) -> None:
+    (table,) = [one for one in Document(over_tasks).all("table") if "frameworks" in one.attributes.get("class", "")]
+    rows = [one for one in Document(over_tasks).all("tr") if "data-framework" in one.attributes]
+    assert len(rows) == 3
+    assert all(task in table.text for task in TASKS)
+    assert sum("data-ratios" in one.attributes for one in Document(over_tasks).all("td")) == 3 * len(TASKS)
+
+
+def test_each_run_is_a_dot_that_leads_to_its_row_and_its_record(judged: str) -> None:
     document = Document(judged)
     rows = {one.attributes["id"] for one in document.all("tr") if one.attributes.get("id", "").startswith("run-")}
-    links = [one.attributes.get("href", "") for one in document.all("a")]
+    dots = [one.attributes.get("href", "") for one in document.all("a") if "svg" in one.above]
     assert len(rows) == 24
-    assert rows == {link[1:] for link in links if link.startswith("#run-")}
-    files = [link for link in links if link.endswith("/run.json")]
+    assert rows == {link[1:] for link in dots}
+    files = [one.attributes["href"] for one in document.all("a") if one.attributes["href"].endswith("/run.json")]
     assert len(set(files)) == 24
     assert all(link.startswith("../runs/") for link in files)
+
+
+def test_the_table_of_runs_has_their_results(judged: str) -> None:
+    (table,) = [one for one in Document(judged).all("table") if "runs" in one.attributes.get("class", "")]
+    assert all(heading in table.text for heading in ("job time, s", "quality", "status", "flags"))
+    rows = [one for one in Document(judged).all("tr") if one.attributes.get("id", "").startswith("run-")]
+    assert "0.9100" in rows[5].text
+    (status,) = [one for one in Document(judged).all("p") if one.attributes.get("class") == "statuses"]
+    assert "Of 24 planned runs" in status.text
+
+
+def test_a_serious_flag_looks_different_from_a_harmless_one_and_each_has_its_meaning(tmp_path: Path) -> None:
+    flags = tuple(FlagRecord(name=name, text="planted") for name in ("best_tied", "best_differs"))
+    document = Document(made_page(folder(tmp_path / "r", specs(["serial"], 1), {0: lambda run: replace(run, flags=flags)})))
+    found = {one.text: one.attributes for one in document.all("span") if "best_" in one.text}
+    assert [(text, of.get("class")) for text, of in found.items()] == [("! best_differs", "bad"), ("best_tied", None)]
+    assert all(of["title"] for of in found.values())
 
 
 def test_each_file_that_a_link_names_is_there(tmp_path: Path) -> None:
@@ -44,11 +127,11 @@ def test_each_file_that_a_link_names_is_there(tmp_path: Path) -> None:
     assert all((path / "report" / link).resolve().is_file() for link in files)
 
 
-def test_below_ten_seeds_the_page_says_that_nothing_is_judged(judged: str, unjudged: str) -> None:
-    assert "Not judged." in unjudged
-    assert "At a glance" not in unjudged
-    assert "Not judged." not in judged
-    assert "At a glance" in judged
+def test_below_ten_seeds_no_pair_has_a_row_and_the_reason_stands_once(judged: str, unjudged: str) -> None:
+    assert "verdicts" in {one.attributes.get("class", "").split(" ")[0] for one in Document(judged).all("table")}
+    assert "verdicts" not in {one.attributes.get("class", "").split(" ")[0] for one in Document(unjudged).all("table")}
+    assert unjudged.count("a verdict needs 10") == 1
+    assert "Accuracy over time" not in unjudged
 
 
 def test_an_outcome_is_told_by_symbol_and_word(judged: str) -> None:
@@ -57,69 +140,29 @@ def test_an_outcome_is_told_by_symbol_and_word(judged: str) -> None:
     assert all(len(one.text.split()) >= 2 for one in outcomes)
 
 
-def test_what_is_estimated_is_marked_and_what_is_missing_has_its_reason(judged: str) -> None:
+def test_what_is_estimated_is_marked_and_what_is_missing_has_its_reason(several: str, judged: str) -> None:
+    assert any(one.text.startswith("~") for one in Document(several).all("td"))
     cells = [one for one in Document(judged).all("td") if one.text == "–" and one.attributes.get("title")]
     assert any("its record has no such metric" in one.attributes["title"] for one in cells)
 
 
-def test_a_plot_shows_its_first_rows_and_names_its_files(judged: str) -> None:
-    assert SVG in judged
-    assert f"The first {FIRST_ROWS} of 40 rows." in judged
-    assert 'href="plots/line.csv"' in judged
-
-
-def test_a_drawing_that_is_too_large_is_in_its_file_alone(tmp_path: Path) -> None:
-    large = SVG.replace("M0 0L9 9", "M0 0" + "L9 9" * (MOST_BYTES_OF_ONE // 4))
-    text = made_page(folder(tmp_path / "r", specs(["serial"], 1)), drawing(svg=large))
-    assert "too large for the page" in text
-    assert len(text) < 200_000
-    assert faults(text) == []
-
-
-def test_drawings_together_have_an_end() -> None:
-    room, size = Room(), MOST_BYTES_OF_ONE
-    svg = SVG.replace("M0 0L9 9", "M" + "0" * (size - len(SVG)))
-    shown = [bool(plot(drawing(svg=svg), room).svg) for _ in range(5)]
-    assert shown == [True, True, True, False, False]
-
-
-@pytest.mark.parametrize(
-    "svg",
-    [
-        SVG.replace("<path", "<script>alert(1)</script><path"),
-        SVG.replace("<path", "<foreignObject/><path"),
-        SVG.replace("<path", '<image href="x.png"/><path'),
-        SVG.replace("<path", '<path onload="alert(1)"'),
-        SVG.replace("<path", '<use href="https://example.org/x"/><path'),
-        SVG.replace("<path", '<path style="fill: url( https://example.org )"'),
-        SVG.replace("<path", "<style>*{color:red}</style><path"),
-        SVG.replace("</svg>", ""),
-        "<p>no drawing</p>",
-        "<!DOCTYPE svg>" + SVG,
-    ],
-)
-def test_a_drawing_that_could_do_more_than_be_looked_at_is_refused(svg: str) -> None:
-    check_safe(SVG)
-    with pytest.raises(UnsafeDrawingError, match="a drawing must"):
-        check_safe(svg)
+def test_the_best_configuration_is_shown(several: str) -> None:
+    (fold,) = [one for one in Document(several).all("details") if one.attributes.get("id") == "best"]
+    assert any(one.text == "x" for one in Document(several).all("dt"))
+    assert "found by" in fold.text
 
 
 def test_the_policy_allows_the_script_of_the_page_and_no_other(judged: str) -> None:
     (script,) = Document(judged).all("script")
     assert f"script-src '{content_hash(script.text)}'" in judged
     assert content_hash(script.text + " ") not in judged
-    assert "innerHTML" not in resource("report.js")
+    source = resource("report.js")
+    assert "innerHTML" not in source
+    assert len(source.splitlines()) <= MOST_LINES
 
 
 def test_both_themes_have_all_colours() -> None:
-    names = {f"--{name}:" for name in ("ink", "paper", "grid", "c1", "c8", "link", "better", "worse")}
+    names = {f"--{name}:" for name in ("ink", "paper", "grid", "c1", "c8", "part-waiting", "link", "better", "worse")}
     light, _, dark = style().partition("prefers-color-scheme")
     assert all(name in light and name in dark for name in names - {"--link:", "--better:", "--worse:"})
     assert all(style().count(name) >= 3 for name in names)
-
-
-def test_a_plot_of_single_runs_leads_to_those_that_have_a_row(tmp_path: Path) -> None:
-    planned = specs(["serial"], 2)
-    runs = (("serial, seed 0", planned[0].run_id), ("serial, seed 1", "elsewhere"))
-    text = made_page(folder(tmp_path / "r", planned), drawing(runs=runs))
-    assert f'Shown: <a href="#run-{planned[0].run_id}">serial, seed 0</a>; serial, seed 1.' in text

@@ -1,4 +1,4 @@
-"""Incumbents are steps: nothing is interpolated, failures count, and thinning keeps what sticks out."""
+"""Incumbents are steps: nothing is interpolated, and failures count."""
 
 from __future__ import annotations
 
@@ -11,14 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tuneoff.judge.stats.failures_as_infinity import middle
-from tuneoff.tell.plots.steps import at, combined, order_statistic, spread_out, thinned
+from tuneoff.tell.plots.steps import combined, order_statistic, spread_out
 
 FINITE = st.floats(-1e6, 1e6)
-
-
-def test_a_step_holds_until_the_next_one() -> None:
-    steps = [(1.0, 10.0), (2.0, 20.0)]
-    assert [at(steps, x, -1) for x in (0.5, 1.0, 1.999, 2.0, 99.0)] == [-1, 10, 10, 20, 20]
 
 
 def test_the_median_changes_only_where_a_run_improves() -> None:
@@ -40,7 +35,7 @@ def test_points_of_many_runs_are_limited_and_exact() -> None:
     found = combined(runs, -math.inf, most=50)
     assert len(found) == 50
     for x, median, low, high in found:
-        values = [at(run, x, -math.inf) for run in runs]
+        values = [max((step for step in run if step[0] <= x), default=(0.0, -math.inf))[1] for run in runs]
         assert median == middle(values)
         assert low <= median <= high
         assert (low, high) == (order_statistic(values, 0.25), order_statistic(values, 0.75))
@@ -56,27 +51,6 @@ def test_quartiles_are_values_of_runs() -> None:
     assert order_statistic(values, 0.25) == 2.0
     assert order_statistic(values, 0.75) == 4.0
     assert order_statistic(values, 1.0) == math.inf
-
-
-@given(st.lists(FINITE, max_size=600), st.integers(4, 80))
-def test_thinning_keeps_ends_and_extremes(values: list[float], most: int) -> None:
-    points = [(float(place), value) for place, value in enumerate(values)]
-    kept = thinned(points, most)
-    assert len(kept) <= max(most, 4) or len(points) <= most
-    assert set(kept) <= set(points)
-    assert kept == sorted(kept)
-    if points:
-        assert kept[0] == points[0]
-        assert kept[-1] == points[-1]
-        heights = [value for _, value in kept]
-        assert max(heights) == max(values)
-        assert min(heights) == min(values)
-
-
-def test_taking_every_nth_point_would_lose_a_spike() -> None:
-    points = [(float(place), 100.0 if place == 503 else 1.0) for place in range(1000)]
-    assert max(value for _, value in points[::10]) == 1.0
-    assert max(value for _, value in thinned(points, 100)) == 100.0
 
 
 @given(st.integers(0, 500), st.integers(1, 100))

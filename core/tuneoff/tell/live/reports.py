@@ -1,14 +1,8 @@
-"""The report of a results folder with the files of its plots: nothing is written, neither into the folder nor anywhere else."""
+"""The report of a results folder: nothing is written, neither into the folder nor anywhere else."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from tuneoff.tell.plots.drawing import Drawing
 
 # The page's own policy, in it, allows its one script by its hash; both hold at once.
 REPORT_POLICY = (
@@ -17,15 +11,7 @@ REPORT_POLICY = (
 )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Rendered:
-    """A report. `files`: what the page links to beside it, by relative path."""
-
-    page: str
-    files: Mapping[str, bytes] = field(default_factory=dict)
-
-
-def rendered(folder: Path) -> Rendered:
+def rendered(folder: Path) -> str:
     """Return the report of a results folder, with links as if it lay where `tuneoff report` writes it.
 
     Raises:
@@ -37,14 +23,6 @@ def rendered(folder: Path) -> Rendered:
     need_packages()
     from tuneoff.judge.answers.compute import answers
     from tuneoff.judge.results import read_results
-    from tuneoff.tell.page.figures import PLOTS
-    from tuneoff.tell.plots.files import contents
 
     results = read_results(folder)
-    files: dict[str, bytes] = {}
-
-    def keep(drawing: Drawing) -> None:
-        files.update({f"{PLOTS}/{name}": content for name, content in contents(drawing).items()})
-
-    html = composed(results, answers(results), folder / FOLDER, keep)
-    return Rendered(page=html, files=files)
+    return composed(results, answers(results), folder / FOLDER)

@@ -16,7 +16,7 @@ from tuneoff.base.output import plain_line
 from tuneoff.errors import TuneoffError
 from tuneoff.record.store import FILE_NAME, RUNS
 from tuneoff.tell.live.page import POLICY, page
-from tuneoff.tell.live.reports import REPORT_POLICY, Rendered
+from tuneoff.tell.live.reports import REPORT_POLICY
 from tuneoff.tell.live.state import LiveState
 from tuneoff.tell.live.state_json import to_json
 from tuneoff.tell.live.watcher import Watcher
@@ -24,8 +24,6 @@ from tuneoff.tell.live.watcher import Watcher
 LOOK_EVERY_SECONDS = 0.5  # however many ask
 NO_POLICY = "default-src 'none'; frame-ancestors 'none'"
 HTML, JSON, TEXT = "text/html; charset=utf-8", "application/json; charset=utf-8", "text/plain; charset=utf-8"
-PLOT_TYPES = {"svg": "image/svg+xml", "png": "image/png", "csv": "text/csv; charset=utf-8"}
-PLOT_POLICY = "default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'none'"  # a drawing has styles
 MOST_BYTES = 1 << 28  # of a record that is served
 
 log = logging.getLogger(__name__)
@@ -50,13 +48,13 @@ def text_answer(status: HTTPStatus, text: str, *headers: tuple[str, str]) -> Ans
 class Site:
     """Answers from any thread. `render`: makes the report of a results folder; writes nothing there."""
 
-    def __init__(self, watcher: Watcher, render: Callable[[Path], Rendered], clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, watcher: Watcher, render: Callable[[Path], str], clock: Callable[[], float] = time.monotonic) -> None:
         self._watcher, self._render, self._clock = watcher, render, clock
         self._lock, self._report_lock = threading.Lock(), threading.Lock()
         self._state: LiveState | None = None
         self._version: tuple[int, int] = (0, 0)
         self._looked = 0.0
-        self._report: tuple[tuple[int, int], Rendered] | None = None
+        self._report: tuple[tuple[int, int], str] | None = None
 
     def answer(self, path: str) -> Answer:
         """Return the answer to a request for a path; every error is one line."""
@@ -76,9 +74,7 @@ class Site:
         if path == "/report":
             return text_answer(HTTPStatus.PERMANENT_REDIRECT, "see report/", ("Location", "report/"))
         if path == "/report/":
-            return Answer(content_type=HTML, body=self._made_report().page.encode(), policy=REPORT_POLICY)
-        if path.startswith("/report/plots/"):
-            return self._plot(path.removeprefix("/report/"))
+            return Answer(content_type=HTML, body=self._made_report().encode(), policy=REPORT_POLICY)
         record = self._records().get(path)
         if record is not None:
             try:
@@ -102,15 +98,7 @@ class Site:
             folders = [Path(folder) for folder in self._watcher.ended]
         return {f"/{RUNS}/{folder.parent.name}/{folder.name}/{FILE_NAME}": folder / FILE_NAME for folder in folders}
 
-    def _plot(self, name: str) -> Answer:
-        """Return a file of the report's plots, of the report that is there: it is made by asking for it."""
-        with self._report_lock:
-            content = self._report[1].files.get(name) if self._report is not None else None
-        if content is None:
-            return text_answer(HTTPStatus.NOT_FOUND, "there is no such plot; see /report/")
-        return Answer(content_type=PLOT_TYPES[name.rpartition(".")[2]], body=content, policy=PLOT_POLICY)
-
-    def _made_report(self) -> Rendered:
+    def _made_report(self) -> str:
         version = self._look()[1]
         with self._report_lock:  # one at a time: others that ask meanwhile get the same
             if self._report is None or self._report[0] != version:

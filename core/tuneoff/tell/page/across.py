@@ -5,8 +5,8 @@ from __future__ import annotations
 from tuneoff.base.format import MISSING, figure
 from tuneoff.judge.answers.across_texts import compared_by
 from tuneoff.judge.answers.answer import AcrossTasks, OverTasks
-from tuneoff.judge.answers.phrases import signed
 from tuneoff.judge.stats.interval import Interval
+from tuneoff.tell.page.verdicts import size_cell
 from tuneoff.tell.report.figure_cell import FigureCell
 
 LEAST_P = 0.001  # that is shown
@@ -19,26 +19,20 @@ def pairs_over_tasks(one: AcrossTasks) -> dict[tuple[str, str], OverTasks | None
 
 
 def mean_difference(pair: OverTasks | None, one: AcrossTasks) -> FigureCell:
-    """Return the mean of one − other; its bounds are those of the family."""
-    if pair is None or pair.mean is None:
-        return FigureCell(MISSING)
-    mean, question = pair.mean, compared_by(one)
-    return FigureCell(signed(mean.estimate, question), f"{signed(mean.low, question)} to {signed(mean.high, question)}")
+    """Return the mean of one against other; its bounds are those of the family."""
+    return size_cell(pair.mean if pair is not None else None, compared_by(one))
 
 
 def interval_cell(interval: Interval | None) -> FigureCell:
     """Return an estimate and, below it, its bounds."""
     if interval is None:
         return FigureCell(MISSING)
-    return FigureCell(figure(interval.estimate), f"{figure(interval.low)}–{figure(interval.high)}")
+    return FigureCell(figure(interval.estimate), f"{figure(interval.low)} to {figure(interval.high)}")
 
 
 def p_text(pair: OverTasks | None) -> str:
     """Return the p of a pair; it is never 0."""
     value = pair.p if pair is not None else None
-    return f"<{LEAST_P}" if value is not None and value < LEAST_P else decimals(value, 3)
-
-
-def decimals(value: float | None, count: int) -> str:
-    """Return a number with so many decimals."""
-    return MISSING if value is None else f"{value:.{count}f}"
+    if value is None:
+        return MISSING
+    return f"<{LEAST_P}" if value < LEAST_P else f"{value:.3f}"

@@ -1,59 +1,102 @@
-"""From results, answers and plots to everything that the templates read."""
+"""From results, answers and choice to everything that the templates read."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from tuneoff.experiment.names import label_texts
-from tuneoff.judge.answers.answer import Answers
+from tuneoff.base.format import counted
+from tuneoff.experiment.metric import Metric
+from tuneoff.experiment.metric_names import metric
+from tuneoff.experiment.names import label_texts, variant_text
+from tuneoff.judge.answers.answer import Answers, Question
+from tuneoff.judge.answers.anytime import curves
+from tuneoff.judge.answers.judging import FEWEST_SEEDS
+from tuneoff.judge.choice.amounts import duration_text
+from tuneoff.judge.choice.choice import Choice, Setting
+from tuneoff.judge.choice.choose import time_question
 from tuneoff.judge.notes import notes
 from tuneoff.judge.results import Results
 from tuneoff.judge.runs import Scope
-from tuneoff.tell.page import environment
+from tuneoff.tell.page import environment, verdicts
 from tuneoff.tell.page.anchors import MOST_RUNS, Places
-from tuneoff.tell.page.answer import said, unjudged
 from tuneoff.tell.page.basis import basis
+from tuneoff.tell.page.choice_table import column_groups
+from tuneoff.tell.page.faults import fault_tables
 from tuneoff.tell.page.frameworks import ENERGY_AND_COST, Entry, FrameworkTable, entries, framework_tables
-from tuneoff.tell.page.texts import confidence
-from tuneoff.tell.page.verdicts import glance, has_seeds
-from tuneoff.tell.plots.drawing import Drawing
+from tuneoff.tell.page.runs import status_counts
+from tuneoff.tell.plots.anytime import Panel, panels
+from tuneoff.tell.plots.dots import shared_scale
+from tuneoff.tell.plots.scale import Scale
+from tuneoff.tell.plots.theme import styles
 from tuneoff.tell.report.accounting_sources import Circumstances, circumstances
 from tuneoff.tell.report.cost_notes import cost_notes
 
+BESIDE = ("energy.per_completed_trial", "quality.test")  # columns beside those of time
 
-def page(results: Results, answers: Answers, plots: Sequence[Drawing], folder: Path) -> dict[str, Any]:
+
+def page(results: Results, answers: Answers, choice: Choice, folder: Path) -> dict[str, Any]:
     """Return what the templates read of a results folder; `folder`: where the page will lie, for links to the runs' files."""
     found = entries(results, answers)
     measured_by = circumstances(results.folder, results.standing.values())
     same, differing = environment.packages(results)
-    at_a_glance = glance(answers)
-    banner = "" if at_a_glance else unjudged(answers)
-    summary, more_summary = said(answers, banner)
+    main = choice.settings[0] if choice.settings else None
+    time = time_question(answers)
+    drawn, left_out = _anytime(results, main)
     return {
         "results": results,
         "answers": answers,
-        "places": Places(results, answers, folder),
-        "facts": _facts(results, answers, found),
-        "banner": banner,
-        "summary": summary,
-        "more_summary": more_summary,
-        "glance": at_a_glance,
-        "has_seeds": has_seeds(answers),
+        "choice": choice,
+        "main": main,
+        "others": choice.settings[1:],
+        "time": time,
+        "asked": _asked(answers.questions, time),
+        "axes": {setting.name: _axes(setting, answers.questions) for setting in choice.settings},
+        "beside": [metric(name) for name in BESIDE],
+        "by_group": {(entry.group.label, entry.group.scope): entry for entry in found},
+        "places": Places(results, folder),
+        "facts": _facts(results, found, choice),
+        "status_counts": status_counts(results),
+        "across_notes": list(dict.fromkeys(line for one in answers.across for line in one.texts)),
+        "unjudged": verdicts.unjudged(answers),
         "tables": _with_notes(framework_tables(found), found, measured_by),
-        "entries": found,
         "by_scope": _by_scope(found),
-        "plots": plots,
+        "styles": styles((group.label, group.replicate, group.emulated) for group in answers.groups),
+        "panels": drawn,
+        "panels_left_out": left_out,
+        "faults": fault_tables(results.folder),
         "most_runs": MOST_RUNS,
+        "has_variants": any(variant_text(run.spec.experiment.variant) for run in results.planned),
         "labels": label_texts((run.label, run.spec.adapter) for run in results.planned),
         "executions": Counter(record.run_id for record in results.records),
         "environment": (*environment.machine(results), environment.frameworks(results, answers), same),
         "differing": [differing] if differing.rows else [],
         "basis": basis(results, answers, measured_by),
     }
+
+
+def _asked(questions: Sequence[Question], time: Question | None) -> list[tuple[Question, Metric]]:
+    """Return the questions whose values the dots may show with their metrics, the one on time first."""
+    return [(one, metric(one.metric)) for one in sorted(questions, key=lambda question: question is not time)]
+
+
+def _axes(setting: Setting, questions: Iterable[Question]) -> dict[str, Scale]:
+    groups = column_groups(setting)
+    found = {question.name: shared_scale(groups, question) for question in questions}
+    return {name: axis for name, axis in found.items() if axis is not None}
+
+
+def _anytime(results: Results, main: Setting | None) -> tuple[list[Panel], int]:
+    """Return the panels of the main setting, where any of its frameworks has as many runs as a verdict needs."""
+    enough = main is not None and any(
+        len(column.group.runs) >= FEWEST_SEEDS for row in main.rows for column in row.columns.values()
+    )
+    if main is None or not enough:
+        return [], 0
+    return panels(curves(results), {row.label: row.name for row in main.rows}, [scope.text for scope in main.scopes])
 
 
 def _by_scope(found: Sequence[Entry]) -> dict[Scope, list[Entry]]:
@@ -63,28 +106,41 @@ def _by_scope(found: Sequence[Entry]) -> dict[Scope, list[Entry]]:
     return scopes
 
 
-def _facts(results: Results, answers: Answers, found: Sequence[Entry]) -> list[tuple[str, str]]:
-    planned = {run.run_id for run in results.planned}
-    done = sum(record.status == "done" for record in results.standing.values() if record.run_id in planned)
-    skipped = sum(run.skip_reason is not None for run in results.planned)
-    seeds = sorted({ref.seed for entry in found for ref in entry.group.runs})
-    trials = sum(len(record.trials) for entry in found for run in entry.runs.own if (record := run.record) is not None)
-    times = sorted(record.started_at for record in results.standing.values() if record.started_at)
+def _facts(results: Results, found: Sequence[Entry], choice: Choice) -> list[str]:
+    """Return what was run, in a few words each."""
+    planned = [run for run in results.planned if run.skip_reason is None]
+    done = sum((record := results.standing.get(run.run_id)) is not None and record.status == "done" for run in planned)
+    rows = choice.settings[0].rows if choice.settings else ()
+    frameworks = sum(not row.is_floor for row in rows)
+    lengths = [column.trial_seconds for row in rows for column in row.columns.values() if column.trial_seconds is not None]
     tasks = {entry.group.scope.task for entry in found if entry.group.scope.task}
-    facts = [
-        ("runs done", f"{done} of {len(results.planned) - skipped}"),
-        *([("skipped", str(skipped))] if skipped else []),
-        ("adapters", str(len({entry.group.label for entry in found if not entry.group.replicate}))),
-        ("seeds", str(len(seeds))),
-        *([("tasks", str(len(tasks)))] if tasks else []),
-        ("trials", f"{trials:,}".replace(",", "\u202f")),
-        ("confidence", confidence(answers.confidence)),
+    trials = _range(run.spec.experiment.budget.trials for run in planned)
+    workers = _range(run.spec.experiment.workers.count for run in planned)
+    days = sorted(record.started_at[:10] for record in results.standing.values() if record.started_at)
+    return [
+        counted(frameworks, "framework"),
+        *([counted(len(tasks), "task")] if tasks else []),
+        counted(len({run.spec.seed for run in planned}), "seed"),
+        *([f"{trials} trials" + (f" of {_lengths(lengths)}" if lengths else "")] if trials else []),
+        *([f"{workers} workers"] if workers else []),
+        f"{done} of {counted(len(planned), 'run')} done",
+        *days[:1],
     ]
-    return [*facts, ("begun", f"{times[0][:16].replace('T', ' ')} UTC")] if times else facts
+
+
+def _range(values: Iterable[int | None]) -> str:
+    known = sorted({value for value in values if value is not None})
+    return "" if not known else str(known[0]) if len(known) == 1 else f"{known[0]} to {known[-1]}"
+
+
+def _lengths(seconds: Sequence[float]) -> str:
+    low, high = duration_text(min(seconds)), duration_text(max(seconds))
+    return low if low == high else f"{low} to {high}"
 
 
 def _with_notes(tables: Sequence[FrameworkTable], found: Sequence[Entry], measured_by: Circumstances) -> list[FrameworkTable]:
     rows = [entry.row for entry in found]
     headings = {column.name: column.heading for column in ENERGY_AND_COST}
-    own = (tuple(notes(rows)), tuple(cost_notes(rows, headings, measured_by)) if any(row.runs_done for row in rows) else (), ())
-    return [replace(table, notes=lines) for table, lines in zip(tables, own, strict=True)]
+    cost = tuple(cost_notes(rows, headings, measured_by)) if any(row.runs_done for row in rows) else ()
+    own = {"quality-time": tuple(notes(rows)), "energy-cost": cost}
+    return [replace(table, notes=own.get(table.name, ())) for table in tables]

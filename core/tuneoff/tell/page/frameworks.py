@@ -6,19 +6,17 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
-from tuneoff.base.format import ESTIMATED, MISSING
+from tuneoff.base.format import MISSING
 from tuneoff.experiment.metric import Metric
 from tuneoff.experiment.metric_names import metric
 from tuneoff.judge.answers.answer import Answers, EstimatedGroup
-from tuneoff.judge.answers.run_values import ABSENT
 from tuneoff.judge.estimates import figure
 from tuneoff.judge.results import Results
-from tuneoff.judge.runs import Group, Run, grouped
+from tuneoff.judge.runs import Group, grouped
 from tuneoff.judge.summary_rows import SummaryRow, summary_row
 from tuneoff.record.run_record import RunRecord
-from tuneoff.tell.page.anchors import MOST_RUNS
 from tuneoff.tell.page.texts import percent
-from tuneoff.tell.report.figure_cell import FigureCell, amount_text, figure_cell, unit_of
+from tuneoff.tell.report.figure_cell import FigureCell, figure_cell, unit_of
 
 RUN_STATUSES = ("done", "failed", "timeout", "interrupted", "skipped", "planned")
 QUALITY_AND_TIME = (
@@ -31,6 +29,9 @@ ENERGY_AND_COST = (
     *map(metric, ("energy.trial", "energy.per_completed_trial", "energy.cpu_seconds", "energy.reserved_core_seconds")),
     *map(metric, ("carbon.job", "cost.job", "cost.per_completed_trial")),
     *map(metric, ("waste.default.time", "waste.default.energy", "waste.default.cost", "energy.idle_share")),
+)
+ADDED = tuple(
+    metric(f"overhead.{name}") for name in ("per_trial", "process_start", "between", "dispatch", "report", "exit", "vacant")
 )
 FOOTPRINT = (metric("time.preparation"), metric("memory.tree_peak_rss"))
 
@@ -45,22 +46,15 @@ class ColumnHead(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """A group with its estimates, its runs, and its row of the terminal's tables. `listed`: those of its runs with a row."""
+    """A group with its estimates, its runs, and its row of the terminal's tables."""
 
     group: EstimatedGroup
     runs: Group
     row: SummaryRow
-    listed: tuple[Run, ...] = ()
 
     @property
     def done(self) -> list[RunRecord]:
         return list(self.runs.done.values())
-
-    @property
-    def columns(self) -> list[Metric]:
-        """The columns of all tables in which one of its runs has a value."""
-        every = (*QUALITY_AND_TIME, *ENERGY_AND_COST, *FOOTPRINT)
-        return [column for column in every if any(column.name in record.metrics for record in self.done)]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,20 +71,19 @@ class FrameworkTable:
 def entries(results: Results, answers: Answers) -> list[Entry]:
     """Return the groups with their records, in the order of the answers."""
     by_name = {(group.label, group.scope): group for group in grouped(results)}
-    found, left = [], MOST_RUNS
+    found = []
     for group in answers.groups:
         runs = by_name[group.label, group.scope]
-        listed = () if group.same_as else runs.runs[:left]
-        left -= len(listed)
-        found.append(Entry(group, runs, replace(summary_row(runs), same_as=group.same_as), tuple(listed)))
+        found.append(Entry(group, runs, replace(summary_row(runs), same_as=group.same_as)))
     return found
 
 
 def framework_tables(found: Sequence[Entry]) -> list[FrameworkTable]:
-    """Return the three tables: quality and time, energy and cost, what went wrong."""
+    """Return the tables: quality and time, energy and cost, what adds to a trial, what went wrong."""
     return [
         _figures("quality-time", "Quality and time", found, QUALITY_AND_TIME),
         _figures("energy-cost", "Energy, CO2e, cost and waste", found, ENERGY_AND_COST),
+        _figures("added", "Where the time that is added to each trial comes from", found, ADDED),
         _reliability(found),
     ]
 
@@ -139,7 +132,7 @@ def column_head(column: Metric, found: Sequence[Entry]) -> ColumnHead:
     values = (record.metrics.get(column.name) for entry in found for record in entry.done)
     units = dict.fromkeys(value.unit for value in values if value is not None)
     unit = column.shown or (unit_of(next(iter(units)), column) if len(units) == 1 else "objective" if units else "")
-    return ColumnHead(column.heading, unit, f"{column.name}: {column.title}")
+    return ColumnHead(column.heading or column.name.rpartition(".")[2].replace("_", " "), unit, f"{column.name}: {column.title}")
 
 
 def spread_cell(group: Group, column: Metric) -> FigureCell:
@@ -148,11 +141,3 @@ def spread_cell(group: Group, column: Metric) -> FigureCell:
     cell = figure_cell(found, column)
     failed = f"{found.spread.failed} failed" if found.spread is not None and found.spread.failed else ""
     return cell._replace(below=", ".join(filter(None, (cell.below, failed))))
-
-
-def run_cell(run: Run, column: Metric) -> FigureCell:
-    """Return the value of one run."""
-    value = run.metric(column.name)
-    if value is None or value.value is None:
-        return FigureCell(MISSING, reason=ABSENT if value is None else value.reason_if_null or "")
-    return FigureCell(amount_text(value.value, value.unit, column), mark=ESTIMATED if value.kind == "estimated" else "")

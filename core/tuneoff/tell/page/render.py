@@ -11,31 +11,25 @@ from typing import Any
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
-from tuneoff.base.format import counted
+from tuneoff.base.format import counted, number
 from tuneoff.experiment.names import strategy_text, variant_text
-from tuneoff.judge.answers.phrases import scope_text, signed
-from tuneoff.tell.page import across, figures, frameworks, runs, verdicts
-from tuneoff.tell.page.texts import confidence, sentence, visible
-from tuneoff.tell.plots import theme
+from tuneoff.judge.answers.phrases import scope_text
+from tuneoff.judge.choice.amounts import duration_text
+from tuneoff.tell.page import across, choice_table, frameworks, runs, verdicts
+from tuneoff.tell.page.texts import sentence, visible
+from tuneoff.tell.plots import dots, job_parts, theme
 
 STYLE, SCRIPT = "report.css", "report.js"
 
 
-_FILTERS = (  # `{{ verdict | bounds }}`
-    *(across.pairs_over_tasks, across.mean_difference, across.interval_cell, across.p_text, across.decimals),
-    *(figures.table_cell, frameworks.column_head, frameworks.run_cell),
-    *(runs.run_status, runs.run_reason, runs.run_flags, runs.run_label, strategy_text, variant_text),
-    *(
-        verdicts.about,
-        verdicts.bounds,
-        verdicts.choices,
-        verdicts.estimated_groups,
-        verdicts.is_judged,
-        verdicts.look,
-        verdicts.noise_floor,
-    ),
-    *(verdicts.note, verdicts.own_median, verdicts.pairs, verdicts.robustness, verdicts.runs_done),
-    *(verdicts.seed_value, verdicts.seeds_to_decide, verdicts.verdicts_on, confidence, counted, scope_text, sentence, signed),
+_FILTERS = (  # `{{ verdict | pair_cell }}`
+    *(across.pairs_over_tasks, across.mean_difference, across.interval_cell, across.p_text),
+    *(choice_table.added_cell, choice_table.added_range, choice_table.failed, choice_table.has_intervals),
+    *(choice_table.ratio_cell, choice_table.ratio_cells, choice_table.rows_of, choice_table.signs_used),
+    *(frameworks.spread_cell, dots.axis_unit, dots.strip, job_parts.bars),
+    *(runs.run_cell, runs.run_status, runs.run_reason, runs.run_flags, runs.run_label, strategy_text, variant_text),
+    *(verdicts.about, verdicts.judged, verdicts.look, verdicts.noise_floor, verdicts.pair_cell, verdicts.pairs),
+    *(verdicts.robustness, verdicts.seeds_to_decide, counted, duration_text, number, scope_text, sentence),
 )
 
 
@@ -45,8 +39,6 @@ def render(page: Mapping[str, Any]) -> str:
     templates = environment()
     templates.globals.update(
         page,
-        first_rows=figures.FIRST_ROWS,
-        status_counts=runs.status_counts(page["results"]),
         style=Markup(style()),  # our own, so nothing to escape
         script=Markup(script),  # our own, so nothing to escape
         script_hash=content_hash(script),

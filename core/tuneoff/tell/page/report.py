@@ -1,8 +1,8 @@
-"""`tuneoff report`: read a results folder once, answer, draw, and write one page with its plots beside it."""
+"""`tuneoff report`: read a results folder once, answer, choose, and write one page."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -14,11 +14,10 @@ from tuneoff.record.store import write_bytes
 if TYPE_CHECKING:
     from tuneoff.judge.answers.answer import Answers
     from tuneoff.judge.results import Results
-    from tuneoff.tell.plots.drawing import Drawing
 
 FOLDER = "report"  # in a results folder; derived from it, so it is in no bundle
 PAGE = "report.html"
-PACKAGES = ("scipy", "matplotlib", "jinja2")
+PACKAGES = ("scipy", "jinja2")
 
 
 def need_packages(names: Sequence[str] = PACKAGES) -> None:
@@ -29,7 +28,7 @@ def need_packages(names: Sequence[str] = PACKAGES) -> None:
 
 
 def write_report(results_folder: Path, output: Path | None = None) -> Path:
-    """Write report.html, and `plots/` with each plot as SVG, PNG and CSV; return the path of the page.
+    """Write report.html; return its path.
 
     `output`: the folder to write to; default: `report/` in the results folder.
 
@@ -40,39 +39,23 @@ def write_report(results_folder: Path, output: Path | None = None) -> Path:
     need_packages()
     from tuneoff.judge.answers.compute import answers
     from tuneoff.judge.results import read_results
-    from tuneoff.tell.page.figures import PLOTS
-    from tuneoff.tell.plots.drawings import NAMES
-    from tuneoff.tell.plots.files import remove_others, write
 
     folder = output or results_folder / FOLDER
     results = read_results(results_folder)
-    found = answers(results)
+    text = composed(results, answers(results), folder)
     make_folder(folder)
-    drawn = []
-
-    def keep(drawing: Drawing) -> None:
-        write(drawing, folder / PLOTS)
-        drawn.append(drawing.name)
-
     path = folder / PAGE
-    write_bytes(path, composed(results, found, folder, keep).encode())
-    remove_others(folder / PLOTS, drawn, NAMES)
+    write_bytes(path, text.encode())
     return path
 
 
-def composed(results: Results, found: Answers, folder: Path, keep: Callable[[Drawing], None]) -> str:
-    """Return the HTML of a report that will lie in `folder`; each drawing is given to `keep` once it is made."""
+def composed(results: Results, found: Answers, folder: Path) -> str:
+    """Return the HTML of a report that will lie in `folder`."""
+    from tuneoff.judge.choice.choose import choose
     from tuneoff.tell.page.build import page
-    from tuneoff.tell.page.figures import Room, plot
     from tuneoff.tell.page.render import render
-    from tuneoff.tell.plots.drawings import drawings
 
-    room = Room()
-    plots = []
-    for drawing in drawings(results, found):
-        keep(drawing)
-        plots.append(plot(drawing, room))
-    return render(page(results, found, plots, folder))
+    return render(page(results, found, choose(results, found), folder))
 
 
 def make_folder(folder: Path) -> None:

@@ -39,8 +39,3 @@ def sentence(text: str) -> str:
     """Return a text with a great first letter and a full stop."""
     text = f"{text[:1].upper()}{text[1:]}"
     return text if text.endswith((".", "!", "?", ":")) else f"{text}."
-
-
-def unbroken(text: str) -> str:
-    """Return a text in which no line breaks before a percent sign."""
-    return text.replace(" %", "\u202f%")

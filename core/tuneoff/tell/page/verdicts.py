@@ -1,100 +1,93 @@
-"""What the tables of verdicts write of a verdict and its seeds; all else the templates read from the answers."""
+"""What the tables of pairs write of a verdict; all else the templates read from the answers."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections import Counter
 
-from tuneoff.base.format import ESTIMATED, MISSING, counted
-from tuneoff.judge.answers.answer import Answers, Estimate, EstimatedGroup, Outcome, Question, Verdict
-from tuneoff.judge.answers.phrases import floor_text, median_text, signed, success_text, value_text
-from tuneoff.judge.runs import RunRef, Scope
+from tuneoff.base.format import ESTIMATED, MISSING, counted, figure
+from tuneoff.judge.answers.answer import Answers, Outcome, Question, Verdict
+from tuneoff.judge.answers.phrases import floor_size, signed
+from tuneoff.judge.runs import Scope
+from tuneoff.judge.stats.interval import Interval
 from tuneoff.tell.page.texts import confidence
+from tuneoff.tell.report.figure_cell import FigureCell
 
-MOST_DIFFERENCES = 4000  # rows of seeds on the whole page; beyond, the page would be too large
-OUTCOMES = {  # symbol and CSS class: never colour alone
-    Outcome.BETTER: ("▲", "better"),
-    Outcome.WORSE: ("▼", "worse"),
-    Outcome.EQUIVALENT: ("=", "equivalent"),
-    Outcome.EQUIVALENT_THOUGH_DIFFERENT: ("≈", "equivalent"),
-    Outcome.UNDECIDED: ("?", "undecided"),
-    Outcome.NOT_JUDGED: ("·", "unjudged"),
+OUTCOMES = {  # symbol, CSS class and word: never colour alone
+    Outcome.BETTER: ("▲", "better", "better"),
+    Outcome.WORSE: ("▼", "worse", "worse"),
+    Outcome.EQUIVALENT: ("=", "equivalent", "equivalent"),
+    Outcome.EQUIVALENT_THOUGH_DIFFERENT: ("≈", "equivalent", "equivalent though different"),
+    Outcome.UNDECIDED: ("?", "undecided", "not decided"),
+    Outcome.NOT_JUDGED: ("·", "unjudged", "not judged"),
 }
-NOISE = ("≡", "noise")  # of an A/A pair
+NOISE = ("≡", "noise", "the same again")  # of an A/A pair
 BETTER = {"min": "lower is better", "max": "higher is better"}
 
-Glance = dict[Scope, dict[tuple[str, str], dict[str, Verdict]]]  # by scope, pair and question
 
-
-def glance(answers: Answers) -> Glance:
-    """Return all verdicts side by side, a row per pair and a column per question; empty where nothing is judged."""
-    found: Glance = {}
-    own = [verdict for verdict in answers.verdicts if not verdict.is_noise]
-    if is_judged(own):
-        for verdict in own:
-            found.setdefault(verdict.scope, {}).setdefault((verdict.one, verdict.other), {})[verdict.question.name] = verdict
-    return found
-
-
-def verdicts_on(answers: Answers, question: Question) -> dict[Scope, list[Verdict]]:
-    """Return the verdicts on a question, by scope."""
+def judged(answers: Answers, question: Question) -> dict[Scope, list[Verdict]]:
+    """Return the verdicts on a question by scope, without the pairs of which nothing is claimed."""
     found: dict[Scope, list[Verdict]] = {}
     for verdict in answers.verdicts:
-        if verdict.question.name == question.name:
+        if verdict.question.name == question.name and verdict.outcome is not Outcome.NOT_JUDGED:
             found.setdefault(verdict.scope, []).append(verdict)
     return found
 
 
-def is_judged(verdicts: Iterable[Verdict]) -> bool:
-    """Whether anything is claimed of any of these pairs."""
-    return any(verdict.outcome is not Outcome.NOT_JUDGED and not verdict.is_noise for verdict in verdicts)
+def unjudged(answers: Answers) -> list[str]:
+    """Return how many pairs are not judged on some question, by the reason."""
+    reasons = Counter(one.reason for one in answers.verdicts if one.outcome is Outcome.NOT_JUDGED and not one.is_noise)
+    return [f"{counted(count, 'comparison')} not judged: {reason}" for reason, count in reasons.items()]
 
 
-def has_seeds(answers: Answers) -> bool:
-    """Whether the page has room for the seeds of all pairs."""
-    return sum(len(verdict.differences) for verdict in answers.verdicts) <= MOST_DIFFERENCES
-
-
-def about(question: Question, answers: Answers, *, judged: bool) -> str:
+def about(question: Question, answers: Answers) -> str:
     """Return what is asked, with the margin, and how sure the intervals of its table are."""
-    margin = f"Margin: {question.margin_text}." if question.margin is not None else f"No margin: {question.margin_text}."
-    sure = "No verdict is made."
-    if judged:
-        sure = f"Intervals keep {confidence(answers.confidence)} for a family of {counted(answers.family_size, 'comparison')}."
-    return f"{question.metric}, {BETTER[question.better]}. {margin} {sure}"
+    margin = f"margin {question.margin_text}" if question.margin is not None else f"no margin: {question.margin_text}"
+    sure = f"intervals at {confidence(answers.confidence)} for a family of {counted(answers.family_size, 'comparison')}"
+    return f"{question.metric}, {BETTER[question.better]}; {margin}; {sure}"
 
 
-def look(verdict: Verdict | Outcome) -> tuple[str, str, str]:
-    """Return symbol, CSS class and word of an outcome."""
-    if isinstance(verdict, Verdict) and verdict.is_noise:
-        return *NOISE, "noise floor"
-    outcome = verdict.outcome if isinstance(verdict, Verdict) else verdict
-    return *OUTCOMES[outcome], str(outcome)
+def look(verdict: Verdict) -> tuple[str, str, str]:
+    """Return symbol, CSS class and word of what is claimed of the first of a pair."""
+    return NOISE if verdict.is_noise else OUTCOMES[verdict.outcome]
 
 
-def note(verdict: Verdict) -> str:
-    """Return how robust a claim is, where it is not robust."""
-    is_sure = verdict.is_robust or verdict.outcome in (Outcome.UNDECIDED, Outcome.NOT_JUDGED)
-    return "" if is_sure else verdict.robustness
+def size_cell(interval: Interval | None, question: Question) -> FigureCell:
+    """Return one against other with its bounds: `2.9x`, `1.5 to 4.8`, or the difference in the metric's unit."""
+    if interval is None:
+        return FigureCell(MISSING)
+    estimate, low, high = interval.estimate, interval.low, interval.high
+    if question.scale == "ratio":
+        bounds = f"{_times(low)} to {_times(high)}"
+        text = f"{_times(estimate)}x"
+    else:
+        bounds = f"{signed(low, question)} to {signed(high, question)}"
+        text = signed(estimate, question)
+    return FigureCell(text, "" if math.isinf(low) and math.isinf(high) else bounds)
+
+
+def pair_cell(verdict: Verdict) -> FigureCell:
+    """Return the size of a verdict, marked where it is estimated."""
+    cell = size_cell(verdict.interval, verdict.question)
+    return cell._replace(mark=ESTIMATED) if verdict.is_estimated and verdict.interval is not None else cell
 
 
 def robustness(verdict: Verdict) -> str:
-    """Return how robust an outcome is; "" where none is claimed."""
-    return "" if verdict.outcome is Outcome.NOT_JUDGED or verdict.is_noise else verdict.robustness
-
-
-def bounds(verdict: Verdict) -> str:
-    """Return the interval's bounds; "" where there is none, or one that says nothing, as that of few seeds does."""
-    interval = verdict.interval
-    if interval is None or (math.isinf(interval.low) and math.isinf(interval.high)):
+    """Return how robust an outcome is, and which other choices come to another one."""
+    if verdict.is_noise:
         return ""
-    return f"[{signed(interval.low, verdict.question)}, {signed(interval.high, verdict.question)}]"
+    other = f": another verdict {', '.join(one.choice for one in verdict.changing)}" if verdict.changing else ""
+    return verdict.robustness + other
 
 
 def noise_floor(verdict: Verdict) -> str:
     """Return how far an entry is from itself; an A/A pair has none."""
-    floor = floor_text(verdict)
-    return MISSING if verdict.is_noise else "not measured" if floor == MISSING else floor
+    if verdict.is_noise or verdict.noise_floor is None:
+        return MISSING
+    size = floor_size(verdict.noise_floor)
+    return (
+        f"{_times(-size)} to {_times(size)}x" if verdict.question.scale == "ratio" else f"±{signed(size, verdict.question)[1:]}"
+    )
 
 
 def pairs(verdict: Verdict) -> int:
@@ -111,35 +104,6 @@ def seeds_to_decide(verdict: Verdict) -> str:
     return "not known" if verdict.outcome is Outcome.UNDECIDED else MISSING
 
 
-def choices(verdict: Verdict) -> list[tuple[Outcome, list[str]]]:
-    """Return the other reasonable choices by outcome, the most frequent first; an A/A pair has none."""
-    groups: dict[Outcome, list[str]] = {}
-    for one in () if verdict.is_noise else verdict.sensitivities:
-        groups.setdefault(one.outcome, []).append(one.choice)
-    return sorted(groups.items(), key=lambda item: -len(item[1]))
-
-
-def seed_value(value: float | None, run: RunRef | None, question: Question) -> str:
-    """Return a run's value on a question; without one, what the run came to."""
-    if value is not None:
-        return value_text(value, question.metric, question.unit)
-    return run.status if run is not None and run.status != "done" else MISSING
-
-
-def estimated_groups(answers: Answers, question: Question) -> list[EstimatedGroup]:
-    """Return the groups with figures of their own on a question."""
-    return [group for group in answers.groups if group.same_as is None and question.metric in group.estimates]
-
-
-def own_median(estimate: Estimate) -> str:
-    """Return a median with its interval, marked where it is estimated; without one, why."""
-    if estimate.median is None:
-        return "; ".join(estimate.reasons) or MISSING
-    mark = ESTIMATED if "estimated" in estimate.kinds else ""
-    return mark + median_text(estimate.median, estimate.metric, estimate.unit)
-
-
-def runs_done(group: EstimatedGroup) -> str:
-    """Return how many of the tried runs of a group are done, with Wilson's interval."""
-    done = sum(run.status == "done" for run in group.runs)
-    return success_text(group.success, done, done + sum(run.is_failure for run in group.runs))
+def _times(value: float) -> str:
+    """Return a ratio from its logarithm."""
+    return "∞" if value > 600 else figure(math.exp(value))

@@ -1,1 +1,1 @@
-"""Plots: each answers the question that is its title, with the rows behind it. matplotlib is imported where it draws."""
+"""What the page draws, as places and sizes: the templates make the pictures of them. Nothing is interpolated."""

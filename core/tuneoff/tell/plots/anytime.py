@@ -1,194 +1,161 @@
-"""How good is the best configuration so far, after so many trials and after so many seconds?"""
+"""How good is the best configuration so far, by seconds since the job began? Only with as many seeds as a verdict needs."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 
-from matplotlib.axes import Axes
+from tuneoff.judge.answers.anytime import Curve
+from tuneoff.judge.answers.judging import FEWEST_SEEDS
+from tuneoff.tell.plots.scale import Scale, scale
+from tuneoff.tell.plots.steps import combined, spread_out
 
-from tuneoff.base.format import counted
-from tuneoff.judge.answers.anytime import Clock, Curve
-from tuneoff.judge.runs import Scope
-from tuneoff.tell.plots.canvas import end_marker, line_key, value_scale
-from tuneoff.tell.plots.clocks import CLOCKS, panels, sheet_of, time_axis
-from tuneoff.tell.plots.drawing import Drawing
-from tuneoff.tell.plots.made import Row, made
-from tuneoff.tell.plots.steps import at, combined
-from tuneoff.tell.plots.texts import value_text
-from tuneoff.tell.plots.theme import Style
-from tuneoff.tell.plots.view import View
-
-MOST_POINTS = 400  # of a median
-BAND_FROM = 10  # runs: below, each run is a thin line
-Points = tuple[tuple[float, float, float, float], ...]
+WIDTH, HEIGHT = 640.0, 240.0  # of a panel, in the drawing's units
+MOST_POINTS = 200  # of a median
+MOST_PANELS = 4
+STEEP = 3.0  # values that differ by more than this factor are told apart better on a logarithmic axis
+LETTER = 15.0  # least distance of two labels
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Line:
-    """The incumbents of a group on one clock, and their median."""
+    """The median incumbent of a framework. `path`, `band`: SVG path data; `label_y`: where its name stands; `text`: in words."""
 
-    scope: Scope
     label: str
-    clock: Clock
+    name: str
+    path: str
+    band: str
+    end: float
+    end_y: float
+    label_y: float
+    text: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Panel:
+    """One column. `metric`: what stands on the y axis, lower is better where it is an error."""
+
+    scope: str
     metric: str
-    is_max: bool
-    seeds: tuple[tuple[int, tuple[tuple[float, float], ...]], ...]  # (seed, steps); a run that failed has none
-    points: Points  # (x, median, lower quartile, upper quartile)
-    end: float  # of its longest run
-    is_thinned: bool = False  # its median has more points than are drawn
-
-    @property
-    def is_drawn(self) -> bool:
-        return any(math.isfinite(median) for _, median, _, _ in self.points)
-
-    @property
-    def best(self) -> float:
-        """The median at the end."""
-        return self.points[-1][1]
+    x: Scale
+    y: Scale
+    lines: tuple[Line, ...]
 
 
-def draw(view: View) -> Drawing | None:
-    """Draw the median incumbent of each adapter on both clocks, a row of panels per scope."""
-    scopes, note = view.scopes()
-    lines = [line for scope in scopes for line in _lines(view, scope)]
-    shown = [scope for scope in scopes if any(line.scope == scope and line.is_drawn for line in lines)]
-    if not shown:
-        return None
-    labels = list(dict.fromkeys(line.label for line in lines if line.is_drawn))
-    question = "How good is the best configuration so far, by trials and by seconds?"
-    sheet = sheet_of(question, shown, [line_key(view.style(label)) for label in labels])
-    table: list[Row] = []
-    for scope, clock, axes, is_first in panels(sheet, shown):
-        mine = [line for line in lines if line.scope == scope and line.clock == clock and line.is_drawn]
-        if not mine:  # all were continued, so that they have no seconds
-            axes.remove()
-            continue
-        scale = [line for line in lines if line.scope == scope and line.clock == "trials" and line.is_drawn] or mine
-        table += _panel(view, axes, mine, scale)
-        if is_first:
-            axes.set_ylabel(_metric(mine[0].metric))
-    caption = (
-        "The median over seeds of the best validation value so far, as steps; the band holds the middle half of the runs, thin "
-        "lines are single runs where there are fewer than ten. A run that failed counts as the worst value throughout. "
-        "The first epochs of the first trials lie outside of the panels by seconds."
-    )
-    return made(
-        sheet,
-        "anytime",
-        caption=caption,
-        parts=[_said(view, line, single=len(shown) == 1) for line in lines if line.scope in shown],
-        columns=("scope", "adapter", "clock", "seed", "x", "value", "lower_quartile", "upper_quartile"),
-        rows=table,
-        notes=(
-            note,
-            _no_incumbent(view, lines),
-            f"Medians that change at more than {MOST_POINTS} points are thinned to as many of them, each exact."
-            if any(line.is_thinned for line in lines if line.is_drawn)
-            else "",
-        ),
-    )
+@dataclass(frozen=True, slots=True)
+class _Median:
+    label: str
+    seeds: int
+    points: list[tuple[float, float, float, float]]  # (s, median, better quartile, worse quartile), finite medians alone
+    end: float  # s
 
 
-def _lines(view: View, scope: Scope) -> list[Line]:
-    return [
-        line
-        for label, mine in view.curves(scope).items()
-        for clock in CLOCKS
-        if (line := _line(scope, label, mine, clock)) is not None
-    ]
+def panels(curves: Sequence[Curve], names: Mapping[str, str], scopes: Sequence[str]) -> tuple[list[Panel], int]:
+    """Return a panel per column, spread evenly over them where there are many, and how many were left out.
 
-
-def _line(scope: Scope, label: str, curves: Sequence[Curve], clock: Clock) -> Line | None:
-    """Return the median of the runs that have this clock; a failed run has no step."""
-    there = [curve for curve in curves if clock in curve.ends or curve.status != "done"]
-    if not there:
-        return None
-    is_max = there[0].mode == "max"
-    seeds = tuple((curve.seed, _steps(curve, clock)) for curve in there)
-    return Line(
-        scope=scope,
-        label=label,
-        clock=clock,
-        metric=there[0].metric,
-        is_max=is_max,
-        seeds=seeds,
-        points=tuple(combined([steps for _, steps in seeds], -math.inf if is_max else math.inf, MOST_POINTS)),
-        is_thinned=len({x for _, steps in seeds for x, _ in steps}) > MOST_POINTS,
-        end=max(curve.ends.get(clock, 0.0) for curve in there),
-    )
-
-
-def _steps(curve: Curve, clock: Clock) -> tuple[tuple[float, float], ...]:
-    """Return where a run's incumbent changed, of changes at the same place the last."""
-    if curve.status != "done":
-        return ()
-    return tuple({at: step.value for step in curve.steps if (at := step.at(clock)) is not None}.items())
-
-
-def _panel(view: View, axes: Axes, lines: Sequence[Line], scale: Sequence[Line]) -> list[Row]:
-    """Draw the lines of a panel, and return what is drawn; the y axis is that of the lines of `scale`.
-
-    Both clocks of a scope have one: the first epochs of the first trials, which only the seconds show, lie outside of it.
+    `names`: of the frameworks that are shown, by label.
     """
-    values = [value for line in scale for _, steps in line.seeds for _, value in steps]
-    values += [value for line in scale for point in line.points for value in point[1:]]
-    low, high = value_scale(axes, values, is_max=lines[0].is_max)
-    starts = [x for line in lines for x, median, _, _ in line.points if math.isfinite(median)]
-    ends = [max(line.end, line.points[-1][0]) for line in lines]
-    time_axis(axes, lines[0].clock, starts, ends)
-    table: list[Row] = []
-    for line in lines:
-        table += _draw_line(axes, line, view.style(line.label), view.label(line.label), low if line.is_max else high)
-    return table
+    by_scope: dict[str, dict[str, list[Curve]]] = {scope: {} for scope in scopes}
+    for curve in curves:
+        if curve.scope.text in by_scope and curve.label in names:
+            by_scope[curve.scope.text].setdefault(curve.label, []).append(curve)
+    found = [panel for scope, by_label in by_scope.items() if (panel := _panel(scope, by_label, names)) is not None]
+    shown = [found[place] for place in spread_out(len(found), MOST_PANELS)]
+    return shown, len(found) - len(shown)
 
 
-def _draw_line(axes: Axes, line: Line, style: Style, label: str, worst: float) -> list[Row]:
-    table: list[Row] = []
-    end = max(line.end, line.points[-1][0])
-    few = len(line.seeds) < BAND_FROM
-    head = (line.scope.text, label, line.clock)
-    if few and len(line.seeds) > 1:
-        for seed, steps in line.seeds:
-            if steps:
-                xs, ys = [x for x, _ in steps], [value for _, value in steps]
-                axes.step([*xs, end], [*ys, ys[-1]], where="post", color=style.colour, lw=0.6, alpha=0.6)
-                table += [(*head, seed, x, value, None, None) for x, value in steps]
-    points = [point for point in line.points if math.isfinite(point[1])]
-    xs, ys = [point[0] for point in points], [point[1] for point in points]
-    if not few:
-        bounds = [[value if math.isfinite(value) else worst for value in (point[2], point[3])] for point in points]
-        below, above = [min(pair) for pair in bounds], [max(pair) for pair in bounds]
-        axes.fill_between([*xs, end], [*below, below[-1]], [*above, above[-1]], step="post", color=style.colour, alpha=0.16, lw=0)
-    axes.step([*xs, end], [*ys, ys[-1]], where="post", color=style.colour, linestyle=style.line, lw=1.6)
-    end_marker(axes, style, end, ys[-1])
-    for x, median, lower, upper in points:
-        band = (None, None) if few else tuple(value if math.isfinite(value) else None for value in (lower, upper))
-        table.append((*head, None, x, median, *band))
-    return table
-
-
-def _said(view: View, line: Line, *, single: bool) -> str:
-    name = view.style(line.label).label + ("" if single else f" in {line.scope.text}")
-    many = counted(len(line.seeds), "run")
-    if not line.is_drawn:
-        return f"{name} ({many}): no incumbent"
-    middle = line.end // 2 if line.clock == "trials" else line.end / 2
-    half = at([(x, median) for x, median, _, _ in line.points], middle, math.inf)
-    unit = "trials" if line.clock == "trials" else "s"
-    return (
-        f"{name} ({many}): median {_metric(line.metric)} {value_text(half) if math.isfinite(half) else 'not there yet'} after "
-        f"{value_text(middle, unit)}, {value_text(line.best)} at the end, after {value_text(line.end, unit)}"
+def _panel(scope: str, by_label: Mapping[str, Sequence[Curve]], names: Mapping[str, str]) -> Panel | None:
+    enough = {label: of for label, of in by_label.items() if len(of) >= FEWEST_SEEDS}
+    first = next((curve for of in enough.values() for curve in of), None)
+    if first is None:
+        return None
+    is_share = first.mode == "max" and all(0 <= step.value <= 1 for of in enough.values() for one in of for step in one.steps)
+    is_max = first.mode == "max" and not is_share
+    medians = [found for label, of in enough.items() if (found := _median(label, of, is_max=is_max, is_share=is_share)).points]
+    x = scale([value for one in medians for value in (one.points[0][0], one.end)])
+    values = [value for one in medians for point in one.points for value in point[1:] if math.isfinite(value)]
+    y = scale(_positive(values), STEEP)
+    if x is None or y is None:
+        return None
+    name = first.metric.replace("_", " ")
+    return Panel(
+        scope=scope,
+        metric=f"error of {name} (1 − {name})" if is_share else name,
+        x=x,
+        y=y,
+        lines=tuple(_placed([_line(one, x, y, names[one.label]) for one in medians])),
     )
 
 
-def _metric(name: str) -> str:
-    return name.replace("_", " ")
+def _median(label: str, curves: Sequence[Curve], *, is_max: bool, is_share: bool) -> _Median:
+    runs = []
+    for curve in curves:
+        steps = curve.steps if curve.status == "done" else ()  # a run that failed counts as the worst value throughout
+        values = {step.job_seconds: 1 - step.value if is_share else step.value for step in steps if step.job_seconds is not None}
+        runs.append(tuple(values.items()))
+    points = combined(runs, -math.inf if is_max else math.inf, MOST_POINTS)
+    return _Median(
+        label=label,
+        seeds=len(curves),
+        points=[point for point in points if math.isfinite(point[1])],
+        end=max((_end(curve) for curve in curves), default=0.0),
+    )
 
 
-def _no_incumbent(view: View, lines: Sequence[Line]) -> str:
-    without = [
-        f"{view.style(line.label).label} ({line.scope.text})" for line in lines if not line.is_drawn and line.clock == "trials"
-    ]
-    return f"Without an incumbent in at least half of its runs, so without a line: {', '.join(without)}." if without else ""
+def _end(curve: Curve) -> float:
+    """Return when the last trial of a run ended, in s since the job began; 0 where it has no such clock."""
+    first = next((step for step in curve.steps if step.seconds is not None and step.job_seconds is not None), None)
+    if first is None or first.seconds is None or first.job_seconds is None:
+        return 0.0
+    return curve.ends.get("seconds", 0.0) + first.job_seconds - first.seconds
+
+
+def _positive(values: Sequence[float]) -> list[float]:
+    """Return values for an axis: an error of 0 beside greater ones is drawn at half of the least of those."""
+    least = min((value for value in values if value > 0), default=0.0)
+    is_of_one_sign = min(values, default=-1.0) >= 0
+    return [max(value, least / 2) if is_of_one_sign else value for value in values]
+
+
+def _line(one: _Median, x: Scale, y: Scale, name: str) -> Line:
+    def at(seconds: float) -> float:
+        return WIDTH * x.at(seconds)
+
+    def height(value: float) -> float:
+        return HEIGHT * (1 - y.at(value))
+
+    xs = [*(at(point[0]) for point in one.points), at(max(one.end, one.points[-1][0]))]
+    middle, better, worse = ([height(point[place]) for point in one.points] for place in (1, 2, 3))
+    back = _steps(xs, worse, reverse=True)
+    last = one.points[-1]
+    return Line(
+        label=one.label,
+        name=name,
+        path=f"M{_steps(xs, middle)}",
+        band=f"M{_steps(xs, better)}L{back}Z",
+        end=xs[-1],
+        end_y=middle[-1],
+        label_y=middle[-1],
+        text=f"{name}: {last[1]:.4g} at the end, after {one.end:.3g} s (median of {one.seeds} runs)",
+    )
+
+
+def _steps(xs: Sequence[float], ys: Sequence[float], *, reverse: bool = False) -> str:
+    """Return the corners of a step function; the last x is where it ends."""
+    corners = []
+    for place, y in enumerate(ys):
+        corners += [(xs[place], y), (xs[place + 1], y)]
+    return "L".join(f"{x:.1f} {y:.1f}" for x, y in (reversed(corners) if reverse else corners))
+
+
+def _placed(lines: Sequence[Line]) -> list[Line]:
+    """Return the lines with their labels apart from each other."""
+    found: list[Line] = []
+    at = -math.inf
+    ordered = sorted(lines, key=lambda one: one.label_y)
+    room = HEIGHT - LETTER * (len(ordered) - 1)
+    for place, line in enumerate(ordered):
+        at = max(min(line.label_y, room + LETTER * place), at + LETTER)
+        found.append(replace(line, label_y=at))
+    return found

@@ -1,20 +1,13 @@
-"""Right-continuous step functions over several runs, and thinning that keeps their extremes. Nothing is interpolated."""
+"""Right-continuous step functions over several runs. Nothing is interpolated."""
 
 from __future__ import annotations
 
-import bisect
 import math
 from collections.abc import Sequence
 
 from tuneoff.judge.stats.failures_as_infinity import middle
 
 Steps = Sequence[tuple[float, float]]  # (from here on, value), in order
-
-
-def at(steps: Steps, x: float, before: float) -> float:
-    """Return a step function's value at a point; `before` its first step."""
-    place = bisect.bisect_right(steps, x, key=lambda step: step[0])
-    return steps[place - 1][1] if place else before
 
 
 def order_statistic(values: Sequence[float], share: float) -> float:
@@ -40,20 +33,6 @@ def combined(runs: Sequence[Steps], worst: float, most: int = 400) -> list[tuple
                 places[index] += 1
         found.append((x, middle(values), order_statistic(values, 0.25), order_statistic(values, 0.75)))
     return found
-
-
-def thinned(points: Sequence[tuple[float, float]], most: int) -> list[tuple[float, float]]:
-    """Return at most about `most` points, in order: of each stretch the first, the last, the least and the greatest."""
-    if len(points) <= most:
-        return list(points)
-    stretches = max(1, most // 4)
-    kept: list[tuple[float, float]] = []
-    for number in range(stretches):
-        part = points[number * len(points) // stretches : (number + 1) * len(points) // stretches]
-        values = [value for _, value in part]
-        places = {0, len(part) - 1, values.index(min(values)), values.index(max(values))}
-        kept.extend(part[place] for place in sorted(places))
-    return kept
 
 
 def spread_out(count: int, most: int) -> list[int]:

@@ -1,0 +1,66 @@
+"""An axis: where a value stands on it, and its ticks."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from tuneoff.base.format import figure
+
+FAR = 20.0  # values that differ by more than this factor need a logarithmic axis
+STEPS = (1.0, 2.0, 2.5, 5.0, 10.0)
+MOST_TICKS = 5
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Scale:
+    """From `low` to `high`, both in the unit of the values."""
+
+    low: float
+    high: float
+    is_log: bool = False
+
+    def at(self, value: float) -> float:
+        """Return where a value stands, from 0 to 1; what lies beyond an end is put on it."""
+        low, high, there = (self._moved(one) for one in (self.low, self.high, min(max(value, self.low), self.high)))
+        return (there - low) / (high - low)
+
+    @property
+    def ticks(self) -> tuple[tuple[float, str], ...]:
+        """Some round values: (where, text)."""
+        return tuple((self.at(value), _short(figure(value))) for value in self._round())
+
+    def _moved(self, value: float) -> float:
+        return math.log(value) if self.is_log else value
+
+    def _round(self) -> list[float]:
+        if self.is_log:
+            first, last = math.floor(math.log10(self.low)), math.ceil(math.log10(self.high))
+            found = [number * 10.0**power for power in range(first, last + 1) for number in (1, 2, 5)]
+            inside = [value for value in found if self.low <= value <= self.high]
+            return inside if len(inside) <= MOST_TICKS else [value for value in inside if _is_power(value)] or inside[:1]
+        size = 10.0 ** math.floor(math.log10((self.high - self.low) / MOST_TICKS))
+        step = next(size * number for number in STEPS if (self.high - self.low) / (size * number) <= MOST_TICKS)
+        return [number * step for number in range(math.ceil(self.low / step - 1e-9), math.floor(self.high / step + 1e-9) + 1)]
+
+
+def scale(values: Iterable[float], far: float = FAR) -> Scale | None:
+    """Return an axis on which all finite values stand, logarithmic from a factor of `far` on; None without one."""
+    found = [value for value in values if math.isfinite(value)]
+    if not found:
+        return None
+    low, high = min(found), max(found)
+    if low > 0 and high / low > far:
+        return Scale(low=low / 1.1, high=high * 1.1, is_log=True)
+    margin = (high - low) * 0.05 or abs(high) * 0.05 or 0.5
+    return Scale(low=low - margin, high=high + margin)
+
+
+def _is_power(value: float) -> bool:
+    return math.isclose(math.log10(value), round(math.log10(value)), abs_tol=1e-9)
+
+
+def _short(text: str) -> str:
+    """Return a number without the zeros at the end of its decimals."""
+    return text.rstrip("0").rstrip(".") if "." in text else text
