@@ -183,3 +183,9 @@ def test_as_json_it_is_strict_and_whole() -> None:
     found = json.loads(json.dumps(to_json(chosen_of(entries)), allow_nan=False))
     assert found["lines"] == list(chosen_of(entries).lines)
     assert {row["label"] for row in found["settings"][0]["rows"]} == {"serial", *NAMES}
+
+
+def test_frameworks_that_a_control_finds_to_differ_are_the_first_caveat() -> None:
+    entries = [Entry("optuna", runs(4000, 20, "o", 0.7)), Entry("ray-tune", runs(12_000, 400, "r", 0.96))]
+    assert "tuneoff controls" in chosen_of(entries).caveats[0]  # random search is the same algorithm in both
+    assert not any("tuneoff controls" in text for text in chosen_of(different()).caveats)

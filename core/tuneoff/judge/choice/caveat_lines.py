@@ -7,6 +7,8 @@ from collections.abc import Iterator, Sequence
 from tuneoff.base.format import counted, listed
 from tuneoff.judge.answers.answer import Answers, EstimatedGroup
 from tuneoff.judge.choice.choice import Setting
+from tuneoff.judge.controls.compute import controls
+from tuneoff.judge.results import Results
 from tuneoff.measure.disturbance import DISTURBED
 from tuneoff.record.flag_meanings import FLAGS
 
@@ -18,10 +20,12 @@ WITHOUT_MODEL = "sampler_without_model"
 UNFINISHED = ("planned", "interrupted")
 
 
-def caveat_lines(answers: Answers, settings: Sequence[Setting]) -> Iterator[str]:
+def caveat_lines(results: Results, answers: Answers, settings: Sequence[Setting]) -> Iterator[str]:
     """Yield the caveats of a folder; `settings`: of its choice, the main one first."""
     groups = [group for group in answers.groups if group.same_as is None]
     names = {row.label: row.name for setting in settings for row in setting.rows}
+    if controls(results).contradicts:
+        yield "The same configurations or the same algorithm gave other results by framework: see tuneoff controls."
     waiting = sum(answers.statuses.get(status, 0) for status in UNFINISHED)
     if waiting:
         yield f"{waiting} of {counted(sum(answers.statuses.values()), 'run')} have not ended."

@@ -35,7 +35,7 @@ def choose(results: Results, answers: Answers, adapters: Collection[str] | None 
     return Choice(
         name=answers.name,
         settings=ordered,
-        caveats=tuple(caveat_lines(answers, ordered)),
+        caveats=tuple(caveat_lines(results, answers, ordered)),
         deciding=deciding(results, answers, ordered),
         best=_best(groups.values()),
     )
