@@ -16,7 +16,7 @@ PARTS = {  # by the name of its colour
     "stop": ("time.result_collection", "time.metric_collection", "time.undeploy"),
     "test": ("time.test",),
 }
-TEXTS = {"waiting": "waiting for the framework", "test": "test (tuneoff’s own)"}
+TEXTS = {"waiting": "waiting for the framework"}
 TRAINED = "slots.utilization"  # % of the trials' span in which the workers trained
 SECOND = 1e3  # ms
 
