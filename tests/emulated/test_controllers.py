@@ -2,23 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
-import pytest
-
-from emulated.katib_world import World, experiment_named, world
+from emulated.katib_world import World, experiment_named
 from katib_emulation.conditions import conditions_of, find_condition, has_condition
-from katib_emulation.kinds import DEPLOYMENTS, EVENTS, EXPERIMENTS, JOBS, SERVICES, SUGGESTIONS, TRIALS
+from katib_emulation.kinds import DEPLOYMENTS, EVENTS, JOBS, SERVICES, TRIALS
 
 Object = dict[str, Any]
-
-
-@pytest.fixture
-def katib(tmp_path: Path) -> Iterator[World]:
-    with world(tmp_path) as made:
-        yield made
 
 
 def texts(conditions: list[Object]) -> list[tuple[str, str, str, str]]:
@@ -228,77 +218,6 @@ def test_a_configuration_that_breaks_the_template_is_told_by_events(katib: World
     assert katib.trials() == []
 
 
-def test_a_deleted_job_is_made_again(katib: World) -> None:
-    katib.submit(experiment_named(parallelTrialCount=1))
-    (name,) = katib.wait_jobs(1)
-    before = katib.store.get(JOBS, name, "ns")["metadata"]["uid"]
-    katib.store.delete(JOBS, name, "ns")
-    after = katib.wait(lambda: katib.store.list(JOBS, "ns"))[0]["metadata"]
-    assert (after["name"], after["uid"] != before) == (name, True)
-
-
-def test_a_deleted_trial_is_made_again_from_its_suggestion(katib: World) -> None:
-    katib.submit(experiment_named())
-    name, _ = katib.wait_jobs(2)
-    trial = katib.trial(name)
-    katib.store.delete(TRIALS, name, "ns")
-
-    def remade() -> Object | None:
-        found = [t for t in katib.trials() if t["metadata"]["name"] == name and t["metadata"]["uid"] != trial["metadata"]["uid"]]
-        return found[0] if found else None
-
-    again = katib.wait(remade)
-    assert again["spec"]["parameterAssignments"] == trial["spec"]["parameterAssignments"]
-    katib.run_all(lambda i: ["0.5"])
-    assert len(katib.trials()) == katib.suggestion()["status"]["suggestionCount"] == 4
-
-
-def test_whoever_deletes_the_only_trial_gets_no_new_one_as_in_katib(katib: World) -> None:
-    katib.submit(experiment_named(parallelTrialCount=1))
-    (name,) = katib.wait_jobs(1)
-    katib.wait(lambda: katib.experiment()["status"].get("trialsRunning") == 1)
-    katib.store.delete(TRIALS, name, "ns")
-    katib.wait(lambda: katib.trials() == [])
-    katib.edit("e1", maxTrialCount=5)  # makes the controller look again
-    assert katib.experiment()["status"]["trialsRunning"] == 1
-    assert katib.trials() == []
-
-
-def test_less_parallelism_deletes_the_newest_trials(katib: World) -> None:
-    katib.submit(experiment_named(parallelTrialCount=3, maxTrialCount=6))
-    katib.wait_jobs(3)
-    order = [s["name"] for s in katib.suggestion()["status"]["suggestions"]]
-    katib.edit("e1", parallelTrialCount=1)
-    katib.wait(lambda: [t["metadata"]["name"] for t in katib.trials()] == order[:1])
-    katib.wait(lambda: katib.jobs() == order[:1])
-    assert [s["name"] for s in katib.suggestion()["status"]["suggestions"]] == order[:1]
-    katib.run_all(lambda i: ["0.5"])
-    status = katib.suggestion()["status"]
-    assert status["suggestionCount"] == len(status["suggestions"]) == 6
-
-
-def test_a_raised_maximum_goes_on_after_the_end_if_the_service_stays(katib: World) -> None:
-    katib.submit(experiment_named(resumePolicy="LongRunning", maxTrialCount=2))
-    katib.run_all(lambda i: ["0.5"])
-    assert not has_condition(katib.suggestion(), "Succeeded")
-    katib.edit("e1", maxTrialCount=4)
-    katib.wait_condition("Restarting")
-    katib.wait_jobs(2)
-    katib.run_all(lambda i: ["0.6"])
-    assert katib.experiment()["status"]["trialsSucceeded"] == 4
-
-
-def test_deleting_the_experiment_takes_everything_with_it(katib: World) -> None:
-    katib.submit(experiment_named())
-    first, _ = katib.wait_jobs(2)
-    katib.end_job(first, ["0.5"])
-    katib.wait(lambda: len(katib.trials()) == 3)
-    katib.store.delete(EXPERIMENTS, "e1", "ns")
-    kinds = (EXPERIMENTS, SUGGESTIONS, TRIALS, JOBS, DEPLOYMENTS, SERVICES)
-    katib.wait(lambda: not any(katib.store.list(kind, "ns") for kind in kinds))
-    assert katib.observations.read(first) == []
-
-
 def test_a_job_of_another_kind_is_told_by_events(katib: World) -> None:
     template = experiment_named()["spec"]["trialTemplate"]
     template["trialSpec"] |= {"apiVersion": "kubeflow.org/v1", "kind": "PyTorchJob"}
@@ -330,19 +249,3 @@ def test_early_stopped_trials_keep_running_true_and_have_no_completion_time(kati
         ("EarlyStopped", "True"),
     ]
     assert trial["status"]["completionTime"] is None
-
-
-def test_a_restarted_server_goes_on_where_it_was(tmp_path: Path) -> None:
-    with world(tmp_path) as katib:
-        katib.submit(experiment_named(maxTrialCount=5))
-        names = katib.wait_jobs(2)
-        katib.end_job(names[0], ["0.5"])
-        katib.close()
-        katib.open()
-        katib.run_all(lambda i: ["0.4"])
-        found = [{a["name"]: a["value"] for a in s["parameterAssignments"]} for s in katib.suggestion()["status"]["suggestions"]]
-    with world(tmp_path / "other") as katib:
-        katib.submit(experiment_named(parallelTrialCount=1, maxTrialCount=5))
-        katib.run_all(lambda i: ["0.4"])
-        straight = katib.suggestion()["status"]["suggestions"]
-    assert found == [{a["name"]: a["value"] for a in s["parameterAssignments"]} for s in straight]

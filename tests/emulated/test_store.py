@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
@@ -13,14 +11,6 @@ from katib_emulation.kinds import CONFIG_MAPS, EVENTS, JOBS, NAMESPACES, TRIALS
 from katib_emulation.statuses import ApiError
 from katib_emulation.storage import defaults
 from katib_emulation.storage.store import Store
-
-
-@pytest.fixture
-def store(tmp_path: Path) -> Iterator[Store]:
-    store = Store(tmp_path / "store")
-    store.create(NAMESPACES, {"metadata": {"name": "ns"}})
-    yield store
-    store.close()
 
 
 def test_create_adds_what_the_api_server_adds(store: Store) -> None:

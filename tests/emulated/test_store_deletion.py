@@ -2,23 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from pathlib import Path
-
 import pytest
 
 from emulated.served import Object, trial
 from katib_emulation.kinds import CONFIG_MAPS, EXPERIMENTS, JOBS, NAMESPACES, PODS, SERVICE_ACCOUNTS, TRIALS, Kind
 from katib_emulation.statuses import ApiError
 from katib_emulation.storage.store import Store
-
-
-@pytest.fixture
-def store(tmp_path: Path) -> Iterator[Store]:
-    store = Store(tmp_path / "store")
-    store.create(NAMESPACES, {"metadata": {"name": "ns"}})
-    yield store
-    store.close()
 
 
 def owned_by(owner: Object, blocks: bool = True) -> list[Object]:

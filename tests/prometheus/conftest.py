@@ -1,4 +1,4 @@
-"""Servers of the tests against the real Prometheus: started together, as each takes its targets up only after five seconds."""
+"""A made-up server, and those of the tests against the real Prometheus: started together, as each takes up its targets late."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from contextlib import ExitStack
 
 import pytest
 
+from prometheus.fake_server import FakePrometheus, serving
 from prometheus.real_servers import Server, ending, start_prometheus
 
 Take = Callable[[str], Server]
@@ -32,3 +33,9 @@ def take(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Take]:
             left[name] = start_prometheus(folder / name.replace(" ", "-"), targets)
             stack.enter_context(ending(left[name].process))
         yield left.pop
+
+
+@pytest.fixture
+def server() -> Iterator[FakePrometheus]:
+    with serving(FakePrometheus()) as fake:
+        yield fake

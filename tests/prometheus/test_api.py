@@ -5,19 +5,12 @@ from __future__ import annotations
 import socket
 import threading
 import time
-from collections.abc import Iterator
 
 import pytest
 
-from prometheus.fake_server import Answer, FakePrometheus, failure, serving
+from prometheus.fake_server import Answer, FakePrometheus, failure
 from tuneoff.meter import MeterError
 from tuneoff_meters.prometheus.api import PrometheusApi, is_loopback
-
-
-@pytest.fixture
-def server() -> Iterator[FakePrometheus]:
-    with serving(FakePrometheus()) as fake:
-        yield fake
 
 
 def refusal(api: PrometheusApi) -> str:

@@ -1,0 +1,33 @@
+"""The store, the server and the controllers under test, each with a folder of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from emulated.katib_world import World, world
+from emulated.served import Served, served
+from katib_emulation.kinds import NAMESPACES
+from katib_emulation.storage.store import Store
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[Store]:
+    store = Store(tmp_path / "store")
+    store.create(NAMESPACES, {"metadata": {"name": "ns"}})
+    yield store
+    store.close()
+
+
+@pytest.fixture
+def api(tmp_path: Path) -> Iterator[Served]:
+    with served(tmp_path / "store") as running:
+        yield running
+
+
+@pytest.fixture
+def katib(tmp_path: Path) -> Iterator[World]:
+    with world(tmp_path) as made:
+        yield made

@@ -1,0 +1,152 @@
+"""Who ends a trial, how, why, and who is charged for it, where several say so, nobody does, or the run is being stopped."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from builders.event_logs import Log, ns
+from builders.specs import make_spec
+from record.test_derive import one_trial, trial
+from tuneoff.record.derive import derive
+from tuneoff.record.events import schema
+from tuneoff.record.verdict import Verdict
+
+
+def test_the_own_end_of_a_trial_wins_over_an_observer_that_was_first() -> None:
+    log, worker = one_trial()
+    log.coordinator.add(schema.TrialEnded, 6, trial="1", state="failed", epochs=0, by="coordinator", cause="gone")
+    worker.end("1", 7, "pruned", 2)
+    record = trial(log)
+    assert (record.state, record.attempts[0].ended_by, record.attempts[0].ended_ns) == ("pruned", "trial", ns(7))
+
+
+def test_the_first_observer_ends_a_trial_that_could_not() -> None:
+    log, _ = one_trial()
+    supervisor = log.process("supervisor", 0)
+    supervisor.add(schema.TrialEnded, 9, trial="1", state="failed", epochs=2, by="supervisor", cause="second", uncertainty_ns=5)
+    log.coordinator.add(schema.TrialEnded, 8, trial="1", state="failed", epochs=2, by="coordinator", cause="first")
+    record = trial(log)
+    assert (record.cause, record.attempts[0].ended_by, record.attempts[0].ended_ns) == ("first", "coordinator", ns(8))
+
+
+def test_an_announced_kill_gives_cause_and_charge_of_the_end() -> None:
+    log, _ = one_trial()
+    supervisor = log.process("supervisor", 0)
+    supervisor.add(schema.TrialKilled, 8, trial="1", cause="longer than 5 s", charged="workload", limit="time")
+    supervisor.add(schema.TrialEnded, 8.1, trial="1", state="failed", epochs=2, by="supervisor")
+    record = trial(log)
+    assert (record.state, record.cause, record.charged) == ("timed_out", "longer than 5 s", "workload")
+
+
+@pytest.mark.parametrize(("exit_code", "charged"), [(3, "workload"), (-9, "infrastructure"), (None, "infrastructure")])
+def test_a_death_that_only_the_adapter_saw_ends_the_trial(exit_code: int | None, charged: str) -> None:
+    log, _ = one_trial()
+    log.coordinator.add(schema.WorkerDied, 8, trial="1", cause="it died", exit_code=exit_code)
+    record = trial(log)
+    assert (record.state, record.cause, record.charged) == ("failed", "it died", charged)
+    assert record.attempts[0].ended_ns == ns(8)
+
+
+def test_a_trial_without_any_end_is_lost_and_charged_to_the_infrastructure() -> None:
+    log, _ = one_trial()
+    record = trial(log)
+    assert record.state == "failed"
+    assert record.cause is not None
+    assert record.cause.startswith("lost")
+    assert record.charged == "infrastructure"
+    assert record.attempts[0].ended_ns == ns(5.5)  # the last sign of life
+
+
+INTERRUPTED = {"cause": "interrupted by the user", "charged": "user", "cancels": True}
+
+
+def end_in_any_way(log: Log, worker: Any, way: str) -> None:
+    """End trial "1" at 8 s as a run that is being stopped does it."""
+    supervisor = log.process("supervisor", 0)
+    supervisor.add(schema.RunStopped, 7, **INTERRUPTED)
+    if way == "own":
+        worker.end("1", 8, "failed", 2, cause="BrokenPipeError: gone", charged="framework")
+    elif way == "died":
+        log.coordinator.add(schema.WorkerDied, 8, trial="1", cause="worker killed by SIGKILL", exit_code=-9)
+    elif way == "buried":
+        supervisor.add(schema.TrialEnded, 8, trial="1", state="failed", epochs=2, by="supervisor")
+
+
+@pytest.mark.parametrize("way", ["own", "died", "buried", "lost"])
+def test_what_an_interruption_ends_is_cancelled_by_the_user(way: str) -> None:
+    log, worker = one_trial()
+    end_in_any_way(log, worker, way)
+    record = trial(log)
+    assert (record.state, record.cause, record.charged) == ("cancelled", "interrupted by the user", "user")
+
+
+def test_what_failed_before_an_interruption_stays_as_it_was() -> None:
+    log, worker = one_trial()
+    worker.end("1", 6, "failed", 2, cause="ValueError: x", charged="workload")
+    log.process("supervisor", 0).add(schema.RunStopped, 7, **INTERRUPTED)
+    assert (trial(log).state, trial(log).charged) == ("failed", "workload")
+    log, _ = one_trial()
+    supervisor = log.process("supervisor", 0)
+    supervisor.add(schema.TrialKilled, 6, trial="1", cause="timed out: silent for 1 s", charged="workload", limit="time")
+    supervisor.add(schema.RunStopped, 7, **INTERRUPTED)
+    supervisor.add(schema.TrialEnded, 8, trial="1", state="failed", epochs=2, by="supervisor")
+    assert (trial(log).state, trial(log).charged) == ("timed_out", "workload")
+
+
+def test_what_completed_or_was_pruned_after_an_interruption_stays_so() -> None:
+    log, worker = one_trial(epochs=4)
+    log.process("supervisor", 0).add(schema.RunStopped, 5, **INTERRUPTED)
+    worker.end("1", 9, "completed", 4)
+    assert (trial(log).state, trial(log).charged) == ("completed", None)
+
+
+def test_the_supervisor_s_reason_is_the_cause_of_what_died_with_the_coordinator() -> None:
+    log, _ = one_trial()
+    supervisor = log.process("supervisor", 0)
+    cause = "the coordinator ended with exit code -9 in step trial"
+    supervisor.add(schema.RunStopped, 7, cause=cause, charged="infrastructure")
+    supervisor.add(schema.TrialEnded, 8, trial="1", state="failed", epochs=2, by="supervisor")
+    assert (trial(log).state, trial(log).cause, trial(log).charged) == ("failed", cause, "infrastructure")
+
+
+@pytest.mark.parametrize(("at", "cause"), [(8, "step trial failed: the server is gone"), (6, "failed without a cause")])
+def test_a_step_that_failed_is_the_cause_of_what_ended_without_one_after_it(at: float, cause: str) -> None:
+    log, _ = one_trial()
+    log.coordinator.add(schema.StepEnded, 7, step="trial", error="the server is gone", charged="infrastructure")
+    log.process("supervisor", 0).add(schema.TrialEnded, at, trial="1", state="failed", epochs=2, by="supervisor")
+    record = trial(log)
+    assert (record.state, record.cause, record.charged) == ("failed", cause, "infrastructure")
+
+
+def test_a_killed_command_cancels_what_nobody_saw_end() -> None:
+    log, _ = one_trial()
+    verdict = Verdict(status="interrupted", reason="its tuneoff command was killed", charged="user")
+    (record,) = derive(log.pairs(), make_spec(), verdict=verdict).trials
+    assert (record.state, record.cause, record.charged) == ("cancelled", "its tuneoff command was killed", "user")
+
+
+def test_an_observed_end_is_never_before_the_last_sign_of_life() -> None:
+    log, _ = one_trial()
+    log.coordinator.add(schema.TrialEnded, 4, trial="1", state="pruned", epochs=1, by="coordinator")
+    assert trial(log).attempts[0].ended_ns == ns(5.5)
+
+
+@pytest.mark.parametrize("state", ["pruned", "cancelled", "completed"])
+def test_a_trial_that_ran_all_planned_epochs_is_complete_whatever_it_is_called(state: Any) -> None:
+    log, worker = one_trial(epochs=4)
+    worker.end("1", 9, state, 4)
+    assert trial(log).state == "completed"
+
+
+def test_a_trial_that_stopped_before_its_planned_epochs_is_not_complete_whatever_it_is_called() -> None:
+    log, worker = one_trial(epochs=3)
+    worker.end("1", 9, "completed", 3)
+    assert trial(log).state == "pruned"
+
+
+def test_a_trial_that_failed_in_its_last_epoch_stays_failed() -> None:
+    log, worker = one_trial(epochs=4)
+    worker.end("1", 9, "failed", 4, cause="not finite", charged="workload")
+    assert trial(log).state == "failed"
