@@ -23,18 +23,18 @@ import sys
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from tuneoff.base.processes import GUARDIAN, MARK, become_subreaper, command_line, descendants, end_all, is_alive, kill
-from tuneoff.record.digests import broken_seals
+from tuneoff.base.processes import GUARDIAN, command_line, descendants, end_all, kill
 from tuneoff.record.results_folder import run_ends
-from tuneoff.record.run_record import RunRecord
-from tuneoff.record.store import read_runs
-from tuneoff.run.supervisor.leftovers import RESULTS_MARK, remembered, shared_memory
-from tuneoff.trust.check.footprint import Footprint, RunTraces
-from tuneoff.trust.check.listeners import all_listeners
+from tuneoff.run.supervisor.leftovers import shared_memory
+
+sys.path.insert(0, str(Path(__file__).parents[1]))  # as a script it would find its own folder alone
+
+from e2e.following import Following
+from e2e.matrix_runs import Broken, check_finished_runs, finish, finished, has_trained, start
 
 MATRIX = Path(__file__).with_name("kill_matrix.yaml")
 GONE_WITHIN_SECONDS = 5.0
@@ -58,40 +58,6 @@ server = socket.create_server(("127.0.0.1", 0))
 print(os.getpid(), flush=True)
 time.sleep(600)
 """
-
-
-class Broken(Exception):
-    """Something that must hold did not."""
-
-
-class Following:
-    """Follows what this process starts from now on, and what that starts."""
-
-    def __init__(self) -> None:
-        become_subreaper()
-        self._before, self._seen = Footprint.now(()), RunTraces()
-        self._executions: list[Path] = []
-
-    def look(self, results: Path) -> str:
-        """Note what the processes hold now and which executions there are; return how much they hold."""
-        self._executions = list(results.glob("runs/*/*"))
-        self._seen.look(pid for pid in descendants(os.getpid()) if pid not in self._before.processes and is_alive(pid))
-        return f"{len(self._seen.pids)} processes, {len(self._seen.listeners)} ports, {len(self._memory())} shared memories"
-
-    def left(self, resumed: subprocess.Popen[bytes] | None = None) -> list[str]:
-        """Return what is there still. `resumed`: a command that goes on with the folder; what is its own is not meant."""
-        everything = descendants(os.getpid())
-        known = set(self._before.processes)
-        if resumed is not None:
-            known |= {resumed.pid, *descendants(resumed.pid)}
-        found = [f"process {pid} ({command_line(pid)})" for pid in everything if pid not in known and is_alive(pid)]
-        found += [f"port {listener.port}" for listener in all_listeners() & set(self._seen.listeners)]
-        found += [f"shared memory {name}" for name in self._memory()]
-        entries = (entry for execution in self._executions for entry in remembered(execution))
-        return found + [f"{kind} {value}" for kind, value in entries if os.path.exists(value)]
-
-    def _memory(self) -> list[str]:
-        return [name for name in shared_memory() - self._before.memory if f"/dev/shm/{name}" in self._seen.paths]
 
 
 @dataclass(frozen=True)
@@ -303,12 +269,6 @@ def _comes(process: subprocess.Popen[bytes], is_there: Callable[[], bool]) -> bo
     return True
 
 
-def has_trained(results: Path, besides: Collection[Path] = ()) -> bool:
-    """Tell whether an epoch was trained, in executions besides those with these folders of events."""
-    folders = set(results.glob("runs/*/*/events")) - set(besides)
-    return any(b'"type":"epoch"' in path.read_bytes() for folder in folders for path in folder.glob("*.jsonl"))
-
-
 def _under_way(results: Path) -> str:
     """Return the adapter whose run has no record yet, or `no run`."""
     for path in results.glob("runs/*/*/spec.json"):
@@ -316,71 +276,6 @@ def _under_way(results: Path) -> str:
             run = json.loads(path.read_text())["run"]
             return f"{run['adapter']}@{run['platform']}" if run["platform"] != "local" else str(run["adapter"])
     return "no run"
-
-
-def finish(file: Path, results: Path) -> None:
-    """Resume to the end.
-
-    Raises:
-        Broken: it failed, a run is not done, or a finished run was repeated.
-    """
-    before = finished(results)
-    process = start(file, results)
-    _, errors = process.communicate()
-    if process.returncode != 0:
-        raise Broken(f"the matrix ended with exit code {process.returncode}: {(errors or b'').decode()[-300:]}")
-    after = finished(results)
-    repeated = [run_id for run_id, execution in before.items() if after.get(run_id) != execution]
-    unfinished = [end.run_id for end in run_ends(results) if end.status != "done"]
-    if repeated or unfinished:
-        raise Broken(f"repeated: {repeated}; not done: {unfinished}")
-    check_finished_runs(results)
-
-
-def start(file: Path, results: Path) -> subprocess.Popen[bytes]:
-    """Start the matrix, or resume it where it was begun."""
-    resume = ["--resume"] if (results / "matrix.json").exists() else []
-    command = [sys.executable, "-m", "tuneoff", "compare", "--no-report", str(file), "--output", str(results), *resume]
-    # first: Ray's agents write their title over the beginning of their environment, and lose these marks then
-    environment = {RESULTS_MARK: "none", MARK: "none", **os.environ}
-    error = subprocess.PIPE if resume else subprocess.DEVNULL
-    return subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=error, env=environment)
-
-
-def finished(results: Path) -> dict[str, str]:
-    """Return the execution that is done, by run; warm-ups left out.
-
-    Raises:
-        Broken: a run was done twice.
-    """
-    found: dict[str, str] = {}
-    for record in read_runs(results) if results.is_dir() else ():
-        if record.status != "done" or record.run_spec().warm_up:
-            continue
-        if record.run_id in found:
-            raise Broken(f"run {record.run_id} was done twice: {found[record.run_id]} and {record.execution_id}")
-        found[record.run_id] = record.execution_id
-    return found
-
-
-def check_finished_runs(results: Path) -> None:
-    """Check that each recorded run has all its trials and its event files as they were sealed.
-
-    Raises:
-        Broken: they are not.
-    """
-    for record in read_runs(results) if results.is_dir() else ():
-        problems = [str(seal) for seal in broken_seals(results / "runs" / record.run_id / record.execution_id, record.sealed)]
-        problems += _missing_trials(record)
-        if problems:
-            raise Broken(f"run {record.run_id}, {record.execution_id}: {'; '.join(problems)}")
-
-
-def _missing_trials(record: RunRecord) -> list[str]:
-    trials = record.run_spec().experiment.budget.trials
-    if record.status == "done" and len(record.trials) != trials:
-        return [f"{len(record.trials)} of {trials} trials"]
-    return []
 
 
 if __name__ == "__main__":

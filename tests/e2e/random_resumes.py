@@ -30,7 +30,8 @@ from tuneoff.record.store import read_runs
 
 sys.path.insert(0, str(Path(__file__).parents[1]))  # as a script it would find its own folder alone
 
-from e2e.random_kills import Following
+from e2e.following import Following
+from e2e.matrix_runs import Broken
 from e2e.resume_checks import Outcome, outcome
 
 MATRIX = Path(__file__).with_name("resume_matrix.yaml")
@@ -42,10 +43,6 @@ LATEST_SECONDS = 0.4  # after the epoch: longer than one takes
 LONGEST_SECONDS = 180.0
 GONE_WITHIN_SECONDS = 10.0
 MOST_TOO_LATE = 3
-
-
-class Broken(Exception):
-    """The proof itself could not be made."""
 
 
 @dataclass

@@ -14,7 +14,9 @@ from typing import Any
 import pytest
 
 from e2e.faulty_cluster import FaultyCluster, faulty_cluster
-from e2e.random_kills import GONE_WITHIN_SECONDS, Following, finish, start
+from e2e.following import Following
+from e2e.matrix_runs import finish, start
+from e2e.random_kills import GONE_WITHIN_SECONDS
 from emulated.program import program
 from tuneoff.base.processes import children, command_line, with_mark
 from tuneoff.record.layout import OUTSIDE

@@ -11,7 +11,9 @@ import pytest
 
 import daemons
 from daemons import daemon_pid
-from e2e.random_kills import GONE_WITHIN_SECONDS, Following, finish, has_trained, start
+from e2e.following import Following
+from e2e.matrix_runs import finish, has_trained, start
+from e2e.random_kills import GONE_WITHIN_SECONDS
 from tuneoff.base.processes import GUARDIAN, command_line, descendants, kill
 from tuneoff.record.events.reader import EventLog
 from tuneoff.record.events.schema import Flag

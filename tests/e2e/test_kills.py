@@ -10,6 +10,8 @@ from pathlib import Path
 import pytest
 
 from e2e import random_kills
+from e2e.following import Following
+from e2e.matrix_runs import Broken, check_finished_runs, finish
 from tuneoff.base.processes import descendants, end_all
 
 pytestmark = pytest.mark.slow
@@ -43,7 +45,7 @@ def test_kills_that_come_too_late_do_not_count(
 def test_kills_that_always_come_too_late_end_with_the_way_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     late = random_kills.Kill(after_seconds=1.0, gone_seconds=0.1, runs_done=0, ended_before=True)
     monkeypatch.setattr(random_kills, "kill_once", lambda *arguments: late)
-    with pytest.raises(random_kills.Broken, match="shorten --longest"):
+    with pytest.raises(Broken, match="shorten --longest"):
         random_kills.kill_many(random_kills.MATRIX, tmp_path / "results", 2, random.Random(0), 20.0)
 
 
@@ -60,10 +62,10 @@ def test_the_checks_notice_what_is_left_when_the_next_command_begins_a_run(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(random_kills, "SETTLE_SECONDS", 0.1)
-    following = random_kills.Following()
+    following = Following()
     left, resumed = (subprocess.Popen(["sleep", "60"]) for _ in range(2))
     try:
-        with pytest.raises(random_kills.Broken, match=rf"left then: process {left.pid} \(sleep 60\)$"):
+        with pytest.raises(Broken, match=rf"left then: process {left.pid} \(sleep 60\)$"):
             random_kills.check_left(following, resumed, "then")
     finally:
         for process in (left, resumed):
@@ -77,9 +79,9 @@ def test_the_checks_notice_a_changed_event_file(tmp_path: Path) -> None:
     text = random_kills.MATRIX.read_text()
     file.write_text(text.replace("seeds: [0, 1]", "seeds: [0]").replace("[serial, optuna, ray-tune, syne-tune]", "[serial]"))
     results = tmp_path / "results"
-    random_kills.finish(file, results)
+    finish(file, results)
     (events, *_) = results.glob("runs/*/*/events/worker-*.jsonl")
     with events.open("a") as log:
         log.write("{}\n")
-    with pytest.raises(random_kills.Broken, match="changed"):
-        random_kills.check_finished_runs(results)
+    with pytest.raises(Broken, match="changed"):
+        check_finished_runs(results)

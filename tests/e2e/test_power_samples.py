@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from e2e.random_kills import finish, has_trained, start
+from e2e.matrix_runs import finish, has_trained, start
 from measure.power.test_tree import until
 from tuneoff.record.run_record import RunRecord
 from tuneoff.record.samples.reader import Samples, read_samples

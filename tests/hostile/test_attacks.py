@@ -10,21 +10,8 @@ import pytest
 
 from builders.results_folders import Results
 from hostile import attacks
-from hostile.attacks import (
-    ACTORS,
-    CUT,
-    FOLLOWED,
-    PLACES,
-    PLANTS,
-    UNDEPLOY_PLACES,
-    UNDEPLOYS,
-    WRITERS,
-    Actor,
-    Home,
-    attacked,
-    build,
-    place_of,
-)
+from hostile.actors import ACTORS, UNDEPLOYS, WRITERS, Actor
+from hostile.attacks import CUT, FOLLOWED, PLACES, PLANTS, UNDEPLOY_PLACES, Home, attacked, build, place_of
 from tuneoff.errors import ResultsError
 from tuneoff.record.events.reader import EventLog
 from tuneoff.record.events.schema import StepEnded

@@ -18,7 +18,8 @@ from typing import Any, TypeVar
 import pytest
 
 from builders.live_folders import Folder, snapshot
-from e2e.random_kills import GONE_WITHIN_SECONDS, Following
+from e2e.following import Following
+from e2e.random_kills import GONE_WITHIN_SECONDS
 from tuneoff.record.results_folder import run_ends
 
 pytestmark = pytest.mark.slow

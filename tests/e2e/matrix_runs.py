@@ -1,0 +1,91 @@
+"""Start, resume and finish a matrix in a process of its own, and check that no finished run was repeated or lost."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Collection
+from pathlib import Path
+
+from tuneoff.base.processes import MARK
+from tuneoff.record.digests import broken_seals
+from tuneoff.record.results_folder import run_ends
+from tuneoff.record.run_record import RunRecord
+from tuneoff.record.store import read_runs
+from tuneoff.run.supervisor.leftovers import RESULTS_MARK
+
+
+class Broken(Exception):
+    """Something that must hold did not."""
+
+
+def has_trained(results: Path, besides: Collection[Path] = ()) -> bool:
+    """Tell whether an epoch was trained, in executions besides those with these folders of events."""
+    folders = set(results.glob("runs/*/*/events")) - set(besides)
+    return any(b'"type":"epoch"' in path.read_bytes() for folder in folders for path in folder.glob("*.jsonl"))
+
+
+def finish(file: Path, results: Path) -> None:
+    """Resume to the end.
+
+    Raises:
+        Broken: it failed, a run is not done, or a finished run was repeated.
+    """
+    before = finished(results)
+    process = start(file, results)
+    _, errors = process.communicate()
+    if process.returncode != 0:
+        raise Broken(f"the matrix ended with exit code {process.returncode}: {(errors or b'').decode()[-300:]}")
+    after = finished(results)
+    repeated = [run_id for run_id, execution in before.items() if after.get(run_id) != execution]
+    unfinished = [end.run_id for end in run_ends(results) if end.status != "done"]
+    if repeated or unfinished:
+        raise Broken(f"repeated: {repeated}; not done: {unfinished}")
+    check_finished_runs(results)
+
+
+def start(file: Path, results: Path) -> subprocess.Popen[bytes]:
+    """Start the matrix, or resume it where it was begun."""
+    resume = ["--resume"] if (results / "matrix.json").exists() else []
+    command = [sys.executable, "-m", "tuneoff", "compare", "--no-report", str(file), "--output", str(results), *resume]
+    # first: Ray's agents write their title over the beginning of their environment, and lose these marks then
+    environment = {RESULTS_MARK: "none", MARK: "none", **os.environ}
+    error = subprocess.PIPE if resume else subprocess.DEVNULL
+    return subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=error, env=environment)
+
+
+def finished(results: Path) -> dict[str, str]:
+    """Return the execution that is done, by run; warm-ups left out.
+
+    Raises:
+        Broken: a run was done twice.
+    """
+    found: dict[str, str] = {}
+    for record in read_runs(results) if results.is_dir() else ():
+        if record.status != "done" or record.run_spec().warm_up:
+            continue
+        if record.run_id in found:
+            raise Broken(f"run {record.run_id} was done twice: {found[record.run_id]} and {record.execution_id}")
+        found[record.run_id] = record.execution_id
+    return found
+
+
+def check_finished_runs(results: Path) -> None:
+    """Check that each recorded run has all its trials and its event files as they were sealed.
+
+    Raises:
+        Broken: they are not.
+    """
+    for record in read_runs(results) if results.is_dir() else ():
+        problems = [str(seal) for seal in broken_seals(results / "runs" / record.run_id / record.execution_id, record.sealed)]
+        problems += _missing_trials(record)
+        if problems:
+            raise Broken(f"run {record.run_id}, {record.execution_id}: {'; '.join(problems)}")
+
+
+def _missing_trials(record: RunRecord) -> list[str]:
+    trials = record.run_spec().experiment.budget.trials
+    if record.status == "done" and len(record.trials) != trials:
+        return [f"{len(record.trials)} of {trials} trials"]
+    return []
