@@ -6,7 +6,6 @@ import argparse
 from typing import TYPE_CHECKING
 
 from tuneoff.base.format import counted
-from tuneoff.base.output import note
 from tuneoff.cli.folders import add_output
 from tuneoff.cli.matrix import FLAGGED, add_verbose, run_plan
 from tuneoff.cli.metrics_port import add_metrics_port
@@ -38,8 +37,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def execute(arguments: argparse.Namespace) -> int:
     plan = overridden_plan(arguments.file, adapters=arguments.adapters, trials=arguments.trials, seeds=arguments.seeds)
-    note(f"tuneoff: {_expected(plan)}")
-    return run_plan(plan, arguments)
+    return run_plan(plan, arguments, notes=(_expected(plan),))
 
 
 def _expected(plan: Plan) -> str:

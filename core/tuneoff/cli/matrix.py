@@ -23,10 +23,11 @@ FAILED, INTERRUPTED = 1, 130
 FLAGGED = "flagged"  # of --retry
 
 
-def run_plan(plan: Plan, arguments: argparse.Namespace) -> int:
+def run_plan(plan: Plan, arguments: argparse.Namespace, notes: Sequence[str] = ()) -> int:
     """Execute a plan with progress on standard error, print its table and the path, and return the exit code.
 
-    Reads `output`, `resume`, `continues`, `json`, `report`, `metrics_port`, `metrics_address` and `argv` of the arguments.
+    Reads `output`, `resume`, `continues`, `json`, `report`, `verbose`, `metrics_port`, `metrics_address` and `argv` of the
+    arguments. `notes`: told before the first run.
     A report that cannot be written is one line, and changes no exit code.
 
     Raises:
@@ -48,6 +49,7 @@ def run_plan(plan: Plan, arguments: argparse.Namespace) -> int:
             resume=resume,
             continues=arguments.continues,
             retry_flagged=retry_flagged,
+            notes=tuple(notes),
         )
         ends = execute(request)
     code = exit_code(ends)

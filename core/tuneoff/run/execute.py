@@ -66,6 +66,7 @@ class PlanRequest:
     resume: bool = False
     continues: bool = False
     retry_flagged: bool = False
+    notes: tuple[str, ...] = ()  # told before the first run
 
 
 def execute(request: PlanRequest) -> list[RunEnd]:
@@ -141,6 +142,8 @@ class _Matrix:
             listener.noted(f"repetition {block.number} of the whole block of {block.text}")
         final = _final(plan, self._standing, self._repeats)
         needed = {run.spec.adapter_target for run in plan.counted if run.skip_reason is None and run.run_id not in final}
+        for note in self._request.notes if needed else ():
+            listener.noted(note)
         for position, run in enumerate(plan.runs, 1):
             if self._interrupt.is_set():
                 return

@@ -81,7 +81,7 @@ def test_runs_are_made_of_what_an_adapter_offers() -> None:
     bare = Capabilities(framework="none", samplers={"random": Offer()}, pruners={"none": Offer()})
     bare_runs = planned_runs(bare)
     absent = {name for name, run in bare_runs.items() if run.absence(bare) is not None}
-    assert absent == {"faulty", "without-groups", "scripted", "odd-values", "retried", "continued"}
+    assert absent == {"faulty", "without-groups", "scripted", "default-sampler", "odd-values", "retried", "continued"}
     assert bare_runs["honest-max"].experiment.sampler.name == "random"
     assert bare_runs["honest-max"].seed != bare_runs["honest-min"].seed
     assert runs["honest-max"].seed == runs["honest-min"].seed
