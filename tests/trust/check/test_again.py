@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import resource
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -14,13 +15,14 @@ from builders.check_evidence import evidence, made, trial
 from trust.check.controls import planted_surroundings
 from tuneoff.base import clock
 from tuneoff.measure.power.procfs import HostTimes
+from tuneoff.record.run_record import RunStatus
 from tuneoff.trust.check import machine
-from tuneoff.trust.check.again import tried_again
+from tuneoff.trust.check.again import told_of_others, tried_again
 from tuneoff.trust.check.checks import CHECKS
 from tuneoff.trust.check.evidence import AdapterEvidence
 from tuneoff.trust.check.machine import Machine, MachineWatch
 from tuneoff.trust.check.make import subject_of
-from tuneoff.trust.check.model import Check, Finding, by_id, chosen, judge_all
+from tuneoff.trust.check.model import Check, CheckResult, Finding, by_id, chosen, failed, judge_all
 from tuneoff.trust.check.run_checks import AGAIN, check_adapter
 
 BUSY, QUIET = Machine(load_1min=17.0, others_percent=93.0), Machine(load_1min=0.5, others_percent=1.0)
@@ -71,6 +73,19 @@ def test_what_rests_on_no_limit_of_time_has_one_try() -> None:
     nan = made("faulty", [trial(0, 0.5, act="kill", attempts=(SOUND.attempts[0],) * 3)], machine=BUSY)
     found, asked = _tried("retries.at-most", evidence(nan), _faulty(SOUND))
     assert (found.verdict, asked) == ("failed", [])
+
+
+@pytest.mark.parametrize(
+    ("status", "state", "is_told"), [("timeout", BUSY, True), ("timeout", QUIET, False), ("failed", BUSY, False)]
+)
+def test_a_failure_over_a_run_that_timed_out_tells_of_a_busy_machine(status: RunStatus, state: Machine, is_told: bool) -> None:
+    run = _faulty(state=state).runs["faulty"]
+    assert run.stored is not None
+    found = evidence(replace(run, stored=replace(run.stored, status=status, reason="why")))
+    check = next(one for one in CHECKS if "faulty" in one.reads and not one.has_time_limit)
+    (result,) = told_of_others([CheckResult(check=check, finding=failed("nothing came"))], found)
+    assert result.finding.text.startswith("nothing came")
+    assert (BUSY.text in result.finding.text) == is_told
 
 
 def test_what_passes_is_not_made_again() -> None:

@@ -35,10 +35,14 @@ def test_only_passes_and_what_does_not_apply_conform(findings: tuple[Finding, ..
     assert ("DOES NOT CONFORM" in answer(made)) == (code == 1)
 
 
-def test_a_failure_stands_with_its_way_out() -> None:
-    assert list(rows(report(passed("seen"), failed("two trials too many")))) == [
-        ("family.rule-0", "passed", "seen"),
-        ("family.rule-1", "FAILED", "two trials too many; do this"),
+def test_failures_come_first_with_their_way_out_and_what_passed_is_a_line_per_family() -> None:
+    assert list(
+        rows(report(passed("seen"), not_applicable("no"), failed("two trials too many"), not_tested("lost"), passed()))
+    ) == [
+        ("family.rule-2", "FAILED", "two trials too many; do this"),
+        ("family.rule-3", "NOT TESTED", "lost"),
+        ("family.rule-1", "not applicable", "no"),
+        ("family", "2 passed", "rule-0, rule-4"),
     ]
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
+from tuneoff.measure.disturbance import LARGEST_SHARE
 from tuneoff.trust.check.evidence import AdapterEvidence
 from tuneoff.trust.check.model import Check, CheckResult, Finding, judge_all, passed
 
@@ -29,6 +30,22 @@ def tried_again(
         else result
         for result in results
     )
+
+
+def told_of_others(results: Sequence[CheckResult], evidence: AdapterEvidence) -> tuple[CheckResult, ...]:
+    """Return the results; what failed over a run that timed out says so where other programs kept the machine busy meanwhile."""
+    return tuple(
+        replace(result, finding=replace(result.finding, text=f"{result.finding.text}; {busy}"))
+        if not result.finding.is_good and not result.check.has_time_limit and (busy := _busy(result.check, evidence))
+        else result
+        for result in results
+    )
+
+
+def _busy(check: Check, evidence: AdapterEvidence) -> str:
+    late = [made.machine for made in evidence.some(*check.reads) if made.stored is not None and made.stored.status == "timeout"]
+    busy = [machine for machine in late if machine is not None and machine.others_percent > LARGEST_SHARE]
+    return f"a run timed out while the machine was busy ({busy[0].text}): free it, and check again" if busy else ""
 
 
 def _of_both(first: CheckResult, again: Finding, evidence: AdapterEvidence, second: AdapterEvidence) -> Finding:

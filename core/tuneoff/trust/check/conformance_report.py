@@ -66,11 +66,18 @@ HEADER = ("check", "verdict", "what was seen, or the way out")
 
 
 def rows(report: Report) -> Iterator[tuple[str, str, str]]:
-    """Yield one row per check; of a failure its way out stands beside what was seen."""
-    for result in report.results:
+    """Yield a row per check that did not pass, failures with their ways out first; then a row per family of those that did."""
+    families: dict[str, list[str]] = {}
+    others = [result for result in report.results if result.finding.verdict != "passed"]
+    for result in sorted(others, key=lambda one: ORDER.index(one.finding.verdict)):
         finding = result.finding
         text = f"{finding.text}; {result.check.way_out}" if finding.verdict == "failed" else finding.text
-        yield result.check.id, finding.verdict.upper() if not finding.is_good else finding.verdict, text
+        yield result.check.id, finding.verdict if finding.is_good else finding.verdict.upper(), text
+    for result in report.results:
+        if result.finding.verdict == "passed":
+            family, _, rule = result.check.id.partition(".")
+            families.setdefault(family, []).append(rule)
+    yield from ((family, f"{len(rules)} passed", ", ".join(rules)) for family, rules in families.items())
 
 
 def answer(report: Report) -> str:

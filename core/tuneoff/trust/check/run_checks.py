@@ -9,7 +9,7 @@ from pathlib import Path
 
 from tuneoff.errors import ResultsError
 from tuneoff.run.supervisor.guardian import Announce, temporary_folder, watching
-from tuneoff.trust.check.again import ONE_AT_A_TIME, tried_again
+from tuneoff.trust.check.again import ONE_AT_A_TIME, told_of_others, tried_again
 from tuneoff.trust.check.checks import CHECKS
 from tuneoff.trust.check.conformance_report import Report, report_of
 from tuneoff.trust.check.evidence import AdapterEvidence, Subject
@@ -37,7 +37,7 @@ def check_adapter(
             tell(f"{subject.label}: trying again: {', '.join(check.id for check in late)}")
             return make_evidence(subject, late, folder / AGAIN, tell, announce, ONE_AT_A_TIME)
 
-        results = tried_again(judge_all(checks, evidence), evidence, again)
+        results = told_of_others(tried_again(judge_all(checks, evidence), evidence, again), evidence)
     return report_of(evidence, results, time.monotonic() - started, len(CHECKS))
 
 
