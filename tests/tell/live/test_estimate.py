@@ -9,6 +9,9 @@ import pytest
 
 from builders.live_folders import Folder
 from builders.live_states import LIVE
+from builders.made_runs import made_run
+from tuneoff.base.clock import NANOSECONDS
+from tuneoff.record.run_record import StepRecord
 from tuneoff.tell.live.estimate import Estimate
 
 
@@ -44,10 +47,23 @@ def test_nothing_is_said_before_it_is_known(ids: tuple[Estimate, dict[tuple[str,
     assert estimate.seconds([], {}, None) == 0
 
 
-def test_warm_ups_say_nothing_of_the_others(tmp_path: Path) -> None:
+def test_a_warm_up_tells_how_long_runs_of_its_framework_take_until_one_has_ended(tmp_path: Path) -> None:
+    """2 s of 5 are its trials, of which a run has five times as many."""
     folder = Folder(tmp_path / "results", seeds=2)
-    warm = replace(folder.plan.runs[0], spec=replace(folder.plan.runs[0].spec, warm_up=True))
-    warm = replace(warm, run_id=warm.spec.run_id)
+    first = folder.plan.runs[0]
+    budget = replace(first.spec.experiment.budget, trials=first.spec.experiment.budget.trials // 5)
+    spec = replace(first.spec, warm_up=True, experiment=replace(first.spec.experiment, budget=budget))
+    warm = replace(first, run_id=spec.run_id, spec=spec)
     estimate = Estimate([warm, *folder.plan.runs])
-    assert estimate.seconds([folder.plan.runs[1].run_id], {warm.run_id: 3.0}, None) is None
-    assert estimate.seconds([], {}, replace(LIVE, run_id=warm.run_id, completed=0, pruned=0, failed=0)) is None
+    steps = (
+        StepRecord(step="deploy", started_ns=0, ended_ns=1 * NANOSECONDS),
+        StepRecord(step="trial", started_ns=1 * NANOSECONDS, ended_ns=3 * NANOSECONDS),
+        StepRecord(step="undeploy", started_ns=3 * NANOSECONDS, ended_ns=5 * NANOSECONDS),
+    )
+    seconds = estimate.taken(made_run(spec, [], steps=steps))
+    assert seconds == 5 + 4 * 2
+    took = {warm.run_id: seconds}
+    own, other = first.run_id, folder.specs["optuna", 0].run_id
+    assert estimate.seconds([own, folder.specs["serial", 1].run_id], took, None) == 26.0
+    assert estimate.seconds([other], took, None) is None, "another framework has a warm-up of its own"
+    assert estimate.seconds([folder.specs["serial", 1].run_id], {**took, own: 9.0}, None) == 9.0

@@ -63,7 +63,7 @@ def test_lines_tell_what_ends_and_the_exit_code_is_that_of_the_matrix(folder: Fo
     assert watching.watch(Watcher(folder.path), stream, matrix.wait, matrix.clock) == code
     lines = stream.getvalue().splitlines()
     assert lines[0].startswith("digits: 0 of 2 runs ended; [1/2] serial random seed 0: 0/10 trials")
-    assert "serial random seed 0: done" in lines
+    assert "serial random seed 0: done in 10 s" in lines
     assert any(line.startswith(f"optuna random seed 0: {status}") for line in lines)
     assert any("[2/2] optuna random seed 0: 1/10 trials, best 0.5" in line for line in lines)  # every ten seconds
     assert len(lines) <= 9
@@ -78,10 +78,11 @@ def test_a_terminal_shows_the_display_and_keeps_the_last_words(folder: Folder, m
     terminal, matrix = Emulator(100), of(folder, "done")
     assert watching.watch(Watcher(folder.path), terminal, matrix.wait, matrix.clock) == 0
     assert terminal.lines == [
-        "serial random seed 0: done",
-        "optuna random seed 0: done",
+        "serial random seed 0: done in 10 s",
+        "optuna random seed 0: done in 10 s",
         "digits: 2 of 2 runs ended",
         "all planned runs have ended",
+        "so far: serial 10 s; optuna 10 s",
         "",
     ]
     assert "optuna random >" in "".join(terminal.writes)

@@ -29,7 +29,7 @@ class LiveProgress(Listener):
         self._footer.print(printable(text), "bad" if text.startswith("! ") else "")
 
     def run_started(self, position: int, total: int, label: str, run_id: str) -> None:
-        self._board.started(position, label)
+        self._board.started(run_id, position, total, label)
         self._show()
 
     def run_progress(self, live: LiveRun) -> None:
@@ -38,10 +38,10 @@ class LiveProgress(Listener):
             self._show()
 
     def run_ended(self, position: int, total: int, label: str, status: str, reason: str | None, seconds: float) -> None:
-        self._board.ended(position, status, reason, seconds)
-        text = printable(f"[{position}/{total}] {label}: {end_text(status, reason, seconds)}")
-        self._footer.print(text, STYLES.get(status, "bad"))
-        if seconds or self._is_due():  # of many that take no time, not each is drawn
+        if seconds:  # what this command does not run is on the map already
+            self._board.ended(status, reason, seconds)
+            text = printable(f"[{position}/{total}] {label}: {end_text(status, reason, seconds)}")
+            self._footer.print(text, STYLES.get(status, "bad"))
             self._show()
 
     def close(self) -> None:

@@ -15,12 +15,19 @@ from tuneoff.errors import ResultsError
 from tuneoff.record.events.schema import Charged
 from tuneoff.record.events.tail import SETTLED_NS
 from tuneoff.record.layout import SPEC
+from tuneoff.record.metric_value import MetricValue
 from tuneoff.record.run_record import FORMAT_VERSION, RunRecord, RunStatus, StepRecord
 from tuneoff.record.store import FILE_NAME, REPEAT, RUNS
+
+BEST = "quality.validation"
 
 
 class _Environment(msgspec.Struct):
     repeat: dict[str, Any] | None = None
+
+
+class _Metrics(msgspec.Struct):
+    best: MetricValue | None = msgspec.field(default=None, name=BEST)
 
 
 class _End(msgspec.Struct, kw_only=True):
@@ -36,6 +43,7 @@ class _End(msgspec.Struct, kw_only=True):
     started_at: str | None = None
     environment: _Environment = msgspec.field(default_factory=_Environment)
     steps: tuple[StepRecord, ...] = ()
+    metrics: _Metrics = msgspec.field(default_factory=_Metrics)
 
 
 _decoder = msgspec.json.Decoder(_End)
@@ -62,17 +70,12 @@ def read_end(path: Path) -> RunRecord:
             started_at=end.started_at,
             environment={REPEAT: end.environment.repeat} if end.environment.repeat is not None else {},
             steps=end.steps,
+            metrics={BEST: end.metrics.best} if end.metrics.best is not None else {},
         )
     except OSError as error:
         raise ResultsError(f"{path} cannot be read: {error.strerror}") from error
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError, ValueError) as error:
         raise ResultsError(f"{path} is damaged: {error}") from error
-
-
-def seconds_of(record: RunRecord) -> float | None:
-    """Return how long an execution took, from deploy to the end of its last step."""
-    ends = [step.ended_ns for step in record.steps if step.ended_ns is not None]
-    return max(ends) / 1e9 if ends else None
 
 
 class Executions:

@@ -21,17 +21,19 @@ def screen(state: LiveState, width: int, height: int) -> list[Line]:
     """Return the lines of the display, each of text parts with a style, none wider than `width`."""
     shown = picture(state.rows, width, max(1, height // MAP_SHARE))
     about = f"{sentences.headline(state)}; {sentences.left(state)}" if sentences.left(state) else sentences.headline(state)
+    first, *others = sentences.so_far(state) or [""]
     groups: list[list[Line]] = [
         [((text, "bold"),) for text in wrapped(about.split("; "), width, "; ")],
         list(shown.lines),
         _legend(state, width, shown.runs_per_sign),
+        [((text, ""),) for text in wrapped([f"so far: {first}", *others], width, "; ")] if first else [],
         _current(state, width),
         [((sentences.activity(state), "warn"),)] if state.activity in (Activity.STOPPED, Activity.ELSEWHERE) else [],
         [((printable(f"cannot be read: {problem}"), "warn"),) for problem in state.problems[:1]],
     ]
     kept: list[list[Line]] = [[] for _ in groups]
     room = max(1, height)
-    for index in (3, 0, 4, 1, 2, 5):  # the most important first
+    for index in (4, 0, 5, 1, 3, 2, 6):  # the most important first
         if groups[index] and len(groups[index]) <= room:
             kept[index] = groups[index]
             room -= len(groups[index])

@@ -26,6 +26,14 @@ def ended(state: LiveState) -> str:
     return f"{state.ended} of {counted(state.total, 'run')} ended{failed}"
 
 
+def so_far(state: LiveState) -> list[str]:
+    """Return the median time and the best validation value of each framework's runs that are done, one text each."""
+    return [
+        printable(f"{one.label} {duration(one.seconds)}{f', best {one.best:.5g}' if one.best is not None else ''}")
+        for one in state.so_far
+    ]
+
+
 def judged(state: LiveState) -> str:
     """Return what can be said of verdicts: a view of what is not complete gives none, or it would be one look more."""
     return JUDGED if state.activity is Activity.FINISHED else NOT_JUDGED
@@ -86,5 +94,7 @@ def lines(state: LiveState) -> Iterator[str]:
         yield f"{current_title(state.current)}: {current_text(state.current)}"
     elif text := between(state):
         yield text
+    if state.so_far:
+        yield f"so far: {'; '.join(so_far(state))}"
     yield from failures(state)
     yield from (printable(f"cannot be read: {problem}") for problem in state.problems)

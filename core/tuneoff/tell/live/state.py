@@ -32,6 +32,16 @@ class SeedCell:
     seed: int
     status: str
     reason: str | None = None
+    seconds: float | None = None  # how long it took; None: not known
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SoFar:
+    """What the runs of a framework that are done came to: their median seconds, and the best validation value."""
+
+    label: str
+    seconds: float
+    best: float | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,7 +68,7 @@ class Current:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LiveState:
-    """A matrix at a moment. Warm-ups are in no row and no count, as in every table; the current run may be one."""
+    """A matrix at a moment. Warm-ups, and runs that are the same as others, are in no row and no count."""
 
     name: str
     plan_id: str
@@ -73,15 +83,16 @@ class LiveState:
     pid: int | None = None  # of the command that took the folder last
     host: str | None = None  # where it works, if that is not this one
     problems: tuple[str, ...] = ()  # what could not be read
+    so_far: tuple[SoFar, ...] = ()  # in the file's order
 
     @property
     def total(self) -> int:
-        """How many runs are planned."""
-        return sum(self.counts.values())
+        """How many runs there are to run; skipped ones are none of them."""
+        return sum(self.counts.values()) - self.counts["skipped"]
 
     @property
     def ended(self) -> int:
-        """How many runs came to an end that stays, skipped ones included."""
+        """How many runs came to an end that stays."""
         return self.total - sum(self.counts[status] for status in LEFT)
 
     @property

@@ -37,6 +37,7 @@ def to_json(state: LiveState) -> dict[str, Any]:
             }
             for row in state.rows
         ],
+        "so_far": [{"name": one.label, "seconds": one.seconds, "best": one.best} for one in state.so_far],
         "current": _current(state.current) if state.current is not None else None,
         "problems": list(state.problems),
         "texts": _texts(state),

@@ -12,11 +12,11 @@ from tuneoff.record.results_folder import PLAN, read_plan
 from tuneoff.record.run_record import RunRecord
 from tuneoff.record.store import is_final, standing
 from tuneoff.tell.live.estimate import Estimate
-from tuneoff.tell.live.executions import Executions, seconds_of
+from tuneoff.tell.live.executions import Executions
 from tuneoff.tell.live.following import Following
 from tuneoff.tell.live.grid import Ended, Grid
 from tuneoff.tell.live.holder import Holder, holder
-from tuneoff.tell.live.state import LEFT, Activity, Current, LiveState, SeedRow, cells_of, counted_statuses
+from tuneoff.tell.live.state import LEFT, Activity, Current, LiveState, SeedRow, SoFar, cells_of, counted_statuses
 
 KILLED = "its command was killed"
 MOST_PROBLEMS = 5
@@ -35,6 +35,7 @@ class Watcher:
         self._following: Following | None = None
         self._known_rows: tuple[tuple[tuple[int, int], str | None], tuple[SeedRow, ...]] | None = None
         self._took: dict[str, float] = {}
+        self._so_far: tuple[SoFar, ...] = ()
         self._read_plan()
 
     @property
@@ -78,7 +79,7 @@ class Watcher:
                 execution_id=running.name,
                 name=self._grid.names[run_id],
                 position=self._positions[run_id],
-                total=len(self.plan.runs),
+                total=len(self._positions),
                 metric=self._specs[run_id].experiment.objective.metric,
                 live=live,
             )
@@ -96,6 +97,7 @@ class Watcher:
             pid=held.pid,
             host=host if is_elsewhere else None,
             problems=self._problems(),
+            so_far=self._so_far,
         )
 
     def _follow(self, held: Holder) -> None:
@@ -113,10 +115,12 @@ class Watcher:
         if self._known_rows is None or self._known_rows[0] != key:
             ended = {Path(path).parent.name: Ended("interrupted", KILLED) for path in self._executions.open}
             stand = standing(self._executions.ended.values())
-            ended |= {run_id: Ended(one.status, one.reason) for run_id, one in stand.items() if run_id not in ended}
-            ended |= {run_id: Ended(one.status, one.reason) for run_id, one in stand.items() if is_final(one)}
-            taken = ((one.run_id, seconds_of(one)) for one in stand.values() if one.status != "interrupted")
+            taken = ((one.run_id, self._estimate.taken(one)) for one in stand.values() if one.status != "interrupted")
             self._took = {run_id: seconds for run_id, seconds in taken if seconds is not None}
+            for run_id, one in stand.items():
+                if run_id not in ended or is_final(one):
+                    ended[run_id] = Ended(one.status, one.reason, self._took.get(run_id))
+            self._so_far = self._grid.so_far(stand, self._took)
             self._known_rows = (key, self._grid.rows(ended, running))
         return self._known_rows[1]
 
@@ -141,7 +145,7 @@ class Watcher:
         self._plan_id = self.plan.plan_id
         self._plan_ns = os.stat(self.results / PLAN).st_mtime_ns
         self._specs = {run.run_id: run.spec for run in self.plan.runs}
-        self._positions = {run.run_id: position for position, run in enumerate(self.plan.runs, 1)}
+        self._positions = {run.run_id: position for position, run in enumerate(self.plan.to_run, 1)}
         self._grid, self._estimate = Grid(self.plan), Estimate(self.plan.runs)
         self._executions = Executions(self.results, [run.run_id for run in self.plan.runs])
-        self._following, self._known_rows, self._took = None, None, {}
+        self._following, self._known_rows, self._took, self._so_far = None, None, {}, ()

@@ -100,7 +100,7 @@ def _ends(before: LiveState | None, state: LiveState) -> list[tuple[str, str]]:
         return []
     known = {cell.run_id: cell.status for cell in cells_of(before.rows)}
     return [
-        (printable(f"{cell.name}: {end_text(cell.status, cell.reason, 0.0)}"), cell.status)
+        (printable(f"{cell.name}: {end_text(cell.status, cell.reason, cell.seconds or 0.0)}"), cell.status)
         for cell in cells_of(state.rows)
         if cell.status not in NOT_ENDED and known.get(cell.run_id) in NOT_ENDED
     ]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import time
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
 
@@ -23,8 +23,7 @@ def progress(stream: TextIO, plan: Plan, results: Path) -> Iterator[Listener]:
     from tuneoff.tell.live.footer import Footer, is_terminal
 
     if not is_terminal(stream):
-        skipped = [position for position, run in enumerate(plan.runs, 1) if run.skip_reason is not None]
-        yield PlainProgress(stream, RunsLeft(skipped))
+        yield PlainProgress(stream)
         return
     from tuneoff.tell.live.board import Board
     from tuneoff.tell.live.display import shown
@@ -33,31 +32,13 @@ def progress(stream: TextIO, plan: Plan, results: Path) -> Iterator[Listener]:
         yield live
 
 
-class RunsLeft:
-    """Estimates the time left for the runs after the current one, from those that ran before it."""
-
-    def __init__(self, skipped: Collection[int] = ()) -> None:
-        self._skipped = frozenset(skipped)
-        self._seconds: list[float] = []
-
-    def add(self, seconds: float) -> None:
-        """Count a run that ran."""
-        self._seconds.append(seconds)
-
-    def seconds(self, position: int, total: int, current: float | None) -> float | None:
-        """Return the seconds left in all; None until it can be told. `current`: seconds left of the current run."""
-        later = sum(place not in self._skipped for place in range(position + 1, total + 1))
-        if current is None or later == 0:
-            return current
-        return current + later * sum(self._seconds) / len(self._seconds) if self._seconds else None
-
-
 class PlainProgress(Listener):
     """Lines: a run starts, goes on (every ten seconds), ends."""
 
-    def __init__(self, stream: TextIO, left: RunsLeft, clock: Callable[[], float] = time.monotonic) -> None:
-        self._stream, self._left, self._clock = stream, left, clock
+    def __init__(self, stream: TextIO, clock: Callable[[], float] = time.monotonic) -> None:
+        self._stream, self._clock = stream, clock
         self._position, self._total, self._label, self._shown = 0, 0, "", 0.0
+        self._took: list[float] = []  # s, of the runs that ended
 
     def noted(self, text: str) -> None:
         self._write_line(text)
@@ -70,14 +51,16 @@ class PlainProgress(Listener):
         now = self._clock()
         if now - self._shown >= LINE_EVERY_SECONDS:
             self._shown = now
-            left = self._left.seconds(self._position, self._total, live.seconds_left)
-            in_all = f"; {duration(left)} left in all" if left not in (None, live.seconds_left) else ""
+            later = self._total - self._position
+            in_all = ""
+            if later and self._took and live.seconds_left is not None:
+                in_all = f"; {duration(live.seconds_left + later * sum(self._took) / len(self._took))} left in all"
             self._write(self._position, self._total, self._label, f"{trials_text(live)}{in_all}")
 
     def run_ended(self, position: int, total: int, label: str, status: str, reason: str | None, seconds: float) -> None:
         if seconds:
-            self._left.add(seconds)
-        self._write(position, total, label, end_text(status, reason, seconds))
+            self._took.append(seconds)
+            self._write(position, total, label, end_text(status, reason, seconds))
 
     def _write(self, position: int, total: int, label: str, text: str) -> None:
         self._write_line(f"[{position}/{total}] {label}: {text}")
@@ -113,9 +96,7 @@ def rate_text(live: LiveRun) -> str:
 
 
 def end_text(status: str, reason: str | None, seconds: float) -> str:
-    """Return how a run ended, in one line; where a run that is done has something to say, that says it all."""
-    if status == "done" and reason:
-        return " ".join(reason.split())
+    """Return how a run ended, in one line."""
     took = f" in {duration(seconds)}" if seconds else ""
     why = f": {' '.join(reason.split())}" if reason and reason != status else ""
     return f"{status}{took}{why}"
