@@ -78,7 +78,7 @@ def bound(kills: int) -> float:
 
 def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--adapter", required=True, help="an installed adapter's name, NAME@PLATFORM, or module:Class")
+    parser.add_argument("--adapter", required=True, help="a framework by its adapter's name, NAME@PLATFORM, or module:Class")
     parser.add_argument("--kills", type=int, default=50, help="how many times to kill (default: 50)")
     parser.add_argument("--seed", type=int, default=1, help="seed of the random moments (default: 1)")
     parser.add_argument("--samplers", nargs="+", default=SAMPLERS, help="samplers, in turn (default: fixed random)")

@@ -14,9 +14,11 @@ if TYPE_CHECKING:
     from tuneoff.registry import AdapterListing
 
 NAME = "adapters"
-HELP = "list the adapters: status, framework version, platforms, samplers, pruners; with names, also what is not offered and why"
+HELP = (
+    "list the frameworks: version, platforms, samplers, pruners; with names, also what is not offered and why"
+)
 EXAMPLE = "tuneoff adapters serial"
-HINT = "What an adapter does not offer, and whether its framework or tuneoff lacks it: tuneoff adapters NAME"
+HINT = "What is not offered, and whether the framework or tuneoff lacks it: tuneoff adapters NAME"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -34,7 +34,7 @@ def execute(arguments: argparse.Namespace) -> int:
         answers = {**to_json(found), "interference": interference_json(between)}
         write_json({"results": str(results.resolve()), "exit_code": code, **answers})
     elif found.is_empty:
-        write(f"nothing to compare: a control needs two adapters with sampler fixed or random\n\n{results.resolve()}")
+        write(f"nothing to compare: a control needs two frameworks with sampler fixed or random\n\n{results.resolve()}")
     else:
         write("\n".join([*lines(found), *interference_lines(between), "", str(results.resolve())]))
     return code

@@ -19,7 +19,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="FILE",
         type=Path,
         nargs="?",
-        help="also check what this experiment file needs: its adapters, and its data (fetched where they are missing)",
+        help="also check what this experiment file needs: its frameworks, and its data (fetched where they are missing)",
     )
     parser.add_argument("--json", action="store_true", help="write JSON: a list with one object per check")
 

@@ -24,7 +24,7 @@ AT_ONCE = 3
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    add_adapters(parser, "only these adapters, also module:Class and NAME@PLATFORM; default: all that have a plain program")
+    add_adapters(parser, "only these frameworks, also module:Class and NAME@PLATFORM; default: all that have a plain program")
     parser.add_argument(
         "--fault", dest="faults", metavar="NAME", nargs="+", action="extend", help="only these faults; default: all of them"
     )

@@ -28,7 +28,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     sizes.add_argument("--workers", metavar="N", type=int, help="workers of a run; default: any")
     sizes.add_argument("--trial-seconds", metavar="S", type=float, help="how long a trial takes, in seconds; default: any")
     sizes.add_argument("--trials", metavar="N", type=int, help="trials of a run; default: any")
-    needs = parser.add_argument_group("what an adapter must be able to do")
+    needs = parser.add_argument_group("what a framework must be able to do")
     needs.add_argument("--must-resume", action="store_true", help="an interrupted run goes on with its finished trials")
     needs.add_argument("--must-retry", action="store_true", help="a trial whose worker died is tried again")
     needs.add_argument("--platform", metavar="NAME", help="where it must run: local, kubernetes, ...; default: any")

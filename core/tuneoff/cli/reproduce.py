@@ -30,9 +30,9 @@ CLASSES = {"exact": "exact", "statistical": "statistical", "machine": "bound to 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("bundle", metavar="BUNDLE", type=Path, help="an archive that tuneoff bundle made")
-    add_adapters(parser, "only these adapters")
+    add_adapters(parser, "only these frameworks")
     which = parser.add_mutually_exclusive_group()
-    which.add_argument("--runs", metavar="N", type=_positive, default=1, help="the N cheapest runs of each adapter; default: 1")
+    which.add_argument("--runs", metavar="N", type=_positive, default=1, help="the N cheapest runs of each framework; default: 1")
     which.add_argument("--all", dest="everything", action="store_true", help="every run that is done in the bundle")
     parser.add_argument("--seed", metavar="N", type=_seed, help="another seed: it is another run then, and the answer says so")
     parser.add_argument("--plan", action="store_true", help="show what would be run and what differs here; starts nothing")

@@ -15,14 +15,14 @@ if TYPE_CHECKING:
     from tuneoff.experiment.plan import Plan
 
 NAME = "run"
-HELP = "run one adapter's first run of a file, without a warm-up"
+HELP = "run one framework's first run of a file, without a warm-up"
 EXAMPLE = "tuneoff run benchmarks/digits.yaml --adapter serial --trials 4"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_file(parser)
     parser.add_argument(
-        "--adapter", metavar="NAME", required=True, help="an installed adapter's name, NAME@PLATFORM, or module:Class"
+        "--adapter", metavar="NAME", required=True, help="a framework by its adapter's name, NAME@PLATFORM, or module:Class"
     )
     parser.add_argument("--seed", metavar="N", type=int, help="seed of the run; default: the file's first")
     parser.add_argument("--sampler", metavar="S", help="sampler of the run; default: the file's first")

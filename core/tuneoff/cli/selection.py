@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from tuneoff.experiment.plan import Plan
 
 ONLY_ADAPTERS = (
-    "only these adapters of the file, or others (module:Class for one that is not installed; NAME@PLATFORM for another "
+    "only these frameworks of the file, or others (module:Class for one that is not installed; NAME@PLATFORM for another "
     "platform than the file's)"
 )
 

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 NAME = "verify-space"
 HELP = (
-    "test whether every adapter of a file draws from the same search space: bounds, distributions, independence, mapping, seeds"
+    "test whether every framework of a file draws from the same search space: bounds, distributions, independence, mapping, seeds"
 )
 EXAMPLE = "tuneoff verify-space benchmarks/digits.yaml --adapter serial --draws 1000"
 REJECTED = 1
@@ -93,7 +93,7 @@ def _text(outcomes: Sequence[TargetJudgement]) -> str:
     accepted = verdicts.count("accepted")
     answer = "ACCEPTED: no draw speaks against core's space" if accepted == len(verdicts) else "NOT ACCEPTED"
     more = f", {skipped} skipped" if skipped else ""
-    return "\n".join([*parts, f"{answer}: {accepted} of {counted(len(verdicts), 'adapter')} accepted{more}"])
+    return "\n".join([*parts, f"{answer}: {accepted} of {counted(len(verdicts), 'framework')} accepted{more}"])
 
 
 def _to_json(outcomes: Sequence[TargetJudgement], arguments: argparse.Namespace, code: int) -> dict[str, object]:

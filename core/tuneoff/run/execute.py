@@ -136,6 +136,7 @@ class _Matrix:
         self._standing, self._repeats = standing(records), repeats
         self._guard = machine.Guard(request.results, machine.known(_looks(records)))
         self._power: PowerPlan | None = None  # ready from the first run on
+        self._told: set[tuple[str, str]] = set()  # serious flags by label
 
     def run_all(self) -> None:
         """Run what is not done, until the command is interrupted."""
@@ -190,7 +191,8 @@ class _Matrix:
         label = _label(run, record.emulated)
         listener.run_ended(position, total, label, record.status, record.reason, seconds)
         for flag in record.flags:
-            if flag.name in SERIOUS:
+            if flag.name in SERIOUS and (run.label, flag.name) not in self._told:
+                self._told.add((run.label, flag.name))
                 listener.noted(f"! {label}: {flag.name}: {flag.text}")
 
     def _ready_power(self) -> PowerPlan:

@@ -126,7 +126,7 @@ def test_a_task_without_anchors_is_left_out_and_named() -> None:
     anchors = {f"t{task}": ANCHORS for task in range(11)}
     found = question(made(12, {"a": (0.97, 1000), "b": (0.95, 2000)}, anchors=anchors), "quality")
     assert len(found.tasks) == 11
-    assert any("1 task left out, because no two adapters have a value there: t11" in text for text in found.texts)
+    assert any("1 task left out, because no two frameworks have a value there: t11" in text for text in found.texts)
 
 
 def test_a_file_without_tasks_claims_nothing_across() -> None:
@@ -162,7 +162,7 @@ def test_a_failure_is_never_better_than_a_success_that_is_worse_than_random_sear
 
 def test_the_text_has_regrets_ranks_and_probabilities() -> None:
     text = "\n".join(lines(made(12, {"a": (0.97, 1000), "b": (0.95, 2000)})))
-    assert "IQM OF REGRET" in text
+    assert "INTERQUARTILE MEAN OF REGRET" in text
     assert "P(ONE IS BETTER)" in text
     assert f"{15 * 2 / 10_001:.2g}" in text
 

@@ -61,7 +61,7 @@ def test_a_single_seed_has_values_without_intervals() -> None:
 def test_a_single_adapter_has_nothing_to_be_compared_with() -> None:
     found = checked(results([Entry("a", FAST)]))
     assert not found.verdicts
-    assert found.summary == ("No verdicts: there are no two adapters in one scope to compare.",)
+    assert found.summary == ("No verdicts: there are no two frameworks in one scope to compare.",)
     assert found.groups[0].estimates["time.jct"].median is not None
 
 

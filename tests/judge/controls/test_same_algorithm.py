@@ -184,8 +184,8 @@ def test_the_algorithm_effect_is_within_an_adapter_and_the_runtime_effect_agains
     assert means["algorithm", "optuna default", "time.jct"] == pytest.approx(100, abs=10)
     assert means["runtime", "optuna random", "time.jct"] == pytest.approx(500, abs=10)
     text = "\n".join(lines(found))
-    assert "Algorithm effect (a sampler − random search in the same adapter), 95 % intervals by seed:" in text
-    assert "Runtime effect (random search in an adapter − in serial)" in text
+    assert "Algorithm effect (a sampler − random search in the same framework), 95 % intervals by seed:" in text
+    assert "Runtime effect (random search in a framework − in serial)" in text
     assert "+0.50 s [" in text
 
 

@@ -110,7 +110,7 @@ def test_adapters_that_differ_where_the_reference_has_no_run_are_different() -> 
     assert [one.unequal for one in found.adapters] == [0, 0, 0]  # each as the reference, as far as that goes
     both = controls(results_of(runs, planned(runs), {}))
     assert both.contradicts
-    assert headlines(both)[0].endswith("DIFFERENT: 1 value not the same in all adapters.")
+    assert headlines(both)[0].endswith("DIFFERENT: 1 value not the same in all frameworks.")
     assert "all equal; 2 planned configurations not compared with serial" in "\n".join(lines(both))
 
 

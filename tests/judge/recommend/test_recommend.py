@@ -109,7 +109,7 @@ def test_who_fails_the_filter_appears_nowhere_but_among_those_left_out(
 
 def test_when_nobody_meets_the_constraints_that_is_the_answer() -> None:
     found = ask(fast_and_slow(), known=[listing("serial", resume=Support.NOT_BY_FRAMEWORK)], must_resume=True)
-    assert found.headline == ("no adapter meets the constraints",)
+    assert found.headline == ("no framework meets the constraints",)
     assert found.exit_code == 1
 
 

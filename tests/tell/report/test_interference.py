@@ -66,7 +66,7 @@ def test_ratios_are_over_the_same_configuration_in_the_plain_pool(make: Make) ->
     assert found.cpu.median == pytest.approx(1.5)
     (title, line) = interference_lines([found])
     assert "sampler fixed" in title
-    assert line == "  ray-tune: busy wall 2.00 (2.00–2.00), CPU 1.50 (1.50–1.50), 2 pairs"
+    assert line == "  ray-tune: busy time 2.00 (2.00–2.00), CPU time 1.50 (1.50–1.50), 2 pairs"
 
 
 def test_as_json_a_ratio_has_its_unit_kind_and_pairs_or_the_reason_of_its_absence(make: Make) -> None:
@@ -120,7 +120,7 @@ def test_a_run_without_cpu_readings_has_no_ratio_of_cpu(make: Make) -> None:
     )
     (found,) = interference(results_of([make("serial"), replace(run, trials=trials)]))
     assert found.cpu is None
-    assert "CPU –" in interference_lines([found])[1]
+    assert "CPU time –" in interference_lines([found])[1]
 
 
 def test_emulated_rows_are_labelled_and_compared_with_nothing(make: Make) -> None:

@@ -15,7 +15,7 @@ from tuneoff.judge.stats.interval import Interval
 from tuneoff.judge.stats.sign_flip import least_p
 
 _MOST_NAMED = 12
-_WARNING = "Equal entries (A/A) should not differ and do: distrust what is claimed here"
+_WARNING = "A framework named twice (A/A) should not differ from itself and does: distrust what is claimed here"
 
 Cells = Mapping[str, Mapping[str, Group]]  # by label and task
 
@@ -75,7 +75,7 @@ def _head(made: AcrossTasks, tasks: Sequence[str], regret: bool) -> str:
 def _claim(pairs: Sequence[OverTasks], question: Question, plan: Frozen) -> str:
     tested = [one for one in pairs if one.p is not None]
     if not tested:
-        return "there are no two adapters to compare"
+        return "there are no two frameworks to compare"
     claims = [_sentence(one, one.mean, one.p, question, one.without_disturbed) for one in tested if (one.p or 0.0) <= plan.error]
     if claims:
         return "; ".join(claims)
@@ -134,7 +134,7 @@ def _lacking(made: AcrossTasks, asked: Sequence[str]) -> Iterator[str]:
     """Yield which tasks are in no pair, and which pairs lack some of the others."""
     left_out = [task for task in asked if task not in made.tasks]
     if left_out:
-        yield f"{counted(len(left_out), 'task')} left out, because no two adapters have a value there: {_named(left_out)}."
+        yield f"{counted(len(left_out), 'task')} left out, because no two frameworks have a value there: {_named(left_out)}."
     few = [f"{one} and {other} in {len(found)}" for (one, other), found in made.tasks_of.items() if len(found) < len(made.tasks)]
     if few:
         yield f"Pairs that have values in fewer tasks: {listed(few)}. Intervals and ranks are over the tasks that all have."
@@ -142,12 +142,12 @@ def _lacking(made: AcrossTasks, asked: Sequence[str]) -> Iterator[str]:
 
 def _nothing(made: AcrossTasks, cells: Cells, plan: Frozen, regret: bool) -> str:
     if not cells:
-        return "no adapter is compared"
+        return "no framework is compared"
     if regret and not plan.anchors:
         return "the file has no anchors to normalise regret by (anchors: {random_search, best_known, source} of each task)"
     if regret:
-        return "no task has anchors of its objective's metric and a run that is done, of two adapters"
-    return f"no task has a value of {made.question.metric} of two adapters, both of one kind"
+        return "no task has anchors of its objective's metric and a run that is done, of two frameworks"
+    return f"no task has a value of {made.question.metric} of two frameworks, both of one kind"
 
 
 def _named(tasks: Sequence[str]) -> str:

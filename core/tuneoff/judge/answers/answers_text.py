@@ -97,9 +97,9 @@ def _across(answers: Answers) -> Iterator[str]:
         yield f"Across {len(one.tasks)} tasks, {question_text(one.question)}, {scope_text(one.scope)}"
         if one.iqm_regret:
             rows = [[label, _plain(one.iqm_regret[label]), _rank(one, label)] for label in one.labels]
-            yield from _columns(["adapter", "IQM of regret", "mean rank"], rows)
+            yield from _columns(["framework", "interquartile mean of regret", "mean rank"], rows)
         elif one.ranks:
-            yield from _columns(["adapter", "mean rank"], [[label, _rank(one, label)] for label in one.labels])
+            yield from _columns(["framework", "mean rank"], [[label, _rank(one, label)] for label in one.labels])
         if one.improvement:
             yield from _columns(
                 ["pair (one, other)", "P(one is better)", "one − other, mean over the tasks", "p, sign flips, adjusted"],

@@ -58,7 +58,7 @@ def _family(made: Answers, of_scope: Mapping[Scope, Sequence[Group]]) -> Iterato
         most = max(larger.values())
         yield (
             f"THE FAMILY IS TOO SMALL: analysis.family_size is {made.family_size}, but there are {most} pairs in "
-            f"{listed(larger)}. Their own number is used instead, so there another adapter changes verdicts; plan a larger one."
+            f"{listed(larger)}. Their own number is used instead, so there another framework changes verdicts; plan a larger one."
         )
 
 
@@ -117,10 +117,10 @@ def _unlike_noise(made: Answers) -> Iterator[str]:
         if one.is_noise and is_decided(one):
             yield (
                 f"{one.one} and {one.other} are the same and yet differ in {one.question.metric} ({one.scope.text}): what is as "
-                "small as that between two adapters means nothing."
+                "small as that between two frameworks means nothing."
             )
     if made.verdicts and not any(one.is_noise for one in made.verdicts):
-        yield "No adapter is named twice, so there is no noise floor: how far equal runs differ by chance was not measured."
+        yield "No framework is named twice, so there is no noise floor: how far equal runs differ by chance was not measured."
 
 
 def _energy(made: Answers) -> Iterator[str]:
@@ -171,7 +171,7 @@ def _disturbed(cells: Sequence[Group]) -> Iterator[str]:
         yield (
             f"Other programs used more than {LARGEST_SHARE:g} % of the processors in {len(found.disturbed)} of "
             f"{counted(len(found.runs), 'run')} (flag {DISTURBED}): their times are too long, and not by one factor for all "
-            "adapters, so differences and ratios may be wrong too."
+            "frameworks, so differences and ratios may be wrong too."
         )
     if found.unknown:
         yield (
@@ -220,7 +220,7 @@ def _machines(results: Results) -> Iterator[str]:
     if len(hosts) == 1:
         yield "All runs are of one machine: on another the times and their ratios may be others."
     elif hosts:
-        yield f"The runs are of {len(hosts)} machines: what differs between adapters may differ because of that."
+        yield f"The runs are of {len(hosts)} machines: what differs between frameworks may differ because of that."
 
 
 def _scope(made: Answers, every: Sequence[Group], plan: Frozen) -> Iterator[str]:

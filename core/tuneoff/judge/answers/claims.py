@@ -22,7 +22,7 @@ def claims(made: Answers) -> Iterator[Claim]:
     """Yield what the report says first, one claim per verdict, or per group of scopes."""
     verdicts = [one for one in made.verdicts if not one.is_noise]
     if not verdicts:
-        yield _plain(f"{NO_VERDICTS}: there are no two adapters in one scope to compare.")
+        yield _plain(f"{NO_VERDICTS}: there are no two frameworks in one scope to compare.")
         return
     same = _one_reason(verdicts)
     for across in made.across:

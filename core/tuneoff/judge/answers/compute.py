@@ -30,7 +30,7 @@ def answers(results: Results) -> Answers:
     Raises:
         MissingPackageError: scipy is not installed.
     """
-    need_scipy("the comparison of adapters")
+    need_scipy("the comparison of frameworks")
     plan = frozen(results.plan.analysis)
     of_scope = by_scope(grouped(results))
     questions = Questions(plan, results.plan.analysis, {})
@@ -92,7 +92,7 @@ def _beside(found: Verdict, floor: Interval | None) -> Verdict:
     """Return a verdict with the noise floor beside it; a difference that equal entries have too is said to be so."""
     reason = found.reason
     if is_decided(found) and is_within_noise(found.interval, floor):
-        reason += "; it is no larger than the noise floor, so equal entries may differ as much"
+        reason += "; it is no larger than the noise floor, and a framework differs as much from itself"
     return replace(found, noise_floor=floor, reason=reason)
 
 

@@ -15,9 +15,9 @@ from tuneoff.judge.controls.statistics import EquivalenceAnswer, MeanInterval
 MOST_DIFFERENCES = 10  # shown; the JSON has all
 FEW_DIFFERENCES = 3  # at the end of a comparison
 _EFFECTS = {
-    "algorithm": "Algorithm effect (a sampler − random search in the same adapter)",
-    "runtime": "Runtime effect (random search in an adapter − in {pool})",
-    "noise floor": "Noise floor (an entry again − its first)",
+    "algorithm": "Algorithm effect (a sampler − random search in the same framework)",
+    "runtime": "Runtime effect (random search in a framework − in {pool})",
+    "noise floor": "Noise floor (a framework again − itself)",
 }
 
 
@@ -62,10 +62,10 @@ def _sections(found: Controls, most: int) -> Iterator[Section]:
 def _same_configuration(one: SameConfiguration, most: int) -> Section:
     held = [item for item in one.adapters if not item.emulated]
     what = {
-        Equality.EQUAL: f"all values of {len(held)} adapters are equal bit for bit",
-        Equality.DIFFERENT: f"{counted(len(one.contradicting), 'value')} not the same in all adapters",
+        Equality.EQUAL: f"all values of {len(held)} frameworks are equal bit for bit",
+        Equality.DIFFERENT: f"{counted(len(one.contradicting), 'value')} not the same in all frameworks",
         Equality.INCOMPLETE: "what could be compared is equal bit for bit, but some of the plan is not there",
-        Equality.NOTHING: "fewer than two adapters have an epoch in common",
+        Equality.NOTHING: "fewer than two frameworks have an epoch in common",
     }[one.answer]
     width = max(len(item.label) for item in one.adapters)
     return Section(
@@ -132,7 +132,7 @@ def _names(pairs: Sequence[EntryPair]) -> str:
 
 def _headline(found: Controls, pairs: Sequence[EntryPair]) -> str:
     if not pairs:
-        return "no two adapters to compare; the noise floor alone."
+        return "no two frameworks to compare; the noise floor alone."
     judged = [pair.quality.verdict for pair in pairs if pair.quality is not None]
     scores = [pair.scores for pair in pairs if pair.scores is not None]
     parts = []

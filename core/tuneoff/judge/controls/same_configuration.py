@@ -31,7 +31,7 @@ class Equality(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Difference:
-    """One value that is not the same in all adapters: the values by the adapters that have them.
+    """One value that is not the same in all frameworks: the values by the adapters that have them.
 
     `emulated_only`: the adapters that are not emulated share it, so it is shown and is no part of the answer.
     """

@@ -81,7 +81,7 @@ def _change(change: Change, others: Sequence[Change]) -> str:
         why = ": another reasonable choice changes it" if change.verdict.changing else ""
         notes.append(f"{change.verdict.robustness}{why}")
     notes.append(change.verdict.disturbance.text)
-    notes += ["no larger than what equal entries may differ by"] if change.is_within_equal_entries else []
+    notes += ["no larger than what a framework differs by from itself"] if change.is_within_equal_entries else []
     notes += _pool(change, others)
     return f"{text} ({'; '.join(notes)})"
 

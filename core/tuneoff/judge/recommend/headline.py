@@ -14,7 +14,7 @@ LOCAL = "local"
 def headline(recommendation: Recommendation) -> Iterator[str]:
     """Yield the answer, one line per workload, sampler and pruner; a clear refusal where there is none."""
     if not recommendation.capable:
-        yield "no adapter meets the constraints"
+        yield "no framework meets the constraints"
         return
     for family in recommendation.families:
         yield f"{family.name}: {_of_family(family)}"

@@ -7,6 +7,7 @@ import io
 import time
 from collections.abc import Callable, Iterator
 
+from tuneoff.base.format import wrapped
 from tuneoff.base.output import printable
 from tuneoff.run.listener import Listener, LiveRun
 from tuneoff.tell.live.board import Board
@@ -26,7 +27,8 @@ class LiveProgress(Listener):
         self._shown: float | None = None
 
     def noted(self, text: str) -> None:
-        self._footer.print(printable(text), "bad" if text.startswith("! ") else "")
+        for line in wrapped([printable(text)], self._footer.size()[0]):
+            self._footer.print(line, "bad" if text.startswith("! ") else "")
 
     def run_started(self, position: int, total: int, label: str, run_id: str) -> None:
         self._board.started(run_id, position, total, label)

@@ -77,7 +77,7 @@ def page(state: Mapping[str, Any]) -> str:
 </section>
 <section aria-labelledby="plan"><h2 id="plan">Plan</h2>
 <ul id="counts" class="counts">{"".join(_count(status, count) for status, count in state["counts"].items())}</ul>
-<p class="quiet">A row is an adapter with a sampler, a pruner and a variant; a column is a seed.</p>
+<p class="quiet">A row is a framework with a sampler, a pruner and a variant; a column is a seed.</p>
 <div class="scroll" tabindex="0" role="region" aria-label="All planned runs">{_table(state)}</div>
 </section>
 <section aria-labelledby="failures"><h2 id="failures">Failures</h2>

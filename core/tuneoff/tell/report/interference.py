@@ -69,7 +69,7 @@ def interference_lines(results: Sequence[Interference]) -> list[str]:
     """Return the lines below the table; nothing without results."""
     if not results:
         return []
-    title = f"Interference (sampler {SAMPLER}): time per configuration over that of {POOL}, medians (least–greatest):"
+    title = f"Interference (sampler {SAMPLER}): times of a configuration over those in {POOL}, which is 1, by medians (lowest–highest):"
     return [title, *(f"  {_line(one)}" for one in results)]
 
 
@@ -101,9 +101,9 @@ def _line(one: Interference) -> str:
     name = one.label + (f" {one.variant}" if one.variant else "")
     if one.wall is None:
         return f"{name}: {MISSING} ({one.reason or NO_TIME})"
-    cpu = f"CPU {_range(one.cpu)}" if one.cpu is not None else f"CPU {MISSING}"
+    cpu = f"CPU time {_range(one.cpu)}" if one.cpu is not None else f"CPU time {MISSING}"
     left_out = f"; {one.unequal} more differ in their metrics" if one.unequal else ""
-    return f"{name}: busy wall {_range(one.wall)}, {cpu}, {counted(one.pairs, 'pair')}{left_out}"
+    return f"{name}: busy time {_range(one.wall)}, {cpu}, {counted(one.pairs, 'pair')}{left_out}"
 
 
 def _range(found: Spread) -> str:

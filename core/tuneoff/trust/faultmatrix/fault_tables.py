@@ -44,7 +44,7 @@ def terminal(results: Sequence[CellResult]) -> str:
             for result in chosen
             if not (result.outcome is None and "no such part" in result.skipped)
         ]
-        parts.append(f"{TITLES[setting]}:\n{columns(('fault', 'adapter', 'outcome (wasted)', 'why'), rows)}\n")
+        parts.append(f"{TITLES[setting]}:\n{columns(('fault', 'framework', 'outcome (wasted)', 'why'), rows)}\n")
     return "\n".join([*parts, verdict(results)])
 
 
