@@ -69,7 +69,7 @@ def interference_lines(results: Sequence[Interference]) -> list[str]:
     """Return the lines below the table; nothing without results."""
     if not results:
         return []
-    title = f"Interference (sampler {SAMPLER}): times of a configuration over those in {POOL}, which is 1, by medians (lowest–highest):"
+    title = f"Interference (sampler {SAMPLER}): times of a configuration over those in {POOL}, medians (lowest–highest):"
     return [title, *(f"  {_line(one)}" for one in results)]
 
 
