@@ -14,9 +14,7 @@ if TYPE_CHECKING:
     from tuneoff.registry import AdapterListing
 
 NAME = "adapters"
-HELP = (
-    "list the frameworks: version, platforms, samplers, pruners; with names, also what is not offered and why"
-)
+HELP = "list the frameworks: version, platforms, samplers, pruners; with names, also what is not offered and why"
 EXAMPLE = "tuneoff adapters serial"
 HINT = "What is not offered, and whether the framework or tuneoff lacks it: tuneoff adapters NAME"
 

@@ -6,7 +6,7 @@ import argparse
 import shlex
 from pathlib import Path
 
-from tuneoff.base.output import note, note_on_terminal, printable, write, write_json
+from tuneoff.base.output import note, note_on_terminal, printable, terminal_width, write, write_json
 from tuneoff.cli.command import script_name
 from tuneoff.cli.folders import add_results, folder_path, newest_folder
 from tuneoff.errors import TuneoffError
@@ -20,7 +20,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_results(parser)
     parser.add_argument("--output", metavar="DIR", type=folder_path, help="folder of report.html; default: DIR/report")
     shown = parser.add_mutually_exclusive_group()
-    shown.add_argument("--text", action="store_true", help="print the verdicts with the table of figures, and write nothing")
+    shown.add_argument("--text", action="store_true", help="print the choice and the verdicts in words, and write nothing")
     shown.add_argument("--json", action="store_true", help="print all answers as JSON, and write nothing")
 
 
@@ -33,21 +33,22 @@ def execute(arguments: argparse.Namespace) -> int:
         return 0
     need_packages(("scipy",))
     from tuneoff.judge.answers.compute import answers
+    from tuneoff.judge.choice.choose import choose
     from tuneoff.judge.results import read_results
 
     read = read_results(results)
     found = answers(read)
+    chosen = choose(read, found)
     if arguments.json:
         from tuneoff.judge.answers.answers_json import to_json
         from tuneoff.judge.choice import choice_json
-        from tuneoff.judge.choice.choose import choose
 
-        write_json({"choice": choice_json.to_json(choose(read, found)), **to_json(found)})
+        write_json({"choice": choice_json.to_json(chosen), **to_json(found)})
     else:
-        from tuneoff.cli.matrix import table
         from tuneoff.judge.answers.answers_text import lines
+        from tuneoff.tell.report.choice_table import ending
 
-        write("\n".join(printable(line) for line in lines(found, table(read.plan, results).splitlines())))
+        write("\n".join(map(printable, (*ending(chosen, terminal_width()), "", *lines(found)))))
     return 0
 
 

@@ -12,7 +12,6 @@ import pytest
 from builders.made_results import Draw, Entry, Metrics, results
 from tuneoff.experiment.analysis_part import AnchorsPart
 from tuneoff.judge.answers.answer import AcrossTasks, Answers, OverTasks
-from tuneoff.judge.answers.answers_text import lines
 from tuneoff.judge.answers.compute import answers
 from tuneoff.judge.answers.regret import bounded, normalised
 from tuneoff.record.run_record import RunStatus
@@ -158,13 +157,6 @@ def test_regret_is_one_at_random_search_and_zero_at_the_best_known(search: float
 def test_a_failure_is_never_better_than_a_success_that_is_worse_than_random_search() -> None:
     assert bounded([0.2, 1.7, math.inf]) == [0.2, 1.7, 1.7]
     assert bounded([0.2, math.inf]) == [0.2, 1.0]
-
-
-def test_the_text_has_regrets_ranks_and_probabilities() -> None:
-    text = "\n".join(lines(made(12, {"a": (0.97, 1000), "b": (0.95, 2000)})))
-    assert "INTERQUARTILE MEAN OF REGRET" in text
-    assert "P(ONE IS BETTER)" in text
-    assert f"{15 * 2 / 10_001:.2g}" in text
 
 
 @pytest.mark.slow

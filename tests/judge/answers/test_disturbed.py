@@ -47,8 +47,8 @@ def test_a_claim_on_disturbed_runs_alone_says_so_in_place_of_robust() -> None:
     assert UNCHECKED in claim(found)
     assert "robust" not in claim(found)
     told = "\n".join(lines(found))
-    assert f"better, {UNCHECKED}" in told
-    assert "better, robust" not in told
+    assert UNCHECKED in told
+    assert "(robust" not in told
     (row,) = [one for one in to_json(found)["verdicts"] if one["question"] == "time"]
     assert (row["is_robust"], row["robustness"]) == (False, UNCHECKED)
     assert row["disturbance"] == {"runs": 40, "disturbed": 40, "unknown": 0}
