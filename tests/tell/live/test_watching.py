@@ -81,8 +81,8 @@ def test_a_terminal_shows_the_display_and_keeps_the_last_words(folder: Folder, m
         "serial random seed 0: done in 10 s",
         "optuna random seed 0: done in 10 s",
         "digits: 2 of 2 runs ended",
-        "all planned runs have ended",
         "so far: serial 10 s; optuna 10 s",
+        "all planned runs have ended",
         "",
     ]
     assert "optuna random >" in "".join(terminal.writes)

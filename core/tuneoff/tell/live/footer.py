@@ -63,12 +63,6 @@ class Footer:
             self._write(f"{self._to_top(self._size()[0])}{ERASE_BELOW}")
             self._lines = []
 
-    def leave(self) -> None:
-        """Let the lines stand, and go on below them."""
-        if self._lines:
-            self._write("\n")
-            self._lines = []
-
     def _to_top(self, columns: int) -> str:
         """Return what moves to the first line: a terminal that became narrower has wrapped the longer ones."""
         if not self._lines:

@@ -89,12 +89,12 @@ def failures(state: LiveState) -> Iterator[str]:
 def lines(state: LiveState) -> Iterator[str]:
     """Yield the state as plain lines, of any length."""
     yield "; ".join(filter(None, (headline(state), left(state))))
+    if state.so_far:
+        yield f"so far: {'; '.join(so_far(state))}"
     yield activity(state)
     if state.current is not None:
         yield f"{current_title(state.current)}: {current_text(state.current)}"
     elif text := between(state):
         yield text
-    if state.so_far:
-        yield f"so far: {'; '.join(so_far(state))}"
     yield from failures(state)
     yield from (printable(f"cannot be read: {problem}") for problem in state.problems)
