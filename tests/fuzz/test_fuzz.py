@@ -188,3 +188,9 @@ def test_touched_names_raw_and_derived_files_and_leaves_out_what_is_stated(sourc
     (record.parent / "power.jsonl").unlink()
     names = [name.rpartition("/")[2] for name in touched(original, damaged)]
     assert names == ["power.jsonl", "run.json"]
+    tables = sorted((damaged / "export").glob("*.csv"))
+    tables.pop().unlink()
+    assert len(touched(original, damaged)) == 3
+    for table in tables:
+        table.unlink()
+    assert len(touched(original, damaged)) == 2  # nobody exported to csv

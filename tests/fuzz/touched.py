@@ -60,14 +60,21 @@ def _names(folder: Path) -> Iterator[str]:
 
 def _is_touched(name: str, original: Path, damaged: Path) -> bool:
     kind = _kind(PurePosixPath(name))
-    if kind is None or (name.startswith("export/") and (damaged.parent.is_symlink() or not damaged.parent.is_dir())):
-        return False  # tables that are no longer there are held to nothing
+    if kind is None or (name.startswith("export/") and _are_gone(original, damaged)):
+        return False
     before, after = _content(original), _content(damaged)
     if before == after:
         return False
     if before is NONE or after is NONE or kind == "bytes":
         return True
     return not _is_alike(_value(kind, before), _value(kind, after))
+
+
+def _are_gone(original: Path, damaged: Path) -> bool:
+    """Tell whether no table of this one's format is there any more: then none is held to anything."""
+    if damaged.parent.is_symlink() or not damaged.parent.is_dir():
+        return True
+    return not any(os.path.lexists(damaged.parent / path.name) for path in original.parent.glob(f"*{original.suffix}"))
 
 
 def _kind(path: PurePosixPath) -> str | None:
