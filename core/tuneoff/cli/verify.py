@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tuneoff.base.format import counted
-from tuneoff.base.output import one_line, printable, write, write_json
+from tuneoff.base.output import note, one_line, printable, write, write_json
 from tuneoff.cli.folders import add_results, newest_folder
 from tuneoff.errors import ResultsError
 
@@ -35,12 +35,14 @@ def execute(arguments: argparse.Namespace) -> int:
     results: Path = arguments.results or newest_folder()
     show = _show_progress if sys.stderr.isatty() else None
     found = verify(results, show)
-    is_other = any(problem.check == "version" for problem in found.problems)
-    code = 0 if found.is_verified else UNREADABLE if is_other else DIFFERS
+    other = next((problem for problem in found.problems if problem.check == "version"), None)
+    code = 0 if found.is_verified else DIFFERS if other is None else UNREADABLE
     if arguments.json:
         write_json(_to_json(found, code))
     else:
         write("\n".join(printable(line) for line in _lines(found)))
+    if other is not None:
+        note(f"tuneoff: {printable(other.line)}")
     return code
 
 
@@ -79,13 +81,13 @@ def _notes(found: Verification) -> Iterator[str]:
     from tuneoff.trust.verify.execution import STATED
     from tuneoff.trust.verify.planned import STATED as STATED_BY_PLAN
 
-    yield from (f"note: {note}" for note in found.notes)
+    yield from (f"note: {text}" for text in found.notes)
     noted: dict[str, list[str]] = {}
     for outcome in found.outcomes:
-        for note in outcome.notes:
-            noted.setdefault(note, []).append(outcome.where)
-    for note, places in noted.items():
-        yield f"note: {note}: {_listed(places)}"
+        for text in outcome.notes:
+            noted.setdefault(text, []).append(outcome.where)
+    for text, places in noted.items():
+        yield f"note: {text}: {_listed(places)}"
     stated: dict[str, list[str]] = {}
     for outcome in found.outcomes:
         for text in outcome.stated:

@@ -1,4 +1,4 @@
-"""Anytime curves on four clocks, and runtimes to targets, from the worked examples and from made runs."""
+"""Anytime curves on four clocks, from the worked examples and from made runs."""
 
 from __future__ import annotations
 
@@ -11,9 +11,7 @@ import pytest
 from builders.made_results import Entry, results, steady
 from builders.made_runs import METRIC, made_run
 from builders.results_folders import write_examples
-from tuneoff.experiment.analysis_part import AnchorsPart
 from tuneoff.judge.answers.anytime import CLOCKS, Curve, curves, first_reach, value_at
-from tuneoff.judge.answers.runtimes import EXPLORATORY, Reached, runtimes, targets
 from tuneoff.judge.results import Results, read_results
 from tuneoff.measure.spans import boundaries
 from tuneoff.record.run_record import ContinuesRecord, RunStatus
@@ -38,12 +36,6 @@ def with_values(*values: list[float], status: RunStatus = "done") -> Results:
     if status != "done":
         records = [replace(record, status=status, reason="planted") for record in records]
     return replace(made, records=tuple(records), standing={record.run_id: record for record in records})
-
-
-def reached(made: Results, text: str, clock: str = "trials") -> Reached:
-    (group,) = runtimes(made)
-    (found,) = [one for one in group.reached if one.target.text == text and one.clock == clock]
-    return found
 
 
 def test_a_curve_never_gets_worse_and_moves_on_on_every_clock(examples: Results) -> None:
@@ -117,44 +109,3 @@ def test_a_target_is_reached_at_its_first_step_in_either_direction() -> None:
     turned: Curve = replace(curve, mode="min")
     assert first_reach(turned, "trials", 0.5) == 2
     assert first_reach(turned, "trials", 0.4) == math.inf
-
-
-def test_targets_are_of_the_frozen_anchors_the_easiest_first() -> None:
-    (curve,) = curves(with_values([0.5, 0.7]))
-    found, note = targets([curve], AnchorsPart(random_search=0.9, best_known=0.98, source="made"), 0.95)
-    assert [one.text for one in found] == [
-        "regret 1",
-        "regret 0.75",
-        "regret 0.5",
-        "threshold",
-        "regret 0.25",
-        "regret 0.1",
-        "regret 0",
-    ]
-    assert note == "anchors: made"
-
-
-def test_without_anchors_and_threshold_the_targets_are_called_exploratory() -> None:
-    (group,) = runtimes(with_values([0.5, 0.7]))
-    assert group.note == EXPLORATORY
-
-
-def test_what_unsuccessful_runs_spent_counts_in_the_expected_runtime() -> None:
-    made = with_values([0.5, 0.7], [0.4, 0.4], [0.1, 0.1])
-    found = reached(made, "quantile 0.75")  # of 0.1, 0.4 and 0.7: 0.4
-    assert found.target.value == 0.4
-    assert found.runtimes == (2.0, 2.0, math.inf)
-    assert found.successes == 2
-    assert found.ert == (2 + 2 + 2) / 2
-
-
-def test_a_failed_run_reached_nothing_and_the_ecdf_stays_below_one() -> None:
-    made = with_values([0.5, 0.7], [0.5, 0.7], status="failed")
-    found = reached(made, "quantile 0.5")
-    assert found.runtimes == (math.inf, math.inf)
-    assert found.ert == math.inf
-    (group,) = runtimes(made)
-    assert group.ecdf["trials"] == ()
-    done = with_values([0.5, 0.7], [0.5, 0.7])  # control
-    (group,) = runtimes(done)
-    assert group.ecdf["trials"][-1] == (2.0, 1.0)

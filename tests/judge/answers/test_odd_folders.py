@@ -18,7 +18,6 @@ from tuneoff.judge.answers.answers_json import to_json
 from tuneoff.judge.answers.answers_text import lines
 from tuneoff.judge.answers.anytime import curves
 from tuneoff.judge.answers.compute import answers
-from tuneoff.judge.answers.runtimes import runtimes
 from tuneoff.judge.results import Results, read_results
 from tuneoff.record.metric_value import missing
 from tuneoff.record.store import FILE_NAME, RUNS
@@ -33,7 +32,6 @@ def checked(made: Results) -> Answers:
     assert list(lines(found))
     assert json.loads(json.dumps(to_json(found), allow_nan=False))["name"] == made.plan.name
     curves(made)
-    runtimes(made)
     assert sum(found.statuses.values()) == len(made.planned)
     assert sum(len(group.runs) for group in found.groups) == len(made.planned)
     return found

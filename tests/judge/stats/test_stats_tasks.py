@@ -1,4 +1,4 @@
-"""Claims across tasks, shares, and runtimes: worked examples, weights of tasks, failures, properties."""
+"""Claims across tasks, and shares: worked examples, weights of tasks, failures, properties."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 
 from tuneoff.judge.stats.keyed import generator
 from tuneoff.judge.stats.proportion import wilson
-from tuneoff.judge.stats.runtime import ecdf, ert
 from tuneoff.judge.stats.tasks import probability_of_improvement, stratified_iqm
 
 stats = pytest.importorskip("scipy.stats")
@@ -107,18 +106,3 @@ def test_wilson_mirrors_and_stays_between_0_and_1(n: int, data: st.DataObject) -
 def test_wilson_refuses_more_successes_than_runs() -> None:
     with pytest.raises(ValueError, match="successes=3"):
         wilson(3, 2, 0.95)
-
-
-def test_an_ecdf_with_failures_never_reaches_one() -> None:
-    assert ecdf([3.0, 1.0, math.inf, 3.0], 5) == ((1.0, 0.2), (3.0, 0.6))
-    assert ecdf([], 2) == ()
-    assert ecdf([2.0, 1.0], 2)[-1] == (2.0, 1.0)
-    with pytest.raises(ValueError, match="n_total"):
-        ecdf([1.0, 2.0], 1)
-
-
-def test_the_expected_runtime_counts_what_failures_spent() -> None:
-    assert ert([10.0, 20.0, 100.0], [True, True, False]) == 65.0
-    assert ert([10.0], [False]) == math.inf
-    with pytest.raises(ValueError, match="len"):
-        ert([1.0], [])

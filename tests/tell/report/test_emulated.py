@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import json
-import runpy
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
-from xml.etree import ElementTree
 
 import pytest
 
@@ -24,7 +22,6 @@ from tuneoff.tell.frames.columns import TABLES
 from tuneoff.tell.report import export_rows as rows
 from tuneoff.tell.report.figures_table import render
 
-PICTURE = runpy.run_path(str(Path(__file__).parents[3] / "benchmarks" / "picture.py"))
 MEANING = "emulated: a local stand-in for the platform; its figures are not the framework's, and are in no ranking or comparison."
 Make = Callable[..., RunRecord]
 
@@ -103,42 +100,6 @@ def test_a_record_keeps_the_mark_and_an_older_one_has_none(make: Make, tmp_path:
     del older["emulated"]
     (tmp_path / "run.json").write_text(json.dumps(older))
     assert not read_run(tmp_path).emulated
-
-
-def picture(tmp_path: Path, *runs: RunRecord) -> list[str]:
-    """Return the texts of the picture of these runs, from top to bottom."""
-    for run in runs:
-        folder = tmp_path / "runs" / run.run_id / run.execution_id
-        folder.mkdir(parents=True)
-        write_run(folder, run)
-    text: str = PICTURE["svg"](PICTURE["bars"](tmp_path), "title")
-    return [element.text or "" for element in ElementTree.fromstring(text)]
-
-
-@pytest.mark.parametrize("emulated", [True, False])
-def test_the_picture_never_ranks_an_emulated_bar_first(make: Make, tmp_path: Path, emulated: bool) -> None:
-    """By its time alone the last run would be first, and is where it is not emulated: the control."""
-    runs = [make("slow", 1.0), make("quick", 0.5), make("katib", 0.01, platform="emulated", emulated=emulated)]
-    texts = picture(tmp_path, *runs)
-    labels = [text.split()[0] for text in texts if text.endswith(" random")]
-    expected = ["quick", "slow", "katib@emulated"] if emulated else ["katib@emulated", "quick", "slow"]
-    assert labels == expected
-    assert (PICTURE["EMULATED"] in texts) is emulated
-
-
-def test_emulated_bars_are_in_no_order_of_speed_among_themselves(make: Make, tmp_path: Path) -> None:
-    runs = [make("b", 0.01, platform="emulated", emulated=True), make("a", 1.0, platform="emulated", emulated=True)]
-    labels = [text.split()[0] for text in picture(tmp_path, *runs) if text.endswith(" random")]
-    assert labels == ["a@emulated", "b@emulated"]
-
-
-def test_only_emulated_bars_are_hatched(make: Make, tmp_path: Path) -> None:
-    def hatched(emulated: bool) -> int:
-        bar = PICTURE["Bar"](label="a", parts=dict.fromkeys(PICTURE["PARTS"], 1.0), emulated=emulated)
-        text: str = PICTURE["svg"]([bar], "title")
-        return text.count("url(#hatch)")
-
-    assert (hatched(True), hatched(False)) == (1, 0)
 
 
 @pytest.mark.parametrize("width", [120, 100, 80])

@@ -22,7 +22,7 @@ SECOND = 1e3  # ms
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Part:
+class JobPart:
     """A part of a bar: `start` and `width` are shares of the longest bar."""
 
     name: str
@@ -43,7 +43,7 @@ class Bar:
     row: Row
     seconds: float
     seeds: tuple[int, ...]
-    parts: tuple[Part, ...]
+    parts: tuple[JobPart, ...]
 
     @property
     def end(self) -> float:
@@ -65,10 +65,10 @@ def bars(rows: Sequence[Row], scope: str, time: Question) -> list[Bar]:
     return [Bar(row=row, seconds=seconds, seeds=seeds, parts=_placed(parts, longest)) for row, seconds, seeds, parts in found]
 
 
-def _placed(parts: Mapping[str, float], longest: float) -> tuple[Part, ...]:
+def _placed(parts: Mapping[str, float], longest: float) -> tuple[JobPart, ...]:
     placed, at = [], 0.0
     for name, seconds in parts.items():
-        placed.append(Part(name=name, seconds=seconds, start=at / longest, width=seconds / longest))
+        placed.append(JobPart(name=name, seconds=seconds, start=at / longest, width=seconds / longest))
         at += seconds
     return tuple(placed)
 
