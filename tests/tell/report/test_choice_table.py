@@ -23,9 +23,9 @@ Shown at 95 % confidence: optuna was faster and added less to a trial than
   ray-tune and syne-tune.
 A job took 3.2x (2.2 to 4.1) as long with ray-tune and 6.3x (4.1 to 8.9) as long
   with syne-tune.
-Not decided: quality.
-What a framework adds is below 5 % of a trial from this length of trials on:
-  optuna 0.41 s, ray-tune 8.2 s (extrapolated), syne-tune 30 s (extrapolated)."""
+Not decided: quality of the best model.
+A framework adds less than 5 % to trials that are longer than: optuna 0.41 s,
+  ray-tune 8.2 s (extrapolated), syne-tune 30 s (extrapolated)."""
 THREE_SEEDS = """\
                   job time, s                        added   test  energy
 framework      median (range)             x optuna s/trial  score J/trial
@@ -38,8 +38,8 @@ In 3 of 3 seeds optuna was faster than ray-tune and syne-tune.
 A job took 3.3x (3.1 to 4.1) as long with ray-tune and 8.3x (6.1 to 8.9) as long
   with syne-tune.
 This describes 3 seeds. It proves nothing.
-What a framework adds is below 5 % of a trial from this length of trials on:
-  optuna 0.40 s, ray-tune 7.9 s (extrapolated), syne-tune 30 s (extrapolated).
+A framework adds less than 5 % to trials that are longer than: optuna 0.40 s,
+  ray-tune 7.9 s (extrapolated), syne-tune 30 s (extrapolated).
 To decide, about 8.3 min:
   tuneoff compare made.yaml --trials 10 --seeds 0 1 2 3 4 5 6 7 8 9"""
 

@@ -18,7 +18,7 @@ _DID = {  # what the better one did, by question
     "energy": "needed less energy than",
     "cost": "cost less than",
 }
-_NOUNS = {"quality": "quality", "time": "job time", "overhead": "time added to a trial"}
+_NOUNS = {"quality": "quality of the best model", "time": "job time", "overhead": "time added to a trial"}
 
 
 def sentences(
@@ -46,7 +46,7 @@ def _chosen(answers: Answers, shown: Shown, rows: Mapping[str, Row], chosen: str
     kinds = {question.metric.partition(".")[0] for question in answers.questions if question.name in won}
     length = _long_enough(rows[other] for other in others) if kinds <= set(SHRINKING) else None
     yield f"Use {rows[chosen].name}" + (f" if your trials take less than about {length}." if length is not None else ".")
-    yield f"Shown at {100 * answers.confidence:g} % confidence: {rows[chosen].name} {_facts(won)}."
+    yield f"{_confidence(answers, rows.values())}: {rows[chosen].name} {_facts(won)}."
     if times := [f"{ratio_text(ratio)} as long with {row.name}" for row, ratio in _longer(rows, chosen)]:
         yield f"A job took {listed(times)}."
     yield from _not_shown(answers, shown, rows, [(chosen, other) for other in others])
@@ -63,7 +63,7 @@ def _not_decided(answers: Answers, shown: Shown, rows: Mapping[str, Row], chosen
         yield f"{names}: these runs do not decide."
     facts = [f"{row.name} {_facts(won)}" for label, row in rows.items() if (won := _won(answers, shown, rows, label))]
     if facts:
-        yield f"Shown at {100 * answers.confidence:g} % confidence: {'; '.join(facts)}."
+        yield f"{_confidence(answers, rows.values())}: {'; '.join(facts)}."
     among = list(chosen or rows)
     yield from _not_shown(answers, shown, rows, [(one, other) for one in among for other in among if one < other])
 
@@ -89,7 +89,7 @@ def _described(rows: Sequence[Row], seeds: int) -> Iterator[str]:
 def _lengths(rows: Iterable[Row]) -> Iterator[str]:
     """Yield from which length of a trial on each framework adds little to it."""
     if texts := [f"{row.name} {text}" for row in rows if (text := _length(row)) is not None]:
-        yield f"What a framework adds is below 5 % of a trial from this length of trials on: {', '.join(texts)}."
+        yield f"A framework adds less than 5 % to trials that are longer than: {', '.join(texts)}."
 
 
 def _length(row: Row) -> str | None:
@@ -112,6 +112,11 @@ def _won(answers: Answers, shown: Shown, rows: Mapping[str, Row], label: str) ->
         for question in answers.questions
     }
     return {name: beaten for name, beaten in found.items() if beaten}
+
+
+def _confidence(answers: Answers, rows: Iterable[Row]) -> str:
+    columns = max(len(row.columns) for row in rows)
+    return f"Shown at {100 * answers.confidence:g} % confidence" + (f", over {columns} settings" if columns > 1 else "")
 
 
 def _facts(won: Mapping[str, Sequence[str]]) -> str:

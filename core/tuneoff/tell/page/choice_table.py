@@ -20,7 +20,7 @@ SIGNS = {  # symbol, CSS class and words: never colour alone
     Outcome.EQUIVALENT: ("=", "equivalent", "as fast, within the margin"),
     Outcome.EQUIVALENT_THOUGH_DIFFERENT: ("≈", "equivalent", "as fast, within the margin, though different"),
     Outcome.UNDECIDED: ("?", "undecided", "not decided"),
-    Outcome.NOT_JUDGED: ("·", "unjudged", "described only: too few seeds to decide"),
+    Outcome.NOT_JUDGED: ("·", "unjudged", "too few seeds to decide by itself"),
 }
 SHADES = (1.25, 2.0, 4.0, 10.0)  # from these ratios on, either way, a cell is darker
 
