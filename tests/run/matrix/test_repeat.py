@@ -146,7 +146,7 @@ def test_the_command_repeats_whole_blocks_and_keeps_the_old_ones(
     keys = {"workload": "null", "adapters": ["serial", "serial"], "budget": {"trials": 2}, "seeds": [0, 1], "power": "none"}
     file.write_text(json.dumps(keys))
     results = tmp_path / "results"
-    assert main(["compare", "--no-report", str(file), "--output", str(results)]) == 0
+    assert main(["compare", "--no-report", str(file), "--output", str(results), "--verbose"]) == 0
     before = {record.execution_id for record in read_runs(results)}
     assert "1 of 2 blocks holds a run with a flag of the machine (machine_drift: 1)" in capsys.readouterr().out
     states += [quiet] * 3

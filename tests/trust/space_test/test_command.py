@@ -80,7 +80,7 @@ def test_an_adapter_without_a_defect_is_accepted(verify: Verify) -> None:
     assert lines[0].split() == ["ADAPTER", "DIMENSION", "RANGE", "OUTSIDE", "DISTRIBUTION", "ENDS", "PAIRS", "MAPPING", "VERDICT"]
     assert [line.split()[1] for line in lines[1:13]][:3] == ["x", "n", "probe_two"]
     assert all(line.endswith("exact    ok") for line in lines[1:13])
-    assert lines[-1] == "ACCEPTED: no draw speaks against core's space: 1 of 1 adapter accepted"
+    assert lines[-1] == "ACCEPTED: no draw speaks against core's space: 1 of 1 framework accepted"
 
 
 @pytest.mark.slow
@@ -96,7 +96,7 @@ def test_defects_are_rejected_with_their_reason(verify: Verify) -> None:
         r"  ends: probe_rank .*; \d+ draws at the low end \(100 expected\), \d+ at the high end \(100\)\n", answer.out
     )
     assert "  bounds: the framework left the space: an index must be an integer in 0 .. " in answer.out
-    assert answer.out.splitlines()[-1] == "NOT ACCEPTED: 0 of 2 adapters accepted"
+    assert answer.out.splitlines()[-1] == "NOT ACCEPTED: 0 of 2 frameworks accepted"
 
 
 @pytest.mark.slow
