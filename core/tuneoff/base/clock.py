@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 NANOSECONDS = 1_000_000_000
+MILLISECONDS = 1e3  # in a second
 monotonic_ns = time.monotonic_ns
 
 

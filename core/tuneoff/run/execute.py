@@ -91,14 +91,10 @@ def execute(request: PlanRequest) -> list[RunEnd]:
         processors = reserve_processors((run.spec for run in plan.to_run), reserved)
         with _kept_in_place(results), ResultsFolder(results, plan, resume=request.resume) as folder:
             _clean(request, folder)
-            interrupted = to_continue(plan, results) if request.continues else {}
-            records = list(read_runs(results))
-            repeats = to_repeat(plan, records, flagged=request.retry_flagged)
-            final = _final(plan, standing(records), repeats)
-            data = _prepare_data([run for run in plan.to_run if run.run_id not in final])
+            matrix = _Matrix(request, meters, processors)
             become_subreaper()
             with Guardian(results, folder.lock, since=_begun(results)), _full_disk(folder), asked_to_end() as interrupt:
-                _Matrix(request, meters, processors, data, interrupted, interrupt, records, repeats).run_all()
+                matrix.run_all(interrupt)
                 if not interrupt.is_set():
                     folder.finish()
             return run_ends(results, plan)
@@ -115,55 +111,51 @@ def _clean(request: PlanRequest, folder: ResultsFolder) -> None:
 
 
 class _Matrix:
-    """The runs of a plan, one after the other.
+    """The runs of a plan, one after the other; its making makes the data of those that are left available.
 
-    `data`: what each workload declares, by workload and options. `interrupted`: the executions to be continued, by run id.
+    Raises:
+        DataError: a workload's data is not there.
+        UnsupportedError: an interrupted run's adapter cannot continue it.
     """
 
-    def __init__(
-        self,
-        request: PlanRequest,
-        meters: HostPower,
-        processors: Sequence[int],
-        data: Mapping[str, Provenance],
-        interrupted: Mapping[str, Path],
-        interrupt: threading.Event,
-        records: Sequence[RunRecord],
-        repeats: Mapping[str, Repeat],
-    ) -> None:
+    def __init__(self, request: PlanRequest, meters: HostPower, processors: Sequence[int]) -> None:
+        plan, results = request.plan, request.results
         self._request, self._meters, self._processors = request, meters, processors
-        self._data, self._interrupted, self._interrupt = data, interrupted, interrupt
-        self._standing, self._repeats = standing(records), repeats
-        self._guard = machine.Guard(request.results, machine.known(_looks(records)))
+        self._interrupted = to_continue(plan, results) if request.continues else {}
+        records = list(read_runs(results))
+        self._standing = standing(records)
+        self._repeats = to_repeat(plan, records, flagged=request.retry_flagged)
+        self._final = _final(plan, self._standing, self._repeats)
+        needed = {run.spec.adapter_target for run in plan.counted if run.skip_reason is None and run.run_id not in self._final}
+        is_asked = [run for run in plan.to_run if not run.spec.warm_up or run.spec.adapter_target in needed]
+        self._left = [run for run in is_asked if run.run_id not in self._final]
+        self._data = _prepare_data(self._left)
+        self._guard = machine.Guard(results, machine.known(_looks(records)))
         self._power: PowerPlan | None = None  # ready from the first run on
         self._told: set[tuple[str, str]] = set()  # serious flags by label
 
-    def run_all(self) -> None:
-        """Run what is not done, until the command is interrupted."""
+    def run_all(self, interrupt: threading.Event) -> None:
+        """Run what is left, until the command is interrupted."""
         plan, listener = self._request.plan, self._request.listener
         for block in {repeat.block: repeat for repeat in self._repeats.values()}.values():
             listener.noted(f"repetition {block.number} of the whole block of {block.text}")
-        final = _final(plan, self._standing, self._repeats)
-        needed = {run.spec.adapter_target for run in plan.counted if run.skip_reason is None and run.run_id not in final}
-        for note in self._request.notes if needed else ():
+        for note in self._request.notes if self._left else ():
             listener.noted(note)
-        others = [run for run in plan.runs if run.skip_reason is not None or run.run_id in final]
+        others = [run for run in plan.runs if run.skip_reason is not None or run.run_id in self._final]
         for run in others:
             status = "skipped" if run.skip_reason is not None else self._standing[run.run_id].status
             listener.run_ended(0, 0, _label(run), status, run.skip_reason, 0.0)
         if others:
             listener.noted(_not_run(others))
-        is_asked = [run for run in plan.to_run if not run.spec.warm_up or run.spec.adapter_target in needed]
-        to_run = [run for run in is_asked if run.run_id not in final]
-        for position, run in enumerate(to_run, 1):
-            if self._interrupt.is_set():
+        for position, run in enumerate(self._left, 1):
+            if interrupt.is_set():
                 return
-            self._run(run, position, len(to_run))
+            self._run(run, position, interrupt)
 
-    def _run(self, run: PlannedRun, position: int, total: int) -> None:
+    def _run(self, run: PlannedRun, position: int, interrupt: threading.Event) -> None:
         """Execute one run and write its record."""
-        results, listener = self._request.results, self._request.listener
-        self._power = self._power or self._ready_power()
+        results, listener, total = self._request.results, self._request.listener, len(self._left)
+        self._power = self._power or self._ready_power(interrupt)
         _check_place(results)
         workers = run.spec.experiment.workers
         state, notes = self._guard.look(round(workers.count * (workers.memory_mb or 0) * 1e6))
@@ -177,7 +169,7 @@ class _Matrix:
             spec=run.spec,
             results=results,
             listener=listener,
-            interrupt=self._interrupt,
+            interrupt=interrupt,
             notes=notes,
             notes_after=self._guard.after_run,
             accounting=of_run(self._request.plan.accounting, adapter_class(run.spec.adapter).capabilities),
@@ -195,14 +187,14 @@ class _Matrix:
                 self._told.add((run.label, flag.name))
                 listener.noted(f"! {label}: {flag.name}: {flag.text}")
 
-    def _ready_power(self) -> PowerPlan:
+    def _ready_power(self, interrupt: threading.Event) -> PowerPlan:
         """Read the idle power, and say what the runs' energy and cost will lack."""
         listener, power = self._request.listener, self._meters.plan
         idle = baseline_seconds(power)
         listener.noted(f"{power.line()}{f'; first its idle power is read for {idle:g} s' if idle else ''}")
         for lacking in uncharged_lines(self._request.plan, time.time_ns()):
             listener.noted(lacking)
-        return self._meters.prepare(self._interrupt, listener.noted)
+        return self._meters.prepare(interrupt, listener.noted)
 
     def _execute(self, request: RunRequest, before: Mapping[str, Any]) -> RunRecord:
         """Execute a run and return its record; `before`: what was known of its environment."""

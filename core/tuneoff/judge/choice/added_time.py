@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 
+from tuneoff.base.clock import MILLISECONDS
 from tuneoff.judge.answers.answer import EstimatedGroup
 from tuneoff.judge.choice.choice import FURTHEST, SHARES, Added, Length
 from tuneoff.judge.stats.interval import Interval
@@ -17,7 +18,6 @@ PER_JOB = (
     "time.result_collection",
     "time.undeploy",
 )  # what a job takes besides its trials and its test
-MILLISECONDS = 1e3  # in a second
 
 
 def added(group: EstimatedGroup, confidence: float, longest_trial: float | None) -> Added:

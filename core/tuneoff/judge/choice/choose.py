@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Collection, Iterable, Mapping, Sequence
 
+from tuneoff.base.clock import MILLISECONDS
 from tuneoff.judge.answers.answer import Answers, EstimatedGroup, Outcome, Question
 from tuneoff.judge.choice.added_time import added
 from tuneoff.judge.choice.caveat_lines import caveat_lines
@@ -19,7 +20,6 @@ from tuneoff.judge.stats.failures_as_infinity import middle
 NO_FRAMEWORK = "no framework"
 TRAINING = "trial_execution.median"  # of a run's trials, in ms
 TIME = "time"  # the question that ratios are of
-MILLISECONDS = 1e3
 
 
 def choose(results: Results, answers: Answers, adapters: Collection[str] | None = None) -> Choice:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import shlex
 from collections.abc import Sequence
 
+from tuneoff.base.clock import MILLISECONDS
 from tuneoff.judge.answers.answer import Answers
 from tuneoff.judge.answers.judging import FEWEST_SEEDS
 from tuneoff.judge.choice.choice import Certainty, Deciding, Setting
@@ -12,7 +13,6 @@ from tuneoff.judge.results import Results
 
 MOST_SEEDS = 100  # more are no advice
 WHOLE = "time.jct"
-MILLISECONDS = 1e3
 
 
 def deciding(results: Results, answers: Answers, settings: Sequence[Setting]) -> Deciding | None:

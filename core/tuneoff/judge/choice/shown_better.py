@@ -5,12 +5,11 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
+from tuneoff.base.clock import MILLISECONDS
 from tuneoff.judge.answers.answer import Answers, Outcome, OverTasks, Question, Verdict
 from tuneoff.judge.choice.choice import Ratio
 from tuneoff.judge.runs import Scope
 from tuneoff.judge.stats.failures_as_infinity import middle
-
-MILLISECONDS = 1e3
 
 
 class Shown:
@@ -74,10 +73,9 @@ def _ratio(verdict: Verdict, label: str) -> Ratio | None:
     differences = [sign * one.difference for one in verdict.differences if one.difference is not None]
     if not differences or verdict.question.scale != "ratio":
         return None
-    judged = verdict.outcome is not Outcome.NOT_JUDGED and verdict.interval is not None
-    if judged and verdict.interval is not None:
-        ends = sorted((sign * verdict.interval.low, sign * verdict.interval.high))
-        estimate = sign * verdict.interval.estimate
+    judged = verdict.interval if verdict.outcome is not Outcome.NOT_JUDGED else None
+    if judged is not None:
+        ends, estimate = sorted((sign * judged.low, sign * judged.high)), sign * judged.estimate
     else:
         ends, estimate = [min(differences), max(differences)], middle(differences)
     seconds = [
@@ -89,7 +87,7 @@ def _ratio(verdict: Verdict, label: str) -> Ratio | None:
         estimate=_exp(estimate),
         low=_exp(ends[0]),
         high=_exp(ends[1]),
-        is_interval=judged,
+        is_interval=judged is not None,
         difference_s=middle(seconds) if seconds else math.nan,
         outcome=verdict.outcome_for(label),
     )

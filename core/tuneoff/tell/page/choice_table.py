@@ -11,17 +11,19 @@ from tuneoff.judge.answers.answer import EstimatedGroup, Outcome
 from tuneoff.judge.choice.amounts import duration_text, ratio_text
 from tuneoff.judge.choice.choice import Column, Ratio, Row, Setting
 from tuneoff.judge.stats.interval import Interval
+from tuneoff.tell.page.verdicts import MARKS
 from tuneoff.tell.report.figure_cell import FigureCell
 
 MOST_REFERENCES = 30  # rows, of which each has its ratio to each other one on the page
-SIGNS = {  # symbol, CSS class and words: never colour alone
-    Outcome.BETTER: ("▲", "better", "shown to be faster"),
-    Outcome.WORSE: ("▼", "worse", "shown to be slower"),
-    Outcome.EQUIVALENT: ("=", "equivalent", "as fast, within the margin"),
-    Outcome.EQUIVALENT_THOUGH_DIFFERENT: ("≈", "equivalent", "as fast, within the margin, though different"),
-    Outcome.UNDECIDED: ("?", "undecided", "not decided"),
-    Outcome.NOT_JUDGED: ("·", "unjudged", "too few seeds to decide by itself"),
+_WORDS = {  # of an outcome on time
+    Outcome.BETTER: "shown to be faster",
+    Outcome.WORSE: "shown to be slower",
+    Outcome.EQUIVALENT: "as fast, within the margin",
+    Outcome.EQUIVALENT_THOUGH_DIFFERENT: "as fast, within the margin, though different",
+    Outcome.UNDECIDED: Outcome.UNDECIDED.text,
+    Outcome.NOT_JUDGED: "too few seeds to decide by itself",
 }
+SIGNS = {outcome: (*MARKS[outcome], words) for outcome, words in _WORDS.items()}  # symbol, CSS class and words
 SHADES = (1.25, 2.0, 4.0, 10.0)  # from these ratios on, either way, a cell is darker
 
 

@@ -13,13 +13,13 @@ from tuneoff.judge.stats.interval import Interval
 from tuneoff.tell.page.texts import confidence
 from tuneoff.tell.report.figure_cell import FigureCell
 
-OUTCOMES = {  # symbol, CSS class and word: never colour alone
-    Outcome.BETTER: ("▲", "better", "better"),
-    Outcome.WORSE: ("▼", "worse", "worse"),
-    Outcome.EQUIVALENT: ("=", "equivalent", "equivalent"),
-    Outcome.EQUIVALENT_THOUGH_DIFFERENT: ("≈", "equivalent", "equivalent though different"),
-    Outcome.UNDECIDED: ("?", "undecided", "not decided"),
-    Outcome.NOT_JUDGED: ("·", "unjudged", "not judged"),
+MARKS = {  # symbol and CSS class; words stand beside them: never colour alone
+    Outcome.BETTER: ("▲", "better"),
+    Outcome.WORSE: ("▼", "worse"),
+    Outcome.EQUIVALENT: ("=", "equivalent"),
+    Outcome.EQUIVALENT_THOUGH_DIFFERENT: ("≈", "equivalent"),
+    Outcome.UNDECIDED: ("?", "undecided"),
+    Outcome.NOT_JUDGED: ("·", "unjudged"),
 }
 NOISE = ("≡", "noise", "the same again")  # of an A/A pair
 BETTER = {"min": "lower is better", "max": "higher is better"}
@@ -49,7 +49,7 @@ def about(question: Question, answers: Answers) -> str:
 
 def look(verdict: Verdict) -> tuple[str, str, str]:
     """Return symbol, CSS class and word of what is claimed of the first of a pair."""
-    return NOISE if verdict.is_noise else OUTCOMES[verdict.outcome]
+    return NOISE if verdict.is_noise else (*MARKS[verdict.outcome], verdict.outcome.text)
 
 
 def size_cell(interval: Interval | None, question: Question) -> FigureCell:

@@ -6,6 +6,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from tuneoff.base.clock import MILLISECONDS
 from tuneoff.judge.answers.answer import EstimatedGroup, Question
 from tuneoff.judge.choice.choice import Row
 
@@ -18,7 +19,6 @@ PARTS = {  # by the name of its colour
 }
 TEXTS = {"waiting": "waiting for the framework"}
 TRAINED = "slots.utilization"  # % of the trials' span in which the workers trained
-SECOND = 1e3  # ms
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,7 +58,7 @@ def bars(rows: Sequence[Row], scope: str, time: Question) -> list[Bar]:
         group = row.columns[scope].group if scope in row.columns else None
         middle = _middle(group, time) if group is not None else ()
         if group is not None and middle:
-            seconds = sum(_value(group, time.metric, seed) or 0.0 for seed in middle) / len(middle) / SECOND
+            seconds = sum(_value(group, time.metric, seed) or 0.0 for seed in middle) / len(middle) / MILLISECONDS
             parts = _mean([parts for seed in middle if (parts := _parts(group, seed)) is not None])
             found.append((row, seconds, middle, parts))
     longest = max((sum(parts.values()) for *_, parts in found), default=0.0) or 1.0
@@ -92,7 +92,8 @@ def _parts(group: EstimatedGroup, seed: int) -> dict[str, float] | None:
         return None
     shares = {"training": trained / 100, "waiting": 1 - trained / 100}
     return {
-        name: shares.get(name, 1.0) * sum(one for one in of_part if one is not None) / SECOND for name, of_part in totals.items()
+        name: shares.get(name, 1.0) * sum(one for one in of_part if one is not None) / MILLISECONDS
+        for name, of_part in totals.items()
     }
 
 
