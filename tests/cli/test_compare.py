@@ -46,7 +46,7 @@ def outcome(monkeypatch: pytest.MonkeyPatch, fakes: None) -> Outcome:
             return ends
 
         monkeypatch.setattr(execution, "execute", execute)
-        monkeypatch.setattr(matrix, "written_report", lambda results: None)  # it has tests of its own, in tests/tell/page
+        monkeypatch.setattr(matrix, "written_report", lambda *_: None)  # it has tests of its own, in tests/tell/page
 
     return say
 

@@ -17,6 +17,7 @@ from tuneoff.cli.report import written_report
 
 if TYPE_CHECKING:
     from tuneoff.experiment.plan import Plan
+    from tuneoff.judge.choice.choose import Answered
     from tuneoff.record.results_folder import RunEnd
 
 FAILED, INTERRUPTED = 1, 130
@@ -66,8 +67,9 @@ def run_plan(plan: Plan, arguments: argparse.Namespace, notes: Sequence[str] = (
         report = written_report(results) if with_report else None
         write_json({**known, "report": str(report) if report is not None else None, "exit_code": code})
     else:
-        write(f"\n{table(plan, results) if arguments.verbose else shown_ending(plan, results)}\n")
-        report = written_report(results) if with_report else None
+        found = None if arguments.verbose else _answered(results)
+        write(f"\n{table(plan, results) if found is None else shown_ending(found)}\n")
+        report = written_report(results, found) if with_report else None
         write("\n".join(printable(str(path)) for path in (report, results.resolve()) if path is not None))
     if code == INTERRUPTED:
         how = " (add --continue to keep an interrupted run's finished trials)" if _may_continue(arguments, plan, results) else ""
@@ -82,21 +84,20 @@ def add_verbose(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def shown_ending(plan: Plan, results: Path) -> str:
-    """Return the short ending of a results folder; without scipy, which it takes, the table of all figures."""
+def _answered(results: Path) -> Answered | None:
+    """Return what is said of a results folder; None without scipy, which that takes."""
     from tuneoff.base.packages import missing_modules
-    from tuneoff.judge.results import Results
-    from tuneoff.record.store import read_runs
+    from tuneoff.judge.choice.choose import answered
+    from tuneoff.judge.results import read_results
 
-    if missing_modules(("scipy",)):
-        return table(plan, results)
-    from tuneoff.judge.answers.compute import answers
-    from tuneoff.judge.choice.choose import choose
+    return None if missing_modules(("scipy",)) else answered(read_results(results))
+
+
+def shown_ending(found: Answered) -> str:
+    """Return the short ending of a results folder."""
     from tuneoff.tell.report.choice_table import ending
 
-    found = Results.of(results, plan, list(read_runs(results)))
-    lines = ending(choose(found, answers(found)), terminal_width())
-    return "\n".join(printable(line) for line in lines)
+    return "\n".join(printable(line) for line in ending(found.choice, terminal_width()))
 
 
 def _show_tracebacks(execution: Path) -> None:

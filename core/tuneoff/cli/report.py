@@ -5,11 +5,15 @@ from __future__ import annotations
 import argparse
 import shlex
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from tuneoff.base.output import note, note_on_terminal, printable, terminal_width, write, write_json
 from tuneoff.cli.command import script_name
 from tuneoff.cli.folders import add_results, folder_path, newest_folder
 from tuneoff.errors import TuneoffError
+
+if TYPE_CHECKING:
+    from tuneoff.judge.choice.choose import Answered
 
 NAME = "report"
 HELP = "write one self-contained page with the choice, tables and pictures of a results folder, and print its path"
@@ -32,13 +36,10 @@ def execute(arguments: argparse.Namespace) -> int:
         write(printable(str(write_report(results, arguments.output).resolve())))
         return 0
     need_packages(("scipy",))
-    from tuneoff.judge.answers.compute import answers
-    from tuneoff.judge.choice.choose import choose
+    from tuneoff.judge.choice.choose import answered
     from tuneoff.judge.results import read_results
 
-    read = read_results(results)
-    found = answers(read)
-    chosen = choose(read, found)
+    _, found, chosen = answered(read_results(results))
     if arguments.json:
         from tuneoff.judge.answers.answers_json import to_json
         from tuneoff.judge.choice import choice_json
@@ -52,16 +53,17 @@ def execute(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def written_report(results: Path) -> Path | None:
+def written_report(results: Path, found: Answered | None = None) -> Path | None:
     """Write the report of a finished matrix and return its path; None, and one line on standard error, where that fails.
 
-    Nothing of the matrix may be lost by it: neither its results nor its exit code.
+    `found`: what is said of it, where that is known already. Nothing of the matrix may be lost by a report: neither its
+    results nor its exit code.
     """
     from tuneoff.tell.page.report import write_report
 
     note_on_terminal("writing the report ...")
     try:
-        return write_report(results).resolve()
+        return write_report(results, found=found).resolve()
     except TuneoffError as error:
         problem = str(error)
     except KeyboardInterrupt:

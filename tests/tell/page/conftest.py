@@ -7,15 +7,14 @@ from pathlib import Path
 import pytest
 
 from builders.page_folders import folder, specs
-from tuneoff.judge.answers.compute import answers
+from tuneoff.judge.choice.choose import answered
 from tuneoff.judge.results import read_results
 from tuneoff.tell.page.report import composed
 
 
 def made_page(path: Path) -> str:
     """Return the page of a results folder."""
-    results = read_results(path)
-    return composed(results, answers(results), path / "report")
+    return composed(answered(read_results(path)), path / "report")
 
 
 @pytest.fixture(scope="module")

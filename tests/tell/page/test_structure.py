@@ -12,8 +12,7 @@ from builders.page_folders import folder, specs
 from tell.page.conftest import made_page
 from tell.page.documents import Document, faults
 from tell.plots.made_view import ANALYSIS, SEVERAL
-from tuneoff.judge.answers.compute import answers
-from tuneoff.judge.choice.choose import choose
+from tuneoff.judge.choice.choose import answered
 from tuneoff.record.run_record import FlagRecord
 from tuneoff.tell.page.render import content_hash, resource, style
 from tuneoff.tell.page.report import composed
@@ -24,8 +23,7 @@ MOST_LINES = 500  # of our own JavaScript
 
 
 def page_of(made: Made) -> str:
-    results = made_results(made)
-    return composed(results, answers(results), Path("report"))
+    return composed(answered(made_results(made)), Path("report"))
 
 
 @pytest.fixture(scope="module")
@@ -44,10 +42,9 @@ def test_the_page_is_sound_and_loads_nothing(which: str, request: pytest.Fixture
 
 
 def test_the_choice_is_what_the_page_begins_with() -> None:
-    results = made_results(SEVERAL)
-    found = answers(results)
-    choice = choose(results, found)
-    document = Document(composed(results, found, Path("report")))
+    found = answered(made_results(SEVERAL))
+    choice = found.choice
+    document = Document(composed(found, Path("report")))
     (heading,) = document.all("h1")
     assert heading.text == choice.lines[0]
     (block,) = [one for one in document.all("section") if one.attributes.get("class") == "answer"]

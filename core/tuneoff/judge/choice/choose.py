@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from typing import NamedTuple
 
 from tuneoff.base.clock import MILLISECONDS
 from tuneoff.judge.answers.answer import Answers, EstimatedGroup, Outcome, Question
+from tuneoff.judge.answers.compute import answers as all_answers
 from tuneoff.judge.choice.added_time import added
 from tuneoff.judge.choice.caveat_lines import caveat_lines
 from tuneoff.judge.choice.choice import Best, Certainty, Choice, Column, Row, Setting
@@ -20,6 +22,24 @@ from tuneoff.judge.stats.failures_as_infinity import middle
 NO_FRAMEWORK = "no framework"
 TRAINING = "trial_execution.median"  # of a run's trials, in ms
 TIME = "time"  # the question that ratios are of
+
+
+class Answered(NamedTuple):
+    """A results folder with all that is said of it."""
+
+    results: Results
+    answers: Answers
+    choice: Choice
+
+
+def answered(results: Results) -> Answered:
+    """Answer the questions of a results folder, and choose.
+
+    Raises:
+        MissingPackageError: scipy is not installed.
+    """
+    found = all_answers(results)
+    return Answered(results, found, choose(results, found))
 
 
 def choose(results: Results, answers: Answers, adapters: Collection[str] | None = None) -> Choice:

@@ -21,8 +21,7 @@ def rendered(folder: Path) -> str:
     from tuneoff.tell.page.report import FOLDER, composed, need_packages
 
     need_packages()
-    from tuneoff.judge.answers.compute import answers
+    from tuneoff.judge.choice.choose import answered
     from tuneoff.judge.results import read_results
 
-    results = read_results(folder)
-    return composed(results, answers(results), folder / FOLDER)
+    return composed(answered(read_results(folder)), folder / FOLDER)

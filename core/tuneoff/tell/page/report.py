@@ -12,8 +12,7 @@ from tuneoff.errors import MissingPackageError, ResultsError
 from tuneoff.record.store import write_bytes
 
 if TYPE_CHECKING:
-    from tuneoff.judge.answers.answer import Answers
-    from tuneoff.judge.results import Results
+    from tuneoff.judge.choice.choose import Answered
 
 FOLDER = "report"  # in a results folder; derived from it, so it is in no bundle
 PAGE = "report.html"
@@ -27,35 +26,33 @@ def need_packages(names: Sequence[str] = PACKAGES) -> None:
         raise MissingPackageError(f"the report needs {', '.join(missing)}; run: {install_command('tuneoff[report]')}")
 
 
-def write_report(results_folder: Path, output: Path | None = None) -> Path:
+def write_report(results_folder: Path, output: Path | None = None, found: Answered | None = None) -> Path:
     """Write report.html; return its path.
 
-    `output`: the folder to write to; default: `report/` in the results folder.
+    `output`: the folder to write to; default: `report/` in the results folder. `found`: what is said of it; None: not known yet.
 
     Raises:
         MissingPackageError: a package of the report is missing.
         ResultsError: it is no results folder, a file in it is damaged, or the report cannot be written.
     """
     need_packages()
-    from tuneoff.judge.answers.compute import answers
+    from tuneoff.judge.choice.choose import answered
     from tuneoff.judge.results import read_results
 
     folder = output or results_folder / FOLDER
-    results = read_results(results_folder)
-    text = composed(results, answers(results), folder)
+    text = composed(found or answered(read_results(results_folder)), folder)
     make_folder(folder)
     path = folder / PAGE
     write_bytes(path, text.encode())
     return path
 
 
-def composed(results: Results, found: Answers, folder: Path) -> str:
+def composed(found: Answered, folder: Path) -> str:
     """Return the HTML of a report that will lie in `folder`."""
-    from tuneoff.judge.choice.choose import choose
     from tuneoff.tell.page.build import page
     from tuneoff.tell.page.render import render
 
-    return render(page(results, found, choose(results, found), folder))
+    return render(page(*found, folder))
 
 
 def make_folder(folder: Path) -> None:

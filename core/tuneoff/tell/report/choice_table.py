@@ -6,7 +6,8 @@ import io
 import math
 from collections.abc import Callable, Iterator, Sequence
 
-from tuneoff.base.format import ESTIMATED, MISSING, figure, number, score, wrapped
+from tuneoff.base.clock import MILLISECONDS
+from tuneoff.base.format import ESTIMATED, MISSING, figure, number, score, shown_unit, wrapped
 from tuneoff.judge.answers.answer import EstimatedGroup, Outcome
 from tuneoff.judge.choice.amounts import duration_text, ratio_text
 from tuneoff.judge.choice.choice import Best, Choice, Row, Setting
@@ -117,10 +118,10 @@ def _ratio(row: Row, setting: Setting) -> str:
 
 def _job_time(group: EstimatedGroup) -> str:
     estimate = group.estimates[JOB_TIME]
-    known = sorted(value.value / 1000 for value in estimate.values if value.value is not None)
+    known = sorted(value.value / MILLISECONDS for value in estimate.values if value.value is not None)
     if estimate.median is None or not known:
         return MISSING
-    median = "failed" if math.isinf(estimate.median.estimate) else number(estimate.median.estimate / 1000)
+    median = "failed" if math.isinf(estimate.median.estimate) else number(estimate.median.estimate / MILLISECONDS)
     return median if len(known) == 1 else f"{median} ({number(known[0])}-{number(known[-1])})"
 
 
@@ -128,7 +129,7 @@ def _energy(group: EstimatedGroup) -> str:
     estimate = group.estimates[ENERGY]
     if estimate.median is None or math.isinf(estimate.median.estimate):
         return MISSING
-    joules = estimate.median.estimate * (3.6e6 if estimate.unit == "kWh" else 1.0)
+    joules = estimate.median.estimate * shown_unit(estimate.unit)[1]
     return f"{ESTIMATED if 'estimated' in estimate.kinds else ''}{figure(joules)}"
 
 
