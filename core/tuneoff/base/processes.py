@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
+import math
 import os
 import re
 import signal
@@ -201,6 +202,16 @@ def kill(pid: int, number: int = signal.SIGKILL) -> None:
         os.kill(pid, number)
 
 
+def stop(pids: Iterable[int], deadline: float = math.inf) -> None:
+    """SIGSTOP processes, and wait until no thread of them runs; not for one that the kernel keeps longer than a moment."""
+    stopped = list(pids)
+    for pid in stopped:
+        kill(pid, signal.SIGSTOP)
+    until = min(deadline, time.monotonic() + _STOP_SECONDS)
+    while time.monotonic() < until and any(_runs(pid) for pid in stopped):
+        time.sleep(0.001)
+
+
 def kill_tree(pid: int) -> None:
     """SIGKILL a process, then all below it: first the one that would tell the death of another as its own fault."""
     below = descendants(pid)
@@ -243,12 +254,8 @@ def _stopped(find: Callable[[], Iterable[int]], spares: Callable[[int], bool], d
     """Stop what `find` returns and all below it, until nothing is new or the deadline has passed, and return it."""
     stopped: list[int] = []
     while new := [pid for pid in _with_below(find(), spares) if pid not in stopped]:
-        for pid in new:
-            kill(pid, signal.SIGSTOP)
+        stop(new, deadline)
         stopped += new
-        until = min(deadline, time.monotonic() + _STOP_SECONDS)
-        while time.monotonic() < until and any(_runs(pid) for pid in new):
-            time.sleep(0.001)
         if time.monotonic() >= deadline:
             break
     return stopped
@@ -267,5 +274,9 @@ def _with_below(pids: Iterable[int], spares: Callable[[int], bool]) -> list[int]
 
 
 def _runs(pid: int) -> bool:
-    fields = stat_fields(pid)
-    return fields is not None and fields[0] not in "TtZX"
+    """Tell whether a thread of a process is neither stopped nor gone."""
+    try:
+        threads = [int(name) for name in os.listdir(f"/proc/{pid}/task")]
+    except OSError:
+        return False
+    return any(fields[0] not in "TtZX" for thread in threads if (fields := stat_fields(thread)) is not None)

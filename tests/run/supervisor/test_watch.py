@@ -53,7 +53,13 @@ def process() -> Iterator[subprocess.Popen[str]]:
 
 
 def watched(
-    tmp_path: Path, pid: int, *, memory: int | None = None, cgroups: Sequence[str] = (), **timeouts: float
+    tmp_path: Path,
+    pid: int,
+    *,
+    memory: int | None = None,
+    cgroups: Sequence[str] = (),
+    ended_since: bool = False,
+    **timeouts: float,
 ) -> tuple[TrialWatch, Tracker]:
     spec = experiment(**timeouts)
     run = RunSpec(experiment=spec, adapter="serial", adapter_target="x:Y")
@@ -70,7 +76,8 @@ def watched(
         last_event_ns=now - 5_000_000_000,
         slot=0,
     )
-    return TrialWatch(execution, writer, memory, list(cgroups)), tracker
+    take_events = tracker.open.clear if ended_since else lambda: None
+    return TrialWatch(execution, writer, memory, list(cgroups), tracker, take_events), tracker
 
 
 @pytest.mark.parametrize(
@@ -84,22 +91,33 @@ def watched(
 def test_a_trial_over_a_limit_is_killed_after_a_note(
     tmp_path: Path, process: subprocess.Popen[str], limits: dict[str, Any], limit: str, cause: str
 ) -> None:
-    trial_watch, tracker = watched(tmp_path, process.pid, **limits)
-    trial_watch.look(tracker)
+    trial_watch, _ = watched(tmp_path, process.pid, **limits)
+    trial_watch.look()
     assert process.wait(5) == -9
     assert kill_cause(tmp_path, "t0", 1) == cause
     (killed,) = events_of(tmp_path, schema.TrialKilled)
     assert (killed.trial, killed.cause, killed.charged, killed.limit) == ("t0", cause, "workload", limit)
 
 
+def test_a_process_whose_trial_ended_as_it_was_to_be_killed_goes_on_with_its_next_one(
+    tmp_path: Path, process: subprocess.Popen[str]
+) -> None:
+    trial_watch, _ = watched(tmp_path, process.pid, ended_since=True, trial_seconds=9.0)
+    trial_watch.look()
+    process.communicate("", timeout=5)  # it runs on to its own end
+    assert process.returncode == 0
+    assert kill_cause(tmp_path, "t0", 1) is None
+    assert list(events_of(tmp_path, schema.TrialKilled)) == []
+
+
 def test_the_watchdog_leaves_a_trial_in_a_control_group_to_the_kernel_for_a_moment(
     tmp_path: Path, process: subprocess.Popen[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    trial_watch, tracker = watched(tmp_path, process.pid, cgroups=[str(tmp_path / "group")], memory=50_000_000)
-    trial_watch.look(tracker)
+    trial_watch, _ = watched(tmp_path, process.pid, cgroups=[str(tmp_path / "group")], memory=50_000_000)
+    trial_watch.look()
     assert kill_cause(tmp_path, "t0", 1) is None
     monkeypatch.setattr(watch, "KERNEL_NS", 0)
-    trial_watch.look(tracker)  # the kernel did nothing: the process could not enter its group, say
+    trial_watch.look()  # the kernel did nothing: the process could not enter its group, say
     assert process.wait(5) == -9
     assert kill_cause(tmp_path, "t0", 1) == "out of memory: more than 50 MB (watchdog)"
 
@@ -110,13 +128,13 @@ def test_a_trial_that_the_kernel_ended_was_out_of_memory_in_its_control_group(
     monkeypatch.setattr(watch, "SETTLE_NS", 0)
     group = tmp_path / "group"
     group.mkdir()
-    trial_watch, tracker = watched(tmp_path, process.pid, cgroups=[str(group)], memory=50_000_000)
-    trial_watch.look(tracker)
+    trial_watch, _ = watched(tmp_path, process.pid, cgroups=[str(group)], memory=50_000_000)
+    trial_watch.look()
     (group / "memory.events").write_text("oom 1\noom_kill 1\n")
     process.kill()
     process.wait()
-    trial_watch.look(tracker)
-    trial_watch.look(tracker)
+    trial_watch.look()
+    trial_watch.look()
     (killed,) = events_of(tmp_path, schema.TrialKilled)
     assert (killed.cause, killed.limit) == ("out of memory: more than 50 MB (control group)", "memory")
 
@@ -129,19 +147,19 @@ def test_a_death_before_the_kernel_s_kill_on_the_same_slot_is_not_charged_to_mem
     trial_watch, tracker = watched(tmp_path, process.pid, cgroups=[str(group)], memory=10**9)
     process.kill()
     process.wait()
-    trial_watch.look(tracker)
+    trial_watch.look()
     (group / "memory.events").write_text("oom_kill 1\n")  # of the trial that followed on the slot
     tracker.open["t1", 1] = replace(tracker.open["t0", 1], trial="t1", gone_since_ns=None)
-    trial_watch.look(tracker)
+    trial_watch.look()
     monkeypatch.setattr(watch, "SETTLE_NS", 0)
-    trial_watch.look(tracker)
+    trial_watch.look()
     assert [event.trial for event in events_of(tmp_path, schema.TrialKilled)] == ["t1"]
     assert [event.trial for event in events_of(tmp_path, schema.TrialEnded)] == ["t0", "t1"]
 
 
 def test_a_trial_within_its_limits_is_left_alone(tmp_path: Path, process: subprocess.Popen[str]) -> None:
-    trial_watch, tracker = watched(tmp_path, process.pid, trial_seconds=100.0, silence_seconds=100.0, memory=10**9)
-    trial_watch.look(tracker)
+    trial_watch, _ = watched(tmp_path, process.pid, trial_seconds=100.0, silence_seconds=100.0, memory=10**9)
+    trial_watch.look()
     assert process.poll() is None
     assert kill_cause(tmp_path, "t0", 1) is None
 
@@ -152,14 +170,14 @@ def test_a_trial_in_a_pod_is_its_adapter_s_matter_until_the_run_is_over(
     monkeypatch.setattr(watch, "SETTLE_NS", 0)
     trial_watch, tracker = watched(tmp_path, process.pid, memory=1, trial_seconds=1.0, silence_seconds=1.0)
     tracker.open["t0", 1].role = POD
-    trial_watch.look(tracker)
+    trial_watch.look()
     assert process.poll() is None
     process.kill()
     process.wait()
-    trial_watch.look(tracker)
-    trial_watch.look(tracker)
+    trial_watch.look()
+    trial_watch.look()
     assert list(events_of(tmp_path, schema.TrialEnded)) == []
-    trial_watch.bury_all(tracker)
+    trial_watch.bury_all()
     (end,) = events_of(tmp_path, schema.TrialEnded)
     assert (end.state, end.by) == ("failed", "supervisor")
 
@@ -181,9 +199,9 @@ def test_the_end_of_a_dead_trial_is_written_once_it_has_settled(
     attempt.epochs, attempt.stop_epoch = epochs, stop_epoch
     os.kill(process.pid, 9)
     process.wait()
-    trial_watch.look(tracker)
+    trial_watch.look()
     assert list(events_of(tmp_path, schema.TrialEnded)) == []
-    trial_watch.look(tracker)
+    trial_watch.look()
     (end,) = events_of(tmp_path, schema.TrialEnded)
     assert (end.state, end.epochs, end.by) == (state, epochs, "supervisor")
 
@@ -206,8 +224,8 @@ def test_the_exit_of_a_trial_s_process_is_timed_when_it_happens_and_not_when_it_
     tmp_path: Path, process: subprocess.Popen[str]
 ) -> None:
     """It may have had no attempt: it then ended in its imports."""
-    trial_watch, tracker, name = living(tmp_path, process)
-    trial_watch.look(tracker)
+    trial_watch, _, name = living(tmp_path, process)
+    trial_watch.look()
     assert exits_in(tmp_path) == []
     before = clock.monotonic_ns()
     process.kill()
@@ -215,10 +233,10 @@ def test_the_exit_of_a_trial_s_process_is_timed_when_it_happens_and_not_when_it_
     after = clock.monotonic_ns()
     deadline = time.monotonic() + 5
     while not (exits := exits_in(tmp_path)) and time.monotonic() < deadline:
-        trial_watch.look(tracker)
+        trial_watch.look()
     assert [one.process for one in exits] == [name]
     assert before <= exits[0].t <= after + 50_000_000
-    trial_watch.bury_all(tracker)
+    trial_watch.bury_all()
     assert len(exits_in(tmp_path)) == 1
 
 
@@ -226,29 +244,29 @@ def test_an_exit_that_came_before_anybody_looked_is_not_guessed(tmp_path: Path, 
     trial_watch, tracker, _ = living(tmp_path, process)
     process.kill()
     process.wait()
-    trial_watch.look(tracker)
-    trial_watch.bury_all(tracker)
+    trial_watch.look()
+    trial_watch.bury_all()
     assert exits_in(tmp_path) == []
     assert tracker.arrived == []
 
 
 def test_an_exit_just_before_the_run_s_end_is_written(tmp_path: Path, process: subprocess.Popen[str]) -> None:
-    trial_watch, tracker, name = living(tmp_path, process)
-    trial_watch.look(tracker)
+    trial_watch, _, name = living(tmp_path, process)
+    trial_watch.look()
     process.kill()
     process.wait()
-    trial_watch.bury_all(tracker)
+    trial_watch.bury_all()
     assert [one.process for one in exits_in(tmp_path)] == [name]
 
 
 def test_a_process_of_another_kernel_is_not_taken_for_one_of_this_one_with_its_pid(
     tmp_path: Path, process: subprocess.Popen[str]
 ) -> None:
-    trial_watch, tracker, _ = living(tmp_path, process, boot_id="another")
-    trial_watch.look(tracker)
+    trial_watch, _, _ = living(tmp_path, process, boot_id="another")
+    trial_watch.look()
     process.kill()
     process.wait()
-    trial_watch.bury_all(tracker)
+    trial_watch.bury_all()
     assert exits_in(tmp_path) == []
 
 

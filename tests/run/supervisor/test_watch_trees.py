@@ -69,8 +69,8 @@ def test_the_memory_of_a_child_s_child_counts_and_it_ends_with_the_trial(
     tmp_path: Path, grandparent: subprocess.Popen[str]
 ) -> None:
     below = processes.descendants(grandparent.pid)
-    trial_watch, tracker = watched(tmp_path, grandparent.pid, memory=70_000_000)
-    trial_watch.look(tracker)
+    trial_watch, _ = watched(tmp_path, grandparent.pid, memory=70_000_000)
+    trial_watch.look()
     assert grandparent.wait(5) == -9
     assert kill_cause(tmp_path, "t0", 1) == "out of memory: more than 70 MB (watchdog)"
     deadline = time.monotonic() + 5
@@ -100,8 +100,8 @@ def test_pages_that_forked_processes_share_count_once(tmp_path: Path) -> None:
     try:
         pids = [process.pid, *processes.descendants(process.pid)]
         assert sum(map(processes.rss_bytes, pids)) > 300_000_000  # negative control: by RSS alone it would be over
-        trial_watch, tracker = watched(tmp_path, process.pid, memory=250_000_000)
-        trial_watch.look(tracker)
+        trial_watch, _ = watched(tmp_path, process.pid, memory=250_000_000)
+        trial_watch.look()
         assert process.poll() is None
         assert kill_cause(tmp_path, "t0", 1) is None
     finally:
@@ -114,13 +114,13 @@ def test_a_trial_whose_child_the_kernel_ended_is_out_of_memory_though_it_lives(
     group = tmp_path / "group"
     group.mkdir()
     (group / "memory.events").write_text("oom_kill 1\n")  # before the first look: perhaps of the trial before it on the slot
-    trial_watch, tracker = watched(tmp_path, grandparent.pid, memory=10**9, cgroups=[str(group)])
-    trial_watch.look(tracker)
-    trial_watch.look(tracker)
+    trial_watch, _ = watched(tmp_path, grandparent.pid, memory=10**9, cgroups=[str(group)])
+    trial_watch.look()
+    trial_watch.look()
     assert out_of_memory_kills(group) == 1
     assert kill_cause(tmp_path, "t0", 1) is None
     (group / "memory.events").write_text("oom_kill 2\n")
-    trial_watch.look(tracker)
+    trial_watch.look()
     assert grandparent.wait(5) == -9
     (killed,) = events_of(tmp_path, schema.TrialKilled)
     assert (killed.cause, killed.charged) == ("out of memory: more than 1000 MB (control group)", "workload")
@@ -131,11 +131,11 @@ def test_an_end_that_was_seen_late_is_uncertain_by_the_time_since_its_process_wa
 ) -> None:
     monkeypatch.setattr("tuneoff.run.supervisor.watch.SETTLE_NS", 0)
     trial_watch, tracker = watched(tmp_path, grandparent.pid)
-    trial_watch.look(tracker)
+    trial_watch.look()
     seen = tracker.open["t0", 1].seen_ns
     assert seen is not None
     ended(grandparent)
-    trial_watch.look(tracker)
-    trial_watch.look(tracker)
+    trial_watch.look()
+    trial_watch.look()
     (end,) = events_of(tmp_path, schema.TrialEnded)
     assert end.uncertainty_ns == end.t - seen

@@ -150,7 +150,9 @@ class _Supervision:
         self._tail = Tail(execution.folder / EVENTS)
         self._tracker = Tracker(experiment=execution.spec.experiment, run_id=execution.spec.run_id)
         self._tracker.begin_with(history)
-        self._watch = TrialWatch(execution, events, context.memory_bytes, context.memory_cgroups)
+        self._watch = TrialWatch(
+            execution, events, context.memory_bytes, context.memory_cgroups, self._tracker, self._take_events
+        )
         self._stop = _AT_ITS_OWN_END
         self._problems: list[str] = []
         self._started_ns = clock.monotonic_ns()
@@ -212,7 +214,7 @@ class _Supervision:
     def write_ends(self, left: Sequence[str]) -> None:
         """Write the end of trials that nobody wrote, and flag what was left."""
         self._take_events()
-        self._watch.bury_all(self._tracker)
+        self._watch.bury_all()
         for problem in left:
             self._events.flag("left_behind", problem)
         for problem in self._tail.problems:
@@ -220,7 +222,7 @@ class _Supervision:
 
     def _look(self) -> None:
         self._take_events()
-        self._watch.look(self._tracker)
+        self._watch.look()
         self._request.listener.run_progress(self._tracker.live(clock.monotonic_ns()))
 
     def _take_events(self) -> None:

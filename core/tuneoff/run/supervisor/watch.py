@@ -6,6 +6,7 @@ keeps the limits and writes the ends.
 
 from __future__ import annotations
 
+import signal
 from collections.abc import Callable, Sequence
 
 from tuneoff.base import clock, processes
@@ -25,10 +26,19 @@ KERNEL_NS = 1_000_000_000
 
 
 class TrialWatch:
-    """Looks at the open attempts, several times a second."""
+    """Looks at the open attempts, several times a second; `take_events` lets their tracker read what is new."""
 
-    def __init__(self, execution: Execution, events: EventWriter, memory_bytes: int | None, cgroups: Sequence[str]) -> None:
+    def __init__(
+        self,
+        execution: Execution,
+        events: EventWriter,
+        memory_bytes: int | None,
+        cgroups: Sequence[str],
+        tracker: Tracker,
+        take_events: Callable[[], None],
+    ) -> None:
         self._folder, self._events, self._memory, self._cgroups = execution.folder, events, memory_bytes, cgroups
+        self._tracker, self._take_events = tracker, take_events
         self._timeouts = execution.spec.experiment.timeouts
         self._epochs = execution.spec.experiment.budget.epochs_per_trial
         self._oom_seen = [0] * len(cgroups)
@@ -36,11 +46,11 @@ class TrialWatch:
         self._living: list[Process] = []
         self._boot_id = clock.boot_id()
 
-    def look(self, tracker: Tracker) -> None:
+    def look(self) -> None:
         """Write the exits of processes, kill what is over a limit, and write the end of what has died."""
         now = clock.monotonic_ns()
-        self._write_exits(tracker)
-        for attempt in list(tracker.open.values()):
+        self._write_exits()
+        for attempt in list(self._tracker.open.values()):
             if attempt.role == POD:
                 continue
             if not processes.is_alive(attempt.pid, attempt.process_started_ns):
@@ -51,11 +61,11 @@ class TrialWatch:
             elif not attempt.killed:
                 self._limit(attempt, now)
 
-    def bury_all(self, tracker: Tracker) -> None:
+    def bury_all(self) -> None:
         """Write the end of every attempt that is still open; called when all processes of the run are gone."""
         self._exits.close()
-        self._write_exits(tracker)
-        for attempt in list(tracker.open.values()):
+        self._write_exits()
+        for attempt in list(self._tracker.open.values()):
             now = clock.monotonic_ns()
             if attempt.gone_since_ns is None and attempt.role != POD:
                 self._is_gone(attempt, now)
@@ -91,6 +101,12 @@ class TrialWatch:
         return sum(measure(one) for one in (pid, *processes.descendants(pid)))
 
     def _kill(self, attempt: OpenAttempt, limit: Limit, cause: str) -> None:
+        """Kill an attempt's processes, unless it has ended since the last event read: its process may be at the next trial."""
+        processes.stop([attempt.pid])
+        self._take_events()
+        if self._tracker.open.get((attempt.trial, attempt.attempt)) is not attempt:
+            processes.kill(attempt.pid, signal.SIGCONT)
+            return
         attempt.killed = True
         note_kill(self._folder, attempt.trial, attempt.attempt, cause)
         self._announce(attempt, limit, cause)
@@ -127,15 +143,15 @@ class TrialWatch:
             uncertainty_ns=0 if attempt.role == POD else uncertainty_ns,  # a pod's events may have another clock's times
         )
 
-    def _write_exits(self, tracker: Tracker) -> None:
+    def _write_exits(self) -> None:
         """Write when processes of one trial each were gone, where they were seen to live: else nothing is known.
 
         A pod's process is among them where it runs on this kernel under the pid that it has itself.
         """
-        for process in tracker.arrived:
+        for process in self._tracker.arrived:
             if process.boot_id == self._boot_id and self._exits.watch(process.pid, process.process_started_ns):
                 self._living.append(process)
-        tracker.arrived.clear()
+        self._tracker.arrived.clear()
         living, self._living = self._living, []
         for process in living:
             gone_ns = self._exits.take(process.pid, process.process_started_ns)
