@@ -2,6 +2,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import msgspec
 import pytest
 
 from builders.event_logs import Log, example_a, example_b, ns
@@ -53,6 +54,19 @@ def test_the_order_of_files_changes_nothing() -> None:
     orders = ([0, 1, 2, 3, 4], [4, 3, 2, 1, 0], [2, 0, 4, 1, 3])
     records = [derive(log.pairs(order), spec) for order in orders]
     assert records[0] == records[1] == records[2]
+
+
+def test_processes_begin_at_the_same_moments_on_a_host_that_was_suspended_before() -> None:
+    starts = []
+    for slept_ns in (0, 3600 * 10**9):
+        log, spec = example_b()
+        for writer in log.writers:
+            since_boot = writer.process.process_started_ns + slept_ns
+            writer.process = msgspec.structs.replace(writer.process, process_started_ns=since_boot, slept_ns=slept_ns)
+            writer.events[0] = writer.process
+        trials = derive(log.pairs(), spec).trials
+        starts.append([attempt.process_started_ns for trial in trials for attempt in trial.attempts])
+    assert starts[0] == starts[1]
 
 
 def test_a_platform_that_was_found_to_be_an_emulation_is_in_the_record() -> None:

@@ -162,7 +162,7 @@ def _without_attempt(found: Collected, timeline: Timeline, trials: Sequence[Tria
         records.append(
             ProcessRecord(
                 process=process.name,
-                started_ns=timeline.at(process, process.process_started_ns),
+                started_ns=timeline.at(process, process.began_ns),
                 ended_ns=timeline.seen_at(exited) if exited is not None else max((timeline.at(process, process.t), *last)),
             )
         )

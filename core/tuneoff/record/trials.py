@@ -123,7 +123,7 @@ def _attempt(
         submitted_ns=submitted_ns,
         process=process.name,
         process_role=process.role,
-        process_started_ns=process.process_started_ns + shift,
+        process_started_ns=process.began_ns + shift,
         imported_ns=started.imported_ns + shift if started.imported_ns is not None else None,
         exited_ns=exited_ns,
         slot=started.slot,

@@ -47,7 +47,13 @@ class Process(Event, frozen=True, gc=False, tag="process"):
     anchor_monotonic_ns: int
     anchor_wall_ns: int
     anchor_width_ns: int
-    process_started_ns: int  # when the kernel started the process (10 ms grain), monotonic
+    process_started_ns: int  # when the kernel started the process (10 ms grain), since boot
+    slept_ns: int = 0  # how long the host had been suspended since boot by then, which monotonic time leaves out
+
+    @property
+    def began_ns(self) -> int:
+        """When the kernel started the process, monotonic."""
+        return self.process_started_ns - self.slept_ns
 
     @property
     def name(self) -> str:

@@ -15,6 +15,7 @@ from tuneoff.base import clock
 from tuneoff.base.files import PLAIN_NAME
 
 FOLDER = "events"
+_SLEPT_NS = 1_000_000  # what two readings of the clocks cannot differ by
 _encode = json.JSONEncoder(separators=(",", ":"), allow_nan=False, ensure_ascii=False).encode
 
 
@@ -36,7 +37,7 @@ class EventWriter:
             folder.mkdir(parents=True, exist_ok=True)
             self.path = folder / f"{role}-{self.pid}-{clock.monotonic_ns()}.jsonl"
             self._fd = os.open(self.path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o644)
-        anchor = clock.anchor()
+        anchor, slept_ns = clock.anchor(), clock.slept_ns()
         self.write(
             "process",
             version=2,
@@ -49,6 +50,7 @@ class EventWriter:
             anchor_wall_ns=anchor.wall_ns,
             anchor_width_ns=anchor.width_ns,
             process_started_ns=process_started_ns(),
+            **({"slept_ns": slept_ns} if slept_ns > _SLEPT_NS else {}),
         )
 
     def write(self, type: str, *, t: int | None = None, **fields: Any) -> int:
@@ -97,7 +99,7 @@ class EventWriter:
 
 
 def process_started_ns(pid: int | str = "self") -> int:
-    """Return when the kernel started a process, on the monotonic clock in nanoseconds (grain: one clock tick, 10 ms)."""
+    """Return when the kernel started a process, in nanoseconds since boot, suspended time with it (grain: a tick, 10 ms)."""
     text = Path(f"/proc/{pid}/stat").read_text()
     ticks = int(text[text.rindex(")") + 2 :].split()[19])
     return ticks * clock.NANOSECONDS // os.sysconf("SC_CLK_TCK")

@@ -143,10 +143,10 @@ def _disagreeing(lives: Sequence[Life], samples_file: str, samples: Samples | No
 
 
 def _before_their_process(lives: Sequence[Life]) -> Iterator[ClockFault]:
-    slept: dict[str, bool] = {}  # a host that slept counts its processes' starts on another clock: nothing can be told there
+    slept: dict[str, bool] = {}  # older than `slept_ns`: its processes' starts are on another clock
     for life in lives:
         boot = _boot(life.process.boot_id, life.process.host)
-        slept[boot] = slept.get(boot, True) and life.process.process_started_ns > life.process.t
+        slept[boot] = slept.get(boot, True) and life.process.began_ns > life.process.t
     for life in lives:
         process = life.process
         late = process.t - process.anchor_monotonic_ns
@@ -155,7 +155,7 @@ def _before_their_process(lives: Sequence[Life]) -> Iterator[ClockFault]:
                 f"its first line is {late / 1e9:.3f} s after its clock's anchor, where 0 to {HEADER_NS // NANOSECONDS} s can be"
             )
             yield ClockFault(life.file, text)
-        early = process.process_started_ns - life.first
+        early = process.began_ns - life.first
         if early > TICK_NS and not slept[_boot(process.boot_id, process.host)]:
             yield ClockFault(life.file, f"it has an event {early / 1e9:.3f} s before its process began")
 
