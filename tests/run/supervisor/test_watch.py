@@ -99,6 +99,16 @@ def test_a_trial_over_a_limit_is_killed_after_a_note(
     assert (killed.trial, killed.cause, killed.charged, killed.limit) == ("t0", cause, "workload", limit)
 
 
+def test_silence_in_the_report_is_charged_to_the_framework(tmp_path: Path, process: subprocess.Popen[str]) -> None:
+    trial_watch, tracker = watched(tmp_path, process.pid, silence_seconds=4.0)
+    then = tracker.open["t0", 1].last_event_ns
+    epoch = schema.Epoch(seq=1, t=then, trial="t0", epoch=1, metrics={}, train_ns=1, validate_ns=1)
+    tracker.take(Log().coordinator.process, epoch)
+    trial_watch.look()
+    (killed,) = events_of(tmp_path, schema.TrialKilled)
+    assert (killed.charged, killed.limit) == ("framework", "time")
+
+
 def test_a_process_whose_trial_ended_as_it_was_to_be_killed_goes_on_with_its_next_one(
     tmp_path: Path, process: subprocess.Popen[str]
 ) -> None:

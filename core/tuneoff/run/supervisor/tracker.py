@@ -23,6 +23,7 @@ class OpenAttempt:
     slot: int
     role: str = "worker"  # of the process; `trial`: it runs this attempt alone and then exits
     epochs: int = 0
+    in_report: bool = False  # it waits for the framework's decision
     stop_epoch: int | None = None  # a decision to stop was seen
     killed: bool = False
     over_memory_since_ns: int | None = None  # seen above its limit at every look since
@@ -79,7 +80,7 @@ class Tracker:
         elif isinstance(event, schema.Reported):
             attempt = self.open.get((event.trial, event.attempt))
             if attempt is not None:
-                attempt.last_event_ns = event.t
+                attempt.last_event_ns, attempt.in_report = event.t, False
         elif isinstance(event, schema.TrialSubmitted):
             self.submitted += event.attempt == self._first_attempts.get(event.trial, 1)
         elif isinstance(event, schema.TrialStarted):
@@ -138,7 +139,7 @@ class Tracker:
         attempt = self.open.get((event.trial, event.attempt))
         if attempt is None:
             return
-        attempt.epochs, attempt.last_event_ns = event.epoch, event.t
+        attempt.epochs, attempt.last_event_ns, attempt.in_report = event.epoch, event.t, True
         value = event.metrics.get(self.experiment.objective.metric)
         if value is not None and self.experiment.objective.is_better(value, than=attempt.value):
             attempt.value = value

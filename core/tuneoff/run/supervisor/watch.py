@@ -10,7 +10,7 @@ import signal
 from collections.abc import Callable, Sequence
 
 from tuneoff.base import clock, processes
-from tuneoff.record.events.schema import Limit, Process
+from tuneoff.record.events.schema import Charged, Limit, Process
 from tuneoff.record.events.writer import EventWriter
 from tuneoff.record.layout import POD
 from tuneoff.run.supervisor.exits import ExitClock
@@ -82,7 +82,11 @@ class TrialWatch:
         if now - attempt.started_ns > timeouts.trial_seconds * clock.NANOSECONDS:
             self._kill(attempt, "time", f"timed out: longer than {timeouts.trial_seconds:g} s")
         elif now - attempt.last_event_ns > timeouts.silence_seconds * clock.NANOSECONDS:
-            self._kill(attempt, "time", f"timed out: silent for {timeouts.silence_seconds:g} s")
+            cause = f"timed out: silent for {timeouts.silence_seconds:g} s"
+            if attempt.in_report:
+                self._kill(attempt, "time", f"{cause} in the framework's report", "framework")
+            else:
+                self._kill(attempt, "time", cause)
         elif self._memory is not None and self._exceeds(attempt.pid, self._memory):
             attempt.over_memory_since_ns = attempt.over_memory_since_ns or now
             if attempt.slot >= len(self._cgroups) or now - attempt.over_memory_since_ns > KERNEL_NS:
@@ -100,7 +104,7 @@ class TrialWatch:
     def _resident(self, pid: int, measure: Callable[[int], int]) -> int:
         return sum(measure(one) for one in (pid, *processes.descendants(pid)))
 
-    def _kill(self, attempt: OpenAttempt, limit: Limit, cause: str) -> None:
+    def _kill(self, attempt: OpenAttempt, limit: Limit, cause: str, charged: Charged = "workload") -> None:
         """Kill an attempt's processes, unless it has ended since the last event read: its process may be at the next trial."""
         processes.stop([attempt.pid])
         self._take_events()
@@ -109,12 +113,17 @@ class TrialWatch:
             return
         attempt.killed = True
         note_kill(self._folder, attempt.trial, attempt.attempt, cause)
-        self._announce(attempt, limit, cause)
+        self._announce(attempt, limit, cause, charged)
         processes.kill_tree(attempt.pid)
 
-    def _announce(self, attempt: OpenAttempt, limit: Limit, cause: str) -> None:
+    def _announce(self, attempt: OpenAttempt, limit: Limit, cause: str, charged: Charged = "workload") -> None:
         self._events.write(
-            "trial_killed", trial=attempt.trial, attempt=attempt.attempt, cause=cause, charged="workload", limit=limit
+            "trial_killed",
+            trial=attempt.trial,
+            attempt=attempt.attempt,
+            cause=cause,
+            charged=charged,
+            limit=limit,
         )
 
     def _is_gone(self, attempt: OpenAttempt, now: int) -> None:
