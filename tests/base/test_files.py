@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tuneoff.base.files import open_regular, pinned, read_regular, reason_of
+from tuneoff.base.files import append_line, open_regular, pinned, read_regular, reason_of
 
 
 def test_a_pipe_that_nobody_writes_to_is_refused_and_not_waited_for(tmp_path: Path) -> None:
@@ -60,3 +60,16 @@ def test_links_in_a_circle_have_a_reason(tmp_path: Path) -> None:
     with pytest.raises(OSError) as caught:
         read_regular(tmp_path / "circle", follow=True)
     assert reason_of(caught.value) == reason_of(RuntimeError("Symlink loop")) == "Too many levels of symbolic links"
+
+
+def test_a_line_of_which_the_disk_took_a_part_is_removed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path, write = tmp_path / "lines", os.write
+    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
+    append_line(descriptor, b"one\n")
+    with monkeypatch.context() as patched:
+        patched.setattr(os, "write", lambda descriptor, line: write(descriptor, line[:2]))
+        with pytest.raises(OSError, match="full"):
+            append_line(descriptor, b"two\n")
+    append_line(descriptor, b"three\n")
+    os.close(descriptor)
+    assert path.read_text() == "one\nthree\n"

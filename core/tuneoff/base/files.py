@@ -32,6 +32,19 @@ def without_links(path: Path) -> Path:
         return path
 
 
+def append_line(descriptor: int, line: bytes) -> None:
+    """Write a line in one call, whole or not at all: what a full disk took of it is removed, or the next one would glue to it.
+
+    Raises:
+        OSError: it was not written.
+    """
+    written = os.write(descriptor, line)
+    if written != len(line):
+        with contextlib.suppress(OSError):  # of a pipe nothing can be taken back
+            os.ftruncate(descriptor, os.fstat(descriptor).st_size - written)
+        raise OSError(errno.ENOSPC, "the disk is full: it took only a part of a line")
+
+
 def current_folder_problem() -> str | None:
     """Return why no process can be started in the current folder, with the way out, or None."""
     try:

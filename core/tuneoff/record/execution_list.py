@@ -6,7 +6,7 @@ import os
 import re
 from pathlib import Path
 
-from tuneoff.base.files import open_to_change, read_regular
+from tuneoff.base.files import append_line, open_to_change, read_regular
 from tuneoff.errors import ResultsError
 
 FILE_NAME = ".executions"
@@ -23,7 +23,7 @@ def note_begun(results: Path, run_id: str, execution_id: str) -> None:
     try:
         descriptor = open_to_change(path, os.O_WRONLY | os.O_APPEND)
         try:
-            os.write(descriptor, f"{run_id}/{execution_id}\n".encode())
+            append_line(descriptor, f"{run_id}/{execution_id}\n".encode())
         finally:
             os.close(descriptor)
     except OSError as error:

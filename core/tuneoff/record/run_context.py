@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from tuneoff.base.files import read_json, replacing
+from tuneoff.base.files import append_line, read_json, replacing
 from tuneoff.experiment.spec import RunSpec
 from tuneoff.experiment.trial_context import TrialContext
 from tuneoff.record.events.schema import EMULATED_FLAG
@@ -116,7 +116,7 @@ def remember(run_dir: Path, kind: str, value: str) -> None:
     line = json.dumps({"kind": kind, "value": value}) + "\n"
     descriptor = os.open(run_dir / LEFTOVERS, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
     try:
-        os.write(descriptor, line.encode())
+        append_line(descriptor, line.encode())
     finally:
         os.close(descriptor)
 

@@ -230,7 +230,7 @@ def test_a_disk_that_is_full_for_a_while_costs_samples_and_is_noted(tmp_path: Pa
             raise OSError(errno.ENOSPC, "No space left on device")
 
         with monkeypatch.context() as patched:
-            patched.setattr("tuneoff.record.samples.writer.os.write", full)
+            patched.setattr("tuneoff.base.files.os.write", full)
             before = meter.readings
             until(lambda: meter.readings >= before + 3)
         assert os.write is write

@@ -62,18 +62,18 @@ def test_what_is_written_is_read(tmp_path: Path) -> None:
 
 def test_lines_that_a_full_disk_does_not_take_are_counted_and_noted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     writer = SampleWriter(tmp_path, rapl())
-    monkeypatch.setattr("tuneoff.record.samples.writer.os.write", FullDisk(OSError(errno.ENOSPC, "No space left on device"), 10))
+    monkeypatch.setattr("tuneoff.base.files.os.write", FullDisk(OSError(errno.ENOSPC, "No space left on device"), 10))
     for t in (1, 2, 3):
         writer.write(sample(t))
     writer.close()
     samples = read_samples(tmp_path)
     assert samples is not None
     assert samples.power_samples == 1
-    assert samples.notes == ("2 samples could not be written: the disk took only a part of a line; it is full",)
+    assert samples.notes == ("2 samples could not be written: the disk is full: it took only a part of a line",)
 
 
 def test_a_header_that_cannot_be_written_leaves_no_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tuneoff.record.samples.writer.os.write", FullDisk(10))
+    monkeypatch.setattr("tuneoff.base.files.os.write", FullDisk(10))
     with pytest.raises(OSError, match="full"):
         SampleWriter(tmp_path, rapl())
     assert list(tmp_path.iterdir()) == []
@@ -98,7 +98,7 @@ def test_a_write_that_hangs_does_not_keep_the_file_s_end_from_coming(tmp_path: P
         released.wait()
         return len(text)
 
-    monkeypatch.setattr("tuneoff.record.samples.writer.os.write", hang)
+    monkeypatch.setattr("tuneoff.base.files.os.write", hang)
     thread = threading.Thread(target=writer.write, args=(sample(1),))
     thread.start()
     assert entered.wait(10)

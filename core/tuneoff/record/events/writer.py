@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import errno
 import json
 import os
 import re
@@ -12,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from tuneoff.base import clock
-from tuneoff.base.files import PLAIN_NAME
+from tuneoff.base.files import PLAIN_NAME, append_line
 
 FOLDER = "events"
 _SLEPT_NS = 1_000_000  # what two readings of the clocks cannot differ by
@@ -61,17 +60,9 @@ class EventWriter:
             text = _encode({"type": type, "seq": self._seq, "t": t, **fields})
             # a lone surrogate (a file name in an error's text) has no bytes, and a reader refuses its JSON escape
             line = text.encode(errors="xmlcharrefreplace") + b"\n"
-            written = os.write(self._fd, line)
-            if written != len(line):
-                self._take_back(written)
+            append_line(self._fd, line)
             self._seq += 1
         return t
-
-    def _take_back(self, written: int) -> None:
-        """Remove a line of which the disk took only a part, so that the next one does not glue to it, and fail."""
-        if self.path is not None:
-            os.ftruncate(self._fd, os.fstat(self._fd).st_size - written)
-        raise OSError(errno.ENOSPC, "the disk is full: an event could not be written", self.path)
 
     def sync(self) -> None:
         """Force the file to disk; once, at the end of a run."""

@@ -9,6 +9,7 @@ from pathlib import Path
 import msgspec
 
 from tuneoff.base import clock
+from tuneoff.base.files import append_line
 from tuneoff.record.samples.schema import FILE_NAME, Header, Line, Note
 
 MOST_NOTES = 20  # of different texts: what fails again and again may say something new each time
@@ -72,8 +73,5 @@ class SampleWriter:
 
     def _append(self, line: Line) -> None:
         text = _encode(line) + b"\n"
-        written = os.write(self._descriptor, text)
-        if written != len(text):
-            os.ftruncate(self._descriptor, self.written_bytes)  # or the next line would be glued to it
-            raise OSError("the disk took only a part of a line; it is full")
-        self.written_bytes += written
+        append_line(self._descriptor, text)
+        self.written_bytes += len(text)
