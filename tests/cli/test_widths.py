@@ -53,12 +53,20 @@ def too_wide(answer: Answer, width: int) -> list[str]:
 at_widths = pytest.mark.parametrize("at_width", [80, 120], indirect=True)
 
 
-@at_widths
-@pytest.mark.parametrize("command", READING)
-def test_what_reads_results_fits(call: Call, tmp_path: Path, at_width: int, command: str) -> None:
+@pytest.fixture(scope="module")
+def read(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a folder with two results folders, which no command here changes."""
+    path = tmp_path_factory.mktemp("read")
     changes = {1: failed("failed", REASON), 4: flagged, 5: flagged}
     for name in ("A", "B"):
-        folder(tmp_path / "results" / name, specs(("serial", "optuna", "ray-tune"), 12), changes, skipped=(8,))
+        folder(path / "results" / name, specs(("serial", "optuna", "ray-tune"), 12), changes, skipped=(8,))
+    return path
+
+
+@at_widths
+@pytest.mark.parametrize("command", READING)
+def test_what_reads_results_fits(call: Call, read: Path, at_width: int, command: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(read)
     arguments = [f"results/{word}" if word in "AB" else word for word in command.split()]
     answer = call(*arguments)
     assert answer.out, answer.err
@@ -73,7 +81,7 @@ def test_what_lists_fits(call: Call, at_width: int, command: str) -> None:
     assert too_wide(answer, at_width) == []
 
 
-@at_widths
+@pytest.mark.parametrize("at_width", [80], indirect=True)
 @pytest.mark.parametrize("command", ["", *(command.NAME for command in COMMANDS)])
 def test_every_help_fits(call: Call, at_width: int, command: str) -> None:
     answer = call(*command.split(), "--help")

@@ -13,8 +13,8 @@ from tuneoff.record.store import read_runs
 
 pytestmark = pytest.mark.slow
 
-TRIALS = 5  # of the file's 20
-EPOCHS = 4  # of 10
+TRIALS = 3  # of the file's 20
+EPOCHS = 2  # of 10
 MATRIX = Path(__file__).parents[2] / "benchmarks" / "same_configurations.yaml"
 
 
