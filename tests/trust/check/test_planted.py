@@ -12,7 +12,7 @@ from trust.check.planted.expected import CONTROLS, EXPECTED, Control
 from tuneoff.trust.check.checks import CHECKS, IDS
 from tuneoff.trust.check.evidence import AdapterEvidence
 
-AT_ONCE = 2
+AT_ONCE = 3  # some wait for a limit of time
 
 MakeEvidence = Callable[[Control], AdapterEvidence]
 
