@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterable
 
 import pytest
 
 from tuneoff.capabilities import Capabilities
 from tuneoff.record.events.schema import Process
-from tuneoff.record.samples.reader import read_samples
+from tuneoff.record.samples.reader import Samples, read_samples
 from tuneoff.trust.check.checks import CHECKS
 from tuneoff.trust.check.contract import AdapterContract
 from tuneoff.trust.check.evidence import AdapterEvidence
@@ -35,6 +36,17 @@ ASK_TELL = without(LEFT_OUT | OF_CORE)  # of what only answers `ask` and `tell`:
 TICK = 1_000_000_000 // os.sysconf("SC_CLK_TCK")
 
 
+def assert_sampled(samples: Samples | None, processes: Iterable[Process]) -> None:
+    """Assert that each of the processes is in the samples."""
+    assert samples is not None
+    assert samples.notes == ()
+    identities = {(process.pid, process.process_started_ns) for process in processes}
+    seen = {(usage.pid, usage.started_ns) for sample in samples.usage for usage in sample.processes}
+    assert identities - seen == set()
+    shifted = {(pid, started_ns + TICK) for pid, started_ns in identities}
+    assert shifted - seen == shifted, "the comparison does not tell one process from another"
+
+
 class FewRuns(AdapterContract):
     """The contract with few runs, and what is looked at in the same runs besides."""
 
@@ -44,11 +56,4 @@ class FewRuns(AdapterContract):
     def test_every_process_with_events_is_in_the_samples(self, check: Check, evidence: AdapterEvidence) -> None:
         """Whichever framework started it and however: by pid and start. Its epochs are longer than from look to look."""
         made = evidence.runs["scripted"]
-        samples = read_samples(made.folder)
-        assert samples is not None
-        assert samples.notes == ()
-        identities = {(process.pid, process.process_started_ns) for process in made.of(Process)}
-        seen = {(usage.pid, usage.started_ns) for sample in samples.usage for usage in sample.processes}
-        assert identities - seen == set()
-        shifted = {(pid, started_ns + TICK) for pid, started_ns in identities}
-        assert shifted - seen == shifted, "the comparison does not tell one process from another"
+        assert_sampled(read_samples(made.folder), made.of(Process))

@@ -1,10 +1,7 @@
 import pytest
 
-from contract.few_runs import FewRuns
+from tuneoff.testing import adapter_contract
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
 
-
-class Test(FewRuns):
-    adapter = "serial"
-    only = ()
+Test = adapter_contract("serial")
