@@ -11,9 +11,7 @@ BIN := $(VENV)/bin
 PARALLEL := -n 2 --dist loadfile# two files of tests at a time
 # slow tests of times, processor use or processes of the whole machine: nothing else may run
 ALONE := tests/trust/check tests/contract tests/run/matrix/test_cpu_limit.py tests/measure/power tests/prometheus/test_real_runs.py \
-	tests/adapters/test_ray_tune_runs.py tests/run/supervisor tests/run/trial \
-	$(patsubst %,tests/e2e/test_%.py,attribution_truth disturbed_runs interruption killed_command kills known_answers resumes \
-	power_samples sampled_processes slot_presence worker_limits)
+	$(patsubst %,tests/e2e/test_%.py,attribution_truth disturbed_runs known_answers sampled_processes slot_presence worker_limits)
 # real processes and times: what fails beside the machine's other programs is tried once more; both results are printed
 AGAIN = || { [ $$? = 1 ] && $(BIN)/python -m pytest --last-failed --last-failed-no-failures none $(ARGS); }
 INSTALLED := $(VENV)/.installed

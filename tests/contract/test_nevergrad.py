@@ -1,8 +1,10 @@
 import pytest
 
-from contract.few_runs import FEW_RUNS
-from tuneoff.testing import adapter_contract
+from contract.few_runs import ASK_TELL, FewRuns
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
 
-Test = adapter_contract("nevergrad", only=FEW_RUNS)
+
+class Test(FewRuns):
+    adapter = "nevergrad"
+    only = ASK_TELL

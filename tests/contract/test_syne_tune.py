@@ -1,8 +1,9 @@
 import pytest
 
-from contract.few_runs import FEW_RUNS
-from tuneoff.testing import adapter_contract
+from contract.few_runs import FewRuns
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
 
-Test = adapter_contract("syne-tune", only=FEW_RUNS)
+
+class Test(FewRuns):
+    adapter = "syne-tune"

@@ -33,7 +33,7 @@ from typing import Any
 Interval = tuple[int, int]
 CASES: dict[str, tuple[str, dict[str, Any], int, int]] = {  # adapter, workload, trials, epochs
     "syne-tune-digits": ("syne-tune", {"name": "mnist_mlp", "options": {"dataset": "digits"}}, 4, 3),
-    "syne-tune-null": ("syne-tune", {"name": "null"}, 40, 1),
+    "syne-tune-null": ("syne-tune", {"name": "null"}, 12, 1),
     "katib-digits": ("katib@emulated", {"name": "mnist_mlp", "options": {"dataset": "digits"}}, 4, 3),
     "katib-null": ("katib@emulated", {"name": "null"}, 12, 1),
 }

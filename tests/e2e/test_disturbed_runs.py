@@ -24,7 +24,7 @@ from tuneoff.run.listener import Listener
 
 pytestmark = pytest.mark.slow
 
-RUNS = 6
+RUNS = 4
 CPUS = os.cpu_count() or 1
 HOGS = math.ceil(CPUS / 4)  # a quarter of all processors at the least
 TOLERANCE = 8.0  # points: the run's processes besides its trial, edges between two looks, clock ticks

@@ -66,7 +66,7 @@ def killed_in_trials(file: Path, results: Path, *, guardian_too: bool = False) -
     return following
 
 
-@pytest.mark.parametrize("adapter", ["serial", "optuna", "ray-tune", "syne-tune"])
+@pytest.mark.parametrize("adapter", ["ray-tune", "syne-tune"])
 def test_a_command_killed_in_mid_run_leaves_nothing_and_resumes_to_its_end(adapter: str, tmp_path: Path) -> None:
     file, results = tmp_path / "matrix.yaml", tmp_path / "results"
     file.write_text(MATRIX.format(adapter=adapter, workload=SLEEP))

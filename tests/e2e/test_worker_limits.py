@@ -95,7 +95,7 @@ def test_trials_may_run_on_any_processor_by_default(tmp_path: Path) -> None:
     assert {attempt.cpus_allowed for trial in made.record.trials for attempt in trial.attempts} == {len(usable_processors())}
 
 
-def feed(adapter: str, results: Path, memory_mb: float = MEMORY_MB) -> Made:
+def feed(results: Path, memory_mb: float = MEMORY_MB) -> Made:
     """Run a trial whose child's child takes too much, one that shares pages with its children, and two that take nothing."""
     takes = ["in a child's child", "shared", "nothing", "nothing"]
     configurations = [{"takes": text, "learning_rate": (number + 1) / 10} for number, text in enumerate(takes)]
@@ -110,7 +110,7 @@ def feed(adapter: str, results: Path, memory_mb: float = MEMORY_MB) -> Made:
         budget=Budget(trials=len(takes), epochs_per_trial=3),
         workers=Workers(count=2, memory_mb=memory_mb),
     )
-    return make(adapter, experiment, results)
+    return make("serial", experiment, results)
 
 
 def check_fed(made: Made, by: str) -> None:
@@ -124,9 +124,8 @@ def check_fed(made: Made, by: str) -> None:
     assert [text for text in made.left if not text.startswith("temporary")] == []
 
 
-@pytest.mark.parametrize("adapter", ["serial", "optuna", "syne-tune", "ray-tune"])
-def test_the_memory_of_a_trial_is_that_of_all_its_processes(adapter: str, tmp_path: Path) -> None:
-    made = feed(adapter, tmp_path)
+def test_the_memory_of_a_trial_is_that_of_all_its_processes(tmp_path: Path) -> None:
+    made = feed(tmp_path)
     has_groups = made.record.environment["limits"]["memory"].startswith("cgroup")
     check_fed(made, "control group" if has_groups else "watchdog")
 
@@ -135,9 +134,9 @@ def test_the_watchdog_counts_all_processes_of_a_trial_and_shared_pages_once(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(controllers, "ROOT", tmp_path / "no cgroups")
-    check_fed(feed("serial", tmp_path / "results"), "watchdog")
+    check_fed(feed(tmp_path / "results"), "watchdog")
 
 
 def test_what_takes_less_than_its_limit_completes(tmp_path: Path) -> None:  # negative control
-    made = feed("serial", tmp_path, memory_mb=2000.0)
+    made = feed(tmp_path, memory_mb=2000.0)
     assert [trial.state for trial in made.record.trials if trial.configuration["takes"] != "nothing"] == ["completed"] * 2

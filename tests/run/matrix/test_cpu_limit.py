@@ -30,6 +30,7 @@ def plan(tmp_path: Path) -> MakePlan:
             "workload": "null",
             "adapters": ["serial"],
             "budget": {"trials": 2},
+            "warm_up": seeds > 1,
             "seeds": {"count": seeds},
             "workers": workers,
         }

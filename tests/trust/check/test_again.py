@@ -111,11 +111,12 @@ def test_the_share_of_others_is_what_the_run_has_not_used(
 
 @pytest.mark.slow
 @pytest.mark.timeout(300)
-def test_a_planted_defect_at_a_limit_of_time_fails_at_both_tries(tmp_path: Path) -> None:
+def test_a_planted_defect_in_a_check_with_a_limit_of_time_fails_at_both_tries(tmp_path: Path) -> None:
     keep = tmp_path / "keep"
     with planted_surroundings(tmp_path / "home"):
-        report = check_adapter(subject_of("trust.check.planted.failing:IgnoresStops"), chosen(CHECKS, ["stops.obeyed"]), keep)
+        subject = subject_of("trust.check.planted.undeploying:RemovesTwice")
+        report = check_adapter(subject, chosen(CHECKS, ["undeploy.twice"]), keep)
     (result,) = report.results
     assert result.finding.verdict == "failed"
     assert result.finding.text.count("other programs used") == 2
-    assert (keep / AGAIN / "scripted" / "answer.json").exists()
+    assert (keep / AGAIN / "undeployed-twice" / "answer.json").exists()

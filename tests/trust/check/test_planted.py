@@ -3,49 +3,38 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor, wait
-from pathlib import Path
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
 from trust.check.controls import failures, make_some, planted_surroundings
-from trust.check.planted.expected import ALONE, CONTROLS, EXPECTED, Control
+from trust.check.planted.expected import CONTROLS, EXPECTED, Control
 from tuneoff.trust.check.checks import CHECKS, IDS
 from tuneoff.trust.check.evidence import AdapterEvidence
 
-AT_ONCE = 2
+AT_ONCE = 3  # some wait for a limit of time
 
 MakeEvidence = Callable[[Control], AdapterEvidence]
 
 
 @pytest.fixture(scope="module")
 def evidence_of(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[MakeEvidence]:
-    """Return the runs of a control; all that are asked for are made once, several at a time where they cannot disturb."""
+    """Return the runs of a control; those of all that are asked for are made once, several at a time."""
     folder = tmp_path_factory.mktemp("planted")
     chosen = {_control(item) for item in request.session.items}
-    made: dict[str, Future[AdapterEvidence]] = {}
-
-    def evidence(control: Control) -> AdapterEvidence:
-        if control.adapter not in made:
-            wait(made.values())
-            made[control.adapter] = pool.submit(make_some, control, _place(folder, control))
-        return made[control.adapter].result()
-
     with planted_surroundings(folder / "home"), ThreadPoolExecutor(AT_ONCE) as pool:
-        for control in CONTROLS:
-            if control in chosen and control.adapter not in ALONE:
-                made[control.adapter] = pool.submit(make_some, control, _place(folder, control))
-        yield evidence
+        made = {
+            control.adapter: pool.submit(make_some, control, folder / control.adapter.replace(":", "-"))
+            for control in CONTROLS
+            if control in chosen
+        }
+        yield lambda control: made[control.adapter].result()
 
 
 def _control(item: pytest.Item) -> object:
     """Return the control that a test of this session is about, if it is about one."""
     callspec = getattr(item, "callspec", None)
     return callspec.params.get("control") if callspec is not None else None
-
-
-def _place(folder: Path, control: Control) -> Path:
-    return folder / control.adapter.replace(":", "-")
 
 
 def test_every_check_has_a_control() -> None:

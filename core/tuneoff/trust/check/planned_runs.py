@@ -68,7 +68,7 @@ def planned_runs(capabilities: Capabilities) -> dict[str, CheckRun]:
         CheckRun(name="faulty", experiment=specs.faulty()),
         CheckRun(name="without-groups", experiment=specs.out_of_memory(), without_groups=True),
         CheckRun(name="scripted", experiment=specs.scripted()),
-        CheckRun(name="default-sampler", experiment=replace(specs.drawn(24), sampler=Strategy(name="default"))),
+        CheckRun(name="default-sampler", experiment=replace(specs.drawn(16), sampler=Strategy(name="default"))),
         CheckRun(name="failed-trial", experiment=long, plant="trial"),
         CheckRun(name="coordinator-killed", experiment=long, act="kill-coordinator"),
         *(

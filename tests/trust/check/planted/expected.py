@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from tuneoff.trust.check.checks.undeploy import FAILED
 from tuneoff.trust.check.planned_runs import DRAWS, REFUSALS, repetitions
 
 ONE, TWO = repetitions(1)[0], repetitions(2)[0]
@@ -29,7 +28,7 @@ CONTROLS = (
     Control("stepping:FailsByDefault", "steps.succeed", ("default-sampler",)),
     Control("stepping:SubmitsInDeploy", "steps.trials-inside", (TWO,)),
     Control("stepping:SwallowsFailures", "steps.failure-surfaces", ("failed-trial",)),
-    Control("undeploying:NeedsItsSetup", "undeploy.after-failure", ("honest-max", *FAILED)),
+    Control("undeploying:NeedsItsSetup", "undeploy.after-failure", ("honest-max", "failed-deploy")),
     Control("undeploying:RemovesTwice", "undeploy.twice", ("undeployed-twice",)),
     Control("undeploying:NeedsItsInstance", "undeploy.fresh-process", ("honest-max", "coordinator-killed")),
     Control("undeploying:HangsInUndeploy", "undeploy.in-time", ("honest-max", "interrupted")),
@@ -65,7 +64,7 @@ CONTROLS = (
     Control("failing:RetriesWhatRaised", "retries.workload-never", ("retried",)),
     Control("failing:ContinuesUndeclared", "resume.as-declared", (REFUSALS,)),
     Control("failing:BeginsFinishedAgain", "resume.keeps-trials", ("interrupted", "continued")),
-    Control("proposing:Unseeded", "seeds.repeat", (*repetitions(1), *repetitions(2))),
+    Control("proposing:Unseeded", "seeds.repeat", (*repetitions(1)[:2], TWO)),
     Control("proposing:IgnoresSeed", "seeds.differ", (ONE, "other-seed")),
     Control("proposing:SeedsByWorker", "seeds.trial-values", (ONE, TWO)),
     Control("working:OneWorkerMore", "workers.at-most", ("scripted",)),
@@ -87,7 +86,6 @@ CONTROLS = (
     Control("choosing:TestsAnother", "test.best-tested", ("honest-min",)),
     Control("choosing:PeeksAtTheTest", "test.split-unseen", ("honest-max",)),
     Control("choosing:RetrainsForTheTest", "test.own-checkpoint", ("honest-max",)),
-    # what these leave is seen on the whole machine, also from other runs: see ALONE
     Control("leaving:LeaksAProcess", "left.processes", ("honest-max",)),
     Control("leaving:LeavesAPort", "left.ports", ("honest-max",)),
     Control("leaving:LeavesSharedMemory", "left.shared-memory", ("honest-max",)),
@@ -98,4 +96,3 @@ CONTROLS = (
 )
 
 EXPECTED = {control.adapter: control.check for control in CONTROLS}
-ALONE = frozenset(control.adapter for control in CONTROLS if control.adapter.startswith("leaving:"))

@@ -13,8 +13,8 @@ ALONE, TOGETHER = repetitions(1), repetitions(2)
 
 
 def _repeat(evidence: AdapterEvidence) -> Finding:
-    alone = classify([evidence.record(name) for name in ALONE])
-    together = classify([evidence.record(name) for name in TOGETHER])
+    alone = classify([made.record for made in evidence.some(*ALONE)])
+    together = classify([made.record for made in evidence.some(*TOGETHER)])
     workers = evidence.runs[TOGETHER[0]].experiment.workers.count
     text = f"1 worker: {alone.text}; {workers} workers: {together.text}; {len(ALONE)} repetitions each, half under load"
     if alone.name not in ("D0", "D1"):

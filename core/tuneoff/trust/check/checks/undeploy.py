@@ -18,7 +18,7 @@ PLANTED = "planted in step undeploy"  # of the wrapper, not of the adapter
 
 def _after_failure(evidence: AdapterEvidence) -> Finding:
     usual = {left.kind for left in evidence.runs[BASE].left}  # what every run leaves is the matter of left.*
-    return judged(problem for name in FAILED for problem in _problems(evidence.runs[name], usual))
+    return judged(problem for made in evidence.some(*FAILED) for problem in _problems(made, usual))
 
 
 def _problems(made: Made, usual: set[Kind]) -> Iterator[str]:
