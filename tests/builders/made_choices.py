@@ -13,7 +13,7 @@ from tuneoff.capabilities import Capabilities, Offer, State, Support
 from tuneoff.experiment.spec import RunSpec, Workers
 from tuneoff.judge.answers.answer import Outcome, PairedDifference, Question, Verdict
 from tuneoff.judge.answers.compute import answers
-from tuneoff.judge.recommend.measured import Folder
+from tuneoff.judge.choice.choose import Answered
 from tuneoff.judge.results import Results
 from tuneoff.judge.runs import Scope
 from tuneoff.record.run_record import RunRecord
@@ -84,10 +84,10 @@ def made_results(
     return results_of(records, planned, folder=folder, analysis={**analysis, "seeds": seeds})
 
 
-def made_folder(*groups: Sequence[tuple[RunSpec, RunRecord | None]], **more: Any) -> Folder:
+def made_folder(*groups: Sequence[tuple[RunSpec, RunRecord | None]], **more: Any) -> Answered:
     """Return a results folder with its answers."""
     results = made_results(*groups, **more)
-    return Folder(results=results, answers=answers(results))
+    return Answered(results=results, answers=answers(results))
 
 
 def listing(name: str, *, state: State = "ready", text: str = "", **declared: Any) -> AdapterListing:

@@ -12,8 +12,11 @@ from pathlib import Path
 
 import pytest
 
+from builders.made_choices import made_results, runs_of
+from builders.made_runs import write_results
 from command_line import Call, File
 from tuneoff.cli import matrix
+from tuneoff.cli.compare import _duration
 from tuneoff.cli.folders import folder_to_resume, new_folder, newest_folder
 from tuneoff.cli.matrix import _may_continue, exit_code, reason, resume_command
 from tuneoff.cli.selection import overridden_plan
@@ -22,6 +25,7 @@ from tuneoff.experiment.plan import Plan
 from tuneoff.measure.declared import with_declared
 from tuneoff.record.derive import derive
 from tuneoff.record.results_folder import PLAN, RunEnd, read_plan
+from tuneoff.record.run_record import StepRecord
 from tuneoff.record.store import write_run
 from tuneoff.run import execute as execution
 
@@ -129,6 +133,7 @@ def test_status_shows_the_plan_before_anything_ran(call: Call, file: File, outco
     answer = call("status")
     assert answer.code == 0
     assert "planned" in answer.out
+    assert ["plain", "0/1"] in [line.split()[::2][:2] for line in answer.out.splitlines()]
     assert "missing random seed 0: skipped: adapter 'missing' needs the nowhere-tune package" in answer.out
     assert answer.out.rstrip().endswith(f"0 of 2 runs done, 1 planned, 1 skipped; {Path.cwd() / 'results' / 'x'}")
     runs = json.loads(call("status", "results/x", "--json").out)["runs"]
@@ -230,3 +235,19 @@ def test_continue_is_named_where_it_would_keep_something(
 
     monkeypatch.setattr("tuneoff.run.resume.to_continue", to_continue)
     assert _may_continue(argparse.Namespace(continues=asked), Plan(name="", path="", runs=()), Path()) is may
+
+
+def test_how_long_it_takes_is_said_only_where_an_earlier_folder_has_every_framework(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    steps = (StepRecord(step="deploy", started_ns=0, ended_ns=2_000_000_000),)
+    ran = {
+        name: [(spec, record and replace(record, steps=steps)) for spec, record in runs_of(name)] for name in ("serial", "optuna")
+    }
+    both = made_results(*ran.values(), folder=Path("results/old"))
+    assert "known after" in _duration(both.plan)
+    write_results(made_results(ran["serial"], folder=Path("results/one")))
+    assert "known after" in _duration(both.plan)
+    write_results(both)
+    assert _duration(both.plan) == f"about 40 s, by {Path('results/old')}"

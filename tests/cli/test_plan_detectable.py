@@ -62,9 +62,9 @@ def test_measured_spreads_give_the_metrics_unit() -> None:
     (time,) = measured["time.jct"]
     assert (time.n, time.correlation is not None) == (12, True)
     lines = detectable_lines(planned(20).plan, measured, "results/earlier")
-    percent = 100 * math.expm1(detectable(20, ALPHA) * time.deviation)
+    ratio = math.exp(detectable(20, ALPHA) * time.deviation)
     shown = next(line for line in lines if line.startswith("  time (time.jct): "))
-    assert float(shown.split(": ")[1].split(" %")[0]) == pytest.approx(percent, rel=0.05)
+    assert float(shown.split(": ")[1].split("x")[0]) == pytest.approx(ratio, abs=0.006)
     assert "(by the spread of 1 pair in results/earlier, 12 seeds; correlation of pairs " in shown
     (quality,) = measured["quality.test"]
     line = next(line for line in lines if line.startswith("  quality (quality.test): "))
@@ -80,9 +80,10 @@ def test_pairs_that_spread_differently_give_a_range_and_those_without_a_spread_n
     entries = [Entry(name, steady(key=name, spread=spread)) for name, spread in (("a", 0.01), ("b", 0.02), ("c", 0.2))]
     measured = spreads(all_answers.answers(made_results.results(entries, seeds=range(10))))
     line = detectable_lines(planned(20).plan, measured, "DIR")[1]
-    least, most = (float(text.split(" %")[0]) for text in line.split(" (")[2].split(" to "))
-    expected = sorted(100 * math.expm1(detectable(20, ALPHA) * one.deviation) for one in measured["time.jct"])
-    assert (least, most) == pytest.approx((expected[0], expected[-1]), rel=0.05)
+    least, most = (float(text.split("x")[0]) for text in line.split(" (")[2].split(" to "))
+    expected = sorted(math.exp(detectable(20, ALPHA) * one.deviation) for one in measured["time.jct"])
+    assert least == pytest.approx(expected[0], abs=0.006)
+    assert most == pytest.approx(expected[-1], abs=0.06)
     assert "by 3 pairs in DIR, 10 seeds; correlation of pairs " in line
     entries = [Entry(name, steady(key=name, spread=0.0)) for name in "ab"]
     measured = spreads(all_answers.answers(made_results.results(entries, seeds=range(10))))

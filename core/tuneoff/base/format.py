@@ -69,6 +69,29 @@ def figure(value: float) -> str:
     return f"{value:.{digits}f}" if digits <= MOST_DECIMALS else f"{value:.1e}"
 
 
+def two_digits(value: float) -> str:
+    """Return a number with two digits, or more before the point."""
+    if value <= 0:
+        return "0"
+    if value >= 9.95:
+        return f"{value:.0f}"
+    return figure(float(f"{value:.2g}")) if value < 0.1 else f"{value:.{1 if value >= 0.995 else 2}f}"
+
+
+def times(ratio: float) -> str:
+    """Return how many times as much, without its sign: two digits, about 1 two decimals; "failed" for infinite."""
+    if math.isinf(ratio):
+        return "failed"
+    return f"{ratio:.2f}" if 0.9 <= ratio < 1.195 else two_digits(ratio)
+
+
+def times_text(estimate: float, low: float, high: float) -> str:
+    """Return `2.9x (1.5 to 4.8)`; without its range where that is of one value."""
+    if math.isinf(estimate):
+        return "failed"
+    return f"{times(estimate)}x" + (f" ({times(low)} to {times(high)})" if low != high else "")
+
+
 def folded(text: str, width: int = FOLD) -> str:
     """Return a name on lines of at most `width`, broken after `.`, `:`, `_`, `,` and blanks only, never in a word."""
     lines = [""]

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 from typing import TYPE_CHECKING
 
 from tuneoff.base.format import counted
-from tuneoff.cli.folders import add_output
+from tuneoff.cli.folders import add_output, of_name
 from tuneoff.cli.matrix import FLAGGED, add_verbose, run_plan
 from tuneoff.cli.metrics_port import add_metrics_port
 from tuneoff.cli.selection import add_file, add_overrides, overridden_plan
+from tuneoff.errors import TuneoffError
 
 if TYPE_CHECKING:
     from tuneoff.experiment.plan import Plan
@@ -37,10 +39,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def execute(arguments: argparse.Namespace) -> int:
     plan = overridden_plan(arguments.file, adapters=arguments.adapters, trials=arguments.trials, seeds=arguments.seeds)
-    return run_plan(plan, arguments, notes=(_expected(plan),))
+    return run_plan(plan, arguments, notes=(f"{_able(plan)}; {_duration(plan)}",))
 
 
-def _expected(plan: Plan) -> str:
+def _able(plan: Plan) -> str:
     """Return what a matrix will be able to answer, before it takes its time."""
     from tuneoff.experiment.variants import TASK
     from tuneoff.judge.answers.judging import FEWEST_SEEDS
@@ -48,10 +50,27 @@ def _expected(plan: Plan) -> str:
     seeds = len({run.spec.seed for run in plan.counted})
     runs = f"{counted(plan.totals.runs, 'run')} of {counted(seeds, 'seed')}"
     if any(TASK in run.spec.experiment.variant for run in plan.counted):
-        return f"{runs} in each task, judged over the tasks; how long it takes is known after the warm-ups"
+        return f"{runs} in each task, judged over the tasks"
     able = (
         "enough for verdicts"
         if seeds >= FEWEST_SEEDS
         else f"they describe and decide nothing, for a verdict needs {FEWEST_SEEDS}"
     )
-    return f"{runs}: {able}; how long it takes is known after the warm-ups"
+    return f"{runs}: {able}"
+
+
+def _duration(plan: Plan) -> str:
+    """Return how long a matrix will take, by the newest folder that has runs of it by each framework."""
+    from tuneoff.judge.choice.amounts import duration_text
+    from tuneoff.record.store import read_runs
+    from tuneoff.tell.live.estimate import Estimate
+
+    estimate, labels = Estimate(plan.to_run), {run.run_id: run.label for run in plan.to_run}
+    with contextlib.suppress(TuneoffError):  # an earlier folder that cannot be read must not stop a new one
+        for folder in of_name(plan.name):
+            done = [record for record in read_runs(folder) if record.status == "done" and record.run_id in labels]
+            took = {record.run_id: seconds for record in done if (seconds := estimate.taken(record)) is not None}
+            total = estimate.seconds(labels, took, None)
+            if total is not None and {labels[run_id] for run_id in took} == set(labels.values()):
+                return f"about {duration_text(total)}, by {folder}"
+    return "how long it takes is known after the warm-ups"

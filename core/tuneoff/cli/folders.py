@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
+from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -79,12 +81,9 @@ def newest_two(root: Path = RESULTS) -> tuple[Path, Path]:
 
     newest, *others = _newest_first(root) or [root]
     name = read_plan(newest).name if others else ""
-    for folder in others:
-        try:
-            if read_plan(folder).name == name:
-                return folder, newest
-        except ResultsError:  # damaged or of another version: it is not the one
-            continue
+    for folder, plan in _plans(others):
+        if plan.name == name:
+            return folder, newest
     raise ResultsError(f"there are no two results folders of the same file under {root.absolute()}; name two")
 
 
@@ -94,18 +93,26 @@ def folder_to_resume(plan: Plan, root: Path = RESULTS) -> Path:
     Raises:
         ResultsError: there is none.
     """
-    from tuneoff.record.results_folder import read_plan
-
-    for folder in _newest_first(root):
-        try:
-            known = read_plan(folder)
-        except ResultsError:  # damaged or of another version: it is not the one
-            continue
+    for folder, known in _plans(_newest_first(root)):
         if known.plan_id == plan.plan_id:
             return folder
     raise ResultsError(
         f"no folder under {root.absolute()} holds the plan of {plan.path}; name it by --output, or leave out --resume"
     )
+
+
+def of_name(name: str, root: Path = RESULTS) -> Iterator[Path]:
+    """Yield the results folders under `root` of files of this name, the newest first."""
+    return (folder for folder, plan in _plans(_newest_first(root)) if plan.name == name)
+
+
+def _plans(folders: Iterable[Path]) -> Iterator[tuple[Path, Plan]]:
+    """Yield folders with their plans, but those that are damaged or of another version."""
+    from tuneoff.record.results_folder import read_plan
+
+    for folder in folders:
+        with contextlib.suppress(ResultsError):
+            yield folder, read_plan(folder)
 
 
 def _newest_first(root: Path) -> list[Path]:

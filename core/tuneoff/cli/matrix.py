@@ -51,6 +51,7 @@ def run_plan(plan: Plan, arguments: argparse.Namespace, notes: Sequence[str] = (
             continues=arguments.continues,
             retry_flagged=retry_flagged,
             notes=tuple(notes),
+            verbose=arguments.verbose,
         )
         ends = execute(request)
     code = exit_code(ends)

@@ -57,17 +57,19 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def execute(arguments: argparse.Namespace) -> int:
+    from tuneoff.judge.choice.choose import answered
     from tuneoff.judge.recommend.eligibility import check_request
     from tuneoff.judge.recommend.fault_results import check_names, read_faults
-    from tuneoff.judge.recommend.recommend import listings, read_folder, recommend
+    from tuneoff.judge.recommend.recommend import listings, recommend
     from tuneoff.judge.recommend.recommendation_json import to_json
     from tuneoff.judge.recommend.recommendation_text import lines
+    from tuneoff.judge.results import read_results
 
     request = _request(arguments)
     check_names(request.must_survive)
     evidence = read_faults(arguments.faults or [])
     paths = {path.resolve(): path for path in arguments.results or [newest_folder()]}
-    folders = [read_folder(path) for path in paths.values()]
+    folders = [answered(read_results(path)) for path in paths.values()]
     known = listings(folders)
     check_request(request, known)
     recommendation = recommend(folders, known, evidence, request)

@@ -39,17 +39,17 @@ def execute(arguments: argparse.Namespace) -> int:
     from tuneoff.judge.choice.choose import answered
     from tuneoff.judge.results import read_results
 
-    _, found, chosen = answered(read_results(results))
+    found = answered(read_results(results))
     if arguments.json:
         from tuneoff.judge.answers.answers_json import to_json
         from tuneoff.judge.choice import choice_json
 
-        write_json({"choice": choice_json.to_json(chosen), **to_json(found)})
+        write_json({"choice": choice_json.to_json(found.choice), **to_json(found.answers)})
     else:
         from tuneoff.judge.answers.answers_text import lines
         from tuneoff.tell.report.choice_table import ending
 
-        write("\n".join(map(printable, (*ending(chosen, terminal_width()), "", *lines(found)))))
+        write("\n".join(map(printable, (*ending(found.choice, terminal_width()), "", *lines(found.answers)))))
     return 0
 
 

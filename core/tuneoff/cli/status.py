@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import statistics
 from collections import Counter
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
@@ -54,7 +55,7 @@ def execute(arguments: argparse.Namespace) -> int:
     summary = f"{counts['done']} of {counted(len(ends), 'run')} done" + "".join(
         f", {count} {status}" for status, count in counts.items() if status != "done"
     )
-    write(f"{_table(plan, ends)}{_reasons(plan, ends)}\n\n{summary}; {results.resolve()}")
+    write(f"{_table(plan, ends)}{_reasons(plan, ends)}\n\n{_by_framework(plan, ends)}\n\n{summary}; {results.resolve()}")
     return 0
 
 
@@ -80,6 +81,33 @@ def _table(plan: Plan, ends: Sequence[RunEnd]) -> str:
         )
     header = ("run", "framework", "sampler", "variant", "seed", "status", "flags")
     return filled_columns(header, rows, optional=("variant", "flags"))
+
+
+def _by_framework(plan: Plan, ends: Sequence[RunEnd]) -> str:
+    """Return for each framework and sampler how many runs are done, their median job time, and the best value of all."""
+    from tuneoff.base.format import score, seconds
+    from tuneoff.experiment.names import emulated_label, label_texts, strategy_text, variant_text
+    from tuneoff.record.store import read_run
+
+    labels = label_texts((run.label, run.spec.adapter) for run in plan.runs)
+    specs = {run.run_id: run.spec for run in plan.counted}
+    groups: dict[tuple[str, str, str], list[RunEnd]] = {}
+    for end in ends:
+        spec = specs[end.run_id]
+        name = emulated_label(labels[end.label], spec) if end.emulated else labels[end.label]
+        groups.setdefault((name, strategy_text(spec.experiment), variant_text(spec.experiment.variant)), []).append(end)
+    rows = []
+    for names, group in groups.items():
+        done = [read_run(end.folder) for end in group if end.status == "done" and end.folder is not None]
+        times, values = (
+            [value for run in done if name in run.metrics and (value := run.metrics[name].value) is not None]
+            for name in ("time.jct_without_test", "quality.validation")
+        )
+        best = max if specs[group[0].run_id].experiment.objective.mode == "max" else min
+        found = (seconds(statistics.median(times)) if times else "", score(best(values)) if values else "")
+        rows.append((*names, f"{len(done)}/{len(group)}", *found))
+    header = ("framework", "sampler", "variant", "done", "job time, s", "best value")
+    return filled_columns(header, rows, optional=("variant",))
 
 
 def _reasons(plan: Plan, ends: Sequence[RunEnd]) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-SERIOUS: Mapping[str, str] = {  # a result, a trial or a figure of the run is wrong or lost, or may be
+WRONG_RESULT: Mapping[str, str] = {  # the framework answered wrongly, or did something else than it was asked for
     "best_differs": "the framework's best trial is not the one that core finds best",
     "best_value_differs": "the framework's value of its best trial is not the one in the events",
     "unknown_best": "the framework's best trial is in no event",
@@ -13,12 +13,15 @@ SERIOUS: Mapping[str, str] = {  # a result, a trial or a figure of the run is wr
     "configuration_changed": "what was trained is not what was submitted",
     "scripted_stop_missed": "`pruner: scripted`: a trial that had to stop ran to its end",
     "over_budget": "the framework asked for more than the budget; what was refused is in `refusals`",
+    "attempt_repeated": "an attempt was run again under the same number",
+}
+SERIOUS: Mapping[str, str] = {  # a result, a trial or a figure of the run is wrong or lost, or may be
+    **WRONG_RESULT,
     "declared_mismatch": "a declared variable is not what was found: tuneoff status --declared",
     "sampler_without_model": "the budget ends before the sampler first uses its model: this run is random search",
     "emulated_platform": "the framework talks to an emulation, though the platform's name does not say so",
     "finished_trial_repeated": "of a continued run: a trial that had finished was trained again",
     "configuration_changed_by_resume": "of a continued run: a trial was begun again with another configuration",
-    "attempt_repeated": "an attempt was run again under the same number",
     "foreign_events": "an event file belongs to another execution",
     "orphan_events": "events of a trial that was never submitted or started",
     "missing_lines": "lines of an event file are missing",

@@ -22,6 +22,7 @@ from tuneoff.errors import ResultsError
 from tuneoff.experiment.accounting.charge import of_run
 from tuneoff.experiment.names import emulated_label, run_name, short_label
 from tuneoff.experiment.plan import Plan, PlannedRun
+from tuneoff.experiment.power_settings import NO_METER
 from tuneoff.experiment.spec import RunSpec
 from tuneoff.measure.power.baseline import baseline_seconds
 from tuneoff.measure.power.metering import PowerPlan
@@ -69,6 +70,7 @@ class PlanRequest:
     continues: bool = False
     retry_flagged: bool = False
     notes: tuple[str, ...] = ()  # told before the first run
+    verbose: bool = False  # tell which power meter was found, though nothing is wrong with it
 
 
 def execute(request: PlanRequest) -> list[RunEnd]:
@@ -191,7 +193,8 @@ class _Matrix:
         """Read the idle power, and say what the runs' energy and cost will lack."""
         listener, power = self._request.listener, self._meters.plan
         idle = baseline_seconds(power)
-        listener.noted(f"{power.line()}{f'; first its idle power is read for {idle:g} s' if idle else ''}")
+        if self._request.verbose or idle or (power.chosen is None and self._request.plan.power.meter != NO_METER):
+            listener.noted(f"{power.line()}{f'; first its idle power is read for {idle:g} s' if idle else ''}")
         for lacking in uncharged_lines(self._request.plan, time.time_ns()):
             listener.noted(lacking)
         return self._meters.prepare(interrupt, listener.noted)

@@ -24,14 +24,14 @@ def call(capsys: pytest.CaptureFixture[str]) -> Call:
 
 @pytest.fixture
 def results(tmp_path: Path) -> Path:
-    """A folder in which serial is faster than optuna and as good."""
-    return write_results(made_results(runs_of("serial"), runs_of("optuna", seconds=2.0), folder=tmp_path / "results" / "old"))
+    """A folder in which ray-tune is faster than optuna and as good."""
+    return write_results(made_results(runs_of("ray-tune"), runs_of("optuna", seconds=2.0), folder=tmp_path / "results" / "old"))
 
 
 def test_recommend_names_who_is_better_and_cites_run_folders(call: Call, results: Path) -> None:
     answer = call("recommend", results, "--workers", "2", "--must-resume")
     assert answer.code == 0
-    assert answer.out.startswith("workload null, sampler random: serial; optuna is dominated\n")
+    assert answer.out.startswith("workload null, sampler random: ray-tune; optuna is dominated\n")
     ids = [word for line in answer.out.splitlines() if "/runs: " in line for word in line.partition("/runs: ")[2].split()]
     assert len(ids) == 20
     assert all((results / "runs" / run).is_dir() for run in ids)
@@ -56,7 +56,7 @@ def test_recommend_says_who_can_on_a_platform_that_was_not_measured(call: Call, 
 
 def test_recommend_in_json_has_the_same_answer(call: Call, results: Path) -> None:
     found = json.loads(call("recommend", results, "--json").out)
-    assert found["recommended"] == ["serial"]
+    assert found["recommended"] == ["ray-tune"]
     assert found["exit_code"] == 0
     assert found["settings"][0]["measured"][0]["reasons"][0]["runs"][0]["folder"] == str(results)
 
@@ -65,11 +65,11 @@ def test_recommend_reads_faults(call: Call, results: Path, tmp_path: Path) -> No
     path = tmp_path / "faults.json"
     runs = [
         {"adapter": name, "setting": "adapter", "fault": "sigkill", "outcome": outcome, "reason": "made", "seconds": 1.0}
-        for name, outcome in (("serial", "run aborted"), ("optuna", "recovered"))
+        for name, outcome in (("ray-tune", "run aborted"), ("optuna", "recovered"))
     ]
     path.write_text(json.dumps({"about": {}, "runs": runs, "exit_code": 0}))
     answer = call("recommend", results, "--faults", path, "--must-survive", "sigkill")
-    assert "serial: not under faults: sigkill through its adapter: run aborted, made" in answer.out
+    assert "ray-tune: not under faults: sigkill through its adapter: run aborted, made" in answer.out
     assert "optuna is the only one that can and was measured" in answer.out
 
 
@@ -96,10 +96,10 @@ def test_diff_of_a_folder_with_itself_is_quiet(call: Call, results: Path) -> Non
 
 
 def test_diff_finds_a_planted_change_and_exits_with_1(call: Call, results: Path, tmp_path: Path) -> None:
-    other = write_results(made_results(runs_of("serial", seconds=1.5), runs_of("optuna", seconds=2.0), folder=tmp_path / "new"))
+    other = write_results(made_results(runs_of("ray-tune", seconds=1.5), runs_of("optuna", seconds=2.0), folder=tmp_path / "new"))
     answer = call("diff", results, other)
     assert answer.code == diff.CHANGED == 1
-    assert "serial random: time is worse by +50.0 %" in answer.out
+    assert "ray-tune random: time is worse, 1.5x, +0.50 s " in answer.out
     found = json.loads(call("diff", results, other, "--json").out)
     assert (found["exit_code"], found["has_changed"]) == (1, True)
     assert found["answer"][1] in answer.out
@@ -108,7 +108,7 @@ def test_diff_finds_a_planted_change_and_exits_with_1(call: Call, results: Path,
 def test_diff_takes_the_two_newest_folders_of_the_same_file(call: Call, results: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(results.parents[1])
     assert "no two results folders of the same file" in call(*diff.EXAMPLE.split()[1:]).line
-    newer = write_results(made_results(runs_of("serial"), folder=results.with_name("new")))
+    newer = write_results(made_results(runs_of("ray-tune"), folder=results.with_name("new")))
     for place, folder in enumerate((results, newer)):
         os.utime(folder / PLAN, (place, place))
     answer = call(*diff.EXAMPLE.split()[1:])
@@ -120,14 +120,14 @@ def test_diff_takes_the_two_newest_folders_of_the_same_file(call: Call, results:
 def test_diff_refuses_odd_folders_in_one_line(call: Call, results: Path, tmp_path: Path) -> None:
     assert call("diff", results, tmp_path).code == 5
     assert "is no results folder" in call("diff", results, tmp_path / "missing").line
-    other = write_results(made_results(runs_of("serial", trials=3), folder=tmp_path / "other"))
+    other = write_results(made_results(runs_of("ray-tune", trials=3), folder=tmp_path / "other"))
     answer = call("diff", results, other)
     assert answer.code == 2
     assert "have no run in common: budget.trials 10 became 3" in answer.line
 
 
 def test_folders_without_a_run_that_is_done_are_read(call: Call, tmp_path: Path) -> None:
-    nothing = [(spec, None) for spec, _ in runs_of("serial")]
+    nothing = [(spec, None) for spec, _ in runs_of("ray-tune")]
     empty = write_results(made_results(nothing, folder=tmp_path / "empty"))
     answer = call("recommend", empty)
     assert answer.code == 1

@@ -13,8 +13,8 @@ from tuneoff.capabilities import Offer, Support
 from tuneoff.errors import ExperimentError
 from tuneoff.judge.answers.answer import Outcome
 from tuneoff.judge.answers.compute import answers
+from tuneoff.judge.choice.choose import Answered
 from tuneoff.judge.recommend.eligibility import No
-from tuneoff.judge.recommend.measured import Folder
 from tuneoff.judge.recommend.recommend import recommend
 from tuneoff.judge.recommend.recommendation import Cited, Recommendation
 from tuneoff.judge.recommend.recommendation_json import to_json
@@ -23,18 +23,20 @@ from tuneoff.judge.recommend.request import Request
 from tuneoff.registry import AdapterListing
 
 pytest.importorskip("scipy")
-KNOWN = [listing("serial"), listing("optuna"), listing("ray-tune")]
+KNOWN = [listing("plain"), listing("optuna"), listing("ray-tune")]
 KATIB = listing("katib", platforms=("kubernetes", "emulated"), emulated_platforms=("emulated",), resume=Support.NOT_BY_TUNEOFF)
 
 
-def ask(*folders: Folder, known: Sequence[AdapterListing] = KNOWN, **asked: Any) -> Recommendation:
+def ask(*folders: Answered, known: Sequence[AdapterListing] = KNOWN, **asked: Any) -> Recommendation:
     return recommend(folders, known, [], Request(**asked))
 
 
-def fast_and_slow(**more: Any) -> Folder:
-    """Return a folder in which serial is twice as fast as optuna and as good, and ray-tune is like optuna."""
+def fast_and_slow(**more: Any) -> Answered:
+    """Return a folder in which plain is twice as fast as optuna and as good, and ray-tune is like optuna."""
     return made_folder(
-        runs_of("serial", seconds=1.0, **more), runs_of("optuna", seconds=2.0, **more), runs_of("ray-tune", seconds=2.01, **more)
+        runs_of("plain", seconds=1.0, **more),
+        runs_of("optuna", seconds=2.0, **more),
+        runs_of("ray-tune", seconds=2.01, **more),
     )
 
 
@@ -47,42 +49,42 @@ def all_cited(found: Recommendation) -> list[Cited]:
 def test_who_is_better_in_one_question_and_as_good_in_the_other_is_recommended_alone() -> None:
     found = ask(fast_and_slow())
     (family,) = found.families
-    assert family.recommended == ("serial",)
+    assert family.recommended == ("plain",)
     assert set(family.dominated) == {"optuna", "ray-tune"}
-    assert found.headline == ("workload null, sampler random: serial; optuna and ray-tune are dominated",)
+    assert found.headline == ("workload null, sampler random: plain; optuna and ray-tune are dominated",)
     assert found.exit_code == 0
 
 
 def test_equal_adapters_have_no_difference_that_matters() -> None:
-    found = ask(made_folder(runs_of("serial", spread=0.001), runs_of("optuna", spread=0.001)))
-    assert found.headline == ("workload null, sampler random: no difference that matters between serial and optuna",)
+    found = ask(made_folder(runs_of("plain", spread=0.001), runs_of("optuna", spread=0.001)))
+    assert found.headline == ("workload null, sampler random: no difference that matters between plain and optuna",)
     assert found.exit_code == 0
 
 
 def test_what_is_weighed_against_each_other_is_said() -> None:
-    found = ask(made_folder(runs_of("serial", seconds=1.0, quality=0.8), runs_of("optuna", seconds=2.0, quality=0.9)))
-    assert found.families[0].recommended == ("serial", "optuna")
-    assert "serial is better in time, optuna in quality" in found.headline[0]
+    found = ask(made_folder(runs_of("plain", seconds=1.0, quality=0.8), runs_of("optuna", seconds=2.0, quality=0.9)))
+    assert found.families[0].recommended == ("plain", "optuna")
+    assert "plain is better in time, optuna in quality" in found.headline[0]
 
 
 def test_what_is_not_decided_is_said_and_dominates_nobody() -> None:
-    found = ask(made_folder(runs_of("serial", spread=0.5), runs_of("optuna", spread=0.5)))
+    found = ask(made_folder(runs_of("plain", spread=0.5), runs_of("optuna", spread=0.5)))
     assert found.families[0].dominated == ()
-    assert found.headline[0].startswith("workload null, sampler random: not decided between serial and optuna in ")
+    assert found.headline[0].startswith("workload null, sampler random: not decided between plain and optuna in ")
 
 
 def test_below_ten_seeds_nothing_dominates_however_different_it_is() -> None:
-    found = ask(made_folder(runs_of("serial", seconds=1.0, seeds=SEEDS[:9]), runs_of("optuna", seconds=99.0, seeds=SEEDS[:9])))
-    assert found.families[0].recommended == ("serial", "optuna")
-    assert "nothing is judged, so serial and optuna remain" in found.headline[0]
+    found = ask(made_folder(runs_of("plain", seconds=1.0, seeds=SEEDS[:9]), runs_of("optuna", seconds=99.0, seeds=SEEDS[:9])))
+    assert found.families[0].recommended == ("plain", "optuna")
+    assert "nothing is judged, so plain and optuna remain" in found.headline[0]
     assert any("9 seeds" in line for line in lines(found))
 
 
 def test_who_fails_is_not_recommended_over_who_does_not() -> None:
-    folder = made_folder(runs_of("serial", seconds=1.0, failed=(3,)), runs_of("optuna", seconds=2.0))
+    folder = made_folder(runs_of("plain", seconds=1.0, failed=(3,)), runs_of("optuna", seconds=2.0))
     found = ask(folder)
     assert "optuna" not in found.families[0].dominated
-    assert any(reason.text == "serial failed in 1 of 10 runs" for reason in found.families[0].weighed[0].reasons)
+    assert any(reason.text == "plain failed in 1 of 10 runs" for reason in found.families[0].weighed[0].reasons)
 
 
 @pytest.mark.parametrize(
@@ -97,18 +99,18 @@ def test_who_fails_is_not_recommended_over_who_does_not() -> None:
 def test_who_fails_the_filter_appears_nowhere_but_among_those_left_out(
     declared: dict[str, Any], asked: dict[str, Any], kind: No
 ) -> None:
-    known = [listing("serial", **declared), listing("optuna"), listing("ray-tune")]
+    known = [listing("plain", **declared), listing("optuna"), listing("ray-tune")]
     found = ask(fast_and_slow(), known=known, **asked)
-    assert [one.adapter for one in found.excluded] == ["serial"]
+    assert [one.adapter for one in found.excluded] == ["plain"]
     assert [obstacle.kind for obstacle in found.excluded[0].obstacles] == [kind]
     weighed = [label for family in found.families for one in family.weighed for label in one.setting.labels]
     assert set(weighed) == {"optuna", "ray-tune"}
-    assert "serial" not in to_json(found)["recommended"]
-    assert not any(verdict.one == "serial" for family in found.families for one in family.weighed for verdict in one.dominances)
+    assert "plain" not in to_json(found)["recommended"]
+    assert not any(verdict.one == "plain" for family in found.families for one in family.weighed for verdict in one.dominances)
 
 
 def test_when_nobody_meets_the_constraints_that_is_the_answer() -> None:
-    found = ask(fast_and_slow(), known=[listing("serial", resume=Support.NOT_BY_FRAMEWORK)], must_resume=True)
+    found = ask(fast_and_slow(), known=[listing("plain", resume=Support.NOT_BY_FRAMEWORK)], must_resume=True)
     assert found.headline == ("no framework meets the constraints",)
     assert found.exit_code == 1
 
@@ -124,22 +126,22 @@ def test_every_reason_cites_runs_that_exist_in_its_folder() -> None:
 
 def test_a_sampler_that_is_another_one_cites_the_runs_that_stand_for_it() -> None:
     """A skipped `default` that is random search has no run of its own."""
-    random, twins = (runs_of("serial", sampler=name, variant={"sampler": name}) for name in ("random", "default"))
+    random, twins = (runs_of("plain", sampler=name, variant={"sampler": name}) for name in ("random", "default"))
     results = made_results(random, [(spec, None) for spec, _ in twins], runs_of("optuna", sampler="default", variant={}))
     same = {twin.run_id: spec.run_id for (spec, _), (twin, _) in zip(random, twins, strict=True)}
     planned = tuple(
         replace(run, skip_reason="same", same_as=same[run.run_id]) if run.run_id in same else run for run in results.planned
     )
     results = replace(results, planned=planned, plan=replace(results.plan, runs=planned))
-    known = [listing(name, samplers={"random": Offer(), "default": Offer()}) for name in ("serial", "optuna")]
-    found = ask(Folder(results=results, answers=answers(results)), known=known, sampler="default")
+    known = [listing(name, samplers={"random": Offer(), "default": Offer()}) for name in ("plain", "optuna")]
+    found = ask(Answered(results=results, answers=answers(results)), known=known, sampler="default")
     cited = all_cited(found)
     assert {run.run_id for run in cited} >= set(same.values())
     assert all(results.standing[run.run_id].execution_id == run.execution_id for run in cited)
 
 
 def test_a_verdict_cites_only_the_seeds_that_it_compares() -> None:
-    folder = made_folder(runs_of("serial"), runs_of("optuna"))
+    folder = made_folder(runs_of("plain"), runs_of("optuna"))
     blank = replace(folder.answers.verdicts[0].differences[0], difference=None)
     verdicts = tuple(replace(one, differences=(blank, *one.differences[1:])) for one in folder.answers.verdicts)
     found = ask(replace(folder, answers=replace(folder.answers, verdicts=verdicts)))
@@ -149,19 +151,19 @@ def test_a_verdict_cites_only_the_seeds_that_it_compares() -> None:
 
 def test_only_the_sampler_and_the_platform_that_were_asked_for_are_weighed() -> None:
     known = [
-        listing(name, platforms=("local", "cluster"), samplers={"random": Offer(), "grid": Offer()}) for name in ("serial", "x")
+        listing(name, platforms=("local", "cluster"), samplers={"random": Offer(), "grid": Offer()}) for name in ("plain", "x")
     ]
-    random, grid = runs_of("serial"), runs_of("serial", sampler="grid", variant={"sampler": "grid"})
+    random, grid = runs_of("plain"), runs_of("plain", sampler="grid", variant={"sampler": "grid"})
     folder = made_folder(random, grid, runs_of("x", platform="cluster"))
     assert [one.name for one in ask(folder, known=known, sampler="grid").families] == ["workload null, sampler grid"]
-    assert ask(folder, known=known, sampler="grid").families[0].recommended == ("serial",)
+    assert ask(folder, known=known, sampler="grid").families[0].recommended == ("plain",)
     there = ask(folder, known=known, platform="cluster")
     assert [one.setting.labels for family in there.families for one in family.weighed] == [("x",)]
-    assert there.not_measured == ("serial",)
+    assert there.not_measured == ("plain",)
 
 
 def test_what_only_ran_on_a_stand_in_can_but_was_not_measured_and_recommends_nothing() -> None:
-    folder = made_folder(runs_of("serial"), runs_of("katib", seconds=0.1, platform="emulated"), emulated=("emulated",))
+    folder = made_folder(runs_of("plain"), runs_of("katib", seconds=0.1, platform="emulated"), emulated=("emulated",))
     found = ask(folder, known=[*KNOWN, KATIB], platform="kubernetes")
     assert [one.adapter for one in found.capable] == ["katib"]
     assert found.headline == (
@@ -173,16 +175,16 @@ def test_what_only_ran_on_a_stand_in_can_but_was_not_measured_and_recommends_not
 
 
 def test_a_stand_in_is_in_no_front_though_no_platform_is_asked_for() -> None:
-    folder = made_folder(runs_of("serial"), runs_of("katib", seconds=0.1, platform="emulated"), emulated=("emulated",))
+    folder = made_folder(runs_of("plain"), runs_of("katib", seconds=0.1, platform="emulated"), emulated=("emulated",))
     found = ask(folder, known=[*KNOWN, KATIB])
-    assert found.families[0].weighed[0].setting.labels == ("serial",)
+    assert found.families[0].weighed[0].setting.labels == ("plain",)
     assert "katib" in found.not_measured
     assert "the only one that can and was measured" in found.headline[0]
 
 
 def test_a_repetition_of_an_entry_is_nobody_to_choose() -> None:
-    found = ask(made_folder(runs_of("serial"), runs_of("serial", replicate=1), runs_of("optuna")))
-    assert found.families[0].weighed[0].setting.labels == ("serial", "optuna")
+    found = ask(made_folder(runs_of("plain"), runs_of("plain", replicate=1), runs_of("optuna")))
+    assert found.families[0].weighed[0].setting.labels == ("plain", "optuna")
 
 
 def test_a_framework_that_is_not_installed_here_counts_where_it_was_measured() -> None:
@@ -191,7 +193,7 @@ def test_a_framework_that_is_not_installed_here_counts_where_it_was_measured() -
     assert "optuna" in measured.families[0].weighed[0].setting.labels
     assert "optuna" in [one.adapter for one in measured.capable]
     assert any("pip install optuna" in line for line in lines(measured))
-    elsewhere = ask(made_folder(runs_of("serial")), known=[KNOWN[0], missing])
+    elsewhere = ask(made_folder(runs_of("plain")), known=[KNOWN[0], missing])
     assert [(one.adapter, one.obstacles[0].kind) for one in elsewhere.excluded] == [("optuna", No.ABSENT)]
 
 
@@ -216,14 +218,14 @@ def test_the_preferred_question_is_told_first_and_changes_no_answer() -> None:
 
 def test_a_planted_verdict_changes_the_answer() -> None:
     """Show that the answer rests on the verdicts: with the other outcome it is another one."""
-    folder = made_folder(runs_of("serial", seconds=1.0), runs_of("optuna", seconds=2.0))
-    assert ask(folder).families[0].recommended == ("serial",)
+    folder = made_folder(runs_of("plain", seconds=1.0), runs_of("optuna", seconds=2.0))
+    assert ask(folder).families[0].recommended == ("plain",)
     flipped = {Outcome.BETTER: Outcome.WORSE, Outcome.WORSE: Outcome.BETTER}
     verdicts = tuple(replace(one, outcome=flipped.get(one.outcome, one.outcome)) for one in folder.answers.verdicts)
     assert ask(replace(folder, answers=replace(folder.answers, verdicts=verdicts))).families[0].recommended == ("optuna",)
 
 
 def test_control_characters_and_markup_in_names_are_no_lines_of_their_own() -> None:
-    folder = made_folder(runs_of("<script>\nx"), runs_of("serial"))
+    folder = made_folder(runs_of("<script>\nx"), runs_of("plain"))
     found = ask(folder, known=[listing("<script>\nx"), KNOWN[0]])
     assert all("\n" not in line for line in lines(found))

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from builders.made_choices import FILE, listing, made_folder, runs_of
-from tuneoff.judge.recommend.measured import Folder
+from tuneoff.judge.choice.choose import Answered
 from tuneoff.judge.recommend.recommend import recommend
 from tuneoff.judge.recommend.recommendation import Recommendation
 from tuneoff.judge.recommend.recommendation_json import to_json
@@ -18,16 +18,16 @@ from tuneoff.judge.recommend.request import Request
 from tuneoff.registry import AdapterListing
 
 pytest.importorskip("scipy")
-KNOWN = [listing("serial"), listing("optuna"), listing("ray-tune")]
+KNOWN = [listing("plain"), listing("optuna"), listing("ray-tune")]
 
 
-def ask(*folders: Folder, known: Sequence[AdapterListing] = KNOWN, **asked: Any) -> Recommendation:
+def ask(*folders: Answered, known: Sequence[AdapterListing] = KNOWN, **asked: Any) -> Recommendation:
     return recommend(folders, known, [], Request(**asked))
 
 
-def fast_and_slow(**more: Any) -> Folder:
-    """Return a folder in which serial is twice as fast as optuna and as good."""
-    return made_folder(runs_of("serial", seconds=1.0, **more), runs_of("optuna", seconds=2.0, **more))
+def fast_and_slow(**more: Any) -> Answered:
+    """Return a folder in which plain is twice as fast as optuna and as good."""
+    return made_folder(runs_of("plain", seconds=1.0, **more), runs_of("optuna", seconds=2.0, **more))
 
 
 @pytest.mark.parametrize(
@@ -56,33 +56,33 @@ def test_inside_the_range_only_the_measured_settings_around_are_used_and_named()
     (family,) = found.families
     assert not family.is_exact
     assert [one.setting.sizes["workers"] for one in family.weighed] == [(1.0, 1.0), (4.0, 4.0)]
-    assert family.recommended == ("serial",)
+    assert family.recommended == ("plain",)
     assert any("measured around what was asked for, nothing beyond" in line for line in lines(found))
 
 
 def test_where_the_order_turns_round_between_the_settings_nobody_is_recommended_and_it_is_said() -> None:
-    low = made_folder(runs_of("serial", seconds=1.0, workers=1), runs_of("optuna", seconds=2.0, workers=1), folder=Path("low"))
-    high = made_folder(runs_of("serial", seconds=2.0, workers=4), runs_of("optuna", seconds=1.0, workers=4), folder=Path("high"))
+    low = made_folder(runs_of("plain", seconds=1.0, workers=1), runs_of("optuna", seconds=2.0, workers=1), folder=Path("low"))
+    high = made_folder(runs_of("plain", seconds=2.0, workers=4), runs_of("optuna", seconds=1.0, workers=4), folder=Path("high"))
     found = ask(low, high, workers=2)
     (family,) = found.families
     assert family.recommended == ()
     assert "disagree" in found.headline[0]
     assert len(family.differs) == 1
-    assert "serial is better than optuna in time at random (1 worker" in family.differs[0].text
+    assert "plain is better than optuna in time at random (1 worker" in family.differs[0].text
     assert {run.folder for run in family.differs[0].runs} == {Path("low"), Path("high")}
     assert found.exit_code == 1
 
 
 def test_who_was_measured_on_one_side_alone_is_not_recommended_in_between() -> None:
-    low = made_folder(runs_of("serial", workers=1), runs_of("optuna", workers=1))
-    high = made_folder(runs_of("serial", workers=4))
+    low = made_folder(runs_of("plain", workers=1), runs_of("optuna", workers=1))
+    high = made_folder(runs_of("plain", workers=4))
     (family,) = ask(low, high, workers=2).families
-    assert family.recommended == ("serial",)
+    assert family.recommended == ("plain",)
     assert any(text.startswith("optuna was not measured at random (4 workers") for text in family.unmeasured)
 
 
 def test_settings_of_other_samplers_do_not_surround_a_request() -> None:
-    low, high = (made_folder(runs_of("serial", workers=workers, sampler=name)) for workers, name in ((1, "random"), (4, "fixed")))
+    low, high = (made_folder(runs_of("plain", workers=workers, sampler=name)) for workers, name in ((1, "random"), (4, "fixed")))
     found = ask(low, high, workers=2)
     assert len(found.outside) == 2
     assert found.exit_code == 1
@@ -92,11 +92,11 @@ def test_each_setting_of_a_folder_is_weighed_by_its_own_verdicts() -> None:
     few: dict[str, Any] = {"workers": 1, "variant": {"workers.count": 1}}
     many: dict[str, Any] = {"workers": 4, "variant": {"workers.count": 4}}
     folder = made_folder(
-        runs_of("serial", seconds=1.0, **few),
+        runs_of("plain", seconds=1.0, **few),
         runs_of("optuna", seconds=2.0, **few),
-        runs_of("serial", seconds=2.0, **many),
+        runs_of("plain", seconds=2.0, **many),
         runs_of("optuna", seconds=1.0, **many),
     )
-    assert ask(folder, workers=1).families[0].recommended == ("serial",)
+    assert ask(folder, workers=1).families[0].recommended == ("plain",)
     assert ask(folder, workers=4).families[0].recommended == ("optuna",)
     assert ask(folder).families[0].recommended == ()

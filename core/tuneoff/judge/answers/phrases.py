@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import math
+import statistics
 from collections.abc import Iterable
+from dataclasses import replace
 
-from tuneoff.base.format import MISSING, figure, score, shown_unit
+from tuneoff.base.format import MISSING, figure, score, shown_unit, times, times_text
 from tuneoff.experiment.metric_catalogue import METRICS
 from tuneoff.judge.answers.answer import Outcome, OverTasks, Question, Verdict
 from tuneoff.judge.runs import POOL, Scope
@@ -74,22 +76,43 @@ def success_text(interval: Interval | None, done: int, tried: int) -> str:
 
 
 def difference_text(interval: Interval | None, question: Question) -> str:
-    """Return one − other: in percent on the ratio scale, else in the metric's unit; `−65 % [−70 %, −60 %]`."""
+    """Return one against other: `2.9x (1.5 to 4.8)` on the ratio scale, else one − other in the metric's unit."""
     if interval is None:
         return MISSING
+    if question.scale == "ratio":
+        return times_text(*map(ratio_of, (interval.estimate, interval.low, interval.high)))
     low, high = (signed(bound, question) for bound in (interval.low, interval.high))
-    return f"{signed(interval.estimate, question)} [{low}, {high}]"
+    return f"{signed(interval.estimate, question)} ({low} to {high})"
+
+
+def seen_text(verdict: Verdict, label: str | None = None) -> str:
+    """Return a verdict's size as it is for `label`, its first one by default: a ratio has the median difference beside it."""
+    interval, question, sign = verdict.interval, verdict.question, 1 if label in (None, verdict.one) else -1
+    if interval is not None and sign < 0:
+        interval = replace(interval, estimate=-interval.estimate, low=-interval.high, high=-interval.low)
+    text = difference_text(interval, question)
+    amount = median_difference(verdict)
+    if interval is None or amount is None or question.scale != "ratio":
+        return text
+    return f"{text}, {signed(sign * amount, replace(question, scale='difference'))}"
+
+
+def median_difference(verdict: Verdict) -> float | None:
+    """Return the median of one − other by seed in the metric's unit; None without a seed in which both have a finite value."""
+    known = [one.one - one.other for one in verdict.differences if one.one is not None and one.other is not None]
+    known = [value for value in known if math.isfinite(value)]
+    return statistics.median(known) if known else None
+
+
+def ratio_of(value: float) -> float:
+    """Return the ratio of a difference on the ratio scale, which is its logarithm."""
+    return math.exp(value) if value < 700 else math.inf
 
 
 def signed(value: float, question: Question) -> str:
-    """Return a difference on a question's scale with its sign."""
+    """Return a difference on a question's scale with its sign; on the ratio scale the ratio."""
     if question.scale == "ratio":
-        if value == -math.inf:
-            return "−∞"
-        percent = 100 * math.expm1(min(value, 600.0))
-        if percent >= 1000:
-            return f"×{figure(math.exp(min(value, 600.0)))}" if math.isfinite(value) else "+∞"
-        return f"{_sign(percent)}{figure(abs(percent))} %"
+        return times_text(*[ratio_of(value)] * 3)
     if math.isinf(value):
         return "+∞" if value > 0 else "−∞"
     unit, factor = shown(question.metric, question.unit)
@@ -100,13 +123,13 @@ def signed(value: float, question: Question) -> str:
 def floor_text(verdict: Verdict) -> str:
     """Return the noise floor as far as its greater bound reaches to both sides; MISSING without an A/A pair.
 
-    On the ratio scale both sides are told: twice as long is +100 %, and half as long −50 %.
+    On the ratio scale both sides are told: `0.88 to 1.1x`.
     """
     floor, question = verdict.noise_floor, verdict.question
     if floor is None:
         return MISSING
     if question.scale == "ratio":
-        return f"[{signed(-floor_size(floor), question)}, {signed(floor_size(floor), question)}]"
+        return f"{times(ratio_of(-floor_size(floor)))} to {times(ratio_of(floor_size(floor)))}x"
     return f"±{signed(floor_size(floor), question).removeprefix('+')}"
 
 
@@ -151,25 +174,17 @@ def is_decided(verdict: Verdict) -> bool:
 
 
 def size_text(interval: Interval | None, question: Question, *, is_one: bool) -> str:
-    """Return by how much the better one is better, `is_one`: the first of one − other; " by 65 % [60 %, 70 %]"."""
+    """Return by how much the better one is better, `is_one`: the first of one − other; " by 2.9x (1.5 to 4.8)"."""
     if interval is None:
         return ""
-    numbers = [interval.estimate, interval.low, interval.high] if is_one else [-interval.estimate, -interval.high, -interval.low]
     if math.isinf(interval.estimate):
         return "; failed runs decide it"
-    sizes = [_size(number, question) for number in numbers]
-    low, high = (sizes[1], sizes[2]) if question.better == "max" else (sizes[2], sizes[1])
-    return f" by {sizes[0]} [{low}, {high}]"
-
-
-def _size(number: float, question: Question) -> str:
-    """Return how much better: 65 % less of a time, 12 % more of a throughput, 0.012 more of an accuracy."""
+    sign = 1 if is_one == (question.better == "max") else -1
+    estimate, (low, high) = sign * interval.estimate, sorted((sign * interval.low, sign * interval.high))
     if question.scale == "ratio":
-        if question.better == "min":
-            return f"{figure(-100 * math.expm1(min(number, 600.0)))} %"
-        return f"{figure(100 * math.expm1(min(number, 600.0)))} %" if number < 600 else "∞"
-    better = -number if question.better == "min" else number
-    return signed(better, question).removeprefix("+")
+        return f" by {times_text(ratio_of(estimate), ratio_of(low), ratio_of(high))}"
+    size, first, last = (signed(value, question).removeprefix("+") for value in (estimate, low, high))
+    return f" by {size} ({first} to {last})"
 
 
 def _notes(verdict: Verdict) -> list[str]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from tuneoff.base.format import figure
+from tuneoff.base.format import times_text, two_digits
 from tuneoff.judge.choice.choice import Length, Ratio
 
 MINUTE, HOUR = 60.0, 3600.0
@@ -12,13 +12,7 @@ MINUTE, HOUR = 60.0, 3600.0
 
 def ratio_text(ratio: Ratio) -> str:
     """Return `2.9x (1.5 to 4.8)`; without its range where that is of one seed."""
-    if math.isinf(ratio.estimate):
-        return "failed"
-    text = f"{_two(ratio.estimate)}x"
-    if ratio.low == ratio.high:
-        return text
-    high = "failed" if math.isinf(ratio.high) else _two(ratio.high)
-    return f"{text} ({_two(ratio.low)} to {high})"
+    return times_text(ratio.estimate, ratio.low, ratio.high)
 
 
 def length_text(length: Length) -> str:
@@ -30,14 +24,5 @@ def duration_text(seconds: float) -> str:
     """Return a time with two digits, in the unit that people read: `0.62 s`, `8.1 s`, `31 s`, `12 min`, `3.5 h`."""
     for unit, size, most in (("s", 1.0, 2 * MINUTE), ("min", MINUTE, 2 * HOUR), ("h", HOUR, math.inf)):
         if seconds < most:
-            return f"{_two(seconds / size).removesuffix('.0')} {unit}"
+            return f"{two_digits(seconds / size).removesuffix('.0')} {unit}"
     return "never"
-
-
-def _two(value: float) -> str:
-    """Return a number with two digits, or more before the point."""
-    if value <= 0:
-        return "0"
-    if value >= 9.95:
-        return f"{value:.0f}"
-    return figure(float(f"{value:.2g}")) if value < 0.1 else f"{value:.{1 if value >= 0.995 else 2}f}"

@@ -10,12 +10,8 @@ from tuneoff.judge.choice.choice import Setting
 from tuneoff.judge.controls.compute import controls
 from tuneoff.judge.results import Results
 from tuneoff.measure.disturbance import DISTURBED
-from tuneoff.record.flag_meanings import FLAGS
+from tuneoff.record.flag_meanings import WRONG_RESULT
 
-WRONG_RESULT = (  # flags of a framework that answered wrongly, or did something else than it was asked for
-    *("best_differs", "best_value_differs", "unknown_best", "configuration_changed", "foreign_configurations"),
-    *("missing_configurations", "scripted_stop_missed", "over_budget", "attempt_repeated"),
-)
 WITHOUT_MODEL = "sampler_without_model"
 UNFINISHED = ("planned", "interrupted")
 
@@ -30,9 +26,9 @@ def caveat_lines(results: Results, answers: Answers, settings: Sequence[Setting]
     if waiting:
         yield f"{waiting} of {counted(sum(answers.statuses.values()), 'run')} have not ended."
     yield from _disturbed(groups)
-    for flag in WRONG_RESULT:
+    for flag, meaning in WRONG_RESULT.items():
         if text := _flagged(groups, names, flag):
-            yield f"{text}: {FLAGS[flag]}."
+            yield f"{text}: {meaning}."
     if text := _flagged(groups, names, WITHOUT_MODEL):
         yield f"{text}: too few trials for the sampler's model, so this was random search."
     failed = [f"{count} of {names.get(group.label, group.label)}" for group in groups if (count := _failed(group))]

@@ -6,7 +6,7 @@ A *row* is a framework in a setting, or the plain process pool, which is the flo
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -72,6 +72,12 @@ class Column:
     added: Added
     ratios: Mapping[str, Ratio]
     trial_seconds: float | None  # median of a trial's training, over its runs
+
+
+def failures(columns: Iterable[Column]) -> tuple[int, int]:
+    """Return how many runs failed, of those that came to an end: done or failed."""
+    runs = [run for column in columns for run in column.group.runs if run.status == "done" or run.is_failure]
+    return sum(run.is_failure for run in runs), len(runs)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from typing import NamedTuple
+from dataclasses import dataclass
+from functools import cached_property
 
 from tuneoff.base.clock import MILLISECONDS
 from tuneoff.judge.answers.answer import Answers, EstimatedGroup, Outcome, Question
@@ -24,22 +25,26 @@ TRAINING = "trial_execution.median"  # of a run's trials, in ms
 TIME = "time"  # the question that ratios are of
 
 
-class Answered(NamedTuple):
+@dataclass(frozen=True)
+class Answered:
     """A results folder with all that is said of it."""
 
     results: Results
     answers: Answers
-    choice: Choice
+
+    @cached_property
+    def choice(self) -> Choice:
+        """The choice among all that were measured."""
+        return choose(self.results, self.answers)
 
 
 def answered(results: Results) -> Answered:
-    """Answer the questions of a results folder, and choose.
+    """Answer the questions of a results folder.
 
     Raises:
         MissingPackageError: scipy is not installed.
     """
-    found = all_answers(results)
-    return Answered(results, found, choose(results, found))
+    return Answered(results, all_answers(results))
 
 
 def choose(results: Results, answers: Answers, adapters: Collection[str] | None = None) -> Choice:

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 from tuneoff.base.clock import MILLISECONDS
 from tuneoff.judge.answers.answer import Answers, Outcome, OverTasks, Question, Verdict
+from tuneoff.judge.answers.phrases import median_difference, ratio_of
 from tuneoff.judge.choice.choice import Ratio
 from tuneoff.judge.runs import Scope
 from tuneoff.judge.stats.failures_as_infinity import middle
@@ -78,20 +79,12 @@ def _ratio(verdict: Verdict, label: str) -> Ratio | None:
         ends, estimate = sorted((sign * judged.low, sign * judged.high)), sign * judged.estimate
     else:
         ends, estimate = [min(differences), max(differences)], middle(differences)
-    seconds = [
-        sign * (one.one - one.other) / MILLISECONDS
-        for one in verdict.differences
-        if one.one is not None and one.other is not None
-    ]
+    seconds = median_difference(verdict)
     return Ratio(
-        estimate=_exp(estimate),
-        low=_exp(ends[0]),
-        high=_exp(ends[1]),
+        estimate=ratio_of(estimate),
+        low=ratio_of(ends[0]),
+        high=ratio_of(ends[1]),
         is_interval=judged is not None,
-        difference_s=middle(seconds) if seconds else math.nan,
+        difference_s=sign * seconds / MILLISECONDS if seconds is not None else math.nan,
         outcome=verdict.outcome_for(label),
     )
-
-
-def _exp(value: float) -> float:
-    return math.exp(value) if value < 700 else math.inf

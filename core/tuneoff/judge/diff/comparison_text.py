@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from tuneoff.base.format import MISSING, counted, figure
 from tuneoff.base.output import columns, printable
 from tuneoff.judge.answers.answer import Outcome, Verdict
-from tuneoff.judge.answers.phrases import difference_text, signed
+from tuneoff.judge.answers.phrases import difference_text, seen_text, signed
 from tuneoff.judge.diff.comparison import Change, Comparison
 from tuneoff.judge.runs import POOL
 from tuneoff.record.flag_meanings import marked
@@ -75,7 +75,7 @@ def _change(change: Change, others: Sequence[Change]) -> str:
     assert change.verdict is not None
     word = "better" if change.outcome is Outcome.BETTER else "worse"
     seeds = sum(pair.difference is not None for pair in change.verdict.differences)
-    text = f"{change.name}: {change.question.name} is {word} by {difference_text(change.verdict.interval, change.question)}"
+    text = f"{change.name}: {change.question.name} is {word}, {seen_text(change.verdict)}"
     notes = [counted(seeds, "seed")]
     if not change.verdict.is_robust:
         why = ": another reasonable choice changes it" if change.verdict.changing else ""
@@ -93,7 +93,7 @@ def _pool(change: Change, others: Sequence[Change]) -> list[str]:
     for one in others:
         same = one.adapter == POOL and (one.scope, one.question.name) == (change.scope, change.question.name)
         if same and one.outcome is change.outcome and one.verdict is not None:
-            return [f"{POOL}, without a framework, changed too: {difference_text(one.verdict.interval, one.question)}"]
+            return [f"{POOL}, without a framework, changed too: {seen_text(one.verdict)}"]
     return []
 
 
@@ -117,7 +117,7 @@ def _size(verdict: Verdict) -> str:
     known = [pair.difference for pair in verdict.differences if pair.difference is not None]
     if verdict.interval is None and len(known) == 1:
         return f"{signed(known[0], verdict.question)} in 1 seed"
-    return difference_text(verdict.interval, verdict.question)
+    return seen_text(verdict)
 
 
 def _word(verdict: Verdict) -> str:

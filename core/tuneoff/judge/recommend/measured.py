@@ -14,7 +14,7 @@ from tuneoff.judge.recommend.request import TRIAL_SECONDS, TRIALS, WORKERS, Requ
 from tuneoff.judge.runs import Run, Scope, grouped
 
 if TYPE_CHECKING:
-    from tuneoff.judge.results import Results
+    from tuneoff.judge.choice.choose import Answered
     from tuneoff.record.run_record import RunRecord
 
 BUSY = "trial_execution.median"  # of a run's trials, in ms
@@ -52,20 +52,12 @@ class OnStandIn:
     runs: int  # done
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Folder:
-    """A results folder with its answers."""
-
-    results: Results
-    answers: Answers
-
-
-def settings(folders: Sequence[Folder], adapters: Sequence[str], request: Request) -> list[MeasuredSetting]:
+def settings(folders: Sequence[Answered], adapters: Sequence[str], request: Request) -> list[MeasuredSetting]:
     """Return the settings in which at least one of the adapters has a run that is done, as far as the request asks for them."""
     return [setting for folder in folders for setting in _of_folder(folder, set(adapters), request)]
 
 
-def on_stand_ins(folders: Sequence[Folder]) -> list[OnStandIn]:
+def on_stand_ins(folders: Sequence[Answered]) -> list[OnStandIn]:
     """Return what was measured on emulated platforms, by folder and label."""
     counts: Counter[tuple[Path, str, str]] = Counter()
     for folder in folders:
@@ -80,7 +72,7 @@ def done(group: EstimatedGroup) -> int:
     return sum(run.status == "done" for run in group.runs)
 
 
-def _of_folder(folder: Folder, adapters: set[str], request: Request) -> Iterator[MeasuredSetting]:
+def _of_folder(folder: Answered, adapters: set[str], request: Request) -> Iterator[MeasuredSetting]:
     runs = {run.ref.run_id: run for group in grouped(folder.results) for run in group.runs}
     for scope in folder.answers.scopes:
         if request.sampler not in (None, scope.sampler) or request.pruner not in (None, scope.pruner):

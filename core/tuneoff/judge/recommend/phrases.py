@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 
 from tuneoff.judge.answers.answer import Outcome, Verdict
-from tuneoff.judge.answers.phrases import difference_text
+from tuneoff.judge.answers.phrases import seen_text
 from tuneoff.judge.recommend.dominance import has_figures
 from tuneoff.judge.recommend.measured import MeasuredSetting
 from tuneoff.judge.recommend.recommendation import Cited
@@ -26,14 +25,12 @@ def cited(setting: MeasuredSetting, labels: Sequence[str], verdicts: Sequence[Ve
 
 
 def pair_text(verdicts: Sequence[Verdict], one: str, other: str) -> str:
-    """Return "serial against optuna: better in time (-40 %, ...); equivalent in quality; not decided in energy"."""
+    """Return "serial against optuna: better in time (0.6x (0.5 to 0.8), −1.9 s); not decided in cost"."""
     telling = [verdict for verdict in verdicts if has_figures(verdict)]
     parts = []
     for outcome in (Outcome.BETTER, Outcome.WORSE):
         named = [
-            f"{verdict.question.name} {_size(verdict, one)}".rstrip()
-            for verdict in telling
-            if verdict.outcome_for(one) is outcome
+            f"{verdict.question.name} ({seen_text(verdict, one)})" for verdict in telling if verdict.outcome_for(one) is outcome
         ]
         parts += [f"{outcome.text} in {', '.join(named)}"] if named else []
     for outcome in (Outcome.EQUIVALENT, Outcome.EQUIVALENT_THOUGH_DIFFERENT, Outcome.UNDECIDED, Outcome.NOT_JUDGED):
@@ -42,12 +39,3 @@ def pair_text(verdicts: Sequence[Verdict], one: str, other: str) -> str:
     without = [verdict.question.name for verdict in verdicts if not has_figures(verdict)]
     parts += [f"no figures to compare in {', '.join(without)}"] if without else []
     return f"{one} against {other}: {'; '.join(parts) or 'nothing to compare'}"
-
-
-def _size(verdict: Verdict, label: str) -> str:
-    interval = verdict.interval
-    if interval is None:
-        return ""
-    if label != verdict.one:
-        interval = replace(interval, estimate=-interval.estimate, low=-interval.high, high=-interval.low)
-    return f"by {difference_text(interval, verdict.question)}"

@@ -4,37 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from pathlib import Path
 
 from tuneoff.errors import ExperimentError, PluginError, UnknownNameError
-from tuneoff.judge.choice.choose import choose
+from tuneoff.judge.choice.choose import Answered, choose
 from tuneoff.judge.recommend import fault_results
 from tuneoff.judge.recommend.eligibility import Candidate, No, Obstacle, candidate
 from tuneoff.judge.recommend.families import families
 from tuneoff.judge.recommend.fault_results import FaultEvidence
 from tuneoff.judge.recommend.headline import headline
-from tuneoff.judge.recommend.measured import Folder, on_stand_ins, settings
+from tuneoff.judge.recommend.measured import on_stand_ins, settings
 from tuneoff.judge.recommend.recommendation import Recommendation
 from tuneoff.judge.recommend.request import Request
+from tuneoff.judge.runs import POOL
 from tuneoff.registry import AdapterListing, list_adapter, list_adapters
 
 ANSWERED, NO_ANSWER = 0, 1
 
 
-def read_folder(path: Path) -> Folder:
-    """Read a results folder and answer its questions.
-
-    Raises:
-        ResultsError: it is none, or a file in it is damaged.
-    """
-    from tuneoff.judge.answers.compute import answers
-    from tuneoff.judge.results import read_results
-
-    results = read_results(path)
-    return Folder(results=results, answers=answers(results))
-
-
-def listings(folders: Sequence[Folder]) -> list[AdapterListing]:
+def listings(folders: Sequence[Answered]) -> list[AdapterListing]:
     """Return every adapter that is registered, and those of the folders that are found by their module."""
     found = {listing.plugin.name: listing for listing in list_adapters()}
     for folder in folders:
@@ -48,7 +35,7 @@ def listings(folders: Sequence[Folder]) -> list[AdapterListing]:
 
 
 def recommend(
-    folders: Sequence[Folder], known: Sequence[AdapterListing], evidence: Sequence[FaultEvidence], request: Request
+    folders: Sequence[Answered], known: Sequence[AdapterListing], evidence: Sequence[FaultEvidence], request: Request
 ) -> Recommendation:
     """Return what the folders say to a request.
 
@@ -58,6 +45,7 @@ def recommend(
     if request.needs_faults and not evidence:
         option = "--must-survive" if request.must_survive else "--never-silently-wrong"
         raise ExperimentError(f"{option} needs --faults with what `tuneoff faults --json` wrote")
+    known = [listing for listing in known if listing.plugin.name != POOL]  # the floor is no choice
     candidates = [*_candidates(known, evidence, request), *_unknown(folders, known)]
     capable = [one.adapter for one in candidates if one.is_capable]
     measured = settings(folders, capable, request)
@@ -97,7 +85,7 @@ def _candidates(known: Sequence[AdapterListing], evidence: Sequence[FaultEvidenc
     return found
 
 
-def _unknown(folders: Sequence[Folder], known: Sequence[AdapterListing]) -> list[Candidate]:
+def _unknown(folders: Sequence[Answered], known: Sequence[AdapterListing]) -> list[Candidate]:
     """Return what was measured and is not found here: nothing tells what it can."""
     names = {listing.plugin.name for listing in known}
     measured = dict.fromkeys(group.adapter for folder in folders for group in folder.answers.groups)
@@ -105,11 +93,11 @@ def _unknown(folders: Sequence[Folder], known: Sequence[AdapterListing]) -> list
     return [
         Candidate(adapter=name, framework="", obstacles=(Obstacle(kind=No.ABSENT, text=text),))
         for name in measured
-        if name not in names
+        if name not in names and name != POOL
     ]
 
 
-def _lacking(folders: Sequence[Folder], request: Request) -> Iterator[str]:
+def _lacking(folders: Sequence[Answered], request: Request) -> Iterator[str]:
     """Yield the sampler and the pruner that were asked for and that no folder has."""
     scopes = [scope for folder in folders for scope in folder.answers.scopes]
     if request.sampler is not None and request.sampler not in {scope.sampler for scope in scopes}:

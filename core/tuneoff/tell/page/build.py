@@ -12,12 +12,12 @@ from tuneoff.base.format import counted
 from tuneoff.experiment.metric import Metric
 from tuneoff.experiment.metric_names import metric
 from tuneoff.experiment.names import label_texts, variant_text
-from tuneoff.judge.answers.answer import Answers, Question
+from tuneoff.judge.answers.answer import Question
 from tuneoff.judge.answers.anytime import curves
 from tuneoff.judge.answers.judging import FEWEST_SEEDS
 from tuneoff.judge.choice.amounts import duration_text
 from tuneoff.judge.choice.choice import Choice, Setting
-from tuneoff.judge.choice.choose import time_question
+from tuneoff.judge.choice.choose import Answered, time_question
 from tuneoff.judge.notes import notes
 from tuneoff.judge.results import Results
 from tuneoff.judge.runs import Scope
@@ -38,8 +38,9 @@ from tuneoff.tell.report.cost_notes import cost_notes
 BESIDE = ("energy.per_completed_trial", "quality.test")  # columns beside those of time
 
 
-def page(results: Results, answers: Answers, choice: Choice, folder: Path) -> dict[str, Any]:
+def page(of: Answered, folder: Path) -> dict[str, Any]:
     """Return what the templates read of a results folder; `folder`: where the page will lie, for links to the runs' files."""
+    results, answers, choice = of.results, of.answers, of.choice
     found = entries(results, answers)
     measured_by = circumstances(results.folder, results.standing.values())
     same, differing = environment.packages(results)

@@ -9,7 +9,7 @@ from typing import NamedTuple
 from tuneoff.base.format import MISSING
 from tuneoff.judge.answers.answer import EstimatedGroup, Outcome
 from tuneoff.judge.choice.amounts import duration_text, ratio_text
-from tuneoff.judge.choice.choice import Column, Ratio, Row, Setting
+from tuneoff.judge.choice.choice import Column, Ratio, Row, Setting, failures
 from tuneoff.judge.stats.interval import Interval
 from tuneoff.tell.page.verdicts import MARKS
 from tuneoff.tell.report.figure_cell import FigureCell
@@ -84,8 +84,7 @@ def added_range(row: Row) -> str:
 
 def failed(columns: Iterable[Column]) -> str:
     """Return how many of the tried runs failed: `1 of 10`."""
-    runs = [run for column in columns for run in column.group.runs if run.status == "done" or run.is_failure]
-    return f"{sum(run.is_failure for run in runs)} of {len(runs)}"
+    return "{} of {}".format(*failures(columns))
 
 
 def signs_used(setting: Setting) -> list[tuple[str, str, str]]:

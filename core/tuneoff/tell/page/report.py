@@ -52,7 +52,7 @@ def composed(found: Answered, folder: Path) -> str:
     from tuneoff.tell.page.build import page
     from tuneoff.tell.page.render import render
 
-    return render(page(*found, folder))
+    return render(page(found, folder))
 
 
 def make_folder(folder: Path) -> None:

@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 from collections import Counter
 
-from tuneoff.base.format import ESTIMATED, MISSING, counted, figure
+from tuneoff.base.format import ESTIMATED, MISSING, counted
 from tuneoff.judge.answers.answer import Answers, Outcome, Question, Verdict
-from tuneoff.judge.answers.phrases import floor_size, signed
+from tuneoff.judge.answers.phrases import difference_text, floor_text
 from tuneoff.judge.runs import Scope
 from tuneoff.judge.stats.interval import Interval
 from tuneoff.tell.page.texts import confidence
@@ -56,14 +56,8 @@ def size_cell(interval: Interval | None, question: Question) -> FigureCell:
     """Return one against other with its bounds: `2.9x`, `1.5 to 4.8`, or the difference in the metric's unit."""
     if interval is None:
         return FigureCell(MISSING)
-    estimate, low, high = interval.estimate, interval.low, interval.high
-    if question.scale == "ratio":
-        bounds = f"{_times(low)} to {_times(high)}"
-        text = f"{_times(estimate)}x"
-    else:
-        bounds = f"{signed(low, question)} to {signed(high, question)}"
-        text = signed(estimate, question)
-    return FigureCell(text, "" if math.isinf(low) and math.isinf(high) else bounds)
+    text, _, bounds = difference_text(interval, question).partition(" (")
+    return FigureCell(text, "" if math.isinf(interval.low) and math.isinf(interval.high) else bounds.removesuffix(")"))
 
 
 def pair_cell(verdict: Verdict) -> FigureCell:
@@ -82,12 +76,7 @@ def robustness(verdict: Verdict) -> str:
 
 def noise_floor(verdict: Verdict) -> str:
     """Return how far an entry is from itself; an A/A pair has none."""
-    if verdict.is_noise or verdict.noise_floor is None:
-        return MISSING
-    size = floor_size(verdict.noise_floor)
-    return (
-        f"{_times(-size)} to {_times(size)}x" if verdict.question.scale == "ratio" else f"±{signed(size, verdict.question)[1:]}"
-    )
+    return MISSING if verdict.is_noise else floor_text(verdict)
 
 
 def pairs(verdict: Verdict) -> int:
@@ -102,8 +91,3 @@ def seeds_to_decide(verdict: Verdict) -> str:
     if verdict.seeds_to_decide is not None:
         return f"about {verdict.seeds_to_decide}"
     return "not known" if verdict.outcome is Outcome.UNDECIDED else MISSING
-
-
-def _times(value: float) -> str:
-    """Return a ratio from its logarithm."""
-    return "∞" if value > 600 else figure(math.exp(value))

@@ -10,7 +10,7 @@ from tuneoff.base.clock import MILLISECONDS
 from tuneoff.base.format import ESTIMATED, MISSING, figure, number, score, shown_unit, wrapped
 from tuneoff.judge.answers.answer import EstimatedGroup, Outcome
 from tuneoff.judge.choice.amounts import duration_text, ratio_text
-from tuneoff.judge.choice.choice import Best, Choice, Row, Setting
+from tuneoff.judge.choice.choice import Best, Choice, Row, Setting, failures
 
 WIDTH = 80
 WIDEST = 1000  # columns, to measure a table
@@ -90,9 +90,8 @@ def _lines(columns: Sequence[tuple[str, Cell]], rows: Sequence[tuple[Row, Settin
 
 def _failed(row: Row) -> str:
     """Return how many of a row's runs failed: "" for none."""
-    runs = [run for column in row.columns.values() for run in column.group.runs if run.execution_id is not None]
-    failed = sum(run.is_failure for run in runs)
-    return f"{failed}/{len(runs)}" if failed else ""
+    failed, tried = failures(row.columns.values())
+    return f"{failed}/{tried}" if failed else ""
 
 
 def _added(row: Row) -> str:
