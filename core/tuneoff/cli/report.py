@@ -47,9 +47,11 @@ def execute(arguments: argparse.Namespace) -> int:
         write_json({"choice": choice_json.to_json(chosen), **to_json(found)})
     else:
         from tuneoff.judge.answers.answers_text import lines
+        from tuneoff.judge.choice.curve import curve_lines
         from tuneoff.tell.report.choice_table import ending
 
-        write("\n".join(map(printable, (*ending(chosen, terminal_width()), "", *lines(found)))))
+        told = [line for setting in chosen.settings for line in curve_lines(setting)]
+        write("\n".join(map(printable, (*ending(chosen, terminal_width()), "", *told, *lines(found)))))
     return 0
 
 

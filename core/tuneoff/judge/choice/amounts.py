@@ -34,6 +34,11 @@ def duration_text(seconds: float) -> str:
     return "never"
 
 
+def share_text(share: float) -> str:
+    """Return a share in percent with two digits: `0.62 %`, `31 %`."""
+    return f"{_two(100 * share)} %"
+
+
 def _two(value: float) -> str:
     """Return a number with two digits, or more before the point."""
     if value <= 0:
