@@ -4,19 +4,21 @@ from __future__ import annotations
 
 import json
 import random
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from typing import Any
 
 import pytest
 
 from builders.made_results import Draw, Entry, Metrics, results
-from tuneoff.judge.answers.compute import answers
 from tuneoff.judge.choice.choice import Setting
 from tuneoff.judge.choice.choice_json import to_json
-from tuneoff.judge.choice.choose import choose
+from tuneoff.judge.choice.choose import answered
+from tuneoff.judge.results import Results
 
 pytest.importorskip("scipy")
+Column = tuple[float, Mapping[str, Any]]  # seconds of a trial, variant
+LENGTHS: Sequence[Column] = [(0.1, {"s": 0.1}), (1.0, {"s": 1}), (10.0, {"s": 10})]
 ADDED = {"serial": 2.0, "optuna": 20.0, "ray-tune": 400.0}  # ms per trial
 QUESTIONS = {"time": "time.jct", "overhead": "overhead.per_trial"}
 
@@ -32,15 +34,19 @@ def runs(seconds: float, added: float) -> Draw:
     return draw
 
 
-def setting_of(*columns: tuple[float, Mapping[str, Any]], grows: float = 0.0, seeds: int = 5) -> Setting:
-    """Return the setting of these columns (seconds of a trial, variant). `grows`: ms that are added per second of a trial."""
+def results_of(*columns: Column, grows: float = 0.0, seeds: int = 5) -> Results:
+    """Return the results of these columns. `grows`: ms that are added per second of a trial."""
     entries = [
         Entry(name, runs(seconds, added + grows * seconds), variant=variant)
         for seconds, variant in columns
         for name, added in ADDED.items()
     ]
-    made = results(entries, range(seeds), questions=QUESTIONS, primary_metric="time.jct")
-    return choose(made, answers(made)).settings[0]
+    return results(entries, range(seeds), questions=QUESTIONS, primary_metric="time.jct")
+
+
+def setting_of(*columns: Column, grows: float = 0.0, seeds: int = 5) -> Setting:
+    """Return the setting of these columns."""
+    return answered(results_of(*columns, grows=grows, seeds=seeds)).choice.settings[0]
 
 
 def test_over_trial_length_the_shortest_trials_predict_the_longer_ones() -> None:
@@ -101,15 +107,13 @@ def test_where_both_vary_there_is_a_curve_over_length_for_each_number_of_workers
     [[(0.5, {})], [(0.5, {"a": 1}), (0.6, {"a": 2})], [(0.00001, {"a": 1}), (0.5, {"a": 2})]],
     ids=["one column", "as long", "no time"],
 )
-def test_where_neither_varies_there_is_no_curve(columns: list[tuple[float, Mapping[str, Any]]]) -> None:
+def test_where_neither_varies_there_is_no_curve(columns: list[Column]) -> None:
     assert setting_of(*columns).curves == ()
 
 
 def test_one_seed_has_no_interval_and_json_says_why() -> None:
-    columns: list[tuple[float, Mapping[str, Any]]] = [(0.1, {"s": 0.1}), (1.0, {"s": 1})]
-    entries = [Entry(name, runs(seconds, added), variant=of) for seconds, of in columns for name, added in ADDED.items()]
-    made = results(entries, range(1), questions=QUESTIONS, primary_metric="time.jct")
-    text = json.dumps(to_json(choose(made, answers(made))), allow_nan=False)
+    choice = answered(results_of((0.1, {"s": 0.1}), (1.0, {"s": 1}), seeds=1)).choice
+    text = json.dumps(to_json(choice), allow_nan=False)
     (curve,) = json.loads(text)["settings"][0]["curves"]
     first, last = curve["lines"]["optuna"]
     assert curve["over"] == "trial_seconds"

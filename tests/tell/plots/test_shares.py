@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any
 
 import pytest
 
-from judge.choice.test_curve import ADDED, setting_of
+from judge.choice.test_curve import ADDED, LENGTHS, setting_of
 from tuneoff.judge.choice.amounts import share_text
 from tuneoff.tell.plots.anytime import HEIGHT, WIDTH
 from tuneoff.tell.plots.shares import Drawn, drawn
 
 pytest.importorskip("scipy")
-LENGTHS: list[tuple[float, Mapping[str, Any]]] = [(0.1, {"s": 0.1}), (1.0, {"s": 1}), (10.0, {"s": 10})]
 
 
 def ends(path: str) -> list[tuple[float, float]]:
