@@ -103,7 +103,8 @@ def _spec(entry: Entry, seed: int) -> RunSpec:
     platform = "emulated" if entry.emulated else spec.platform
     workload = replace(spec.experiment.workload, options=dict(entry.variant))  # a variant's name is no part of a run's identity
     changes = digest(entry.variant["task"] if entry.stream is None else entry.stream) if "task" in entry.variant else ""
-    experiment = replace(spec.experiment, objective=objective, workload=workload, task_digest=changes)
+    workers = replace(spec.experiment.workers, count=entry.variant.get("workers.count", spec.experiment.workers.count))
+    experiment = replace(spec.experiment, objective=objective, workload=workload, workers=workers, task_digest=changes)
     return replace(spec, replicate=entry.replicate, platform=platform, experiment=experiment, local_options=())
 
 

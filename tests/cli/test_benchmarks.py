@@ -91,6 +91,13 @@ def test_overhead_has_both_workloads_and_a_noise_floor(call: Call) -> None:
     assert {spec.replicate for spec in _specs(plan) if spec.adapter == "serial"} == {0, 1}
 
 
+def test_sleep_has_trials_of_three_lengths_and_nothing_else_to_choose(call: Call) -> None:
+    specs = _specs(_plan(call, "sleep"))
+    lengths = {spec.experiment.workload.options["epoch_seconds"]: spec.experiment.budget.trials for spec in specs}
+    assert lengths == {0.1: 20, 1: 12, 10: 6}
+    assert {spec.experiment.sampler.name for spec in specs} == {"random"}
+
+
 def test_pruning_has_every_pruner(call: Call) -> None:
     names = {spec.experiment.pruner.name for spec in _specs(_plan(call, "pruning"))}
     assert names == {"none", "median", "asha", "hyperband", "scripted"}

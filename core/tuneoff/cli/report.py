@@ -47,9 +47,11 @@ def execute(arguments: argparse.Namespace) -> int:
         write_json({"choice": choice_json.to_json(found.choice), **to_json(found.answers)})
     else:
         from tuneoff.judge.answers.answers_text import lines
+        from tuneoff.judge.choice.curve import curve_lines
         from tuneoff.tell.report.choice_table import ending
 
-        write("\n".join(map(printable, (*ending(found.choice, terminal_width()), "", *lines(found.answers)))))
+        told = [line for setting in found.choice.settings for line in curve_lines(setting)]
+        write("\n".join(map(printable, (*ending(found.choice, terminal_width()), "", *told, *lines(found.answers)))))
     return 0
 
 

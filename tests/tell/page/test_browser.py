@@ -11,8 +11,10 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from builders.page_folders import failed, folder, never, specs
+from judge.choice.test_curve import ADDED, LENGTHS, results_of
 from tell.page.browsing import CONTRAST, FOCUSED, LOW_CONTRAST, OVERFLOW, UNFOLD, WIDE, WORDS
-from tuneoff.tell.page.report import write_report
+from tuneoff.judge.choice.choose import answered
+from tuneoff.tell.page.report import composed, write_report
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, BrowserContext, Page
@@ -67,14 +69,14 @@ def opened(browser: Browser, path: Path, said: list[str]) -> Iterator[Open]:
     """Return a function that opens the page; at the end nothing may have been said in the console, nor asked of the network."""
     contexts: list[BrowserContext] = []
 
-    def open_page(*, viewport: dict[str, int] = DESK, **options: Any) -> Page:
+    def open_page(of: Path = path, *, viewport: dict[str, int] = DESK, **options: Any) -> Page:
         context = browser.new_context(viewport=viewport, **options)  # type: ignore[arg-type]
         contexts.append(context)
         page = context.new_page()
         page.on("console", lambda message: said.append(f"{message.type}: {message.text}"))
         page.on("pageerror", lambda error: said.append(f"error: {error}"))
-        page.on("request", lambda request: said.append(request.url) if request.url != path.as_uri() else None)
-        page.goto(path.as_uri())
+        page.on("request", lambda request: said.append(request.url) if request.url != of.as_uri() else None)
+        page.goto(of.as_uri())
         return page
 
     yield open_page
@@ -260,3 +262,26 @@ def test_folded_it_is_short_and_has_few_words(opened: Open) -> None:
     assert page.evaluate(WORDS) <= MOST_WORDS
     page.evaluate(UNFOLD)
     assert page.evaluate(WORDS) > MOST_WORDS  # control: what is folded is counted once it is open
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("width", [390, 1280])
+def test_a_curve_over_trial_length_is_drawn_told_and_hidden(opened: Open, tmp_path: Path, scheme: str, width: int) -> None:
+    report = tmp_path / "curve.html"
+    report.write_text(composed(answered(results_of(*LENGTHS)), tmp_path))
+    viewport = {"width": width, "height": 900}
+    page = opened(report, viewport=viewport, color_scheme=scheme)
+    points = page.locator("[aria-labelledby=shares] .point")
+    assert points.count() == len(ADDED) * len(LENGTHS)
+    point = points.first.locator("circle")
+    stroke = "(one) => getComputedStyle(one).strokeWidth"
+    before = point.evaluate(stroke)
+    point.hover()
+    assert point.evaluate(stroke) != before
+    assert "0.10 s" in (points.first.locator("title").text_content() or "")
+    assert page.evaluate(OVERFLOW) <= 0
+    assert page.evaluate(CONTRAST)[1] == []
+    page.locator(".controls input[type=checkbox]").first.uncheck()
+    assert page.locator("[aria-labelledby=shares] .point:visible").count() == (len(ADDED) - 1) * len(LENGTHS)
+    without = opened(report, viewport=viewport, java_script_enabled=False)
+    assert without.locator("table.shares tbody td:visible").count() == len(ADDED) * len(LENGTHS)

@@ -9,6 +9,7 @@ import pytest
 
 from builders.made_curves import Made, made_results
 from builders.page_folders import folder, specs
+from judge.choice.test_curve import ADDED, LENGTHS, results_of
 from tell.page.conftest import made_page
 from tell.page.documents import Document, faults
 from tell.plots.made_view import ANALYSIS, SEVERAL
@@ -86,6 +87,16 @@ def test_each_task_is_a_column_of_one_table(over_tasks: str) -> None:
     assert len(rows) == 3
     assert all(task in table.text for task in TASKS)
     assert sum("data-ratios" in one.attributes for one in Document(over_tasks).all("td")) == 3 * len(TASKS)
+
+
+def test_a_matrix_over_trial_length_has_a_curve_and_a_table_of_the_same_and_no_other_has(over_tasks: str, judged: str) -> None:
+    page = composed(answered(results_of(*LENGTHS)), Path("report"))
+    assert faults(page) == []
+    (table,) = [one for one in Document(page).all("table") if one.attributes.get("class") == "shares"]
+    texts = [one.text for one in Document(page).all("title") if "predicted" in one.text]
+    assert len(texts) == 2 * len(ADDED), "each point but those of the shortest trials"
+    assert all(text.partition(": ")[2].partition(" (")[0] in table.text for text in texts)
+    assert not any('class="shares"' in one for one in (over_tasks, judged))
 
 
 def test_each_run_is_a_dot_that_leads_to_its_row_and_its_record(judged: str) -> None:

@@ -23,12 +23,12 @@ PER_JOB = (
 def added(group: EstimatedGroup, confidence: float, longest_trial: float | None) -> Added:
     """Return what a group's runs show; `longest_trial`: of all that were measured, in s."""
     found = group.estimates[PER_TRIAL].median
-    per_trial = _in_seconds(found) if found is not None and math.isfinite(found.estimate) else None
+    per_trial = found.over(MILLISECONDS) if found is not None and math.isfinite(found.estimate) else None
     values = [group.estimates[name].values for name in PER_JOB]
     totals = [_total(value.value for value in of_run) for of_run in zip(*values, strict=True)]
     known = [total for total in totals if total is not None]
     return Added(
-        per_job=_in_seconds(median(known, confidence)) if known else None,
+        per_job=median(known, confidence).over(MILLISECONDS) if known else None,
         per_trial=per_trial,
         lengths=tuple(_length(share, per_trial, longest_trial) for share in SHARES) if per_trial is not None else (),
     )
@@ -48,14 +48,3 @@ def _length(share: float, per_trial: Interval, longest_trial: float | None) -> L
     seconds, low, high = (max(0.0, value) / share for value in (per_trial.estimate, per_trial.low, per_trial.high))
     is_extrapolated = longest_trial is None or seconds > FURTHEST * longest_trial
     return Length(share=share, seconds=seconds, low=low, high=high, is_extrapolated=is_extrapolated)
-
-
-def _in_seconds(found: Interval) -> Interval:
-    return Interval(
-        estimate=found.estimate / MILLISECONDS,
-        low=found.low / MILLISECONDS,
-        high=found.high / MILLISECONDS,
-        confidence=found.confidence,
-        n=found.n,
-        method=found.method,
-    )

@@ -26,3 +26,8 @@ def duration_text(seconds: float) -> str:
         if seconds < most:
             return f"{two_digits(seconds / size).removesuffix('.0')} {unit}"
     return "never"
+
+
+def share_text(share: float) -> str:
+    """Return a share in percent with two digits: `0.62 %`, `31 %`."""
+    return f"{two_digits(100 * share)} %"

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import Literal
 
 from tuneoff.judge.answers.answer import EstimatedGroup, Outcome
 from tuneoff.judge.runs import Scope
@@ -16,6 +17,7 @@ from tuneoff.judge.stats.interval import Interval
 
 SHARES = (0.05, 0.01)  # of a trial's length, below which what a framework adds to it is called small
 FURTHEST = 10.0  # times the longest measured trial: lengths beyond it are extrapolated
+Over = Literal["trial_seconds", "workers"]
 
 
 class Certainty(StrEnum):
@@ -97,10 +99,33 @@ class Row:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Point:
+    """What a framework adds per trial in the column `scope`, over the trial's length. `x`: that length in s, or the workers.
+
+    `predicted`: the same from what it adds to the shortest trials; None for those, and over workers.
+    """
+
+    scope: str
+    x: float
+    share: Interval
+    predicted: float | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Curve:
+    """Points by label, in the order of x. `beside`: what they share, in words; "" for nothing besides the setting."""
+
+    over: Over
+    beside: str
+    lines: Mapping[str, tuple[Point, ...]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Setting:
     """One sampler and pruner: the choice there, in words, and its rows, best job time first.
 
     `lines`: the headline and up to four sentences below it. `reference`: the row that ratios are told against at first.
+    `curves`: over what the matrix varies; none where that is neither trial length nor workers.
     """
 
     sampler: str
@@ -111,6 +136,7 @@ class Setting:
     certainty: Certainty
     reference: str | None
     lines: tuple[str, ...]
+    curves: tuple[Curve, ...]
 
     @property
     def name(self) -> str:

@@ -13,6 +13,7 @@ from tuneoff.judge.answers.compute import answers as all_answers
 from tuneoff.judge.choice.added_time import added
 from tuneoff.judge.choice.caveat_lines import caveat_lines
 from tuneoff.judge.choice.choice import Best, Certainty, Choice, Column, Row, Setting
+from tuneoff.judge.choice.curve import curves
 from tuneoff.judge.choice.deciding import deciding
 from tuneoff.judge.choice.sentences import sentences
 from tuneoff.judge.choice.shown_better import Shown
@@ -96,6 +97,7 @@ def _setting(
         certainty=certainty,
         reference=reference,
         lines=tuple(sentences(answers, shown, rows, chosen, certainty, _seeds(rows))),
+        curves=curves(rows, {scope: group.spec for (_, scope), group in groups.items() if scope in scopes}),
     )
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -22,3 +22,7 @@ class Interval:
     def __post_init__(self) -> None:
         if not self.low <= self.estimate <= self.high:
             raise ValueError(f"`low <= estimate <= high` must hold, but got {self.low}, {self.estimate}, {self.high}")
+
+    def over(self, divisor: float) -> Interval:
+        """Return it in another unit: everything divided by a number above 0."""
+        return replace(self, estimate=self.estimate / divisor, low=self.low / divisor, high=self.high / divisor)

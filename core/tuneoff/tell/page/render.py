@@ -17,7 +17,7 @@ from tuneoff.judge.answers.phrases import scope_text
 from tuneoff.judge.choice.amounts import duration_text
 from tuneoff.tell.page import across, choice_table, frameworks, runs, verdicts
 from tuneoff.tell.page.texts import sentence, visible
-from tuneoff.tell.plots import dots, job_parts, theme
+from tuneoff.tell.plots import dots, job_parts, shares, theme
 
 STYLE, SCRIPT = "report.css", "report.js"
 
@@ -26,7 +26,7 @@ _FILTERS = (  # `{{ verdict | pair_cell }}`
     *(across.pairs_over_tasks, across.mean_difference, across.interval_cell, across.p_text),
     *(choice_table.added_cell, choice_table.added_range, choice_table.failed, choice_table.has_intervals),
     *(choice_table.ratio_cell, choice_table.ratio_cells, choice_table.rows_of, choice_table.signs_used),
-    *(frameworks.spread_cell, dots.axis_unit, dots.strip, job_parts.bars),
+    *(frameworks.spread_cell, dots.axis_unit, dots.strip, job_parts.bars, shares.drawn),
     *(runs.run_cell, runs.run_status, runs.run_reason, runs.run_flags, runs.run_label, strategy_text, variant_text),
     *(verdicts.about, verdicts.judged, verdicts.look, verdicts.noise_floor, verdicts.pair_cell, verdicts.pairs),
     *(verdicts.robustness, verdicts.seeds_to_decide, counted, duration_text, number, scope_text, sentence),

@@ -78,13 +78,16 @@ def _panel(scope: str, by_label: Mapping[str, Sequence[Curve]], names: Mapping[s
     y = scale(_positive(values), STEEP)
     if x is None or y is None:
         return None
+    lines = sorted((_line(one, x, y, names[one.label]) for one in medians), key=lambda line: line.end_y)
     name = first.metric.replace("_", " ")
     return Panel(
         scope=scope,
         metric=f"error of {name} (1 − {name})" if is_share else name,
         x=x,
         y=y,
-        lines=tuple(_placed([_line(one, x, y, names[one.label]) for one in medians])),
+        lines=tuple(
+            replace(line, label_y=place) for line, place in zip(lines, apart([line.end_y for line in lines]), strict=True)
+        ),
     )
 
 
@@ -149,13 +152,11 @@ def _steps(xs: Sequence[float], ys: Sequence[float], *, reverse: bool = False) -
     return "L".join(f"{x:.1f} {y:.1f}" for x, y in (reversed(corners) if reverse else corners))
 
 
-def _placed(lines: Sequence[Line]) -> list[Line]:
-    """Return the lines with their labels apart from each other."""
-    found: list[Line] = []
+def apart(places: Sequence[float]) -> list[float]:
+    """Return where the labels of lines stand that end at these heights: in their order, apart from each other."""
+    found = dict.fromkeys(range(len(places)), 0.0)
     at = -math.inf
-    ordered = sorted(lines, key=lambda one: one.label_y)
-    room = HEIGHT - LETTER * (len(ordered) - 1)
-    for place, line in enumerate(ordered):
-        at = max(min(line.label_y, room + LETTER * place), at + LETTER)
-        found.append(replace(line, label_y=at))
-    return found
+    room = HEIGHT - LETTER * (len(places) - 1)
+    for number, place in enumerate(sorted(found, key=lambda one: places[one])):
+        at = found[place] = max(min(places[place], room + LETTER * number), at + LETTER)
+    return list(found.values())
