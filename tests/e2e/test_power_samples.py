@@ -42,8 +42,8 @@ def matrix(folder: Path, **parts: Any) -> Path:
     return file
 
 
-def compare(file: Path, results: Path) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "tuneoff", "compare", "--no-report", str(file), "--output", str(results)]
+def compare(file: Path, results: Path, *options: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "tuneoff", "compare", "--no-report", str(file), "--output", str(results), *options]
     return subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
 
 
@@ -78,7 +78,7 @@ def test_a_killed_command_leaves_samples_of_which_its_last_line_may_be_torn(tmp_
 
 
 def test_one_line_says_which_meter_was_found_and_why_no_better_one(tmp_path: Path) -> None:
-    done = compare(matrix(tmp_path), tmp_path / "results")
+    done = compare(matrix(tmp_path), tmp_path / "results", "--verbose")
     assert done.returncode == 0, done.stderr
     (line,) = power_lines(done.stderr)
     (record,) = read_runs(tmp_path / "results")
