@@ -9,6 +9,7 @@ from pathlib import Path
 
 NANOSECONDS = 1_000_000_000
 MILLISECONDS = 1e3  # in a second
+SLEPT_NS = 100_000_000  # a shorter suspension is a difference between two readings of clocks
 monotonic_ns = time.monotonic_ns
 
 

@@ -45,17 +45,6 @@ def append_line(descriptor: int, line: bytes) -> None:
         raise OSError(errno.ENOSPC, "the disk is full: it took only a part of a line")
 
 
-def current_folder_problem() -> str | None:
-    """Return why no process can be started in the current folder, with the way out, or None."""
-    try:
-        os.chdir(os.getcwd())
-    except FileNotFoundError:
-        return "the current folder must exist, but it was removed; cd to another one"
-    except OSError as error:
-        return f"the current folder must be one that may be entered, but: {error.strerror} ({error.filename}); cd to another one"
-    return None
-
-
 @contextlib.contextmanager
 def pinned(folder: Path, *, make: bool = False) -> Iterator[Path]:
     """Open a folder that no link leads to, and give a path to it that stays good whatever its names come to lead to.
@@ -234,11 +223,7 @@ def odd_entries(folder: Path, besides: str | None = None) -> Iterator[tuple[Path
 
 def is_utf8(name: str) -> bool:
     """Tell whether a file's name is UTF-8, as all names are that tuneoff gives; no record can hold another one."""
-    try:
-        name.encode()
-    except UnicodeEncodeError:
-        return False
-    return True
+    return not any("\ud800" <= character <= "\udfff" for character in name)  # surrogates
 
 
 def reason_of(error: Exception) -> str:

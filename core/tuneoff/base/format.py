@@ -7,6 +7,7 @@ import re
 import textwrap
 from collections.abc import Iterable, Iterator
 
+MINUTE, HOUR = 60.0, 3600.0  # in seconds
 MISSING = "–"
 ESTIMATED = "~"  # before every figure that rests on a model, a constant, or samples with gaps
 UNITS = {  # of the table of energy, carbon, cost and waste, always the same: tables of one matrix must be comparable
@@ -76,6 +77,14 @@ def two_digits(value: float) -> str:
     if value >= 9.95:
         return f"{value:.0f}"
     return figure(float(f"{value:.2g}")) if value < 0.1 else f"{value:.{1 if value >= 0.995 else 2}f}"
+
+
+def duration_text(seconds: float) -> str:
+    """Return a time with two digits, in the unit that people read: `0.62 s`, `8.1 s`, `31 s`, `12 min`, `3.5 h`."""
+    for unit, size, most in (("s", 1.0, 2 * MINUTE), ("min", MINUTE, 2 * HOUR), ("h", HOUR, math.inf)):
+        if seconds < most:
+            return f"{two_digits(seconds / size).removesuffix('.0')} {unit}"
+    return "never"
 
 
 def times(ratio: float) -> str:

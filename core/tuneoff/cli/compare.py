@@ -6,8 +6,8 @@ import argparse
 import contextlib
 from typing import TYPE_CHECKING
 
-from tuneoff.base.format import counted
-from tuneoff.cli.folders import add_output, of_name
+from tuneoff.base.format import counted, duration_text
+from tuneoff.cli.folders import add_output, plans
 from tuneoff.cli.matrix import FLAGGED, add_verbose, run_plan
 from tuneoff.cli.metrics_port import add_metrics_port
 from tuneoff.cli.selection import add_file, add_overrides, overridden_plan
@@ -61,13 +61,14 @@ def _able(plan: Plan) -> str:
 
 def _duration(plan: Plan) -> str:
     """Return how long a matrix will take, by the newest folder that has runs of it by each framework."""
-    from tuneoff.judge.choice.amounts import duration_text
     from tuneoff.record.store import read_runs
     from tuneoff.tell.live.estimate import Estimate
 
     estimate, labels = Estimate(plan.to_run), {run.run_id: run.label for run in plan.to_run}
     with contextlib.suppress(TuneoffError):  # an earlier folder that cannot be read must not stop a new one
-        for folder in of_name(plan.name):
+        for folder, earlier in plans():
+            if {labels[run.run_id] for run in earlier.to_run if run.run_id in labels} != set(labels.values()):
+                continue
             done = [record for record in read_runs(folder) if record.status == "done" and record.run_id in labels]
             took = {record.run_id: seconds for record in done if (seconds := estimate.taken(record)) is not None}
             total = estimate.seconds(labels, took, None)

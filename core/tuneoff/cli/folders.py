@@ -93,7 +93,7 @@ def folder_to_resume(plan: Plan, root: Path = RESULTS) -> Path:
     Raises:
         ResultsError: there is none.
     """
-    for folder, known in _plans(_newest_first(root)):
+    for folder, known in plans(root):
         if known.plan_id == plan.plan_id:
             return folder
     raise ResultsError(
@@ -101,13 +101,12 @@ def folder_to_resume(plan: Plan, root: Path = RESULTS) -> Path:
     )
 
 
-def of_name(name: str, root: Path = RESULTS) -> Iterator[Path]:
-    """Yield the results folders under `root` of files of this name, the newest first."""
-    return (folder for folder, plan in _plans(_newest_first(root)) if plan.name == name)
+def plans(root: Path = RESULTS) -> Iterator[tuple[Path, Plan]]:
+    """Yield the results folders under `root` with their plans, the newest first; damaged ones and other versions are left out."""
+    return _plans(_newest_first(root))
 
 
 def _plans(folders: Iterable[Path]) -> Iterator[tuple[Path, Plan]]:
-    """Yield folders with their plans, but those that are damaged or of another version."""
     from tuneoff.record.results_folder import read_plan
 
     for folder in folders:

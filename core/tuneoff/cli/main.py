@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import tuneoff
-from tuneoff.base.files import current_folder_problem
+from tuneoff.base.current_folder import current_folder_problem
 from tuneoff.base.output import note
 from tuneoff.cli import (
     adapters,

@@ -111,7 +111,7 @@ def _detectable(plan: Plan, earlier: Path | None) -> list[str]:
 
 
 def _summary(plan: Plan) -> str:
-    from tuneoff.tell.report.progress import duration
+    from tuneoff.base.format import duration_text
 
     totals = plan.totals
     runs = [counted(totals.runs, "run")]
@@ -121,6 +121,6 @@ def _summary(plan: Plan) -> str:
     if totals.runs:
         budget = (
             f"; at most {counted(totals.trials, 'trial')} and {counted(totals.epochs, 'epoch')}, "
-            f"and {duration(totals.seconds_at_most)} (only if every timeout strikes)"
+            f"and {duration_text(totals.seconds_at_most)} (only if every timeout strikes)"
         )
     return f"{', '.join(runs)}{budget}; plan {plan.plan_id}, analysis {plan.analysis_digest[:16]}"

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from tuneoff.base.files import current_folder_problem
+from tuneoff.base.current_folder import current_folder_problem
 from tuneoff.base.format import counted
 from tuneoff.base.identity import canonical_json
 from tuneoff.base.interrupting import asked_to_end

@@ -53,11 +53,11 @@ def test_runs_that_ended_scroll_above_the_map_and_the_current_run(folder: Folder
     assert terminal.lines[1:3] == ["[1/3] serial seed 0: done in 25 s", "digits: 1 of 2 runs ended; about 25 s left in all"]
     live.run_ended(2, 3, "optuna seed 0", "failed", "step deploy failed:\n oops\x1b", 2.0)
     live.run_ended(0, 0, "katib seed 0", "skipped", "not installed", 0.0)
-    assert "[2/3] optuna seed 0: failed in 2.0 s: step deploy failed: oops\\x1b" in terminal.lines
+    assert "[2/3] optuna seed 0: failed in 2 s: step deploy failed: oops\\x1b" in terminal.lines
     assert "optuna random F" in terminal.lines
     assert isinstance(live, LiveProgress)
     live.close()
-    assert terminal.lines[-2:] == ["[2/3] optuna seed 0: failed in 2.0 s: step deploy failed: oops\\x1b", ""]
+    assert terminal.lines[-2:] == ["[2/3] optuna seed 0: failed in 2 s: step deploy failed: oops\\x1b", ""]
 
 
 def test_it_draws_a_few_times_per_second_at_most(folder: Folder) -> None:

@@ -22,7 +22,7 @@ def texts(lines: list[Line]) -> list[str]:
 
 def test_the_display_shows_the_matrix_and_the_current_run() -> None:
     assert texts(screen(state(), 110, 30)) == [
-        "digits: 5 of 9 runs ended, 1 failed, 1 timeout; about 3 min 20 s left in all",
+        "digits: 5 of 9 runs ended, 1 failed, 1 timeout; about 3.3 min left in all",
         "serial ##F>.",
         "optuna #T-I.",
         "# 3 done  F 1 failed  T 1 timeout  I 1 interrupted  - 1 skipped  > 1 running  . 2 planned",
@@ -35,7 +35,7 @@ def test_forty_columns_hold_all_figures() -> None:
     lines = texts(screen(state(), 39, 24))
     assert all(len(line) <= 39 for line in lines)
     joined = " ".join(line.strip() for line in lines)
-    for part in ("5 of 9 runs ended", "about 3 min 20 s left in all", "F 1 failed", ". 2 planned", "best 0.97531", "30 s left"):
+    for part in ("5 of 9 runs ended", "about 3.3 min left in all", "F 1 failed", ". 2 planned", "best 0.97531", "30 s left"):
         assert part in joined
 
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
-from tuneoff.base.format import counted
+from tuneoff.base.format import counted, duration_text
 from tuneoff.experiment.spec import RunSpec
-from tuneoff.judge.choice.amounts import duration_text, share_text
+from tuneoff.judge.choice.amounts import share_text
 from tuneoff.judge.choice.choice import Column, Curve, Over, Point, Row, Setting
 from tuneoff.judge.runs import Scope
 

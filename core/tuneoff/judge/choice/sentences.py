@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
-from tuneoff.base.format import counted, listed
+from tuneoff.base.format import counted, duration_text, listed
 from tuneoff.judge.answers.answer import Answers, Outcome, Question
-from tuneoff.judge.choice.amounts import duration_text, length_text, ratio_text
+from tuneoff.judge.choice.amounts import length_text, ratio_text
 from tuneoff.judge.choice.choice import Certainty, Ratio, Row
 from tuneoff.judge.choice.shown_better import Shown
 

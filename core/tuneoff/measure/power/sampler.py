@@ -28,7 +28,6 @@ from tuneoff.record.samples.writer import SampleWriter
 log = logging.getLogger(__name__)
 
 MOST_SHARE = 0.007  # of one core, for looking at processes
-SLEPT_NS = 100_000_000  # a shorter sleep is a difference between two readings of clocks
 STOP_SECONDS = 1.0
 COLLECT_SECONDS = 60.0  # a database waits for one more scrape, and has time limits of its own
 
@@ -95,7 +94,7 @@ class Sampler:
                 take(writer, samples)
         self._note_silent_domains(writer)
         slept_ns = clock.slept_ns() - self._slept_ns
-        if slept_ns > SLEPT_NS:
+        if slept_ns > clock.SLEPT_NS:
             slept = f"the machine was suspended for {slept_ns / clock.NANOSECONDS:.1f} s in this run"
             writer.note(f"{slept}: its times leave that out, and its energy is not comparable")
         writer.close()

@@ -14,7 +14,6 @@ from tuneoff.base import clock
 from tuneoff.base.files import PLAIN_NAME, append_line
 
 FOLDER = "events"
-_SLEPT_NS = 1_000_000  # what two readings of the clocks cannot differ by
 _encode = json.JSONEncoder(separators=(",", ":"), allow_nan=False, ensure_ascii=False).encode
 
 
@@ -49,7 +48,7 @@ class EventWriter:
             anchor_wall_ns=anchor.wall_ns,
             anchor_width_ns=anchor.width_ns,
             process_started_ns=process_started_ns(),
-            **({"slept_ns": slept_ns} if slept_ns > _SLEPT_NS else {}),
+            **({"slept_ns": slept_ns} if slept_ns > clock.SLEPT_NS else {}),
         )
 
     def write(self, type: str, *, t: int | None = None, **fields: Any) -> int:

@@ -5,10 +5,10 @@ from __future__ import annotations
 import shlex
 from collections.abc import Iterator
 
-from tuneoff.base.format import counted
+from tuneoff.base.format import counted, duration_text
 from tuneoff.base.output import printable
 from tuneoff.tell.live.state import Activity, Current, LiveState
-from tuneoff.tell.report.progress import duration, end_text, trials_text
+from tuneoff.tell.report.progress import end_text, trials_text
 
 NOT_JUDGED = "Not judged yet: the report judges when the seeds that the plan names have ended."
 JUDGED = "All planned runs have ended: the verdicts are in the report."
@@ -29,7 +29,7 @@ def ended(state: LiveState) -> str:
 def so_far(state: LiveState) -> list[str]:
     """Return the median time and the best validation value of each framework's runs that are done, one text each."""
     return [
-        printable(f"{one.label} {duration(one.seconds)}{f', best {one.best:.5g}' if one.best is not None else ''}")
+        printable(f"{one.label} {duration_text(one.seconds)}{f', best {one.best:.5g}' if one.best is not None else ''}")
         for one in state.so_far
     ]
 
@@ -41,7 +41,7 @@ def judged(state: LiveState) -> str:
 
 def left(state: LiveState) -> str:
     """Return the time left in all, or nothing where it cannot be told."""
-    return f"about {duration(state.seconds_left)} left in all" if state.seconds_left is not None else ""
+    return f"about {duration_text(state.seconds_left)} left in all" if state.seconds_left is not None else ""
 
 
 def activity(state: LiveState) -> str:

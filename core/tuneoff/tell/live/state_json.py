@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
+from tuneoff.base.format import duration_text
 from tuneoff.base.output import printable
 from tuneoff.tell.live import sentences
 from tuneoff.tell.live.state import Current, LiveState, SeedCell
-from tuneoff.tell.report.progress import duration, rate_text
+from tuneoff.tell.report.progress import rate_text
 
 FORMAT_VERSION = 1
 
@@ -101,7 +102,7 @@ def _figures(current: Current) -> dict[str, str]:
         "failed": str(live.failed),
         "incumbent": f"{live.incumbent:.5g} {current.metric}" if live.incumbent is not None else "none yet",
         "rate": rate_text(live) or "not known yet",
-        "left": duration(live.seconds_left) if live.seconds_left is not None else "not known yet",
+        "left": duration_text(live.seconds_left) if live.seconds_left is not None else "not known yet",
     }
 
 

@@ -8,14 +8,13 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from tuneoff.base.format import counted
+from tuneoff.base.format import counted, duration_text
 from tuneoff.experiment.metric import Metric
 from tuneoff.experiment.metric_names import metric
 from tuneoff.experiment.names import label_texts, variant_text
 from tuneoff.judge.answers.answer import Question
 from tuneoff.judge.answers.anytime import curves
 from tuneoff.judge.answers.judging import FEWEST_SEEDS
-from tuneoff.judge.choice.amounts import duration_text
 from tuneoff.judge.choice.choice import Choice, Setting
 from tuneoff.judge.choice.choose import Answered, time_question
 from tuneoff.judge.notes import notes

@@ -6,9 +6,9 @@ import math
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-from tuneoff.base.format import MISSING
+from tuneoff.base.format import MISSING, duration_text
 from tuneoff.judge.answers.answer import EstimatedGroup, Outcome
-from tuneoff.judge.choice.amounts import duration_text, ratio_text
+from tuneoff.judge.choice.amounts import ratio_text
 from tuneoff.judge.choice.choice import Column, Ratio, Row, Setting, failures
 from tuneoff.judge.stats.interval import Interval
 from tuneoff.tell.page.verdicts import MARKS

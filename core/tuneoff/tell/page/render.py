@@ -11,10 +11,9 @@ from typing import Any
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
-from tuneoff.base.format import counted, number
+from tuneoff.base.format import counted, duration_text, number
 from tuneoff.experiment.names import strategy_text, variant_text
 from tuneoff.judge.answers.phrases import scope_text
-from tuneoff.judge.choice.amounts import duration_text
 from tuneoff.tell.page import across, choice_table, frameworks, runs, verdicts
 from tuneoff.tell.page.texts import sentence, visible
 from tuneoff.tell.plots import dots, job_parts, shares, theme

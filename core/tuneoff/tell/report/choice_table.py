@@ -7,9 +7,9 @@ import math
 from collections.abc import Callable, Iterator, Sequence
 
 from tuneoff.base.clock import MILLISECONDS
-from tuneoff.base.format import ESTIMATED, MISSING, figure, number, score, shown_unit, wrapped
+from tuneoff.base.format import ESTIMATED, MISSING, duration_text, figure, number, score, shown_unit, wrapped
 from tuneoff.judge.answers.answer import EstimatedGroup, Outcome
-from tuneoff.judge.choice.amounts import duration_text, ratio_text
+from tuneoff.judge.choice.amounts import ratio_text
 from tuneoff.judge.choice.choice import Best, Choice, Row, Setting, failures
 
 WIDTH = 80

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
 
+from tuneoff.base.format import duration_text
 from tuneoff.run.listener import Listener, LiveRun
 
 if TYPE_CHECKING:
@@ -54,7 +55,7 @@ class PlainProgress(Listener):
             later = self._total - self._position
             in_all = ""
             if later and self._took and live.seconds_left is not None:
-                in_all = f"; {duration(live.seconds_left + later * sum(self._took) / len(self._took))} left in all"
+                in_all = f"; {duration_text(live.seconds_left + later * sum(self._took) / len(self._took))} left in all"
             self._write(self._position, self._total, self._label, f"{trials_text(live)}{in_all}")
 
     def run_ended(self, position: int, total: int, label: str, status: str, reason: str | None, seconds: float) -> None:
@@ -83,7 +84,7 @@ def trials_text(live: LiveRun) -> str:
     if live.step not in ("", "trial"):
         parts.append(f"step {live.step}")
     elif live.seconds_left is not None:
-        parts.append(f"{duration(live.seconds_left)} left")
+        parts.append(f"{duration_text(live.seconds_left)} left")
     return ", ".join(parts)
 
 
@@ -97,20 +98,6 @@ def rate_text(live: LiveRun) -> str:
 
 def end_text(status: str, reason: str | None, seconds: float) -> str:
     """Return how a run ended, in one line."""
-    took = f" in {duration(seconds)}" if seconds else ""
+    took = f" in {duration_text(seconds)}" if seconds else ""
     why = f": {' '.join(reason.split())}" if reason and reason != status else ""
     return f"{status}{took}{why}"
-
-
-def duration(seconds: float) -> str:
-    """Return a duration for people: "0.4 s", "12 s", "3 min 20 s", "2 h 5 min"."""
-    if seconds < 9.95:
-        return f"{seconds:.1f} s"
-    whole = round(seconds)
-    if whole < 60:
-        return f"{whole} s"
-    minutes, rest = divmod(whole, 60)
-    if minutes < 60:
-        return f"{minutes} min {rest} s" if rest else f"{minutes} min"
-    hours, minutes = divmod(minutes, 60)
-    return f"{hours} h {minutes} min" if minutes else f"{hours} h"
