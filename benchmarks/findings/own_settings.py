@@ -5,8 +5,8 @@ from __future__ import annotations
 import os
 from typing import Any
 
-from tuneoff.base.targets import load_target
 from tuneoff.capabilities import import_framework
+from tuneoff.experiment.function_workload import workload_at
 from tuneoff.run.trial.pool import Worker, WorkerPool
 from tuneoff_adapters.optuna.adapter import OptunaAdapter
 from tuneoff_adapters.optuna.plan import Finished, Order, StudyPlan, study_plan
@@ -72,7 +72,7 @@ class OptunaBudget(OptunaAdapter):
         import_framework(self.context.spec.adapter, self.capabilities)
         experiment = self.context.spec.experiment
         self._plan = study_plan(self.context.spec, self.context.work_dir)
-        preload = load_target(experiment.workload.target).preload
+        preload = workload_at(experiment.workload.target).preload
         target = f"{__name__}:work_with_callback"
         self._pool = WorkerPool(self.context.trial_context, experiment.workers.count, target, (self._plan,), preload)
         self._pool.start()

@@ -13,7 +13,7 @@ from typing import Any
 
 from benchmarks.speed.specs import make_spec
 from tuneoff.base.processes import become_subreaper, children, command_line, rss_bytes
-from tuneoff.base.targets import load_target
+from tuneoff.experiment.function_workload import workload_at
 from tuneoff.record.events import schema
 from tuneoff.record.events.reader import EventLog
 from tuneoff.record.events.writer import FOLDER
@@ -48,7 +48,7 @@ def main(arguments: list[str]) -> int:
     results = Path(order.pop("results"))
     spec = make_spec(**order)
     adapter = adapter_class(spec.adapter)
-    load_target(spec.experiment.workload.target)(spec.experiment.workload.options).prepare()
+    workload_at(spec.experiment.workload.target)(spec.experiment.workload.options).prepare()
     become_subreaper()
     listener = MemoryListener()
     started = time.monotonic()

@@ -149,10 +149,18 @@ class Adapter(ABC):
 def score_best(context: RunContext, best: Best) -> Scores:
     """Score the checkpoint of the best trial and log it as `tested`; a score that is no finite number is NaN in the result.
 
+    A workload without a test gives no scores.
+
     Raises:
         StepError: the process failed or took longer than `timeouts.test_seconds`.
     """
     import subprocess  # `plan` needs none
+
+    from tuneoff.experiment.function_workload import workload_at
+
+    if not workload_at(context.spec.experiment.workload.target).has_test:
+        context.events.write("tested", trial=best.trial_id, scores={})
+        return Scores(values={})
 
     configuration_file = context.run_dir / BEST_CONFIGURATION
     with replacing(configuration_file) as file:

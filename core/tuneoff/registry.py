@@ -17,6 +17,7 @@ from tuneoff.base.suggest import unknown_name
 from tuneoff.base.targets import load_target
 from tuneoff.capabilities import Capabilities, State, framework_status
 from tuneoff.errors import PluginError, UnknownNameError
+from tuneoff.experiment.function_workload import as_workload
 from tuneoff.workload import Workload
 
 if TYPE_CHECKING:
@@ -109,7 +110,7 @@ def adapter_class(name: str) -> AdapterClass:
 
 
 def workload_class(name: str) -> type[Workload]:
-    """Return the workload of that name, or at "module:Class".
+    """Return the workload of that name, or at "module:Class"; a function at "module:name" becomes one.
 
     Raises:
         UnknownNameError: no plugin has that name, or there is no such module.
@@ -117,6 +118,9 @@ def workload_class(name: str) -> type[Workload]:
     """
     plugin = find("workload", name)
     loaded: type[Workload] = _load("workload", plugin, Workload)
+    if loaded.has_test and loaded.test is Workload.test:
+        rule = "must implement `test`, or set `has_test = False`"
+        raise PluginError(f"workload {plugin.name!r} {rule}, but {_place(plugin)} does neither")
     lacking = [item for item in ("name", "metrics", "default_metric", "default_epochs") if not hasattr(loaded, item)]
     if lacking:
         raise PluginError(f"workload {plugin.name!r} must declare `{', '.join(lacking)}`, but {_place(plugin)} does not")
@@ -214,7 +218,8 @@ def _load(kind: Kind, plugin: Plugin, base: type[Any]) -> type[Any]:
 def _loaded(kind: Kind, plugin: Plugin) -> object:
     """Return what the plugin's target names, whatever it is."""
     try:
-        return _import(plugin.target)
+        found = _import(plugin.target)
+        return as_workload(found) if kind == "workload" else found
     except PluginError as error:
         if plugin.name == plugin.target and _is_absent(error, plugin.target):
             module = plugin.target.partition(":")[0]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping
+from collections.abc import Hashable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Literal
 
@@ -76,16 +76,18 @@ class Workload(ABC):
     """One training of one configuration, epoch by epoch; a new instance per attempt.
 
     Order of calls by core: `limit_threads`, `load`, then per epoch from 1: `train_epoch`, `validate`, and where the value
-    improved `state_dict`. For the test, in a fresh process: `limit_threads`, `load`, `load_state_dict`, `test`.
+    improved `state_dict`. For the test, in a fresh process: `limit_threads`, `load`, `load_state_dict`, `test`. Last, however it
+    ended: `close`.
     """
 
     name: ClassVar[str]
     version: ClassVar[str] = "1"
     preload: ClassVar[tuple[str, ...]] = ()  # modules that a worker process imports before its first trial
-    metrics: ClassVar[Mapping[str, Mode]]  # what `validate` returns, and which direction is better
+    metrics: ClassVar[Mapping[str, Mode]]  # what `validate` returns, and which direction is better; empty: the file says it
     default_metric: ClassVar[str]
     default_epochs: ClassVar[int]
     has_state: ClassVar[bool] = True  # False: no checkpoint, the test needs only the configuration
+    has_test: ClassVar[bool] = True  # False: `test` is not called, and quality is judged on validation
     training_algorithm: ClassVar[str] = ""
     default_options: ClassVar[Mapping[str, Any] | None] = None  # all that `options` may name, for `tuneoff workloads NAME`
 
@@ -134,9 +136,9 @@ class Workload(ABC):
     def validate(self) -> Mapping[str, float]:
         """Return the validation metrics; leaves the model's training state as it was."""
 
-    @abstractmethod
     def test(self) -> Scores:
-        """Score the loaded state on the test split."""
+        """Score the loaded state on the test split; a workload with `has_test` has its own."""
+        raise NotImplementedError
 
     def state_dict(self) -> tuple[Mapping[str, StateTensor], Mapping[str, str]]:
         """Return tensors and text that restore model, optimizer and random generators; core adds the epoch."""
@@ -144,6 +146,13 @@ class Workload(ABC):
 
     def load_state_dict(self, tensors: Mapping[str, StateTensor], texts: Mapping[str, str]) -> None:  # noqa: B027
         """Restore what `state_dict` returned."""
+
+    def cases(self) -> Mapping[str, Iterable[Hashable]]:
+        """Return which cases each split of the data has (`train`, `validation`, `test`), after `load`; empty: it cannot tell."""
+        return {}
+
+    def close(self) -> None:  # noqa: B027
+        """Release what `load` took: processes, files. Called once; not called where the process itself is killed."""
 
     def quality_margin(self) -> float | None:
         """Return the smallest difference of the selected model's test score that matters, for controls; None: it has none."""

@@ -16,7 +16,7 @@ from builders.made_choices import made_results, runs_of
 from builders.made_runs import write_results
 from command_line import Call, File
 from tuneoff.cli import matrix
-from tuneoff.cli.compare import _duration
+from tuneoff.cli.expected_time import expected_duration
 from tuneoff.cli.folders import folder_to_resume, new_folder, newest_folder
 from tuneoff.cli.matrix import _may_continue, exit_code, reason, resume_command
 from tuneoff.cli.selection import overridden_plan
@@ -246,8 +246,8 @@ def test_how_long_it_takes_is_said_only_where_an_earlier_folder_has_every_framew
         name: [(spec, record and replace(record, steps=steps)) for spec, record in runs_of(name)] for name in ("serial", "optuna")
     }
     both = made_results(*ran.values(), folder=Path("results/old"))
-    assert "known after" in _duration(both.plan)
+    assert "known after" in expected_duration(both.plan)
     write_results(made_results(ran["serial"], folder=Path("results/one")))
-    assert "known after" in _duration(both.plan)
+    assert "known after" in expected_duration(both.plan)
     write_results(both)
-    assert _duration(both.plan) == f"about 40 s, by {Path('results/old')}"
+    assert expected_duration(both.plan) == f"about 40 s, by {Path('results/old')}"

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, ClassVar
 
 from tuneoff.adapter import Adapter, Best
-from tuneoff.base.targets import load_target
 from tuneoff.capabilities import Capabilities, import_framework
 from tuneoff.errors import InfrastructureError, StepError
+from tuneoff.experiment.function_workload import workload_at
 from tuneoff.run.trial.locks import Tickets
 from tuneoff.run.trial.pool import Death, WorkerPool
 from tuneoff_adapters.optuna.offers import CAPABILITIES
@@ -60,7 +60,7 @@ class OptunaAdapter(Adapter):
             experiment.workers.count,
             "tuneoff_adapters.optuna.worker:work",
             (self._plan,),
-            (*_PRELOAD.get(experiment.sampler.name, ()), *load_target(experiment.workload.target).preload),
+            (*_PRELOAD.get(experiment.sampler.name, ()), *workload_at(experiment.workload.target).preload),
         )
         self._pool.start()
 

@@ -15,5 +15,6 @@ def nearest(name: object, known: Iterable[str]) -> str:
     """Return "; did you mean 'x'?" for the known name most like `name`, or "" where none is alike."""
     import difflib
 
-    matches = difflib.get_close_matches(str(name), list(known), n=1, cutoff=0.6)
-    return f"; did you mean {matches[0]!r}?" if matches else ""
+    by_lower = {one.lower(): one for one in known}
+    matches = difflib.get_close_matches(str(name).lower(), by_lower, n=1, cutoff=0.6)
+    return f"; did you mean {by_lower[matches[0]]!r}?" if matches else ""

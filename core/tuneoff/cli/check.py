@@ -1,4 +1,4 @@
-"""`tuneoff check`: whether an adapter keeps the contract that a comparison rests on, by real runs of it."""
+"""`tuneoff check`: whether an adapter, or a workload, keeps the contract that a comparison rests on, by real runs of it."""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from tuneoff.base.output import columns, note, note_on_terminal, one_line, write, write_exactly, write_json
+from tuneoff.base.output import columns, note, one_line, write, write_exactly, write_json
+from tuneoff.cli.command import ListedAction
 from tuneoff.cli.folders import folder_path
 
 if TYPE_CHECKING:
@@ -16,13 +17,19 @@ if TYPE_CHECKING:
     from tuneoff.trust.check.model import Check
 
 NAME = "check"
-HELP = "test whether adapters keep their contract: a handful of small real runs, and checks that read what they left"
+HELP = "test whether adapters keep their contract, by small real runs; with --workload, whether a training of your own does"
 EXAMPLE = "tuneoff check serial --only best undeploy.twice"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("adapters", metavar="NAME", nargs="*", help="adapters: by name, NAME@PLATFORM, or module:Class")
-    parser.add_argument("--only", metavar="ID", nargs="+", action="extend", help="only these checks or families, e.g. best")
+    parser.add_argument(
+        "--workload",
+        metavar="FILE",
+        type=Path,
+        help="check the workload of this experiment file, by training it a few times",
+    )
+    parser.add_argument("--only", metavar="ID", action=ListedAction, help="only these checks or families, e.g. best")
     parser.add_argument("--platform", metavar="NAME", help="where each adapter puts its framework; default: its first platform")
     parser.add_argument(
         "--option", dest="options", metavar="NAME=VALUE", action="append", default=[], help="an option of the adapters (JSON)"
@@ -44,6 +51,8 @@ def execute(arguments: argparse.Namespace) -> int:
     checks = chosen(CHECKS, arguments.only or ())
     if arguments.list:
         return _list(checks, arguments.json)
+    if arguments.workload is not None:
+        return _check_workload(arguments)
     if not arguments.adapters:
         raise ExperimentError("at least one adapter must be named, but got none; see: tuneoff adapters")
     reports = _reports(arguments, checks)
@@ -59,6 +68,29 @@ def execute(arguments: argparse.Namespace) -> int:
     else:
         write("\n\n".join(_text(report) for report in reports))
     return code
+
+
+def _check_workload(arguments: argparse.Namespace) -> int:
+    from tuneoff.cli.selection import overridden_plan
+    from tuneoff.errors import ExperimentError
+    from tuneoff.trust.workload_check.checks import check_workload
+
+    if arguments.adapters:
+        raise ExperimentError("--workload checks a workload alone, but adapters are named too; leave them out")
+    experiment = overridden_plan(arguments.workload).counted[0].spec.experiment
+    found = check_workload(experiment)
+    is_good = all(finding.is_good for _, finding in found)
+    if arguments.json:
+        checks = [{"id": check.id, "verdict": of.verdict, "text": of.text, "way_out": check.way_out} for check, of in found]
+        write_json({"workload": experiment.workload.name, "exit_code": int(not is_good), "checks": checks})
+        return int(not is_good)
+    rows = [
+        (check.id, of.verdict if of.is_good else of.verdict.upper(), f"{of.text}; {check.way_out}" if not of.is_good else of.text)
+        for check, of in found
+    ]
+    write(columns(("check", "verdict", "what was seen, or the way out"), rows))
+    write(f"{experiment.workload.name}: {'CONFORMS' if is_good else 'DOES NOT CONFORM'}")
+    return int(not is_good)
 
 
 def _reports(arguments: argparse.Namespace, checks: Sequence[Check]) -> list[Report]:
@@ -77,7 +109,7 @@ def _reports(arguments: argparse.Namespace, checks: Sequence[Check]) -> list[Rep
     share_folder()
     reports = []
     for subject, keep in zip(subjects, folders, strict=True):
-        reports.append(check_adapter(subject, checks, keep, note_on_terminal))
+        reports.append(check_adapter(subject, checks, keep, note))
         if len(subjects) > 1:
             note(answer(reports[-1]))  # the others may take long
     return reports

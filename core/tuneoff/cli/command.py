@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NoReturn, Protocol
 
 from tuneoff.base.format import wrapped
 from tuneoff.base.output import plain_line
+from tuneoff.base.suggest import nearest
 
 BAD_INPUT = 2
 
@@ -39,11 +40,62 @@ class _Help(argparse.HelpFormatter):
         return "\n".join(wrapped(text.splitlines(), width))
 
 
+class ListedAction(argparse.Action):
+    """An option with a list, by blanks or commas, that may be given again."""
+
+    def __init__(self, option_strings: Sequence[str], dest: str, **keywords: Any) -> None:
+        self._convert: Callable[[str], Any] = keywords.pop("type", None) or str
+        super().__init__(option_strings, dest, nargs="+", **keywords)
+
+    def __call__(self, parser: argparse.ArgumentParser, namespace: argparse.Namespace, values: Any, option: Any = None) -> None:
+        try:
+            found = [self._convert(part) for text in values for part in text.split(",")]
+        except ValueError as error:
+            raise argparse.ArgumentError(self, f"invalid {self._convert.__name__} value: {' '.join(values)!r}") from error
+        setattr(namespace, self.dest, [*(getattr(namespace, self.dest) or ()), *found])
+
+
 class OneLineParser(argparse.ArgumentParser):
     """Wrong arguments are one line on stderr, like every other bad input; options are not abbreviated."""
 
+    subcommands: Mapping[str, OneLineParser] = {}
+
     def __init__(self, **keywords: Any) -> None:
         super().__init__(allow_abbrev=False, **keywords)
+
+    def parse_args(self, args: Any = None, namespace: Any = None) -> Any:
+        found, rest = self.parse_known_args(args, namespace)
+        if rest:
+            self.subcommands.get(getattr(found, "command", ""), self)._refuse(rest)
+        return found
+
+    def parse_known_args(self, args: Any = None, namespace: Any = None) -> tuple[Any, list[str]]:
+        return super().parse_known_args(self._tidied(sys.argv[1:] if args is None else args), namespace)
+
+    def _tidied(self, arguments: Sequence[str]) -> list[str]:
+        """Refuse what is given twice and would be lost, and move the FILE before a list that would swallow it."""
+        takes_file = any(action.dest == "file" and not action.option_strings for action in self._actions)
+        files, others = list[str](), list[str]()
+        last: argparse.Action | None = None
+        seen = set[str]()
+        for argument in arguments:
+            if argument.startswith("-"):
+                last = self._option_string_actions.get(argument.partition("=")[0])
+                if isinstance(last, argparse._StoreAction) and last.dest in seen:
+                    self.error(f"{argument.partition('=')[0]} may be given once, but is given twice")
+                seen.update([last.dest] if last is not None else [])
+            is_swallowed = takes_file and isinstance(last, ListedAction) and argument.endswith((".yaml", ".yml"))
+            (files if is_swallowed else others).append(argument)
+        return files + others
+
+    def _refuse(self, rest: Sequence[str]) -> NoReturn:
+        unknown = next((argument for argument in rest if argument.startswith("-")), rest[0]).partition("=")[0]
+        self.error(f"unrecognized arguments: {' '.join(rest)}{nearest(unknown, self._option_string_actions)}")
+
+    def _check_value(self, action: argparse.Action, value: Any) -> None:
+        if action.choices is not None and value not in action.choices:
+            known = [str(choice) for choice in action.choices]
+            raise argparse.ArgumentError(action, f"invalid choice: {value!r}{nearest(value, known)}; known: {', '.join(known)}")
 
     def error(self, message: str) -> NoReturn:
         self.exit(BAD_INPUT, f"{plain_line(f'tuneoff: {message}; see: {self.prog} --help')}\n")
@@ -57,6 +109,7 @@ def build_parser(commands: Sequence[Command], version: str, description: str, ep
     subparsers = parser.add_subparsers(
         title="commands", metavar="COMMAND", dest="command", required=True, parser_class=OneLineParser
     )
+    parser.subcommands = subparsers.choices
     for command in commands:
         sub = subparsers.add_parser(
             command.NAME,

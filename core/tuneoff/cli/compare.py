@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import argparse
-import contextlib
 from typing import TYPE_CHECKING
 
-from tuneoff.base.format import counted, duration_text
-from tuneoff.cli.folders import add_output, plans
+from tuneoff.base.format import counted
+from tuneoff.cli.expected_time import expected_duration
+from tuneoff.cli.folders import add_output
 from tuneoff.cli.matrix import FLAGGED, add_verbose, run_plan
 from tuneoff.cli.metrics_port import add_metrics_port
-from tuneoff.cli.selection import add_file, add_overrides, overridden_plan
-from tuneoff.errors import TuneoffError
+from tuneoff.cli.selection import add_file, add_overrides, plan_of
 
 if TYPE_CHECKING:
     from tuneoff.experiment.plan import Plan
@@ -38,8 +37,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def execute(arguments: argparse.Namespace) -> int:
-    plan = overridden_plan(arguments.file, adapters=arguments.adapters, trials=arguments.trials, seeds=arguments.seeds)
-    return run_plan(plan, arguments, notes=(f"{_able(plan)}; {_duration(plan)}",))
+    plan = plan_of(arguments)
+    return run_plan(plan, arguments, notes=(f"{_able(plan)}; {expected_duration(plan)}",))
 
 
 def _able(plan: Plan) -> str:
@@ -57,21 +56,3 @@ def _able(plan: Plan) -> str:
         else f"they describe and decide nothing, for a verdict needs {FEWEST_SEEDS}"
     )
     return f"{runs}: {able}"
-
-
-def _duration(plan: Plan) -> str:
-    """Return how long a matrix will take, by the newest folder that has runs of it by each framework."""
-    from tuneoff.record.store import read_runs
-    from tuneoff.tell.live.estimate import Estimate
-
-    estimate, labels = Estimate(plan.to_run), {run.run_id: run.label for run in plan.to_run}
-    with contextlib.suppress(TuneoffError):  # an earlier folder that cannot be read must not stop a new one
-        for folder, earlier in plans():
-            if {labels[run.run_id] for run in earlier.to_run if run.run_id in labels} != set(labels.values()):
-                continue
-            done = [record for record in read_runs(folder) if record.status == "done" and record.run_id in labels]
-            took = {record.run_id: seconds for record in done if (seconds := estimate.taken(record)) is not None}
-            total = estimate.seconds(labels, took, None)
-            if total is not None and {labels[run_id] for run_id in took} == set(labels.values()):
-                return f"about {duration_text(total)}, by {folder}"
-    return "how long it takes is known after the warm-ups"

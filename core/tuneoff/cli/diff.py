@@ -10,7 +10,7 @@ from tuneoff.cli.folders import folder_path, newest_two
 NAME = "diff"
 HELP = "compare two results folders of the same experiments, old and new: what changed beyond noise; exit code 1 if anything did"
 EXAMPLE = "tuneoff diff"
-CHANGED = 1
+CHANGED, NOT_JUDGED = 1, 7
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -35,7 +35,7 @@ def execute(arguments: argparse.Namespace) -> int:
     if len(arguments.results) not in (0, 2):
         raise ExperimentError(f"two results folders are needed, or none for the two newest, but got {len(arguments.results)}")
     found = compare(*(arguments.results or newest_two()))
-    code = CHANGED if found.has_changed else 0
+    code = CHANGED if found.has_changed else 0 if found.is_judged else NOT_JUDGED
     if arguments.json:
         write_json({"exit_code": code, **to_json(found)})
     else:

@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from tuneoff.base.output import note_on_terminal, write, write_exactly, write_json
-from tuneoff.cli.command import script_name
+from tuneoff.cli.command import ListedAction, script_name
 from tuneoff.cli.folders import folder_path
 from tuneoff.cli.selection import add_adapters, check_something_runs, overridden_plan
 
@@ -26,7 +26,7 @@ AT_ONCE = 3
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_adapters(parser, "only these frameworks, also module:Class and NAME@PLATFORM; default: all that have a plain program")
     parser.add_argument(
-        "--fault", dest="faults", metavar="NAME", nargs="+", action="extend", help="only these faults; default: all of them"
+        "--fault", dest="faults", metavar="NAME", action=ListedAction, help="only these faults; default: all of them"
     )
     parser.add_argument(
         "--by", choices=("defaults", "adapter"), help="only by the framework's own defaults, or only through the adapter"

@@ -26,6 +26,7 @@ from tuneoff.cli import (
     faults,
     logs,
     new_adapter,
+    new_workload,
     plan,
     recommend,
     report,
@@ -66,6 +67,7 @@ COMMANDS: tuple[Command, ...] = (
     bundle,
     reproduce,
     new_adapter,
+    new_workload,
 )
 DESCRIPTION = """\
 Compare hyperparameter-optimization frameworks: each is driven through one lifecycle, runs the same workload, and leaves
@@ -79,7 +81,7 @@ EXIT_CODES = {
     4: "data are missing or corrupted",
     5: "the results folder or the output cannot be read or written, or has another format version",
     6: "a plugin is broken",
-    7: "`tuneoff reproduce` is inconclusive: neither reproduced nor different",
+    7: "inconclusive: `reproduce` found neither that it is reproduced nor that it differs, or `diff` could judge nothing",
     70: "a fault of tuneoff itself; the line says where its traceback is",
     130: "interrupted; `tuneoff compare --resume` goes on",
     141: "the reader of the output went away",
@@ -129,6 +131,9 @@ def _parse(argv: Sequence[str] | None) -> argparse.Namespace | int:
     """Return the arguments, or the exit code where the parser has already answered (--help, --version, an error)."""
     codes = "\n".join(f"  {code:<5}{meaning}" for code, meaning in EXIT_CODES.items())
     epilog = f"exit codes:\n{codes}\n\nexample:\n  tuneoff compare benchmarks/digits.yaml"
+    argv = sys.argv[1:] if argv is None else argv
+    if argv[:1] == ["help"]:
+        argv = [*argv[1:2], "--help"]
     parser = build_parser(COMMANDS, tuneoff.__version__, DESCRIPTION, epilog)
     try:
         arguments = parser.parse_args(argv)
@@ -137,7 +142,7 @@ def _parse(argv: Sequence[str] | None) -> argparse.Namespace | int:
         with contextlib.suppress(OSError):
             sys.stdout.flush()
         return code if isinstance(code, int) else 0
-    arguments.argv = list(sys.argv[1:] if argv is None else argv)
+    arguments.argv = list(argv)
     return arguments
 
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from tuneoff.base.format import counted
 from tuneoff.base.output import filled_columns, write, write_json
-from tuneoff.cli.selection import add_file, add_overrides, overridden_plan
+from tuneoff.cli.selection import add_file, add_overrides, plan_of
 
 if TYPE_CHECKING:
     from tuneoff.experiment.plan import Plan, PlannedRun
@@ -34,7 +34,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def execute(arguments: argparse.Namespace) -> int:
-    plan = overridden_plan(arguments.file, adapters=arguments.adapters, trials=arguments.trials, seeds=arguments.seeds)
+    plan = plan_of(arguments)
     if arguments.json:
         write_json(plan.to_json())
     else:
@@ -112,6 +112,7 @@ def _detectable(plan: Plan, earlier: Path | None) -> list[str]:
 
 def _summary(plan: Plan) -> str:
     from tuneoff.base.format import duration_text
+    from tuneoff.cli.expected_time import expected_duration
 
     totals = plan.totals
     runs = [counted(totals.runs, "run")]
@@ -121,6 +122,6 @@ def _summary(plan: Plan) -> str:
     if totals.runs:
         budget = (
             f"; at most {counted(totals.trials, 'trial')} and {counted(totals.epochs, 'epoch')}, "
-            f"and {duration_text(totals.seconds_at_most)} (only if every timeout strikes)"
+            f"and {duration_text(totals.seconds_at_most)} (only if every timeout strikes); {expected_duration(plan)}"
         )
     return f"{', '.join(runs)}{budget}; plan {plan.plan_id}, analysis {plan.analysis_digest[:16]}"

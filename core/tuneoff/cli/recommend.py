@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tuneoff.base.output import write, write_json
+from tuneoff.cli.command import ListedAction
 from tuneoff.cli.folders import folder_path, newest_folder
 from tuneoff.experiment.metric_names import QUESTIONS
 
@@ -39,8 +40,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     faults.add_argument(
         "--must-survive",
         metavar="FAULT",
-        nargs="+",
-        action="extend",
+        action=ListedAction,
         help="under these faults its answer holds for the trials that it completed",
     )
     faults.add_argument(
@@ -92,7 +92,7 @@ def _request(arguments: argparse.Namespace) -> Request:
         platform=arguments.platform,
         sampler=arguments.sampler,
         pruner=arguments.pruner,
-        must_survive=tuple(dict.fromkeys(name for text in arguments.must_survive or [] for name in text.split(","))),
+        must_survive=tuple(dict.fromkeys(arguments.must_survive or ())),
         never_silently_wrong=arguments.never_silently_wrong,
         faults_by=arguments.faults_by,
         prefer=arguments.prefer,

@@ -27,6 +27,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--seed", metavar="N", type=int, help="seed of the run; default: the file's first")
     parser.add_argument("--sampler", metavar="S", help="sampler of the run; default: the file's first")
     parser.add_argument("--trials", metavar="N", type=int, help="trials of the run; default: the file's budget.trials")
+    parser.add_argument("--workers", metavar="N", type=int, help="workers of the run; default: the file's workers.count")
     add_output(parser)
     add_metrics_port(parser)
     add_verbose(parser)
@@ -37,7 +38,12 @@ def execute(arguments: argparse.Namespace) -> int:
     seeds = None if arguments.seed is None else [arguments.seed]
     plan = first_run(
         overridden_plan(
-            arguments.file, adapters=[arguments.adapter], trials=arguments.trials, seeds=seeds, sampler=arguments.sampler
+            arguments.file,
+            adapters=[arguments.adapter],
+            trials=arguments.trials,
+            workers=arguments.workers,
+            seeds=seeds,
+            sampler=arguments.sampler,
         )
     )
     return run_plan(plan, arguments)

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from tuneoff.cli.command import ListedAction
 from tuneoff.errors import ExperimentError
 
 if TYPE_CHECKING:
@@ -25,14 +26,31 @@ def add_file(parser: argparse.ArgumentParser) -> None:
 
 
 def add_adapters(parser: argparse.ArgumentParser, text: str = ONLY_ADAPTERS) -> None:
-    parser.add_argument("--adapter", dest="adapters", metavar="NAME", nargs="+", action="extend", help=text)
+    parser.add_argument("--adapter", dest="adapters", metavar="NAME", action=ListedAction, help=text)
 
 
 def add_overrides(parser: argparse.ArgumentParser) -> None:
     """Declare what replaces values of the file; a run's id changes with what it does."""
     add_adapters(parser)
     parser.add_argument("--trials", metavar="N", type=int, help="trials of each run; default: the file's budget.trials")
-    parser.add_argument("--seeds", metavar="SEED", type=int, nargs="+", action="extend", help="seeds; default: the file's")
+    parser.add_argument("--workers", metavar="N", type=int, help="workers of each run; default: the file's workers.count")
+    parser.add_argument("--seeds", metavar="SEED", type=int, action=ListedAction, help="seeds; default: the file's")
+
+
+def plan_of(arguments: argparse.Namespace) -> Plan:
+    """Return the plan of the file that the command line names, with its overrides.
+
+    Raises:
+        ExperimentError: as `overridden_plan`.
+        PluginError: as `overridden_plan`.
+    """
+    return overridden_plan(
+        arguments.file,
+        adapters=arguments.adapters,
+        trials=arguments.trials,
+        workers=arguments.workers,
+        seeds=arguments.seeds,
+    )
 
 
 def overridden_plan(
@@ -40,6 +58,7 @@ def overridden_plan(
     *,
     adapters: Sequence[str] | None = None,
     trials: int | None = None,
+    workers: int | None = None,
     seeds: Sequence[int] | None = None,
     sampler: str | None = None,
 ) -> Plan:
@@ -58,6 +77,8 @@ def overridden_plan(
         overrides["adapters"] = _entries(path, adapters)
     if trials is not None:
         overrides["budget.trials"] = trials
+    if workers is not None:
+        overrides["workers.count"] = workers
     if seeds is not None:
         overrides["seeds"] = list(seeds)
     if sampler is not None:

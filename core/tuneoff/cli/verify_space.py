@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from tuneoff.base.format import counted
-from tuneoff.base.output import columns, note_on_terminal, one_line, write, write_json
+from tuneoff.base.output import columns, note, one_line, write, write_json
 from tuneoff.cli.selection import add_adapters, add_file, check_something_runs, overridden_plan
 
 if TYPE_CHECKING:
@@ -55,7 +55,7 @@ def execute(arguments: argparse.Namespace) -> int:
     need_scipy(NAME)
     found = targets(plan, arguments.draws)
     check_something_runs(replace(plan, runs=tuple(target.run for target in found)))
-    outcomes = verify(plan, found, draws=arguments.draws, seed=arguments.seed, seconds=arguments.timeout, tell=note_on_terminal)
+    outcomes = verify(plan, found, draws=arguments.draws, seed=arguments.seed, seconds=arguments.timeout, tell=note)
     code = exit_code(outcomes)
     if arguments.json:
         write_json(_to_json(outcomes, arguments, code))

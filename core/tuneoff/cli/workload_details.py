@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from tuneoff.base.format import counted
 from tuneoff.base.output import columns, one_line, printable
-from tuneoff.errors import PluginError
+from tuneoff.errors import ExperimentError, PluginError
 
 if TYPE_CHECKING:
     from tuneoff.workload import Workload
@@ -25,8 +25,11 @@ def declared(workload: type[Workload]) -> dict[str, Any]:
     """
     from tuneoff.base.space import describe
 
+    space: dict[str, str] = {}
     try:
         space = {name: describe(dimension) for name, dimension in workload.default_space()}
+    except ExperimentError:  # it has none of its own: the file gives it
+        pass
     except Exception as error:  # whatever a plugin raises
         raise PluginError(f"workload {workload.name!r} must give a default search space, but: {one_line(str(error))}") from error
     options = workload.default_options

@@ -76,7 +76,7 @@ def _to_json(listing: WorkloadListing) -> dict[str, Any]:
         "distribution_version": listing.plugin.version or None,
         "version": workload.version if workload else None,
         "objective": workload.default_metric if workload else None,
-        "mode": workload.metrics[workload.default_metric] if workload else None,
+        "mode": workload.metrics.get(workload.default_metric) if workload else None,
         "epochs": workload.default_epochs if workload else None,
         "metrics": dict(workload.metrics) if workload else {},
         "training_algorithm": (workload.training_algorithm or None) if workload else None,

@@ -9,11 +9,13 @@ from typing import Any
 from tuneoff.base.identity import canonical_json
 from tuneoff.experiment.accounting.text import frozen
 from tuneoff.experiment.expand import Cell, Entry
+from tuneoff.experiment.function_workload import workload_at
 from tuneoff.experiment.load import MatrixFile
 from tuneoff.experiment.margin import KEY, WORKLOADS, workload_margins
 from tuneoff.experiment.variants import TASK
 
 FORMAT = 2
+TESTED, VALIDATED = "quality.test", "quality.validation"
 TIE_RULE = "best trial: validation value, then validation loss, then canonical configuration hash"
 RETRY_RULE = "a repeat for reasons of the machine repeats the whole block of a seed, decided blind to results; all are kept"
 EMULATED_RULE = "a run on an emulated platform is shown and labelled; it is in no ranking and no comparison"
@@ -80,7 +82,7 @@ def freeze(file: MatrixFile, entries: Sequence[Entry], cells: Sequence[Cell]) ->
         **frozen(file.accounting),
         "pairing": "by seed",
         "correction": "bonferroni",
-        "questions": dict(file.analysis.questions),
+        "questions": _questions(file, cells),
         "family_size": file.analysis.family_size,
         "looks": list(file.analysis.looks),
         "failure_rule": FAILURE_RULE,
@@ -94,3 +96,10 @@ def freeze(file: MatrixFile, entries: Sequence[Entry], cells: Sequence[Cell]) ->
         "missing_rule": MISSING_RULE,
         **stated,
     }
+
+
+def _questions(file: MatrixFile, cells: Sequence[Cell]) -> dict[str, str]:
+    """Return the primary metric of each question: where a workload offers no test, quality is judged on validation."""
+    has_test = all(workload_at(target).has_test for target in {cell.spec.experiment.workload.target for cell in cells})
+    changed = {} if has_test else {TESTED: VALIDATED}
+    return {name: changed.get(metric, metric) for name, metric in file.analysis.questions.items()}

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from tuneoff.base.identity import digest
-from tuneoff.base.targets import load_target
+from tuneoff.experiment.function_workload import workload_at
 from tuneoff.experiment.spec import WorkloadSpec
 
 log = logging.getLogger(__name__)
@@ -50,7 +50,7 @@ def quality_margin(analysis: Mapping[str, Any], workload: WorkloadSpec) -> Margi
 
 def _ask(workload: WorkloadSpec) -> float | None:
     try:
-        return _usable(load_target(workload.target)(workload.options).quality_margin())
+        return _usable(workload_at(workload.target)(workload.options).quality_margin())
     except Exception as error:  # a plugin's own code may fail in any way, and this is only its default
         log.warning("workload %r cannot be asked for its margin: %s: %s", workload.name, type(error).__name__, error)
         return None

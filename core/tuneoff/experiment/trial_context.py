@@ -12,7 +12,7 @@ from typing import Any
 
 from tuneoff.base.identity import configuration_digest, derive_seed
 from tuneoff.base.process_limits import SlotLimits
-from tuneoff.base.targets import load_target
+from tuneoff.experiment.function_workload import workload_at
 from tuneoff.workload import Mode, TrialSeeds, Workload
 
 FILE_NAME = "trial_context.json"
@@ -84,7 +84,7 @@ class TrialContext:
         Raises:
             PluginError: its class cannot be imported.
         """
-        return load_target(self.workload)(self.workload_options)  # type: ignore[no-any-return]
+        return workload_at(self.workload)(self.workload_options)
 
 
 @functools.cache

@@ -11,6 +11,8 @@ from tuneoff.record.derive import best_trial
 from tuneoff.record.metric_value import MetricValue, known, missing
 from tuneoff.record.run_record import RunRecord, TestRecord
 
+NO_TEST = "the workload offers no test"
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Improvement:
@@ -105,7 +107,8 @@ def quality_metrics(run: RunRecord) -> dict[str, MetricValue]:
     scores = _scores(run.test) if run.test is not None else {}
     values.update((f"test.{name}", score) for name, score in scores.items())
     same = test_counterpart(objective.metric, list(scores))
-    reason = "the best trial was not tested" if not scores else f"the test gives nothing comparable to {objective.metric}"
+    reason = NO_TEST if run.test is not None else "the best trial was not tested"
+    reason = reason if not scores else f"the test gives nothing comparable to {objective.metric}"
     test = scores[same] if same is not None else missing(objective.metric, reason)
     values["quality.test"] = test
     sign = 1 if objective.mode == "max" else -1

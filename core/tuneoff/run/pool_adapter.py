@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from tuneoff.adapter import Adapter
-from tuneoff.base.targets import load_target
+from tuneoff.experiment.function_workload import workload_at
 from tuneoff.run.trial.budget import TrialBudget
 from tuneoff.run.trial.faults import Retries
 from tuneoff.run.trial.pool import Death, WorkerPool
@@ -50,7 +50,7 @@ class PoolAdapter(Adapter):
         """Start the workers: at the return each could take a trial."""
         experiment = self.context.spec.experiment
         arguments = (dict(experiment.stops), self.is_deciding)
-        preload = load_target(experiment.workload.target).preload
+        preload = workload_at(experiment.workload.target).preload
         self._pool = WorkerPool(self.context.trial_context, experiment.workers.count, WORK, arguments, preload)
         self._pool.start()
 

@@ -9,7 +9,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from tuneoff.base.targets import load_target
+from tuneoff.experiment.function_workload import workload_at
 from tuneoff.experiment.spec import WorkloadSpec
 from tuneoff.record.environment import git_remote, git_state
 from tuneoff.workload import DataDescription
@@ -37,7 +37,7 @@ def prepare(workload: WorkloadSpec) -> Provenance:
     Raises:
         DataError: the data are not there.
     """
-    made = load_target(workload.target)(workload.options)
+    made = workload_at(workload.target)(workload.options)
     data = made.prepare()
     package, folder, files = _code(workload.target)
     git = None

@@ -10,6 +10,7 @@ from tuneoff.judge.choice.choice import Setting
 from tuneoff.judge.controls.compute import controls
 from tuneoff.judge.results import Results
 from tuneoff.measure.disturbance import DISTURBED
+from tuneoff.measure.incumbent import NO_TEST
 from tuneoff.record.flag_meanings import WRONG_RESULT
 
 WITHOUT_MODEL = "sampler_without_model"
@@ -31,6 +32,8 @@ def caveat_lines(results: Results, answers: Answers, settings: Sequence[Setting]
             yield f"{text}: {meaning}."
     if text := _flagged(groups, names, WITHOUT_MODEL):
         yield f"{text}: too few trials for the sampler's model, so this was random search."
+    if any(NO_TEST in group.estimates["quality.test"].reasons for group in groups):
+        yield f"Quality is of validation, which the choice of the best trial favours: {NO_TEST}."
     failed = [f"{count} of {names.get(group.label, group.label)}" for group in groups if (count := _failed(group))]
     if failed:
         yield f"Runs failed: {listed(failed)}; a failed run counts as worse than any other."

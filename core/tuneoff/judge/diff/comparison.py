@@ -132,3 +132,8 @@ class Comparison:
     def has_changed(self) -> bool:
         """Whether anything changed beyond noise: a judged question, bits that are due to be equal, or how a run ends."""
         return bool(self.beyond or self.unequal or self.ended)
+
+    @property
+    def is_judged(self) -> bool:
+        """Whether any question has a verdict: else nothing is known, and that nothing changed least of all."""
+        return any(one.outcome not in (None, Outcome.NOT_JUDGED) for one in self.changes)

@@ -30,7 +30,7 @@ def lines(found: Comparison) -> list[str]:
     for title, part in (
         ("what the runs came to:", _ended(found)),
         ("bit for bit:", _exact(found)),
-        ("no change beyond noise:", _quiet(found.changes)),
+        ("no change beyond noise:" if found.is_judged else "not judged:", _quiet(found.changes)),
         ("noise, without any change of version:", _noise(found.changes)),
         ("flags, runs in A and in B:", _flags(found.flags)),
         ("environment, A and B:", _environment(found)),
@@ -60,8 +60,8 @@ def headline(found: Comparison) -> Iterator[str]:
             if runs:
                 yield f"  {title}: {counted(len(runs), 'run')} of {', '.join(dict.fromkeys(one.name for one in runs))}"
         return
-    judged = [one for one in found.changes if one.outcome not in (None, Outcome.NOT_JUDGED)]
-    if judged:
+    if found.is_judged:
+        judged = [one for one in found.changes if one.outcome not in (None, Outcome.NOT_JUDGED)]
         still = sum(_word(one.verdict) not in _OPEN for one in judged if one.verdict is not None)
         yield (
             f"nothing changed beyond noise: {counted(still, 'question')} without a change that matters, "

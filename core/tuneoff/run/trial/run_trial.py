@@ -12,9 +12,9 @@ from typing import Any, Literal
 
 from tuneoff.base import clock
 from tuneoff.base.identity import configuration_digest, is_finite
-from tuneoff.base.targets import load_target
 from tuneoff.base.tracebacks import described, log_traceback
 from tuneoff.errors import TrialFailedError
+from tuneoff.experiment.function_workload import workload_at
 from tuneoff.experiment.trial_context import TrialContext
 from tuneoff.record.events.writer import EventWriter
 from tuneoff.run.trial.budget import TrialBudget
@@ -88,7 +88,7 @@ class TrialProcess:
 def _preload(context: TrialContext) -> None:
     """Import what the workload needs before the first trial starts: imports are overhead, never load time of a trial."""
     try:
-        for module in load_target(context.workload).preload:
+        for module in workload_at(context.workload).preload:
             importlib.import_module(module)
     except Exception as error:  # whatever is broken: the trial that needs it fails with the reason
         log.warning("the workload's imports failed: %s", error)
@@ -181,6 +181,7 @@ class _Attempt:
         state: State = "failed"
         cause: str | None = None
         charged: str | None = None
+        workload: Workload | None = None
         try:
             workload = self.context.make_workload()
             workload.limit_threads(self.context.threads)
@@ -203,11 +204,19 @@ class _Attempt:
             if isinstance(error, SystemExit):
                 raise
         finally:
+            if workload is not None:
+                self._close(workload)
             if charged == "workload" and kernel_kills.are_new():  # of its children: what it failed of is what followed
                 cause = out_of_memory_cause(self.context.memory_bytes, "control group")
                 kernel_kills.claim(self.context.run_dir, slot)
             self._end(state, cause, charged)
         return TrialOutcome(state=state, epochs=self.epochs, value=self.value, best_epoch=self.best_epoch, cause=cause)
+
+    def _close(self, workload: Workload) -> None:
+        try:
+            workload.close()
+        except Exception as error:  # the trial's outcome is known: what is left behind is found at un-deploy
+            self._log(error)
 
     def _epochs(self, workload: Workload) -> tuple[State, str | None]:
         context, budget = self.context, self.process.budget
@@ -218,6 +227,9 @@ class _Attempt:
                 return "cancelled", "budget of epochs used up"
             metrics = self._epoch(workload, epoch)
             value = metrics.get(context.metric)
+            if context.metric not in metrics:
+                found = ", ".join(metrics) or "nothing"
+                return "failed", f"each epoch must give {context.metric}, but epoch {epoch} gave {found}"
             if not is_finite(value):
                 return "failed", f"{context.metric} must be a finite number, but epoch {epoch} gave {value}"
             decision = self._report(epoch, metrics)

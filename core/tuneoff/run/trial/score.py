@@ -33,6 +33,7 @@ def score_to_file(context: TrialContext, trial_id: str, configuration: Mapping[s
         workload.load_state_dict(checkpoint.tensors, checkpoint.texts)
         sha256, epoch = checkpoint.sha256, checkpoint.epoch
     scores = workload.test()
+    workload.close()
     finite = {name: score if is_finite(score) else None for name, score in scores.values.items()}
     result = {
         "trial": trial_id,

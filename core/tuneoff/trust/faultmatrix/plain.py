@@ -14,7 +14,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from tuneoff.base.targets import load_target
+from tuneoff.experiment.function_workload import workload_at
 from tuneoff.trust.faultmatrix.seen import Claim
 from tuneoff.trust.faultmatrix.truth import SEEDS
 
@@ -48,7 +48,7 @@ class PlainTask:
 
     def train(self, index: int) -> Iterator[tuple[int, dict[str, float]]]:
         """Train a configuration by its index; yield (epoch, metrics) whenever something is to be reported."""
-        workload = load_target(self.workload)(dict(self.options))
+        workload = workload_at(self.workload)(dict(self.options))
         workload.load(self.configurations[index], SEEDS)
         deliveries = getattr(workload, "deliveries", lambda epoch, metrics: [(epoch, metrics)])
         for epoch in range(1, self.epochs + 1):

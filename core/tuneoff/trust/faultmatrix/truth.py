@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from tuneoff.base.targets import load_target
+from tuneoff.experiment.function_workload import workload_at
 from tuneoff.experiment.spec import ExperimentSpec, Objective
 from tuneoff.workload import TrialSeeds
 
@@ -33,7 +33,7 @@ def clean_values(experiment: ExperimentSpec, options: Mapping[str, Any]) -> tupl
     """Return the metric after each epoch of each listed configuration, trained here with these options of the workload."""
     found = []
     for configuration in experiment.configurations:
-        workload = load_target(experiment.workload.target)(dict(options))
+        workload = workload_at(experiment.workload.target)(dict(options))
         workload.load(configuration, SEEDS)
         values = []
         for epoch in range(1, experiment.budget.epochs_per_trial + 1):

@@ -1,0 +1,62 @@
+"""`tuneoff new-workload`: write a training of one's own that runs at once, to start from."""
+
+from __future__ import annotations
+
+import argparse
+import re
+import shlex
+from pathlib import Path
+
+from tuneoff.base.output import write
+from tuneoff.cli.from_templates import TEMPLATES, camel_case, write_templates
+from tuneoff.errors import ExperimentError
+
+NAME = "new-workload"
+HELP = "write a training of your own that frameworks are compared on, with its experiment file: a package, or a file"
+EXAMPLE = "tuneoff new-workload my-training --like sklearn --file --output /tmp/my-training"
+
+NAME_PATTERN = re.compile(r"[a-z][a-z0-9]*(-[a-z0-9]+)*")
+LIKE = {  # what each kind is, and the distributions that it needs
+    "function": ("a generator that yields its metrics once per epoch", ()),
+    "sklearn": ("a class with scikit-learn: data, training, validation, test, state", ("scikit-learn", "threadpoolctl")),
+    "torch": ("a class with torch: data, training, validation, test, state", ("torch",)),
+    "command": ("a program in any language, which prints its metrics", ()),
+}
+FRAMEWORKS = "tuneoff[optuna,ray,report]"  # what the experiment file compares
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("name", metavar="NAME", help="name of the training: lower case, digits, single hyphens")
+    kinds = "; ".join(f"{kind}: {about}" for kind, (about, _) in LIKE.items())
+    parser.add_argument("--like", choices=LIKE, default="function", help=f"{kinds}; default: function")
+    parser.add_argument("--file", action="store_true", help="write a file beside its experiment file, and no package")
+    parser.add_argument("--output", metavar="DIR", type=Path, help="a new or empty folder; default: NAME in the current one")
+
+
+def execute(arguments: argparse.Namespace) -> int:
+    name, like = arguments.name, arguments.like
+    if not NAME_PATTERN.fullmatch(name):
+        rule = "a training's name must be lower-case words of letters and digits joined by hyphens"
+        raise ExperimentError(f"{rule}, but got {name!r}; choose one like my-training")
+    is_package = not arguments.file and like != "command"
+    folder = arguments.output or Path(name)
+    module, required = name.replace("-", "_"), LIKE[like][1]
+    target = f"{module}:{'train' if like == 'function' else camel_case(name)}"
+    words = {
+        "@NAME@": name,
+        "@MODULE@": module,
+        "@CLASS@": camel_case(name),
+        "@OBJECT@": target.partition(":")[2],
+        "@WORKLOAD@": name if is_package else target,
+        "@REQUIRED@": ", ".join(f'"{one}"' for one in (FRAMEWORKS, *required)),
+        "@FILE@": f"{name}.yaml",
+        "@FOLDER@": str(folder.absolute()),
+    }
+    sources = [TEMPLATES / "workload" / one for one in (like, *(["package"] if is_package else []))]
+    moved = {f"{module}.py": f"src/{module}.py"} if is_package else {}
+    for path in write_templates(sources, folder, words, moved):
+        write(str(path))
+    write(f"\nit needs: pip install {shlex.join([FRAMEWORKS, *required])}")
+    enter = f"cd {shlex.quote(str(folder))}{' && pip install -e .' if is_package else ''}"
+    write(f"run it:\n  {enter}\n  tuneoff check --workload {name}.yaml\n  tuneoff compare {name}.yaml")
+    return 0

@@ -1,0 +1,195 @@
+"""Train a workload a few times in processes of their own, and judge what came of it."""
+
+from __future__ import annotations
+
+import os
+import secrets
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from itertools import combinations
+from pathlib import Path
+from typing import Any
+
+from tuneoff.base.process_limits import thread_environment
+from tuneoff.base.processes import MARK, command_line, in_session, with_mark
+from tuneoff.experiment.function_workload import workload_at
+from tuneoff.experiment.sampling import draw
+from tuneoff.experiment.spec import ExperimentSpec
+from tuneoff.run.child import ask
+from tuneoff.run.supervisor.guardian import temporary_folder
+from tuneoff.trust.check.model import Finding, failed, judged, not_applicable, not_tested, passed
+
+EPOCHS = 3  # of a training, at most
+SEEDS = (1, 2)  # of the split, of the trial
+MOST_USE = 1.3  # of the processors that a trial may have: clocks and imports of a moment are within
+SHORTEST = 0.2  # s: of a shorter training the use of processors tells nothing
+CHECKPOINT = "state.safetensors"
+
+
+@dataclass(slots=True, kw_only=True)
+class WorkloadEvidence:
+    """What the trainings gave, and what they left: `trainings` by name, or why there is none."""
+
+    has_state: bool
+    has_test: bool
+    threads: int
+    trainings: dict[str, Any] = field(default_factory=dict)
+    problem: str = ""
+    processes: list[str] = field(default_factory=list)
+    files: list[str] = field(default_factory=list)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WorkloadCheck:
+    """One rule of the contract of workloads."""
+
+    id: str
+    way_out: str
+    judge: Callable[[WorkloadEvidence], Finding]
+
+
+def check_workload(experiment: ExperimentSpec) -> list[tuple[WorkloadCheck, Finding]]:
+    """Train two configurations of an experiment in three processes, one after another, and return what each check says.
+
+    Raises:
+        PluginError: the workload cannot be imported.
+    """
+    workload = workload_at(experiment.workload.target)
+    evidence = WorkloadEvidence(has_state=workload.has_state, has_test=workload.has_test, threads=experiment.workers.threads)
+    before = _files(Path.cwd())
+    with temporary_folder(prefix="tuneoff-check-") as folder:
+        _make(evidence, experiment, folder)
+    evidence.files += sorted(str(path) for path in _files(Path.cwd()) - before)
+    if evidence.problem:
+        return [(check, not_tested(evidence.problem)) for check in CHECKS]
+    return [(check, check.judge(evidence)) for check in CHECKS]
+
+
+def _make(evidence: WorkloadEvidence, experiment: ExperimentSpec, folder: Path) -> None:
+    epochs = min(EPOCHS, experiment.budget.epochs_per_trial)
+    configurations = _two(experiment)
+    one, other = ({"configuration": configuration, "epochs": epochs} for configuration in configurations)
+    kept = {"checkpoint": str(folder / CHECKPOINT)} if evidence.has_state else {}
+    processes: dict[str, list[tuple[str, dict[str, Any]]]] = {
+        "first": [("first", {**one, **kept})],
+        "second": [("again", one), ("other", other), ("after the other", one)],
+    }
+    if evidence.has_state and evidence.has_test:
+        processes["third"] = [("restored", {**one, **kept, "epochs": 0})]
+    for process, trainings in processes.items():
+        place = folder / process
+        (place / "tmp").mkdir(parents=True)
+        answer = _ask(evidence, experiment, place, [training for _, training in trainings])
+        evidence.files += [f"{path.name} in the temporary folder" for path in sorted(_files(place / "tmp"))]
+        if answer is None:
+            return
+        evidence.trainings.update(zip([name for name, _ in trainings], answer["trainings"], strict=True))
+
+
+def _ask(evidence: WorkloadEvidence, experiment: ExperimentSpec, place: Path, trainings: list[dict[str, Any]]) -> Any:
+    """Return what a process answers, None where it failed; note what outlived it."""
+    mark = f"check-{secrets.token_hex(8)}"
+    threads = experiment.workers.threads
+    environment = {**os.environ, **thread_environment(threads), MARK: mark, "TMPDIR": str(place / "tmp"), "PYTHONHASHSEED": "0"}
+
+    def remaining(pid: int) -> set[int]:
+        found = {*with_mark(MARK, mark), *in_session(pid)}
+        evidence.processes += [text for one in sorted(found) if (text := command_line(one)) not in evidence.processes]
+        return found
+
+    request = {
+        "target": experiment.workload.target,
+        "options": dict(experiment.workload.options),
+        "threads": threads,
+        "seeds": SEEDS,
+        "trainings": trainings,
+    }
+    seconds = experiment.timeouts.trial_seconds * len(trainings)
+    answer, end = ask("tuneoff.trust.workload_check.train", place, request, seconds, environment, remains=remaining)
+    if answer is None:
+        long = f"took longer than {seconds:g} s"
+        evidence.problem = f"the training {long if end.code is None else end.text}"
+    return answer
+
+
+def _two(experiment: ExperimentSpec) -> list[dict[str, Any]]:
+    """Return two configurations, the same one twice where the space has no other."""
+    import random
+
+    generator = random.Random(0)
+    first = draw(experiment.search_space, generator)
+    others = (draw(experiment.search_space, generator) for _ in range(100))
+    return [first, next((one for one in others if one != first), first)]
+
+
+def _files(folder: Path) -> set[Path]:
+    """Return the files of a folder and of those in it; what Python caches is not counted."""
+    found = [path for pattern in ("*", "*/*") for path in folder.glob(pattern)]
+    return {path for path in found if path.is_file() and "__pycache__" not in path.parts}
+
+
+def _differences(evidence: WorkloadEvidence, one: str, other: str) -> Iterator[str]:
+    pairs = zip(evidence.trainings[one]["metrics"], evidence.trainings[other]["metrics"], strict=True)
+    for epoch, (first, second) in enumerate(pairs, start=1):
+        for name in first:
+            if first[name] != second.get(name):
+                yield f"epoch {epoch}: {name} {first[name]}, then {second.get(name)}"
+
+
+def _repeats(evidence: WorkloadEvidence) -> Finding:
+    return judged(_differences(evidence, "first", "again"))
+
+
+def _isolated(evidence: WorkloadEvidence) -> Finding:
+    return judged(_differences(evidence, "again", "after the other"))
+
+
+def _restores(evidence: WorkloadEvidence) -> Finding:
+    if not evidence.has_test:
+        return not_applicable("the workload offers no test")
+    if not evidence.has_state:
+        return not_applicable("the workload has no state: the test needs only the configuration")
+    trained, restored = evidence.trainings["first"]["scores"], evidence.trainings["restored"]["scores"]
+    changed = [name for name in trained if trained[name] != restored.get(name)]
+    return judged(f"{name} {trained[name]}, from the state {restored.get(name)}" for name in changed)
+
+
+def _threads(evidence: WorkloadEvidence) -> Finding:
+    used = [one for one in evidence.trainings.values() if one["seconds"] >= SHORTEST]
+    if not used:
+        return not_tested(f"trainings took less than {SHORTEST:g} s, so their use of processors tells nothing")
+    if (os.cpu_count() or 1) <= evidence.threads:
+        return not_tested(f"a trial may have {evidence.threads} threads, and this machine has no more processors")
+    most = max(one["cpu_seconds"] / one["seconds"] for one in used)
+    text = f"at most {most:.2f} processors in use, {evidence.threads} allowed"
+    return passed(text) if most <= MOST_USE * evidence.threads else failed(text)
+
+
+def _processes(evidence: WorkloadEvidence) -> Finding:
+    return judged(evidence.processes)
+
+
+def _left_files(evidence: WorkloadEvidence) -> Finding:
+    return judged(evidence.files)
+
+
+def _disjoint(evidence: WorkloadEvidence) -> Finding:
+    cases: Mapping[str, Iterable[str]] = evidence.trainings["first"]["cases"]
+    if not cases:
+        return not_applicable("the workload does not tell its cases")
+    return judged(
+        f"{one} and {other} share {len(both)} cases, e.g. {min(both)}"
+        for one, other in combinations(cases, 2)
+        if (both := set(cases[one]) & set(cases[other]))
+    )
+
+
+CHECKS = (
+    WorkloadCheck(id="seeds.repeat", way_out="seed every generator with `seeds.split` or `seeds.trial`", judge=_repeats),
+    WorkloadCheck(id="trials.isolated", way_out="keep nothing in modules and classes; make all anew in `load`", judge=_isolated),
+    WorkloadCheck(id="state.restores", way_out="let `state_dict` return all that `test` needs", judge=_restores),
+    WorkloadCheck(id="threads.limited", way_out="limit your library's threads in `limit_threads`", judge=_threads),
+    WorkloadCheck(id="left.processes", way_out="end them in `close`", judge=_processes),
+    WorkloadCheck(id="left.files", way_out="remove them in `close`", judge=_left_files),
+    WorkloadCheck(id="splits.disjoint", way_out="take the test cases away before you split off validation", judge=_disjoint),
+)

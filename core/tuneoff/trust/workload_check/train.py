@@ -1,0 +1,63 @@
+"""`python -m tuneoff.trust.workload_check.train REQUEST.json`: train as trials of a process do, one after another."""
+
+from __future__ import annotations
+
+import importlib
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from tuneoff.base.processes import become_subreaper
+from tuneoff.experiment.function_workload import workload_at
+from tuneoff.run.child import answer_request
+from tuneoff.run.trial.checkpoint import read_checkpoint, state_of, write_checkpoint
+from tuneoff.workload import TrialSeeds, Workload
+
+
+def answer(request: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what each training of a request gave, or the error that ended them.
+
+    `request`: `target`, `options` and `threads` of the workload, `seeds` as [split, trial], and `trainings`: each a configuration
+    with its `epochs`; the state goes to its `checkpoint`, a file, where it has one. No epochs: the state comes from that file.
+    """
+    become_subreaper()  # what a training starts and forgets is found here
+    workload_type = workload_at(request["target"])
+    workload_type(request["options"]).prepare()
+    for module in workload_type.preload:
+        importlib.import_module(module)
+    return {"trainings": [_train(workload_type, request, one) for one in request["trainings"]]}
+
+
+def _train(workload_type: type[Workload], request: Mapping[str, Any], one: Mapping[str, Any]) -> dict[str, Any]:
+    workload = workload_type(request["options"])
+    workload.limit_threads(request["threads"])
+    split, trial = request["seeds"]
+    try:
+        workload.load(one["configuration"], TrialSeeds(split=split, trial=trial))
+        busy, started, metrics = time.process_time(), time.monotonic(), []
+        for epoch in range(1, one["epochs"] + 1):
+            found = dict(workload.train_epoch(epoch))
+            metrics.append({**found, **workload.validate()})
+        used = {"cpu_seconds": time.process_time() - busy, "seconds": time.monotonic() - started}
+        if workload.has_state and "checkpoint" in one:
+            _move_state(workload, Path(one["checkpoint"]), one)
+        scores = dict(workload.test().values) if workload.has_test else {}
+        cases = {name: sorted(map(str, found)) for name, found in workload.cases().items()}
+    finally:
+        workload.close()
+    texts = [{name: str(value) for name, value in values.items()} for values in metrics]  # NaN is no JSON
+    return {"metrics": texts, "scores": {name: str(value) for name, value in scores.items()}, "cases": cases, **used}
+
+
+def _move_state(workload: Workload, path: Path, one: Mapping[str, Any]) -> None:
+    if one["epochs"]:
+        tensors, texts = state_of(workload)
+        write_checkpoint(path, tensors, texts, epoch=one["epochs"], configuration=one["configuration"])
+    else:
+        checkpoint = read_checkpoint(path)
+        workload.load_state_dict(checkpoint.tensors, checkpoint.texts)
+
+
+if __name__ == "__main__":
+    answer_request(answer)
