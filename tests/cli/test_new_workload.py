@@ -1,0 +1,80 @@
+"""`new-workload`: what it writes runs as it is, and each kind is compared by two frameworks."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from command_line import Call
+from tuneoff.cli.new_workload import LIKE
+
+FILES = {
+    "function": {"my_own.py", "my-own.yaml"},
+    "sklearn": {"my_own.py", "my-own.yaml"},
+    "torch": {"my_own.py", "my-own.yaml"},
+    "command": {"my_own.sh", "my-own.yaml"},
+}
+OF_A_PACKAGE = {"README.md", "pyproject.toml", "my-own.yaml", "src/my_own.py", "tests/test_workload.py"}
+
+
+@pytest.mark.parametrize("like", LIKE)
+def test_a_file_and_its_experiment_are_written_whole(call: Call, tmp_path: Path, like: str) -> None:
+    answer = call("new-workload", "my-own", "--like", like, "--file")
+    assert (answer.code, answer.err) == (0, "")
+    folder = tmp_path / "my-own"
+    assert {path.name for path in folder.iterdir()} == FILES[like]
+    assert not any("@" in line for path in folder.glob("*.yaml") for line in path.read_text().splitlines())
+    assert call("plan", str(folder / "my-own.yaml"), "--adapter", "serial").code == 0
+
+
+def test_a_package_has_an_entry_point_and_a_test(call: Call, tmp_path: Path) -> None:
+    assert call("new-workload", "my-own", "--like", "torch").code == 0
+    folder = tmp_path / "my-own"
+    assert {str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file()} == OF_A_PACKAGE
+    text = (folder / "pyproject.toml").read_text()
+    assert 'my-own = "my_own:MyOwn"' in text
+    assert '"torch"' in text
+
+
+@pytest.mark.parametrize("name", ["My-Own", "my_own", "1st", ""])
+def test_a_name_that_makes_no_module_is_one_line(call: Call, name: str) -> None:
+    answer = call("new-workload", name)
+    assert answer.code == 2
+    assert "a training's name must be" in answer.line
+
+
+def test_files_are_never_written_over(call: Call, tmp_path: Path) -> None:
+    (tmp_path / "my-own").mkdir()
+    (tmp_path / "my-own" / "letter.txt").touch()
+    assert call("new-workload", "my-own").code == 5
+
+
+def tuneoff(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "tuneoff", *arguments]
+    environment = {**os.environ, "PYTHONPATH": str(folder)}
+    return subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, timeout=300, check=False)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("like", LIKE)
+def test_what_is_written_conforms_and_is_compared(call: Call, tmp_path: Path, like: str) -> None:
+    assert call("new-workload", "my-own", "--like", like, "--file").code == 0
+    folder = tmp_path / "my-own"
+    checked = tuneoff(folder, "check", "--workload", "my-own.yaml", "--json")
+    assert [check for check in json.loads(checked.stdout)["checks"] if check["verdict"] == "failed"] == []
+    compared = tuneoff(
+        folder, "compare", "my-own.yaml", "--trials", "4", "--seeds", "0", "--adapter", "serial", "optuna", "--json"
+    )
+    assert [run["status"] for run in json.loads(compared.stdout)["runs"]] == ["done", "done"], compared.stderr
+    (results,) = (folder / "results").iterdir()
+    records = [json.loads(path.read_text()) for path in results.glob("runs/*/*/run.json")]
+    tested = [record["metrics"]["quality.test"]["value"] for record in records if not record["specification"]["warm_up"]]
+    assert [value is not None for value in tested] == [like in ("sklearn", "torch")] * 2
+    questions = json.loads(tuneoff(folder, "report", "--json").stdout)["questions"]
+    quality = next(question["metric"] for question in questions if question["name"] == "quality")
+    assert quality == ("quality.test" if like in ("sklearn", "torch") else "quality.validation")

@@ -1,0 +1,91 @@
+"""A workload that conforms, and one per rule that it breaks."""
+
+from __future__ import annotations
+
+import itertools
+import os
+import random
+import subprocess
+import tempfile
+import threading
+import time
+from collections.abc import Mapping
+from typing import Any, ClassVar
+
+from trial_runs import Curve
+from tuneoff.workload import Configuration, Scores, TrialSeeds
+
+
+class Honest(Curve):
+    """Trains for a while in one thread, and tells its cases."""
+
+    def load(self, configuration: Configuration, seeds: TrialSeeds) -> None:
+        super().load(configuration, seeds)
+        self.random = random.Random(seeds.trial)
+
+    def train_epoch(self, epoch: int) -> Mapping[str, float]:
+        until = time.process_time() + 0.1
+        while time.process_time() < until:
+            pass
+        return {**super().train_epoch(epoch), "noise": self.random.random()}
+
+    def cases(self) -> Mapping[str, Any]:
+        return {"train": range(4), "validation": range(4, 6), "test": range(6, 9)}
+
+
+class Unseeded(Honest):
+    def load(self, configuration: Configuration, seeds: TrialSeeds) -> None:
+        super().load(configuration, seeds)
+        self.random = random.Random()
+
+
+class Remembering(Honest):
+    trained: ClassVar[Any] = itertools.count()
+
+    def train_epoch(self, epoch: int) -> Mapping[str, float]:
+        return {**super().train_epoch(epoch), "count": next(self.trained)}
+
+
+class Forgetting(Honest):
+    def load_state_dict(self, tensors: Any, texts: Any) -> None:
+        self.x = 0.0
+
+    def test(self) -> Scores:
+        return Scores(values={"test_loss": self.x + 1})
+
+
+class Threaded(Honest):
+    """Hashes in threads, which needs no interpreter."""
+
+    def train_epoch(self, epoch: int) -> Mapping[str, float]:
+        import hashlib
+
+        data = bytes(50_000_000)
+        threads = [threading.Thread(target=lambda: hashlib.sha256(data).digest()) for _ in range(4)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        return {}
+
+
+class Leaving(Honest):
+    def load(self, configuration: Configuration, seeds: TrialSeeds) -> None:
+        super().load(configuration, seeds)
+        subprocess.Popen(["sleep", "600"], start_new_session=True)
+
+
+class Littering(Honest):
+    def load(self, configuration: Configuration, seeds: TrialSeeds) -> None:
+        super().load(configuration, seeds)
+        os.close(tempfile.mkstemp(prefix="litter-")[0])
+
+
+class Peeking(Honest):
+    def cases(self) -> Mapping[str, Any]:
+        return {"validation": range(4), "test": range(3, 9)}
+
+
+class Failing(Honest):
+    def validate(self) -> Mapping[str, float]:
+        raise ValueError("no data")

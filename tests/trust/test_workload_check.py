@@ -1,0 +1,71 @@
+"""`tuneoff check --workload`: an honest training conforms, and each planted defect is caught by its own check alone."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+
+import pytest
+
+from command_line import Call
+from tuneoff.trust.workload_check.checks import CHECKS
+
+pytestmark = pytest.mark.slow
+FILE = """
+workload: "trust.planted_workloads:{name}"
+adapters: [serial]
+budget: {{trials: 2, epochs_per_trial: 3}}
+timeouts: {{trial_seconds: 60}}
+"""
+DEFECTS = {
+    "Unseeded": "seeds.repeat",
+    "Remembering": "trials.isolated",
+    "Forgetting": "state.restores",
+    "Threaded": "threads.limited",
+    "Leaving": "left.processes",
+    "Littering": "left.files",
+    "Peeking": "splits.disjoint",
+}
+
+
+def verdicts(call: Call, folder: Path, name: str) -> tuple[int, dict[str, str]]:
+    (folder / "own.yaml").write_text(FILE.format(name=name))
+    answer = call("check", "--workload", "own.yaml", "--json")
+    found = json.loads(answer.out)
+    return answer.code, {check["id"]: check["verdict"] for check in found["checks"]}
+
+
+def test_an_honest_training_conforms(call: Call, tmp_path: Path) -> None:
+    code, found = verdicts(call, tmp_path, "Honest")
+    assert code == 0
+    assert list(found) == [check.id for check in CHECKS]
+    assert set(found.values()) <= {"passed"} | ({"not tested"} if os.cpu_count() == 1 else set())
+
+
+@pytest.mark.parametrize(("name", "check"), DEFECTS.items())
+def test_each_defect_is_caught_by_its_check_alone(call: Call, tmp_path: Path, name: str, check: str) -> None:
+    code, found = verdicts(call, tmp_path, name)
+    also = {"trials.isolated"} if name == "Unseeded" else set()
+    assert {one for one, verdict in found.items() if verdict == "failed"} - also == {check}
+    assert code == 1
+
+
+def test_every_check_has_a_planted_defect() -> None:
+    assert set(DEFECTS.values()) == {check.id for check in CHECKS}
+
+
+def test_a_training_that_fails_is_not_judged(call: Call, tmp_path: Path) -> None:
+    code, found = verdicts(call, tmp_path, "Failing")
+    assert (code, set(found.values())) == (1, {"not tested"})
+    assert "ValueError: no data" in call("check", "--workload", "own.yaml").out
+
+
+def test_a_function_has_no_state_to_restore(call: Call, tmp_path: Path) -> None:
+    space = "search_space: {x: {type: float, low: 0, high: 1}}\nobjective: {metric: value, mode: min}\n"
+    text = FILE.format(name="x").replace("trust.planted_workloads:x", "workloads.test_function:square")
+    (tmp_path / "own.yaml").write_text(text.replace("epochs_per_trial: 3", "epochs_per_trial: 1") + space)
+    answer = call("check", "--workload", "own.yaml", "--json")
+    found = {check["id"]: check["verdict"] for check in json.loads(answer.out)["checks"]}
+    assert found["state.restores"] == found["splits.disjoint"] == "not applicable"
+    assert found["seeds.repeat"] == "passed"

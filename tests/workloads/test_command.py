@@ -1,0 +1,90 @@
+"""The workload `command`: a program's lines are epochs, and it ends with its trial."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from trial_runs import events_of, trial_context
+from tuneoff.base.processes import command_line, is_alive
+from tuneoff.base.space import Float, SearchSpace
+from tuneoff.errors import ExperimentError
+from tuneoff.record.events import schema
+from tuneoff.run.trial.run_trial import Decision, TrialOutcome, run_trial
+from tuneoff_workloads.command import Command
+
+TRAIN = """
+import os, sys, time
+name, rate, seed = sys.argv[1:]
+open(name, "w").write(f"{os.getpid()}")
+print("loading", flush=True)
+for epoch in range(1, 4):
+    print(f"loss={float(rate) / epoch} epoch={epoch}", flush=True)
+if rate == "0.75":
+    sys.exit("no data left")
+time.sleep(600)
+"""
+COMMAND = "tuneoff_workloads.command:Command"
+
+
+def run(folder: Path, rate: float = 0.5, epochs: int = 3, stop_at: int = 99) -> tuple[TrialOutcome, int]:
+    """Run a trial of TRAIN, and return its outcome and the program's pid."""
+    pid = folder / "pid"
+    options = {"command": [sys.executable, "-c", TRAIN, str(pid), "{x}", "{seed}"]}
+    context = trial_context(folder, workload=COMMAND, workload_options=options, epochs=epochs)
+
+    def report(epoch: int, metrics: Mapping[str, float]) -> Decision:
+        assert is_alive(int(pid.read_text()))
+        return Decision.STOP if epoch >= stop_at else Decision.CONTINUE
+
+    return run_trial(context, "t0", {"x": rate}, report), int(pid.read_text())
+
+
+def test_each_line_of_pairs_is_an_epoch_and_the_program_ends_with_the_trial(tmp_path: Path) -> None:
+    outcome, pid = run(tmp_path)
+    assert outcome == TrialOutcome(state="completed", epochs=3, value=0.5 / 3, best_epoch=3)
+    assert [epoch.metrics for epoch in events_of(tmp_path, schema.Epoch)][1] == {"loss": 0.25, "epoch": 2.0}
+    assert not is_alive(pid), command_line(pid)
+
+
+def test_a_stop_ends_the_program(tmp_path: Path) -> None:
+    outcome, pid = run(tmp_path, stop_at=2)
+    assert (outcome.state, outcome.epochs) == ("pruned", 2)
+    assert not is_alive(pid)
+
+
+def test_a_program_that_ends_early_fails_the_trial_with_its_last_words(tmp_path: Path) -> None:
+    outcome, _ = run(tmp_path, rate=0.75, epochs=4)
+    assert outcome.state == "failed"
+    assert "ended with code 1 after epoch 3: no data left" in (outcome.cause or "")
+
+
+def test_a_program_that_is_not_there_fails_the_trial(tmp_path: Path) -> None:
+    context = trial_context(tmp_path, workload=COMMAND, workload_options={"command": ["./nowhere", "{x}"]})
+    outcome = run_trial(context, "t0", {"x": 0.5}, lambda epoch, metrics: Decision.CONTINUE)
+    assert outcome.state == "failed"
+    assert "./nowhere cannot be started: No such file" in (outcome.cause or "")
+
+
+@pytest.mark.parametrize(
+    ("command", "words"),
+    [
+        (["train", "{y}", "{x}"], "names 'y'"),
+        (["train"], "must use every dimension, but not 'x'"),
+        (["train", "{x"], "a brace that is no placeholder is written twice"),
+        ("train {x}", "a list of texts"),
+        ([], "a list of texts"),
+    ],
+)
+def test_a_command_that_does_not_fit_the_space_is_refused(command: Any, words: str) -> None:
+    with pytest.raises(ExperimentError, match=words):
+        Command({"command": command}).check_space(SearchSpace({"x": Float(low=0.0, high=1.0)}))
+
+
+def test_a_bundle_starts_no_program() -> None:
+    assert Command.refuse_foreign({"command": json.loads('["rm", "-r", "x"]')}) == "it starts a program"
