@@ -67,7 +67,8 @@ _EXCLUDED: dict[str, str] = {
     "noise: the start and end of processes, the same in all runs": (
         "time.deploy time.setup time.result_collection time.test time.metric_collection time.undeploy time.preparation "
         "time.evaluation time.result_collection_from_last_completed trial_execution.load slots.trial_gap_median stage.NAME "
-        "overhead.between overhead.dispatch overhead.exit overhead.vacant overhead.submission_to_start"
+        "overhead.between overhead.dispatch overhead.exit overhead.vacant overhead.submission_to_start "
+        "overhead.job_start overhead.further_trial"
     ),
     "noise: memory and CPU time of interpreters": (
         "memory.peak_rss memory.peak_pss memory.tree_peak_rss suite.sampler_cpu_share suite.cpu_seconds energy.trial_cpu_seconds "

@@ -189,6 +189,8 @@ def _metrics(
         "time.jct_without_test": known(total - PARTS["test"], "ms"),
         "time.jct_without_metric_collection": known(total, "ms"),
         "overhead.per_trial": known(3.0 * (1 + place) + draw.random(), "ms"),
+        "overhead.further_trial": known(3.0 * (1 + place) + draw.random(), "ms"),
+        "overhead.job_start": known(20.0 * (1 + place), "ms"),
         "overhead.between": known(1.0 * (1 + place), "ms"),
         "overhead.dispatch": known(2.0 * (1 + place), "ms"),
         "energy.per_completed_trial": known(2.0 + place + draw.random(), "J", kind="estimated" if place % 2 else "derived"),

@@ -181,6 +181,8 @@ _ROWS = (
         ("report", "the trial waits inside `report`"),
         ("exit", "the trial's end until its own process is gone, where that was seen"),
         ("vacant", "no process on a slot, though one with a trial is still to come"),
+        ("job_start", "of these, start, exit and vacancy of each worker's first process, which more trials would not repeat"),
+        ("further_trial", "what each trial beyond the workers' first ones adds: its stages, and its process if it has its own"),
         ("submission_to_start", "median from submission to start, of first attempts"),
         shown="ms",
     ),

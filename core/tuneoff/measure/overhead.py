@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import statistics
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from fractions import Fraction
 
 from tuneoff.measure.presence import Presence, Present, following
@@ -14,6 +14,7 @@ from tuneoff.record.metric_value import MetricValue, known, milliseconds, missin
 from tuneoff.record.run_record import RunRecord, TrialRecord
 
 NO_TRIAL = "no trial started"
+NO_FURTHER = "there were no more trials than workers"
 NO_EXIT = "no exit of a trial's own process was seen"
 SLOT_STAGES = {
     "process_start": "from the start of a trial's process to its imports done, or to its end in them",
@@ -23,6 +24,7 @@ SLOT_STAGES = {
     "exit": "from the trial's end until its own process is gone, where that was seen",
     "vacant": "no process is seen on the slot, though one with a trial is still to come (dispatch, unseen exits)",
 }
+BY_PROCESS = ("process_start", "exit", "vacant")  # once per process; the other stages: once per trial
 
 
 def slot_stages_ns(presence: Presence, window: Interval) -> dict[str, int | Fraction]:
@@ -82,6 +84,8 @@ def overhead_metrics(run: RunRecord, presence: Presence) -> dict[str, MetricValu
     for name, total in {"per_trial": sum(stages.values()), **stages}.items():
         each = float(total) / used / 1e6 if used else None
         values[f"overhead.{name}"] = known(each, "ms", n_samples=used) if each is not None else missing("ms", NO_TRIAL)
+    processes = len({attempt.process for trial in run.trials for attempt in trial.attempts if attempt.started_ns is not None})
+    values |= of_longer_jobs(stages, used=used, processes=processes, workers=run.run_spec().experiment.workers.count)
     exits = sum(attempt.exited_ns is not None for trial in run.trials for attempt in trial.attempts)
     if used:
         seen = known(float(stages["exit"]) / used / 1e6, "ms", n_samples=exits)
@@ -102,6 +106,23 @@ def overhead_metrics(run: RunRecord, presence: Presence) -> dict[str, MetricValu
             round(record.total_ns / record.count), "", kind="measured", n_samples=record.count
         )
     return values
+
+
+def of_longer_jobs(stages: Mapping[str, int | Fraction], *, used: int, processes: int, workers: int) -> dict[str, MetricValue]:
+    """Return what a job with more trials would not repeat, and what each further trial would add to it.
+
+    The first process of each worker is the job's, whoever takes its first trial; those after it are of the trials that they ran.
+    `used`: trials that used a ticket, `processes`: those that ran an attempt.
+    """
+    first = min(processes, workers)
+    each = sum(stages[name] for name in BY_PROCESS) / processes if processes else 0
+    job = known(float(first * each / workers) / 1e6, "ms", n_samples=first) if used else missing("ms", NO_TRIAL)
+    if used <= workers:
+        return {"overhead.job_start": job, "overhead.further_trial": missing("ms", NO_FURTHER if used else NO_TRIAL)}
+    of_trials = sum(total for name, total in stages.items() if name not in BY_PROCESS) / used
+    of_processes = (processes - first) * each / (used - first)
+    further = known(float(of_trials + of_processes) / 1e6, "ms", n_samples=used - first)
+    return {"overhead.job_start": job, "overhead.further_trial": further}
 
 
 def stop_latencies_ns(run: RunRecord) -> list[int]:

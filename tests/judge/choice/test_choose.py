@@ -26,12 +26,15 @@ def runs(jct: float, overhead: float, key: str, quality: float = 0.96) -> Draw:
     def draw(seed: int) -> Metrics:
         chance = random.Random(f"{key} {seed}")
         time = jct * (1 + 0.1 * chance.gauss(0, 1))
+        added = overhead * (1 + 0.05 * chance.gauss(0, 1))
         parts = {"time.deploy": 10.0, "time.setup": 20.0, "time.result_collection": 5.0, "time.undeploy": 15.0}
         return {
             **parts,
             "time.jct": time,
             "time.jct_without_test": time,
-            "overhead.per_trial": overhead * (1 + 0.05 * chance.gauss(0, 1)),
+            "overhead.per_trial": added,
+            "overhead.further_trial": added,
+            "overhead.job_start": 50.0,
             "quality.test": quality + 0.01 * chance.gauss(0, 1),
             "trial_execution.median": 100.0,
         }
@@ -76,7 +79,9 @@ def test_what_is_added_gives_the_length_from_which_on_it_is_small() -> None:
     assert five.is_extrapolated  # trials of 0.1 s were measured
     assert not added["optuna"].lengths[0].is_extrapolated
     assert added["optuna"].per_job is not None
-    assert added["optuna"].per_job.estimate == pytest.approx(0.05)
+    assert added["optuna"].per_job.estimate == pytest.approx(0.1)
+    assert [length.seconds for length in added["optuna"].job_lengths] == pytest.approx([2, 10])
+    assert not added["optuna"].job_lengths[0].is_extrapolated
 
 
 def test_ratios_are_told_against_every_other_row() -> None:

@@ -29,7 +29,8 @@ def runs(seconds: float, added: float) -> Draw:
     def draw(seed: int) -> Metrics:
         parts = dict.fromkeys(("time.deploy", "time.setup", "time.result_collection", "time.undeploy"), 1.0)
         share = 1 + 0.01 * random.Random(seed).gauss(0, 1)
-        return {**parts, "time.jct": 1000.0, "overhead.per_trial": added * share, "trial_execution.median": 1000 * seconds}
+        overhead = dict.fromkeys(("overhead.per_trial", "overhead.further_trial"), added * share)
+        return {**parts, **overhead, "overhead.job_start": 1.0, "time.jct": 1000.0, "trial_execution.median": 1000 * seconds}
 
     return draw
 

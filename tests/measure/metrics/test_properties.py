@@ -15,7 +15,7 @@ from builders.event_logs import Log
 from builders.specs import make_spec
 from tuneoff.experiment.spec import Objective, RunSpec, Workers
 from tuneoff.measure.incumbent import incumbents
-from tuneoff.measure.overhead import slot_stages_ns
+from tuneoff.measure.overhead import SLOT_STAGES, of_longer_jobs, slot_stages_ns
 from tuneoff.measure.presence import presence_of
 from tuneoff.measure.segments import busy_ns
 from tuneoff.measure.slots import slot_times, slot_window, trial_window
@@ -142,6 +142,33 @@ def test_the_stages_of_overhead_sum_to_the_overhead_of_the_slots(example: tuple[
             vacant = stages.pop("vacant")
             assert sum(stages.values()) == sum(time.overhead_ns for time in times)
             assert 0 <= vacant <= sum(time.idle_ns for time in times)
+
+
+@given(runs())
+@settings(max_examples=60, deadline=None)
+def test_what_a_job_and_its_further_trials_add_makes_up_the_overhead(example: tuple[Log, RunSpec]) -> None:
+    """The first processes of the workers, all further trials, and what the first trials add besides their processes."""
+    run, workers = derived(example), example[1].experiment.workers.count
+    found = {name.removeprefix("overhead."): one.value for name, one in compute_metrics(run).items()}
+    used = sum(trial.used_ticket for trial in run.trials)
+    if used <= workers:
+        assert found["further_trial"] is None
+        return
+    processes = len({attempt.process for attempt in started_attempts(run)})
+    parts = {name: found[name] or 0.0 for name in ("per_trial", "between", "dispatch", "report", "job_start", "further_trial")}
+    first = min(processes, workers)
+    of_trials = parts["between"] + parts["dispatch"] + parts["report"]
+    whole = workers * parts["job_start"] + (used - first) * parts["further_trial"] + first * of_trials
+    assert whole == pytest.approx(used * parts["per_trial"], rel=1e-9, abs=1e-9)
+
+
+@pytest.mark.parametrize(("own_process", "job", "further"), [(True, 3.0, 3.5), (False, 3.0, 0.5)])
+def test_what_long_lived_workers_need_once_is_not_added_to_each_trial(own_process: bool, job: float, further: float) -> None:
+    """Two workers, six trials; a process needs 3 s to start, and each trial is dispatched 0.5 s after it is submitted."""
+    processes = 6 if own_process else 2
+    stages = {**dict.fromkeys(SLOT_STAGES, 0), "process_start": processes * 3 * 10**9, "dispatch": 6 * 5 * 10**8}
+    found = of_longer_jobs(stages, used=6, processes=processes, workers=2)
+    assert [one.value for one in found.values()] == [1000 * job, 1000 * further]
 
 
 @pytest.mark.slow

@@ -38,6 +38,8 @@ TABLE = (  # what a table of frameworks shows beside the questions' metrics
     "overhead.report",
     "overhead.exit",
     "overhead.vacant",
+    "overhead.job_start",
+    "overhead.further_trial",
     "energy.per_completed_trial",
     "energy.trial",
     "energy.job",

@@ -11,26 +11,29 @@ from tuneoff.judge.choice.choice import FURTHEST, SHARES, Added, Length
 from tuneoff.judge.stats.interval import Interval
 from tuneoff.judge.stats.location import median
 
-PER_TRIAL = "overhead.per_trial"
+PER_TRIAL = "overhead.further_trial"
 PER_JOB = (
     "time.deploy",
     "time.setup",
     "time.result_collection",
     "time.undeploy",
+    "overhead.job_start",
 )  # what a job takes besides its trials and its test
 
 
-def added(group: EstimatedGroup, confidence: float, longest_trial: float | None) -> Added:
-    """Return what a group's runs show; `longest_trial`: of all that were measured, in s."""
+def added(group: EstimatedGroup, confidence: float, longest_trial: float | None, longest_job: float | None) -> Added:
+    """Return what a group's runs show; `longest_trial`, `longest_job`: of all that were measured, in s."""
     found = group.estimates[PER_TRIAL].median
     per_trial = found.over(MILLISECONDS) if found is not None and math.isfinite(found.estimate) else None
     values = [group.estimates[name].values for name in PER_JOB]
     totals = [_total(value.value for value in of_run) for of_run in zip(*values, strict=True)]
     known = [total for total in totals if total is not None]
+    per_job = median(known, confidence).over(MILLISECONDS) if known else None
     return Added(
-        per_job=median(known, confidence).over(MILLISECONDS) if known else None,
+        per_job=per_job,
         per_trial=per_trial,
-        lengths=tuple(_length(share, per_trial, longest_trial) for share in SHARES) if per_trial is not None else (),
+        lengths=_lengths(per_trial, longest_trial),
+        job_lengths=_lengths(per_job, longest_job),
     )
 
 
@@ -44,7 +47,11 @@ def _total(values: Iterable[float | None]) -> float | None:
     return total
 
 
-def _length(share: float, per_trial: Interval, longest_trial: float | None) -> Length:
-    seconds, low, high = (max(0.0, value) / share for value in (per_trial.estimate, per_trial.low, per_trial.high))
-    is_extrapolated = longest_trial is None or seconds > FURTHEST * longest_trial
+def _lengths(added: Interval | None, longest: float | None) -> tuple[Length, ...]:
+    return tuple(_length(share, added, longest) for share in SHARES) if added is not None else ()
+
+
+def _length(share: float, added: Interval, longest: float | None) -> Length:
+    seconds, low, high = (max(0.0, value) / share for value in (added.estimate, added.low, added.high))
+    is_extrapolated = longest is None or seconds > FURTHEST * longest
     return Length(share=share, seconds=seconds, low=low, high=high, is_extrapolated=is_extrapolated)

@@ -53,13 +53,17 @@ def _disturbed(groups: Sequence[EstimatedGroup]) -> Iterator[str]:
 
 
 def _flagged(groups: Sequence[EstimatedGroup], names: dict[str, str], flag: str) -> str:
-    """Return who has a flag in how many runs: `Optuna tpe 10 of 10 runs`; "" for nobody."""
-    found = []
+    """Return who has a flag in how many runs: `Optuna, tpe, 10 of 10 runs`; "" for nobody."""
+    flagged: dict[str, list[tuple[str, int, int]]] = {}
     for group in groups:
         ended = [run for run in group.runs if run.execution_id is not None]
-        flagged = sum(flag in run.flags for run in ended)
-        if flagged:
-            found.append(f"{names.get(group.label, group.label)}, {group.scope.text}, {flagged} of {counted(len(ended), 'run')}")
+        if count := sum(flag in run.flags for run in ended):
+            flagged.setdefault(group.label, []).append((group.scope.text, count, len(ended)))
+    found = []
+    for label, scopes in flagged.items():
+        (text, count, runs), *others = scopes
+        where = f"{text}, {count} of {counted(runs, 'run')}" if not others else f"in {counted(len(scopes), 'setting')}"
+        found.append(f"{names.get(label, label)}, {where}")
     return "; ".join(found)
 
 

@@ -47,22 +47,24 @@ class Ratio:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Length:
-    """From which length of a trial on, in s, what a framework adds to each is below `share` of it, with its interval."""
+    """From which length of a trial or a job on, in s, what a framework adds to it is below `share` of it, with its interval."""
 
     share: float
     seconds: float
     low: float
     high: float
-    is_extrapolated: bool  # beyond FURTHEST times the longest trial that was measured
+    is_extrapolated: bool  # beyond FURTHEST times the longest one that was measured
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Added:
-    """What a framework adds, in s: to each job (deploy, setup, result collection, un-deploy) and to each trial."""
+    """What a framework adds, in s: to each job (deploy, setup, its workers' start, result collection, un-deploy), and to each
+    trial beyond the workers' first ones."""
 
     per_job: Interval | None
     per_trial: Interval | None
-    lengths: tuple[Length, ...] = ()  # by SHARES; none where nothing is added
+    lengths: tuple[Length, ...] = ()  # of trials, by SHARES; none where nothing is added
+    job_lengths: tuple[Length, ...] = ()  # of jobs
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

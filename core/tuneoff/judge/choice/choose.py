@@ -112,6 +112,7 @@ def _rows(
     time = time_question(answers)
     trials = {key: _trial_seconds(group) for key, group in groups.items()}
     longest = max((value for value in trials.values() if value is not None), default=None)
+    jobs = [seconds for group in answers.groups if math.isfinite(seconds := job_time(group, time) / MILLISECONDS)]
     columns: dict[str, dict[str, Column]] = {}
     for scope in scopes:
         own = [group for group in answers.groups if group.scope == scope and group.replicate == 0 and _has_runs(group)]
@@ -120,7 +121,7 @@ def _rows(
             columns.setdefault(group.label, {})[scope.text] = Column(
                 scope=scope,
                 group=group,
-                added=added(group, answers.confidence, longest),
+                added=added(group, answers.confidence, longest, max(jobs, default=None)),
                 ratios=ratios.get(group.label, {}),
                 trial_seconds=trials[group.label, scope],
             )

@@ -18,11 +18,12 @@ SHORTEST = 0.001  # s: trials that take no time have no share
 def curves(rows: Sequence[Row], specs: Mapping[Scope, RunSpec]) -> tuple[Curve, ...]:
     """Return a curve over trial length per number of workers, else one over workers; none where neither varies.
 
-    `specs`: a run of each scope, in the order of the file.
+    `specs`: a run of each scope, in the order of the file. Tasks differ in more than in the length of their trials.
     """
     alike = _together(specs, lambda scope: specs[scope].experiment.workers.count)
     by_length = [_curve("trial_seconds", rows, specs, scopes) for scopes in alike]
-    if found := tuple(one for one in by_length if any(of[-1].x >= LONGER * of[0].x for of in one.lines.values())):
+    found = tuple(one for one in by_length if any(of[-1].x >= LONGER * of[0].x for of in one.lines.values()))
+    if found and not any(scope.task for scope in specs):
         return found
     apart = _together(specs, lambda scope: specs[scope].scope_key("workers.count"))
     if len(alike) == len(specs):  # what else differs goes along with the workers

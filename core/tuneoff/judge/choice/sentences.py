@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from tuneoff.base.format import counted, duration_text, listed
 from tuneoff.judge.answers.answer import Answers, Outcome, Question
 from tuneoff.judge.choice.amounts import length_text, ratio_text
-from tuneoff.judge.choice.choice import Certainty, Ratio, Row
+from tuneoff.judge.choice.choice import Certainty, Length, Ratio, Row
 from tuneoff.judge.choice.shown_better import Shown
 
 SHRINKING = ("time", "overhead", "energy", "carbon", "cost", "waste")  # kinds of metrics that matter less, the longer trials are
@@ -44,8 +44,7 @@ def _chosen(answers: Answers, shown: Shown, rows: Mapping[str, Row], chosen: str
     others = [label for label in rows if label != chosen]
     won = _won(answers, shown, rows, chosen)
     kinds = {question.metric.partition(".")[0] for question in answers.questions if question.name in won}
-    length = _long_enough(rows[other] for other in others) if kinds <= set(SHRINKING) else None
-    yield f"Use {rows[chosen].name}" + (f" if your trials take less than about {length}." if length is not None else ".")
+    yield f"Use {rows[chosen].name}{_while(rows[other] for other in others) if kinds <= set(SHRINKING) else ''}."
     yield f"{_confidence(answers, rows.values())}: {rows[chosen].name} {_facts(won)}."
     if times := [f"{ratio_text(ratio)} as long with {row.name}" for row, ratio in _longer(rows, chosen)]:
         yield f"A job took {listed(times)}."
@@ -89,18 +88,37 @@ def _described(rows: Sequence[Row], seeds: int) -> Iterator[str]:
 def _lengths(rows: Iterable[Row]) -> Iterator[str]:
     """Yield from which length of a trial on each framework adds little to it."""
     if texts := [f"{row.name} {text}" for row in rows if (text := _length(row)) is not None]:
-        yield f"A framework adds less than 5 % to trials that are longer than: {', '.join(texts)}."
+        yield f"A framework adds less than 5 % to trials and to jobs longer than: {', '.join(texts)}."
 
 
 def _length(row: Row) -> str | None:
-    """Return the greatest length over a row's columns; None where nothing tells it."""
-    found = [lengths[0] for column in row.columns.values() if (lengths := column.added.lengths)]
-    return length_text(max(found, key=lambda length: length.seconds)) if found else None
+    """Return the greatest lengths of trials and jobs over a row's columns; None where nothing tells them."""
+    of_trials, of_jobs = _longest([row])
+    if of_trials is None or of_jobs is None:
+        return None
+    if of_trials.is_extrapolated and of_jobs.is_extrapolated:
+        return f"{duration_text(of_trials.seconds)} and {duration_text(of_jobs.seconds)} (extrapolated)"
+    return f"{length_text(of_trials)} and {length_text(of_jobs)}"
 
 
-def _long_enough(rows: Iterable[Row]) -> str | None:
-    found = [lengths[0].seconds for row in rows for column in row.columns.values() if (lengths := column.added.lengths)]
-    return duration_text(max(found)) if found else None
+def _while(rows: Iterable[Row]) -> str:
+    """Return up to which length of trials and jobs the choice matters; "" where nothing tells it."""
+    of_trials, of_jobs = _longest(list(rows))
+    if of_trials is None or of_jobs is None:
+        return ""
+    trials, jobs = duration_text(of_trials.seconds), duration_text(of_jobs.seconds)
+    return f" if your trials take less than about {trials} or your jobs less than about {jobs}"
+
+
+def _longest(rows: Sequence[Row]) -> tuple[Length | None, Length | None]:
+    """Return the greatest lengths, of trials and of jobs, from which on less than the first share is added."""
+    all_added = [column.added for row in rows for column in row.columns.values()]
+    of_trials = [added.lengths[0] for added in all_added if added.lengths]
+    of_jobs = [added.job_lengths[0] for added in all_added if added.job_lengths]
+    return (
+        max(of_trials, key=lambda length: length.seconds, default=None),
+        max(of_jobs, key=lambda length: length.seconds, default=None),
+    )
 
 
 def _won(answers: Answers, shown: Shown, rows: Mapping[str, Row], label: str) -> dict[str, list[str]]:

@@ -74,12 +74,10 @@ def added_cell(interval: Interval | None) -> FigureCell:
     return FigureCell(duration_text(max(0.0, interval.estimate)), _from_to(interval.low, interval.high) if is_known else "")
 
 
-def added_range(row: Row) -> str:
-    """Return what a framework adds to each trial, from the least to the most of its columns."""
-    found = [column.added.per_trial.estimate for column in row.columns.values() if column.added.per_trial is not None]
-    if not found:
-        return MISSING
-    return _from_to(min(found), max(found))
+def added_range(intervals: Iterable[Interval | None]) -> str:
+    """Return what a framework adds, from the least to the most of its columns."""
+    found = [interval.estimate for interval in intervals if interval is not None]
+    return _from_to(min(found), max(found)) if found else MISSING
 
 
 def failed(columns: Iterable[Column]) -> str:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import io
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from tuneoff.base.clock import MILLISECONDS
 from tuneoff.base.format import ESTIMATED, MISSING, duration_text, figure, number, score, shown_unit, wrapped
 from tuneoff.judge.answers.answer import EstimatedGroup, Outcome
 from tuneoff.judge.choice.amounts import ratio_text
 from tuneoff.judge.choice.choice import Best, Choice, Row, Setting, failures
+from tuneoff.judge.stats.interval import Interval
 
 WIDTH = 80
 WIDEST = 1000  # columns, to measure a table
@@ -64,7 +65,8 @@ def _columns(choice: Choice, rows: Sequence[Row]) -> Iterator[tuple[str, Cell]]:
         yield "job time, s\nmedian (range)", lambda row, _: _job_time(row.first.group)
     if len(rows) > 1:
         yield f"x {reference}", _ratio
-    yield "added\ns/trial", lambda row, _: _added(row)
+    yield "added\ns/trial", lambda row, _: _added(column.added.per_trial for column in row.columns.values())
+    yield "added\ns/job", lambda row, _: _added(column.added.per_job for column in row.columns.values())
     if any(map(_failed, rows)):
         yield "runs\nfailed", lambda row, _: _failed(row)
     if all(len(row.columns) == 1 for row in rows):
@@ -94,9 +96,9 @@ def _failed(row: Row) -> str:
     return f"{failed}/{tried}" if failed else ""
 
 
-def _added(row: Row) -> str:
-    """Return what a framework adds to a trial; over several columns the least and the most."""
-    found = sorted(added.estimate for column in row.columns.values() if (added := column.added.per_trial) is not None)
+def _added(intervals: Iterable[Interval | None]) -> str:
+    """Return what a framework adds; over several columns the least and the most."""
+    found = sorted(max(0.0, added.estimate) for added in intervals if added is not None)
     if not found:
         return MISSING
     return figure(found[0]) if len(found) == 1 else f"{figure(found[0])} to {figure(found[-1])}"
