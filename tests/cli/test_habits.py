@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 
 import pytest
 
-from command_line import LEAST, Call, File
+from command_line import LEAST, Call, write_file
 
 
 @pytest.mark.parametrize(
@@ -23,9 +24,9 @@ from command_line import LEAST, Call, File
     ],
 )
 def test_what_is_mistyped_is_one_line_with_the_nearest_name(
-    call: Call, file: File, fakes: None, arguments: Sequence[str], words: str
+    call: Call, fakes: None, arguments: Sequence[str], words: str
 ) -> None:
-    file(LEAST, "own.yaml")
+    write_file(Path("own.yaml"), LEAST)
     answer = call(*arguments)
     assert answer.code == 2
     assert words in answer.line
@@ -40,15 +41,15 @@ def test_what_is_mistyped_is_one_line_with_the_nearest_name(
         ("plan", "--adapter", "plain", "--adapter", "rich", "--seeds", "0", "--seeds=1", "--", "own.yaml"),
     ],
 )
-def test_lists_are_by_comma_or_blank_and_swallow_no_file(call: Call, file: File, fakes: None, arguments: Sequence[str]) -> None:
-    file(LEAST, "own.yaml")
+def test_lists_are_by_comma_or_blank_and_swallow_no_file(call: Call, fakes: None, arguments: Sequence[str]) -> None:
+    write_file(Path("own.yaml"), LEAST)
     answer = call(*arguments)
     assert answer.code == 0, answer.err
     assert "4 runs" in answer.out
 
 
-def test_workers_are_overridden(call: Call, file: File, fakes: None) -> None:
-    file({**LEAST, "workers": {"count": 1}}, "own.yaml")
+def test_workers_are_overridden(call: Call, fakes: None) -> None:
+    write_file(Path("own.yaml"), {**LEAST, "workers": {"count": 1}})
     plans = [call("plan", "own.yaml", *more).out for more in ((), ("--workers", "1"), ("--workers", "2"))]
     assert plans[0] == plans[1] != plans[2]
 

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from command_line import Call
-from tuneoff.cli.new_adapter import TEMPLATES
+from tuneoff.cli.from_templates import TEMPLATES
 
 REPOSITORY = Path(__file__).parents[2]
 FILES = {

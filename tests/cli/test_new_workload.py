@@ -23,13 +23,18 @@ OF_A_PACKAGE = {"README.md", "pyproject.toml", "my-own.yaml", "src/my_own.py", "
 
 
 @pytest.mark.parametrize("like", LIKE)
-def test_a_file_and_its_experiment_are_written_whole(call: Call, tmp_path: Path, like: str) -> None:
+def test_a_file_and_its_experiment_are_written_whole(
+    call: Call, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, like: str
+) -> None:
     answer = call("new-workload", "my-own", "--like", like, "--file")
     assert (answer.code, answer.err) == (0, "")
     folder = tmp_path / "my-own"
     assert {path.name for path in folder.iterdir()} == FILES[like]
     assert not any("@" in line for path in folder.glob("*.yaml") for line in path.read_text().splitlines())
-    assert call("plan", str(folder / "my-own.yaml"), "--adapter", "serial").code == 0
+    monkeypatch.chdir(folder)
+    monkeypatch.delitem(sys.modules, "my_own", raising=False)
+    monkeypatch.syspath_prepend(folder)
+    assert call("plan", "my-own.yaml", "--adapter", "serial").code == 0
 
 
 def test_a_package_has_an_entry_point_and_a_test(call: Call, tmp_path: Path) -> None:

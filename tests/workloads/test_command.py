@@ -29,17 +29,19 @@ if rate == "0.75":
     sys.exit("no data left")
 time.sleep(600)
 """
+ENDING = 0.75  # of TRAIN: it ends by itself
 COMMAND = "tuneoff_workloads.command:Command"
 
 
 def run(folder: Path, rate: float = 0.5, epochs: int = 3, stop_at: int = 99) -> tuple[TrialOutcome, int]:
     """Run a trial of TRAIN, and return its outcome and the program's pid."""
-    pid = folder / "pid"
-    options = {"command": [sys.executable, "-c", TRAIN, str(pid), "{x}", "{seed}"]}
+    pid, program = folder / "pid", folder / "train.py"
+    program.write_text(TRAIN)
+    options = {"command": [sys.executable, str(program), str(pid), "{x}", "{seed}"]}
     context = trial_context(folder, workload=COMMAND, workload_options=options, epochs=epochs)
 
     def report(epoch: int, metrics: Mapping[str, float]) -> Decision:
-        assert is_alive(int(pid.read_text()))
+        assert rate == ENDING or is_alive(int(pid.read_text()))
         return Decision.STOP if epoch >= stop_at else Decision.CONTINUE
 
     return run_trial(context, "t0", {"x": rate}, report), int(pid.read_text())
@@ -59,7 +61,7 @@ def test_a_stop_ends_the_program(tmp_path: Path) -> None:
 
 
 def test_a_program_that_ends_early_fails_the_trial_with_its_last_words(tmp_path: Path) -> None:
-    outcome, _ = run(tmp_path, rate=0.75, epochs=4)
+    outcome, _ = run(tmp_path, rate=ENDING, epochs=4)
     assert outcome.state == "failed"
     assert "ended with code 1 after epoch 3: no data left" in (outcome.cause or "")
 

@@ -16,8 +16,9 @@ from tuneoff.experiment.load import load_matrix
 from tuneoff.record.events import schema
 from tuneoff.registry import workload_class
 from tuneoff.run.trial.run_trial import Decision, TrialOutcome, run_trial
+from tuneoff.workload import Workload
+from tuneoff_workloads.null import Null
 
-closed: list[float] = []
 FILE = """
 workload: "{target}"
 search_space: {{x: {{type: float, low: 0, high: 1}}}}
@@ -27,20 +28,21 @@ budget: {{trials: 2, epochs_per_trial: 2}}
 """
 
 
-def curve(configuration: Mapping[str, Any], seed: int, epochs: int = 9) -> Iterator[Mapping[str, float]]:
+def curve(configuration: Mapping[str, Any], seed: int, epochs: int = 9, closed: str = "") -> Iterator[Mapping[str, float]]:
     try:
         for epoch in range(1, epochs + 1):
             yield {"loss": configuration["x"] / epoch, "seed": float(seed)}
     finally:
-        closed.append(configuration["x"])
+        if closed:
+            Path(closed).touch(exist_ok=False)
 
 
 def square(configuration: Mapping[str, Any]) -> float:
     return float(configuration["x"]) ** 2
 
 
-class Untested(workload_class("null")):  # type: ignore[misc]
-    test = workload_class("null").mro()[1].test
+class Untested(Null):
+    test = Workload.test  # as where a class has none
 
 
 def run(folder: Path, name: str, stop_at: int = 99, **context: Any) -> TrialOutcome:
@@ -51,18 +53,20 @@ def run(folder: Path, name: str, stop_at: int = 99, **context: Any) -> TrialOutc
 
 
 def test_each_yield_is_an_epoch_and_the_generator_is_closed(tmp_path: Path) -> None:
-    closed.clear()
-    assert run(tmp_path, "curve") == TrialOutcome(state="completed", epochs=3, value=0.5 / 3, best_epoch=3)
+    closed = tmp_path / "closed"
+    assert run(tmp_path, "curve", workload_options={"closed": str(closed)}) == TrialOutcome(
+        state="completed", epochs=3, value=0.5 / 3, best_epoch=3
+    )
     epochs = list(events_of(tmp_path, schema.Epoch))
     assert [epoch.metrics["loss"] for epoch in epochs] == [0.5, 0.25, 0.5 / 3]
     assert epochs[0].metrics["seed"] == next(iter(events_of(tmp_path, schema.TrialStarted))).seed
-    assert closed == [0.5]
+    assert closed.exists()
 
 
 def test_a_generator_is_closed_where_its_trial_is_stopped(tmp_path: Path) -> None:
-    closed.clear()
-    assert run(tmp_path, "curve", stop_at=1).state == "pruned"
-    assert closed == [0.5]
+    closed = tmp_path / "closed"
+    assert run(tmp_path, "curve", stop_at=1, workload_options={"closed": str(closed)}).state == "pruned"
+    assert closed.exists()
 
 
 def test_a_number_is_an_epoch_with_the_metric_value(tmp_path: Path) -> None:
