@@ -43,7 +43,7 @@ def matrix(folder: Path, **parts: Any) -> Path:
 
 
 def compare(file: Path, results: Path, *options: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "tuneoff", "compare", "--no-report", str(file), "--output", str(results), *options]
+    command = [sys.executable, "-m", "tuneoff", "compare", "--no-report", "--json", str(file), "--output", str(results), *options]
     return subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
 
 

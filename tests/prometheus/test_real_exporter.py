@@ -71,7 +71,17 @@ def test_the_real_server_has_seen_every_trial_of_a_real_run(tmp_path: Path, take
 def test_an_interrupted_command_serves_until_its_end_and_leaves_no_port(tmp_path: Path, take: Take) -> None:
     file, server = write(tmp_path, budget={"trials": 200, "epochs_per_trial": 3}), take("interrupted")
     port = port_of(server)
-    command = [sys.executable, "-m", "tuneoff", "compare", "--no-report", str(file), "--output", str(tmp_path / "results")]
+    command = [
+        sys.executable,
+        "-m",
+        "tuneoff",
+        "compare",
+        "--no-report",
+        "--json",
+        str(file),
+        "--output",
+        str(tmp_path / "results"),
+    ]
     with server.ready() as url:
         process = subprocess.Popen(
             [*command, "--metrics-port", str(port)], stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True, env=os.environ

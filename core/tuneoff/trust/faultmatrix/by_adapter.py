@@ -32,7 +32,7 @@ def run_by_adapter(cell: FaultCell, place: CellPlace, content: Mapping[str, Any]
         NotStruck: the part that is to be taken away is not there.
     """
     _write_file(cell, place, content)
-    command = python("-m", "tuneoff", "compare", FILE, "--output", RESULTS, "--json")
+    command = python("-m", "tuneoff", "compare", FILE, "--output", RESULTS, "--no-report", "--json")
     limit = seconds_at_most(cell.spec) + _MORE_SECONDS
     try:
         ended = run_cell(cell, place, command, limit)
