@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import gc
 import signal
+from collections.abc import Generator
 
+import pytest
 from hypothesis import HealthCheck, settings
 
 # A busy machine makes an example slow, and not wrong: no property is judged by time.
@@ -13,3 +16,14 @@ settings.load_profile("untimed")
 # What a script starts with `&` has SIGINT ignored, and its children too: those that tests send it to must not.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 signal.signal(signal.SIGHUP, signal.SIG_DFL)  # and what `nohup` starts has this one ignored
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Generator[None, object, object]:
+    """Keep what is imported and collected out of garbage collection: it all stays, and each pass would look at it again."""
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.freeze()
+        gc.enable()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, is_dataclass
 from typing import Any, Literal
 
 from tuneoff.base.identity import canonical_json, derive_seed, digest
@@ -171,10 +171,17 @@ class RunSpec:
 
 def run_spec_to_json(spec: RunSpec) -> dict[str, Any]:
     """Return a run's specification as JSON values."""
-    data = asdict(spec)
-    data["experiment"]["search_space"] = spec.experiment.search_space.to_json()
-    result: dict[str, Any] = json.loads(json.dumps(data))
+    result: dict[str, Any] = json.loads(json.dumps(spec, default=_json_part))
     return result
+
+
+def _json_part(part: Any) -> Any:
+    """Return a part of a specification as something of which JSON can be made."""
+    if isinstance(part, SearchSpace):
+        return part.to_json()
+    if not is_dataclass(part):
+        raise TypeError(f"Object of type {type(part).__name__} is not JSON serializable")
+    return {name: getattr(part, name) for name in part.__dataclass_fields__}
 
 
 def run_spec_from_json(data: Any) -> RunSpec:
