@@ -203,9 +203,7 @@ def test_what_is_not_there_or_damaged_is_none(tmp_path: Path) -> None:
     assert readings.memory(bare) == (None, None)
 
 
-def test_a_look_puts_the_readings_together(
-    trees: tuple[Path, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_look_puts_the_readings_together(trees: tuple[Path, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(machine, "LOOK_NS", 1)  # one sentinel
     proc, sys_ = trees
     state = look(tmp_path, proc, sys_)
