@@ -6,8 +6,6 @@ import json
 import os
 import subprocess
 import sys
-import time
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -16,6 +14,7 @@ from command_line import Call
 from tuneoff.base.processes import is_alive, kill
 from tuneoff.trust.check import make
 from tuneoff.trust.check.checks import IDS
+from waiting import until
 
 
 def test_the_checks_are_listed_with_their_reasons_and_ways_out(call: Call) -> None:
@@ -105,22 +104,15 @@ def test_the_process_that_asks_does_not_outlive_a_killed_check(tmp_path: Path) -
     environment = {**os.environ, "PYTHONPATH": str(tmp_path), "PID_FILE": str(pid_file), "TMPDIR": str(tmp_path)}
     check = subprocess.Popen(command, env=environment)
     try:
-        wait_until(pid_file.exists, 60)
+        until(pid_file.exists, 60)
     finally:
         check.kill()
         check.wait()
     pid = int(pid_file.read_text())
     try:
-        assert wait_until(lambda: not is_alive(pid), 10)
+        until(lambda: not is_alive(pid), 10)
     finally:
         kill(pid)
-
-
-def wait_until(is_so: Callable[[], bool], seconds: float) -> bool:
-    deadline = time.monotonic() + seconds
-    while not is_so() and time.monotonic() < deadline:
-        time.sleep(0.02)
-    return is_so()
 
 
 def test_refusals_are_checked_without_a_run(call: Call) -> None:

@@ -12,12 +12,13 @@ from pathlib import Path
 import pytest
 
 from prometheus.conftest import Take
-from prometheus.real_servers import Server, get, needs_servers, query, until
+from prometheus.real_servers import Server, get, needs_servers, query
 from tuneoff.cli.selection import overridden_plan
 from tuneoff.run.execute import PlanRequest, execute
 from tuneoff.run.listener import Listener
 from tuneoff.tell.prometheus.exporter import exported
 from tuneoff.trust.check.listeners import all_listeners
+from waiting import until
 
 pytestmark = [pytest.mark.slow, needs_servers]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field, fields, is_dataclass
 from typing import Any, Literal
 
 from tuneoff.base.identity import canonical_json, derive_seed, digest
@@ -171,10 +171,22 @@ class RunSpec:
 
 def run_spec_to_json(spec: RunSpec) -> dict[str, Any]:
     """Return a run's specification as JSON values."""
-    data = asdict(spec)
-    data["experiment"]["search_space"] = spec.experiment.search_space.to_json()
-    result: dict[str, Any] = json.loads(json.dumps(data))
+    result: dict[str, Any] = json.loads(json.dumps(spec, default=_json_part))
     return result
+
+
+def _json_part(part: Any) -> Any:
+    """Return a part of a specification as something of which JSON can be made."""
+    if isinstance(part, SearchSpace):
+        return part.to_json()
+    if not is_dataclass(part):
+        raise TypeError(f"Object of type {type(part).__name__} is not JSON serializable")
+    return _fields_of(part)
+
+
+def _fields_of(part: Any) -> dict[str, Any]:
+    """Return the fields of a dataclass by name, as they are."""
+    return {item.name: getattr(part, item.name) for item in fields(part)}
 
 
 def run_spec_from_json(data: Any) -> RunSpec:
@@ -186,7 +198,7 @@ def run_spec_from_json(data: Any) -> RunSpec:
     try:
         spec: RunSpec = read_dataclass(RunSpec, data)
         for _, dimension in spec.experiment.search_space:
-            read_dataclass(type(dimension), asdict(dimension))  # its fields' types
+            read_dataclass(type(dimension), _fields_of(dimension))  # its fields' types
     except (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError) as error:
         raise ExperimentError(f"a run's specification is damaged: {type(error).__name__}: {error}") from error
     return spec

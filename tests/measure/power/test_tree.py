@@ -5,8 +5,6 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-import time
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -16,6 +14,7 @@ from tuneoff.base import clock
 from tuneoff.base.processes import MARK, kill
 from tuneoff.measure.power.tree import LITTLE_NS, ProcessTree, TreeLook
 from tuneoff.record.events.writer import process_started_ns
+from waiting import until
 
 TICK = clock.NANOSECONDS // os.sysconf("SC_CLK_TCK")
 PAGE = os.sysconf("SC_PAGE_SIZE")
@@ -252,9 +251,3 @@ def test_a_real_tree_has_the_identities_of_process_events() -> None:
         kill(child.pid)
         child.wait()
         until(lambda: {pid for pid, _ in tree.look(clock.monotonic_ns()).gone} >= {child.pid})
-
-
-def until(condition: Callable[[], bool], seconds: float = 10.0) -> None:
-    deadline = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < deadline, "the condition did not come true in time"

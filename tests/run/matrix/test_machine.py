@@ -203,7 +203,8 @@ def test_what_is_not_there_or_damaged_is_none(tmp_path: Path) -> None:
     assert readings.memory(bare) == (None, None)
 
 
-def test_a_look_puts_the_readings_together(trees: tuple[Path, Path], tmp_path: Path) -> None:
+def test_a_look_puts_the_readings_together(trees: tuple[Path, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(machine, "LOOK_NS", 1)  # one sentinel
     proc, sys_ = trees
     state = look(tmp_path, proc, sys_)
     assert (state.throttle_count, state.clock_source, state.frequency_limit) == (9, "hpet", 0.5)
@@ -213,6 +214,7 @@ def test_a_look_puts_the_readings_together(trees: tuple[Path, Path], tmp_path: P
 
 
 def test_a_survivor_of_a_run_is_seen_but_not_by_a_process_of_that_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(machine, "LOOK_NS", 1)  # one sentinel
     environment = {**os.environ, RESULTS_MARK: str(tmp_path.resolve())}
     loop = "import time; print('up', flush=True); time.sleep(60)"
     survivor = subprocess.Popen([sys.executable, "-c", loop], env=environment, stdout=subprocess.PIPE)

@@ -27,7 +27,7 @@ Start = Callable[..., subprocess.Popen[str]]
 
 @pytest.fixture(autouse=True)
 def _quickly(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setattr(footprint, "SETTLE_SECONDS", 0.2)
+    monkeypatch.setattr(footprint, "SETTLE_SECONDS", 0.1)
     monkeypatch.setenv("HOME", str(tmp_path / "home"))
     (tmp_path / "home").mkdir()
 

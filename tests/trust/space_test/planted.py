@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 import os
 import random
@@ -42,7 +43,7 @@ class Honest(Adapter):
             encode=self.translation.encode,
         )
 
-    @property
+    @functools.cached_property
     def translation(self) -> SpaceTranslation:
         return SpaceTranslation(self.context.spec.experiment.search_space)
 

@@ -9,6 +9,7 @@ from importlib.resources import files
 from typing import Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
+from jinja2.bccache import Bucket, BytecodeCache
 from markupsafe import Markup
 
 from tuneoff.base.format import counted, duration_text, number
@@ -30,6 +31,23 @@ _FILTERS = (  # `{{ verdict | pair_cell }}`
     *(verdicts.about, verdicts.judged, verdicts.look, verdicts.noise_floor, verdicts.pair_cell, verdicts.pairs),
     *(verdicts.robustness, verdicts.seeds_to_decide, counted, duration_text, number, scope_text, sentence),
 )
+
+
+class _Compiled(BytecodeCache):
+    """Keeps what the templates were compiled to: `tuneoff serve` renders the page after each run."""
+
+    def __init__(self) -> None:
+        self._code: dict[str, bytes] = {}
+
+    def load_bytecode(self, bucket: Bucket) -> None:
+        if bucket.key in self._code:
+            bucket.bytecode_from_string(self._code[bucket.key])
+
+    def dump_bytecode(self, bucket: Bucket) -> None:
+        self._code[bucket.key] = bucket.bytecode_to_string()
+
+
+_COMPILED = _Compiled()
 
 
 def render(page: Mapping[str, Any]) -> str:
@@ -54,6 +72,7 @@ def environment() -> Environment:
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
+        bytecode_cache=_COMPILED,
     )
     found.filters.update({one.__name__: one for one in _FILTERS}, status_symbol=lambda name: runs.STATUSES.get(name, "!"))
     return found

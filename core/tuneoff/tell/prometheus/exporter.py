@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import socket
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
@@ -45,6 +46,8 @@ def exported(plan: Plan, shown: Listener, port: int, address: str) -> Iterator[t
         host = f"[{address}]" if ":" in address else address
         yield metrics, f"http://{host}:{server.server_port}/metrics"
     finally:
+        with contextlib.suppress(OSError):
+            server.socket.shutdown(socket.SHUT_RDWR)  # wakes the thread, which looks at its end only twice a second
         server.shutdown()
         server.server_close()
         thread.join()

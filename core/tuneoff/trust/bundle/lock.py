@@ -61,9 +61,10 @@ def installed_packages() -> dict[str, str]:
     """Return every installed distribution and its version."""
     found: dict[str, str] = {}
     for distribution in importlib.metadata.distributions():
-        name = distribution.metadata["Name"]
+        metadata = distribution.metadata  # which is read anew each time
+        name = metadata["Name"]
         if name:  # a broken installation has none
-            found.setdefault(canonical(name), distribution.version)  # the first on the path is the one that is imported
+            found.setdefault(canonical(name), metadata["Version"])  # the first on the path is the one that is imported
     return found
 
 
