@@ -14,9 +14,9 @@ from hungry_workload import MEMORY_MB
 from tuneoff.base.space import Categorical, Float, SearchSpace
 from tuneoff.errors import UnsupportedError
 from tuneoff.experiment.spec import Budget, CpuLimit, ExperimentSpec, Objective, Strategy, Workers, WorkloadSpec
-from tuneoff.run.supervisor import controllers
-from tuneoff.run.supervisor.controllers import places
-from tuneoff.run.supervisor.processors import usable_processors
+from tuneoff.run.supervisor import cgroups
+from tuneoff.run.supervisor.cgroups import places
+from tuneoff.run.supervisor.limits import usable_processors
 
 pytestmark = pytest.mark.slow
 
@@ -133,7 +133,7 @@ def test_the_memory_of_a_trial_is_that_of_all_its_processes(tmp_path: Path) -> N
 def test_the_watchdog_counts_all_processes_of_a_trial_and_shared_pages_once(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(controllers, "ROOT", tmp_path / "no cgroups")
+    monkeypatch.setattr(cgroups, "ROOT", tmp_path / "no cgroups")
     check_fed(feed(tmp_path / "results"), "watchdog")
 
 
