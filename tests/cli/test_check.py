@@ -13,7 +13,7 @@ import pytest
 from command_line import Call
 from tuneoff.base.processes import is_alive, kill
 from tuneoff.trust.check import make
-from tuneoff.trust.check.checks import IDS
+from tuneoff.trust.check.checks import CHECKS
 from waiting import until
 
 
@@ -21,7 +21,7 @@ def test_the_checks_are_listed_with_their_reasons_and_ways_out(call: Call) -> No
     answer = call("check", "--list", "--json")
     assert answer.code == 0
     listed = json.loads(answer.out)
-    assert [item["id"] for item in listed] == list(IDS)
+    assert [item["id"] for item in listed] == [check.id for check in CHECKS]
     assert all(item["reason"] and item["way_out"] for item in listed)
     text = call("check", "--list", "--only", "best").out
     assert "best.ties" in text
@@ -125,7 +125,7 @@ def test_refusals_are_checked_without_a_run(call: Call) -> None:
 
 def test_some_checks_do_not_tell_that_an_adapter_conforms(call: Call) -> None:
     line = call("check", "serial", "--only", "refusal.adapter-options").out.splitlines()[-1]
-    assert f"serial: PASSED: 1 of the {len(IDS)} checks were asked for: 1 passed" in line
+    assert f"serial: PASSED: 1 of the {len(CHECKS)} checks were asked for: 1 passed" in line
     assert "CONFORM" not in line
 
 

@@ -11,7 +11,7 @@ from contract.runs import Made, make
 from hungry_workload import MEMORY_MB
 from tuneoff.base.space import Categorical, Float, SearchSpace
 from tuneoff.experiment.spec import Budget, ExperimentSpec, Objective, Strategy, Workers, WorkloadSpec
-from tuneoff.run.supervisor import controllers
+from tuneoff.run.supervisor import cgroups
 
 pytestmark = pytest.mark.slow
 
@@ -59,7 +59,7 @@ def test_the_memory_of_a_trial_is_that_of_all_its_processes(tmp_path: Path) -> N
 def test_the_watchdog_counts_all_processes_of_a_trial_and_shared_pages_once(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(controllers, "ROOT", tmp_path / "no cgroups")
+    monkeypatch.setattr(cgroups, "ROOT", tmp_path / "no cgroups")
     check_fed(feed(tmp_path / "results"), "watchdog")
 
 

@@ -13,8 +13,8 @@ from contract.runs import Made, make
 from tuneoff.base.space import Float, SearchSpace
 from tuneoff.errors import UnsupportedError
 from tuneoff.experiment.spec import Budget, CpuLimit, ExperimentSpec, Objective, Strategy, Workers, WorkloadSpec
-from tuneoff.run.supervisor.controllers import places
-from tuneoff.run.supervisor.processors import usable_processors
+from tuneoff.run.supervisor.cgroups import places
+from tuneoff.run.supervisor.limits import usable_processors
 
 pytestmark = pytest.mark.slow
 

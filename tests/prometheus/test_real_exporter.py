@@ -17,7 +17,7 @@ from tuneoff.cli.selection import overridden_plan
 from tuneoff.run.execute import PlanRequest, execute
 from tuneoff.run.listener import Listener
 from tuneoff.tell.prometheus.exporter import exported
-from tuneoff.trust.check.listeners import all_listeners
+from tuneoff.trust.check.footprint import all_listeners
 from waiting import until
 
 pytestmark = [pytest.mark.slow, needs_servers]

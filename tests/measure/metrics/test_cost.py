@@ -12,8 +12,7 @@ from hypothesis import strategies as st
 
 from builders.event_logs import ns, run_a, run_b
 from tuneoff.capabilities import Capabilities
-from tuneoff.experiment.accounting.charge import of_run
-from tuneoff.experiment.accounting.declared import Accounting, Prices
+from tuneoff.experiment.accounting.declared import Accounting, Prices, of_run
 from tuneoff.measure.attribution.account import EnergyAccount, EnergyPiece
 from tuneoff.measure.cost import cost_metrics, waste_cost_metrics
 from tuneoff.measure.evidence import Evidence

@@ -196,7 +196,7 @@ def test_what_was_once_seen_of_a_process_never_falls(proc: FakeProc) -> None:
 
 
 def test_pss_is_looked_at_of_large_processes_one_at_a_time_and_rarely(proc: FakeProc, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tuneoff.measure.power.memory_looks.MOST_SHARE", 1e9)  # a look costs nothing here
+    monkeypatch.setattr("tuneoff.measure.power.tree.MOST_SHARE", 1e9)  # a look costs nothing here
     proc.add(FakeProcess(pid=201, parent=COORDINATOR, rss_pages=100_000))
     proc.add(FakeProcess(pid=202, parent=COORDINATOR, rss_pages=100_000))
     proc.pss(201, 5)
@@ -213,7 +213,7 @@ def test_pss_is_looked_at_of_large_processes_one_at_a_time_and_rarely(proc: Fake
 def test_a_look_at_pss_is_paid_off_before_the_next_one(proc: FakeProc, monkeypatch: pytest.MonkeyPatch) -> None:
     cost_ns = SECOND // 50
     readings = iter(range(0, 1000 * cost_ns, cost_ns))
-    monkeypatch.setattr("tuneoff.measure.power.memory_looks.time.thread_time_ns", lambda: next(readings))
+    monkeypatch.setattr("tuneoff.measure.power.tree.time.thread_time_ns", lambda: next(readings))
     proc.add(FakeProcess(pid=201, parent=COORDINATOR, rss_pages=100_000))
     proc.pss(201, 5)
     tree = tree_of(proc)

@@ -14,11 +14,11 @@ from typing import Any, ClassVar
 
 import pytest
 
-from tuneoff.trust.check.again import ONE_AT_A_TIME, tried_again
 from tuneoff.trust.check.checks import CHECKS
 from tuneoff.trust.check.evidence import AdapterEvidence
 from tuneoff.trust.check.make import make_evidence, subject_of
 from tuneoff.trust.check.model import Check, CheckResult, chosen
+from tuneoff.trust.check.run_checks import ONE_AT_A_TIME, tried_again
 
 
 class AdapterContract:
@@ -54,7 +54,9 @@ class AdapterContract:
         finding = result.finding
         if finding.verdict == "not applicable":
             pytest.skip(finding.text)
-        assert finding.verdict == "passed", f"{check.id} {finding.verdict}: {finding.text}. Way out: {check.way_out}"
+        assert finding.verdict == "passed", (
+            f"{check.id} ({check.rule}) {finding.verdict}: {finding.text}. Way out: {check.way_out}"
+        )
 
 
 def adapter_contract(

@@ -16,7 +16,7 @@ from tuneoff.record.store import read_runs, standing
 from tuneoff.registry import adapter_class
 from tuneoff.run.child import ChildEnd
 from tuneoff.trust.faultmatrix.cell import CellPlace, FaultCell, end, folder_after, python, run_cell, workload_options
-from tuneoff.trust.faultmatrix.seen import Claim, SeenRun, State
+from tuneoff.trust.faultmatrix.classify import Claim, SeenRun, State
 
 FILE, RESULTS = "cell.yaml", "results"
 NOTICES = ("best_differs", "best_value_differs", "unknown_best", "missing_configurations", "foreign_configurations")
