@@ -12,7 +12,7 @@ from trust.check.planted.expected import CONTROLS, EXPECTED, Control
 from tuneoff.trust.check.checks import CHECKS
 from tuneoff.trust.check.evidence import AdapterEvidence
 
-AT_ONCE = 4  # most wait: for epochs that last a while, for a limit of time
+AT_ONCE = 3  # most wait: for epochs that last a while, for a limit of time
 LONG = {"faulty", "scripted", "interrupted", "failed-trial", "coordinator-killed", "wall-clock"}  # runs that begin first
 
 MakeEvidence = Callable[[Control], AdapterEvidence]
