@@ -103,7 +103,7 @@ class Told:
 
     def close(self) -> None:
         self.follower._look(self.now)
-        self.follower._close_book(self.now)
+        self.follower.book.close(self.now, is_cut=self.follower._is_cut)
         self.context.events.close()
 
     def events(self, kind: type[schema.Event]) -> list[Any]:
