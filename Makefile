@@ -10,8 +10,8 @@ ARGS ?=
 BIN := $(VENV)/bin
 PARALLEL := -n 2 --dist loadfile# two files of tests at a time
 # slow tests of times, processor use or processes of the whole machine: nothing else may run
-ALONE := tests/trust/check tests/contract tests/run/matrix/test_cpu_limit.py tests/measure/power tests/prometheus/test_real_runs.py \
-	$(patsubst %,tests/e2e/test_%.py,attribution_truth disturbed_runs known_answers sampled_processes slot_presence worker_limits)
+ALONE := $(patsubst %,tests/contract/test_%.py,katib ray_tune syne_tune) tests/run/matrix/test_cpu_limit.py tests/measure/power \
+	tests/prometheus/test_real_runs.py $(patsubst %,tests/e2e/test_%.py,disturbed_runs known_answers sampled_processes slot_presence worker_limits)
 # real processes and times: what fails beside the machine's other programs is tried once more; both results are printed
 AGAIN = || { [ $$? = 1 ] && $(BIN)/python -m pytest --last-failed --last-failed-no-failures none $(ARGS); }
 INSTALLED := $(VENV)/.installed

@@ -2,9 +2,17 @@
 
 from __future__ import annotations
 
+import gc
 import signal
+from collections.abc import Generator
+from pathlib import Path
+from typing import TYPE_CHECKING
 
+import pytest
 from hypothesis import HealthCheck, settings
+
+if TYPE_CHECKING:
+    from command_line import Call
 
 # A busy machine makes an example slow, and not wrong: no property is judged by time.
 settings.register_profile("untimed", deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -13,3 +21,23 @@ settings.load_profile("untimed")
 # What a script starts with `&` has SIGINT ignored, and its children too: those that tests send it to must not.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 signal.signal(signal.SIGHUP, signal.SIG_DFL)  # and what `nohup` starts has this one ignored
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Generator[None, object, object]:
+    """Keep what is imported and collected out of garbage collection: it all stays, and each pass would look at it again."""
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.freeze()
+        gc.enable()
+
+
+@pytest.fixture
+def call(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Call:
+    """Return a function that runs a command in an empty folder and returns its answer."""
+    from command_line import caller
+
+    monkeypatch.chdir(tmp_path)
+    return caller(capsys)

@@ -139,15 +139,48 @@ def test_no_two_names_of_core_import_each_other() -> None:
     assert mutual({**files, **planted}) == {frozenset({"adapter_planted", "run"})}
 
 
-def test_importing_every_adapter_and_workload_imports_no_framework() -> None:
-    names = [f"tuneoff_adapters.{name}" for name in ADAPTERS] + ["tuneoff_workloads.mnist_mlp", "tuneoff_workloads.faulty"]
-    code = f"import sys, importlib\nfor name in {names}: importlib.import_module(name)\nprint(*sys.modules)"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert {name.split(".")[0] for name in done.stdout.split()} & set(HEAVY) == set()
+KATIB = ", ".join(
+    f"tuneoff_adapters.katib.{name}"
+    for name in ("options", "platforms", "checks", "removal", "connection", "resources", "api_errors")
+)
+PLUGIN_MODULES = ", ".join(
+    (
+        *(f"tuneoff_adapters.{name}" for name in ADAPTERS),
+        *(f"tuneoff_workloads.{name}" for name in ("mnist_mlp", "null", "sleep", "surrogate", "faulty")),
+    )
+)
+LIGHT: Mapping[str, tuple[str, set[str]]] = {  # what is done -> how, and what may not be imported for it
+    "import plugins": (f"import {PLUGIN_MODULES}", {*HEAVY}),
+    "import workloads": (
+        f"import {PLUGIN_MODULES[PLUGIN_MODULES.index('tuneoff_workloads') :]}",
+        {"torch", "numpy", "sklearn", "torchvision", "pandas", "pydantic", "yaml"},
+    ),
+    "check options and spaces": (
+        "from tuneoff_workloads.mnist_mlp import MnistMlp; w = MnistMlp({'dataset': 'mnist'})\n"
+        "w.check_space(w.default_space()); w.device()",
+        {"torch", "numpy", "sklearn", "torchvision", "pandas", "pydantic", "yaml"},
+    ),
+    "start commands and the processes of runs": (
+        "import tuneoff.cli.main, tuneoff.run.lifecycle.__main__, tuneoff.run.trial.__main__, tuneoff.run.supervisor.run",
+        {*HEAVY, "numpy"},
+    ),
+    "list adapters": (
+        "from tuneoff.cli.main import main; main(['adapters'])",
+        {*HEAVY, "numpy", "pydantic", "pydantic_core", "rich", "yaml", "cmaes"},
+    ),
+    "plan": (
+        "import tuneoff.experiment.plan, tuneoff.registry as registry; registry.list_adapters(); registry.list_workloads()",
+        {"optuna", "ray", "syne_tune", "torch", "pandas", "kubernetes"},
+    ),
+    "import what asks a cluster": (f"import {KATIB}", {"kubernetes", "kubeflow", "urllib3"}),
+    "import what chooses a meter": ("import tuneoff_meters.nvml, tuneoff.measure.power.select_meter", {"pynvml"}),
+    "tell versions": ("from tuneoff.record.environment import capture; capture()", {"torch", "numpy"}),
+}
 
 
-def test_commands_and_the_processes_of_runs_start_without_arrays() -> None:
-    names = ["tuneoff.cli.main", "tuneoff.run.lifecycle.__main__", "tuneoff.run.trial.__main__", "tuneoff.run.supervisor.run"]
-    code = f"import sys, importlib\nfor name in {names}: importlib.import_module(name)\nprint(*sys.modules)"
+@pytest.mark.parametrize("what", LIGHT)
+def test_nothing_heavy_is_imported_for_what_does_not_need_it(what: str) -> None:
+    how, heavy = LIGHT[what]
+    code = f"{how}\nimport sys; print(*sys.modules, file=sys.stderr)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert {name.split(".")[0] for name in done.stdout.split()} & {*HEAVY, "numpy"} == set()
+    assert {name.split(".")[0] for name in done.stderr.split()} & heavy == set()

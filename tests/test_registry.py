@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
-import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -136,17 +134,6 @@ def test_tuneoffs_own_plugins_are_registered_like_a_third_partys() -> None:
     registry.scan.cache_clear()
     assert {plugin.name for plugin in registry.scan("adapter")} >= {"serial", "optuna", "ray-tune", "syne-tune"}
     assert {plugin.name for plugin in registry.scan("workload")} >= {"mnist_mlp", "null", "sleep", "surrogate", "faulty"}
-
-
-def test_listing_imports_no_framework_and_nothing_heavy() -> None:
-    code = (
-        "import sys; from tuneoff.registry import list_adapters; list_adapters(); "
-        "heavy = {'optuna', 'ray', 'syne_tune', 'torch', 'numpy', 'pandas', 'pydantic', 'yaml', 'rich'}; "
-        "print(sorted(heavy & set(sys.modules)))"
-    )
-    started = time.perf_counter()
-    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "[]\n"
-    assert time.perf_counter() - started < 5  # far above what it takes, far below any framework's import under load
 
 
 @pytest.mark.parametrize(

@@ -9,8 +9,8 @@ from typing import Any, ClassVar
 
 from tuneoff.adapter import Best
 from tuneoff.capabilities import Capabilities, Offer, Support
-from tuneoff.experiment.framework_space import FrameworkSpace
 from tuneoff.experiment.sampling import draws, listed_configurations
+from tuneoff.experiment.translation import FrameworkSpace
 from tuneoff.run.pool_adapter import PoolAdapter, Proposal, Task
 from tuneoff.run.trial.run_trial import TrialOutcome
 

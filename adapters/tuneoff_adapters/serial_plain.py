@@ -5,8 +5,8 @@ from __future__ import annotations
 import sys
 from concurrent.futures import ProcessPoolExecutor
 
+from tuneoff.trust.faultmatrix.classify import Claim
 from tuneoff.trust.faultmatrix.plain import PlainTask
-from tuneoff.trust.faultmatrix.seen import Claim
 
 
 def objective(folder: str, index: int) -> float | None:

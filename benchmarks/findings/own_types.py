@@ -9,9 +9,9 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from tuneoff.base.space import Dimension, IntegerLog, Stepped
-from tuneoff.experiment.framework_space import FrameworkSpace
 from tuneoff.experiment.spec import RunSpec
-from tuneoff.trust.space_test.probes import PREFIX
+from tuneoff.experiment.translation import FrameworkSpace
+from tuneoff.trust.space_test.targets import PREFIX
 from tuneoff_adapters.optuna.adapter import OptunaAdapter
 from tuneoff_adapters.ray_tune.adapter import RayTuneAdapter
 from tuneoff_adapters.ray_tune.environment import prepare_environment
@@ -116,7 +116,7 @@ class SyneSeedAlone(SyneTuneAdapter):
         from syne_tune.optimizer.baselines import RandomSearch
 
         from tuneoff.experiment.translation import translation_of
-        from tuneoff_adapters.syne_tune.space import domains
+        from tuneoff_adapters.syne_tune.schedulers import domains
 
         translation = translation_of(self.context.spec)
         scheduler = RandomSearch(domains(translation.native), metrics=["value"], random_seed=self.context.spec.sampler_seed)

@@ -21,8 +21,7 @@ from tuneoff.record.run_record import StepRecord
 from tuneoff.registry import adapter_class
 from tuneoff.run.finish import finish
 from tuneoff.run.listener import Listener, LiveRun
-from tuneoff.run.supervisor.limits import reserve_processors
-from tuneoff.run.supervisor.processors import ReservedProcessors
+from tuneoff.run.supervisor.limits import ReservedProcessors, reserve_processors
 from tuneoff.run.supervisor.run import RunRequest, supervise
 
 

@@ -20,8 +20,8 @@ from tuneoff.workload import Scores
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from tuneoff.experiment.framework_space import FrameworkSpace
     from tuneoff.experiment.spec import RunSpec
+    from tuneoff.experiment.translation import FrameworkSpace
     from tuneoff.record.run_context import RunContext
     from tuneoff.workload import Configuration
 

@@ -3,10 +3,10 @@
 from tuneoff.base.files import read_regular
 from tuneoff.base.identity import configuration_digest
 from tuneoff.capabilities import import_framework
-from tuneoff.experiment.framework_space import FrameworkSpace
 from tuneoff.experiment.sampling import draws, listed_configurations
 from tuneoff.experiment.strategies import sampler_refusal
 from tuneoff.experiment.translation import (
+    FrameworkSpace,
     ListTranslation,
     Native,
     NativeFloat,
@@ -24,8 +24,8 @@ from tuneoff.run.trial.budget import TrialBudget
 from tuneoff.run.trial.faults import Retries
 from tuneoff.run.trial.pool import Death, Message, Worker, WorkerPool
 from tuneoff.run.trial.run_trial import Decision, Report, TrialOutcome, run_trial, trial_process
+from tuneoff.trust.faultmatrix.classify import Claim
 from tuneoff.trust.faultmatrix.plain import PlainTask
-from tuneoff.trust.faultmatrix.seen import Claim
 from tuneoff.trust.faultmatrix.tools import FaultTools, Part
 
 __all__ = [

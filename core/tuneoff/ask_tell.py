@@ -18,10 +18,10 @@ from tuneoff.base import clock
 from tuneoff.base.identity import derive_seed
 from tuneoff.capabilities import Capabilities, Offer, Option, Support, import_framework
 from tuneoff.errors import StepError
-from tuneoff.experiment.framework_space import FrameworkSpace
 from tuneoff.experiment.spec import ExperimentSpec
 from tuneoff.experiment.translation import (
     LIST_INDEX,
+    FrameworkSpace,
     ListTranslation,
     Native,
     NativeFloat,

@@ -23,9 +23,8 @@ from tuneoff_adapters.optuna.distributions import distributions
 from tuneoff_adapters.optuna.mending import Mender
 from tuneoff_adapters.optuna.note import Note, NoteFile, Stage
 from tuneoff_adapters.optuna.plan import StudyPlan, study_plan
-from tuneoff_adapters.optuna.results import best_of
 from tuneoff_adapters.optuna.samplers import make_sampler
-from tuneoff_adapters.optuna.study import create_study, open_study, quieten
+from tuneoff_adapters.optuna.study import best_of, create_study, open_study, quieten
 
 KILLED = Death(worker=0, pid=4711, exit_code=-9)
 POINTS = SearchSpace({"depth": stepped(1, 6, 1, integer=True)})

@@ -18,7 +18,7 @@ from tuneoff.experiment.translation import SpaceTranslation
 from tuneoff_adapters.optuna.distributions import distributions
 from tuneoff_adapters.optuna.samplers import make_sampler
 
-DRAWS = 10_000
+DRAWS = 3000
 
 
 def test_each_native_kind_has_its_distribution() -> None:
@@ -38,7 +38,7 @@ class TestSpace(SpaceContract):
     @pytest.fixture(scope="module")
     @classmethod
     def drawn(cls) -> Drawn:
-        """10 000 configurations by one sampler; over several studies, because an ask looks through all trials of its study."""
+        """3000 configurations by one sampler; over several studies, because an ask looks through all trials of its study."""
         optuna.logging.set_verbosity(optuna.logging.WARNING)
         translation = SpaceTranslation(SPACE)
         sampler, native = make_sampler(plan_of(toy_spec("optuna", space=SPACE)), worker=0), distributions(translation.native)

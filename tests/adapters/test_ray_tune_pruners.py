@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 
 from adapters.framework_objects import RayTrial
+from builders.asha_rungs import rungs
 from builders.specs import make_context, toy_spec
 from tuneoff.base.identity import configuration_digest
 from tuneoff.experiment.spec import Budget
-from tuneoff.experiment.strategies import rungs
 from tuneoff.experiment.translation import translation_of
 from tuneoff_adapters.ray_tune.submission import Submissions
 

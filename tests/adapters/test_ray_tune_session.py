@@ -6,7 +6,6 @@ import json
 import os
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -18,6 +17,7 @@ from tuneoff.errors import StepError
 from tuneoff_adapters.ray_tune import RayTuneAdapter, session
 from tuneoff_adapters.ray_tune.environment import REMOVED, SETTINGS, TOKEN, prepare_environment
 from tuneoff_adapters.ray_tune.exits import exit_code
+from waiting import until
 
 
 def test_importing_the_adapter_does_not_import_ray() -> None:
@@ -86,10 +86,8 @@ def test_undeploy_ends_marked_processes_and_those_that_write_in_ray_s_folder_and
     other = subprocess.Popen(wait, stdin=subprocess.PIPE, env={**os.environ, MARK: f"{context.execution_id}-other"})
     stranger = subprocess.Popen([*unmarked, str(elsewhere / "log")], stdin=subprocess.PIPE)
     try:
-        deadline = time.monotonic() + 10
-        while session.processes_of(context.execution_id, folder) != sorted([ours.pid, agent.pid]):
-            assert time.monotonic() < deadline
-            time.sleep(0.01)  # until each has its own environment, and its file
+        both = sorted([ours.pid, agent.pid])
+        until(lambda: session.processes_of(context.execution_id, folder) == both)  # each has its own environment, and its file
         session.stop_ray(context)
         assert (ours.wait(5), agent.wait(5)) == (-9, -9)
         assert (other.poll(), stranger.poll()) == (None, None)

@@ -11,8 +11,7 @@ from builders.specs import toy_spec
 from contract.space import Drawn, SpaceContract, uniformity
 from tuneoff.base.space import IntegerLog
 from tuneoff.experiment.translation import SpaceTranslation, translation_of
-from tuneoff_adapters.syne_tune.schedulers import make_scheduler
-from tuneoff_adapters.syne_tune.space import domains
+from tuneoff_adapters.syne_tune.schedulers import domains, make_scheduler
 
 DRAWS = 4000
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tuneoff.base.accelerators import accelerators
+from tuneoff.record.environment import accelerators
 
 
 class NVMLError(Exception):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
@@ -11,8 +12,10 @@ import msgspec
 from builders.specs import make_spec
 from tuneoff.base.identity import configuration_digest
 from tuneoff.experiment.spec import RunSpec, Workers
+from tuneoff.record.derive import derive
 from tuneoff.record.events import schema
 from tuneoff.record.events.schema import Event, Process
+from tuneoff.record.run_record import RunRecord
 
 SECOND = 1_000_000_000
 BOOT = "boot-1"
@@ -224,6 +227,20 @@ def example_c() -> tuple[Log, RunSpec]:
     log.coordinator.add(schema.BestKnown, 30, trial="1")
     log.step("undeploy", 31, 32)
     return log, make_spec(trials=4, epochs=1)
+
+
+@functools.cache
+def run_a() -> RunRecord:
+    """Return the record that the events of example A give."""
+    log, spec = example_a()
+    return derive(log.pairs(), spec)
+
+
+@functools.cache
+def run_b() -> RunRecord:
+    """Return the record that the events of example B give."""
+    log, spec = example_b()
+    return derive(log.pairs(), spec)
 
 
 def example_c_of_one_slot(role: str = "trial") -> tuple[Log, RunSpec]:

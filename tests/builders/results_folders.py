@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import functools
 import json
-from collections.abc import Callable, Sequence
+import tempfile
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from builders.event_logs import Log
+from builders.event_logs import Log, example_a, example_b
 from builders.made_runs import plan_of, planned_run
 from builders.worked_examples import write_example
 from tuneoff.experiment.spec import RunSpec, run_spec_to_json
@@ -58,17 +60,30 @@ class Results:
 
 def write_examples(path: Path, seeds: Sequence[int] = (0,)) -> Results:
     """Write a results folder with both worked examples: A with each seed, then B."""
-    from builders.event_logs import example_a, example_b
-
-    a = [replace(example_a()[1], seed=seed) for seed in seeds]
-    b = replace(example_b()[1], adapter="optuna")
-    results = Results(path, [*a, b])
-    for spec in a:
-        write_example(results.folder(spec), "A")
-        results.finish(spec)
-    write_example(results.folder(b), "B")
-    results.finish(b)
+    specs = example_specs(tuple(seeds))
+    results = Results(path, specs)
+    for name, content in _example_files(tuple(seeds)).items():
+        (path / name).parent.mkdir(parents=True, exist_ok=True)
+        (path / name).write_bytes(content)
     return results
+
+
+def example_specs(seeds: tuple[int, ...]) -> list[RunSpec]:
+    """Return the specifications of example A with each seed, and of example B."""
+    return [*(replace(example_a()[1], seed=seed) for seed in seeds), replace(example_b()[1], adapter="optuna")]
+
+
+@functools.cache
+def _example_files(seeds: tuple[int, ...]) -> Mapping[str, bytes]:
+    """Return the files of the worked examples' executions, derived once."""
+    with tempfile.TemporaryDirectory() as folder:
+        specs = example_specs(seeds)
+        results = Results(Path(folder, "results"), specs)
+        for spec in specs:
+            write_example(results.folder(spec), "A" if spec is not specs[-1] else "B")
+            results.finish(spec)
+        paths = [path for path in (results.path / RUNS).rglob("*") if path.is_file()]
+        return {path.relative_to(results.path).as_posix(): path.read_bytes() for path in paths}
 
 
 def edit(path: Path, change: Callable[[str], str]) -> None:

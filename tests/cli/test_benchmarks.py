@@ -27,6 +27,7 @@ KATIB_ALONE = "digits_katib"
 LIGHT = {"adapters", "workloads", "schema", "plan"}
 ENDLESS = {"serve"}  # until a signal
 STARTING = {"check", "compare", "faults", "reproduce", "run", "verify-space"}  # what starts processes gets one of its own
+SHORTER = {"budget": {"trials": 3, "epochs_per_trial": 2}, "warm_up": False}  # than digits.yaml, which the examples name
 
 
 def _plan(call: Call, name: str) -> Plan:
@@ -122,13 +123,15 @@ def test_the_example_of_a_listing_runs(call: Call, repository: Path, name: str) 
 
 
 @pytest.mark.slow
-def test_the_examples_of_the_other_commands_run(call: Call, repository: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_examples_of_the_other_commands_run(call: Call, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("optuna")
     monkeypatch.delenv("TUNEOFF_DATA_DIR", raising=False)
-    monkeypatch.setenv("XDG_CACHE_HOME", str(repository / "cache"))
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    (tmp_path / "benchmarks").mkdir()
+    (tmp_path / "benchmarks" / "digits.yaml").write_text(json.dumps({"include": str(BENCHMARKS / "digits.yaml"), **SHORTER}))
     for command in COMMANDS:  # in the order of the help: results before what shows them
         if command.NAME not in LIGHT | ENDLESS:
-            words = shlex.split(command.EXAMPLE.replace("/tmp/", f"{repository}/"))
+            words = shlex.split(command.EXAMPLE.replace("/tmp/", f"{tmp_path}/"))
             if command.NAME in STARTING:
                 finished = subprocess.run([sys.executable, "-m", *words], capture_output=True, text=True, timeout=280)
                 assert finished.returncode == 0, (command.EXAMPLE, finished.stdout, finished.stderr)

@@ -6,8 +6,6 @@ import json
 import os
 import subprocess
 import sys
-import time
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -15,14 +13,15 @@ import pytest
 from command_line import Call
 from tuneoff.base.processes import is_alive, kill
 from tuneoff.trust.check import make
-from tuneoff.trust.check.checks import IDS
+from tuneoff.trust.check.checks import CHECKS
+from waiting import until
 
 
 def test_the_checks_are_listed_with_their_reasons_and_ways_out(call: Call) -> None:
     answer = call("check", "--list", "--json")
     assert answer.code == 0
     listed = json.loads(answer.out)
-    assert [item["id"] for item in listed] == list(IDS)
+    assert [item["id"] for item in listed] == [check.id for check in CHECKS]
     assert all(item["reason"] and item["way_out"] for item in listed)
     text = call("check", "--list", "--only", "best").out
     assert "best.ties" in text
@@ -105,22 +104,15 @@ def test_the_process_that_asks_does_not_outlive_a_killed_check(tmp_path: Path) -
     environment = {**os.environ, "PYTHONPATH": str(tmp_path), "PID_FILE": str(pid_file), "TMPDIR": str(tmp_path)}
     check = subprocess.Popen(command, env=environment)
     try:
-        wait_until(pid_file.exists, 60)
+        until(pid_file.exists, 60)
     finally:
         check.kill()
         check.wait()
     pid = int(pid_file.read_text())
     try:
-        assert wait_until(lambda: not is_alive(pid), 10)
+        until(lambda: not is_alive(pid), 10)
     finally:
         kill(pid)
-
-
-def wait_until(is_so: Callable[[], bool], seconds: float) -> bool:
-    deadline = time.monotonic() + seconds
-    while not is_so() and time.monotonic() < deadline:
-        time.sleep(0.02)
-    return is_so()
 
 
 def test_refusals_are_checked_without_a_run(call: Call) -> None:
@@ -133,7 +125,7 @@ def test_refusals_are_checked_without_a_run(call: Call) -> None:
 
 def test_some_checks_do_not_tell_that_an_adapter_conforms(call: Call) -> None:
     line = call("check", "serial", "--only", "refusal.adapter-options").out.splitlines()[-1]
-    assert f"serial: PASSED: 1 of the {len(IDS)} checks were asked for: 1 passed" in line
+    assert f"serial: PASSED: 1 of the {len(CHECKS)} checks were asked for: 1 passed" in line
     assert "CONFORM" not in line
 
 

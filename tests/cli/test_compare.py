@@ -22,7 +22,7 @@ from tuneoff.cli.matrix import _may_continue, exit_code, reason, resume_command
 from tuneoff.cli.selection import overridden_plan
 from tuneoff.errors import ResultsError, UnsupportedError
 from tuneoff.experiment.plan import Plan
-from tuneoff.measure.declared import with_declared
+from tuneoff.measure.declared_experiment import with_declared
 from tuneoff.record.derive import derive
 from tuneoff.record.results_folder import PLAN, RunEnd, read_plan
 from tuneoff.record.run_record import StepRecord

@@ -88,12 +88,6 @@ def test_a_folder_with_nothing_to_compare_says_so(call: Call, tmp_path: Path) ->
     assert answer.out.startswith("nothing to compare")
 
 
-def test_a_folder_without_a_plan_is_one_line(call: Call, tmp_path: Path) -> None:
-    answer = call("controls", tmp_path)
-    assert answer.code == 5
-    assert "is no results folder" in answer.line
-
-
 def test_the_records_are_those_that_stand(call: Call, tmp_path: Path) -> None:
     results = fixed(tmp_path / "r", last=0.7500000000000001)
     spec = made_spec("optuna", sampler="fixed", listed=2)

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from command_line import Call
+from tuneoff import errors
 from tuneoff.cli import adapters
 from tuneoff.cli.command import Command
 from tuneoff.cli.main import COMMANDS, EXIT_CODES
@@ -23,6 +24,12 @@ def test_the_help_lists_every_command_and_exit_code(call: Call) -> None:
     shown = " ".join(answer.out.split())
     for text in (*NAMES, *EXIT_CODES.values()):
         assert text in shown
+
+
+def test_every_exit_code_of_an_error_is_documented() -> None:
+    kinds = [kind for kind in vars(errors).values() if isinstance(kind, type) and issubclass(kind, errors.TuneoffError)]
+    codes = {kind.exit_code for kind in kinds}
+    assert codes <= set(EXIT_CODES)
 
 
 @pytest.mark.parametrize("command", COMMANDS, ids=NAMES)

@@ -52,8 +52,7 @@ def statuses(tmp_path: Path) -> list[str]:
     return [record.status for record in read_runs(tmp_path / "results")]
 
 
-@pytest.mark.parametrize("terminal", ["xterm", "dumb"])
-@pytest.mark.parametrize("options", [["--no-report"], []])
+@pytest.mark.parametrize(("terminal", "options"), [("xterm", []), ("dumb", ["--no-report"])])
 def test_a_command_that_ignores_sighup_outlives_its_terminal(tmp_path: Path, terminal: str, options: list[str]) -> None:
     ours, theirs = pty.openpty()
 

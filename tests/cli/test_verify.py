@@ -116,13 +116,6 @@ def test_what_a_terminal_would_obey_is_shown_as_text(results: Results) -> None:
     json.loads(done.stdout)
 
 
-@pytest.mark.parametrize("folder", ["nowhere", "."])
-def test_a_folder_without_results_is_one_line(call: Call, tmp_path: Path, folder: str) -> None:
-    answer = call("verify", folder)
-    assert answer.code == 5
-    assert "is no results folder: matrix.json cannot be read" in answer.line
-
-
 def test_another_format_version_is_one_line_beside_the_answer(call: Call, results: Results) -> None:
     plan = json.loads((results.path / "matrix.json").read_text())
     (results.path / "matrix.json").write_text(json.dumps({**plan, "format_version": -1}))

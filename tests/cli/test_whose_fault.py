@@ -105,6 +105,23 @@ def test_a_line_has_at_most_so_many_characters_whatever_it_is_made_of(length: in
     assert ("characters ...]" in line) is (length > LONGEST_LINE)
 
 
+@pytest.mark.parametrize("text", ["9" * 5000, "a/" * 2500, "\x1b[31m", "a\nb", "\x00", "\udcff"])
+def test_an_argument_is_shown_in_short_and_without_what_a_terminal_would_obey(call: Call, text: str) -> None:
+    for arguments in (["plan", "x", "--trials", text], ["status", text], ["plan", text]):
+        answer = call(*arguments)
+        assert answer.code in (2, 5)
+        assert len(answer.line) <= LONGEST_LINE
+        assert answer.line.isprintable()
+
+
+def test_a_long_value_of_a_file_keeps_the_way_out(call: Call, file: File, fakes: None) -> None:
+    answer = call("plan", file(seeds=[*range(5000), 0]))
+    assert answer.code == 2
+    assert answer.line.startswith(f"tuneoff: {Path.cwd() / 'experiment.yaml'}: ")
+    assert " characters ...] " in answer.line
+    assert answer.line.endswith("remove the repeated ones")
+
+
 @pytest.mark.parametrize("place", ["matrix.json", "run.json"])
 def test_verify_of_another_format_version_has_the_code_of_all_commands(call: Call, results: Results, place: str) -> None:
     path = results.path / place if place == "matrix.json" else results.folder(results.plan.runs[0].spec) / place

@@ -30,11 +30,9 @@ from tuneoff.registry import adapter_class, workload_class
 from tuneoff.run.finish import finish
 from tuneoff.run.listener import Listener, LiveRun
 from tuneoff.run.supervisor.leftovers import remembered
-from tuneoff.run.supervisor.limits import reserve_processors
-from tuneoff.run.supervisor.processors import ReservedProcessors
+from tuneoff.run.supervisor.limits import ReservedProcessors, reserve_processors
 from tuneoff.run.supervisor.run import RunRequest, supervise
-from tuneoff.trust.check.footprint import Footprint, RunTraces, left_since
-from tuneoff.trust.check.listeners import ListeningSocket
+from tuneoff.trust.check.footprint import Footprint, ListeningSocket, RunTraces, left_since
 from tuneoff.trust.check.one_run import processes_of
 
 LOOK_SECONDS = 0.3

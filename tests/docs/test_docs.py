@@ -7,7 +7,7 @@ import inspect
 import re
 import shlex
 import textwrap
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any, get_args
@@ -77,13 +77,8 @@ def in_sources(pattern: str) -> list[str]:
 
 
 def option_names() -> Iterable[str]:
-    for capabilities in (
-        SerialAdapter.capabilities,
-        optuna.CAPABILITIES,
-        ray.CAPABILITIES,
-        syne.CAPABILITIES,
-        katib.CAPABILITIES,
-    ):
+    known = (SerialAdapter.capabilities, optuna.CAPABILITIES, ray.CAPABILITIES, syne.CAPABILITIES, katib.CAPABILITIES)
+    for capabilities in known:
         for offer in capabilities.samplers.values():
             yield from offer.options
     for pruner in PRUNERS:
@@ -175,7 +170,7 @@ def test_a_page_that_lacks_something_is_found(facts: Facts) -> None:
 # --- links ---
 
 
-def broken_links(page: Path, text: str) -> list[str]:
+def broken_links(text: str, page: Path) -> list[str]:
     """Return the relative links of a page whose file or heading does not exist."""
     broken = []
     for target in re.findall(r"\]\(([^)\s]+)\)", text):
@@ -192,16 +187,6 @@ def anchors(text: str) -> set[str]:
     """Return the anchors of a page's headings, as GitHub makes them."""
     headings = re.findall(r"^#+ (.+)$", text, flags=re.MULTILINE)
     return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
-
-
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(REPOSITORY).as_posix())
-def test_every_relative_link_resolves(page: Path) -> None:
-    assert broken_links(page, page.read_text()) == []
-
-
-def test_a_broken_link_is_found() -> None:
-    text = "# One heading\n[a](nowhere.md) [b](metrics.md#no-such-heading) [c](#one-heading) [d](#two) [e](https://example.org/x)"
-    assert broken_links(DOCS / "results.md", text) == ["nowhere.md", "metrics.md#no-such-heading", "#two"]
 
 
 # --- examples ---
@@ -241,49 +226,31 @@ def test_an_example_with_a_wrong_key_is_found(tmp_path: Path) -> None:
 # --- commands ---
 
 
-def unknown_commands(text: str) -> list[str]:
+def unknown_commands(text: str, page: Path) -> list[str]:
     """Return the commands of tuneoff that a page names and that do not exist."""
     known = {command.NAME for command in COMMANDS}
     return [name for name in re.findall(r"(?:`|^    )tuneoff ([a-z][a-z-]*)", text, flags=re.MULTILINE) if name not in known]
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(REPOSITORY).as_posix())
-def test_every_command_exists(page: Path) -> None:
-    assert unknown_commands(page.read_text()) == []
-
-
-def test_an_unknown_command_is_found() -> None:
-    assert unknown_commands("`tuneoff plan FILE`, `tuneoff prove DIR`\n    tuneoff bench x\n") == ["prove", "bench"]
-
-
-def wrong_calls(text: str) -> list[str]:
+def wrong_calls(text: str, page: Path) -> list[str]:
     """Return the lines of code of a page that call tuneoff in a way that its parser refuses."""
     fenced = "".join(re.findall(r"^```\w*\n(.*?)^```", text, flags=re.MULTILINE | re.DOTALL))
     code = "\n".join([*fenced.splitlines(), *re.findall(r"^    (\S.*)$", text.replace("\\\n", " "), flags=re.MULTILINE)])
+    parser = build_parser(COMMANDS, "", "", "")
     wrong = []
     for line in re.findall(r"^(tuneoff [a-z].*)$", code, flags=re.MULTILINE):
         arguments = shlex.split(re.split(r" +# ", line)[0].partition(" > ")[0].replace("...", ""))[1:]
         try:
-            build_parser(COMMANDS, "", "", "").parse_args(arguments)
+            parser.parse_args(arguments)
         except SystemExit:
             wrong.append(line)
     return wrong
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(REPOSITORY).as_posix())
-def test_every_call_has_options_that_exist(page: Path) -> None:
-    assert wrong_calls(page.read_text()) == []
-
-
-def test_a_call_with_a_wrong_option_is_found() -> None:
-    text = "    tuneoff plan x.yaml --adapter serial\n    tuneoff plan x.yaml --adapters serial  # wrong\n"
-    assert wrong_calls(text) == ["tuneoff plan x.yaml --adapters serial  # wrong"]
-
-
 # --- names of Python ---
 
 
-def unknown_names(text: str) -> list[str]:
+def unknown_names(text: str, page: Path) -> list[str]:
     """Return the dotted names of tuneoff's packages that cannot be imported."""
     named = re.findall(r"(?<![\w/.\"-])(?:tuneoff|tuneoff_\w+|katib_emulation)(?:\.\w+)+(?![\w/\"])", text)
     return [name for name in dict.fromkeys(named) if name not in NOT_MODULES and not can_be_had(name)]
@@ -303,10 +270,29 @@ def can_be_had(dotted: str) -> bool:
     return False
 
 
+# --- each page ---
+
+WRONG: Mapping[Callable[[str, Path], list[str]], tuple[str, list[str]]] = {  # with a text of which some things are wrong
+    broken_links: (
+        "# One heading\n[a](nowhere.md) [b](metrics.md#no-such-heading) [c](#one-heading) [d](#two) [e](https://example.org/x)",
+        ["nowhere.md", "metrics.md#no-such-heading", "#two"],
+    ),
+    unknown_commands: ("`tuneoff plan FILE`, `tuneoff prove DIR`\n    tuneoff bench x\n", ["prove", "bench"]),
+    wrong_calls: (
+        "    tuneoff plan x.yaml --adapter serial\n    tuneoff plan x.yaml --adapters serial  # wrong\n",
+        ["tuneoff plan x.yaml --adapters serial  # wrong"],
+    ),
+    unknown_names: ("`tuneoff.load`, `tuneoff.power.meter.Meter`, `tuneoff.adapters`", ["tuneoff.power.meter.Meter"]),
+}
+
+
+@pytest.mark.parametrize("wrong", WRONG)
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(REPOSITORY).as_posix())
-def test_every_dotted_name_can_be_imported(page: Path) -> None:
-    assert unknown_names(page.read_text()) == []
+def test_nothing_on_a_page_is_wrong(page: Path, wrong: Callable[[str, Path], list[str]]) -> None:
+    assert wrong(page.read_text(), page) == []
 
 
-def test_a_name_that_is_gone_is_found() -> None:
-    assert unknown_names("`tuneoff.load`, `tuneoff.power.meter.Meter`, `tuneoff.adapters`") == ["tuneoff.power.meter.Meter"]
+@pytest.mark.parametrize("wrong", WRONG)
+def test_what_is_wrong_is_found(wrong: Callable[[str, Path], list[str]]) -> None:
+    text, found = WRONG[wrong]
+    assert wrong(text, DOCS / "results.md") == found

@@ -8,8 +8,7 @@ from pathlib import Path
 
 from tuneoff.base.processes import become_subreaper, command_line, descendants, is_alive
 from tuneoff.run.supervisor.leftovers import remembered, shared_memory
-from tuneoff.trust.check.footprint import Footprint, RunTraces
-from tuneoff.trust.check.listeners import all_listeners
+from tuneoff.trust.check.footprint import Footprint, RunTraces, all_listeners
 
 
 class Following:

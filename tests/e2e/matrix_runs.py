@@ -48,7 +48,8 @@ def finish(file: Path, results: Path) -> None:
 def start(file: Path, results: Path) -> subprocess.Popen[bytes]:
     """Start the matrix, or resume it where it was begun."""
     resume = ["--resume"] if (results / "matrix.json").exists() else []
-    command = [sys.executable, "-m", "tuneoff", "compare", "--no-report", str(file), "--output", str(results), *resume]
+    options = ["--no-report", "--json", "--output", str(results), *resume]  # an answer in words takes a second more
+    command = [sys.executable, "-m", "tuneoff", "compare", str(file), *options]
     # first: Ray's agents write their title over the beginning of their environment, and lose these marks then
     environment = {RESULTS_MARK: "none", MARK: "none", **os.environ}
     error = subprocess.PIPE if resume else subprocess.DEVNULL

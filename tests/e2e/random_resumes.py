@@ -244,7 +244,8 @@ def start(adapter: str, sampler: str, results: Path) -> subprocess.Popen[bytes]:
         given = "configurations: {sample: 10, seed: 0}\n" if sampler == "fixed" else ""
         file.write_text(f"include: {MATRIX}\nsampler: {sampler}\n{given}adapters: [{entry}]\n")
     resume = ["--resume", "--continue"] if (results / "matrix.json").exists() else []
-    command = [sys.executable, "-m", "tuneoff", "compare", "--no-report", str(file), "--output", str(results), *resume]
+    options = ["--no-report", "--json", "--output", str(results), *resume]  # an answer in words takes a second more
+    command = [sys.executable, "-m", "tuneoff", "compare", str(file), *options]
     tests = str(Path(__file__).parents[1])
     path = os.pathsep.join([tests, *filter(None, [os.environ.get("PYTHONPATH")])])
     environment = {**os.environ, "PYTHONPATH": path}

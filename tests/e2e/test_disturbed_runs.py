@@ -24,7 +24,7 @@ from tuneoff.run.listener import Listener
 
 pytestmark = pytest.mark.slow
 
-RUNS = 4
+RUNS = 3  # beside the second one alone another program works
 CPUS = os.cpu_count() or 1
 HOGS = math.ceil(CPUS / 4)  # a quarter of all processors at the least
 TOLERANCE = 8.0  # points: the run's processes besides its trial, edges between two looks, clock ticks
@@ -54,7 +54,7 @@ class HogBesideEverySecondRun(Listener):
         self._hogs = []
 
 
-def test_a_hog_beside_half_of_the_runs_is_found_on_exactly_these(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_hog_beside_every_second_run_is_found_on_exactly_these(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     folder = str(Path(burning_workload.__file__).parent)
     monkeypatch.setenv("PYTHONPATH", folder)
     monkeypatch.syspath_prepend(folder)

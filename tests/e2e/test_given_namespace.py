@@ -12,12 +12,13 @@ from typing import Any
 import pytest
 
 from contract.runs import Made, experiment, fixed, make
-from emulated.program import Program, program, until
+from emulated.program import Program, program
 from emulated.served import INJECTED
 from tuneoff.base.clock import NANOSECONDS
 from tuneoff.experiment.spec import Budget, Workers
 from tuneoff.record.events import schema
 from tuneoff.run.listener import LiveRun
+from waiting import until
 
 pytestmark = pytest.mark.slow
 

@@ -32,7 +32,7 @@ from tuneoff_adapters.katib.platforms import EMULATED_MARK, MODULE
 
 pytestmark = pytest.mark.slow
 
-TRIALS = 30  # of the run that meets all faults: enough to go on after the last one, also where looks at it are seconds apart
+TRIALS = 22  # of the run that meets all faults: enough to go on after the last one, also where looks at it are seconds apart
 SLOW_SECONDS = 0.5  # per answer; with 5 the same run takes 78 s
 API_SECONDS = 2.0  # how long the runs below wait for an API server that is away for good
 

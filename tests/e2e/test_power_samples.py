@@ -14,11 +14,11 @@ from typing import Any
 import pytest
 
 from e2e.matrix_runs import finish, has_trained, start
-from measure.power.test_tree import until
 from tuneoff.record.run_record import RunRecord
 from tuneoff.record.samples.reader import Samples, read_samples
 from tuneoff.record.samples.schema import FILE_NAME
 from tuneoff.record.store import read_runs
+from waiting import until
 
 pytestmark = pytest.mark.slow
 
@@ -43,7 +43,7 @@ def matrix(folder: Path, **parts: Any) -> Path:
 
 
 def compare(file: Path, results: Path, *options: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "tuneoff", "compare", "--no-report", str(file), "--output", str(results), *options]
+    command = [sys.executable, "-m", "tuneoff", "compare", "--no-report", "--json", str(file), "--output", str(results), *options]
     return subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
 
 

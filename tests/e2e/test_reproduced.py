@@ -59,7 +59,7 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Place:
 
 @pytest.fixture(scope="module")
 def bundle(place: Place) -> Path:
-    ran = place.run("compare", "--no-report", "matrix.yaml", "--output", "results/first")
+    ran = place.run("compare", "--no-report", "--json", "matrix.yaml", "--output", "results/first")
     assert ran.returncode == 0, ran.stderr
     made = place.run("bundle", "results/first")
     assert made.returncode == 0, made.stderr

@@ -1,4 +1,4 @@
-"""What a trial really gets of processors and memory, under the limits that the record names."""
+"""What a trial really gets of processors, under the limits that the record names; of memory: test_memory_limits."""
 
 from __future__ import annotations
 
@@ -10,13 +10,11 @@ import pytest
 
 import burning_workload
 from contract.runs import Made, make
-from hungry_workload import MEMORY_MB
-from tuneoff.base.space import Categorical, Float, SearchSpace
+from tuneoff.base.space import Float, SearchSpace
 from tuneoff.errors import UnsupportedError
 from tuneoff.experiment.spec import Budget, CpuLimit, ExperimentSpec, Objective, Strategy, Workers, WorkloadSpec
-from tuneoff.run.supervisor import controllers
-from tuneoff.run.supervisor.controllers import places
-from tuneoff.run.supervisor.processors import usable_processors
+from tuneoff.run.supervisor.cgroups import places
+from tuneoff.run.supervisor.limits import usable_processors
 
 pytestmark = pytest.mark.slow
 
@@ -93,50 +91,3 @@ def test_a_run_on_too_few_processors_is_flagged_and_done(tmp_path: Path) -> None
 def test_trials_may_run_on_any_processor_by_default(tmp_path: Path) -> None:
     made = burn(tmp_path, cpus=1, workers=1, trials=1, seconds=0.05)
     assert {attempt.cpus_allowed for trial in made.record.trials for attempt in trial.attempts} == {len(usable_processors())}
-
-
-def feed(results: Path, memory_mb: float = MEMORY_MB) -> Made:
-    """Run a trial whose child's child takes too much, one that shares pages with its children, and two that take nothing."""
-    takes = ["in a child's child", "shared", "nothing", "nothing"]
-    configurations = [{"takes": text, "learning_rate": (number + 1) / 10} for number, text in enumerate(takes)]
-    rates = Float(low=0.0, high=1.0)
-    experiment = ExperimentSpec(
-        workload=WorkloadSpec(name="hungry", target="hungry_workload:Hungry"),
-        search_space=SearchSpace({"takes": Categorical(choices=tuple(dict.fromkeys(takes))), "learning_rate": rates}),
-        objective=Objective(metric="validation_loss", mode="min"),
-        sampler=Strategy(name="fixed"),
-        pruner=Strategy(name="none"),
-        configurations=tuple(configurations),
-        budget=Budget(trials=len(takes), epochs_per_trial=3),
-        workers=Workers(count=2, memory_mb=memory_mb),
-    )
-    return make("serial", experiment, results)
-
-
-def check_fed(made: Made, by: str) -> None:
-    ends = {trial.configuration["learning_rate"]: trial for trial in made.record.trials}
-    over = ends.pop(0.1)
-    assert (over.state, over.cause) == ("failed", f"out of memory: more than {MEMORY_MB:g} MB ({by})")
-    assert over.charged == "workload"
-    assert [trial.state for trial in ends.values()] == ["completed"] * 3
-    assert made.record.status == "done"
-    assert "declared_mismatch" not in {flag.name for flag in made.record.flags}
-    assert [text for text in made.left if not text.startswith("temporary")] == []
-
-
-def test_the_memory_of_a_trial_is_that_of_all_its_processes(tmp_path: Path) -> None:
-    made = feed(tmp_path)
-    has_groups = made.record.environment["limits"]["memory"].startswith("cgroup")
-    check_fed(made, "control group" if has_groups else "watchdog")
-
-
-def test_the_watchdog_counts_all_processes_of_a_trial_and_shared_pages_once(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(controllers, "ROOT", tmp_path / "no cgroups")
-    check_fed(feed(tmp_path / "results"), "watchdog")
-
-
-def test_what_takes_less_than_its_limit_completes(tmp_path: Path) -> None:  # negative control
-    made = feed(tmp_path, memory_mb=2000.0)
-    assert [trial.state for trial in made.record.trials if trial.configuration["takes"] != "nothing"] == ["completed"] * 2

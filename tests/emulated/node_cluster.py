@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
@@ -12,6 +11,7 @@ from katib_emulation.kinds import CONFIG_MAPS, EVENTS, JOBS, PODS, TRIALS
 from katib_emulation.node.node import Node
 from katib_emulation.observations import Observations
 from katib_emulation.storage.store import Store
+from waiting import until
 
 Found = TypeVar("Found")
 Object = dict[str, Any]
@@ -139,25 +139,6 @@ def script(folder: Path, text: str, name: str = "script.sh") -> list[str]:
     path = folder / name
     path.write_text(text)
     return ["sh", str(path)]
-
-
-def is_alive(pid: int) -> bool:
-    """Whether a process runs; a zombie does not."""
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0] != "Z"
-    except OSError:
-        return False
-
-
-def until(look: Callable[[], Found | None], seconds: float = DEADLINE_SECONDS) -> Found:
-    """Return the first thing that `look` finds, and fail after the time."""
-    deadline = time.monotonic() + seconds
-    while time.monotonic() < deadline:
-        found = look()
-        if found:
-            return found
-        time.sleep(0.002)
-    raise AssertionError(f"nothing came within {seconds} s")
 
 
 def _if(obj: Object, condition: Callable[[Object], bool]) -> Object | None:

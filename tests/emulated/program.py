@@ -6,22 +6,14 @@ import contextlib
 import json
 import subprocess
 import sys
-import time
 import urllib.request
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from waiting import until
+
 COMMAND = (sys.executable, "-m", "katib_emulation")
-
-
-def until(condition: Callable[[], Any], seconds: float = 30) -> Any:
-    """Return the condition's first true value."""
-    deadline = time.monotonic() + seconds
-    while not (value := condition()):
-        assert time.monotonic() < deadline, "the condition did not come true"
-        time.sleep(0.01)
-    return value
 
 
 class Program:

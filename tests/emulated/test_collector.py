@@ -6,10 +6,12 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from emulated.node_cluster import NodeCluster, conditions, is_alive, node_cluster, script, state_of, trial_of, until
+from emulated.node_cluster import NodeCluster, conditions, node_cluster, script, state_of, trial_of
 from katib_emulation.kinds import PODS, TRIALS
 from katib_emulation.node.collector_settings import CONTAINER, CollectorSettings
+from tuneoff.base.processes import is_alive
 from tuneoff_adapters.katib.metrics_file import create_mark
+from waiting import until
 
 FILE = [{"name": "METRICS", "value": "/var/log/katib/metrics.log"}]
 MEDIAN_STOP = {"name": "loss", "value": "2", "comparison": "greater", "startStep": 2}

@@ -8,10 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from emulated.node_cluster import NAMESPACE, conditions, is_alive, node_cluster, script, state_of, until
+from emulated.node_cluster import NAMESPACE, conditions, node_cluster, script, state_of
 from katib_emulation.kinds import JOBS, PODS
 from katib_emulation.node import pod_logs
 from katib_emulation.statuses import ApiError
+from tuneoff.base.processes import is_alive
+from waiting import until
 
 
 def test_a_job_whose_command_succeeds_is_complete(tmp_path: Path) -> None:

@@ -8,9 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from emulated.node_cluster import NAMESPACE, NodeCluster, conditions, is_alive, node_cluster, script, state_of, until
+from emulated.node_cluster import NAMESPACE, NodeCluster, conditions, node_cluster, script, state_of
 from katib_emulation.kinds import JOBS, PODS
 from katib_emulation.statuses import ApiError
+from tuneoff.base.processes import is_alive
+from waiting import until
 
 ANNOUNCE_AND_SLEEP = "echo $$; exec sleep 1000"
 

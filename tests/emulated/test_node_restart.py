@@ -14,8 +14,10 @@ from pathlib import Path
 import pytest
 
 from emulated import node_process
-from emulated.node_cluster import NAMESPACE, NodeCluster, conditions, is_alive, node_cluster, script, state_of, until
+from emulated.node_cluster import NAMESPACE, NodeCluster, conditions, node_cluster, script, state_of
 from katib_emulation.node.guardian import VARIABLE, Guardian
+from tuneoff.base.processes import is_alive
+from waiting import until
 
 # The second sleep leaves the container's session, where no signal to the process group reaches it.
 SLEEPERS = """

@@ -8,12 +8,13 @@ from typing import Any
 
 import pytest
 
-from emulated.node_cluster import NAMESPACE, NodeCluster, conditions, node_cluster, script, until
+from emulated.node_cluster import NAMESPACE, NodeCluster, conditions, node_cluster, script
 from katib_emulation.kinds import JOBS, PODS
 from katib_emulation.node import pod_runner
 from katib_emulation.node.capacity import quantity
 from katib_emulation.node.volumes import Mounts
 from katib_emulation.statuses import ApiError
+from waiting import until
 
 
 def asking(**resources: str) -> dict[str, Any]:

@@ -10,9 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from emulated.program import COMMAND, program, until
+from emulated.program import COMMAND, program
 from katib_emulation.kubeconfig import Kubeconfig, KubeconfigError
 from katib_emulation.storage.journal import Journal
+from waiting import until
 
 pytestmark = pytest.mark.slow  # processes, or faults that have to last
 

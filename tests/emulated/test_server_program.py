@@ -15,18 +15,13 @@ from pathlib import Path
 
 import pytest
 
-from emulated.program import COMMAND, Program, program, until
+from emulated.program import COMMAND, Program, program
+from tuneoff.base.processes import is_alive
+from waiting import until
 
 pytestmark = pytest.mark.slow  # processes, or faults that have to last
 
 CONFIG_MAPS = "/api/v1/namespaces/default/configmaps"
-
-
-def is_running(pid: int) -> bool:
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
-    except FileNotFoundError:
-        return False
 
 
 def names(server: Program) -> list[str]:
@@ -88,7 +83,7 @@ def test_pods_end_with_the_server_however_it_ends(tmp_path: Path, ending: signal
         sleeping = until(lambda: processes_below(server.folder))
         server.process.send_signal(ending)
         server.wait()
-        until(lambda: not any(map(is_running, sleeping)), 5)
+        until(lambda: not any(map(is_alive, sleeping)), 5)
 
 
 def processes_below(folder: Path) -> list[int]:
@@ -119,11 +114,11 @@ def test_it_outlives_the_thread_that_started_it(tmp_path: Path) -> None:
     pid = int(parent.stdout.readline())
     try:
         until(kubeconfig.exists)
-        assert is_running(pid)
+        assert is_alive(pid)
     finally:
         parent.kill()
         parent.communicate()
-    until(lambda: not is_running(pid), 3)
+    until(lambda: not is_alive(pid), 3)
 
 
 def test_a_parent_that_is_not_there_is_one_line(tmp_path: Path) -> None:

@@ -13,8 +13,9 @@ from typing import Any
 
 import pytest
 
-from emulated.program import Program, program, until
+from emulated.program import Program, program
 from emulated.served import INJECTED
+from waiting import until
 
 katib = pytest.importorskip("kubeflow.katib", reason="needs kubeflow-katib")
 pytestmark = pytest.mark.slow

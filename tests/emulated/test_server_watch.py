@@ -16,6 +16,7 @@ from emulated.served import KATIB, Served, served, trial
 from katib_emulation.http import watching
 from katib_emulation.kinds import EVENTS, TRIALS
 from katib_emulation.storage import table
+from waiting import until
 
 
 @pytest.fixture
@@ -52,13 +53,6 @@ class Watcher:
 
 def watching_threads() -> set[threading.Thread]:
     return {thread for thread in threading.enumerate() if "process_request_thread" in thread.name}
-
-
-def until(condition: Any, seconds: float = 30) -> None:
-    deadline = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < deadline, "the condition did not come true"
-        time.sleep(0.01)
 
 
 def test_a_watch_without_a_version_begins_with_what_is_there(api: Served) -> None:

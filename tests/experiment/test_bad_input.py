@@ -15,7 +15,7 @@ import fake_plugins
 from tuneoff.errors import TuneoffError
 from tuneoff.experiment.load import load_matrix
 from tuneoff.experiment.plan import make_plan
-from tuneoff.measure.power.check_meters import check_meters
+from tuneoff.measure.power.metering import check_meters
 
 GOOD: dict[str, Any] = {
     "name": "good",

@@ -10,12 +10,12 @@ from typing import Any
 import pytest
 
 import fake_plugins
+from builders.asha_rungs import rungs
 from tuneoff.base.identity import configuration_digest
 from tuneoff.errors import ExperimentError, PluginError, UnknownNameError
 from tuneoff.experiment.build import build_experiments
 from tuneoff.experiment.load import load_matrix
 from tuneoff.experiment.spec import ExperimentSpec, RunSpec, run_spec_from_json, run_spec_to_json
-from tuneoff.experiment.strategies import rungs
 
 Build = Callable[[dict[str, Any]], list[ExperimentSpec]]
 LEAST: dict[str, Any] = {"workload": "curve", "adapters": ["plain"], "budget": {"trials": 5}}

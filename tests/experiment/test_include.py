@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tuneoff.errors import ExperimentError
-from tuneoff.experiment.include import read_merged
+from tuneoff.experiment.yaml_reader import read_merged
 
 
 def _write(folder: Path, **files: str) -> Path:

@@ -27,16 +27,8 @@ WEIGHTS = {  # how often a file is damaged, by the end of its name
     ".txt": 1,
 }
 FOREIGN = (
-    "events/x.jsonl",
-    "run.json",
-    "leftovers.jsonl",
-    "outside.txt",
-    "versions.json",
-    "later/events/x.jsonl",
-    "x",
-    ".lock",
-    ".executions",
-    "tickets",
+    *("events/x.jsonl", "run.json", "leftovers.jsonl", "outside.txt", "versions.json", "later/events/x.jsonl", "x"),
+    *(".lock", ".executions", "tickets"),
 )
 Damage = Callable[[Path, random.Random], str]
 

@@ -87,25 +87,9 @@ def documents(chance: random.Random) -> str:
 def includes(chance: random.Random) -> str:
     """Files that include themselves, each other, nothing, or what is no file of the kind."""
     names: tuple[str, ...] = (
-        "experiment.yaml",
-        "./experiment.yaml",
-        "other.yaml",
-        "digits.yaml",
-        "mnist.yaml",
-        ".",
-        "..",
-        "series.csv",
-        "prices.yaml",
-        "pipe",
-    )
-    names += (
-        "/dev/zero",
-        "/dev/null",
-        "/proc/self/mem",
-        "/proc/kmsg",
-        "endless",
-        str(ROOT / "benchmarks" / "digits.yaml"),
-        *STRINGS[:20],
+        *("experiment.yaml", "./experiment.yaml", "other.yaml", "digits.yaml", "mnist.yaml", ".", "..", "series.csv"),
+        *("prices.yaml", "pipe", "/dev/zero", "/dev/null", "/proc/self/mem", "/proc/kmsg", "endless"),
+        *(str(ROOT / "benchmarks" / "digits.yaml"), *STRINGS[:20]),
     )
     count = chance.choice((1, 1, 2, 30))
     chosen = [chance.choice(names) for _ in range(count)]
@@ -122,24 +106,8 @@ def only(chance: random.Random) -> str:
     """No mapping at all, or next to nothing."""
     return chance.choice(
         (
-            "",
-            "5",
-            "text",
-            "[]",
-            "null",
-            "~",
-            "[1, 2]",
-            "- a\n- b",
-            "{}",
-            "a",
-            "'",
-            '"',
-            "{",
-            "include: experiment.yaml",
-            "? a",
-            ": b",
-            "&a *a",
-            "*a",
+            *("", "5", "text", "[]", "null", "~", "[1, 2]", "- a\n- b", "{}", "a", "'", '"', "{"),
+            *("include: experiment.yaml", "? a", ": b", "&a *a", "*a"),
         )
     )
 

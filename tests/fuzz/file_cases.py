@@ -23,19 +23,8 @@ from fuzz.values import STRINGS, scalar, written
 
 REAL_SHARE = 0.02  # of the cases are run as a user does; each costs a start of Python
 ADAPTERS = (
-    "serial",
-    "optuna",
-    "ray-tune",
-    "syne-tune",
-    "katib",
-    "serial@local",
-    "katib@emulated",
-    "plane",
-    "a@",
-    "@b",
-    "",
-    ",",
-    "os:system",
+    *("serial", "optuna", "ray-tune", "syne-tune", "katib", "serial@local", "katib@emulated", "plane", "a@", "@b", ""),
+    *(",", "os:system"),
 )
 NUMBERS = ("0", "1", "3", "-1", "10000000", "9" * 30, "9" * 400, "9" * 5000, "1.5", "x", "", "١", "0x10", "1_0")
 SHORT = tuple(value for value in STRINGS if len(value) < 4000 and "\x00" not in value and "\ud800" not in value)  # as arguments

@@ -147,13 +147,14 @@ def _be_child(run: Callable[[], int], place: Place) -> None:
         sys.stdout = open(1, "w", encoding="utf-8", closefd=False)  # noqa: SIM115
         sys.stderr = open(2, "w", encoding="utf-8", closefd=False)  # noqa: SIM115
         code = run()
-    except BaseException:
-        traceback.print_exc()
     finally:
-        with contextlib.suppress(BaseException):
+        try:
+            if code == UNCAUGHT:
+                traceback.print_exc()
             sys.stdout.flush()
             sys.stderr.flush()
-        os._exit(code)
+        finally:
+            os._exit(code)
 
 
 def _watched(pid: int, argv: Sequence[str], place: Place, seconds: float, others: set[int]) -> Answer:

@@ -7,16 +7,16 @@ import json
 import shutil
 import socket
 import subprocess
-import time
 import urllib.error
 import urllib.request
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 from urllib.parse import urlencode
 
 import pytest
+
+from waiting import until
 
 PROGRAMS = ("prometheus", "prometheus-node-exporter")
 MISSING = [name for name in PROGRAMS if shutil.which(name) is None]
@@ -26,15 +26,6 @@ needs_servers = pytest.mark.skipif(
 
 SCRAPE = "200ms"
 _DIRECT = urllib.request.build_opener(urllib.request.ProxyHandler({}))
-
-
-def until(condition: Callable[[], Any], seconds: float = 20) -> Any:
-    """Return the condition's first true value."""
-    deadline = time.monotonic() + seconds
-    while not (value := condition()):
-        assert time.monotonic() < deadline, "the condition did not come true"
-        time.sleep(0.05)
-    return value
 
 
 def free_port() -> int:

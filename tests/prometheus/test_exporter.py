@@ -26,9 +26,8 @@ from tuneoff.errors import ExperimentError, MissingPackageError
 from tuneoff.experiment.plan import Plan
 from tuneoff.run.listener import Listener, LiveRun
 from tuneoff.tell.prometheus import exporter
-from tuneoff.tell.prometheus.exporter import exported
-from tuneoff.tell.prometheus.live import LiveMetrics, tree_use
-from tuneoff.trust.check.listeners import all_listeners
+from tuneoff.tell.prometheus.exporter import LiveMetrics, exported, tree_use
+from tuneoff.trust.check.footprint import all_listeners
 
 ADDRESS = "127.0.0.1"
 

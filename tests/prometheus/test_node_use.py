@@ -14,7 +14,7 @@ from tuneoff.measure.power.collecting import collected
 from tuneoff.meter import PowerMeter
 from tuneoff.record.samples.schema import NodeSample, PowerSample
 from tuneoff_meters.prometheus.meter import PrometheusMeter
-from tuneoff_meters.prometheus.node_use import node_use
+from tuneoff_meters.prometheus.nodes import node_use
 
 Answers = list[list[dict[str, Any]]]
 GB = 10**9

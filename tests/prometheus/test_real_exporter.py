@@ -12,12 +12,13 @@ from pathlib import Path
 import pytest
 
 from prometheus.conftest import Take
-from prometheus.real_servers import Server, get, needs_servers, query, until
+from prometheus.real_servers import Server, get, needs_servers, query
 from tuneoff.cli.selection import overridden_plan
 from tuneoff.run.execute import PlanRequest, execute
 from tuneoff.run.listener import Listener
 from tuneoff.tell.prometheus.exporter import exported
-from tuneoff.trust.check.listeners import all_listeners
+from tuneoff.trust.check.footprint import all_listeners
+from waiting import until
 
 pytestmark = [pytest.mark.slow, needs_servers]
 
@@ -71,7 +72,17 @@ def test_the_real_server_has_seen_every_trial_of_a_real_run(tmp_path: Path, take
 def test_an_interrupted_command_serves_until_its_end_and_leaves_no_port(tmp_path: Path, take: Take) -> None:
     file, server = write(tmp_path, budget={"trials": 200, "epochs_per_trial": 3}), take("interrupted")
     port = port_of(server)
-    command = [sys.executable, "-m", "tuneoff", "compare", "--no-report", str(file), "--output", str(tmp_path / "results")]
+    command = [
+        sys.executable,
+        "-m",
+        "tuneoff",
+        "compare",
+        "--no-report",
+        "--json",
+        str(file),
+        "--output",
+        str(tmp_path / "results"),
+    ]
     with server.ready() as url:
         process = subprocess.Popen(
             [*command, "--metrics-port", str(port)], stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True, env=os.environ

@@ -14,12 +14,13 @@ from types import SimpleNamespace
 import pytest
 
 from prometheus.conftest import Take
-from prometheus.real_servers import Powercap, needs_servers, node_exporter, query, until
+from prometheus.real_servers import Powercap, needs_servers, node_exporter, query
 from tuneoff.meter import MeterError
 from tuneoff.record.samples.schema import PowerSample
 from tuneoff_meters.prometheus.api import PrometheusApi
 from tuneoff_meters.prometheus.idle import busy_shares
 from tuneoff_meters.prometheus.meter import PrometheusMeter
+from waiting import until
 
 pytestmark = [pytest.mark.slow, needs_servers]
 

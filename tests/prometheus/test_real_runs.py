@@ -12,13 +12,14 @@ import msgspec
 import pytest
 
 from prometheus.conftest import Take
-from prometheus.real_servers import Powercap, free_port, needs_servers, node_exporter, query, until
+from prometheus.real_servers import Powercap, free_port, needs_servers, node_exporter, query
 from prometheus.test_real_exporter import write
 from prometheus.test_real_meter import ZONES, burning
 from tuneoff.cli.selection import overridden_plan
 from tuneoff.record.samples.schema import FILE_NAME, Line, NodeSample, UsageSample
 from tuneoff.run.execute import PlanRequest, execute
 from tuneoff.run.listener import Listener, LiveRun
+from waiting import until
 
 pytestmark = [pytest.mark.slow, needs_servers]
 

@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tuneoff.base.clock import NANOSECONDS as S
-from tuneoff.record.pod_slots import with_pod_slots
 from tuneoff.record.run_record import AttemptRecord, TrialRecord
+from tuneoff.record.trials import with_pod_slots
 
 Life = tuple[float, ...]  # seconds: process start, end, and where it was seen its exit
 

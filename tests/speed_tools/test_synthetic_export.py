@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 from typing import get_args
 
@@ -17,10 +18,12 @@ from tuneoff.record.store import read_runs
 from tuneoff.tell.frames.columns import TABLES
 
 
-@pytest.fixture
-def folder(tmp_path: Path) -> Path:
-    write_export(tmp_path / "results", runs=13, trials=30)
-    return tmp_path / "results"
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return an export that all read."""
+    path = tmp_path_factory.mktemp("export") / "results"
+    write_export(path, runs=13, trials=30)
+    return path
 
 
 def test_a_synthetic_export_is_current_and_has_every_column(folder: Path) -> None:
@@ -45,10 +48,11 @@ def test_the_probe_loads_it(folder: Path, what: str, capsys: pytest.CaptureFixtu
         main(what, folder, 391)
 
 
-def test_the_probe_refuses_an_export_that_is_not_used(folder: Path) -> None:
-    (folder / "export" / "made_from.json").unlink()
+def test_the_probe_refuses_an_export_that_is_not_used(folder: Path, tmp_path: Path) -> None:
+    shutil.copytree(folder, tmp_path / "results")
+    (tmp_path / "results" / "export" / "made_from.json").unlink()
     with pytest.raises(SystemExit, match="summary must read the export, but it reads the records"):
-        main("summary", folder, 390)
+        main("summary", tmp_path / "results", 390)
 
 
 @pytest.mark.parametrize("what", ONCE)

@@ -16,8 +16,8 @@ from tuneoff_adapters.optuna_samplers import flag_unused_model
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from tuneoff.experiment.framework_space import FrameworkSpace
     from tuneoff.experiment.spec import RunSpec
+    from tuneoff.experiment.translation import FrameworkSpace
     from tuneoff.record.run_context import RunContext
     from tuneoff.workload import Scores
     from tuneoff_adapters.katib.connection import Connection

@@ -6,8 +6,7 @@ import datetime
 from pathlib import Path
 
 from tuneoff.base.clock import NANOSECONDS
-from tuneoff.record.events.alignment import Alignment
-from tuneoff.record.events.reader import read_header
+from tuneoff.record.events.reader import Alignment, read_header
 from tuneoff.record.events.schema import Process
 from tuneoff_adapters.katib.resources import Object
 

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from katib_emulation.suggestions import algorithm_for
-from tuneoff.experiment.framework_space import FrameworkSpace
+from tuneoff.experiment.translation import FrameworkSpace
 from tuneoff.record.run_context import RunContext
 from tuneoff_adapters.katib.manifest import experiment_manifest
 from tuneoff_adapters.katib.plan import katib_plan

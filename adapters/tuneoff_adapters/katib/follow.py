@@ -128,7 +128,7 @@ class Follower:
                     self._look(now)
                 if self._is_over(now, is_quiet=item is None):
                     break
-            self._close_book(clock.monotonic_ns())
+            self.book.close(clock.monotonic_ns(), is_cut=self._is_cut)
         except Exception as error:  # the main thread raises it: a thread that is gone would look like a silent cluster
             self._error = self._error or error
         finally:
@@ -291,12 +291,6 @@ class Follower:
         if trial.is_log_done or not trial.is_log_open:
             return True
         return not self._is_cut and trial.training_ended_ns is None
-
-    def _close_book(self, now: int) -> None:
-        self.book.announce_all()
-        self.book.settle(now)
-        if self._is_cut:
-            self.book.end_all(now)
 
     def _view(self) -> View:
         trials = {trial.name: trial.thing for trial in self.book if not trial.is_deleted}

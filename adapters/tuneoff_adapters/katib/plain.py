@@ -10,8 +10,8 @@ import time
 from pathlib import Path
 from typing import Any
 
+from tuneoff.trust.faultmatrix.classify import Claim, State
 from tuneoff.trust.faultmatrix.plain import PlainTask
-from tuneoff.trust.faultmatrix.seen import Claim, State
 
 NAME, NAMESPACE = "faults", "faults"
 LABELS = {"katib.kubeflow.org/metrics-collector-injection": "enabled"}

@@ -137,10 +137,12 @@ class Book:
         """Take note that the time of the run is used up: what ends from now on is cancelled, unless by its own word."""
         self._cut_ns = now
 
-    def end_all(self, now: int) -> None:
-        """End all trials that have no end: their pods were deleted, or will be."""
+    def close(self, now: int, *, is_cut: bool) -> None:
+        """Write what is known; `is_cut`: trials that have no end are ended, as their pods were deleted, or will be."""
+        self.announce_all()
+        self.settle(now)
         for trial in self:
-            if trial.state is None:
+            if is_cut and trial.state is None:
                 self._end(trial, now)
 
     def _new(self, name: str, thing: Object, t: int) -> FollowedTrial | None:

@@ -17,8 +17,8 @@ from tuneoff_adapters.optuna_samplers import flag_unused_model, refuse_untold
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from tuneoff.experiment.framework_space import FrameworkSpace
     from tuneoff.experiment.spec import RunSpec
+    from tuneoff.experiment.translation import FrameworkSpace
     from tuneoff_adapters.optuna.mending import Mender
 
 _PRELOAD = {  # what Optuna would import at the first use of a sampler, inside an ask
@@ -85,7 +85,7 @@ class OptunaAdapter(Adapter):
             self._repeat(0 if self._budget_over else lost)
 
     def collect_results(self) -> Best | None:
-        from tuneoff_adapters.optuna.results import best_of
+        from tuneoff_adapters.optuna.study import best_of
 
         return best_of(self._study, self._plan)
 

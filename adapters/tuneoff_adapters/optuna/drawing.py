@@ -8,7 +8,7 @@ from typing import Any
 import optuna
 from optuna.distributions import BaseDistribution, CategoricalDistribution, FloatDistribution, IntDistribution
 
-from tuneoff.experiment.framework_space import FrameworkSpace
+from tuneoff.experiment.translation import FrameworkSpace
 from tuneoff.record.run_context import RunContext
 from tuneoff_adapters.optuna.distributions import chosen, distributions
 from tuneoff_adapters.optuna.plan import study_plan

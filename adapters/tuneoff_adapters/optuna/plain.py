@@ -11,8 +11,8 @@ from optuna.storages.journal import JournalFileBackend
 from optuna.study import StudyDirection
 from optuna.trial import TrialState
 
+from tuneoff.trust.faultmatrix.classify import Claim, State
 from tuneoff.trust.faultmatrix.plain import PlainTask
-from tuneoff.trust.faultmatrix.seen import Claim, State
 
 STUDY = "faults"
 STATES: dict[TrialState, State] = {TrialState.COMPLETE: "completed", TrialState.FAIL: "failed", TrialState.PRUNED: "failed"}

@@ -1,4 +1,4 @@
-"""The study over one journal file: made by the coordinator, opened by each worker."""
+"""The study over one journal file: made by the coordinator, opened by each worker; what it is told, and its own best trial."""
 
 from __future__ import annotations
 
@@ -8,16 +8,21 @@ import warnings
 import optuna
 from optuna.exceptions import ExperimentalWarning
 from optuna.pruners import BasePruner
-from optuna.samplers import BaseSampler
+from optuna.samplers import BaseSampler, QMCSampler
 from optuna.storages import JournalStorage
 from optuna.storages.journal import JournalFileBackend
 from optuna.study import Study, StudyDirection
+from optuna.trial import FrozenTrial, TrialState, create_trial
 
+from tuneoff.adapter import Best
 from tuneoff.experiment.translation import LIST_INDEX, ListTranslation
-from tuneoff.record.history import History, not_begun
+from tuneoff.record.history import FinishedTrial, History, begun, not_begun
+from tuneoff_adapters.optuna.distributions import distributions
 from tuneoff_adapters.optuna.journal_lock import FlockJournalLock
-from tuneoff_adapters.optuna.plan import NO_HISTORY, StudyPlan
-from tuneoff_adapters.optuna.telling import tell
+from tuneoff_adapters.optuna.plan import NO_HISTORY, RETRY_ATTEMPT, RETRY_OF, StudyPlan
+from tuneoff_adapters.optuna.samplers import make_sampler
+
+_STATES = {"completed": TrialState.COMPLETE, "pruned": TrialState.PRUNED, "failed": TrialState.FAIL}
 
 
 def create_study(plan: StudyPlan, history: History = NO_HISTORY) -> Study:
@@ -47,3 +52,59 @@ def quieten() -> None:
 
 def _storage(plan: StudyPlan) -> JournalStorage:
     return JournalStorage(JournalFileBackend(plan.journal, lock_obj=FlockJournalLock(plan.journal)))
+
+
+def best_of(study: Study, plan: StudyPlan) -> Best | None:
+    """Return the study's best trial, or None where none completed (Optuna raises ValueError then)."""
+    if not study.get_trials(deepcopy=False, states=(TrialState.COMPLETE,)):
+        return None
+    best = study.best_trial
+    return Best(
+        trial_id=plan.trial_id(best.number, best.user_attrs),
+        configuration=plan.translation.decode(best.params),
+        value=best.value,
+    )
+
+
+def tell(study: Study, plan: StudyPlan, history: History) -> None:
+    """Add the finished trials, and enqueue those that are to be begun again, in the order of their numbers.
+
+    So Optuna's numbers of them are tuneoff's, which a bracket of its Hyperband is drawn by, as long as no event was lost.
+    """
+    for trial in begun(history):
+        number = int(trial.trial_id[1:])
+        if isinstance(trial, FinishedTrial):
+            study.add_trial(_frozen(plan, trial, number))
+        else:
+            attributes = {RETRY_OF: number, RETRY_ATTEMPT: trial.attempt}
+            study.enqueue_trial(plan.translation.encode(trial.configuration), user_attrs=attributes)
+    if plan.sampler.name == "sobol":
+        _advance(study, plan, history.count)
+
+
+def _advance(study: Study, plan: StudyPlan, points: int) -> None:
+    """Pass over as many points of the sequence as there were trials: the study counts them, and a new one counts from 0.
+
+    Trials that were drawn at random, as the first one, took no point: so a few are passed over too many, and none is repeated.
+    """
+    sampler = make_sampler(plan, 0)
+    told = study.get_trials(deepcopy=False)
+    assert isinstance(sampler, QMCSampler)
+    space = sampler.infer_relative_search_space(study, told[0])
+    for _ in range(points if space else 0):
+        sampler._find_sample_id(study, space)
+
+
+def _frozen(plan: StudyPlan, trial: FinishedTrial, number: int) -> FrozenTrial:
+    values = {epoch: value for epoch, value in trial.values if value is not None}
+    result = trial.value
+    if trial.state == "pruned":  # the last report, as `optimize` has it
+        result = values[max(values)] if values else None
+    return create_trial(
+        state=_STATES[trial.state],
+        value=result if trial.state != "failed" else None,
+        params=plan.translation.encode(trial.configuration),
+        distributions=distributions(plan.translation.native),
+        user_attrs={RETRY_OF: number},
+        intermediate_values=values,
+    )

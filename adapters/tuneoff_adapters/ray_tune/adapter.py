@@ -17,8 +17,8 @@ from tuneoff_adapters.ray_tune.signals import DeferredTermination
 from tuneoff_adapters.ray_tune.submission import EPOCH, OBJECTIVE, REDRAWN, TASK, Submissions
 
 if TYPE_CHECKING:
-    from tuneoff.experiment.framework_space import FrameworkSpace
     from tuneoff.experiment.spec import RunSpec
+    from tuneoff.experiment.translation import FrameworkSpace
 
 EXPERIMENT = "tune"  # the folder of Tune's own files
 

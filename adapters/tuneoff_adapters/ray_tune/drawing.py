@@ -8,8 +8,7 @@ from typing import Any
 from ray.tune.experiment import Experiment
 from ray.tune.search.sample import Categorical, Float, Integer
 
-from tuneoff.experiment.framework_space import FrameworkSpace
-from tuneoff.experiment.translation import translation_of
+from tuneoff.experiment.translation import FrameworkSpace, translation_of
 from tuneoff.record.run_context import RunContext
 from tuneoff_adapters.ray_tune.searchers import make_search, param_space
 from tuneoff_adapters.ray_tune.submission import TASK, Submissions

@@ -8,8 +8,8 @@ import sys
 import tempfile
 from typing import Any
 
+from tuneoff.trust.faultmatrix.classify import Claim, State
 from tuneoff.trust.faultmatrix.plain import PlainTask
-from tuneoff.trust.faultmatrix.seen import Claim, State
 
 NAME = "faults"
 SAFE = {  # nothing beyond this machine and this folder; no setting on how failures are met

@@ -17,7 +17,7 @@ from tuneoff_adapters.syne_tune.reporter import OBJECTIVE
 from tuneoff_adapters.syne_tune.schedulers import make_scheduler
 
 if TYPE_CHECKING:
-    from tuneoff.experiment.framework_space import FrameworkSpace
+    from tuneoff.experiment.translation import FrameworkSpace
 
 FOLDER_VARIABLE = "SYNETUNE_FOLDER"
 TRIAL_MARK = "TUNEOFF_SYNE_TUNE_RUN"  # environment variable with the execution id in every trial's process

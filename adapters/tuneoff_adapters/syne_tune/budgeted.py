@@ -1,7 +1,8 @@
-"""A scheduler around Syne Tune's own: exactly the budget, retries and scripted stops; importing it imports Syne Tune."""
+"""A scheduler around Syne Tune's own: budget, retries, scripted stops, earlier trials; importing it imports Syne Tune."""
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from typing import Any
 
 from syne_tune.backend.trial_status import Trial
@@ -10,11 +11,13 @@ from syne_tune.optimizer.scheduler import SchedulerDecision, TrialScheduler, Tri
 from tuneoff.base import clock
 from tuneoff.base.identity import configuration_digest
 from tuneoff.experiment.translation import ListTranslation, Translation
+from tuneoff.record.history import FinishedTrial, History, begun
 from tuneoff.record.run_context import RunContext
 from tuneoff_adapters.syne_tune.dispatch import Dispatch, Task
 from tuneoff_adapters.syne_tune.offers import DRAWN_AT_RANDOM
 from tuneoff_adapters.syne_tune.reporter import OBJECTIVE, TIME_ATTRIBUTE
-from tuneoff_adapters.syne_tune.telling import Past
+
+FIRST_NUMBER = 1_000_000  # of trials of earlier executions: the tuner counts its own from 0
 
 
 class BudgetedScheduler(TrialScheduler):  # type: ignore[misc]
@@ -129,3 +132,39 @@ class BudgetedScheduler(TrialScheduler):  # type: ignore[misc]
         self._proposed += 1
         self._context.events.write("stage", name="ask", duration_ns=clock.monotonic_ns() - started_ns, trial=task.trial_id)
         return task
+
+
+class Past:
+    """The finished trials of a continued run, each of which the scheduler is told once."""
+
+    def __init__(self, scheduler: Any, history: History, translation: Translation) -> None:
+        self._scheduler, self._translation = scheduler, translation
+        self._finished = {trial.trial_id: trial for trial in begun(history) if isinstance(trial, FinishedTrial)}
+        self._told = 0
+
+    def tell_all(self) -> None:
+        """Tell every finished trial, in the order of their numbers."""
+        for name in self._finished:
+            self.tell(name)
+
+    def tell(self, trial_id: str) -> bool:
+        """Tell a trial as it went, if it is a finished one, and return whether it is."""
+        finished = self._finished.get(trial_id)
+        if finished is None:
+            return False
+        number = FIRST_NUMBER + self._told
+        self._told += 1
+        trial = Trial(number, self._translation.encode(finished.configuration), datetime.now(UTC))
+        self._scheduler.on_trial_add(trial)
+        result: dict[str, Any] = {}
+        for epoch, value in finished.values:
+            if value is not None:
+                result = {TIME_ATTRIBUTE: epoch, OBJECTIVE: value}
+                self._scheduler.on_trial_result(trial, result)
+        if finished.state == "failed" or not result:
+            self._scheduler.on_trial_error(trial)
+        elif finished.state == "pruned":
+            self._scheduler.on_trial_remove(trial)
+        else:
+            self._scheduler.on_trial_complete(trial, result)
+        return True

@@ -6,13 +6,16 @@ import signal
 from collections import deque
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
 from tuneoff.base import clock
+from tuneoff.record.events.reader import Statistics, read_file
+from tuneoff.record.events.schema import Epoch, Refused, TrialEnded, TrialStarted
+from tuneoff.record.events.writer import FOLDER
 from tuneoff.record.run_context import RunContext
 from tuneoff.run.trial.budget import TrialBudget
 from tuneoff.run.trial.faults import Retries
-from tuneoff_adapters.syne_tune.progress import Progress, read_progress
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -120,3 +123,33 @@ def _cause(pid: int, exit_code: int) -> str:
     if exit_code < 0:
         return f"trial process {pid} was ended by {signal.Signals(-exit_code).name}"
     return f"trial process {pid} ended with exit code {exit_code}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Progress:
+    """Epochs that were run, the slot that was held, and whether the process wrote the attempt's end (or its refusal)."""
+
+    epochs: int = 0
+    slot: int | None = None
+    has_ended: bool = False
+
+
+def read_progress(run_dir: Path, pid: int, trial_id: str, attempt: int) -> Progress:
+    """Return the progress of an attempt whose process is gone; an empty one if it wrote nothing.
+
+    Raises:
+        ResultsError: its event file cannot be read.
+    """
+    epochs, slot, has_ended = 0, None, False
+    for path in (run_dir / FOLDER).glob(f"trial-{pid}-*.jsonl"):  # several, where the system used the pid again
+        for _, event in read_file(path, Statistics()):
+            if isinstance(event, Refused):
+                has_ended = has_ended or event.trial == trial_id
+            elif isinstance(event, TrialStarted | Epoch | TrialEnded) and (event.trial, event.attempt) == (trial_id, attempt):
+                if isinstance(event, TrialStarted):
+                    slot = event.slot
+                elif isinstance(event, Epoch):
+                    epochs = event.epoch
+                else:
+                    has_ended = True
+    return Progress(epochs=epochs, slot=slot, has_ended=has_ended)

@@ -5,13 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from tuneoff.experiment.framework_space import FrameworkSpace
-from tuneoff.experiment.translation import translation_of
+from tuneoff.experiment.translation import FrameworkSpace, translation_of
 from tuneoff.record.run_context import RunContext
 from tuneoff_adapters.syne_tune.budgeted import BudgetedScheduler
 from tuneoff_adapters.syne_tune.dispatch import Dispatch
-from tuneoff_adapters.syne_tune.schedulers import make_scheduler
-from tuneoff_adapters.syne_tune.space import domains
+from tuneoff_adapters.syne_tune.schedulers import domains, make_scheduler
 
 
 def draw(context: RunContext, count: int) -> Iterator[Mapping[str, object]]:

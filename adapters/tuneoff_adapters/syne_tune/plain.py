@@ -6,8 +6,8 @@ import os
 import sys
 from pathlib import Path
 
+from tuneoff.trust.faultmatrix.classify import Claim, State
 from tuneoff.trust.faultmatrix.plain import PlainTask
-from tuneoff.trust.faultmatrix.seen import Claim, State
 
 NAME = "faults"
 

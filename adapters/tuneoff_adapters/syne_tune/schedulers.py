@@ -1,16 +1,16 @@
-"""Syne Tune's own scheduler for an experiment, seeded; importing it imports nothing of Syne Tune."""
+"""Syne Tune's own scheduler for an experiment, seeded, over its types; importing it imports nothing of Syne Tune."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from tuneoff.base.identity import derive_seed
 from tuneoff.experiment.spec import RunSpec
-from tuneoff.experiment.translation import LIST_INDEX, ListTranslation, SpaceTranslation
+from tuneoff.experiment.translation import LIST_INDEX, ListTranslation, Native, NativeFloat, NativeIndex, SpaceTranslation
 from tuneoff.record.history import History
 from tuneoff_adapters.syne_tune.offers import CLASSES, DRAWN_AT_RANDOM, HALVING_CLASSES, HALVING_PRUNERS
 from tuneoff_adapters.syne_tune.reporter import OBJECTIVE, TIME_ATTRIBUTE
-from tuneoff_adapters.syne_tune.space import domains
 
 NO_HISTORY = History()
 
@@ -74,3 +74,18 @@ def _with_median(scheduler: Any, spec: RunSpec) -> Any:
         rank_cutoff=0.5,
         random_seed=spec.sampler_seed,
     )
+
+
+def domains(native: Mapping[str, Native]) -> dict[str, Any]:
+    """Return Syne Tune's configuration space; imports Syne Tune."""
+    return {name: _domain(kind) for name, kind in native.items()}
+
+
+def _domain(kind: Native) -> Any:
+    from syne_tune.config_space import choice, loguniform, randint, uniform
+
+    if isinstance(kind, NativeFloat):
+        return loguniform(kind.low, kind.high) if kind.log else uniform(kind.low, kind.high)
+    if isinstance(kind, NativeIndex):
+        return randint(0, kind.size - 1) if kind.ordered else choice(list(range(kind.size)))  # both ends included
+    return loguniform(*kind.bounds)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from tuneoff.base.clock import NANOSECONDS
-from tuneoff.measure.power.baseline import IDLE_LIMIT
+from tuneoff.measure.power.metering import IDLE_LIMIT
 from tuneoff.measure.power.reading import mean_watts
 from tuneoff.meter import MeterError, PowerSample
 from tuneoff_meters.prometheus.api import PrometheusApi

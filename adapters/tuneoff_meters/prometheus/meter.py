@@ -15,12 +15,20 @@ from tuneoff.base.clock import NANOSECONDS
 from tuneoff.meter import MeterDescription, MeterError, MeterKind, NodeSample, PowerMeter, PowerSample
 from tuneoff_meters.prometheus.api import PrometheusApi
 from tuneoff_meters.prometheus.idle import busy_shares, idle_before
-from tuneoff_meters.prometheus.node_use import node_use
-from tuneoff_meters.prometheus.nodes import host_names, named_as_this_host, of_nodes, selected
+from tuneoff_meters.prometheus.nodes import host_names, named_as_this_host, node_use, of_nodes, selected
 from tuneoff_meters.prometheus.options import parse_options
-from tuneoff_meters.prometheus.series import Points, merged, points, samples, scrape_interval, with_times
+from tuneoff_meters.prometheus.series import (
+    FINEST_INTERVAL,
+    Points,
+    merged,
+    points,
+    samples,
+    scrape_interval,
+    step_of,
+    windows,
+    with_times,
+)
 from tuneoff_meters.prometheus.sources import PROBES, QUERY, SOURCES, Reading, Unit, own_reading
-from tuneoff_meters.prometheus.windows import FINEST_INTERVAL, step_of, windows
 
 LOOK_BACK_SECONDS = 300.0  # as Prometheus does: what was not scraped for so long is not there
 MOST_OFFSET_SECONDS = 5.0  # between this host's clock and the server's

@@ -12,7 +12,7 @@ from msgspec import Meta
 
 from tuneoff.base.suggest import unknown_name
 from tuneoff.meter import MeterError, MeterKind, check_names
-from tuneoff_meters.prometheus import credentials
+from tuneoff_meters.prometheus import api
 from tuneoff_meters.prometheus.sources import QUERY, SOURCES, UNITS, OwnQuery
 
 METER = "prometheus"
@@ -43,7 +43,7 @@ class PrometheusOptions:
     authorization: str = field(default="", repr=False)  # the HTTP header, with a secret from the environment
 
 
-_KNOWN = {*PrometheusOptions.__dataclass_fields__, *credentials.OPTIONS} - {"authorization"}
+_KNOWN = {*PrometheusOptions.__dataclass_fields__, *api.OPTIONS} - {"authorization"}
 
 
 def parse_options(options: Mapping[str, Any]) -> PrometheusOptions:
@@ -75,7 +75,7 @@ def parse_options(options: Mapping[str, Any]) -> PrometheusOptions:
         )
     if found.source != QUERY and found.kind == "measured":
         raise MeterError(f"meter prometheus: `kind` may only be estimated for source {found.source!r}, but got 'measured'")
-    return replace(found, url=found.url.rstrip("/"), authorization=credentials.authorization(options))
+    return replace(found, url=found.url.rstrip("/"), authorization=api.authorization(options))
 
 
 def _check_url(value: Any) -> None:

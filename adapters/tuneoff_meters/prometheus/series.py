@@ -1,4 +1,4 @@
-"""From the series of range queries to power samples: real scrape times, one domain per counter, resets."""
+"""Range queries in windows, and from their series to power samples: real scrape times, one domain per counter, resets."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import itertools
 import math
 import statistics
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -14,6 +14,8 @@ from tuneoff.base.clock import NANOSECONDS
 from tuneoff.meter import MeterError, PowerSample
 from tuneoff_meters.prometheus.sources import Labels, Unit
 
+POINTS_PER_QUERY = 10_000  # the server refuses more than 11 000
+FINEST_INTERVAL = 2.0  # between scrapes that the first look, in steps of 1 s, can tell from each other
 MOST_WATTS = 20_000.0  # of one domain: a counter that fell and now stands for more did not start again from 0
 _MARK = "tuneoff_part"
 _Key = tuple[tuple[str, str], ...]
@@ -122,3 +124,18 @@ def _numbers(values: Any) -> dict[float, float]:
         raise MeterError(
             f"Prometheus must give pairs of time and number, but a series has others: {error}; check `url`"
         ) from error
+
+
+def step_of(seconds: float, interval: float | None) -> float:
+    """Return a step that sees every scrape; `interval`: of the scrapes, as the first look has shown it."""
+    if interval is not None and interval > FINEST_INTERVAL:
+        return min(30.0, interval / 2)
+    return min(1.0, max(0.1, seconds / 2000))
+
+
+def windows(start: float, end: float, step: float) -> Iterator[tuple[float, float]]:
+    """Yield windows that together have a step at `end` and every `step` before it, down to `start`; as many as one query may."""
+    steps = max(1, math.ceil((end - start) / step))
+    for first in range(0, steps + 1, POINTS_PER_QUERY):
+        last = min(first + POINTS_PER_QUERY - 1, steps)
+        yield end - (steps - first) * step, end - (steps - last) * step

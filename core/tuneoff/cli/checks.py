@@ -229,7 +229,7 @@ def _memory() -> DoctorCheck:
 
 
 def _cgroup() -> DoctorCheck:
-    from tuneoff.run.supervisor.controllers import places
+    from tuneoff.run.supervisor.cgroups import places
 
     found = places(("memory", "cpu"))
     memory, cpu = found["memory"], found["cpu"]

@@ -1,16 +1,42 @@
-"""`tuneoff explain`: what a name in the results means, all names of a kind, or what a plugin implements, from the code itself."""
+"""`tuneoff explain`: what a name or word in the results means, all names of a kind, or what a plugin implements."""
 
 from __future__ import annotations
 
 import argparse
+import dataclasses
+import enum
+import importlib
 import inspect
+import re
 from collections.abc import Callable, Iterator, Mapping
-from typing import get_args
+from types import FunctionType
+from typing import Any, get_args
 
 from tuneoff.base.output import columns, one_line, write, write_json
 from tuneoff.base.suggest import nearest
-from tuneoff.cli.interface import field_comments, interface
 
+WORDS: Mapping[str, str] = {
+    "better": "of a pair: the difference is shown, at the family's confidence, and is not within the margin",
+    "worse": "of a pair: the other one is better",
+    "equivalent": "of a pair: shown to differ by less than the margin, which is more than that no difference was seen",
+    "equivalent though different": "of a pair: a difference is shown, and it is within the margin: too small to matter",
+    "not decided": "of a pair: neither a difference nor equivalence is shown; more seeds may show either",
+    "not judged": "of a pair: no claim was tried, since there are too few seeds or too few values",
+    "robust": "of a verdict: every other reasonable choice (estimate, a seed less, undisturbed runs only) has the same one",
+    "not robust": "of a verdict: another reasonable choice has another verdict; which one stands beside it",
+    "margin": "the smallest difference that matters; the file sets it, and 5 % is the default of a ratio",
+    "noise floor": "what the same framework differs by from itself, where the file names it twice: the interval of that pair",
+    "family": "the comparisons that share an error rate: the more pairs, the wider each interval (Bonferroni)",
+    "done": "of a run: it ended well, its best configuration was tested, and all is un-deployed",
+    "failed": "of a run: it ended with an error; in a median it is worse than any run that is done",
+    "timeout": "of a run: a step took longer than the file allows; it counts as failed",
+    "interrupted": "of a run: its command was stopped; --resume repeats it, --continue keeps its finished trials",
+    "skipped": "of a run: it was never started; the reason is known before: something is missing, not offered, or the same",
+    "planned": "of a run: nothing of it has run yet",
+    "emulated": "of a run: the platform is a local stand-in, so its figures are not the framework's, and are in no ranking",
+    "estimated": "of a figure, marked ~: it rests on a model or a constant, not on a meter",
+    "floor": "serial, a plain pool of processes without any framework: what is added to it is what a framework costs",
+}
 NAME = "explain"
 HELP = "say what a metric, flag, verdict, event, field, column or check means; or print what a plugin implements"
 EXAMPLE = "tuneoff explain disturbed JCT 'not decided'"
@@ -24,7 +50,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def execute(arguments: argparse.Namespace) -> int:
-    from tuneoff.judge.meanings import WORDS
 
     words = " ".join(arguments.names)
     names = [words] if words in WORDS else list(dict.fromkeys(arguments.names))  # "not decided" needs no quotes
@@ -89,7 +114,6 @@ def flags() -> Iterator[Entry]:
 
 def words() -> Iterator[Entry]:
     """Verdicts of pairs, statuses of runs, and what stands beside them."""
-    from tuneoff.judge.meanings import WORDS
 
     yield from ((name, "", text) for name, text in WORDS.items())
 
@@ -150,3 +174,67 @@ INTERFACES: Mapping[str, tuple[str, ...]] = {  # the modules that authors of suc
     "workload": ("tuneoff.workload",),
     "meter": ("tuneoff.meter",),
 }
+
+
+def interface(*modules: str) -> str:
+    """Return a page with the signature and docstring of every class, method and function of these modules, each once."""
+    shown: set[int] = set()
+    return "\n\n".join(part for name in modules for part in _module(name, shown))
+
+
+def _module(name: str, shown: set[int]) -> Iterator[str]:
+    """Yield what a module has: by its `__all__`, else what it defines."""
+    module = importlib.import_module(name)
+    yield f"# `{name}`\n\n{inspect.getdoc(module) or ''}"
+    own = [key for key, item in vars(module).items() if getattr(item, "__module__", None) == name and not key.startswith("_")]
+    for item in (getattr(module, key) for key in getattr(module, "__all__", own)):
+        if id(item) in shown or not isinstance(item, type | FunctionType):
+            continue
+        shown.add(id(item))
+        yield from _class(item) if isinstance(item, type) else _function(item, "## ")
+
+
+def _class(item: type) -> Iterator[str]:
+    yield f"## `class {item.__name__}`\n\n{inspect.getdoc(item) or ''}".rstrip()
+    if issubclass(item, enum.Enum):
+        yield "\n".join(f"- `{member.name}`: {member.value}" for member in item)
+    fields = list(_fields(item))
+    if fields:
+        yield "\n".join(fields)
+    for name, member in vars(item).items():
+        if name.startswith("_") and name != "__init__":
+            continue
+        if isinstance(member, property):
+            yield f"### `{item.__name__}.{name}`\n\n{inspect.getdoc(member) or ''}".rstrip()
+        elif isinstance(member, FunctionType | classmethod | staticmethod) and not _is_made(item, name):
+            yield from _function(getattr(item, name), f"### `{item.__name__}.", name)
+
+
+def field_comments(item: type) -> dict[str, str]:
+    """Return the comment beside each field of a class that has one."""
+    found = re.findall(r"^    (\w+): [^#\n]*  # (.+)$", inspect.getsource(item), flags=re.MULTILINE)
+    return {name: comment for name, comment in found if not comment.startswith(("type:", "noqa"))}
+
+
+def _fields(item: type) -> Iterator[str]:
+    """Yield the fields of a class as they are written, in Markdown: `name: type = default`, and the comment beside it."""
+    comments = field_comments(item)
+    defaults = {field.name: field for field in dataclasses.fields(item)} if dataclasses.is_dataclass(item) else {}
+    for name, kind in inspect.get_annotations(item).items():
+        field: Any = defaults.get(name)
+        default = vars(item).get(name, dataclasses.MISSING) if field is None else field.default
+        if inspect.ismemberdescriptor(default):  # a slot
+            default = dataclasses.MISSING
+        written = f"{name}: {kind}" + ("" if default is dataclasses.MISSING else f" = {default!r}")
+        yield f"- `{written}`" + (f": {comments[name]}" if name in comments else "")
+
+
+def _is_made(item: type, name: str) -> bool:
+    """Tell whether a method was written by `dataclass`."""
+    return name == "__init__" and dataclasses.is_dataclass(item)
+
+
+def _function(item: Any, head: str, name: str = "") -> Iterator[str]:
+    begin = head if name else f"{head}`"
+    signature = re.sub(r"(: |-> )'([^']*)'", r"\1\2", str(inspect.signature(item)))  # annotations are not evaluated
+    yield f"{begin}{name or item.__name__}{signature}`\n\n{inspect.getdoc(item) or ''}".rstrip()

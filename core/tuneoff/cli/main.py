@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import functools
 import os
 import sys
 import traceback
@@ -129,14 +130,11 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def _parse(argv: Sequence[str] | None) -> argparse.Namespace | int:
     """Return the arguments, or the exit code where the parser has already answered (--help, --version, an error)."""
-    codes = "\n".join(f"  {code:<5}{meaning}" for code, meaning in EXIT_CODES.items())
-    epilog = f"exit codes:\n{codes}\n\nexample:\n  tuneoff compare benchmarks/digits.yaml"
     argv = sys.argv[1:] if argv is None else argv
     if argv[:1] == ["help"]:
         argv = [*argv[1:2], "--help"]
-    parser = build_parser(COMMANDS, tuneoff.__version__, DESCRIPTION, epilog)
     try:
-        arguments = parser.parse_args(argv)
+        arguments = _parser().parse_args(argv)
     except SystemExit as end:
         code: Any = end.code
         with contextlib.suppress(OSError):
@@ -144,6 +142,14 @@ def _parse(argv: Sequence[str] | None) -> argparse.Namespace | int:
         return code if isinstance(code, int) else 0
     arguments.argv = list(argv)
     return arguments
+
+
+@functools.cache
+def _parser() -> argparse.ArgumentParser:
+    """Return the parser of all commands, made once; it keeps nothing of what it reads."""
+    codes = "\n".join(f"  {code:<5}{meaning}" for code, meaning in EXIT_CODES.items())
+    epilog = f"exit codes:\n{codes}\n\nexample:\n  tuneoff compare benchmarks/digits.yaml"
+    return build_parser(COMMANDS, tuneoff.__version__, DESCRIPTION, epilog)
 
 
 def _open_standard_streams() -> None:

@@ -70,7 +70,7 @@ def overridden_plan(
     """
     from tuneoff.experiment.load import load_matrix
     from tuneoff.experiment.plan import make_plan
-    from tuneoff.measure.power.check_meters import check_meters
+    from tuneoff.measure.power.metering import check_meters
 
     overrides: dict[str, Any] = {}
     if adapters is not None:
@@ -121,7 +121,7 @@ def _entries(path: Path, names: Sequence[str]) -> list[Any]:
 
     `name@platform`, as tables write it, is the entry on that platform, or else that adapter there.
     """
-    from tuneoff.experiment.include import named, read_merged
+    from tuneoff.experiment.yaml_reader import named, read_merged
 
     written = read_merged(path).get("adapters")
     entries = [named(entry) for entry in written] if isinstance(written, list) else []

@@ -1,19 +1,26 @@
-"""What decides the comparison, frozen before the first run; a report marks anything else as exploratory."""
+"""What decides the comparison, its margin too, frozen before the first run; a report marks anything else as exploratory."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import logging
+import sys
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from itertools import combinations
 from typing import Any
 
-from tuneoff.base.identity import canonical_json
+from tuneoff.base.identity import canonical_json, digest
 from tuneoff.experiment.accounting.text import frozen
 from tuneoff.experiment.expand import Cell, Entry
 from tuneoff.experiment.function_workload import workload_at
 from tuneoff.experiment.load import MatrixFile
-from tuneoff.experiment.margin import KEY, WORKLOADS, workload_margins
+from tuneoff.experiment.spec import WorkloadSpec
 from tuneoff.experiment.variants import TASK
 
+log = logging.getLogger(__name__)
+
+KEY = "quality_margin"  # of `analysis`, in the file and in matrix.json
+WORKLOADS = "workload_margins"  # of `analysis` in matrix.json, where the file sets none: by `_identity`
 FORMAT = 2
 TESTED, VALIDATED = "quality.test", "quality.validation"
 TIE_RULE = "best trial: validation value, then validation loss, then canonical configuration hash"
@@ -21,11 +28,53 @@ RETRY_RULE = "a repeat for reasons of the machine repeats the whole block of a s
 EMULATED_RULE = "a run on an emulated platform is shown and labelled; it is in no ranking and no comparison"
 FAILURE_RULE = "a run that failed or timed out is worse than any that is done; two of them are no difference"
 MISSING_RULE = "a run without the metric is counted in the denominator and named; it is never replaced or imputed"
-
-
 KIND_RULE = "measured and estimated energies are never ranked together: a pair of different kinds is no comparison"
 _OF_ENERGY = (".energy", ".carbon")  # and all `energy.` and `carbon.`; rent is declared, a tariff is of energy
 _NAMED = ("power", "carbon", "prices", "kind_rule", WORKLOADS)  # keys that a message names
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Margin:
+    """A margin in units of `quality.test`, and where it is from; None with the reason."""
+
+    value: float | None
+    source: str
+
+
+def workload_margins(workloads: Iterable[WorkloadSpec]) -> dict[str, float]:
+    """Ask the workloads of a plan that is being made for their own margins; return those that have one, for `analysis`."""
+    asked = {_identity(workload): workload for workload in workloads}
+    found = {identity: _ask(workload) for identity, workload in asked.items()}
+    return {identity: margin for identity, margin in found.items() if margin is not None}
+
+
+def quality_margin(analysis: Mapping[str, Any], workload: WorkloadSpec) -> Margin:
+    """Return the margin of a matrix for one workload, as its plan froze it."""
+    value = _usable(analysis.get(KEY))
+    if value is not None:
+        return Margin(value=value, source=f"analysis.{KEY} of the file, frozen in the plan")
+    known = analysis.get(WORKLOADS)
+    value = _usable(known.get(_identity(workload))) if isinstance(known, Mapping) else None
+    if value is not None:
+        return Margin(value=value, source=f"of workload {workload.name!r} with these options")
+    return Margin(value=None, source=f"workload {workload.name!r} has no margin of its own in the plan; set analysis.{KEY}")
+
+
+def _ask(workload: WorkloadSpec) -> float | None:
+    try:
+        return _usable(workload_at(workload.target)(workload.options).quality_margin())
+    except Exception as error:  # a plugin's own code may fail in any way, and this is only its default
+        log.warning("workload %r cannot be asked for its margin: %s: %s", workload.name, type(error).__name__, error)
+        return None
+
+
+def _usable(margin: Any) -> float | None:
+    is_number = isinstance(margin, int | float) and not isinstance(margin, bool)
+    return float(margin) if is_number and 0 < margin <= sys.float_info.max else None
+
+
+def _identity(workload: WorkloadSpec) -> str:
+    return digest([workload.target, workload.name, dict(workload.options)])
 
 
 def difference(known: Mapping[str, Any], asked: Mapping[str, Any]) -> str | None:

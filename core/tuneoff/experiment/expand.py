@@ -1,4 +1,4 @@
-"""From a matrix file to its cells: variant x adapter x seed x replicate, in blocks of seeds."""
+"""The cells of a matrix file: variant x adapter x seed x replicate, in blocks of seeds, and one short warm-up per adapter."""
 
 from __future__ import annotations
 
@@ -8,12 +8,16 @@ from typing import Any
 
 from tuneoff import registry
 from tuneoff.base.identity import canonical_json
+from tuneoff.capabilities import Offer, Support
 from tuneoff.errors import ExperimentError
 from tuneoff.experiment.build import build_experiments
 from tuneoff.experiment.load import MatrixFile
 from tuneoff.experiment.names import platform_text
-from tuneoff.experiment.spec import ExperimentSpec, RunSpec
+from tuneoff.experiment.skips import SkipCheck
+from tuneoff.experiment.spec import ExperimentSpec, RunSpec, Strategy
 from tuneoff.registry import AdapterClass
+
+NO_PRUNER = Strategy(name="none")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -160,3 +164,38 @@ def _told(entry: Entry, entries: Sequence[Entry]) -> frozenset[str]:
 
 def _kind(entry: Entry) -> str:
     return canonical_json([entry.name, entry.platform, entry.defining])
+
+
+def warm_ups(entries: Sequence[Entry], cells: Sequence[Cell], check: SkipCheck) -> list[tuple[RunSpec, Entry]]:
+    """Return one warm-up per kind of entry that has a cell in `cells` (those that will run), in the file's order.
+
+    A warm-up has one trial per worker and one epoch per trial of the adapter's first cell.
+    """
+    runs = []
+    for entry in entries:
+        first = next((cell for cell in cells if cell.entry is entry), None)
+        if entry.replicate == 0 and first is not None:
+            spec = shortened(first.spec, entry)
+            if check.reason(spec, entry.adapter) is None:
+                runs.append((spec, entry))
+    return runs
+
+
+def shortened(spec: RunSpec, entry: Entry) -> RunSpec:
+    """Return the warm-up of a run: same adapter, workload, sampler and workers, and as little work as uses them all."""
+    experiment = spec.experiment
+    trials = min(experiment.budget.trials, experiment.workers.count)
+    budget = replace(experiment.budget, trials=trials, epochs_per_trial=1, epochs_total=None)
+    offer = entry.adapter.capabilities.pruners.get(NO_PRUNER.name, Offer(support=Support.NOT_BY_TUNEOFF))
+    without_pruner = offer.support is Support.YES
+    return replace(
+        spec,
+        warm_up=True,
+        experiment=replace(
+            experiment,
+            budget=budget,
+            pruner=NO_PRUNER if without_pruner else experiment.pruner,
+            stops={} if without_pruner else experiment.stops,
+            configurations=experiment.configurations[:trials],
+        ),
+    )

@@ -13,11 +13,11 @@ from tuneoff.errors import ExperimentError
 from tuneoff.experiment.accounting.declared import Accounting
 from tuneoff.experiment.accounting.resolve import resolve
 from tuneoff.experiment.analysis_part import AnalysisPart
-from tuneoff.experiment.include import read_merged
 from tuneoff.experiment.part import one_line
 from tuneoff.experiment.power_settings import PowerSettings
 from tuneoff.experiment.schema import AdapterPart, ExperimentFile
 from tuneoff.experiment.variants import TASK, expand, put, task_digest, without
+from tuneoff.experiment.yaml_reader import read_merged
 
 MAX_RUNS = 10_000
 MAX_LISTED = 200_000  # configurations in the runs of a matrix, together

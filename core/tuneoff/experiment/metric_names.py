@@ -29,7 +29,8 @@ def general_name(name: str) -> str:
 
 def metric(name: str) -> Metric:
     """Return what is known of a metric; of one that no run can have, but a damaged plan may name, that it is a count."""
-    return METRICS.get(general_name(name)) or Metric(name=name, title="no metric of this name is known", unit="count")
+    found = METRICS.get(name) or METRICS.get(general_name(name))
+    return found or Metric(name=name, title="no metric of this name is known", unit="count")
 
 
 def is_metric(name: str) -> bool:

@@ -1,12 +1,16 @@
-"""What an experiment file asks for under `power:`; the same for every run of a matrix, and not in a run's id."""
+"""What a file asks for under `power:`: the same for every run of a matrix, in no run's id, with paths beside the file."""
 
 from __future__ import annotations
 
+import os
 import shlex
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+PATHS = {"replay": ("path",), "rapl": ("root",), "model": ("cpuinfo",)}  # by meter
+COMMAND = "command"  # its program is a path where it has a slash; what else it is given is its own
+Place = Callable[[str], str]
 AUTO = "auto"
 NO_METER = "none"  # nothing is metered: the use of the host and of its processes is sampled alone
 
@@ -24,7 +28,6 @@ class PowerSettings:
     @property
     def placed_options(self) -> Mapping[str, Any]:
         """The options with paths that can be opened from here."""
-        from tuneoff.experiment.power_paths import placed, within
 
         return placed(self.meter, self.options, within(self.folder))
 
@@ -53,3 +56,45 @@ def _shown(value: Any) -> str:
     if value is None or isinstance(value, bool):
         return {None: "null", True: "true", False: "false"}[value]
     return f"{value:g}" if isinstance(value, float) else str(value)
+
+
+def placed(meter: str | None, options: Mapping[str, Any], place: Place) -> dict[str, Any]:
+    """Return the options with each relative path as `place` gives it; `meter` None: whichever it will be."""
+    if meter == AUTO:
+        return _parts(options, place)
+    names = PATHS.get(meter, ()) if meter is not None else [name for names in PATHS.values() for name in names]
+    found = {name: _path(value, place) if name in names else value for name, value in options.items()}
+    if COMMAND in options and meter in (COMMAND, None):
+        found[COMMAND] = _command(options[COMMAND], place)
+    return _parts(found, place) if meter is None else found
+
+
+def within(folder: str) -> Place:
+    """Return what puts a path into a folder; what is written in the current folder stays as it is."""
+    return lambda path: path if folder in ("", ".") else os.path.join(folder, path.removeprefix("./"))
+
+
+def _parts(options: Mapping[str, Any], place: Place) -> dict[str, Any]:
+    """Return options of `auto`, which are those of meters by their names."""
+    return {
+        name: placed(name, value, place) if name in PATHS and isinstance(value, Mapping) else value
+        for name, value in options.items()
+    }
+
+
+def _path(value: Any, place: Place) -> Any:
+    return place(value) if isinstance(value, str) and value and not os.path.isabs(value) else value
+
+
+def _command(value: Any, place: Place) -> Any:
+    try:
+        words = shlex.split(value) if isinstance(value, str) else list(value)
+    except (ValueError, TypeError):  # the meter refuses it
+        return value
+    if not words or not isinstance(words[0], str) or os.sep not in words[0] or os.path.isabs(words[0]):
+        return value
+    there = place(words[0])
+    if there == words[0]:
+        return value
+    words = [there if os.sep in there else os.path.join(os.curdir, there), *words[1:]]
+    return shlex.join(words) if isinstance(value, str) else words

@@ -16,17 +16,47 @@ from pydantic import (
 )
 
 from tuneoff.experiment.accounting.parts import Carbon, CarbonPart, PricesPath
-from tuneoff.experiment.accounting.zones import WORLD
+from tuneoff.experiment.accounting.resolve import WORLD
 from tuneoff.experiment.analysis_part import AnalysisPart, AnchorsPart
 from tuneoff.experiment.dimension_parts import DimensionPart
-from tuneoff.experiment.include import NAMED, named
 from tuneoff.experiment.part import Count, Name, Options, Part, PlainName, show
-from tuneoff.experiment.power_part import PowerPart
+from tuneoff.experiment.power_settings import NO_METER, PowerSettings
 from tuneoff.experiment.spec import CpuLimit, Timeouts, Workers
+from tuneoff.experiment.yaml_reader import NAMED, named
 
+_POWER = PowerSettings()
+MeterName = Annotated[str, Field(min_length=1)]
 _DEFAULTS, _WORKERS = Timeouts(), Workers()
 Seed = Annotated[int, Field(ge=0, le=2**63 - 1)]
 Seconds = Annotated[float, Field(gt=0, le=1e9)]  # thirty years
+
+
+class PowerPart(Part):
+    """How energy is metered: a meter's name (or module:Class), its options, how often it is read, a second meter beside it."""
+
+    meter: MeterName = _POWER.meter
+    options: Options = Field(default_factory=dict, description="Of the meter; of `auto` by the meters' names.")
+    interval_seconds: Annotated[float, Field(ge=0.02, le=10)] = _POWER.interval_seconds
+    second: MeterName | None = Field(default=None, description="A meter that is read too, as a second opinion.")
+
+    @model_validator(mode="after")
+    def _two_meters(self) -> PowerPart:
+        if self.second is not None and NO_METER in (self.meter, self.second):
+            given = f"meter {self.meter!r} and second {self.second!r}"
+            raise ValueError(f"`second` stands beside another meter, but got {given}; remove it")
+        if self.second == self.meter:
+            raise ValueError(f"`second` must be another meter than `meter`, but both are {self.meter!r}; remove `second`")
+        return self
+
+    def to_core(self, folder: str = "") -> PowerSettings:
+        """Return the settings; `folder`: where relative paths begin."""
+        return PowerSettings(
+            meter=self.meter,
+            options=dict(self.options),
+            interval_seconds=self.interval_seconds,
+            second=self.second,
+            folder=folder,
+        )
 
 
 def _by_name(value: Any, info: ValidationInfo) -> Any:

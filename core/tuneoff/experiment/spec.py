@@ -1,19 +1,27 @@
-"""Specifications: what a checked experiment file becomes. Frozen data that any process can read back from JSON."""
+"""Specifications: what a checked experiment file becomes. Frozen data that any process can read back from JSON.
+
+msgspec is imported by the first reading: `plan` imports this module with each adapter, and reads nothing by it.
+"""
 
 from __future__ import annotations
 
+import functools
 import json
 import math
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
-from typing import Any, Literal
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, fields, is_dataclass
+from typing import TYPE_CHECKING, Any, Literal, get_type_hints
 
 from tuneoff.base.identity import canonical_json, derive_seed, digest
 from tuneoff.base.space import SearchSpace
-from tuneoff.base.typed_json import read_dataclass
 from tuneoff.errors import ExperimentError
 from tuneoff.workload import Mode
 
+if TYPE_CHECKING:
+    import msgspec
+
+
+Read = Callable[[Any], Any]
 CpuLimit = Literal["none", "quota", "affinity"]
 
 RUN_ID_FORMAT = 2  # raise it when the meaning of a run's identity changes; in 1 the sampler's seed had nothing of the task
@@ -171,10 +179,22 @@ class RunSpec:
 
 def run_spec_to_json(spec: RunSpec) -> dict[str, Any]:
     """Return a run's specification as JSON values."""
-    data = asdict(spec)
-    data["experiment"]["search_space"] = spec.experiment.search_space.to_json()
-    result: dict[str, Any] = json.loads(json.dumps(data))
+    result: dict[str, Any] = json.loads(json.dumps(spec, default=_json_part))
     return result
+
+
+def _json_part(part: Any) -> Any:
+    """Return a part of a specification as something of which JSON can be made."""
+    if isinstance(part, SearchSpace):
+        return part.to_json()
+    if not is_dataclass(part):
+        raise TypeError(f"Object of type {type(part).__name__} is not JSON serializable")
+    return _fields_of(part)
+
+
+def _fields_of(part: Any) -> dict[str, Any]:
+    """Return the fields of a dataclass by name, as they are."""
+    return {item.name: getattr(part, item.name) for item in fields(part)}
 
 
 def run_spec_from_json(data: Any) -> RunSpec:
@@ -186,7 +206,47 @@ def run_spec_from_json(data: Any) -> RunSpec:
     try:
         spec: RunSpec = read_dataclass(RunSpec, data)
         for _, dimension in spec.experiment.search_space:
-            read_dataclass(type(dimension), asdict(dimension))  # its fields' types
+            read_dataclass(type(dimension), _fields_of(dimension))  # its fields' types
     except (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError) as error:
         raise ExperimentError(f"a run's specification is damaged: {type(error).__name__}: {error}") from error
     return spec
+
+
+def read_dataclass(kind: Callable[..., Any], values: Any) -> Any:
+    """Return `kind` from its fields' JSON values, each checked against the field's type; what has a default may be absent.
+
+    A field whose type has a class method `from_json` is read by it. An int stays an int where a float may be: written again it
+    has the same text, and so the same digest.
+
+    Raises:
+        msgspec.ValidationError, LookupError, TypeError, AttributeError: a value is of another type, a field is unknown or absent.
+    """
+    import msgspec
+
+    plain, parts = _checks(kind)
+    checked = msgspec.convert(values, plain)
+    return kind(
+        **{
+            name: parts[name](value) if name in parts else value if isinstance(value, int) else getattr(checked, name)
+            for name, value in values.items()
+        }
+    )
+
+
+@functools.cache
+def _checks(kind: Any) -> tuple[type[msgspec.Struct], dict[str, Read]]:
+    """Return a structure that checks a dataclass's plain fields, and what reads its others."""
+    import msgspec
+
+    known = get_type_hints(kind, include_extras=True)
+    hints = {field.name: known[field.name] for field in fields(kind)}
+    parts = {name: read for name, hint in hints.items() if (read := _reader(hint)) is not None}
+    plain = [(name, Any if name in parts else hint, None) for name, hint in hints.items()]
+    return msgspec.defstruct("Plain", plain, kw_only=True, forbid_unknown_fields=True), parts
+
+
+def _reader(hint: Any) -> Read | None:
+    if hasattr(hint, "from_json"):
+        read: Read = hint.from_json
+        return read
+    return functools.partial(read_dataclass, hint) if isinstance(hint, type) and is_dataclass(hint) else None

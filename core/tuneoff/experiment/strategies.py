@@ -110,16 +110,6 @@ def check_pruner(pruner: Strategy, epochs_per_trial: int, known: Iterable[str] =
     return Strategy(name=pruner.name, options=options)
 
 
-def rungs(first_rung_epochs: int, reduction_factor: int, epochs_per_trial: int) -> list[int]:
-    """Return the epochs, counted from 1, after which ASHA compares a trial; the last epoch is none of them."""
-    epochs = []
-    rung = first_rung_epochs
-    while rung < epochs_per_trial:
-        epochs.append(rung)
-        rung *= reduction_factor
-    return epochs
-
-
 def _check_option(name: str, value: Any, rule: _Option, epochs_per_trial: int) -> None:
     if not isinstance(value, int) or isinstance(value, bool) or value < rule.least:
         raise ExperimentError(f"pruner option `{name}` must be an integer >= {rule.least}, but got {value!r}")

@@ -3,13 +3,13 @@
 An adapter maps `SpaceTranslation.native` to its framework's types and gives the framework's answer to `decode`; nothing
 else decides what a configuration is. A `NativeFloat` becomes the framework's (log-)uniform float, a `NativeIndex` its
 uniform integer 0 .. size-1 (or an unordered choice of these where `ordered` is False), a `NativeLogInteger` its
-log-uniform float over `bounds`.
+log-uniform float over `bounds`. A `FrameworkSpace` is what came of it, for `tuneoff verify-space`.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
@@ -20,6 +20,8 @@ from tuneoff.errors import ExperimentError
 if TYPE_CHECKING:
     from tuneoff.experiment.spec import RunSpec
 
+
+NativeValues = Mapping[str, Any]  # the framework's values by the space's names
 LIST_INDEX = "configuration_index"  # the one native dimension of a listed set of configurations
 _TOLERANCE = 1e-9  # relative; a framework's own exp(log(bound)) may miss the bound by rounding, never by more
 
@@ -195,3 +197,17 @@ def _clamp(value: float, low: float, high: float) -> float:
     if not low - slack <= value <= high + slack:
         raise ExperimentError(f"a native value must lie in [{low}, {high}], but the framework gave {value!r}")
     return min(max(value, low), high)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FrameworkSpace:
+    """What an adapter asked its framework for, and how it translates: the same code that its runs use.
+
+    `ends`: of each dimension with more than one value the least and the greatest value that the framework can draw, read from
+    the framework's own objects where it has them; of choices the first and the last one. `decode` gives core's configuration
+    for the framework's values, `encode` the framework's values for core's configuration (None: nothing is ever encoded).
+    """
+
+    ends: Mapping[str, tuple[Any, Any]]
+    decode: Callable[[NativeValues], Mapping[str, Any]]
+    encode: Callable[[Mapping[str, Any]], NativeValues] | None = None

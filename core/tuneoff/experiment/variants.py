@@ -12,7 +12,7 @@ from typing import Any
 
 from tuneoff.base.identity import canonical_json, digest
 from tuneoff.errors import ExperimentError
-from tuneoff.experiment.include import NAMED, named
+from tuneoff.experiment.yaml_reader import NAMED, named
 
 TASKS, TASK = "tasks", "task"  # the key of a file, and what a variant calls its own
 MAX_VARIANTS = 10_000

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Hashable
 from typing import TYPE_CHECKING, Any
 
-from tuneoff.experiment.include import named
 from tuneoff.experiment.names import variant_text
+from tuneoff.experiment.yaml_reader import named
 
 if TYPE_CHECKING:
     from tuneoff.experiment.plan import Plan, PlannedRun

@@ -1,17 +1,20 @@
-"""Declared parts of an experiment beside those that were found: data, code, strategies, goal, search space."""
+"""Table 1: declared parts of an experiment beside those that were found: data, code, strategies, goal, search space."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
 from typing import Any
 
 from tuneoff.base.identity import digest
 from tuneoff.base.space import SearchSpace
 from tuneoff.errors import ExperimentError
 from tuneoff.experiment.spec import RunSpec, Strategy
+from tuneoff.measure.declared_resources import resource_variables, variable
+from tuneoff.measure.evidence import NO_EVIDENCE, Evidence
 from tuneoff.measure.use import started_attempts
-from tuneoff.record.adherence import FOREIGN, NOT_STOPPED
-from tuneoff.record.run_record import DeclaredVariable, RunRecord, TrialRecord
+from tuneoff.record.run_record import DeclaredVariable, FlagRecord, RunRecord, TrialRecord
+from tuneoff.record.verdict import FOREIGN, NOT_STOPPED
 
 MEGABYTE = 1e6
 NOT_RECORDED = "not recorded: the run was ended by a kill, or is older"
@@ -47,24 +50,14 @@ def _data(run: RunRecord, spec: RunSpec) -> Iterator[DeclaredVariable]:
         changed = [name for name, value in data.get("sha256", {}).items() if found.get(name) != value]
         agrees = not changed
         how = "SHA-256 of the files that were used, after the run" if agrees else f"changed or unreadable: {', '.join(changed)}"
-    yield DeclaredVariable(
-        symbol="t",
-        name="data set",
-        declared=declared,
-        found=None if is_remote else found,
-        unit="name, version, SHA-256",
-        agrees=agrees,
-        how=how,
-    )
+    yield variable("t", declared=declared, found=None if is_remote else found, agrees=agrees, how=how)
     size = data.get("size_bytes") if data.get("sha256") else None  # without files it is not told: 0 is only the default
     size_after = None if is_remote else after.get("data_bytes")
     known = size is not None and size_after is not None
-    yield DeclaredVariable(
-        symbol="ts",
-        name="data set size",
+    yield variable(
+        "ts",
         declared=None if size is None else size / MEGABYTE,
         found=None if size_after is None else size_after / MEGABYTE,
-        unit="MB",
         agrees=size == size_after if known else None,
         how="size of the files after the run" if known and size == size_after else how if not known else "the size changed",
     )
@@ -82,12 +75,10 @@ def _code(run: RunRecord) -> DeclaredVariable:
     else:
         agrees = before == after
         how = how if agrees else "the workload's code was changed between the start of the matrix and the end of the run"
-    return DeclaredVariable(
-        symbol="m",
-        name="model implementation",
+    return variable(
+        "m",
         declared=declared if workload else None,
         found={"sha256": after} if after is not None else None,
-        unit="URL, commit, SHA-256",
         agrees=agrees,
         how=how,
     )
@@ -95,12 +86,10 @@ def _code(run: RunRecord) -> DeclaredVariable:
 
 def _algorithm(run: RunRecord) -> DeclaredVariable:
     text = (run.environment.get("workload") or {}).get("training_algorithm") or None
-    return DeclaredVariable(
-        symbol="ta",
-        name="training algorithm",
+    return variable(
+        "ta",
         declared=text,
         found=text,
-        unit="text",
         agrees=None,
         how="what the workload's class says of itself" if text else "the workload does not say",
     )
@@ -116,7 +105,7 @@ def _sampler(run: RunRecord, spec: RunSpec) -> DeclaredVariable:
         agrees, how = True, "every configuration trained is of the given list"
     elif "sampler_without_model" in flags:
         how += "; the budget ends before its model is first used (flag sampler_without_model)"
-    return _strategy(run, "sa", "sampling strategy", "sampler", strategy, agrees, how)
+    return _strategy(run, "sa", "sampler", strategy, agrees, how)
 
 
 def _pruner(run: RunRecord, spec: RunSpec) -> DeclaredVariable:
@@ -130,20 +119,16 @@ def _pruner(run: RunRecord, spec: RunSpec) -> DeclaredVariable:
     elif strategy.name == "scripted" and run.trials:
         agrees = NOT_STOPPED not in flags
         how = "every trial stopped where it had to" if agrees else "trials that had to stop ran to their end"
-    return _strategy(run, "pa", "pruning strategy", "pruner", strategy, agrees, how)
+    return _strategy(run, "pa", "pruner", strategy, agrees, how)
 
 
-def _strategy(
-    run: RunRecord, symbol: str, name: str, role: str, strategy: Strategy, agrees: bool | None, how: str
-) -> DeclaredVariable:
+def _strategy(run: RunRecord, symbol: str, role: str, strategy: Strategy, agrees: bool | None, how: str) -> DeclaredVariable:
     framework = " ".join(str(run.versions[key]) for key in ("framework", "framework_version") if run.versions.get(key))
     found = {"class": run.versions.get(role), "framework": framework or None}
-    return DeclaredVariable(
-        symbol=symbol,
-        name=name,
+    return variable(
+        symbol,
         declared={"name": strategy.name, "options": dict(strategy.options)},
         found=found if run.versions.get(role) else None,
-        unit="text",
         agrees=agrees,
         how=how if run.versions.get(role) or agrees is not None else NOT_RECORDED,
     )
@@ -161,12 +146,10 @@ def _goal(run: RunRecord, spec: RunSpec) -> DeclaredVariable:
         agrees, how = False, "the framework's best trial is not the best one by this metric and mode"
     elif epochs:
         agrees, how = True, "epochs that report the metric; the framework's best trial is the best one by it"
-    return DeclaredVariable(
-        symbol="tg",
-        name="optimization goal",
+    return variable(
+        "tg",
         declared={"metric": objective.metric, "mode": objective.mode, "threshold": objective.threshold},
         found={"epochs_with_metric": with_metric, "epochs": len(epochs)} if epochs else None,
-        unit="metric, mode, threshold",
         agrees=agrees,
         how=how,
     )
@@ -178,23 +161,19 @@ def _space(run: RunRecord, spec: RunSpec) -> Iterator[DeclaredVariable]:
     outside = _outside(space, evaluated.values())
     agrees = not outside if evaluated else None
     how = "every configuration that was evaluated lies in the space" if agrees else "no trial started"
-    yield DeclaredVariable(
-        symbol="Φ",
-        name="hyperparameter space",
+    yield variable(
+        "Φ",
         declared={"dimensions": [name for name, _ in space], "digest": digest(space.to_json())},
         found={"configurations_outside": len(outside)} if evaluated else None,
-        unit="set",
         agrees=agrees,
         how=f"outside of the space: {outside[0]}" if outside else how,
     )
     size = space.cardinality
     is_too_many = size is not None and len(evaluated) > size
-    yield DeclaredVariable(
-        symbol="pS",
-        name="size of the space",
+    yield variable(
+        "pS",
         declared=size,
         found={"distinct_configurations": len(evaluated)},
-        unit="count",
         agrees=None if size is None or not evaluated else not is_too_many,
         how=f"{len(evaluated)} distinct configurations are more than the space has"
         if is_too_many
@@ -220,3 +199,19 @@ def _outside(space: SearchSpace, trials: Iterable[TrialRecord]) -> list[str]:
         except ExperimentError as error:
             outside.append(f"{trial.trial}: {error}")
     return outside
+
+
+def declared_variables(run: RunRecord, evidence: Evidence = NO_EVIDENCE) -> tuple[DeclaredVariable, ...]:
+    """Return wn, at, wcpu, wmem, amem, t, ts, m, ta, sa, pa, tg, Φ and pS, from the record and its samples alone."""
+    return (*resource_variables(run, evidence), *experiment_variables(run))
+
+
+def with_declared(run: RunRecord, evidence: Evidence = NO_EVIDENCE) -> RunRecord:
+    """Return the same record with its declared variables, and the flag `declared_mismatch` where one of them differs."""
+    variables = declared_variables(run, evidence)
+    differing = [variable for variable in variables if variable.agrees is False]
+    if not differing:
+        return replace(run, declared=variables)
+    text = "; ".join(f"{one.symbol}: {one.how}" for one in differing)
+    flag = FlagRecord(name="declared_mismatch", text=text, count=len(differing))
+    return replace(run, declared=variables, flags=(*run.flags, flag))

@@ -17,8 +17,30 @@ from tuneoff.record.run_record import DeclaredVariable, RunRecord
 TOLERANCE = 0.05  # of the threads: clocks are read a little before and after the work
 GRAIN_NS = 50_000_000  # CPU time of loading a library may lie beside the busy time of a short trial
 SHORT_NS = 1_000_000_000  # within a second one worker may take all trials before another is up
+TABLE_1: Mapping[str, tuple[str, str]] = {  # symbol: name, unit
+    "wn": ("number of workers", "count"),
+    "at": ("accelerator type", "CPU, GPU, TPU"),
+    "wcpu": ("vCPU per worker", "vCPU"),
+    "wmem": ("memory per worker", "MB"),
+    "amem": ("accelerator memory", "MB"),
+    "t": ("data set", "name, version, SHA-256"),
+    "ts": ("data set size", "MB"),
+    "m": ("model implementation", "URL, commit, SHA-256"),
+    "ta": ("training algorithm", "text"),
+    "sa": ("sampling strategy", "text"),
+    "pa": ("pruning strategy", "text"),
+    "tg": ("optimization goal", "metric, mode, threshold"),
+    "Φ": ("hyperparameter space", "set"),
+    "pS": ("size of the space", "count"),
+}
 CPU, NO_ACCELERATOR = "CPU", "no accelerator"
 NO_TRIAL = "no trial started"
+
+
+def variable(symbol: str, *, declared: Any, found: Any, agrees: bool | None, how: str) -> DeclaredVariable:
+    """Return one variable of Table 1; `agrees`, `how`: as in the record."""
+    name, unit = TABLE_1[symbol]
+    return DeclaredVariable(symbol=symbol, name=name, declared=declared, found=found, unit=unit, agrees=agrees, how=how)
 
 
 def resource_variables(run: RunRecord, evidence: Evidence) -> Iterator[DeclaredVariable]:
@@ -53,9 +75,7 @@ def _workers(run: RunRecord, spec: RunSpec) -> DeclaredVariable:
     elif max(len(slots), present) < min(declared, trials):
         how = f"at most {present} of the processes that ran trials were present at once, {declared} workers were declared"
         agrees = False if span is not None and span[1] - span[0] > SHORT_NS else None
-    return DeclaredVariable(
-        symbol="wn", name="number of workers", declared=declared, found=found, unit="count", agrees=agrees, how=how
-    )
+    return variable("wn", declared=declared, found=found, agrees=agrees, how=how)
 
 
 def _accelerator(run: RunRecord, spec: RunSpec) -> DeclaredVariable:
@@ -71,15 +91,7 @@ def _accelerator(run: RunRecord, spec: RunSpec) -> DeclaredVariable:
     elif declared != "auto":
         agrees = kinds == [declared]
         how = how if agrees else f"trials trained on {', '.join(devices)}, but {declared} was declared"
-    return DeclaredVariable(
-        symbol="at",
-        name="accelerator type",
-        declared=declared,
-        found=devices or None,
-        unit="CPU, GPU, TPU",
-        agrees=agrees,
-        how=how,
-    )
+    return variable("at", declared=declared, found=devices or None, agrees=agrees, how=how)
 
 
 def _kind(device: str) -> str:
@@ -124,9 +136,7 @@ def _cpus(run: RunRecord, spec: RunSpec, limits: Mapping[str, Any]) -> DeclaredV
             agrees, how = None, "no trial said how much CPU time it used"
         elif most > workers.cpus and str(limits.get("cpus")).startswith("none"):  # below 1: threads alone do not keep to it
             agrees, how = None, f"no trial used more than {workers.cpus:g} processors, but no limit was in force"
-    return DeclaredVariable(
-        symbol="wcpu", name="vCPU per worker", declared=workers.cpus, found=found, unit="vCPU", agrees=agrees, how=how
-    )
+    return variable("wcpu", declared=workers.cpus, found=found, agrees=agrees, how=how)
 
 
 def _excess(cpus: float, cpu_ns: int, busy_ns: int) -> float:
@@ -159,9 +169,7 @@ def _memory(run: RunRecord, spec: RunSpec, evidence: Evidence, limits: Mapping[s
         how = f"peak RSS is {rss:.0f} MB, of which pages may be shared; samples saw {pss:.0f} MB (PSS), but may miss a short peak"
     elif rss is not None:
         how = f"peak RSS is {rss:.0f} MB, but RSS counts shared pages, and no sample has the PSS"
-    return DeclaredVariable(
-        symbol="wmem", name="memory per worker", declared=declared, found=found, unit="MB", agrees=agrees, how=how
-    )
+    return variable("wmem", declared=declared, found=found, agrees=agrees, how=how)
 
 
 def _peak_pss(run: RunRecord, evidence: Evidence) -> float | None:
@@ -183,9 +191,7 @@ def _accelerator_memory(run: RunRecord) -> DeclaredVariable:
         how = "NVML did not say the accelerator's memory"
     else:
         how = "NVML's total memory of the device that the trials trained on"
-    return DeclaredVariable(
-        symbol="amem", name="accelerator memory", declared=None, found=found or None, unit="MB", agrees=None, how=how
-    )
+    return variable("amem", declared=None, found=found or None, agrees=None, how=how)
 
 
 def _number(value: object) -> float | None:

@@ -12,10 +12,9 @@ from typing import Any
 from tuneoff.experiment.accounting.store import read_accounting
 from tuneoff.experiment.spec import RunSpec
 from tuneoff.measure.attribution.account import EnergyAccount, energy_account
-from tuneoff.measure.declared import with_declared
-from tuneoff.measure.earlier import Segment, digest_of, read_segments
+from tuneoff.measure.declared_experiment import with_declared
 from tuneoff.measure.evidence import Evidence, on_run_clock
-from tuneoff.measure.resumed import joined_account
+from tuneoff.measure.resumed import Segment, digest_of, joined_account, read_segments
 from tuneoff.measure.with_metrics import with_metrics
 from tuneoff.record.derive import derive
 from tuneoff.record.digests import seal
@@ -24,8 +23,7 @@ from tuneoff.record.events.writer import FOLDER
 from tuneoff.record.history import read_history
 from tuneoff.record.join import own_trials
 from tuneoff.record.run_record import FlagRecord, RunRecord
-from tuneoff.record.samples.flags import sample_flags
-from tuneoff.record.samples.reader import read_samples
+from tuneoff.record.samples.reader import read_samples, sample_flags
 from tuneoff.record.verdict import Verdict
 
 

@@ -1,14 +1,27 @@
-"""Metrics of a run that was continued: what counts trials holds over all its executions, what times the whole has no meaning."""
+"""A run that was continued: its earlier executions, derived anew and never believed; metrics that hold over all of them."""
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
 
+from tuneoff.errors import ResultsError
+from tuneoff.experiment.accounting.store import read_accounting
 from tuneoff.experiment.metric_names import metric
+from tuneoff.experiment.spec import RunSpec
 from tuneoff.measure.attribution.account import AttemptKey, EnergyAccount, EnergyPiece
+from tuneoff.measure.evidence import Evidence, on_run_clock
+from tuneoff.record.derive import derive
+from tuneoff.record.events.reader import EventLog
+from tuneoff.record.events.writer import FOLDER as EVENTS
+from tuneoff.record.history import EARLIER, EarlierExecution
 from tuneoff.record.join import attempts_before, shift_ns
 from tuneoff.record.metric_value import MetricValue, missing, weakest
-from tuneoff.record.run_record import RunRecord
+from tuneoff.record.run_record import RunRecord, SealedFile
+from tuneoff.record.samples.reader import read_samples
+from tuneoff.record.verdict import Verdict
 
 RESUMED = "resumed: the run was interrupted and continued, so its whole has no time of its own"
 
@@ -62,3 +75,40 @@ def is_counted(name: str) -> bool:
     Sums over attempts stand in a continued run's record, but no verdict rests on them: what the kill cost is among them.
     """
     return metric(name).survives == "counted"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Segment:
+    """An earlier execution by itself: its record without metrics, on its own time scale, and its samples."""
+
+    record: RunRecord
+    evidence: Evidence
+
+
+def read_segments(run_dir: Path, spec: RunSpec, executions: Sequence[EarlierExecution]) -> list[Segment]:
+    """Derive the records of earlier executions from their files below an execution's folder.
+
+    Raises:
+        ResultsError: a file cannot be read, or it is of another execution.
+    """
+    return [read_segment(run_dir / EARLIER / one.execution_id, spec, one) for one in executions]
+
+
+def read_segment(folder: Path, spec: RunSpec, execution: EarlierExecution) -> Segment:
+    """Derive the record of one earlier execution from its events, with what its supervisor said of its end.
+
+    Raises:
+        ResultsError: see read_segments.
+    """
+    verdict = Verdict(status=execution.status, reason=execution.reason, charged=execution.charged)  # type: ignore[arg-type]
+    record = derive(EventLog(folder / EVENTS), spec, verdict=verdict)
+    if record.execution_id not in (execution.execution_id, spec.run_id):  # the latter: not one whole event
+        raise ResultsError(f"{folder / EVENTS} holds events of {record.execution_id}; restore the files of {folder.name}")
+    samples = on_run_clock(read_samples(folder), record)
+    return Segment(record=record, evidence=Evidence(samples=samples, accounting=read_accounting(folder)))
+
+
+def digest_of(sealed: Sequence[SealedFile]) -> str:
+    """Return one SHA-256 over the names and digests of all files of earlier executions."""
+    lines = sorted(f"{file.name} {file.sha256}\n" for file in sealed if file.name.startswith(f"{EARLIER}/"))
+    return hashlib.sha256("".join(lines).encode()).hexdigest()

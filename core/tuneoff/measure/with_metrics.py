@@ -17,11 +17,17 @@ from tuneoff.measure.memory_metrics import memory_metrics
 from tuneoff.measure.nodes import node_metrics
 from tuneoff.measure.overhead import overhead_metrics, stop_metrics
 from tuneoff.measure.presence import CROWDED_FLAG, DOUBLED_FLAG, Presence, presence_flags, presence_of
-from tuneoff.measure.pruning import pruning_metrics
 from tuneoff.measure.resumed import without_times
 from tuneoff.measure.slots import slot_metrics
 from tuneoff.measure.spans import span_metrics
-from tuneoff.measure.waste import LOWER_BOUND_FLAG, as_lower_bounds, lower_bound_flags, waste_energy_metrics, waste_metrics
+from tuneoff.measure.waste import (
+    LOWER_BOUND_FLAG,
+    as_lower_bounds,
+    lower_bound_flags,
+    pruning_metrics,
+    waste_energy_metrics,
+    waste_metrics,
+)
 from tuneoff.record.metric_value import MetricValue
 from tuneoff.record.run_record import RunRecord
 

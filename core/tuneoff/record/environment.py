@@ -1,4 +1,4 @@
-"""The environment of a run, for its record: versions, machine, threads, git commit. Reads files only; starts no process."""
+"""The environment of a run, for its record: versions, machine, GPUs, threads, git commit. Starts no process."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from typing import Any
 
 import tuneoff
 from tuneoff.base import clock
-from tuneoff.base.accelerators import accelerators
 from tuneoff.base.packages import installed_version
 
+MEGABYTE = 1e6
 COMMON_PACKAGES = ("torch", "numpy", "scipy", "scikit-learn", "msgspec", "pydantic", "safetensors")
 THREAD_VARIABLES = (
     "OMP_NUM_THREADS",
@@ -208,3 +208,31 @@ def _read(path: Path) -> str | None:
         return path.read_text(errors="replace")
     except OSError:
         return None
+
+
+def accelerators() -> list[dict[str, Any]] | None:
+    """Return {"name", "memory_mb"} of each NVIDIA GPU; empty without one, None where NVML or its package cannot tell."""
+    try:
+        import pynvml  # type: ignore[import-untyped,import-not-found,unused-ignore]
+    except ImportError:
+        return None
+    try:
+        pynvml.nvmlInit()
+    except pynvml.NVMLError_LibraryNotFound:
+        return []
+    except pynvml.NVMLError:
+        return None
+    try:
+        handles = [pynvml.nvmlDeviceGetHandleByIndex(index) for index in range(pynvml.nvmlDeviceGetCount())]
+        return [
+            {"name": _name(pynvml, one), "memory_mb": pynvml.nvmlDeviceGetMemoryInfo(one).total / MEGABYTE} for one in handles
+        ]
+    except pynvml.NVMLError:
+        return None
+    finally:
+        pynvml.nvmlShutdown()
+
+
+def _name(nvml: Any, handle: Any) -> str:
+    name = nvml.nvmlDeviceGetName(handle)
+    return name.decode() if isinstance(name, bytes) else str(name)

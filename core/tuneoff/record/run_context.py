@@ -13,12 +13,12 @@ from pathlib import Path
 from typing import Any
 
 from tuneoff.base.files import append_line, read_json, replacing
-from tuneoff.experiment.spec import RunSpec
-from tuneoff.experiment.trial_context import TrialContext
+from tuneoff.experiment.spec import RunSpec, run_spec_from_json
+from tuneoff.experiment.trial_context import FILE_NAME, TrialContext
 from tuneoff.record.events.schema import EMULATED_FLAG
 from tuneoff.record.events.writer import EventWriter
 from tuneoff.record.history import FinishedTrial, History, read_history
-from tuneoff.record.layout import FRAMEWORK, LEFTOVERS, OUTSIDE, VERSIONS
+from tuneoff.record.layout import FRAMEWORK, LEFTOVERS, OUTSIDE, SPEC, VERSIONS
 
 log = logging.getLogger(__name__)
 
@@ -109,6 +109,22 @@ class RunContext:
         The supervisor remembers it before it makes it and removes it after the run.
         """
         return Path(tempfile.gettempdir())
+
+
+def read_context(run_dir: Path, given: Mapping[str, Any] | None = None, events_in: Path | None = None) -> RunContext:
+    """Return the context of an execution for its coordinator, by its folder's files.
+
+    `given`: what its supervisor says in place of the files. `events_in`: where its events go, if not into its folder.
+    """
+    stored = given if given is not None else json.loads((run_dir / SPEC).read_text())
+    trials = stored.get("trial_context")
+    return RunContext(
+        spec=run_spec_from_json(stored["run"]),
+        run_dir=run_dir,
+        execution_id=stored["execution_id"],
+        trial_context=TrialContext.read(run_dir / FILE_NAME) if trials is None else TrialContext.from_json(trials),
+        events=EventWriter(events_in or run_dir, stored["execution_id"], "coordinator"),
+    )
 
 
 def remember(run_dir: Path, kind: str, value: str) -> None:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from tuneoff.base.clock import NANOSECONDS
 from tuneoff.record.event_index import Collected, E, EventOfProcess
-from tuneoff.record.events.alignment import Alignment
+from tuneoff.record.events.reader import Alignment
 from tuneoff.record.events.schema import Process
 from tuneoff.record.run_record import ClockRecord
 

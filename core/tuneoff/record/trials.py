@@ -1,17 +1,23 @@
-"""Make trial records out of collected events."""
+"""Make trial records out of collected events; pods, which know none, get their slots."""
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 
+import msgspec
+
+from tuneoff.base.clock import NANOSECONDS
 from tuneoff.base.identity import configuration_digest, is_finite
 from tuneoff.experiment.spec import ExperimentSpec, Objective
 from tuneoff.record.endings import Ending, RunStop, ending
 from tuneoff.record.event_index import NOT_REPORTED, AttemptEvents, Collected, Key
-from tuneoff.record.pod_slots import with_pod_slots
+from tuneoff.record.layout import POD
 from tuneoff.record.run_record import AttemptRecord, EpochRecord, TrialRecord
 from tuneoff.record.timeline import Timeline
 
+_TICK_NS = NANOSECONDS // os.sysconf("SC_CLK_TCK")  # the grain of a process's start
 TIE_LOSSES = ("validation_loss", "val_loss", "loss")
 
 
@@ -205,3 +211,65 @@ def _stop_epoch(
 def _first_time(record: TrialRecord) -> tuple[int, str]:
     times = [t for attempt in record.attempts for t in (attempt.submitted_ns, attempt.started_ns, attempt.ended_ns)]
     return min((t for t in times if t is not None), default=0), record.trial
+
+
+@dataclass(frozen=True, slots=True)
+class _Stay:
+    """The last pod on a slot; nanoseconds on the record's clock."""
+
+    end_ns: int  # it was surely there until then
+    gone_ns: int  # it was surely gone then
+
+
+def with_pod_slots(trials: Sequence[TrialRecord], count: int) -> tuple[TrialRecord, ...]:
+    """Return the trials with the slots of their pods, by these pods' lifetimes alone; `count`: of the run's slots.
+
+    In the order of their processes' starts (of equal ones, of the trials' names) each pod gets a slot whose last pod had ended:
+    if possible one that was surely gone, else the one that was gone first; of equal ones the lowest. So it does not matter when
+    and in which order they were heard of. Only where more than `count` were there at once, some get numbers beyond theirs.
+    """
+    starts = sorted(
+        (_start_ns(attempt), trial.trial, index, attempt)
+        for trial in trials
+        for index, attempt in enumerate(trial.attempts)
+        if attempt.process_role == POD and attempt.started_ns is not None
+    )
+    slots: list[_Stay | None] = [None] * count
+    given: dict[tuple[str, int], int] = {}
+    for start_ns, trial_id, index, attempt in starts:
+        number = _best(slots, start_ns, count)
+        if number >= count:  # none was free when it started: it has one from its trial on
+            number = _best(slots, attempt.started_ns or start_ns, count)
+        assert attempt.ended_ns is not None
+        end_ns = max(start_ns, attempt.ended_ns - attempt.uncertainty_ns)
+        slots[number : number + 1] = [_Stay(end_ns, max(attempt.ended_ns, attempt.exited_ns or 0))]
+        given[trial_id, index] = number
+    return tuple(_moved(trial, given) for trial in trials)
+
+
+def _best(slots: Sequence[_Stay | None], start_ns: int, count: int) -> int:
+    free = [(number >= count, 0, number) for number, stay in enumerate(slots) if stay is None]
+    free += [
+        (number >= count, max(0, stay.gone_ns - start_ns), number)
+        for number, stay in enumerate(slots)
+        if stay is not None and stay.end_ns <= start_ns
+    ]
+    return min(free)[-1] if free else len(slots)
+
+
+def _moved(trial: TrialRecord, given: dict[tuple[str, int], int]) -> TrialRecord:
+    if not any((trial.trial, index) in given for index in range(len(trial.attempts))):
+        return trial
+    attempts = tuple(
+        msgspec.structs.replace(attempt, slot=given.get((trial.trial, index), attempt.slot))
+        for index, attempt in enumerate(trial.attempts)
+    )
+    return replace(trial, attempts=attempts)
+
+
+def _start_ns(attempt: AttemptRecord) -> int:
+    """Return the latest moment at which a pod's process started."""
+    assert attempt.started_ns is not None
+    if attempt.process_started_ns is None:
+        return attempt.started_ns
+    return min(attempt.process_started_ns + _TICK_NS, attempt.started_ns)

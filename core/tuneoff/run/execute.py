@@ -19,14 +19,12 @@ from tuneoff.base.identity import canonical_json
 from tuneoff.base.interrupting import asked_to_end
 from tuneoff.base.processes import become_subreaper
 from tuneoff.errors import ResultsError
-from tuneoff.experiment.accounting.charge import of_run
+from tuneoff.experiment.accounting.declared import of_run
 from tuneoff.experiment.names import emulated_label, run_name, short_label
 from tuneoff.experiment.plan import Plan, PlannedRun
 from tuneoff.experiment.power_settings import NO_METER
 from tuneoff.experiment.spec import RunSpec
-from tuneoff.measure.power.baseline import baseline_seconds
-from tuneoff.measure.power.metering import PowerPlan
-from tuneoff.measure.power.ready import HostPower
+from tuneoff.measure.power.metering import HostPower, PowerPlan, baseline_seconds
 from tuneoff.record.execution_list import FILE_NAME as BEGUN
 from tuneoff.record.execution_list import begun
 from tuneoff.record.flag_meanings import SERIOUS
@@ -44,8 +42,7 @@ from tuneoff.run.repeat import Repeat, to_repeat
 from tuneoff.run.resume import to_continue
 from tuneoff.run.supervisor.guardian import Guardian
 from tuneoff.run.supervisor.leftovers import clean_results
-from tuneoff.run.supervisor.limits import reserve_processors
-from tuneoff.run.supervisor.processors import ReservedProcessors
+from tuneoff.run.supervisor.limits import ReservedProcessors, reserve_processors
 from tuneoff.run.supervisor.remote_leftovers import undeploy_outside
 from tuneoff.run.supervisor.run import RunRequest, supervise
 from tuneoff.run.uncharged import uncharged_lines

@@ -5,11 +5,13 @@ What other programs use *during* a run is not known then: that is the flag `dist
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import os
+import shutil
 import tempfile
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Annotated, Any
@@ -19,9 +21,11 @@ import msgspec
 from tuneoff.base import clock
 from tuneoff.base.processes import command_line, with_mark
 from tuneoff.measure.disturbance import DISTURBED
-from tuneoff.run import host_readings as readings
 from tuneoff.run.supervisor.leftovers import RESULTS_MARK
 
+PROC, SYS = Path("/proc"), Path("/sys")
+CPUS = "devices/system/cpu"
+CLOCK_SOURCE = "devices/system/clocksource/clocksource0/current_clocksource"
 LOOK_NS = 400_000_000  # several sentinels: of the best one no interrupt is a part
 DRIFT_LIMIT = 1.25  # of the sentinel's time over the fastest of the folder
 LEAST_MEMORY, LEAST_SHARE = 1_000_000_000, 0.1  # bytes, and of the machine's memory: below both there is too little
@@ -73,7 +77,7 @@ class MachineState:
 class Guard:
     """Looks before and after each run of a matrix; `looks`: the earlier ones of the folder, to which later ones are held."""
 
-    def __init__(self, results: Path, looks: Sequence[MachineState] = (), sys: Path = readings.SYS) -> None:
+    def __init__(self, results: Path, looks: Sequence[MachineState] = (), sys: Path = SYS) -> None:
         self._results = results
         self._looks = list(looks)
         self._sys = sys
@@ -88,29 +92,29 @@ class Guard:
 
     def after_run(self) -> list[tuple[str, str]]:
         """Return the flag of the run that has just ended, if processors were throttled for heat since the look before it."""
-        count = readings.throttle_count(self._sys)
+        count = throttle_count(self._sys)
         times = 0 if count is None or self._throttled is None else count - self._throttled
         return [("cpu_throttled", f"processors were throttled for heat {times} times during the run")] if times > 0 else []
 
 
-def look(results: Path, proc: Path = readings.PROC, sys: Path = readings.SYS) -> MachineState:
+def look(results: Path, proc: Path = PROC, sys: Path = SYS) -> MachineState:
     """Return the machine's state now; takes about half a second, in which the sentinel keeps one core busy."""
     started = clock.monotonic_ns()
     sentinels = [_sentinel()]
     while clock.monotonic_ns() - started < LOOK_NS:
         sentinels.append(_sentinel())
-    available, total = readings.memory(proc)
+    available, total = memory(proc)
     return MachineState(
         load_1min=os.getloadavg()[0],
         sentinel_ns=min(sentinels),
         memory_available_bytes=available,
         memory_total_bytes=total,
-        disk_free_bytes=readings.free_bytes(results),
-        temporary_free_bytes=readings.free_bytes(Path(tempfile.gettempdir())),
-        throttle_count=readings.throttle_count(sys),
-        clock_source=readings.clock_source(sys),
-        governor=readings.governor(sys),
-        frequency_limit=readings.frequency_limit(sys),
+        disk_free_bytes=free_bytes(results),
+        temporary_free_bytes=free_bytes(Path(tempfile.gettempdir())),
+        throttle_count=throttle_count(sys),
+        clock_source=clock_source(sys),
+        governor=governor(sys),
+        frequency_limit=frequency_limit(sys),
         survivors=tuple(f"{pid}: {command_line(pid)}" for pid in _survivors(str(results.resolve()))),
     )
 
@@ -190,3 +194,59 @@ def _sentinel() -> int:
         digest.update(_BLOCK)
     digest.digest()
     return max(1, time.thread_time_ns() - started)
+
+
+def memory(proc: Path = PROC) -> tuple[int | None, int | None]:
+    """Return (available, total) bytes of memory."""
+    found: dict[str, int] = {}
+    with contextlib.suppress(OSError, ValueError, IndexError):
+        for line in (proc / "meminfo").read_text().splitlines():
+            name, _, value = line.partition(":")
+            if name in ("MemAvailable", "MemTotal"):
+                found[name] = int(value.split()[0]) * 1024
+    return found.get("MemAvailable"), found.get("MemTotal")
+
+
+def free_bytes(folder: Path) -> int | None:
+    """Return the free space of the disk that has a folder."""
+    with contextlib.suppress(OSError):
+        return shutil.disk_usage(folder).free
+    return None
+
+
+def throttle_count(sys: Path = SYS) -> int | None:
+    """Return how often processors were throttled for heat since the machine's start, over all cores and packages."""
+    counts = list(_numbers(sys, "thermal_throttle/*_throttle_count"))
+    return sum(counts) if counts else None
+
+
+def clock_source(sys: Path = SYS) -> str | None:
+    """Return what the kernel reads the time from: tsc, kvm-clock, hpet, ..."""
+    return _text(sys / CLOCK_SOURCE)
+
+
+def governor(sys: Path = SYS) -> str | None:
+    """Return the governor of the processors' frequency, with commas between where they differ."""
+    found = {_text(path) for path in (sys / CPUS).glob("cpu[0-9]*/cpufreq/scaling_governor")}
+    return ",".join(sorted(name for name in found if name)) or None
+
+
+def frequency_limit(sys: Path = SYS) -> float | None:
+    """Return the least share of its greatest frequency that a processor may reach."""
+    shares = []
+    for folder in (sys / CPUS).glob("cpu[0-9]*/cpufreq"):
+        with contextlib.suppress(OSError, ValueError, ZeroDivisionError):
+            shares.append(int((folder / "scaling_max_freq").read_text()) / int((folder / "cpuinfo_max_freq").read_text()))
+    return min(shares) if shares else None
+
+
+def _numbers(sys: Path, pattern: str) -> Iterator[int]:
+    for path in (sys / CPUS).glob(f"cpu[0-9]*/{pattern}"):
+        with contextlib.suppress(OSError, ValueError):
+            yield int(path.read_text())
+
+
+def _text(path: Path) -> str | None:
+    with contextlib.suppress(OSError, UnicodeDecodeError):
+        return path.read_text().strip() or None
+    return None

@@ -6,8 +6,8 @@ import json
 import os
 import shutil
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
-from typing import NamedTuple
 
 from tuneoff.base.files import pinned, regular
 from tuneoff.errors import ResultsError, UnsupportedError
@@ -15,7 +15,7 @@ from tuneoff.experiment.accounting.declared import FILE_NAME as ACCOUNTING
 from tuneoff.experiment.names import run_name
 from tuneoff.experiment.plan import Plan
 from tuneoff.experiment.spec import Budget, Objective, RunSpec
-from tuneoff.measure.earlier import read_segments
+from tuneoff.measure.resumed import read_segments
 from tuneoff.record.digests import broken_seals
 from tuneoff.record.events.writer import FOLDER as EVENTS
 from tuneoff.record.history import EARLIER, FILE_NAME, EarlierExecution, History, read_history
@@ -115,18 +115,11 @@ def _link(source: Path, target: Path) -> None:
             shutil.copy2(file, place / target.name)
 
 
-class BudgetLeft(NamedTuple):
-    """Trials, epochs and seconds that may still be used; None where there is no such limit."""
-
-    trials: int
-    epochs_total: int | None
-    wall_clock_seconds: float | None
-
-
-def budget_left(budget: Budget, history: History) -> BudgetLeft:
+def budget_left(budget: Budget, history: History) -> Budget:
     """Return what is left: a finished trial has used its ticket, an epoch and a second of a lost attempt are used too."""
     epochs, seconds = budget.epochs_total, budget.wall_clock_seconds
-    return BudgetLeft(
+    return replace(
+        budget,
         trials=budget.trials - len(history.finished),
         epochs_total=None if epochs is None else max(0, epochs - history.epochs),
         wall_clock_seconds=None if seconds is None else max(0.0, seconds - history.seconds),

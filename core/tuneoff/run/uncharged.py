@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from tuneoff.experiment.accounting.charge import of_run
+from tuneoff.errors import TuneoffError
+from tuneoff.experiment.accounting.declared import of_run
 from tuneoff.experiment.accounting.text import not_covered_line
 from tuneoff.experiment.names import label_texts
 from tuneoff.experiment.plan import Plan
-from tuneoff.measure.power.foreseen import unsplit_line
+from tuneoff.experiment.power_settings import AUTO, NO_METER, PowerSettings
+from tuneoff.measure.power.select_meter import open_meter
 from tuneoff.measure.rent import unpriced
-from tuneoff.registry import adapter_class
+from tuneoff.registry import adapter_class, power_meter_class
 
 
 def uncharged_lines(plan: Plan, now_wall_ns: int) -> list[str]:
@@ -25,3 +27,24 @@ def uncharged_lines(plan: Plan, now_wall_ns: int) -> list[str]:
                 reasons.setdefault(reason, {})[labels[run.label]] = None
     unknown = [f"prices: {', '.join(those)} will have no cost: {reason}" for reason, those in reasons.items()]
     return [*filter(None, lacking), *unknown]
+
+
+def unsplit_line(settings: PowerSettings) -> str | None:
+    """Return a line where the meter says beforehand that it does not know the idle power, without which nothing can be split."""
+    if settings.meter in (AUTO, NO_METER):
+        return None
+    try:
+        if not power_meter_class(settings.meter).is_inert:
+            return None
+        meter = open_meter(settings.meter, settings.placed_options)
+    except TuneoffError:  # said elsewhere
+        return None
+    domains = [domain.rpartition("/")[2] for domain in meter.description.domains]
+    has_slots = any(domain.startswith("slot-") for domain in domains)
+    idle = meter.idle_watts or {}
+    lacking = [domain for domain in meter.description.domains if domain not in idle]
+    meter.close()
+    if not lacking or has_slots:
+        return None
+    unknown = f"{settings.meter} has no idle power of {', '.join(lacking)}, so no run will have energy of trials or job"
+    return f"power: {unknown}; say it in the recording: `# idle {lacking[0]}: WATTS`"

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import queue
 import threading
-import time
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
@@ -121,13 +120,3 @@ class Hasty:
         if not self._cluster.is_there.is_set():
             raise Unreachable("the API server cannot be reached")
         return self._cluster.find(resource, name, namespace)
-
-
-def eventually(is_so: Callable[[], bool], seconds: float = 30.0) -> bool:
-    """Wait until it is so; False: it never was."""
-    deadline = time.monotonic() + seconds
-    while not is_so():
-        if time.monotonic() > deadline:
-            return False
-        time.sleep(0.01)
-    return True

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import threading
-import time
 from collections.abc import Iterator
 from itertools import islice
 from pathlib import Path
@@ -15,6 +14,7 @@ from adapters.katib.fake_api import Answer, Cut, FakeApi, Streamed, event, failu
 from tuneoff_adapters.katib.api_errors import ApiError, Unreachable
 from tuneoff_adapters.katib.connection import Connection, Limits
 from tuneoff_adapters.katib.resources import PODS
+from waiting import until
 
 PATH = "/api/v1/namespaces/n/pods"
 QUICK = Limits(api=1.0, call=0.3, pause=0.01, longest_pause=0.02, watch=1)
@@ -154,9 +154,7 @@ def test_close_in_another_thread_ends_a_waiting_watch(script: Script, connection
     seen: list[str] = []
     thread = threading.Thread(target=lambda: seen.extend(change for change, _ in watch), daemon=True)
     thread.start()
-    deadline = time.monotonic() + 10
-    while len(script.api.asked) < 2 and time.monotonic() < deadline:
-        time.sleep(0.01)
+    until(lambda: len(script.api.asked) >= 2)
     (connection if is_of_all else watch).close()
     thread.join(5)
     assert not thread.is_alive()

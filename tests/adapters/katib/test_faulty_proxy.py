@@ -17,7 +17,7 @@ from tuneoff_adapters.katib.connection import Connection, Limits
 from tuneoff_adapters.katib.resources import CONFIG_MAPS, NAMESPACES
 
 MINE = {"app": "test"}  # the cluster makes config maps of its own
-ONE_TRY = Limits(api=0.3, connect=0.0, call=0.3)
+ONE_TRY = Limits(api=0.1, connect=0.0, call=0.3)
 PATIENT = Limits(api=20.0, call=5.0, pause=0.01, longest_pause=0.1)
 
 
@@ -52,7 +52,7 @@ def test_planted_status(proxy: FaultyProxy, connection: Connection, status: int)
     proxy.status = status
     with pytest.raises(ApiError, match=f"planted failure {status}"):
         connection.limited(ONE_TRY).get(NAMESPACES, "n")
-    threading.Timer(0.2, proxy.restore).start()
+    threading.Timer(0.05, proxy.restore).start()
     assert connection.get(NAMESPACES, "n")
 
 
@@ -63,15 +63,15 @@ def test_hanging_and_refusing(proxy: FaultyProxy, connection: Connection) -> Non
     proxy.refuse()
     with pytest.raises(Unreachable, match="connection refused"):
         connection.limited(ONE_TRY).get(NAMESPACES, "n")
-    threading.Timer(0.2, proxy.restore).start()
+    threading.Timer(0.05, proxy.restore).start()
     assert connection.get(NAMESPACES, "n")
 
 
 def test_delay(proxy: FaultyProxy, connection: Connection) -> None:
-    proxy.delay_seconds = 0.3
+    proxy.delay_seconds = 0.1
     start = time.monotonic()
     assert connection.get(NAMESPACES, "n")
-    assert time.monotonic() - start >= 0.3
+    assert time.monotonic() - start >= 0.1
 
 
 @pytest.mark.parametrize("is_away", [False, True])
@@ -88,7 +88,7 @@ def test_watch_goes_on_over_a_cut_and_over_an_absence(
     if is_away:
         proxy.refuse()
         create("two")  # while nobody can see it
-        threading.Timer(0.2, proxy.restore).start()
+        threading.Timer(0.05, proxy.restore).start()
     else:
         proxy.cut()
         create("two")

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from adapters.katib.fake_cluster import FakeCluster, eventually
+from adapters.katib.fake_cluster import FakeCluster
 from adapters.katib.followed_run import DONE, FAILED, FIRST, SECOND, THIRD, Run, followed_runs
 from adapters.katib.katib_objects import RUNNING, condition, container, ended
 from adapters.katib.pod_lines import own_end, whole_log
@@ -24,6 +24,7 @@ from tuneoff_adapters.katib.options import katib_options
 from tuneoff_adapters.katib.plan import katib_plan
 from tuneoff_adapters.katib.resources import PODS, Object
 from tuneoff_adapters.katib.status import COLLECTOR
+from waiting import until
 
 
 @pytest.fixture
@@ -61,14 +62,14 @@ def test_an_ordinary_run_is_followed_to_its_end(make: Callable[..., Run]) -> Non
 def test_a_pod_takes_the_slot_that_was_freed(make: Callable[..., Run]) -> None:
     run = make(budget=Budget(trials=3, epochs_per_trial=2))
     run.begins(FIRST)
-    assert eventually(lambda: FIRST in {item.trial for item in run.events(schema.TrialStarted)})
+    assert until(lambda: FIRST in {item.trial for item in run.events(schema.TrialStarted)})
     run.begins(SECOND)
-    assert eventually(lambda: len(run.events(schema.TrialStarted)) == 2)
+    assert until(lambda: len(run.events(schema.TrialStarted)) == 2)
     run.cluster.log(f"p-{FIRST}", own_end(FIRST, 2, epochs=0))
     run.pod(FIRST, "Succeeded", ended(0))
-    assert eventually(lambda: len(run.ends()) == 1)
+    assert until(lambda: len(run.ends()) == 1)
     run.begins(THIRD)
-    assert eventually(lambda: len(run.events(schema.TrialStarted)) == 3)
+    assert until(lambda: len(run.events(schema.TrialStarted)) == 3)
     assert {item.trial: item.attempts[0].slot for item in run.record().trials} == {FIRST: 0, SECOND: 1, THIRD: 0}
 
 
@@ -76,14 +77,14 @@ def test_a_trial_that_is_seen_late_is_submitted_no_later_than_it_started(make: C
     run = make()
     lines = whole_log(FIRST, [0.5, 0.5], {"x": 0.5}, run.context.execution_id)  # its times are before the first sight of it
     run.runs(FIRST, *lines)
-    assert eventually(lambda: bool(run.events(schema.TrialSubmitted)))
+    assert until(lambda: bool(run.events(schema.TrialSubmitted)))
     assert run.record().trials[0].attempts[0].submitted_ns == run.record().trials[0].attempts[0].started_ns
 
 
 def test_the_exit_of_a_pod_that_said_its_end_is_timed(make: Callable[..., Run]) -> None:
     run = make()
     run.completes(FIRST, [0.5, 0.25])
-    assert eventually(lambda: bool(run.events(schema.ProcessExited)))
+    assert until(lambda: bool(run.events(schema.ProcessExited)))
     (record,) = run.record().trials
     assert record.attempts[0].exited_ns >= record.attempts[0].ended_ns
 
@@ -120,11 +121,11 @@ def test_a_trial_that_does_not_say_its_end_gets_one(
 def test_a_deleted_pod_is_a_loss_of_the_infrastructure(make: Callable[..., Run]) -> None:
     run = make()
     run.begins(FIRST, 0.5)
-    assert eventually(lambda: bool(run.events(schema.Epoch)))
+    assert until(lambda: bool(run.events(schema.Epoch)))
     run.cluster.delete(PODS, f"p-{FIRST}", "")
     run.cluster.deleted.clear()
     run.trial(FIRST, *FAILED)
-    assert eventually(lambda: FIRST in run.ends())
+    assert until(lambda: FIRST in run.ends())
     assert run.ends()[FIRST].charged == "infrastructure"
     assert "deleted or lost" in (run.ends()[FIRST].cause or "")
 
@@ -139,7 +140,7 @@ def test_a_deleted_pod_is_a_loss_of_the_infrastructure(make: Callable[..., Run])
 def test_a_trial_over_a_limit_is_killed_by_its_pod(make: Callable[..., Run], timeouts: Timeouts, cause: str) -> None:
     run = make(timeouts=timeouts)
     run.begins(FIRST, 0.5)
-    assert eventually(lambda: FIRST in run.ends())
+    assert until(lambda: FIRST in run.ends())
     assert run.cluster.deleted == [("pods", f"p-{FIRST}")]
     (record,) = run.record().trials
     assert (record.state, record.cause, record.charged) == ("timed_out", cause, "workload")
@@ -150,15 +151,15 @@ def test_a_log_that_does_not_come_through_is_not_taken_for_silence(make: Callabl
     run = make(timeouts=Timeouts(trial_seconds=100, silence_seconds=0.3))
     run.begins(FIRST)
     run.cluster.log_text[f"p-{FIRST}"] = b"1\n2\n3\n"
-    assert eventually(lambda: any(trial.is_recounting for trial in run.follower.book))
-    assert eventually(lambda: not any(trial.is_recounting for trial in run.follower.book))
+    assert until(lambda: any(trial.is_recounting for trial in run.follower.book))
+    assert until(lambda: not any(trial.is_recounting for trial in run.follower.book))
     assert run.cluster.deleted == []
 
 
 def test_a_pod_that_prints_nothing_at_all_is_silent_too(make: Callable[..., Run]) -> None:
     run = make(timeouts=Timeouts(trial_seconds=100, silence_seconds=0.3))
     run.runs(FIRST)
-    assert eventually(lambda: run.cluster.deleted == [("pods", f"p-{FIRST}")])
+    assert until(lambda: run.cluster.deleted == [("pods", f"p-{FIRST}")])
 
 
 def test_the_time_of_the_run_ends_what_still_runs_as_cancelled(make: Callable[..., Run]) -> None:
@@ -181,11 +182,11 @@ def test_trials_beyond_the_budget_are_refused_and_their_pods_deleted(make: Calla
     run = make()
     run.completes(FIRST, [0.5, 0.25])
     run.completes(SECOND, [0.5, 0.25])
-    assert eventually(lambda: len(run.ends()) == 2)
+    assert until(lambda: len(run.ends()) == 2)
     run.trial(THIRD, condition("Running"))
-    assert eventually(lambda: bool(run.events(schema.Refused)))
+    assert until(lambda: bool(run.events(schema.Refused)))
     run.pod(THIRD, "Running", container(running={}), change="ADDED")
-    assert eventually(lambda: run.cluster.deleted == [("pods", f"p-{THIRD}")])
+    assert until(lambda: run.cluster.deleted == [("pods", f"p-{THIRD}")])
     run.trial(THIRD, *FAILED)
     run.succeeds(trials=3)
     run.follower.wait_end()
@@ -206,7 +207,7 @@ def test_pods_that_had_to_wait_for_room_are_flagged(make: Callable[..., Run], mo
     run = make()
     run.trial(FIRST, condition("Running"))
     run.pod(FIRST, "Pending", conditions=[condition("PodScheduled", "Unschedulable", "no room", status="False")])
-    assert eventually(lambda: any(trial.unscheduled_ns is not None for trial in run.follower.book))
+    assert until(lambda: any(trial.unscheduled_ns is not None for trial in run.follower.book))
     run.completes(FIRST, [0.5, 0.25])
     run.completes(SECOND, [0.5, 0.25])
     run.succeeds()
@@ -248,7 +249,7 @@ def test_an_interrupted_run_keeps_the_logs_of_trials_that_have_ended(make: Calla
     run = make()
     run.begins(SECOND, 0.5)
     run.completes(FIRST, [0.5, 0.25])
-    assert eventually(lambda: bool(run.events(schema.TrialStarted)))
+    assert until(lambda: bool(run.events(schema.TrialStarted)))
     run.follower.stop(5.0)
     assert run.ends()[FIRST].state == "completed"
     assert SECOND not in run.ends()
@@ -288,7 +289,7 @@ def test_a_rotated_log_is_flagged(make: Callable[..., Run]) -> None:
     run.cluster.logs[f"p-{FIRST}"] = feed = run.cluster.follow_log("", f"p-{FIRST}", "", lambda: True)
     feed.was_rotated = True
     run.completes(FIRST, [0.5, 0.25])
-    assert eventually(lambda: any(item.name == "pod_log_rotated" for item in run.events(schema.Flag)))
+    assert until(lambda: any(item.name == "pod_log_rotated" for item in run.events(schema.Flag)))
 
 
 def test_stopping_before_the_start_is_no_error(tmp_path: Path) -> None:

@@ -7,7 +7,6 @@ from pathlib import Path
 
 import pytest
 
-from adapters.katib.fake_cluster import eventually
 from adapters.katib.followed_run import DONE, FIRST, SECOND, Run, followed_runs
 from adapters.katib.katib_objects import ended
 from adapters.katib.pod_lines import epoch, header, own_end, started
@@ -16,6 +15,7 @@ from tuneoff.experiment.spec import Budget, Timeouts
 from tuneoff.record.events import schema
 from tuneoff_adapters.katib import follow, sources
 from tuneoff_adapters.katib.api_errors import ApiError
+from waiting import until
 
 pytestmark = pytest.mark.slow  # processes, or faults that have to last
 
@@ -44,7 +44,7 @@ def test_a_trial_of_another_host_that_is_seen_late_was_submitted_no_later_than_i
     zero = 1000 * S  # of a host that was started lately
     theirs = {"boot_id": "another", "anchor_monotonic_ns": zero, "anchor_wall_ns": anchor.wall_ns - 18 * S}
     show_block(run, FIRST, zero, 0.0, 1.0, **theirs)
-    assert eventually(lambda: bool(run.events(schema.TrialSubmitted)))
+    assert until(lambda: bool(run.events(schema.TrialSubmitted)))
     record = run.record()
     assert {flag.name for flag in record.flags} <= {"declared_mismatch"}  # its log shows no epoch
     assert record.trials[0].attempts[0].submitted_ns == record.trials[0].attempts[0].started_ns
@@ -73,9 +73,9 @@ def test_a_silent_trial_whose_log_cannot_be_counted_is_not_blamed(make: Callable
     run = make(timeouts=Timeouts(trial_seconds=100, silence_seconds=0.2))
     run.cluster.refusal = REFUSED
     run.begins(FIRST, 0.5)
-    assert eventually(lambda: any(trial.asked_ns is not None for trial in run.follower.book))
+    assert until(lambda: any(trial.asked_ns is not None for trial in run.follower.book))
     first_ns = next(iter(run.follower.book)).asked_ns
-    assert eventually(lambda: next(iter(run.follower.book)).asked_ns != first_ns)  # it is asked again, after a while
+    assert until(lambda: next(iter(run.follower.book)).asked_ns != first_ns)  # it is asked again, after a while
     assert (run.cluster.deleted, run.ends()) == ([], {})
 
 
@@ -83,10 +83,10 @@ def test_a_pod_that_may_not_be_deleted_does_not_end_the_run(make: Callable[..., 
     run = make(timeouts=Timeouts(trial_seconds=0.3, silence_seconds=100))
     run.cluster.refusal = ApiError("DELETE /p", 403, "Forbidden", "pods is forbidden")
     run.begins(FIRST, 0.5)
-    assert eventually(lambda: any(item.name == "delete_refused" for item in run.events(schema.Flag)))
+    assert until(lambda: any(item.name == "delete_refused" for item in run.events(schema.Flag)))
     run.dies(FIRST, ended(143))
     run.cluster.refusal = None
-    assert eventually(lambda: FIRST in run.ends())
+    assert until(lambda: FIRST in run.ends())
     run.completes(SECOND, [])
     run.succeeds()
     run.follower.wait_end()
@@ -97,12 +97,12 @@ def test_no_trial_is_killed_while_the_server_is_away(make: Callable[..., Run]) -
     run = make(timeouts=Timeouts(trial_seconds=0.6, silence_seconds=100))
     run.begins(FIRST, 0.5)
     run.cluster.is_there.clear()
-    assert eventually(lambda: run.follower._is_away)
+    assert until(lambda: run.follower._is_away)
     (trial,) = run.follower.book
-    assert eventually(lambda: trial.started_ns is not None and clock.monotonic_ns() - trial.started_ns > S)
+    assert until(lambda: trial.started_ns is not None and clock.monotonic_ns() - trial.started_ns > S)
     assert run.cluster.deleted == []
     run.cluster.is_there.set()
-    assert eventually(lambda: run.cluster.deleted == [("pods", f"p-{FIRST}")])
+    assert until(lambda: run.cluster.deleted == [("pods", f"p-{FIRST}")])
 
 
 def test_the_time_of_the_run_ends_it_though_the_server_is_away(make: Callable[..., Run]) -> None:
@@ -118,7 +118,7 @@ def test_a_trial_s_time_counts_from_its_start_and_not_from_when_that_came_throug
     zero = clock.monotonic_ns() - 20 * S
     lines = [header(run.context.execution_id), started(FIRST, {"x": 0.5}, t=zero), epoch(FIRST, 1, 0.5)]
     run.runs(FIRST, *lines)
-    assert eventually(lambda: run.cluster.deleted == [("pods", f"p-{FIRST}")], 10)
+    assert until(lambda: run.cluster.deleted == [("pods", f"p-{FIRST}")], 10)
 
 
 def test_only_what_has_the_run_s_label_is_watched(make: Callable[..., Run]) -> None:

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
-from adapters.katib.fake_cluster import FakeCluster, eventually
+from adapters.katib.fake_cluster import FakeCluster
 from adapters.katib.followed_run import DONE, FIRST, SECOND, SPACE, THIRD, Run, followed_runs
 from adapters.katib.katib_objects import condition, container, ended, pod, trial
 from adapters.katib.pod_lines import header, line, started
@@ -29,6 +29,7 @@ from tuneoff_adapters.katib.options import katib_options
 from tuneoff_adapters.katib.plan import katib_plan
 from tuneoff_adapters.katib.resources import PODS, TRIALS, Object
 from tuneoff_adapters.katib.sources import Item, LogEnd, LogLine, Seen, Sources
+from waiting import until
 
 S = clock.NANOSECONDS
 LIVES = {FIRST: (0, 10), SECOND: (5, 15), THIRD: (11, 20)}  # seconds from the start of a pod's trial to its own end
@@ -102,7 +103,7 @@ class Told:
 
     def close(self) -> None:
         self.follower._look(self.now)
-        self.follower._close_book(self.now)
+        self.follower.book.close(self.now, is_cut=self.follower._is_cut)
         self.context.events.close()
 
     def events(self, kind: type[schema.Event]) -> list[Any]:
@@ -152,7 +153,7 @@ def test_a_trial_whose_pod_is_told_late_is_ended_by_its_own_word(make: Callable[
     shown["metadata"] = {"name": f"p-{FIRST}", "labels": {"job-name": f"{run.plan.experiment}-{FIRST}"}}
     run.cluster.pods[f"p-{FIRST}"] = shown
     run.trial(FIRST, *DONE)
-    assert eventually(lambda: run.cluster.listings > 3)  # the server has the pod, the watch does not tell
+    assert until(lambda: run.cluster.listings > 3)  # the server has the pod, the watch does not tell
     assert run.ends() == {}
     run.completes(FIRST, [0.5, 0.25])
     run.succeeds(1)
@@ -164,6 +165,6 @@ def test_a_trial_whose_pod_is_told_late_is_ended_by_its_own_word(make: Callable[
 def test_a_trial_that_never_had_a_pod_gets_its_end(make: Callable[..., Run]) -> None:
     run = make(budget=Budget(trials=1, epochs_per_trial=2))
     run.trial(FIRST, condition("Failed", "TrialFailed", "no room"))
-    assert eventually(lambda: FIRST in run.ends())
+    assert until(lambda: FIRST in run.ends())
     assert run.ends()[FIRST].by == "coordinator"
     assert "no pod of it was seen" in (run.ends()[FIRST].cause or "")

@@ -6,8 +6,7 @@ import os
 import signal
 import subprocess
 import sys
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -25,6 +24,7 @@ from tuneoff_adapters.katib.manifest import experiment_manifest
 from tuneoff_adapters.katib.plan import katib_plan
 from tuneoff_adapters.katib.platforms import EMULATED_MARK, EmulatedServer
 from tuneoff_adapters.katib.resources import NAMESPACES
+from waiting import until
 
 pytestmark = pytest.mark.slow  # processes, or faults that have to last
 
@@ -52,13 +52,6 @@ class Program(EmulatedServer):
 
 def marked(context: RunContext) -> list[int]:
     return with_mark(EMULATED_MARK, context.execution_id)
-
-
-def until(is_so: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + 30
-    while not is_so():
-        assert time.monotonic() < deadline
-        time.sleep(0.01)
 
 
 def test_node_is_as_large_as_the_workers_need(tmp_path: Path) -> None:

@@ -15,7 +15,7 @@ from tuneoff.experiment.load import MatrixFile, load_matrix
 from tuneoff.experiment.plan import Plan, make_plan
 from tuneoff.experiment.power_settings import PowerSettings
 from tuneoff.experiment.schema import json_schema
-from tuneoff.measure.power.check_meters import check_meters
+from tuneoff.measure.power.metering import check_meters
 
 jsonschema: Any = importlib.import_module("jsonschema")  # it has no types
 LEAST: dict[str, Any] = {"workload": "curve", "adapters": ["plain"], "budget": {"trials": 2}}

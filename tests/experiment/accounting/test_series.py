@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tuneoff.errors import ExperimentError
-from tuneoff.experiment.accounting.series import read_series
+from tuneoff.experiment.accounting.resolve import read_series
 from tuneoff.experiment.accounting.text import series_window
 
 HOUR = 3_600_000_000_000

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import replace
 from pathlib import Path
+from typing import get_args
 
 import pytest
 
 from builders.made_results import Entry, results, steady
 from builders.made_runs import METRIC, made_run
 from builders.results_folders import write_examples
-from tuneoff.judge.answers.anytime import CLOCKS, Curve, curves, first_reach, value_at
+from tuneoff.judge.answers.anytime import Clock, curves
 from tuneoff.judge.results import Results, read_results
 from tuneoff.measure.spans import boundaries
 from tuneoff.record.run_record import ContinuesRecord, RunStatus
@@ -44,7 +44,7 @@ def test_a_curve_never_gets_worse_and_moves_on_on_every_clock(examples: Results)
     for curve in found:
         values = [step.value for step in curve.steps]
         assert values == sorted(values, reverse=curve.mode == "min")
-        for clock in CLOCKS:
+        for clock in get_args(Clock):
             places = [step.at(clock) for step in curve.steps]
             known = [place for place in places if place is not None]
             assert known == sorted(known)
@@ -91,21 +91,3 @@ def test_a_continued_run_has_trials_for_its_only_clock() -> None:
     (curve,) = curves(replace(made, records=records, standing={record.run_id: record for record in records}))
     assert set(curve.ends) == {"trials"}
     assert "continued after an interruption" in curve.reasons["seconds"]
-
-
-def test_a_value_holds_from_its_step_on_and_is_never_interpolated() -> None:
-    (curve,) = curves(with_values([0.5, 0.7]))
-    first = curve.steps[0].seconds
-    assert first is not None
-    assert value_at(curve, "seconds", first) == curve.steps[0].value
-    assert value_at(curve, "seconds", math.nextafter(first, -math.inf)) is None
-    assert value_at(curve, "seconds", 1e9) == 0.7
-
-
-def test_a_target_is_reached_at_its_first_step_in_either_direction() -> None:
-    (curve,) = curves(with_values([0.5, 0.7]))
-    assert first_reach(curve, "trials", 0.6) == 2
-    assert first_reach(curve, "trials", 0.8) == math.inf
-    turned: Curve = replace(curve, mode="min")
-    assert first_reach(turned, "trials", 0.5) == 2
-    assert first_reach(turned, "trials", 0.4) == math.inf

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from tuneoff.errors import ExperimentError
+from tuneoff.experiment.analysis import quality_margin, workload_margins
 from tuneoff.experiment.load import load_matrix
-from tuneoff.experiment.margin import quality_margin, workload_margins
 from tuneoff.experiment.plan import Plan, make_plan
 from tuneoff.experiment.spec import WorkloadSpec
 

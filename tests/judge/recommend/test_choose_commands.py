@@ -10,16 +10,11 @@ import pytest
 
 from builders.made_choices import made_results, runs_of
 from builders.made_runs import write_results
-from command_line import Call, caller
+from command_line import Call
 from tuneoff.cli import diff, recommend
 from tuneoff.record.results_folder import PLAN
 
 pytest.importorskip("scipy")
-
-
-@pytest.fixture
-def call(capsys: pytest.CaptureFixture[str]) -> Call:
-    return caller(capsys)
 
 
 @pytest.fixture

@@ -9,21 +9,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from builders.event_logs import example_a, example_b, ns
+from builders.event_logs import ns, run_a, run_b
 from tuneoff.experiment.accounting.declared import Accounting, Intensity
 from tuneoff.measure.attribution.account import EnergyAccount, EnergyPiece
 from tuneoff.measure.carbon import carbon_metrics, emission, split
 from tuneoff.measure.evidence import Evidence
-from tuneoff.record.derive import derive
 from tuneoff.record.metric_value import MetricValue
 from tuneoff.record.run_record import RunRecord
 
 KWH = 3.6e6
-
-
-def run_a() -> RunRecord:
-    log, spec = example_a()
-    return derive(log.pairs(), spec)
 
 
 def piece(start: float, end: float, watts: float) -> EnergyPiece:
@@ -58,19 +52,8 @@ def metrics(
     return carbon_metrics(run or run_a(), Evidence(accounting=accounting), account or account_a())
 
 
-def test_worked_example_a() -> None:
+def test_carbon_names_its_kind_its_unit_its_meter_and_its_grid() -> None:
     found = metrics(series(200, 400, run=run_a()))
-    expected = {
-        "carbon.trial_intensity": 266.7,
-        "carbon.trial_intensity_weighted": 247.6,
-        "carbon.job_intensity": 260.2,
-        "carbon.trials": 0.5778,
-        "carbon.job": 0.7611,
-        "carbon.trials_left_out": 0,
-        "carbon.per_completed_trial": 0.7611 / 2,
-    }
-    for name, value in expected.items():
-        assert found[name].value == pytest.approx(value, rel=2e-4), name
     assert found["carbon.job"].kind == "declared"
     assert found["carbon.job"].unit == "g"
     assert found["carbon.job_intensity"].unit == "g/kWh"
@@ -115,8 +98,7 @@ def test_a_trial_without_energy_is_left_out_of_the_mean_and_counted() -> None:
 
 
 def test_all_attempts_of_a_trial_count_for_it() -> None:
-    log, spec = example_b()
-    run = derive(log.pairs(), spec)
+    run = run_b()
     attempts = {
         ("1", 0): (piece(8, 28, 20),),
         ("2", 0): (piece(8, 9, 10),),

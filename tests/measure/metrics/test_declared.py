@@ -7,10 +7,10 @@ from typing import Any
 import msgspec
 import pytest
 
-from builders.event_logs import example_a, example_b
+from builders.event_logs import example_a, example_b, run_a
 from builders.worked_examples import header
 from tuneoff.experiment.spec import Strategy, Workers, run_spec_to_json
-from tuneoff.measure.declared import declared_variables, with_declared
+from tuneoff.measure.declared_experiment import declared_variables, with_declared
 from tuneoff.measure.evidence import Evidence
 from tuneoff.record.derive import derive
 from tuneoff.record.run_record import AttemptRecord, DeclaredVariable, FlagRecord, RunRecord
@@ -164,8 +164,7 @@ def test_data_without_files_have_no_size_rather_than_none_of_it(honest: RunRecor
 
 
 def test_trials_that_are_over_within_a_second_may_leave_a_worker_unused() -> None:
-    log, spec = example_a()
-    run = derive(log.pairs(), spec)
+    run = run_a()
     starts = iter(range(12 * SECOND, 13 * SECOND, SECOND // 10))
 
     def short(_: AttemptRecord) -> dict[str, Any]:

@@ -6,13 +6,12 @@ from dataclasses import replace
 
 import pytest
 
-from builders.event_logs import example_b, ns
+from builders.event_logs import ns, run_b
 from tuneoff.measure.attribution.account import EnergyAccount, EnergyPiece
 from tuneoff.measure.energy import energy_metrics
 from tuneoff.measure.evidence import NO_EVIDENCE
 from tuneoff.measure.slots import slot_window
 from tuneoff.measure.spans import NO_BEST
-from tuneoff.record.derive import derive
 from tuneoff.record.metric_value import MetricValue
 from tuneoff.record.run_record import RunRecord
 from tuneoff.record.samples.schema import Coefficients
@@ -27,14 +26,9 @@ def metrics(run: RunRecord, *pieces: EnergyPiece) -> dict[str, MetricValue]:
     return energy_metrics(run, NO_EVIDENCE, account)
 
 
-def example() -> RunRecord:
-    log, spec = example_b()
-    return derive(log.pairs(), spec)
-
-
 def job(*pieces: EnergyPiece) -> tuple[float | None, ...]:
     """Return the energy of a job and its bounds."""
-    found = metrics(example(), *pieces)
+    found = metrics(run_b(), *pieces)
     return tuple(found[f"energy.job{name}"].value for name in ("", "_low", "_high"))
 
 
@@ -50,7 +44,7 @@ def test_an_accelerators_energy_is_in_both_bounds_so_that_the_job_lies_between_t
 
 
 def test_idle_energy_is_null_and_not_0_where_no_best_trial_ends_the_window_of_idle_figures() -> None:
-    whole, pieces = example(), (EnergyPiece(ns(5), ns(52), 100.0),)
+    whole, pieces = run_b(), (EnergyPiece(ns(5), ns(52), 100.0),)
     failed = replace(whole, best=None)
     assert metrics(whole, *pieces)["energy.idle"].value == 100.0
     found = metrics(failed, *pieces)

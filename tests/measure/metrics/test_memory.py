@@ -5,12 +5,11 @@ from dataclasses import replace
 import msgspec
 import pytest
 
-from builders.event_logs import example_a
+from builders.event_logs import run_a
 from builders.worked_examples import header
 from tuneoff.measure.attribution.account import EnergyAccount
 from tuneoff.measure.evidence import NO_EVIDENCE, Evidence
 from tuneoff.measure.memory_metrics import memory_metrics
-from tuneoff.record.derive import derive
 from tuneoff.record.metric_value import Metrics
 from tuneoff.record.run_record import RunRecord
 from tuneoff.record.samples.reader import Samples
@@ -23,8 +22,7 @@ HEADER = header("none", "estimated", supervisor="h:7:70")
 
 @pytest.fixture(scope="module")
 def run() -> RunRecord:
-    log, spec = example_a()
-    return derive(log.pairs(), spec)
+    return run_a()
 
 
 def of(run: RunRecord, evidence: Evidence) -> Metrics:

@@ -6,13 +6,12 @@ from collections.abc import Mapping, Sequence
 
 import pytest
 
-from builders.event_logs import example_a
+from builders.event_logs import run_a
 from measure.metrics.test_memory import HEADER, MB, SECOND
 from tuneoff.measure.attribution.account import EnergyAccount
 from tuneoff.measure.evidence import NO_EVIDENCE, Evidence
 from tuneoff.measure.nodes import node_metrics
 from tuneoff.measure.spans import jct_ns
-from tuneoff.record.derive import derive
 from tuneoff.record.metric_value import MetricValue
 from tuneoff.record.run_record import RunRecord
 from tuneoff.record.samples.reader import Samples
@@ -21,8 +20,7 @@ from tuneoff.record.samples.series import EnergySeries
 
 @pytest.fixture(scope="module")
 def run() -> RunRecord:
-    log, spec = example_a()
-    return derive(log.pairs(), spec)
+    return run_a()
 
 
 def metrics(

@@ -9,9 +9,8 @@ import pytest
 
 from measure.power.meters import Counter, Database, Hanging, Replayed, plan_of
 from tuneoff.base import clock
-from tuneoff.measure.power import baseline
-from tuneoff.measure.power.baseline import baseline_seconds, with_baseline
-from tuneoff.measure.power.metering import NO_POWER, PowerPlan
+from tuneoff.measure.power import metering
+from tuneoff.measure.power.metering import NO_POWER, PowerPlan, baseline_seconds, with_baseline
 from tuneoff.measure.power.reading import mean_watts
 from tuneoff.meter import MeterDescription, MeterError
 from tuneoff.record.samples.schema import PowerSample
@@ -19,7 +18,7 @@ from tuneoff.record.samples.schema import PowerSample
 
 @pytest.fixture(autouse=True)
 def _quiet(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(baseline, "IDLE_LIMIT", 1.1)
+    monkeypatch.setattr(metering, "IDLE_LIMIT", 1.1)
 
 
 def taken(power: PowerPlan, seconds: float = 0.1) -> PowerPlan:
@@ -87,7 +86,7 @@ def test_a_meter_that_fails_meanwhile_is_noted_for_every_run() -> None:
 
 
 def test_a_host_that_is_not_idle_is_noted(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(baseline, "IDLE_LIMIT", -1.0)
+    monkeypatch.setattr(metering, "IDLE_LIMIT", -1.0)
     power = taken(plan_of(Counter()))
     (problem,) = power.problems
     assert problem.startswith("the idle power was read while ")
@@ -96,7 +95,7 @@ def test_a_host_that_is_not_idle_is_noted(monkeypatch: pytest.MonkeyPatch) -> No
 
 
 def test_a_meter_that_hangs_delays_the_matrix_by_a_second_at_most(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(baseline, "STOP_SECONDS", 0.01)
+    monkeypatch.setattr(metering, "STOP_SECONDS", 0.01)
     meter = Hanging()
     power = taken(plan_of(meter), 0.01)
     assert power.baseline.idle_watts == {}

@@ -13,9 +13,11 @@ from typing import Any
 import pytest
 
 from tuneoff.base import clock
+from tuneoff.base.processes import is_alive
 from tuneoff.meter import MeterError
 from tuneoff.record.samples.schema import PowerSample
 from tuneoff_meters.command import CommandMeter
+from waiting import until
 
 DEADLINE = 10.0
 
@@ -121,19 +123,9 @@ def test_the_program_ends_with_its_children(program: Callable[..., CommandMeter]
     child = int((tmp_path / "pid").read_text())
     meter.close()
     meter.close()
-    deadline = time.monotonic() + DEADLINE
-    while _lives(child) and time.monotonic() < deadline:
-        pass
-    assert not _lives(child)
+    until(lambda: not is_alive(child))
     with pytest.raises(MeterError, match="was ended by SIGTERM"):
         meter.read()
-
-
-def _lives(pid: int) -> bool:
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
-    except OSError:
-        return False
 
 
 def test_a_program_that_ends_is_said_once_with_its_last_words(program: Callable[..., CommandMeter]) -> None:

@@ -8,8 +8,7 @@ from typing import Any
 
 import pytest
 
-from tuneoff.measure.power.cpu import Cpu, this_cpu
-from tuneoff.measure.power.cpu_table import KNOWN_SPREAD, TABLE, load_table, named_entry, problems, watts_for
+from tuneoff.measure.power.cpu_table import KNOWN_SPREAD, TABLE, Cpu, load_table, named_entry, problems, this_cpu, watts_for
 from tuneoff.measure.power.generations import AMD, GENERATIONS, INTEL, all_named, plain
 
 AVX512 = frozenset({"avx2", "avx512f"})

@@ -7,10 +7,10 @@ import threading
 import pytest
 
 from measure.power.meters import Counter, Hanging
-from measure.power.test_tree import until
 from tuneoff.measure.power.reading import MeterReader, mean_watts
 from tuneoff.meter import MeterError, PowerMeter
 from tuneoff.record.samples.schema import PowerSample
+from waiting import until
 
 SECOND = 1_000_000_000
 

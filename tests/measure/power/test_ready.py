@@ -11,11 +11,9 @@ import pytest
 from measure.power.meters import Counter, Hanging
 from tuneoff.errors import ExperimentError
 from tuneoff.experiment.power_settings import PowerSettings
-from tuneoff.measure.power import baseline
-from tuneoff.measure.power import metering as plan
-from tuneoff.measure.power.joint import JointMeter
-from tuneoff.measure.power.ready import HostPower
-from tuneoff.measure.power.select_meter import Chosen
+from tuneoff.measure.power import metering
+from tuneoff.measure.power.metering import HostPower
+from tuneoff.measure.power.select_meter import Chosen, JointMeter
 from tuneoff.meter import MeterDescription, MeterError, PowerMeter
 
 Open = Callable[..., None]
@@ -23,9 +21,9 @@ Open = Callable[..., None]
 
 @pytest.fixture(autouse=True)
 def _quick(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(baseline, "IDLE_LIMIT", 1.1)
-    monkeypatch.setattr(baseline, "SECONDS", 0.05)
-    monkeypatch.setattr(baseline, "STOP_SECONDS", 0.01)
+    monkeypatch.setattr(metering, "IDLE_LIMIT", 1.1)
+    monkeypatch.setattr(metering, "SECONDS", 0.05)
+    monkeypatch.setattr(metering, "STOP_SECONDS", 0.01)
 
 
 @pytest.fixture
@@ -46,7 +44,7 @@ def opens(monkeypatch: pytest.MonkeyPatch, asked: list[dict[str, str]]) -> Open:
             name, meter = left.pop(0)
             return Chosen(name=name, meter=meter, reason="; ".join(broken.values()))
 
-        monkeypatch.setattr(plan, "choose", choose)
+        monkeypatch.setattr(metering, "choose", choose)
 
     return say
 
@@ -118,7 +116,7 @@ def test_of_several_meters_only_what_broke_is_left_out(
 
 
 def test_a_host_that_was_not_idle_is_told_once(opens: Open, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(baseline, "IDLE_LIMIT", -1.0)
+    monkeypatch.setattr(metering, "IDLE_LIMIT", -1.0)
     opens(("rapl", Counter()))
     _, (line,) = prepared()
     assert line.startswith("power: the idle power was read while ")

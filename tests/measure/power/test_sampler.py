@@ -15,7 +15,6 @@ from pathlib import Path
 import pytest
 
 from measure.power.meters import Counter, Database, Hanging, plan_of
-from measure.power.test_tree import until
 from tuneoff.base import clock
 from tuneoff.base.processes import MARK
 from tuneoff.measure.power.metering import NO_POWER, Baseline, PowerPlan
@@ -24,6 +23,7 @@ from tuneoff.meter import MeterError
 from tuneoff.record.events.writer import process_started_ns
 from tuneoff.record.samples.reader import Samples, read_samples
 from tuneoff.record.samples.schema import ProcessUsage
+from waiting import until
 
 RUN = "run-of-this-test"
 USE_AND_WAIT = "import time\nwhile time.process_time() < 0.25: pass\nprint('used', flush=True)\ninput()"

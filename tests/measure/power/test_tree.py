@@ -5,8 +5,6 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-import time
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -16,6 +14,7 @@ from tuneoff.base import clock
 from tuneoff.base.processes import MARK, kill
 from tuneoff.measure.power.tree import LITTLE_NS, ProcessTree, TreeLook
 from tuneoff.record.events.writer import process_started_ns
+from waiting import until
 
 TICK = clock.NANOSECONDS // os.sysconf("SC_CLK_TCK")
 PAGE = os.sysconf("SC_PAGE_SIZE")
@@ -197,7 +196,7 @@ def test_what_was_once_seen_of_a_process_never_falls(proc: FakeProc) -> None:
 
 
 def test_pss_is_looked_at_of_large_processes_one_at_a_time_and_rarely(proc: FakeProc, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tuneoff.measure.power.memory_looks.MOST_SHARE", 1e9)  # a look costs nothing here
+    monkeypatch.setattr("tuneoff.measure.power.tree.MOST_SHARE", 1e9)  # a look costs nothing here
     proc.add(FakeProcess(pid=201, parent=COORDINATOR, rss_pages=100_000))
     proc.add(FakeProcess(pid=202, parent=COORDINATOR, rss_pages=100_000))
     proc.pss(201, 5)
@@ -214,7 +213,7 @@ def test_pss_is_looked_at_of_large_processes_one_at_a_time_and_rarely(proc: Fake
 def test_a_look_at_pss_is_paid_off_before_the_next_one(proc: FakeProc, monkeypatch: pytest.MonkeyPatch) -> None:
     cost_ns = SECOND // 50
     readings = iter(range(0, 1000 * cost_ns, cost_ns))
-    monkeypatch.setattr("tuneoff.measure.power.memory_looks.time.thread_time_ns", lambda: next(readings))
+    monkeypatch.setattr("tuneoff.measure.power.tree.time.thread_time_ns", lambda: next(readings))
     proc.add(FakeProcess(pid=201, parent=COORDINATOR, rss_pages=100_000))
     proc.pss(201, 5)
     tree = tree_of(proc)
@@ -252,9 +251,3 @@ def test_a_real_tree_has_the_identities_of_process_events() -> None:
         kill(child.pid)
         child.wait()
         until(lambda: {pid for pid, _ in tree.look(clock.monotonic_ns()).gone} >= {child.pid})
-
-
-def until(condition: Callable[[], bool], seconds: float = 10.0) -> None:
-    deadline = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < deadline, "the condition did not come true in time"

@@ -9,8 +9,7 @@ import pytest
 from builders.event_logs import Log, example_b, ns
 from tuneoff.errors import ResultsError
 from tuneoff.record.events import reader, schema
-from tuneoff.record.events.alignment import Alignment
-from tuneoff.record.events.reader import EventLog, decode_lines
+from tuneoff.record.events.reader import Alignment, EventLog, decode_lines
 from tuneoff.record.events.writer import EventWriter
 
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from record.samples.test_writer import rapl
-from tuneoff.record.samples.flags import sample_flags
-from tuneoff.record.samples.reader import Samples
+from tuneoff.record.samples.reader import Samples, sample_flags
 from tuneoff.record.samples.schema import UsageSample
 
 SECOND = 1_000_000_000

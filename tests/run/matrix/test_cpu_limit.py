@@ -15,8 +15,8 @@ from tuneoff.experiment.load import load_matrix
 from tuneoff.experiment.plan import Plan, make_plan
 from tuneoff.record.store import read_runs
 from tuneoff.run.execute import PlanRequest, execute
-from tuneoff.run.supervisor import controllers, limits
-from tuneoff.run.supervisor.processors import ReservedProcessors, usable_processors
+from tuneoff.run.supervisor import cgroups, limits
+from tuneoff.run.supervisor.limits import ReservedProcessors, usable_processors
 
 FAR = 100 * (2000 + os.getpid())  # processors of these numbers exist nowhere, so no run holds them
 MakePlan = Callable[..., Plan]
@@ -55,7 +55,7 @@ def test_affinity_is_refused_before_the_first_run_where_another_matrix_holds_the
 def test_a_quota_is_refused_before_the_first_run_where_there_are_no_control_groups(
     plan: MakePlan, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(controllers, "ROOT", tmp_path / "none")
+    monkeypatch.setattr(cgroups, "ROOT", tmp_path / "none")
     with pytest.raises(UnsupportedError, match=r"quota[^\n]*no cpu controller[^\n]*; use cpu_limit: none$"):
         execute(PlanRequest(plan=plan(count=2, cpu_limit="quota"), results=tmp_path / "results"))
     assert not (tmp_path / "results").exists()

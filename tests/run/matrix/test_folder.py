@@ -10,7 +10,6 @@ import signal
 import subprocess
 import sys
 import threading
-import time
 from pathlib import Path
 
 import pytest
@@ -29,6 +28,7 @@ from tuneoff.record.store import write_run
 from tuneoff.record.verdict import KILLED, UNWRITABLE
 from tuneoff.run.supervisor.guardian import Guardian
 from tuneoff.tell.live.holder import holder
+from waiting import until
 
 FILE = """
 name: one
@@ -130,10 +130,7 @@ def test_a_stopped_guardian_of_a_dead_command_is_named_with_the_way_out(
     pid = guardian._process.pid
     os.kill(pid, signal.SIGSTOP)
     killed.close()
-    deadline = time.monotonic() + 10
-    while not is_stopped(pid):
-        assert time.monotonic() < deadline
-        time.sleep(0.01)
+    until(lambda: is_stopped(pid))
     (tmp_path / "r" / LOCK).write_text("4194303\n")
     try:
         with pytest.raises(ResultsError, match=rf"held by the guardian \(pid {pid}\).*dead \(pid 4194303\).*kill -CONT {pid}"):

@@ -12,7 +12,6 @@ from typing import Any
 
 import pytest
 
-from tuneoff.run import host_readings as readings
 from tuneoff.run import machine
 from tuneoff.run.machine import FLAGS, PASSING, Guard, MachineState, from_json, known, look, notes
 from tuneoff.run.supervisor.leftovers import RESULTS_MARK
@@ -99,7 +98,7 @@ def test_the_run_in_which_processors_were_throttled_is_flagged(
     for hot in (False, True, False):
         guard.look()
         if hot:
-            (sys_ / readings.CPUS / "cpu0/thermal_throttle/core_throttle_count").write_text("12\n")
+            (sys_ / machine.CPUS / "cpu0/thermal_throttle/core_throttle_count").write_text("12\n")
         flagged.append(names(guard.after_run()))
     assert flagged == [[], ["cpu_throttled"], []]
     assert Guard(tmp_path, sys=sys_).after_run() == []  # no look was taken before it
@@ -163,10 +162,10 @@ def test_the_guard_holds_a_resumed_matrix_to_its_earlier_looks(tmp_path: Path, m
 def trees(tmp_path: Path) -> tuple[Path, Path]:
     """Return a /proc and a /sys of our own: two processors, 8 of 16 GB free, throttled nine times."""
     proc, sys_ = tmp_path / "proc", tmp_path / "sys"
-    cpus = sys_ / readings.CPUS
+    cpus = sys_ / machine.CPUS
     for path, text in {
         proc / "meminfo": "MemTotal:       16000000 kB\nMemFree: 1 kB\nMemAvailable:    8000000 kB\n",
-        sys_ / readings.CLOCK_SOURCE: "hpet\n",
+        sys_ / machine.CLOCK_SOURCE: "hpet\n",
         cpus / "cpu0/thermal_throttle/core_throttle_count": "2\n",
         cpus / "cpu0/thermal_throttle/package_throttle_count": "3\n",
         cpus / "cpu1/thermal_throttle/core_throttle_count": "4\n",
@@ -185,25 +184,26 @@ def trees(tmp_path: Path) -> tuple[Path, Path]:
 
 def test_each_reading_is_what_the_tree_says(trees: tuple[Path, Path]) -> None:
     proc, sys_ = trees
-    assert readings.memory(proc) == (8_192_000_000, 16_384_000_000)
-    assert readings.throttle_count(sys_) == 9
-    assert readings.clock_source(sys_) == "hpet"
-    assert readings.governor(sys_) == "performance,powersave"
-    assert readings.frequency_limit(sys_) == 0.5
+    assert machine.memory(proc) == (8_192_000_000, 16_384_000_000)
+    assert machine.throttle_count(sys_) == 9
+    assert machine.clock_source(sys_) == "hpet"
+    assert machine.governor(sys_) == "performance,powersave"
+    assert machine.frequency_limit(sys_) == 0.5
 
 
 def test_what_is_not_there_or_damaged_is_none(tmp_path: Path) -> None:
     bare = tmp_path / "bare"
-    for reading in (readings.throttle_count, readings.clock_source):
+    for reading in (machine.throttle_count, machine.clock_source):
         assert reading(bare) is None
-    assert readings.memory(bare) == (None, None)
-    assert (readings.governor(bare), readings.frequency_limit(bare), readings.free_bytes(bare)) == (None, None, None)
+    assert machine.memory(bare) == (None, None)
+    assert (machine.governor(bare), machine.frequency_limit(bare), machine.free_bytes(bare)) == (None, None, None)
     bare.mkdir()
     (bare / "meminfo").write_text("MemTotal: much\n")
-    assert readings.memory(bare) == (None, None)
+    assert machine.memory(bare) == (None, None)
 
 
-def test_a_look_puts_the_readings_together(trees: tuple[Path, Path], tmp_path: Path) -> None:
+def test_a_look_puts_the_readings_together(trees: tuple[Path, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(machine, "LOOK_NS", 1)  # one sentinel
     proc, sys_ = trees
     state = look(tmp_path, proc, sys_)
     assert (state.throttle_count, state.clock_source, state.frequency_limit) == (9, "hpet", 0.5)
@@ -213,6 +213,7 @@ def test_a_look_puts_the_readings_together(trees: tuple[Path, Path], tmp_path: P
 
 
 def test_a_survivor_of_a_run_is_seen_but_not_by_a_process_of_that_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(machine, "LOOK_NS", 1)  # one sentinel
     environment = {**os.environ, RESULTS_MARK: str(tmp_path.resolve())}
     loop = "import time; print('up', flush=True); time.sleep(60)"
     survivor = subprocess.Popen([sys.executable, "-c", loop], env=environment, stdout=subprocess.PIPE)

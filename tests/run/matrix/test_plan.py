@@ -248,17 +248,6 @@ def test_another_format_a_damaged_and_a_changed_plan_are_refused(plan: MakePlan)
         Plan.from_json(changed)
 
 
-def test_planning_imports_no_framework() -> None:
-    import subprocess
-    import sys
-
-    code = (
-        "import sys, tuneoff.experiment.plan, tuneoff.registry as registry; registry.list_adapters(); registry.list_workloads(); "
-        "print(sorted({'optuna', 'ray', 'syne_tune', 'torch', 'pandas', 'kubernetes'} & set(sys.modules)))"
-    )
-    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "[]\n"
-
-
 def test_what_differs_between_frozen_analyses_is_named(plan: MakePlan) -> None:
     made = plan(LEAST).analysis
     assert difference(made, made) is None

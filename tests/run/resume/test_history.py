@@ -71,10 +71,10 @@ def test_of_a_list_what_was_not_begun_is_left_and_equal_ones_count_one_by_one() 
 
 def test_the_budget_is_what_earlier_executions_left() -> None:
     left = budget_left(Budget(trials=5, epochs_per_trial=2, epochs_total=10, wall_clock_seconds=10.0), HISTORY)
-    assert left == (2, 3, 7.5)
+    assert left == Budget(trials=2, epochs_per_trial=2, epochs_total=3, wall_clock_seconds=7.5)
     over = budget_left(Budget(trials=5, epochs_per_trial=2, epochs_total=5, wall_clock_seconds=1.0), HISTORY)
-    assert over == (2, 0, 0.0)
-    assert budget_left(Budget(trials=5, epochs_per_trial=2), HISTORY) == (2, None, None)
+    assert over == Budget(trials=2, epochs_per_trial=2, epochs_total=0, wall_clock_seconds=0.0)
+    assert budget_left(Budget(trials=5, epochs_per_trial=2), HISTORY) == Budget(trials=2, epochs_per_trial=2)
 
 
 def test_a_budget_of_seconds_that_is_used_up_is_so_before_the_first_trial(tmp_path: Path) -> None:

@@ -11,9 +11,8 @@ import pytest
 
 from builders.specs import make_spec
 from tuneoff.experiment.spec import Workers
-from tuneoff.run.supervisor import cgroups, controllers
-from tuneoff.run.supervisor.cgroups import Groups, joining_problem, make_groups
-from tuneoff.run.supervisor.controllers import LIMIT_FILES, ROOT, Controller, own_quota, places
+from tuneoff.run.supervisor import cgroups
+from tuneoff.run.supervisor.cgroups import LIMIT_FILES, ROOT, Controller, Groups, joining_problem, make_groups, own_quota, places
 from tuneoff.run.supervisor.leftovers import clean_execution, remembered
 from tuneoff.run.supervisor.prepare import Execution
 
@@ -40,7 +39,7 @@ def membership(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """What /proc/self/cgroup says: this process's own groups."""
     path = tmp_path / "membership"
     path.write_text("4:memory:/own\n1:cpu,cpuacct:/own\n0::/above/own\n")
-    monkeypatch.setattr(controllers, "MEMBERSHIP", path)
+    monkeypatch.setattr(cgroups, "MEMBERSHIP", path)
     return path
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -16,6 +15,7 @@ from tuneoff.base.process_limits import PARENT
 from tuneoff.base.processes import with_mark
 from tuneoff.run.supervisor.coordinator import Coordinator
 from tuneoff.run.supervisor.prepare import new_execution
+from waiting import until
 
 
 def in_another_session() -> subprocess.Popen[bytes]:
@@ -38,10 +38,7 @@ def coordinator(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Coo
 
 
 def test_a_coordinator_is_told_its_command_whose_end_it_may_be_too_late_to_be_told(coordinator: Coordinator) -> None:
-    deadline = time.monotonic() + 10
-    while coordinator.pid not in with_mark(PARENT, str(os.getpid())):  # while it executes its program it has no environment
-        assert time.monotonic() < deadline
-        time.sleep(0.01)
+    until(lambda: coordinator.pid in with_mark(PARENT, str(os.getpid())))  # while it executes its program it has no environment
     assert coordinator.pid not in with_mark("PYTHONDONTWRITEBYTECODE", "1")  # its processes keep what Python compiled
 
 

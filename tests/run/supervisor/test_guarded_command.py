@@ -6,19 +6,20 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from tuneoff.base.processes import is_alive
 from tuneoff.run.supervisor.guardian import WATCHED
+from waiting import until
 
 COMMAND = """
 import os, subprocess, sys
 from pathlib import Path
 from tuneoff.run.supervisor.guardian import watching
-from tuneoff.trust.faultmatrix.memory_group import memory_group
+from tuneoff.trust.faultmatrix.by_defaults import memory_group
 sleep = [sys.executable, "-c", "import time; time.sleep(60)"]
 with watching() as announce:
     announce(Path(sys.argv[1]))
@@ -42,13 +43,6 @@ def bystander() -> Iterator[subprocess.Popen[bytes]]:
     process.wait()
 
 
-def is_over(pid: int) -> bool:
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "Z"
-    except OSError:
-        return True
-
-
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM])
 def test_what_a_killed_command_leaves_is_ended_and_removed(
     tmp_path: Path, bystander: subprocess.Popen[bytes], number: signal.Signals
@@ -69,12 +63,7 @@ def test_what_a_killed_command_leaves_is_ended_and_removed(
     assert group == Path("None") or group.exists()
     command.send_signal(number)
     command.communicate()
-    deadline = time.monotonic() + 20
-    while (root.exists() or group.exists() or not all(map(is_over, pids))) and time.monotonic() < deadline:
-        time.sleep(0.02)
-    assert not root.exists()
-    assert not group.exists()
-    assert all(map(is_over, pids))
+    until(lambda: not (root.exists() or group.exists() or any(map(is_alive, pids))))
     assert bystander.poll() is None
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from tuneoff.run.supervisor.short_path import LONGEST_BYTES, short_path
+from tuneoff.run.supervisor.run import LONGEST_BYTES, short_path
 
 
 def long_folder(tmp_path: Path) -> Path:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -15,6 +14,7 @@ from trial_runs import events_of
 from tuneoff.base import processes
 from tuneoff.record.events import schema
 from tuneoff.run.trial.faults import kill_cause, out_of_memory_kills
+from waiting import until
 
 BLOCK = "block = bytearray(b'x') * 80_000_000; print('up', flush=True); import sys; sys.stdin.read()"
 CHILD = "import subprocess, sys; sys.exit(subprocess.run([sys.executable, '-c', {script!r}]).returncode)"
@@ -73,10 +73,7 @@ def test_the_memory_of_a_child_s_child_counts_and_it_ends_with_the_trial(
     trial_watch.look()
     assert grandparent.wait(5) == -9
     assert kill_cause(tmp_path, "t0", 1) == "out of memory: more than 70 MB (watchdog)"
-    deadline = time.monotonic() + 5
-    while any(map(processes.is_alive, below)):  # they are someone else's children now
-        assert time.monotonic() < deadline
-        time.sleep(0.01)
+    until(lambda: not any(map(processes.is_alive, below)))  # they are someone else's children now
 
 
 def test_a_process_is_killed_before_those_below_it_so_it_cannot_tell_their_death_as_its_own_fault(tmp_path: Path) -> None:
@@ -88,10 +85,7 @@ def test_a_process_is_killed_before_those_below_it_so_it_cannot_tell_their_death
     process = started(MOURNER.format(script=BLOCK, path=str(told)))  # negative control: the child alone
     (child,) = processes.children(process.pid)
     processes.kill(child)
-    deadline = time.monotonic() + 10
-    while not told.exists():
-        assert time.monotonic() < deadline
-        time.sleep(0.01)
+    until(told.exists)
     ended(process)
 
 

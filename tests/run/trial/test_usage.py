@@ -13,6 +13,7 @@ from contextlib import contextmanager
 import pytest
 
 from tuneoff.run.trial.usage import CpuClock, peak_rss_bytes, processors_allowed
+from waiting import until
 
 MEGABYTE = 10**6
 BURN = """
@@ -72,13 +73,6 @@ def is_zombie(pid: int) -> bool:
         return file.read().rpartition(")")[2].split()[0] == "Z"
 
 
-def wait_until_zombie(pid: int) -> None:
-    deadline = time.monotonic() + 10
-    while not is_zombie(pid):
-        assert time.monotonic() < deadline
-        time.sleep(0.005)
-
-
 def test_own_time_counts_and_sleep_does_not() -> None:
     clock = CpuClock()
     time.sleep(0.1)
@@ -93,7 +87,7 @@ def test_a_child_counts_while_it_lives_and_once_when_it_was_waited_for(end: str)
     clock = CpuClock()
     with child(end) as process:
         if end == "leave":
-            wait_until_zombie(process.pid)
+            until(lambda: is_zombie(process.pid))
         there = clock.used_ns()
         assert SECONDS * 1e9 <= there < (SECONDS + SLACK_SECONDS) * 1e9
     assert there <= clock.used_ns() < there + SLACK_SECONDS * 1e9

@@ -10,7 +10,7 @@ import pytest
 import tuneoff
 from builders.odd_folders import HOSTILE, export_to
 from tuneoff.errors import ResultsError
-from tuneoff.tell.frames.configuration import with_configuration
+from tuneoff.tell.frames.load import with_configuration
 
 
 def trials(*configurations: Any) -> pandas.DataFrame:

@@ -18,6 +18,7 @@ from typing import Any, TypeVar
 import pytest
 
 from builders.live_folders import Folder, snapshot
+from command_line import caller
 from e2e.following import Following
 from e2e.random_kills import GONE_WITHIN_SECONDS
 from tuneoff.record.results_folder import run_ends
@@ -25,6 +26,7 @@ from tuneoff.record.results_folder import run_ends
 pytestmark = pytest.mark.slow
 
 T = TypeVar("T")
+Once = Callable[[Path], dict[str, Any]]
 DEADLINE_SECONDS = 90.0
 MATRIX = """
 name: watched
@@ -62,13 +64,18 @@ def until(get: Callable[[], T], holds: Callable[[T], bool]) -> T:
     return found
 
 
-def once(results: Path) -> dict[str, Any]:
-    """Return what `tuneoff watch --once --json` says."""
-    words = [sys.executable, "-m", "tuneoff", "watch", str(results), "--once", "--json"]
-    done = subprocess.run(words, capture_output=True, text=True, check=True)
-    found: dict[str, Any] = json.loads(done.stdout)
-    assert done.stderr == ""
-    return found
+@pytest.fixture
+def once(capsys: pytest.CaptureFixture[str]) -> Once:
+    """Return a function that asks `tuneoff watch --once --json`: in this process, which asks many times."""
+    call = caller(capsys)
+
+    def ask(results: Path) -> dict[str, Any]:
+        answer = call("watch", results, "--once", "--json")
+        assert (answer.code, answer.err) == (0, "")
+        found: dict[str, Any] = json.loads(answer.out)
+        return found
+
+    return ask
 
 
 def fetched(address: str) -> str:
@@ -88,10 +95,10 @@ def file(tmp_path: Path) -> Path:
     return path
 
 
-def test_a_matrix_is_seen_from_its_first_trial_to_its_end(file: Path, tmp_path: Path) -> None:
+def test_a_matrix_is_seen_from_its_first_trial_to_its_end(file: Path, tmp_path: Path, once: Once) -> None:
     pytest.importorskip("jinja2")
     results = tmp_path / "results"
-    with started("compare", "--no-report", file, "--output", results) as compare:
+    with started("compare", "--no-report", "--json", file, "--output", results) as compare:
         until((results / "matrix.json").exists, bool)
         with started("serve", results) as serve, started("watch", results) as watch:
             assert serve.stdout is not None
@@ -133,9 +140,9 @@ def _noted(state: dict[str, Any], seen: list[int]) -> dict[str, Any]:
     return state
 
 
-def test_a_killed_matrix_is_seen_to_be_dead_and_the_printed_command_completes_it(file: Path, tmp_path: Path) -> None:
+def test_a_killed_matrix_is_seen_to_be_dead_and_the_printed_command_completes_it(file: Path, tmp_path: Path, once: Once) -> None:
     results, following = tmp_path / "results", Following()
-    with started("compare", "--no-report", file, "--output", results) as compare:
+    with started("compare", "--no-report", "--json", file, "--output", results) as compare:
         until((results / "matrix.json").exists, bool)
         with started("watch", results) as watch:
             until(lambda: once(results), is_training)

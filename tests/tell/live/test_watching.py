@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from builders.live_folders import Folder
-from command_line import Call, caller
+from command_line import Call
 from tell.live.emulator import Emulator
 from tuneoff.tell.live import watching
 from tuneoff.tell.live.state import STATUSES
@@ -20,12 +20,6 @@ from tuneoff.tell.live.watcher import Watcher
 @pytest.fixture
 def folder(tmp_path: Path) -> Folder:
     return Folder(tmp_path / "results", seeds=1)
-
-
-@pytest.fixture
-def call(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Call:
-    monkeypatch.chdir(tmp_path)
-    return caller(capsys)
 
 
 class Matrix:
@@ -144,17 +138,6 @@ def test_what_names_would_make_a_terminal_do_is_an_escape_in_text_and_json(tmp_p
         out = call("watch", folder.path, *arguments).out
         assert "\x1b" not in out
         assert "x1b" in out
-
-
-@pytest.mark.parametrize("arguments", [["nowhere"], ["nowhere", "--once"]])
-def test_a_folder_that_is_not_there_is_one_line(call: Call, arguments: list[str]) -> None:
-    answer = call("watch", *arguments)
-    assert answer.code == 5
-    assert "nowhere is no results folder" in answer.line
-
-
-def test_no_folder_at_all_is_one_line(call: Call) -> None:
-    assert "there is no results folder under" in call("watch").line
 
 
 def test_json_needs_once(call: Call, folder: Folder) -> None:

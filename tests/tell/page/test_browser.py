@@ -48,6 +48,15 @@ def path(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
+def curve(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return the page of a matrix over the length of its trials."""
+    folder = tmp_path_factory.mktemp("curve")
+    report = folder / "curve.html"
+    report.write_text(composed(answered(results_of(*LENGTHS)), folder))
+    return report
+
+
+@pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
     """Return the distribution's Chromium."""
     from playwright.sync_api import sync_playwright
@@ -266,11 +275,9 @@ def test_folded_it_is_short_and_has_few_words(opened: Open) -> None:
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("width", [390, 1280])
-def test_a_curve_over_trial_length_is_drawn_told_and_hidden(opened: Open, tmp_path: Path, scheme: str, width: int) -> None:
-    report = tmp_path / "curve.html"
-    report.write_text(composed(answered(results_of(*LENGTHS)), tmp_path))
+def test_a_curve_over_trial_length_is_drawn_told_and_hidden(opened: Open, curve: Path, scheme: str, width: int) -> None:
     viewport = {"width": width, "height": 900}
-    page = opened(report, viewport=viewport, color_scheme=scheme)
+    page = opened(curve, viewport=viewport, color_scheme=scheme)
     points = page.locator("[aria-labelledby=shares] .point")
     assert points.count() == len(ADDED) * len(LENGTHS)
     point = points.first.locator("circle")
@@ -283,5 +290,5 @@ def test_a_curve_over_trial_length_is_drawn_told_and_hidden(opened: Open, tmp_pa
     assert page.evaluate(CONTRAST)[1] == []
     page.locator(".controls input[type=checkbox]").first.uncheck()
     assert page.locator("[aria-labelledby=shares] .point:visible").count() == (len(ADDED) - 1) * len(LENGTHS)
-    without = opened(report, viewport=viewport, java_script_enabled=False)
+    without = opened(curve, viewport=viewport, java_script_enabled=False)
     assert without.locator("table.shares tbody td:visible").count() == len(ADDED) * len(LENGTHS)

@@ -9,8 +9,8 @@ import pytest
 from tell.plots.made_view import SEVERAL, view
 from tuneoff.judge.answers.answer import Outcome
 from tuneoff.judge.stats.interval import Interval
-from tuneoff.tell.page import choice_table
-from tuneoff.tell.page.choice_table import ITSELF, SIGNS, added_cell, failed, has_intervals, ratio_cell, ratio_cells, signs_used
+from tuneoff.tell.page import frameworks
+from tuneoff.tell.page.frameworks import ITSELF, SIGNS, added_cell, failed, has_intervals, ratio_cell, ratio_cells, signs_used
 
 pytest.importorskip("scipy")
 
@@ -43,7 +43,7 @@ def test_a_reader_may_choose_any_row_where_there_are_not_too_many(monkeypatch: p
     _, _, setting = view(SEVERAL)
     scope = setting.scopes[0].text
     assert [len(ratio_cells(row, scope, setting)) for row in setting.rows] == [3, 3, 3]
-    monkeypatch.setattr(choice_table, "MOST_REFERENCES", 2)
+    monkeypatch.setattr(frameworks, "MOST_REFERENCES", 2)
     assert ratio_cells(setting.rows[0], scope, setting) == []
 
 

@@ -11,19 +11,12 @@ import pytest
 
 from builders.page_folders import folder, specs
 from builders.results_folders import write_examples
-from command_line import Call, caller
+from command_line import Call
 from tuneoff.cli.report import written_report
 from tuneoff.errors import MissingPackageError, ResultsError
 from tuneoff.tell.page import report as page_report
 from tuneoff.tell.page.report import need_packages, write_report
 from tuneoff.trust.verify.results import verify
-
-
-@pytest.fixture
-def call(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Call:
-    """Return a function that runs a command in an empty folder and returns its answer."""
-    monkeypatch.chdir(tmp_path)
-    return caller(capsys)
 
 
 @pytest.fixture
@@ -60,12 +53,6 @@ def test_text_and_json_write_nothing(call: Call, results: Path) -> None:
     answers = json.loads(call("report", results, "--json").out)
     assert answers["name"] == "example"
     assert not (results / "report").exists()
-
-
-def test_a_folder_that_is_none_is_one_line(call: Call, tmp_path: Path) -> None:
-    answer = call("report", tmp_path)
-    assert answer.code == 5
-    assert "no results folder" in answer.line
 
 
 def test_a_missing_package_is_named_with_its_command(

@@ -5,16 +5,14 @@ from typing import Any
 
 import pytest
 
-from builders.event_logs import example_a
-from tuneoff.record.derive import derive
+from builders.event_logs import run_a
 from tuneoff.record.run_record import DeclaredVariable, RunRecord
 from tuneoff.tell.report.declared import declared_json, declared_rows, mismatches, text
 
 
 @pytest.fixture(scope="module")
 def run() -> RunRecord:
-    log, spec = example_a()
-    return derive(log.pairs(), spec)
+    return run_a()
 
 
 def having(run: RunRecord, declared: Any, found: Any, agrees: bool | None = True, symbol: str = "wmem") -> RunRecord:

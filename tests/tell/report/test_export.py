@@ -10,7 +10,7 @@ import pytest
 
 from builders.event_logs import example_a, example_b
 from tuneoff.errors import MissingPackageError, ResultsError
-from tuneoff.measure.declared import with_declared
+from tuneoff.measure.declared_experiment import with_declared
 from tuneoff.measure.with_metrics import with_metrics
 from tuneoff.record.derive import derive
 from tuneoff.record.run_record import FlagRecord

@@ -118,18 +118,14 @@ def test_the_table_is_plain_text_that_fits_the_terminal(make: Make, width: int |
         assert name in text
 
 
-def headings(make: Make, width: int | None) -> str:
-    """Return the words above the rule of a table of several adapters."""
-    records = [make(name, seed, 123_456 * (seed + 1)) for name in ADAPTERS for seed in range(3)]
-    return " ".join(render(summary_rows(results_of(records)), width=width).partition("───")[0].split())
-
-
 def test_as_many_columns_are_shown_as_fit_the_most_important_first(make: Make) -> None:
+    rows = summary_rows(results_of([make(name, seed, 123_456 * (seed + 1)) for name in ADAPTERS for seed in range(3)]))
+    narrow, wide, widest = (" ".join(render(rows, width=width).partition("───")[0].split()) for width in (80, 120, None))
     for name in ("test", "JCT", "overhead", "job/", "runs"):
-        assert name in headings(make, 80)
-    assert "collect" not in headings(make, 80)
-    assert len(headings(make, 80)) < len(headings(make, 120)) < len(headings(make, None))
-    assert all(name in headings(make, None) for name in ("deploy", "setup", "collect", "un-deploy", "WTT", "core-s"))
+        assert name in narrow
+    assert "collect" not in narrow
+    assert len(narrow) < len(wide) < len(widest)
+    assert all(name in widest for name in ("deploy", "setup", "collect", "un-deploy", "WTT", "core-s"))
 
 
 def test_what_all_runs_share_has_no_range(make: Make) -> None:

@@ -14,7 +14,7 @@ from builders.bundles import packed, spec_of
 from builders.event_logs import example_a
 from builders.results_folders import Results
 from builders.worked_examples import write_example
-from command_line import Call, caller
+from command_line import Call
 from data_workload import Telltale
 from tuneoff.errors import ExperimentError
 from tuneoff.experiment.spec import RunSpec, WorkloadSpec
@@ -59,12 +59,6 @@ def test_a_workload_that_says_nothing_of_it_is_given_no_path(value: object) -> N
         served_here(foreign({"source": value}, "data_workload:Telltale"))
     assert served_here(foreign({"source": ["plain", 3, None]}, "data_workload:Telltale"))
     assert Telltale.made == []
-
-
-@pytest.fixture
-def call(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Call:
-    monkeypatch.chdir(tmp_path)
-    return caller(capsys)
 
 
 def bundle_with(tmp_path: Path, workload: WorkloadSpec) -> Path:

@@ -10,8 +10,8 @@ import pytest
 from builders.bundles import packed
 from builders.results_folders import Results
 from tuneoff.errors import ResultsError
-from tuneoff.trust.bundle import secrets
-from tuneoff.trust.bundle.secrets import check_no_secrets
+from tuneoff.trust.bundle import pack
+from tuneoff.trust.bundle.pack import check_no_secrets
 
 
 @pytest.mark.parametrize(
@@ -48,8 +48,8 @@ def test_a_long_line_is_searched_for_passwords_in_one_pass() -> None:
 def test_a_secret_is_found_wherever_it_lies_in_a_file_that_is_read_in_pieces(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, before: int
 ) -> None:
-    monkeypatch.setattr(secrets, "PIECE", 100)
-    monkeypatch.setattr(secrets, "OVERLAP", 20)
+    monkeypatch.setattr(pack, "PIECE", 100)
+    monkeypatch.setattr(pack, "OVERLAP", 20)
     path = tmp_path / "events.jsonl"
     path.write_bytes(b"x" * before + b"hunter2-hunter2" + b"x" * 300)
     with pytest.raises(ResultsError, match="holds the value of the environment variable MY_TOKEN"):

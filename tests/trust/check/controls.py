@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
@@ -29,7 +29,10 @@ def make_some(control: Control, folder: Path) -> AdapterEvidence:
 
 def make(target: str, checks: Sequence[Check], folder: Path, tell: Callable[[str], None] = lambda text: None) -> AdapterEvidence:
     folder.mkdir(parents=True, exist_ok=True)
-    return make_evidence(subject_of(target), checks, folder, tell)
+    evidence = make_evidence(subject_of(target), checks, folder, tell)
+    for made in evidence.runs.values():  # its own alone: other tests of planted adapters may run beside
+        (SHARED_MEMORY / f"{NAME}-{made.folder.name}").unlink(missing_ok=True)
+    return evidence
 
 
 def failures(checks: Iterable[Check], evidence: AdapterEvidence) -> dict[str, str]:
@@ -40,14 +43,9 @@ def failures(checks: Iterable[Check], evidence: AdapterEvidence) -> dict[str, st
 
 @contextmanager
 def planted_surroundings(folder: Path) -> Iterator[None]:
-    """Let runs import what is planted, give it a home folder, and remove what it leaves outside of that."""
+    """Let runs import what is planted, and give it a home folder."""
     folder.mkdir(parents=True, exist_ok=True)
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("HOME", str(folder))
         patch.setenv("PYTHONPATH", str(TESTS), prepend=os.pathsep)
-        try:
-            yield
-        finally:
-            for left in SHARED_MEMORY.glob(f"{NAME}-*"):
-                with suppress(FileNotFoundError):
-                    left.unlink()
+        yield

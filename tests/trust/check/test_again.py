@@ -16,14 +16,11 @@ from trust.check.controls import planted_surroundings
 from tuneoff.base import clock
 from tuneoff.measure.power.procfs import HostTimes
 from tuneoff.record.run_record import RunStatus
-from tuneoff.trust.check import machine
-from tuneoff.trust.check.again import told_of_others, tried_again
 from tuneoff.trust.check.checks import CHECKS
-from tuneoff.trust.check.evidence import AdapterEvidence
-from tuneoff.trust.check.machine import Machine, MachineWatch
+from tuneoff.trust.check.evidence import AdapterEvidence, Machine, MachineWatch
 from tuneoff.trust.check.make import subject_of
 from tuneoff.trust.check.model import Check, CheckResult, Finding, by_id, chosen, failed, judge_all
-from tuneoff.trust.check.run_checks import AGAIN, check_adapter
+from tuneoff.trust.check.run_checks import AGAIN, check_adapter, told_of_others, tried_again
 
 BUSY, QUIET = Machine(load_1min=17.0, others_percent=93.0), Machine(load_1min=0.5, others_percent=1.0)
 SILENT = trial(0, None, "timed_out", level=0.5, cause="timed out: silent for 4 s")
@@ -100,7 +97,7 @@ def test_the_share_of_others_is_what_the_run_has_not_used(
     """10 s on two processors, which were busy for 16 of the 20 s; half of the run's own is of its children."""
     now = {"t": 0, "busy": 100, "own": 0}
     host = SimpleNamespace(read=lambda: HostTimes(busy_ns=now["busy"] * clock.NANOSECONDS, steal_ns=0, forks=None))
-    monkeypatch.setattr(machine, "HostClock", lambda: host)
+    monkeypatch.setattr("tuneoff.trust.check.evidence.HostClock", lambda: host)
     monkeypatch.setattr("os.cpu_count", lambda: 2)
     monkeypatch.setattr(clock, "monotonic_ns", lambda: now["t"] * clock.NANOSECONDS)
     monkeypatch.setattr(resource, "getrusage", lambda who: SimpleNamespace(ru_utime=now["own"] / 4, ru_stime=now["own"] / 4))

@@ -12,7 +12,7 @@ from builders.check_evidence import record, trial
 from tuneoff.experiment.sampling import draws
 from tuneoff.record.run_record import RunRecord
 from tuneoff.trust.check import specs
-from tuneoff.trust.check.determinism import classify, two_sample_p
+from tuneoff.trust.check.checks.seeds import classify, two_sample_p
 
 SPEC = specs.drawn(8)
 

@@ -15,8 +15,7 @@ import pytest
 
 from tuneoff.base.processes import MARK
 from tuneoff.trust.check import footprint
-from tuneoff.trust.check.footprint import Footprint, Left, RunTraces, left_since
-from tuneoff.trust.check.listeners import ListeningSocket, all_listeners, listeners_of
+from tuneoff.trust.check.footprint import Footprint, Left, ListeningSocket, RunTraces, all_listeners, left_since, listeners_of
 from tuneoff.trust.check.one_run import processes_of
 
 RUN = f"r{uuid4().hex[:10]}"  # nobody else's processes carry it
@@ -27,7 +26,7 @@ Start = Callable[..., subprocess.Popen[str]]
 
 @pytest.fixture(autouse=True)
 def _quickly(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setattr(footprint, "SETTLE_SECONDS", 0.2)
+    monkeypatch.setattr(footprint, "SETTLE_SECONDS", 0.1)
     monkeypatch.setenv("HOME", str(tmp_path / "home"))
     (tmp_path / "home").mkdir()
 

@@ -13,8 +13,7 @@ from tuneoff.record.events import schema
 from tuneoff.record.run_record import FlagRecord, RefusalRecord
 from tuneoff.trust.check import specs
 from tuneoff.trust.check.evidence import AdapterEvidence, Made, Refusals, RequestAnswer
-from tuneoff.trust.check.footprint import Left
-from tuneoff.trust.check.listeners import ListeningSocket
+from tuneoff.trust.check.footprint import Left, ListeningSocket
 
 
 def ended(name: str, state: Any = "completed", seq: int = 0) -> schema.TrialEnded:

@@ -17,12 +17,10 @@ from tuneoff.base.targets import load_target
 from tuneoff.capabilities import Capabilities, Offer, Support
 from tuneoff.errors import PluginError
 from tuneoff.trust.check import specs
+from tuneoff.trust.check.evidence import flagged_left
 from tuneoff.trust.check.fault_injection import PlantedFailure, wrapped_target
-from tuneoff.trust.check.finished import flagged_left
-from tuneoff.trust.check.footprint import Left
-from tuneoff.trust.check.listeners import ListeningSocket
+from tuneoff.trust.check.footprint import Left, ListeningSocket, own_folders
 from tuneoff.trust.check.make import run_spec
-from tuneoff.trust.check.own_folders import own_folders
 from tuneoff.trust.check.planned_runs import CheckRun, planned_runs, repetitions
 from tuneoff.trust.check.probe_workload import CURVE, METRIC, NOTES, Probe, ProbeError
 from tuneoff.trust.check.refusals import ACCEPTED, REFUSED, ask

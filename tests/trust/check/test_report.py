@@ -12,7 +12,9 @@ from tuneoff.trust.check.model import Check, CheckResult, Finding, failed, not_a
 
 
 def check(number: int) -> Check:
-    return Check(id=f"family.rule-{number}", reason="a | b", way_out="do this", reads=("one",), judge=lambda _: passed())
+    return Check(
+        id=f"family.rule-{number}", rule="so", reason="a | b", way_out="do this", reads=("one",), judge=lambda _: passed()
+    )
 
 
 def report(*findings: Finding) -> Report:

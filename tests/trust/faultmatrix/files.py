@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from tuneoff.experiment.include import read_merged
+from tuneoff.experiment.yaml_reader import read_merged
 from tuneoff.trust.faultmatrix.matrix import FILE
 
 REPOSITORY = Path(__file__).parents[3]

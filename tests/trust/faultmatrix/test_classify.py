@@ -9,9 +9,7 @@ import pytest
 
 from tuneoff.experiment.spec import Objective
 from tuneoff.judge.faults import Class
-from tuneoff.trust.faultmatrix.classify import classify
-from tuneoff.trust.faultmatrix.seen import Claim, SeenRun
-from tuneoff.trust.faultmatrix.truth import Truth
+from tuneoff.trust.faultmatrix.classify import Claim, SeenRun, Truth, classify
 
 # three configurations, three epochs each; number 1 is the best and meets the fault
 LOST = Truth(

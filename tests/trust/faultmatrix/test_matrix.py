@@ -21,10 +21,9 @@ from tuneoff.run.child import ChildEnd
 from tuneoff.trust.faultmatrix import by_adapter, matrix
 from tuneoff.trust.faultmatrix import cell as cells
 from tuneoff.trust.faultmatrix.cell import CellPlace, FaultCell, NotStruck
+from tuneoff.trust.faultmatrix.classify import Claim, SeenRun, best_of, clean_values
 from tuneoff.trust.faultmatrix.matrix import FILE
-from tuneoff.trust.faultmatrix.seen import Claim, SeenRun
 from tuneoff.trust.faultmatrix.tools import FaultTools, Part
-from tuneoff.trust.faultmatrix.truth import best_of, clean_values
 
 Run = Callable[[FaultCell, CellPlace], None]
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 import os
 import random
@@ -14,10 +15,9 @@ from typing import Any, ClassVar
 from tuneoff.adapter import Adapter, Best
 from tuneoff.base.space import Stepped
 from tuneoff.capabilities import Capabilities, Offer
-from tuneoff.experiment.framework_space import FrameworkSpace
 from tuneoff.experiment.spec import RunSpec
-from tuneoff.experiment.translation import Native, NativeFloat, NativeIndex, SpaceTranslation
-from tuneoff.trust.space_test.probes import PREFIX
+from tuneoff.experiment.translation import FrameworkSpace, Native, NativeFloat, NativeIndex, SpaceTranslation
+from tuneoff.trust.space_test.targets import PREFIX
 from tuneoff_adapters.serial import SerialAdapter
 
 
@@ -42,7 +42,7 @@ class Honest(Adapter):
             encode=self.translation.encode,
         )
 
-    @property
+    @functools.cached_property
     def translation(self) -> SpaceTranslation:
         return SpaceTranslation(self.context.spec.experiment.search_space)
 

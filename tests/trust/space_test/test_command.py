@@ -18,6 +18,7 @@ from typing import Any
 import pytest
 
 from command_line import Answer, write_file
+from trust.space_test.forked import draw_in_forks
 from tuneoff.base.processes import all_pids
 from tuneoff.cli.main import main
 from tuneoff.run.supervisor.leftovers import RESULTS_MARK
@@ -40,6 +41,12 @@ def temporary(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
         monkeypatch.setattr(tempfile, "tempdir", None)
         yield Path(folder)
         monkeypatch.undo()
+
+
+@pytest.fixture
+def forked(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let adapters draw in forks of this process: for what is said of the draws, whoever drew."""
+    draw_in_forks(monkeypatch)
 
 
 @pytest.fixture
@@ -73,6 +80,7 @@ def of_folder(folder: Path) -> list[int]:
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("forked")
 def test_an_adapter_without_a_defect_is_accepted(verify: Verify) -> None:
     answer = verify("Honest")
     assert (answer.code, answer.err) == (0, "")
@@ -84,6 +92,7 @@ def test_an_adapter_without_a_defect_is_accepted(verify: Verify) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("forked")
 def test_defects_are_rejected_with_their_reason(verify: Verify) -> None:
     answer = verify("StarvedEnds", "OneBeyondRefused")
     assert answer.code == 1
@@ -108,6 +117,7 @@ def test_seeds_that_change_nothing_are_seen_in_other_processes(verify: Verify) -
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("forked")
 def test_json_has_every_test_with_its_p_value(verify: Verify) -> None:
     answer = verify("Honest", "PassesOnAnother", words=("--json",))
     found = json.loads(answer.out)
@@ -131,6 +141,7 @@ def test_json_has_every_test_with_its_p_value(verify: Verify) -> None:
     ],
 )
 @pytest.mark.slow
+@pytest.mark.usefixtures("forked")
 def test_a_translation_that_breaks_is_rejected_and_not_left_untested(verify: Verify, planted: str, reason: str) -> None:
     answer = verify(planted)
     assert answer.code == 1
@@ -198,6 +209,7 @@ def test_a_killed_command_leaves_nothing(tmp_path: Path, temporary: Path) -> Non
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("forked")
 def test_an_adapter_that_cannot_draw_is_judged_by_what_real_runs_received(verify: Verify) -> None:
     answer = verify("OnlyRuns", "OnlyRunsStarved", "OnlyRunsAnother")
     assert answer.code == 1
@@ -213,6 +225,7 @@ def test_an_adapter_that_cannot_draw_is_judged_by_what_real_runs_received(verify
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("forked")
 def test_each_search_space_of_a_matrix_is_verified_once(verify: Verify) -> None:
     matrix = {"search_space.n.high": [2, 3], "budget.trials": [5, 6]}
     answer = verify("Honest", matrix=matrix)
@@ -222,6 +235,7 @@ def test_each_search_space_of_a_matrix_is_verified_once(verify: Verify) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("forked")
 def test_an_adapter_that_refuses_the_probes_is_tested_without_them_and_a_note_says_so(verify: Verify) -> None:
     answer = verify("OwnSpaceOnly")
     assert answer.code == 0
@@ -234,6 +248,7 @@ def test_an_adapter_that_refuses_the_probes_is_tested_without_them_and_a_note_sa
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("forked")
 def test_one_space_is_verified_once_whatever_else_varies(verify: Verify) -> None:
     answer = verify("Honest", seeds=[1, 2, 3], matrix={"budget.trials": [5, 6]})
     assert answer.out.count(": accepted: ") == 1

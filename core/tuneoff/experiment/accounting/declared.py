@@ -9,6 +9,8 @@ from typing import Literal, Self, TypeVar
 
 import msgspec
 
+from tuneoff.capabilities import Capabilities
+
 FILE_NAME = "accounting.json"
 FORMAT_VERSION = 1
 T = TypeVar("T")
@@ -108,3 +110,8 @@ class Accounting(Frozen, frozen=True, kw_only=True, omit_defaults=True):
 
 
 NO_ACCOUNTING = Accounting()
+
+
+def of_run(accounting: Accounting, capabilities: Capabilities) -> Accounting:
+    """Return the accounting of a run of a framework, with whether it needs a head node and a database."""
+    return msgspec.structs.replace(accounting, head_node=capabilities.head_node, database=capabilities.database)

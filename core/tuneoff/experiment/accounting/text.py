@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 
 from tuneoff.experiment.accounting.declared import Accounting, Intensity, Prices
-from tuneoff.experiment.accounting.zones import WORLD
+from tuneoff.experiment.accounting.resolve import WORLD
 
 
 def intensity_text(intensity: Intensity) -> str:

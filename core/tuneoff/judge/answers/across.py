@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import combinations
 
+from tuneoff.base.format import counted
 from tuneoff.experiment.accounting.declared import Prices
 from tuneoff.experiment.variants import TASK
 from tuneoff.judge.answers.across_texts import texts
@@ -19,12 +20,12 @@ from tuneoff.judge.answers.directions import is_of_objective
 from tuneoff.judge.answers.over_tasks import Comparison, data_sets, data_sets_needed
 from tuneoff.judge.answers.regret import anchors_of, bounded, regrets
 from tuneoff.judge.answers.run_values import value
-from tuneoff.judge.answers.usable_at_look import Cells, settled
 from tuneoff.judge.runs import Group, Scope, noise_pairs
 from tuneoff.judge.stats.failures_as_infinity import middle
 from tuneoff.judge.stats.interval import Interval
 from tuneoff.judge.stats.tasks import probability_of_improvement, stratified_iqm
 
+Cells = Mapping[str, Mapping[str, Group]]  # by label and task
 Scores = dict[str, list[float]]  # by task, smaller is better, a failed run +inf
 
 
@@ -188,3 +189,30 @@ def _ranks(medians: Mapping[str, Mapping[str, float]], labels: Sequence[str], ta
 
     table = [[medians[label][task] for label in labels] for task in tasks]
     return dict(zip(labels, stats.rankdata(table, axis=1).mean(axis=0).tolist(), strict=True))
+
+
+def settled(cells: Cells, looks: Sequence[int]) -> tuple[dict[str, dict[str, Group]], str | None]:
+    """Return the cells with the runs that a claim may rest on, and why none may be made yet.
+
+    It is the rule of verdicts within a task: who claims whenever one more run has ended finds something in equal adapters too.
+    """
+    kept = {label: dict(of) for label, of in cells.items()}
+    every = [cell for of in cells.values() for cell in of.values()]
+    if not looks:
+        planned = sum(len(cell.by_seed) for cell in every)
+        ended = sum(run.has_ended for cell in every for run in cell.by_seed.values())
+        waiting = None if ended == planned else f"{ended} of {counted(planned, 'planned run')} of these tasks have ended"
+        return kept, waiting
+    reached = [look for look in looks if all(_has_reached(cell, look) for cell in every)]
+    if not reached:
+        return kept, f"the seeds of the first look, {min(looks)}, have not ended in every task"
+    return {label: {task: _at(cell, max(reached)) for task, cell in of.items()} for label, of in kept.items()}, None
+
+
+def _has_reached(cell: Group, look: int) -> bool:
+    first = list(cell.by_seed.values())[:look]
+    return len(first) == look and all(run.has_ended for run in first)
+
+
+def _at(cell: Group, look: int) -> Group:
+    return replace(cell, runs=tuple(cell.by_seed.values())[:look])

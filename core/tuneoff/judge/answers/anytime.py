@@ -5,7 +5,6 @@ A curve is a right-continuous step function: from a step on its value holds. Dra
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
@@ -19,7 +18,6 @@ from tuneoff.record.metric_value import Kind
 from tuneoff.record.run_record import RunRecord
 
 Clock = Literal["trials", "seconds", "kwh", "usd"]
-CLOCKS: tuple[Clock, ...] = ("trials", "seconds", "kwh", "usd")
 KWH = 3.6e6  # joules
 NO_ENERGY = "the run has no energy of its parts"
 NO_COST = "the run has no cost of its parts"
@@ -74,26 +72,6 @@ class Curve:
 def curves(results: Results) -> list[Curve]:
     """Return the curve of every run that ended, by scope, adapter and seed; of a run that failed as far as it came."""
     return [curve for group in grouped(results) if group.same_as is None for curve in _of(group)]
-
-
-def value_at(curve: Curve, clock: Clock, position: float) -> float | None:
-    """Return what the incumbent was worth at a place of a clock; None before its first step."""
-    found = None
-    for step in curve.steps:
-        at = step.at(clock)
-        if at is None or at > position:
-            break
-        found = step.value
-    return found
-
-
-def first_reach(curve: Curve, clock: Clock, target: float) -> float:
-    """Return where on a clock the incumbent first was at least as good as a target; inf where it never was."""
-    for step in curve.steps:
-        if step.value >= target if curve.mode == "max" else step.value <= target:
-            at = step.at(clock)
-            return math.inf if at is None else at
-    return math.inf
 
 
 class _Amount:

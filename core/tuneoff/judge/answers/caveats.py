@@ -9,8 +9,7 @@ from tuneoff.base.format import counted, listed
 from tuneoff.judge.answers.analysis_plan import Frozen
 from tuneoff.judge.answers.answer import Answers, Outcome
 from tuneoff.judge.answers.disturbance import disturbance
-from tuneoff.judge.answers.judging import FEWEST_SEEDS
-from tuneoff.judge.answers.pairing import pairs
+from tuneoff.judge.answers.judging import FEWEST_SEEDS, pairs
 from tuneoff.judge.answers.phrases import is_decided
 from tuneoff.judge.results import Results
 from tuneoff.judge.runs import POOL, Group, Scope

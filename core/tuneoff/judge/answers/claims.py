@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import reduce
 from itertools import combinations
 from operator import or_
 
 from tuneoff.base.format import counted, listed
 from tuneoff.judge.answers.answer import UNCHECKED, Answers, Claim, Outcome, Question, Verdict
-from tuneoff.judge.answers.indistinguishable import not_apart
 from tuneoff.judge.answers.phrases import claim, estimated, is_decided, named, one_of, question_text, scope_text
 from tuneoff.judge.runs import Scope
 
@@ -172,3 +171,28 @@ def _seeds(verdicts: Sequence[Verdict]) -> str:
         for one in verdicts
     }
     return counted(counts.pop(), "seed") if len(counts) == 1 else f"{min(counts)} to {max(counts)} seeds"
+
+
+def not_apart(labels: Sequence[str], apart: Iterable[tuple[str, str]]) -> list[tuple[str, ...]]:
+    """Return the largest sets of at least two labels of which no pair is in `apart`, in the order of the labels.
+
+    A label may be in several: A is like B, B like C, and A and C differ.
+    """
+    different = {frozenset(pair) for pair in apart}
+    alike = {
+        label: {other for other in labels if other != label and frozenset((label, other)) not in different} for label in labels
+    }
+    found: list[tuple[str, ...]] = []
+
+    def grow(members: list[str], candidates: list[str], excluded: set[str]) -> None:
+        if not candidates and not excluded:
+            if len(members) > 1:
+                found.append(tuple(members))
+            return
+        for label in list(candidates):
+            grow([*members, label], [one for one in candidates if one in alike[label]], excluded & alike[label])
+            candidates.remove(label)
+            excluded.add(label)
+
+    grow([], list(labels), set())
+    return found

@@ -8,15 +8,13 @@ from dataclasses import replace
 
 from tuneoff.base.packages import need_scipy
 from tuneoff.judge.answers.across import across_tasks
-from tuneoff.judge.answers.analysis_plan import Frozen, frozen
+from tuneoff.judge.answers.analysis_plan import Frozen, Questions, frozen, overall
 from tuneoff.judge.answers.answer import Answers, Question, Verdict
 from tuneoff.judge.answers.caveats import limits
 from tuneoff.judge.answers.claims import claims
 from tuneoff.judge.answers.groups import TABLE, group
-from tuneoff.judge.answers.judging import Rules, verdict
-from tuneoff.judge.answers.pairing import is_elsewhere, pairs
+from tuneoff.judge.answers.judging import Rules, is_elsewhere, pairs, verdict
 from tuneoff.judge.answers.phrases import floor_size, is_decided, is_within_noise
-from tuneoff.judge.answers.questions import Questions, overall
 from tuneoff.judge.answers.resolution import grid_step
 from tuneoff.judge.answers.run_values import units
 from tuneoff.judge.results import Results

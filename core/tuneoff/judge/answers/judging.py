@@ -1,4 +1,4 @@
-"""The verdict on a pair of cells, and what it is under other reasonable choices."""
+"""Which cells of a scope are compared, the verdict on a pair, and what it is under other reasonable choices."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import math
 import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from itertools import combinations
 
 from tuneoff.base.format import counted
 from tuneoff.experiment.accounting.declared import Prices
@@ -263,3 +264,14 @@ class _Case:
 
 def _width(one: Sensitivity) -> float:
     return one.interval.high - one.interval.low if one.interval is not None else math.inf
+
+
+def pairs(cells: Sequence[Group]) -> list[tuple[Group, Group]]:
+    """Return the pairs of a scope that are compared: of first entries, on real platforms, that run."""
+    firsts = [cell for cell in cells if cell.is_compared and cell.spec.replicate == 0]
+    return [(one, other) for one, other in combinations(firsts, 2) if not is_elsewhere(one, other)]
+
+
+def is_elsewhere(one: Group, other: Group) -> bool:
+    """Whether the runs of both are those of one other scope, where they are compared."""
+    return bool(one.twins) and one.same_as == other.same_as

@@ -57,24 +57,6 @@ def value_text(value: float, metric: str, unit: str) -> str:
     return f"{_bound(value, metric, unit)} {name}".rstrip() if name != "count" else _bound(value, metric, unit)
 
 
-def median_text(interval: Interval | None, metric: str, unit: str) -> str:
-    """Return an estimate with its interval: `12.1 s [11.8, 12.6]`; MISSING without one."""
-    if interval is None:
-        return MISSING
-    text = value_text(interval.estimate, metric, unit)
-    if interval.n < 2:
-        return text
-    low, high = (_bound(bound, metric, unit) for bound in (interval.low, interval.high))
-    return f"{text} [{low}, {high}]"
-
-
-def success_text(interval: Interval | None, done: int, tried: int) -> str:
-    """Return how many of the tried runs are done, with Wilson's interval."""
-    if interval is None:
-        return MISSING
-    return f"{done}/{tried} [{100 * interval.low:.0f} %, {100 * interval.high:.0f} %]"
-
-
 def difference_text(interval: Interval | None, question: Question) -> str:
     """Return one against other: `2.9x (1.5 to 4.8)` on the ratio scale, else one − other in the metric's unit."""
     if interval is None:

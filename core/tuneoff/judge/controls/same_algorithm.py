@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from itertools import combinations
 from typing import Any
 
-from tuneoff.experiment.margin import Margin, quality_margin
+from tuneoff.experiment.analysis import Margin, quality_margin
 from tuneoff.judge.controls.settings import Setting
 from tuneoff.judge.controls.statistics import (
     Equivalence,

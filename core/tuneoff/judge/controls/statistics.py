@@ -10,6 +10,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 from statistics import NormalDist
 
+from tuneoff.judge.stats.quantiles import students_t_quantile
+
 EXACT_UP_TO = 1000  # scores on a side; beyond, the distribution of KS is taken as asymptotic
 LEAST_WITHOUT_SPREAD = 5  # pairs; scores are counts of images, so a few differences are equal by chance
 ROUNDING = 1e-12  # of the greatest score: equal differences, once subtracted, may differ in their last bits
@@ -98,9 +100,7 @@ def interval(differences: Sequence[float], confidence: float, scale: float = 0.0
     if deviation <= rounding:
         mean, deviation, half = 0.0 if abs(mean) <= rounding else mean, 0.0, 0.0
     else:
-        from scipy import stats
-
-        half = float(stats.t.ppf((1 + confidence) / 2, len(differences) - 1)) * deviation / math.sqrt(len(differences))
+        half = students_t_quantile((1 + confidence) / 2, len(differences) - 1) * deviation / math.sqrt(len(differences))
     return MeanInterval(
         mean=mean, low=mean - half, high=mean + half, deviation=deviation, n=len(differences), confidence=confidence
     )

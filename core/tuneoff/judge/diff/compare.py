@@ -1,29 +1,34 @@
-"""Compare two results folders: match, judge each question by pairs of seeds, and say what else is otherwise."""
+"""Compare two results folders: match, judge each question by pairs of seeds, bit by bit, and say what else is otherwise."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
+from tuneoff.base.format import counted
 from tuneoff.base.packages import need_scipy
-from tuneoff.judge.answers.analysis_plan import frozen
+from tuneoff.errors import ExperimentError
+from tuneoff.experiment.spec import RunSpec, run_spec_to_json
+from tuneoff.judge.answers.analysis_plan import Questions, frozen
 from tuneoff.judge.answers.answer import Question
 from tuneoff.judge.answers.groups import TABLE
 from tuneoff.judge.answers.judging import Rules, verdict
-from tuneoff.judge.answers.questions import Questions
 from tuneoff.judge.answers.resolution import grid_step
 from tuneoff.judge.answers.run_values import units
+from tuneoff.judge.controls.same_configuration import same_configuration
 from tuneoff.judge.diff import environment
-from tuneoff.judge.diff.comparison import Change, Comparison, Matched, Noise
-from tuneoff.judge.diff.ends import ended, flags
-from tuneoff.judge.diff.exact import exact
-from tuneoff.judge.diff.match import check_some, left_out, matched
+from tuneoff.judge.diff.comparison import Change, Comparison, Ended, Exact, Matched, Noise
 from tuneoff.judge.results import Results, read_results
-from tuneoff.judge.runs import EMULATED, Group, by_scope, grouped, noise_pairs
+from tuneoff.judge.runs import EMULATED, Group, RunRef, by_scope, grouped, noise_pairs
 from tuneoff.measure.resumed import is_counted
 
+MOST = 3  # differences of a specification that are named
+_NO_PART = ("seed", "adapter_target", "local_options", "experiment.timeouts", "experiment.variant", "experiment.workload.target")
+OLD, NEW = "A", "B"
+_TOLD = ("done", "failed", "timeout", "skipped")  # interrupted or not run yet: that folder is unfinished, nothing changed
 OTHER_MACHINE = "another machine: only counts of trials and how good they are can be compared"
 
 
@@ -114,3 +119,144 @@ def _noise(
             interval = verdict(again, first, question, of_noise, is_noise=True).interval
             if interval is not None:
                 yield Noise(side=side, pair=f"{again.label} against {first.label}", interval=interval)
+
+
+def ended(found: Sequence[Matched]) -> list[Ended]:
+    """Return the runs whose status is another one, failures first."""
+    changes = []
+    for group in found:
+        for old, new in _pairs(group):
+            if old.status != new.status and {old.status, new.status} <= set(_TOLD):
+                reason = new.reason or old.reason or ""
+                changes.append(Ended(name=group.name, seed=old.seed, old=old.status, new=new.status, reason=reason))
+    return sorted(changes, key=lambda one: (not one.is_failure, one.is_recovery))
+
+
+def flags(found: Sequence[Matched]) -> dict[str, tuple[int, int]]:
+    """Return, by flag, how many of the shared runs have it in A and in B, where that differs."""
+    counts = Counter[str](), Counter[str]()
+    for group in found:
+        for pair in _pairs(group):
+            for run, count in zip(pair, counts, strict=True):
+                count.update(run.flags)
+    old, new = counts
+    return {name: (old[name], new[name]) for name in sorted({*old, *new}) if old[name] != new[name]}
+
+
+def _pairs(group: Matched) -> list[tuple[RunRef, RunRef]]:
+    news = {run.ref.run_id: run.ref for run in group.new.runs}
+    return [(run.ref, news[run.ref.run_id]) for run in group.old.runs]
+
+
+def exact(found: Sequence[Matched], *, same_machine: bool) -> list[Exact]:
+    """Return the comparison of each matched entry that has runs to compare."""
+    return [one for group in found if (one := _of_group(group, same_machine)) is not None]
+
+
+def _of_group(group: Matched, same_machine: bool) -> Exact | None:
+    shared = set(group.old.done) & set(group.new.done)
+    if not shared:
+        return None
+    sides = [_labelled(one, label, shared) for one, label in ((group.old, OLD), (group.new, NEW))]
+    # the sampler is not asked: whatever proposed a configuration, its numbers depend on it, the seed and the machine alone
+    control = same_configuration("", sides)
+    compared = next(one for one in control.adapters if not one.is_reference)
+    first = next(iter(control.differences), None)
+    example = ""
+    if first is not None:
+        values = " and ".join(f"{' '.join(labels)} {value}" for value, labels in first.values.items())
+        example = f"seed {first.seed}, configuration {first.configuration}, epoch {first.epoch}, {first.metric}: {values}"
+    return Exact(
+        name=group.name,
+        configurations=compared.configurations,
+        tried=(_tried(sides[0]), _tried(sides[1])),
+        values=compared.values,
+        unequal=compared.unequal,
+        example=example,
+        is_due=same_machine,
+    )
+
+
+def _labelled(group: Group, label: str, seeds: Set[int]) -> Group:
+    """Return the runs of these seeds as an entry of that name, which is compared whatever its platform is."""
+    return replace(group, label=label, emulated=False, runs=tuple(run for run in group.own if run.seed in seeds))
+
+
+def _tried(group: Group) -> str:
+    return str(sum(len({trial.digest for trial in run.trials}) for run in group.done.values()))
+
+
+def matched(old: Sequence[Group], new: Sequence[Group]) -> list[Matched]:
+    """Return the entries that share runs, with these runs alone, in the order of the old folder."""
+    by_run = {run.ref.run_id: cell for cell in new for run in cell.runs}
+    found = []
+    for cell in old:
+        shared = {run.ref.run_id for run in cell.runs if run.ref.run_id in by_run}
+        if shared:
+            other = by_run[next(run.ref.run_id for run in cell.runs if run.ref.run_id in shared)]
+            found.append(Matched(old=_restricted(cell, shared), new=_restricted(other, shared)))
+    return found
+
+
+def check_some(found: Sequence[Matched], old: Results, new: Results) -> None:
+    """Refuse folders that have no run in common.
+
+    Raises:
+        ExperimentError: they hold other experiments; the first differences are named.
+    """
+    if found:
+        return
+    why = next((f": {', '.join(text)}" for text in _of_same_adapter(old, new) if text), "")
+    raise ExperimentError(
+        f"two folders with the same experiments are needed, but {old.folder} ({old.plan.name}) and {new.folder} "
+        f"({new.plan.name}) have no run in common{why}; run the same file twice"
+    )
+
+
+def left_out(old: Sequence[Group], new: Sequence[Group]) -> list[str]:
+    """Return the entries that are in one folder alone, or of which each folder has another experiment, and seeds left out."""
+    ids = {run.ref.run_id for cell in old for run in cell.runs} & {run.ref.run_id for cell in new for run in cell.runs}
+    texts = []
+    for side, own, others in (("A", old, new), ("B", new, old)):
+        for cell in own:
+            name = f"{cell.label} {cell.scope.text}"
+            alone = [run for run in cell.runs if run.ref.run_id not in ids]
+            if 0 < len(alone) < len(cell.runs):
+                texts.append(f"{name}: {counted(len(alone), 'seed')} only in {side}")
+            if len(alone) < len(cell.runs):
+                continue
+            twin = next((one for one in others if (one.label, one.scope) == (cell.label, cell.scope)), None)
+            if twin is None:
+                texts.append(f"{name}: only in {side}")
+            elif side == "A":
+                texts.append(f"{name}: another experiment: {', '.join(differences(cell.spec, twin.spec)) or 'other seeds'}")
+    return texts
+
+
+def differences(old: RunSpec, new: RunSpec) -> list[str]:
+    """Return the first things by which two specifications differ, seeds and what no run id holds aside."""
+    ours, theirs = (dict(_flat(run_spec_to_json(spec))) for spec in (old, new))
+    names = [name for name in dict.fromkeys([*ours, *theirs]) if not name.startswith(_NO_PART)]
+    unequal = [name for name in names if ours.get(name) != theirs.get(name)]
+    texts = [f"{name.removeprefix('experiment.')} {ours.get(name)!r} became {theirs.get(name)!r}" for name in unequal[:MOST]]
+    return [*texts, *([f"{len(unequal) - MOST} more"] if len(unequal) > MOST else [])]
+
+
+def _of_same_adapter(old: Results, new: Results) -> Iterator[list[str]]:
+    """Yield how the first runs of the same adapter differ."""
+    others = {run.spec.adapter: run.spec for run in reversed(new.planned)}
+    for run in old.planned:
+        if run.spec.adapter in others:
+            yield differences(run.spec, others[run.spec.adapter]) or ["other seeds"]
+
+
+def _restricted(cell: Group, run_ids: Set[str]) -> Group:
+    return replace(cell, runs=tuple(run for run in cell.runs if run.ref.run_id in run_ids))
+
+
+def _flat(value: Mapping[str, Any], above: str = "") -> Iterator[tuple[str, Any]]:
+    for name, item in value.items():
+        if isinstance(item, Mapping) and item:
+            yield from _flat(item, f"{above}{name}.")
+        else:
+            yield f"{above}{name}", item

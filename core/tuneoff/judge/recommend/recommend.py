@@ -11,9 +11,9 @@ from tuneoff.judge.recommend import fault_results
 from tuneoff.judge.recommend.eligibility import Candidate, No, Obstacle, candidate
 from tuneoff.judge.recommend.families import families
 from tuneoff.judge.recommend.fault_results import FaultEvidence
-from tuneoff.judge.recommend.headline import headline
 from tuneoff.judge.recommend.measured import on_stand_ins, settings
 from tuneoff.judge.recommend.recommendation import Recommendation
+from tuneoff.judge.recommend.recommendation_text import headline
 from tuneoff.judge.recommend.request import Request
 from tuneoff.judge.runs import POOL
 from tuneoff.registry import AdapterListing, list_adapter, list_adapters

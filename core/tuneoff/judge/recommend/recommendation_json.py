@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from tuneoff.judge.choice import choice_json
-from tuneoff.judge.recommend.headline import how_to_measure
 from tuneoff.judge.recommend.recommendation import Family, Reason, Recommendation, Weighed
+from tuneoff.judge.recommend.recommendation_text import how_to_measure
 
 
 def to_json(recommendation: Recommendation) -> dict[str, Any]:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from tuneoff.judge.stats import order
 from tuneoff.judge.stats.failures_as_infinity import checked, midpoint
 from tuneoff.judge.stats.interval import Interval
+from tuneoff.judge.stats.quantiles import students_t_quantile
 
 if TYPE_CHECKING:
     import numpy as np
@@ -50,13 +51,12 @@ def median(values: Sequence[float], confidence: float, *, grid_step: float = 0.0
 def students_t(rows: Floats, confidence: float) -> tuple[Floats, Floats]:
     """Return the bounds of Student's t-interval of rows of finite values: (rows, n), n at least 2."""
     import numpy as np
-    from scipy import stats
 
     n = rows.shape[1]
     mean, deviation = rows.mean(axis=1), rows.std(axis=1, ddof=1)
     # A deviation that is rounding alone is none.
     deviation[deviation <= 1e-12 * np.abs(rows).max(axis=1)] = 0.0
-    half = float(stats.t.ppf((1 + confidence) / 2, n - 1)) * deviation / math.sqrt(n)
+    half = students_t_quantile((1 + confidence) / 2, n - 1) * deviation / math.sqrt(n)
     return mean - half, mean + half
 
 

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import functools
+
 from tuneoff.judge.stats.interval import Interval
 
 
+@functools.cache
 def wilson(successes: int, n: int, confidence: float) -> Interval:
     """Return the share of successes with Wilson's score interval.
 

@@ -6,11 +6,10 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from tuneoff.measure.attribution.counters import by_counters
 from tuneoff.measure.attribution.coverage import Domains, still, to_both_ends, unseen
 from tuneoff.measure.attribution.gpu import trained_on_gpu, with_gpus
 from tuneoff.measure.attribution.intervals import NOTHING, AttemptKey, Attributed, EnergyPiece, joules
-from tuneoff.measure.attribution.modelled import SLOTS_ONLY, by_model, by_slot_meters
+from tuneoff.measure.attribution.methods import SLOTS_ONLY, by_counters, by_model, by_slot_meters
 from tuneoff.measure.attribution.uses import Uses, uses_of
 from tuneoff.measure.evidence import Evidence
 from tuneoff.measure.spans import NO_END, jct_ns

@@ -7,8 +7,8 @@ import itertools
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 
-from tuneoff.measure.attribution.counters import grid_of, split
 from tuneoff.measure.attribution.intervals import AttemptKey, Attributed, EnergyPiece, merged, metered
+from tuneoff.measure.attribution.methods import grid_of, split
 from tuneoff.measure.attribution.tree import PARTS
 from tuneoff.measure.attribution.uses import Uses
 from tuneoff.measure.segments import Interval, busy

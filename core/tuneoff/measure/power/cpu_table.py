@@ -1,8 +1,9 @@
-"""Watts per hardware thread by CPU: the entry of the shipped table for this host's CPU, or the stated default."""
+"""Watts per hardware thread by CPU: this host's CPU, and its entry of the shipped table, or the stated default."""
 
 from __future__ import annotations
 
 import functools
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,9 +11,14 @@ from typing import Any
 
 import msgspec
 
-from tuneoff.measure.power.cpu import Cpu
-from tuneoff.measure.power.generations import GENERATIONS, TELLING, Generation, all_named, plain
+from tuneoff.measure.power.generations import ARM, GENERATIONS, TELLING, Generation, all_named, plain
 
+_MADE_UP = re.compile(
+    r"qemu|\bkvm\b|virtual|\bbhyve\b"  # QEMU Virtual CPU, Common KVM processor
+    r"|\((?:nehalem|westmere|sandybridge|ivybridge|haswell|broadwell|skylake|cascadelake|cooperlake|icelake|sapphirerapids"
+    r"|graniterapids|sierraforest|clearwaterforest|denverton|snowridge)\b"  # Intel Xeon Processor (Skylake, IBRS)
+    r"|epyc-\w+"  # AMD EPYC-Milan Processor
+)
 TABLE = Path(__file__).parent / "tables" / "cpu_watts.json"
 FEWEST_SERVERS = 30  # of a row whose 5 and 95 % quantiles of the ratio of the weights are taken; below, the default's
 KNOWN_SPREAD = 0.3  # of a known CPU at least: what servers of one CPU, memory and cooling differ by
@@ -166,3 +172,61 @@ def _default(why: str) -> Watts:
         servers=servers,
         why_default=why,
     )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cpu:
+    """One processor's identity; numbers are -1 where the kernel does not tell them."""
+
+    vendor: str = ""
+    family: int = -1
+    model: int = -1
+    stepping: int = -1
+    name: str = ""
+    flags: frozenset[str] = frozenset()
+
+    @property
+    def id(self) -> tuple[int, int]:
+        """Family and model."""
+        return self.family, self.model
+
+    @property
+    def is_made_up(self) -> bool:
+        """Tell whether a hypervisor shows a model of its own, which may run on any later CPU."""
+        return _MADE_UP.search(self.name.lower()) is not None
+
+    @property
+    def label(self) -> str:
+        """Name, family and model, as they are printed."""
+        number = f"{self.family}/{self.model}" if self.family >= 0 else "no family and model"
+        return f"{self.name or self.vendor or 'unnamed CPU'} ({number})"
+
+
+def this_cpu(path: Path = Path("/proc/cpuinfo")) -> Cpu:
+    """Return the host's first processor; an empty one where the kernel does not tell."""
+    try:
+        first = path.read_text(errors="replace").partition("\n\n")[0]
+    except OSError:
+        return Cpu()
+    found: dict[str, str] = {}
+    for line in first.splitlines():
+        key, _, value = line.partition(":")
+        found[key.strip()] = value.strip()
+    if "CPU implementer" in found:
+        family, model = found["CPU implementer"], found.get("CPU part", "")
+        return Cpu(vendor=ARM, family=_number(family), model=_number(model), name=found.get("model name", ""))
+    return Cpu(
+        vendor=found.get("vendor_id", ""),
+        family=_number(found.get("cpu family", "")),
+        model=_number(found.get("model", "")),
+        stepping=_number(found.get("stepping", "")),
+        name=found.get("model name", ""),
+        flags=frozenset(found.get("flags", "").split()),
+    )
+
+
+def _number(text: str) -> int:
+    try:
+        return int(text, 0)
+    except ValueError:
+        return -1

@@ -1,17 +1,32 @@
-"""How the runs of a matrix are sampled: the meters of this host, opened once, its idle baseline, and how often they are read."""
+"""How the runs of a matrix are sampled: the meters of this host from their opening to their end, and its idle baseline."""
 
 from __future__ import annotations
 
 import logging
+import os
 import threading
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
-from tuneoff.errors import ExperimentError
-from tuneoff.experiment.power_settings import NO_METER, PowerSettings
-from tuneoff.measure.power.select_meter import Chosen, SecondError, choose
+from tuneoff import registry
+from tuneoff.base import clock
+from tuneoff.base.suggest import unknown_name
+from tuneoff.errors import ExperimentError, PluginError, UnknownNameError
+from tuneoff.experiment.load import MatrixFile
+from tuneoff.experiment.power_settings import AUTO, NO_METER, PowerSettings
+from tuneoff.measure.power.collecting import collected
+from tuneoff.measure.power.procfs import HostClock
+from tuneoff.measure.power.reading import MeterReader, mean_watts
+from tuneoff.measure.power.select_meter import Chosen, JointMeter, SecondError, check_options, choose
 from tuneoff.meter import MeterError, OptionError
+from tuneoff.record.samples.schema import PowerSample
 
+SECONDS = 3.0
+STOP_SECONDS = 1.0
+POLL_SECONDS = 0.1
+COLLECT_SECONDS = 60.0  # for a database to answer
+WHILE = "while the idle power was read: "
+IDLE_LIMIT = 0.05  # of all processors' time; with more of it in use the host was not idle
 log = logging.getLogger(__name__)
 _NOTHING: Mapping[str, str] = {}
 
@@ -95,3 +110,189 @@ def refusal(settings: PowerSettings, error: MeterError) -> str:
         return f"power.options: {error}"
     key, name = ("second", settings.second) if isinstance(error, SecondError) else ("meter", settings.meter)
     return f"power.{key} {name!r} cannot be used: {error}"
+
+
+class HostPower:
+    """The opened meters of this host; whoever made it closes it, once all runs are over."""
+
+    def __init__(self, settings: PowerSettings) -> None:
+        """Open the meters.
+
+        Raises:
+            ExperimentError: a meter that the file names cannot be used, or an option is wrong.
+        """
+        self._settings = settings
+        self.plan = open_power(settings)
+
+    def prepare(self, interrupt: threading.Event, tell: Callable[[str], None]) -> PowerPlan:
+        """Read the idle power and return the plan of all runs; where `auto` took a meter that breaks, the next best is.
+
+        `tell` gets one line where another meter was taken, and where the idle power is known to be wrong.
+
+        Raises:
+            ExperimentError: a meter that was given by name breaks.
+        """
+        broken: dict[str, str] = {}
+        while True:
+            self.plan = with_baseline(self.plan, interrupt)
+            problem = self.plan.baseline.broken
+            if not problem:
+                break
+            if self._settings.meter != AUTO:
+                raise ExperimentError(refusal(self._settings, MeterError(problem)))
+            for name in _at_fault(self.plan):
+                broken[name] = f"{name} broke {problem}"
+            self.plan.close()
+            self.plan = open_power(self._settings, broken)
+            tell(self.plan.line())
+        if self.plan.baseline.busy:
+            tell(f"power: {self.plan.baseline.busy_line}")
+        return self.plan
+
+    def close(self) -> None:
+        """Close the meters."""
+        self.plan.close()
+
+
+def _at_fault(power: PowerPlan) -> set[str]:
+    """Return which meters `auto` is not to take again: those parts that failed, else all that give samples."""
+    chosen = power.chosen
+    assert chosen is not None  # something was read
+    if not isinstance(chosen.meter, JointMeter):
+        return {chosen.name}
+    parts, idle = chosen.meter.parts, power.baseline.idle_watts
+    silent = {name for name, part in parts.items() if any(domain not in idle for domain in part.description.domains)}
+    return chosen.meter.failed or silent or {name for name, part in parts.items() if part.description.domains}
+
+
+def check_meters(file: MatrixFile) -> None:
+    """Refuse a meter that nobody installed, and wrong options; whether it can be read is found on the host of the run."""
+    for key, name in (("meter", file.power.meter), ("second", file.power.second)):
+        if name is not None and not (key == "meter" and name in (AUTO, NO_METER)):
+            try:
+                registry.find("power_meter", name)
+            except UnknownNameError as error:
+                own = (AUTO, NO_METER) if key == "meter" else ()
+                known = {*own, *(plugin.name for plugin in registry.scan("power_meter"))}
+                text = f"{unknown_name('power meter', name, known)}; or give it as module:Class"
+                raise UnknownNameError(f"{file.path}: power.{key}: {text}") from error
+            except ExperimentError as error:
+                raise type(error)(f"{file.path}: power.{key}: {error}") from error
+    if file.power.meter != NO_METER:
+        try:
+            check_options(file.power.meter, file.power.placed_options)
+        except MeterError as error:
+            raise ExperimentError(f"{file.path}: {refusal(file.power, error)}") from error
+        except (PluginError, UnknownNameError):  # it may be there on the host of the run
+            return
+
+
+def baseline_seconds(power: PowerPlan) -> float:
+    """Return for how long the idle power is read; 0 where nothing is: a model has no domains, a replayed file its own or none.
+
+    A database is asked for a time that has two of its samples for certain.
+    """
+    chosen = power.chosen
+    if chosen is None or not chosen.description.domains or chosen.meter.idle_watts is not None:
+        return 0.0
+    return chosen.description.longest_gap_seconds if chosen.meter.collects else SECONDS
+
+
+def with_baseline(power: PowerPlan, interrupt: threading.Event, seconds: float | None = None) -> PowerPlan:
+    """Return the plan with the idle power of its meter's domains; takes `baseline_seconds`, unless interrupted."""
+    chosen = power.chosen
+    if chosen is not None and chosen.meter.idle_watts is not None:
+        return replace(power, baseline=Baseline(idle_watts=dict(chosen.meter.idle_watts)))
+    if chosen is None or not baseline_seconds(power):
+        return power
+    problems: list[str] = []
+    host, started_ns = _BusyShare(), clock.monotonic_ns()
+    samples = _samples(power, interrupt, baseline_seconds(power) if seconds is None else seconds, problems)
+    elapsed, share = (clock.monotonic_ns() - started_ns) / clock.NANOSECONDS, host.end()
+    busy = ""
+    if share is not None and share > IDLE_LIMIT and not interrupt.is_set():  # of an instant nothing can be told
+        busy = f"the idle power was read while {100 * share:.0f} % of the processors' time was in use"
+    idle = {domain: watts for domain, watts in mean_watts(samples).items() if not _is_slot(domain)}
+    broken = "" if interrupt.is_set() else _broken(chosen, idle, elapsed, problems)
+    baseline = Baseline(
+        idle_watts=idle,
+        seconds=elapsed if idle else 0.0,
+        busy=busy,
+        broken=f"{WHILE}{broken}" if broken else "",
+        problems=tuple(WHILE + problem for problem in problems),
+    )
+    return replace(power, baseline=baseline)
+
+
+def _broken(chosen: Chosen, idle: Mapping[str, float], seconds: float, problems: Sequence[str]) -> str:
+    """Return why a meter is not to be used: something went wrong already, or it does not tell the power of all it reads.
+
+    A database may be short of single domains of other nodes: it is refused only where it has none.
+    """
+    lacking = [domain for domain in chosen.description.domains if not _is_slot(domain) and domain not in idle]
+    if chosen.meter.collects:
+        return (problems[0] if problems else "it has no samples") if lacking and not idle else ""
+    if problems or not lacking:
+        return problems[0] if problems else ""
+    return f"it gave no power of {', '.join(lacking)} within {seconds:.0f} s"
+
+
+def _is_slot(domain: str) -> bool:
+    return domain.rpartition("/")[2].startswith("slot-")
+
+
+def _samples(power: PowerPlan, interrupt: threading.Event, seconds: float, problems: list[str]) -> list[PowerSample]:
+    chosen = power.chosen
+    assert chosen is not None
+    meter, name, lock = chosen.meter, chosen.name, power.locks[0]
+    if meter.collects:
+        start = clock.anchor()
+        interrupt.wait(seconds)
+        within = 0.0 if interrupt.is_set() else COLLECT_SECONDS
+        return list(collected(meter, name, lock, start, within_seconds=within, note=problems.append))
+    samples: list[PowerSample] = []
+    interval, started_ns = power.interval_seconds, clock.monotonic_ns()
+    reader = MeterReader(name, meter, lock, interval_seconds=interval, take=samples.extend, note=problems.append)
+    reader.start()
+    interrupt.wait(seconds)
+    latest = started_ns + chosen.description.longest_gap_seconds * clock.NANOSECONDS
+    while reader.has_answered and not _tells(chosen, samples, started_ns) and clock.monotonic_ns() < latest and not problems:
+        if interrupt.wait(POLL_SECONDS):  # of a meter that prints every few seconds, until it has
+            break
+    reader.ask_to_stop()
+    reader.wait(STOP_SECONDS)
+    return _since(list(samples), started_ns)
+
+
+def _tells(chosen: Chosen, samples: Sequence[PowerSample], started_ns: int) -> bool:
+    """Tell whether the samples have the power of each domain."""
+    return mean_watts(_since(list(samples), started_ns)).keys() >= set(chosen.description.domains)
+
+
+def _since(samples: list[PowerSample], started_ns: int) -> list[PowerSample]:
+    """Leave out what a meter kept from before, when tuneoff was at work; not the last of it: from there the next one counts."""
+    before: dict[str, PowerSample] = {}
+    for sample in samples:
+        if sample.t < started_ns:
+            before[sample.domain] = sample
+    return [*before.values(), *(sample for sample in samples if sample.t >= started_ns)]
+
+
+class _BusyShare:
+    """How much of the processors' time is in use, from here to `end`."""
+
+    def __init__(self) -> None:
+        self._host: HostClock | None = None
+        try:
+            self._host = HostClock()
+            self._busy_ns, self._started_ns = self._host.read().busy_ns, clock.monotonic_ns()
+        except OSError:  # no /proc
+            return
+
+    def end(self) -> float | None:
+        """Return the share, in [0, 1]; None where it cannot be told."""
+        if self._host is None:
+            return None
+        busy_ns, elapsed_ns = self._host.read().busy_ns - self._busy_ns, clock.monotonic_ns() - self._started_ns
+        self._host.close()
+        return min(1.0, busy_ns / (elapsed_ns * (os.cpu_count() or 1)))  # ticks may be told late

@@ -7,8 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from tuneoff.base.suggest import nearest
-from tuneoff.measure.power.cpu import this_cpu
-from tuneoff.measure.power.cpu_table import TABLE, default_ratio, load_table, named_entry, watts_for
+from tuneoff.measure.power.cpu_table import TABLE, default_ratio, load_table, named_entry, this_cpu, watts_for
 from tuneoff.meter import MeterDescription, OptionError, PowerMeter, check_names, number, pair, text
 from tuneoff.record.samples.schema import Coefficients
 

@@ -1,19 +1,23 @@
-"""The run's processes: what descends from its coordinator, and orphans of it that the supervising process adopted."""
+"""The run's processes: what descends from its coordinator, and orphans that its supervisor adopted; PSS of the large ones."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
 from tuneoff.base import clock
 from tuneoff.base.processes import MARK
-from tuneoff.measure.power.memory_looks import MemoryLooks
-from tuneoff.measure.power.procfs import PROC, Stat, carries, process_cpu_ns, read_stat
+from tuneoff.measure.power.procfs import PROC, Stat, carries, process_cpu_ns, pss_bytes, read_stat
 from tuneoff.record.samples.schema import ProcessUsage
 
+LARGE_BYTES = 50_000_000  # of RSS; a smaller process hardly shares more than its interpreter
+PSS_EVERY_NS = 5 * clock.NANOSECONDS  # of one process, at most
+MOST_SHARE = 0.002  # of one core, for all processes together
+SETTLED_NS = 2 * clock.NANOSECONDS  # a process so young is still importing
 LITTLE_NS = 5_000_000  # of CPU time: a process that used less since it was read is not read again ...
 EVERY_NS = clock.NANOSECONDS  # ... for so long, unless a child of it is gone
 UNDECIDED_NS = 2 * clock.NANOSECONDS  # a child has the environment of its parent until it runs its own program
@@ -185,3 +189,32 @@ def _line_of(pid: int, proc: str) -> dict[int, Stat | None]:
         stat = line[pid] = read_stat(pid, proc)
         pid = 0 if stat is None else stat.parent
     return line
+
+
+class MemoryLooks:
+    """Looks at one process at a time, at the one that waits for longest, and not before the looks so far have paid off."""
+
+    def __init__(self, proc: str) -> None:
+        self._proc = proc
+        self._next_ns = 0
+        self._looked: dict[tuple[int, int], int] = {}  # when each process was last looked at
+
+    def look(self, now_ns: int, processes: Iterable[tuple[int, Stat]]) -> tuple[int, int] | None:
+        """Return (pid, PSS in bytes) of a process that is due, or None."""
+        if now_ns < self._next_ns:
+            return None
+        due = [
+            (self._looked.get((pid, stat.started_ns), 0), pid, stat)
+            for pid, stat in processes
+            if stat.rss_bytes >= LARGE_BYTES and now_ns - stat.started_ns >= SETTLED_NS
+        ]
+        looked_ns, pid, stat = min(due, default=(now_ns, 0, None), key=lambda item: item[:2])
+        if stat is None or (looked_ns and now_ns - looked_ns < PSS_EVERY_NS):
+            return None
+        before = time.thread_time_ns()
+        found = pss_bytes(pid, self._proc)
+        cost_ns = time.thread_time_ns() - before
+        self._next_ns = now_ns + int(cost_ns / MOST_SHARE)
+        self._looked = {(pid, stat.started_ns): self._looked.get((pid, stat.started_ns), 0) for _, pid, stat in due}
+        self._looked[pid, stat.started_ns] = now_ns
+        return None if found is None else (pid, found)

@@ -1,10 +1,10 @@
-"""Read event files: streaming, typed by msgspec, tolerant only of what a SIGKILL leaves (a torn last line)."""
+"""Read event files, streaming, tolerant only of what a SIGKILL leaves (a torn last line); align several processes' clocks."""
 
 from __future__ import annotations
 
 import errno
 import heapq
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import BinaryIO
@@ -13,7 +13,6 @@ import msgspec
 
 from tuneoff.base.files import open_regular
 from tuneoff.errors import ResultsError
-from tuneoff.record.events.alignment import Alignment
 from tuneoff.record.events.schema import SCHEMA_VERSION, AnyEvent, Event, Process
 
 SUFFIX = ".jsonl"
@@ -48,6 +47,41 @@ class Statistics:
     torn_lines: int = 0
     empty_files: int = 0
     gaps: list[SequenceGap] = field(default_factory=list)
+
+
+class Alignment:
+    """Offsets that turn each process's monotonic readings into those of the reference's host, in nanoseconds.
+
+    Readings with the same boot id are comparable directly (offset 0). Other hosts are aligned through their wall-clock
+    anchors; `uncertainty_ns` then bounds the error of the pairings. It cannot know by how much the wall clocks of two
+    hosts differ: `widen` adds what events that must follow each other prove about that.
+    """
+
+    def __init__(self, processes: Iterable[Process]) -> None:
+        known = list(processes)
+        coordinators = [process for process in known if process.role == "coordinator"]
+        self.reference = min(coordinators or known, key=_anchor_wall, default=None)
+        self.uncertainty_ns = 0
+        for process in known:
+            if self.is_foreign(process):
+                assert self.reference is not None
+                width = (process.anchor_width_ns + self.reference.anchor_width_ns + 1) // 2
+                self.uncertainty_ns = max(self.uncertainty_ns, width)
+
+    def is_foreign(self, process: Process) -> bool:
+        """Tell whether the process ran under another boot than the reference."""
+        return self.reference is not None and _clock_of(process) != _clock_of(self.reference)
+
+    def offset_ns(self, process: Process) -> int:
+        """Return what to add to the process's readings."""
+        if self.reference is None or not self.is_foreign(process):
+            return 0
+        return _wall_offset(process) - _wall_offset(self.reference)
+
+    def widen(self, process: Process, violation_ns: int) -> None:
+        """Note that an event of `process` seems to precede its cause by `violation_ns`: the alignment errs at least so much."""
+        if self.is_foreign(process):
+            self.uncertainty_ns = max(self.uncertainty_ns, violation_ns)
 
 
 class EventLog:
@@ -189,3 +223,15 @@ def _whole_lines(file: BinaryIO, statistics: Statistics) -> Iterator[bytes]:
         rest = data[end:]
     if rest:
         statistics.torn_lines += 1
+
+
+def _anchor_wall(process: Process) -> tuple[int, int]:
+    return process.anchor_wall_ns, process.pid
+
+
+def _wall_offset(process: Process) -> int:
+    return process.anchor_wall_ns - process.anchor_monotonic_ns
+
+
+def _clock_of(process: Process) -> str:
+    return process.host if process.boot_id == "unknown" else process.boot_id

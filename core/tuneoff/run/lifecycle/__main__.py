@@ -20,11 +20,7 @@ from types import FrameType
 from tuneoff.base.process_limits import die_with_parent
 from tuneoff.base.processes import become_subreaper, descendants, end_all
 from tuneoff.base.targets import load_target
-from tuneoff.experiment.spec import run_spec_from_json
-from tuneoff.experiment.trial_context import FILE_NAME, TrialContext
-from tuneoff.record.events.writer import EventWriter
-from tuneoff.record.layout import SPEC
-from tuneoff.record.run_context import RunContext
+from tuneoff.record.run_context import read_context
 from tuneoff.run.lifecycle.run import UNCAUGHT, run_lifecycle, undeploy_only
 
 RECORD, LATER = "run.json", "later"
@@ -38,17 +34,8 @@ def main(arguments: list[str]) -> int:
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
     run_dir = Path(arguments[0])
     undeploy = next((text for text in arguments[1:] if text.startswith("--undeploy=")), None)
-    stored = json.loads((run_dir / SPEC).read_text() if undeploy is None else sys.stdin.read())
-    given = stored.get("trial_context")
-    spec = run_spec_from_json(stored["run"])
-    context = RunContext(
-        spec=spec,
-        run_dir=run_dir,
-        execution_id=stored["execution_id"],
-        trial_context=TrialContext.from_json(given if given is not None else json.loads((run_dir / FILE_NAME).read_text())),
-        events=EventWriter(_events_of(run_dir), stored["execution_id"], "coordinator"),
-    )
-    adapter_class = load_target(spec.adapter_target)
+    context = read_context(run_dir, None if undeploy is None else json.load(sys.stdin), _events_of(run_dir))
+    adapter_class = load_target(context.spec.adapter_target)
     if undeploy is None:
         code = run_lifecycle(adapter_class, context)
     else:

@@ -6,22 +6,25 @@ Memory: by a control group where one can be made, always by the watchdog.
 
 from __future__ import annotations
 
+import errno
 import os
+import socket
 import tempfile
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from types import TracebackType
 from typing import Any
 
 from tuneoff.base.process_limits import SlotLimits
 from tuneoff.base.targets import load_target
 from tuneoff.errors import PluginError, UnsupportedError
 from tuneoff.experiment.spec import RunSpec, Workers
-from tuneoff.run.supervisor.cgroups import Groups, make_groups
-from tuneoff.run.supervisor.controllers import Controller, own_quota
+from tuneoff.run.supervisor.cgroups import Controller, Groups, make_groups, own_quota
 from tuneoff.run.supervisor.prepare import MEGABYTE, Execution
-from tuneoff.run.supervisor.processors import ReservedProcessors, usable_processors
 
+# A name in the kernel's own ("abstract") namespace of sockets: one holder, no file, and free as soon as the holder has died.
+_NAME = "\0tuneoff-processor-{}"
 NO_LIMIT = "none (no limit asked for)"
 NOT_ENFORCED = "none (declared, not enforced)"
 AFFINITY = "affinity"
@@ -158,3 +161,52 @@ def _too_few(workers: Workers, usable: list[int], quota: float | None) -> tuple[
         return ()
     text = f"{workers.count} workers of {workers.cpus:g} CPU need {needed:g} processors, but this machine gives {available:g}"
     return ((TOO_FEW, f"{text}: trials wait for each other"),)
+
+
+def usable_processors() -> list[int]:
+    """Return the processors that this process may run on, in order; empty where the system does not tell."""
+    return sorted(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else []
+
+
+class ReservedProcessors:
+    """Holds processors against other runs on this machine until it is closed, or this process ends."""
+
+    def __init__(self) -> None:
+        self._held: list[socket.socket] = []
+
+    def take(self, count: int, among: Collection[int]) -> tuple[int, ...]:
+        """Reserve `count` processors and return them in order, or reserve none and return nothing: too few are free."""
+        taken: list[int] = []
+        for processor in sorted(among):
+            if len(taken) == count:
+                break
+            if self._reserve(processor):
+                taken.append(processor)
+        if len(taken) < count:
+            self.close()
+            return ()
+        return tuple(taken)
+
+    def close(self) -> None:
+        """Free what is held. Idempotent."""
+        for holder in self._held:
+            holder.close()
+        self._held.clear()
+
+    def __enter__(self) -> ReservedProcessors:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        self.close()
+
+    def _reserve(self, processor: int) -> bool:
+        holder = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+        try:
+            holder.bind(_NAME.format(processor))
+        except OSError as error:
+            holder.close()
+            if error.errno == errno.EADDRINUSE:
+                return False
+            raise
+        self._held.append(holder)
+        return True

@@ -1,12 +1,13 @@
-"""Supervise one run from its start to its record."""
+"""Supervise one run from its start to its end, in a temporary folder with a short path."""
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shutil
 import tempfile
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -37,10 +38,10 @@ from tuneoff.run.supervisor.coordinator import Coordinator, Undeploy
 from tuneoff.run.supervisor.leftovers import clean_execution, shared_memory, unmapped
 from tuneoff.run.supervisor.limits import limit_workers
 from tuneoff.run.supervisor.prepare import NO_HISTORY, Execution, new_execution, write_inputs
-from tuneoff.run.supervisor.short_path import short_path
 from tuneoff.run.supervisor.tracker import Tracker
 from tuneoff.run.supervisor.watch import TrialWatch
 
+LONGEST_BYTES = 39  # of a folder that leaves room for `/ray/session_<time and pid>/sockets/plasma_store`
 POLL_SECONDS = 0.1
 INTERRUPTED_COLLECT_SECONDS = 2.0  # for a power database that is asked after the run
 
@@ -273,3 +274,19 @@ def _temporary_folder(execution: Execution) -> Path:
         remember(execution.folder, "folder", str(path))
         path.mkdir(mode=0o700)
         return path
+
+
+@contextlib.contextmanager
+def short_path(folder: Path) -> Iterator[Path]:
+    """Give a path to `folder` of at most `LONGEST_BYTES`, its own if that is short, for the processes of this user.
+
+    Else it is the one that the kernel gives to a folder that this process has open: it is there as long as the block runs.
+    """
+    if len(os.fsencode(folder)) <= LONGEST_BYTES:
+        yield folder
+        return
+    descriptor = os.open(folder, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        yield Path(f"/proc/{os.getpid()}/fd/{descriptor}")
+    finally:
+        os.close(descriptor)

@@ -8,9 +8,11 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
+import msgspec
+
 from tuneoff.base.files import regular, without_links
 from tuneoff.base.packages import install_command, missing_modules
-from tuneoff.errors import MissingPackageError, UnknownNameError
+from tuneoff.errors import MissingPackageError, ResultsError, UnknownNameError
 from tuneoff.record.results_folder import PLAN, read_plan
 from tuneoff.tell.frames.arrow import MADE_FROM, joined, parts, same_columns, schema
 from tuneoff.tell.frames.columns import TABLES, Columns
@@ -18,8 +20,10 @@ from tuneoff.tell.frames.executions import executions
 from tuneoff.tell.frames.manifest import Manifest, changes, read_manifest
 
 if TYPE_CHECKING:
-    from pandas import DataFrame
+    from pandas import DataFrame, Series
 
+
+INT64 = range(-(2**63), 2**63)
 EXPORT = "export"
 AGAIN = "the records are read instead; for speed export again: tuneoff export %s --format parquet"
 
@@ -98,7 +102,6 @@ class Frames:
         Raises:
             ResultsError: a column of the trials has such a name.
         """
-        from tuneoff.tell.frames.configuration import with_configuration
 
         return with_configuration(self.trials, prefix)
 
@@ -180,3 +183,39 @@ def _exported(path: Path, columns: Columns, names: list[str], manifest: Manifest
             return file.read(columns=names).select(names)
     except (OSError, pyarrow.ArrowException):
         return None
+
+
+def with_configuration(trials: DataFrame, prefix: str) -> DataFrame:
+    """Return the trials with a column per parameter; a trial that lacks a parameter has a missing value there.
+
+    Raises:
+        ResultsError: a column has such a name already, or a configuration is no JSON object.
+    """
+    import pandas
+
+    text = "[" + ",".join(trials["configuration"]) + "]"
+    try:
+        configurations = msgspec.json.decode(text.encode(), type=list[dict[str, Any]])
+    except msgspec.MsgspecError as error:
+        raise ResultsError(f"a configuration is damaged: {error}; export again") from error
+    if len(configurations) != len(trials):
+        raise ResultsError("a configuration is damaged: it is not one JSON object; export again")
+    names = list(dict.fromkeys(name for configuration in configurations for name in configuration))
+    if taken := [name for name in names if prefix + name in trials.columns]:
+        raise ResultsError(f"the trials have a column {prefix + taken[0]!r} already; give another prefix")
+    found = {prefix + name: _column([one.get(name) for one in configurations]).array for name in names}
+    return pandas.concat([trials, pandas.DataFrame(found, index=trials.index)], axis="columns")
+
+
+def _column(values: Sequence[Any]) -> Series[Any]:
+    """Return values as a column of their type; of mixed types, or nested, they stay as they are."""
+    import pandas
+
+    types = {type(value) for value in values if value is not None}
+    if types == {bool}:
+        return pandas.Series(values, dtype="boolean")
+    if types == {int} and all(value is None or value in INT64 for value in values):
+        return pandas.Series(values, dtype="Int64")
+    if types == {float} or types == {int, float}:
+        return pandas.Series([None if value is None else float(value) for value in values], dtype="float64")
+    return pandas.Series(values, dtype="str" if types == {str} else "object")

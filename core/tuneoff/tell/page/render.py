@@ -9,27 +9,76 @@ from importlib.resources import files
 from typing import Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
+from jinja2.bccache import Bucket, BytecodeCache
 from markupsafe import Markup
 
-from tuneoff.base.format import counted, duration_text, number
+from tuneoff.base.format import MISSING, counted, duration_text, figure, number
 from tuneoff.experiment.names import strategy_text, variant_text
+from tuneoff.judge.answers.across_texts import compared_by
+from tuneoff.judge.answers.answer import AcrossTasks, OverTasks
 from tuneoff.judge.answers.phrases import scope_text
-from tuneoff.tell.page import across, choice_table, frameworks, runs, verdicts
-from tuneoff.tell.page.texts import sentence, visible
+from tuneoff.judge.stats.interval import Interval
+from tuneoff.tell.page import frameworks, runs, texts
+from tuneoff.tell.page.texts import sentence, size_cell, visible
 from tuneoff.tell.plots import dots, job_parts, shares, theme
+from tuneoff.tell.report.figure_cell import FigureCell
 
+LEAST_P = 0.001  # that is shown
 STYLE, SCRIPT = "report.css", "report.js"
 
 
+def pairs_over_tasks(one: AcrossTasks) -> dict[tuple[str, str], OverTasks | None]:
+    """Return the pairs that have a probability, a test, or both."""
+    known = {(pair.one, pair.other): pair for pair in one.compared}
+    return {names: known.get(names) for names in (*one.improvement, *known)}
+
+
+def mean_difference(pair: OverTasks | None, one: AcrossTasks) -> FigureCell:
+    """Return the mean of one against other; its bounds are those of the family."""
+    return size_cell(pair.mean if pair is not None else None, compared_by(one))
+
+
+def interval_cell(interval: Interval | None) -> FigureCell:
+    """Return an estimate and, below it, its bounds."""
+    if interval is None:
+        return FigureCell(MISSING)
+    return FigureCell(figure(interval.estimate), f"{figure(interval.low)} to {figure(interval.high)}")
+
+
+def p_text(pair: OverTasks | None) -> str:
+    """Return the p of a pair; it is never 0."""
+    value = pair.p if pair is not None else None
+    if value is None:
+        return MISSING
+    return f"<{LEAST_P}" if value < LEAST_P else f"{value:.3f}"
+
+
 _FILTERS = (  # `{{ verdict | pair_cell }}`
-    *(across.pairs_over_tasks, across.mean_difference, across.interval_cell, across.p_text),
-    *(choice_table.added_cell, choice_table.added_range, choice_table.failed, choice_table.has_intervals),
-    *(choice_table.ratio_cell, choice_table.ratio_cells, choice_table.rows_of, choice_table.signs_used),
+    *(pairs_over_tasks, mean_difference, interval_cell, p_text),
+    *(frameworks.added_cell, frameworks.added_range, frameworks.failed, frameworks.has_intervals),
+    *(frameworks.ratio_cell, frameworks.ratio_cells, frameworks.rows_of, frameworks.signs_used),
     *(frameworks.spread_cell, dots.axis_unit, dots.strip, job_parts.bars, shares.drawn),
     *(runs.run_cell, runs.run_status, runs.run_reason, runs.run_flags, runs.run_label, strategy_text, variant_text),
-    *(verdicts.about, verdicts.judged, verdicts.look, verdicts.noise_floor, verdicts.pair_cell, verdicts.pairs),
-    *(verdicts.robustness, verdicts.seeds_to_decide, counted, duration_text, number, scope_text, sentence),
+    *(texts.about, texts.judged, texts.look, texts.noise_floor, texts.pair_cell, texts.pairs),
+    *(texts.robustness, texts.seeds_to_decide, counted, duration_text, number, scope_text, sentence),
 )
+
+
+class _Compiled(BytecodeCache):
+    """Keeps what the templates were compiled to: `tuneoff serve` renders the page after each run."""
+
+    def __init__(self) -> None:
+        self._code: dict[str, bytes] = {}
+
+    def load_bytecode(self, bucket: Bucket) -> None:
+        if bucket.key in self._code:
+            bucket.bytecode_from_string(self._code[bucket.key])
+
+    def dump_bytecode(self, bucket: Bucket) -> None:
+        self._code[bucket.key] = bucket.bytecode_to_string()
+
+
+_COMPILED = _Compiled()
 
 
 def render(page: Mapping[str, Any]) -> str:
@@ -54,6 +103,7 @@ def environment() -> Environment:
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
+        bytecode_cache=_COMPILED,
     )
     found.filters.update({one.__name__: one for one in _FILTERS}, status_symbol=lambda name: runs.STATUSES.get(name, "!"))
     return found

@@ -1,19 +1,52 @@
-"""`tuneoff report`: read a results folder once, answer, choose, and write one page."""
+"""`tuneoff report`: read a results folder once, answer, choose, gather what the templates read, and write one page."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from tuneoff.base import files
+from tuneoff.base.format import counted, duration_text
+from tuneoff.base.identity import canonical_json
 from tuneoff.base.packages import install_command, missing_modules
 from tuneoff.errors import MissingPackageError, ResultsError
-from tuneoff.record.store import write_bytes
+from tuneoff.experiment.metric import Metric
+from tuneoff.experiment.metric_names import metric
+from tuneoff.experiment.names import label_texts, variant_text
+from tuneoff.judge.answers.answer import Answers, Question
+from tuneoff.judge.answers.anytime import curves
+from tuneoff.judge.answers.judging import FEWEST_SEEDS
+from tuneoff.judge.choice.choice import Choice, Setting
+from tuneoff.judge.choice.choose import Answered, time_question
+from tuneoff.judge.notes import notes
+from tuneoff.judge.results import Results
+from tuneoff.judge.runs import Scope
+from tuneoff.record.run_record import RunRecord
+from tuneoff.record.store import FILE_NAME, write_bytes
+from tuneoff.tell.page import environment, texts
+from tuneoff.tell.page.environment import Facts
+from tuneoff.tell.page.faults import fault_tables
+from tuneoff.tell.page.frameworks import ENERGY_AND_COST, Entry, FrameworkTable, column_groups, entries, framework_tables
+from tuneoff.tell.page.runs import status_counts
+from tuneoff.tell.page.texts import confidence, path_link
+from tuneoff.tell.plots.anytime import Panel, panels
+from tuneoff.tell.plots.dots import shared_scale
+from tuneoff.tell.plots.scale import Scale
+from tuneoff.tell.plots.theme import styles
+from tuneoff.tell.report.accounting_sources import Circumstances, circumstances
+from tuneoff.tell.report.cost_notes import cost_notes
 
 if TYPE_CHECKING:
     from tuneoff.judge.choice.choose import Answered
 
+
+MOST_RUNS = 4000  # in the table of runs; beyond, the page would be too large
+APART = frozenset(("comparisons", "power", "carbon", "prices", "questions", "anchors"))  # shown otherwise, or too long
+KEPT = 160  # characters of a value
+BESIDE = ("energy.per_completed_trial", "quality.test")  # columns beside those of time
 FOLDER = "report"  # in a results folder; derived from it, so it is in no bundle
 PAGE = "report.html"
 PACKAGES = ("scipy", "jinja2")
@@ -49,7 +82,6 @@ def write_report(results_folder: Path, output: Path | None = None, found: Answer
 
 def composed(found: Answered, folder: Path) -> str:
     """Return the HTML of a report that will lie in `folder`."""
-    from tuneoff.tell.page.build import page
     from tuneoff.tell.page.render import render
 
     return render(page(found, folder))
@@ -65,3 +97,176 @@ def make_folder(folder: Path) -> None:
         files.make_folder(folder)
     except OSError as error:
         raise ResultsError(f"{folder} cannot be made: {error.strerror}; free space or choose another --output") from error
+
+
+def page(of: Answered, folder: Path) -> dict[str, Any]:
+    """Return what the templates read of a results folder; `folder`: where the page will lie, for links to the runs' files."""
+    results, answers, choice = of.results, of.answers, of.choice
+    found = entries(results, answers)
+    measured_by = circumstances(results.folder, results.standing.values())
+    same, differing = environment.packages(results)
+    main = choice.settings[0] if choice.settings else None
+    time = time_question(answers)
+    drawn, left_out = _anytime(results, main)
+    return {
+        "results": results,
+        "answers": answers,
+        "choice": choice,
+        "main": main,
+        "others": choice.settings[1:],
+        "time": time,
+        "asked": _asked(answers.questions, time),
+        "axes": {setting.name: _axes(setting, answers.questions) for setting in choice.settings},
+        "beside": [metric(name) for name in BESIDE],
+        "by_group": {(entry.group.label, entry.group.scope): entry for entry in found},
+        "places": Places(results, folder),
+        "facts": _facts(results, found, choice),
+        "status_counts": status_counts(results),
+        "across_notes": list(dict.fromkeys(line for one in answers.across for line in one.texts)),
+        "unjudged": texts.unjudged(answers),
+        "tables": _with_notes(framework_tables(found), found, measured_by),
+        "by_scope": _by_scope(found),
+        "styles": styles((group.label, group.replicate, group.emulated) for group in answers.groups),
+        "panels": drawn,
+        "panels_left_out": left_out,
+        "faults": fault_tables(results.folder),
+        "most_runs": MOST_RUNS,
+        "has_variants": any(variant_text(run.spec.experiment.variant) for run in results.planned),
+        "labels": label_texts((run.label, run.spec.adapter) for run in results.planned),
+        "executions": Counter(record.run_id for record in results.records),
+        "environment": (*environment.machine(results), environment.frameworks(results, answers), same),
+        "differing": [differing] if differing.rows else [],
+        "basis": basis(results, answers, measured_by),
+    }
+
+
+def _asked(questions: Sequence[Question], time: Question | None) -> list[tuple[Question, Metric]]:
+    """Return the questions whose values the dots may show with their metrics, the one on time first."""
+    return [(one, metric(one.metric)) for one in sorted(questions, key=lambda question: question is not time)]
+
+
+def _axes(setting: Setting, questions: Iterable[Question]) -> dict[str, Scale]:
+    groups = column_groups(setting)
+    found = {question.name: shared_scale(groups, question) for question in questions}
+    return {name: axis for name, axis in found.items() if axis is not None}
+
+
+def _anytime(results: Results, main: Setting | None) -> tuple[list[Panel], int]:
+    """Return the panels of the main setting, where any of its frameworks has as many runs as a verdict needs."""
+    enough = main is not None and any(
+        len(column.group.runs) >= FEWEST_SEEDS for row in main.rows for column in row.columns.values()
+    )
+    if main is None or not enough:
+        return [], 0
+    return panels(curves(results), {row.label: row.name for row in main.rows}, [scope.text for scope in main.scopes])
+
+
+def _by_scope(found: Sequence[Entry]) -> dict[Scope, list[Entry]]:
+    scopes: dict[Scope, list[Entry]] = {}
+    for entry in found:
+        scopes.setdefault(entry.group.scope, []).append(entry)
+    return scopes
+
+
+def _facts(results: Results, found: Sequence[Entry], choice: Choice) -> list[str]:
+    """Return what was run, in a few words each."""
+    planned = [run for run in results.planned if run.skip_reason is None]
+    done = sum((record := results.standing.get(run.run_id)) is not None and record.status == "done" for run in planned)
+    rows = choice.settings[0].rows if choice.settings else ()
+    frameworks = sum(not row.is_floor for row in rows)
+    lengths = [column.trial_seconds for row in rows for column in row.columns.values() if column.trial_seconds is not None]
+    tasks = {entry.group.scope.task for entry in found if entry.group.scope.task}
+    trials = _range(run.spec.experiment.budget.trials for run in planned)
+    workers = _range(run.spec.experiment.workers.count for run in planned)
+    days = sorted(record.started_at[:10] for record in results.standing.values() if record.started_at)
+    return [
+        counted(frameworks, "framework"),
+        *([counted(len(tasks), "task")] if tasks else []),
+        counted(len({run.spec.seed for run in planned}), "seed"),
+        *([f"{trials} trials" + (f" of {_lengths(lengths)}" if lengths else "")] if trials else []),
+        *([f"{workers} workers"] if workers else []),
+        f"{done} of {counted(len(planned), 'run')} done",
+        *days[:1],
+    ]
+
+
+def _range(values: Iterable[int | None]) -> str:
+    known = sorted({value for value in values if value is not None})
+    return "" if not known else str(known[0]) if len(known) == 1 else f"{known[0]} to {known[-1]}"
+
+
+def _lengths(seconds: Sequence[float]) -> str:
+    low, high = duration_text(min(seconds)), duration_text(max(seconds))
+    return low if low == high else f"{low} to {high}"
+
+
+def _with_notes(tables: Sequence[FrameworkTable], found: Sequence[Entry], measured_by: Circumstances) -> list[FrameworkTable]:
+    rows = [entry.row for entry in found]
+    headings = {column.name: column.heading for column in ENERGY_AND_COST}
+    cost = tuple(cost_notes(rows, headings, measured_by)) if any(row.runs_done for row in rows) else ()
+    own = {"quality-time": tuple(notes(rows)), "energy-cost": cost}
+    return [replace(table, notes=own.get(table.name, ())) for table in tables]
+
+
+def basis(results: Results, answers: Answers, circumstances: Circumstances) -> list[Facts]:
+    """Return what the figures rest on."""
+    plan = results.plan
+    meters = circumstances.meters or ("no run has samples of a meter",)
+    return [
+        Facts(title="Measured by", rows=(("meter", meters), ("charged by", circumstances.accounting or ("nothing",)))),
+        Facts(title="Judged by", rows=tuple(_judged(answers))),
+        Facts(
+            title="Frozen before the first run",
+            rows=tuple((_name(key), (_value(value),)) for key, value in answers.analysis.items() if key not in APART),
+        ),
+        Facts(
+            title="Identity",
+            rows=(
+                ("file", (plan.path,)),
+                ("plan", (plan.plan_id,)),
+                ("analysis", (plan.analysis_digest,)),
+                ("check it", (f"tuneoff verify {results.folder.name}",)),
+            ),
+        ),
+    ]
+
+
+def _judged(answers: Answers) -> list[tuple[str, tuple[str, ...]]]:
+    questions = tuple(f"{one.name}: {one.metric}, margin {one.margin_text or 'none'}" for one in answers.questions)
+    looks = ", ".join(map(str, answers.looks)) or "once, when all planned seeds have ended"
+    return [
+        ("questions", questions or ("none",)),
+        ("confidence", (f"{confidence(answers.confidence)} for a family of {answers.family_size} comparisons, by Bonferroni",)),
+        ("looks", (looks,)),
+    ]
+
+
+def _name(key: str) -> str:
+    return key.replace("_", " ")
+
+
+def _value(value: Any) -> str:
+    if isinstance(value, list) and all(isinstance(one, str | int) for one in value):
+        text = ", ".join(map(str, value)) or "none"
+    elif isinstance(value, str | int | float):
+        text = str(value)
+    else:
+        text = canonical_json(dict(value) if isinstance(value, Mapping) else value)
+    return text if len(text) <= KEPT else f"{text[:KEPT]} ..."
+
+
+class Places:
+    """The anchors of runs, and the relative paths of files. `folder`: where the page will lie."""
+
+    def __init__(self, results: Results, folder: Path) -> None:
+        self._folder = folder
+        self._results = results
+        self._shown = frozenset(run.run_id for run in results.planned[:MOST_RUNS])
+
+    def run(self, run_id: str) -> str:
+        """Return the link to a run's row in the table of runs, "" where it has none."""
+        return f"#run-{run_id}" if run_id in self._shown else ""
+
+    def file(self, record: RunRecord) -> str:
+        """Return the link to a record's file."""
+        return path_link(self._results.folder / self._results.run_folder(record) / FILE_NAME, self._folder)

@@ -20,7 +20,7 @@ from tuneoff.record.store import RUNS, read_run
 from tuneoff.run.trial.checkpoint import checkpoint_path
 from tuneoff.trust.bundle.archive import Content
 from tuneoff.trust.bundle.manifest import RESULTS
-from tuneoff.trust.bundle.readable import is_readable
+from tuneoff.trust.bundle.opened import is_readable
 
 SINGLE = (RECORD, SPEC, VERSIONS, CONTINUES, *BESIDE)  # of an execution, where they are there
 LEFT_OUT = "log.txt, the framework's own files, exports, the report, locks and notes of processes"

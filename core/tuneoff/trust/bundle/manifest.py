@@ -1,14 +1,17 @@
-"""The manifest of a bundle: its format version, what it holds and lacks, and the SHA-256 of every file."""
+"""The manifest of a bundle: its format version, which tuneoff made it, what it holds and lacks, and the SHA-256 of every file."""
 
 from __future__ import annotations
 
+import functools
+import hashlib
 import json
 import re
 from collections.abc import Iterable, Iterator
-from pathlib import PurePosixPath
+from pathlib import Path, PurePosixPath
 
 import msgspec
 
+import tuneoff
 from tuneoff.errors import ResultsError
 
 FORMAT_VERSION = 1  # history: 1 = first
@@ -142,3 +145,14 @@ def wrong_files(files: Iterable[BundledFile]) -> Iterator[str]:
         elif not 0 <= file.size_bytes <= MOST_BYTES or _SHA256.fullmatch(file.sha256) is None:
             yield f"{file.path[:80]!r} has no size or no SHA-256"
         seen.add(file.path)
+
+
+@functools.cache
+def code_digest() -> str:
+    """Return the SHA-256 over names and contents of the Python sources of `tuneoff`."""
+    folder = Path(tuneoff.__file__).parent
+    total = hashlib.sha256()
+    for path in sorted(folder.rglob("*.py")):
+        total.update(f"{path.relative_to(folder).as_posix()}\0".encode())
+        total.update(hashlib.sha256(path.read_bytes()).digest())
+    return total.hexdigest()

@@ -6,18 +6,21 @@ import hashlib
 import tempfile
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from tuneoff.base.files import open_regular, without_links
 from tuneoff.base.interrupting import interrupting
-from tuneoff.errors import ResultsError
+from tuneoff.errors import ResultsError, TuneoffError
 from tuneoff.experiment.plan import Plan
 from tuneoff.record.results_folder import read_plan
 from tuneoff.record.run_record import RunRecord
 from tuneoff.record.store import read_runs, standing
 from tuneoff.trust.bundle.archive import unpack
 from tuneoff.trust.bundle.manifest import RESULTS, BundleManifest
-from tuneoff.trust.bundle.readable import is_readable
 from tuneoff.trust.verify.results import verify
+
+GREATEST = 1e18  # of a number of bytes or ns: more is none, and a larger integer breaks arithmetic with decimal ones
+_OBJECTS = ("versions", "cpu", "data", "workload", "machine_before")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,3 +81,37 @@ def _checked(record: RunRecord) -> RunRecord:
     if not is_readable(record):
         raise ResultsError(f"{RESULTS}: the record of {record.execution_id[:60]!r} is damaged; get the bundle again")
     return record
+
+
+def is_readable(record: RunRecord) -> bool:
+    """Tell whether environment and specification have the types that bundles rely on."""
+    environment = record.environment
+    objects = {name: environment.get(name) for name in _OBJECTS}
+    if not all(part is None or isinstance(part, dict) for part in objects.values()):
+        return False
+    data, cpu, workload, before = (objects[name] or {} for name in ("data", "cpu", "workload", "machine_before"))
+    digests, sets = data.get("sha256"), cpu.get("instruction_sets")
+    return (
+        (digests is None or (isinstance(digests, dict) and _are_texts(digests.values())))
+        and (sets is None or (isinstance(sets, list) and _are_texts(sets)))
+        and all(map(_is_number, (environment.get("memory_total_bytes"), before.get("sentinel_ns"))))
+        and isinstance(workload.get("sha256"), str | None)
+        and all((objects["versions"] or {}).keys())
+        and _has_specification(record)
+    )
+
+
+def _has_specification(record: RunRecord) -> bool:
+    try:
+        record.run_spec()
+    except (KeyError, TypeError, ValueError, AttributeError, TuneoffError):
+        return False
+    return True
+
+
+def _is_number(value: Any) -> bool:
+    return value is None or (isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < GREATEST)
+
+
+def _are_texts(values: Any) -> bool:
+    return all(isinstance(value, str) for value in values)

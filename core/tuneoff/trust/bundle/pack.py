@@ -6,6 +6,7 @@ import contextlib
 import fcntl
 import json
 import os
+import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,15 +21,16 @@ from tuneoff.experiment.plan import Plan
 from tuneoff.record.results_folder import LOCK, read_plan, run_ends
 from tuneoff.trust.bundle import manifest as names
 from tuneoff.trust.bundle.archive import Content, describe, read_manifest, write_archive
-from tuneoff.trust.bundle.code import code_digest
 from tuneoff.trust.bundle.contents import executions, result_files
-from tuneoff.trust.bundle.describe import data_of, environments_of, missing_of, readme, tells_of
-from tuneoff.trust.bundle.lock import lock_of, lock_text
-from tuneoff.trust.bundle.manifest import BundleManifest, top_folder, wrong_files
-from tuneoff.trust.bundle.secrets import check_no_secrets
+from tuneoff.trust.bundle.describe import data_of, environments_of, lock_of, lock_text, missing_of, readme, tells_of
+from tuneoff.trust.bundle.manifest import BundleManifest, code_digest, top_folder, wrong_files
 from tuneoff.trust.verify.exports import FOLDER as EXPORTS
 from tuneoff.trust.verify.results import Verification, verify
 
+_SECRET_NAME = re.compile(r"TOKEN|SECRET|PASSW|API_?KEY|ACCESS_?KEY|PRIVATE_?KEY|CREDENTIAL", re.IGNORECASE)
+_PASSWORD = re.compile(rb"[a-z0-9+.-]://[^\s/@:\"']+:[^\s/@\"']+@", re.IGNORECASE)
+PIECE, OVERLAP = 16_000_000, 100_000  # bytes: no secret and no address is longer than the second
+SHORTEST = 8  # characters: shorter values occur by chance
 SUFFIX = ".tar.gz"
 PROBLEMS = 5  # that the manifest of an unverified bundle names
 Note = Callable[[str], None]
@@ -185,3 +187,42 @@ def _json(value: Any) -> bytes:
 
 def _bytes(text: str) -> bytes:
     return text.encode("utf-8", "backslashreplace")  # half a character, as only JSON escapes can write it
+
+
+def check_no_secrets(contents: Mapping[str, Content], environment: Mapping[str, str] | None = None) -> None:
+    """Refuse contents in which a secret of this environment, or an address with a password, occurs.
+
+    Raises:
+        ResultsError: one does; the line names the file and the variable, never the value.
+    """
+    values = os.environ if environment is None else environment
+    secrets = {
+        name: value.encode()
+        for name, value in values.items()
+        if _SECRET_NAME.search(name) and len(value) >= SHORTEST and not os.path.exists(value)
+    }
+    for path, content in contents.items():
+        if path.endswith(".safetensors"):  # numbers
+            continue
+        found = next(filter(None, (_found(piece, secrets) for piece in _pieces(content))), None)
+        if found is not None:
+            raise ResultsError(f"{path} holds {found}; a bundle is for others: remove it from the experiment and run again")
+
+
+def _pieces(content: Content) -> Iterator[bytes]:
+    """Yield a content in pieces that overlap, so that a file of any size takes little memory."""
+    if not isinstance(content, Path):
+        yield content
+        return
+    tail = b""
+    with open_regular(content) as file:
+        while part := file.read(PIECE):
+            yield tail + part
+            tail = (tail + part)[-OVERLAP:]
+
+
+def _found(content: bytes, secrets: Mapping[str, bytes]) -> str | None:
+    for name, value in secrets.items():
+        if value in content:
+            return f"the value of the environment variable {name}"
+    return "an address with a password" if _PASSWORD.search(content) else None

@@ -17,7 +17,7 @@ from tuneoff.record.environment import capture
 from tuneoff.record.run_record import RunRecord
 from tuneoff.run.provenance import Provenance, prepare
 from tuneoff.trust.bundle.choose import refuse_foreign
-from tuneoff.trust.bundle.code import code_digest
+from tuneoff.trust.bundle.manifest import code_digest
 from tuneoff.trust.bundle.opened import Bundle
 
 Level = Literal["identity", "numerics", "machine", "notice"]

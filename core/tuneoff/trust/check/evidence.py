@@ -1,28 +1,68 @@
-"""What the checks read: the runs that were made, and what else was asked of the adapter."""
+"""What the checks read: the runs that were made, what their processes and the machine told, what else was asked."""
 
 from __future__ import annotations
 
 import json
+import os
+import resource
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import Any, TypeVar
 
+from tuneoff.adapter import Adapter
+from tuneoff.base import clock
 from tuneoff.capabilities import Capabilities
-from tuneoff.experiment.spec import ExperimentSpec
+from tuneoff.errors import TuneoffError
+from tuneoff.experiment.spec import ExperimentSpec, RunSpec
+from tuneoff.measure.power.procfs import HostClock
 from tuneoff.record.events.reader import EventLog
-from tuneoff.record.events.schema import Event, Process
+from tuneoff.record.events.schema import Event, Flag, Process
 from tuneoff.record.events.writer import FOLDER as EVENTS
 from tuneoff.record.run_record import RunRecord
+from tuneoff.record.store import read_run
+from tuneoff.record.verdict import Verdict
+from tuneoff.run.finish import finish
 from tuneoff.trust.check.fault_injection import RAISED
-from tuneoff.trust.check.footprint import Left
-from tuneoff.trust.check.listeners import ListeningSocket
-from tuneoff.trust.check.machine import Machine
+from tuneoff.trust.check.footprint import Left, ListeningSocket
 from tuneoff.trust.check.model import Finding
 from tuneoff.trust.check.probe_workload import NOTES
 
 E = TypeVar("E", bound=Event)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Machine:
+    """The load average of the minute before a run's end, and the share of all processors' time that was used by others, in %."""
+
+    load_1min: float
+    others_percent: float
+
+    @property
+    def text(self) -> str:
+        return f"other programs used {self.others_percent:.0f} % of the processors, at a load of {self.load_1min:.1f}"
+
+
+class MachineWatch:
+    """Looks from where it is made; what is this process's, and its children's that have ended by then, is the run's own."""
+
+    def __init__(self) -> None:
+        self._host = HostClock()
+        self._before = clock.monotonic_ns(), self._others_ns()
+
+    def seen(self) -> Machine:
+        """Return what was done since this was made."""
+        elapsed_ns, others_ns = (
+            now - before for now, before in zip((clock.monotonic_ns(), self._others_ns()), self._before, strict=True)
+        )
+        share = others_ns / (elapsed_ns * (os.cpu_count() or 1))
+        return Machine(load_1min=os.getloadavg()[0], others_percent=100 * min(max(share, 0.0), 1.0))
+
+    def _others_ns(self) -> int:
+        """Return the CPU time of all processors but of this process and its children that have ended."""
+        used = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
+        return self._host.read().busy_ns - int(sum(one.ru_utime + one.ru_stime for one in used) * clock.NANOSECONDS)
 
 
 class NoRecordError(Exception):
@@ -138,3 +178,53 @@ class AdapterEvidence:
     def some(self, *names: str) -> Iterator[Made]:
         """Yield those of the runs that were made."""
         return (self.runs[name] for name in names if name in self.runs)
+
+
+def finished(name: str, spec: RunSpec, notes: Path, answer: Mapping[str, Any], adapter: type[Adapter]) -> Made:
+    """Derive the record of a run, or say why there is none, and add what its supervisor flagged as left behind."""
+    folder = Path(answer["folder"])
+    verdict = None if answer["verdict"] is None else Verdict(**answer["verdict"])
+    record: RunRecord | None = None
+    problem = ""
+    try:
+        finish(folder, spec, verdict, adapter, {"limits": answer["limits"]})
+        record = read_run(folder)  # as everybody else will read it
+    except (TuneoffError, ValueError) as error:
+        problem = " ".join(f"{type(error).__name__}: {error}".split())
+    holders = {ListeningSocket(item["inode"], item["address"], item["port"]): item["pid"] for item in answer["listeners"]}
+    return Made(
+        name=name,
+        experiment=spec.experiment,
+        folder=folder,
+        notes_folder=notes,
+        stored=record,
+        problem=problem,
+        listeners=tuple(holders),
+        left=(*(Left(**item) for item in answer["left"]), *flagged_left(_flags(folder) if record is not None else [], holders)),
+        end_seconds=answer["end_seconds"],
+        machine=Machine(**answer["machine"]),
+    )
+
+
+def _flags(folder: Path) -> list[str]:
+    """Return what was flagged as left behind; of the same flag a record keeps one text and a count."""
+    events = (event for _, event in EventLog(folder / EVENTS) if isinstance(event, Flag))
+    return [event.text for event in events if event.name == "left_behind"]
+
+
+def flagged_left(texts: Sequence[str], holders: Mapping[ListeningSocket, int]) -> list[Left]:
+    """Return what the supervisor had to end or to remove itself; a process that listened is a port that was left.
+
+    `holders`: the listeners of the run with the process that held each. Shared memory and what is outside this machine are
+    looked for by whoever made the run, and an `undeploy` that did not end is seen in the events.
+    """
+    found: list[Left] = []
+    for text in texts:
+        kind, _, rest = text.partition(" ")
+        if kind == "process":
+            pid = int(rest.partition(":")[0])
+            ports = [f"{item.address}:{item.port}" for item, holder in holders.items() if holder == pid]
+            found.append(Left("port", f"{', '.join(ports)} of {text}") if ports else Left("process", text))
+        elif kind in ("folder", "cgroup"):
+            found.append(Left("temporary file", text))
+    return found

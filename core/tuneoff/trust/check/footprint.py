@@ -9,6 +9,7 @@ conformance run has for itself everything counts.
 from __future__ import annotations
 
 import contextlib
+import ipaddress
 import os
 import re
 import tempfile
@@ -19,13 +20,61 @@ from pathlib import Path
 from typing import Literal
 
 from tuneoff.base.processes import MARK, all_pids, command_line, descendants, is_alive, with_mark
+from tuneoff.run.supervisor.guardian import Announce, temporary_folder
 from tuneoff.run.supervisor.leftovers import shared_memory, unmapped
-from tuneoff.trust.check.listeners import ListeningSocket, all_listeners, listeners_of
 
+LOOKED_INTO = (".ray", "ray_results", "syne-tune", ".optuna")  # folders of frameworks in the home folder
+LISTEN = "0A"
 SHARED_MEMORY = "/dev/shm"
 SETTLE_SECONDS = 2.0  # the kernel takes a moment
-
 Kind = Literal["process", "port", "shared memory", "home file", "temporary file", "outside"]
+
+
+@dataclass(frozen=True)
+class ListeningSocket:
+    """A listening socket; `inode` is its identity for as long as it is open."""
+
+    inode: str
+    address: str
+    port: int
+
+    @property
+    def is_loopback(self) -> bool:
+        """Whether only this machine can reach it."""
+        address = ipaddress.ip_address(self.address)
+        return (getattr(address, "ipv4_mapped", None) or address).is_loopback
+
+
+def all_listeners() -> set[ListeningSocket]:
+    """Return every listening socket of this machine (of this network namespace)."""
+    found = set()
+    for table in ("/proc/net/tcp", "/proc/net/tcp6"):
+        for line in Path(table).read_text().splitlines()[1:] if Path(table).exists() else ():
+            fields = line.split()
+            if fields[3] == LISTEN:
+                address, _, port = fields[1].partition(":")
+                found.add(ListeningSocket(inode=fields[9], address=_decoded(address), port=int(port, 16)))
+    return found
+
+
+def listeners_of(pids: Iterable[int]) -> set[ListeningSocket]:
+    """Return the listening sockets that these processes hold."""
+    held = set()
+    for pid in pids:
+        try:
+            for entry in os.scandir(f"/proc/{pid}/fd"):
+                target = os.readlink(entry.path)
+                if target.startswith("socket:["):
+                    held.add(target[8:-1])
+        except OSError:  # it ended meanwhile
+            continue
+    return {listener for listener in all_listeners() if listener.inode in held}
+
+
+def _decoded(address: str) -> str:
+    """Return an address of /proc/net: words of four bytes, each in the order of a little-endian machine."""
+    words = [bytes.fromhex(address[start : start + 8])[::-1] for start in range(0, len(address), 8)]
+    return str(ipaddress.ip_address(b"".join(words)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,3 +187,56 @@ def _mentioned(pid: int, names: Collection[str] = ("environ", "cmdline", "maps")
 
 def _entries(folders: Iterable[Path]) -> list[Path]:
     return [path for folder in folders if folder.is_dir() for path in folder.iterdir()]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OwnFolders:
+    """A temporary folder, and a home folder with links to all that the real one has.
+
+    `inside`: names of folders in the home folder that are no links, but have links to what the real ones have.
+    """
+
+    temporary: str
+    home: str
+    inside: tuple[str, ...] = ()
+
+    def enter(self) -> None:
+        """Let this process and all that it starts use them."""
+        os.environ["TMPDIR"], os.environ["HOME"] = self.temporary, self.home
+        tempfile.tempdir = None  # asked for anew
+
+    def left(self) -> list[Left]:
+        """Return what was made in them and is used by nobody."""
+        files = [Left("temporary file", str(path)) for path in sorted(unused(Path(self.temporary).iterdir()))]
+        home = Path(self.home)
+        links = {home / name for name in self.inside}
+        made = [path for folder in (home, *links) for path in _own_entries(folder) if not path.is_symlink() and path not in links]
+        return files + [Left("home file", f"~/{path.relative_to(home)}") for path in sorted(made)]
+
+
+@contextlib.contextmanager
+def own_folders(announce: Announce = lambda folder: None) -> Iterator[OwnFolders]:
+    """Make them, with short paths (sockets: 107 bytes), announce them, and remove them."""
+    with temporary_folder(announce, "tk") as base:
+        (base / "t").mkdir()
+        yield OwnFolders(temporary=str(base / "t"), home=str(base / "h"), inside=_make_home(base / "h", Path.home()))
+
+
+def _make_home(home: Path, real: Path) -> tuple[str, ...]:
+    home.mkdir()
+    inside = []
+    for path in _own_entries(real):
+        if path.name in LOOKED_INTO and path.is_dir():
+            inside.append(path.name)
+            (home / path.name).mkdir()
+            for entry in _own_entries(path):
+                (home / path.name / entry.name).symlink_to(entry)
+        else:
+            (home / path.name).symlink_to(path)
+    return tuple(inside)
+
+
+def _own_entries(folder: Path) -> list[Path]:
+    with contextlib.suppress(OSError):
+        return list(folder.iterdir())
+    return []

@@ -10,7 +10,7 @@ from tuneoff.base.suggest import unknown_name
 from tuneoff.errors import ExperimentError
 
 if TYPE_CHECKING:
-    from tuneoff.trust.check.evidence import AdapterEvidence
+    from tuneoff.trust.check.evidence import AdapterEvidence, Made
 
 CheckVerdict = Literal["passed", "failed", "not applicable", "not tested"]
 
@@ -61,6 +61,9 @@ def judged(problems: Iterable[str], text: str = "", most: int = 3) -> Finding:
     return failed("; ".join(found[:most]) + more)
 
 
+Judge = Callable[["AdapterEvidence"], Finding]
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Check:
     """One rule of the contract of adapters.
@@ -69,10 +72,11 @@ class Check:
     """
 
     id: str  # family.rule, e.g. "budget.trials"
+    rule: str  # one line: what has to hold
     reason: str  # one line: why a comparison needs it
     way_out: str  # one line: what the author of an adapter can do
     reads: tuple[str, ...]  # names of runs, or of other evidence (see tuneoff.trust.check.planned_runs)
-    judge: Callable[[AdapterEvidence], Finding] = field(repr=False)
+    judge: Judge = field(repr=False)
     has_time_limit: bool = False  # a busy machine alone may make it fail: then it is tried again
     needs_all: bool = True  # False: it judges those of the runs that an adapter can make
 
@@ -94,6 +98,42 @@ class Check:
             return self.judge(evidence)
         except Exception as error:  # a record that no check foresaw: what it breaks is told, and is no pass
             return not_tested(" ".join(f"the runs cannot be judged: {type(error).__name__}: {error}".split()))
+
+
+def check(
+    id: str,
+    *,
+    rule: str,
+    reason: str,
+    way_out: str,
+    reads: tuple[str, ...],
+    has_time_limit: bool = False,
+    needs_all: bool = True,
+) -> Callable[[Judge], Check]:
+    """Make a check of the function below, its `judge`."""
+
+    def made(judge: Judge) -> Check:
+        return Check(
+            id=id,
+            rule=rule,
+            reason=reason,
+            way_out=way_out,
+            reads=reads,
+            judge=judge,
+            has_time_limit=has_time_limit,
+            needs_all=needs_all,
+        )
+
+    return made
+
+
+def of_runs(*names: str) -> Callable[[Callable[[Made], Iterable[str]]], Judge]:
+    """Let the function below, which yields the problems of one run, judge those of these names that were made."""
+
+    def made_of(problems: Callable[[Made], Iterable[str]]) -> Judge:
+        return lambda evidence: judged(problem for made in evidence.some(*names) for problem in problems(made))
+
+    return made_of
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -25,13 +25,12 @@ from tuneoff.record.events.reader import EventLog
 from tuneoff.record.store import RUNS
 from tuneoff.run.child import answer_request
 from tuneoff.run.listener import Listener, LiveRun
-from tuneoff.run.supervisor import controllers
+from tuneoff.run.supervisor import cgroups
 from tuneoff.run.supervisor.guardian import Guardian
 from tuneoff.run.supervisor.leftovers import left_outside, remembered
 from tuneoff.run.supervisor.run import RunRequest, supervise
-from tuneoff.trust.check.footprint import Footprint, Left, RunTraces, left_since
-from tuneoff.trust.check.machine import MachineWatch
-from tuneoff.trust.check.own_folders import OwnFolders
+from tuneoff.trust.check.evidence import MachineWatch
+from tuneoff.trust.check.footprint import Footprint, Left, OwnFolders, RunTraces, left_since
 
 LOOK_SECONDS = 0.3
 BUSY = "while True: pass"
@@ -79,7 +78,7 @@ def make_run(request: dict[str, Any]) -> dict[str, Any]:
     results = Path(request["results"])
     results.mkdir(parents=True, exist_ok=True)
     if request["without_groups"]:
-        controllers.ROOT = Path("/nonexistent")
+        cgroups.ROOT = Path("/nonexistent")
     become_subreaper()
     interrupt = threading.Event()
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):

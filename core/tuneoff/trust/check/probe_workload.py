@@ -6,6 +6,7 @@ so that its best epoch is neither the first nor the last. An `act` decides what 
 
 from __future__ import annotations
 
+import contextlib
 import json
 import math
 import os
@@ -19,7 +20,6 @@ from typing import Any, ClassVar, Literal, get_args
 from tuneoff.base.identity import configuration_digest, derive_seed
 from tuneoff.base.process_limits import THREAD_VARIABLES
 from tuneoff.base.space import Float, SearchSpace
-from tuneoff.trust.check.threads import ThreadClock
 from tuneoff.workload import Configuration, Mode, Scores, StateTensor, TrialSeeds, Workload
 
 Act = Literal["sound", "calm", "raise", "nan", "inf", "no-report", "hang", "slow", "exit", "kill", "kill-once", "memory"]
@@ -168,3 +168,22 @@ def _exhaust_memory() -> None:
         remaining -= _CHUNK_BYTES
     time.sleep(HOLD_SECONDS)
     raise MemoryError(f"allocated {ALLOCATE_BYTES / 1e6:g} MB in {len(chunks)} pieces without meeting a limit")
+
+
+class ThreadClock:
+    """Remembers the CPU time of each thread."""
+
+    def __init__(self) -> None:
+        self._before = _cpu_ns()
+
+    def busy(self, seconds: float) -> int:
+        """Return how many threads used at least so much CPU time since this was made."""
+        return sum(used - self._before.get(thread, 0) >= seconds * 1e9 for thread, used in _cpu_ns().items())
+
+
+def _cpu_ns() -> dict[str, int]:
+    found: dict[str, int] = {}
+    for thread in os.listdir("/proc/self/task"):
+        with contextlib.suppress(OSError, ValueError, IndexError), open(f"/proc/self/task/{thread}/schedstat") as file:
+            found[thread] = int(file.read().split()[0])
+    return found

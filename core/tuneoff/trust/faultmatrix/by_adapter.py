@@ -16,7 +16,7 @@ from tuneoff.record.store import read_runs, standing
 from tuneoff.registry import adapter_class
 from tuneoff.run.child import ChildEnd
 from tuneoff.trust.faultmatrix.cell import CellPlace, FaultCell, end, folder_after, python, run_cell, workload_options
-from tuneoff.trust.faultmatrix.seen import Claim, SeenRun, State
+from tuneoff.trust.faultmatrix.classify import Claim, SeenRun, State
 
 FILE, RESULTS = "cell.yaml", "results"
 NOTICES = ("best_differs", "best_value_differs", "unknown_best", "missing_configurations", "foreign_configurations")
@@ -32,7 +32,7 @@ def run_by_adapter(cell: FaultCell, place: CellPlace, content: Mapping[str, Any]
         NotStruck: the part that is to be taken away is not there.
     """
     _write_file(cell, place, content)
-    command = python("-m", "tuneoff", "compare", FILE, "--output", RESULTS, "--json")
+    command = python("-m", "tuneoff", "compare", FILE, "--output", RESULTS, "--no-report", "--json")
     limit = seconds_at_most(cell.spec) + _MORE_SECONDS
     try:
         ended = run_cell(cell, place, command, limit)

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from tuneoff.run.child import ChildEnd
+from tuneoff.run.supervisor.cgroups import LIMIT_FILES, V1, joining_problem, places
+from tuneoff.run.supervisor.guardian import Announce
+from tuneoff.run.supervisor.leftovers import remove_cgroup
 from tuneoff.run.supervisor.prepare import MEGABYTE
 from tuneoff.trust.faultmatrix.cell import (
     HOLD_SECONDS,
@@ -20,10 +23,11 @@ from tuneoff.trust.faultmatrix.cell import (
     run_cell,
     workload_options,
 )
-from tuneoff.trust.faultmatrix.memory_group import entering, memory_group
+from tuneoff.trust.faultmatrix.classify import SeenRun
 from tuneoff.trust.faultmatrix.plain import PlainTask, read_answer
-from tuneoff.trust.faultmatrix.seen import SeenRun
 
+_SWAP = {V1: "memory.memsw.limit_in_bytes"}
+_NAME = "tuneoff-"  # of a group, before its cell's
 UNLIMITED = "no control group can be made here, so nothing limits memory and the trial gives up by itself: "
 
 
@@ -95,3 +99,33 @@ def _memory(cell: FaultCell, place: CellPlace) -> Iterator[tuple[Path | None, fl
     limit_mb = PROGRAM_MEGABYTES + each * workers.count
     with memory_group(cell.name, int(limit_mb * MEGABYTE), place.announce) as group:
         yield group, each if group is None else 2 * limit_mb
+
+
+@contextlib.contextmanager
+def memory_group(cell: str, limit_bytes: int, announce: Announce = lambda folder: None) -> Iterator[Path | None]:
+    """Give a cell's group of that limit, announced, and removed at the end, or None: none can be made here."""
+    place = places(["memory"])["memory"]
+    folder = None if place.parent is None else place.parent / f"{_NAME}{cell}"
+    if folder is not None:
+        announce(folder)
+    try:
+        yield folder if folder is not None and _make(folder, place.version, limit_bytes) else None
+    finally:
+        if folder is not None:
+            remove_cgroup(folder)
+
+
+def entering(folder: Path, command: Sequence[str]) -> list[str]:
+    """Return a command whose process enters the group before it becomes `command`."""
+    return ["/bin/sh", "-c", 'echo $$ > "$0" && exec "$@"', str(folder / "cgroup.procs"), *command]
+
+
+def _make(folder: Path, version: str, limit_bytes: int) -> bool:
+    try:
+        folder.mkdir()
+        (folder / LIMIT_FILES[version, "memory"]).write_text(str(limit_bytes))
+    except OSError:
+        return False
+    with contextlib.suppress(OSError):  # absent without swap accounting
+        (folder / _SWAP.get(version, "memory.swap.max")).write_text(str(limit_bytes) if version in _SWAP else "0")
+    return joining_problem(folder) is None

@@ -1,15 +1,19 @@
-"""From what is true and what was seen to one of five classes, with a reason of one line. Pure functions."""
+"""What is true, what was seen of a run, and its class by these: one of five, with a reason of one line. Pure functions."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any, Literal
 
+from tuneoff.experiment.function_workload import workload_at
+from tuneoff.experiment.spec import ExperimentSpec, Objective
 from tuneoff.judge.faults import Class
-from tuneoff.trust.faultmatrix.seen import Claim, SeenRun
-from tuneoff.trust.faultmatrix.truth import Truth, best_of
+from tuneoff.workload import TrialSeeds
 
+State = Literal["completed", "failed", "unfinished"]
+SEEDS = TrialSeeds(split=0, trial=0)
 TOLERANCE = 1e-5  # relative: some frameworks keep values as text
 
 
@@ -133,3 +137,65 @@ def _plural(indices: list[int]) -> str:
 
 def _listed(indices: list[int]) -> str:
     return ", ".join(map(str, indices))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Truth:
+    """The values after each epoch by configuration, and which configuration meets the fault; the last value is its result."""
+
+    values: tuple[tuple[float, ...], ...]
+    objective: Objective
+    faulty: int
+    is_sound: bool  # the faulty configuration has a right result too
+
+    def result(self, index: int) -> float | None:
+        """Return the right result of a configuration, or None where it has none."""
+        if index == self.faulty and not self.is_sound:
+            return None
+        return self.values[index][-1]
+
+
+def clean_values(experiment: ExperimentSpec, options: Mapping[str, Any]) -> tuple[tuple[float, ...], ...]:
+    """Return the metric after each epoch of each listed configuration, trained here with these options of the workload."""
+    found = []
+    for configuration in experiment.configurations:
+        workload = workload_at(experiment.workload.target)(dict(options))
+        workload.load(configuration, SEEDS)
+        values = []
+        for epoch in range(1, experiment.budget.epochs_per_trial + 1):
+            workload.train_epoch(epoch)
+            values.append(float(workload.validate()[experiment.objective.metric]))
+        found.append(tuple(values))
+    return tuple(found)
+
+
+def best_of(values: Mapping[int, float], objective: Objective) -> int | None:
+    """Return the index with the best value; the first of equal ones."""
+    best: int | None = None
+    for index, value in values.items():
+        if objective.is_better(value, than=None if best is None else values[best]):
+            best = index
+    return best
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Claim:
+    """What a run says of one trial; `value`: the result that it keeps for it, None for none."""
+
+    index: int  # of the configuration in the list
+    state: State
+    value: float | None = None
+    text: str = ""  # its words for it
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SeenRun:
+    """How a run ended and what it says. `failure`: its words, where it did not end well; `best`: (configuration, value)."""
+
+    ended: bool = True  # by itself, before the limit
+    failure: str | None = None
+    claims: tuple[Claim, ...] = ()
+    best: tuple[int, float | None] | None = None
+    notices: tuple[str, ...] = ()  # what it says itself of its answer, where that is not to be trusted
+    words: str = ""  # where it went, for a run that did not end: its last line
+    seconds: float = 0.0

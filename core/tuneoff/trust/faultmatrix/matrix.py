@@ -22,10 +22,9 @@ from tuneoff.run.supervisor.guardian import Announce, temporary_folder, watching
 from tuneoff.trust.faultmatrix.by_adapter import run_by_adapter
 from tuneoff.trust.faultmatrix.by_defaults import run_by_defaults
 from tuneoff.trust.faultmatrix.cell import CellPlace, FaultCell, NotStruck
-from tuneoff.trust.faultmatrix.classify import FaultOutcome, classify
+from tuneoff.trust.faultmatrix.classify import FaultOutcome, Truth, best_of, classify, clean_values
 from tuneoff.trust.faultmatrix.small_disk import can_mount
 from tuneoff.trust.faultmatrix.tools import FaultTools
-from tuneoff.trust.faultmatrix.truth import Truth, best_of, clean_values
 
 log = logging.getLogger(__name__)
 

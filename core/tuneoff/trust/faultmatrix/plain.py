@@ -15,8 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from tuneoff.experiment.function_workload import workload_at
-from tuneoff.trust.faultmatrix.seen import Claim
-from tuneoff.trust.faultmatrix.truth import SEEDS
+from tuneoff.trust.faultmatrix.classify import SEEDS, Claim
 
 TASK, ANSWER = "task.json", "answer.json"
 

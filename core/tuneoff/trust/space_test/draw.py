@@ -17,11 +17,7 @@ from typing import Any
 from tuneoff.adapter import Adapter
 from tuneoff.base.targets import load_target
 from tuneoff.errors import ExperimentError
-from tuneoff.experiment.spec import run_spec_from_json
-from tuneoff.experiment.trial_context import FILE_NAME, TrialContext
-from tuneoff.record.events.writer import EventWriter
-from tuneoff.record.layout import SPEC
-from tuneoff.record.run_context import RunContext
+from tuneoff.record.run_context import RunContext, read_context
 from tuneoff.run.child import answer_request
 from tuneoff.trust.space_test.mapping import WHOLE, mapping_problems
 
@@ -31,17 +27,7 @@ DRAWN, NOT_OFFERED, OUTSIDE, FAILED = "drawn", "not_offered", "outside", "failed
 
 def main(request: dict[str, Any]) -> dict[str, Any]:
     logging.basicConfig(level=logging.WARNING, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
-    run_dir = Path(request["run_dir"])
-    stored = json.loads((run_dir / SPEC).read_text())
-    spec = run_spec_from_json(stored["run"])
-    context = RunContext(
-        spec=spec,
-        run_dir=run_dir,
-        execution_id=stored["execution_id"],
-        trial_context=TrialContext.read(run_dir / FILE_NAME),
-        events=EventWriter(run_dir, stored["execution_id"], "coordinator"),
-    )
-    return _answer(context, request["count"])
+    return _answer(read_context(Path(request["run_dir"])), request["count"])
 
 
 def _answer(context: RunContext, count: int) -> dict[str, Any]:

@@ -1,17 +1,16 @@
-"""From the draws of one adapter to its verdict: what is certain first, then all p-values together."""
+"""From what one adapter drew to its verdict: what is certain first, then all p-values together."""
 
 from __future__ import annotations
 
 import json
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 from tuneoff.base.space import SearchSpace, describe
 from tuneoff.trust.space_test.distribution import ValuePlaces
 from tuneoff.trust.space_test.mapping import WHOLE
-from tuneoff.trust.space_test.sample import Sample
 from tuneoff.trust.space_test.statistics import (
     FALSE_DISCOVERY_RATE,
     Test,
@@ -21,6 +20,7 @@ from tuneoff.trust.space_test.statistics import (
     rejection_threshold,
 )
 
+Configurations = Sequence[Mapping[str, Any]]
 FEWEST_DRAWS = 100  # of a dimension; with fewer nothing is tested
 CHANCE_REPEATS = 1e-6  # expected equal configurations by chance, above which a repeat proves nothing
 
@@ -217,3 +217,33 @@ def _finding(test: Test, space: SearchSpace) -> Rejection:
 
 def _text(configuration: Mapping[str, Any]) -> str:
     return json.dumps(dict(configuration), sort_keys=True)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sample:
+    """The draws of one adapter, before any judgement.
+
+    `source`: "sampler", from `Adapter.draw`; "runs", received by the trials of real runs, which are fewer; `note` says why.
+    `again`: the first draws of the first seed once more, from a fresh process; None where that was not done (`runs`).
+    `outside`: the error with which core's or the adapter's own translation refused a value; `failure`: why there are no draws.
+    `changed`: trials that got another configuration than was handed over for them (`runs`).
+    `mapping`: what is wrong with the translation by dimension; None where it could not be tested, `mapping_text` says why.
+    """
+
+    source: Literal["sampler", "runs"] = "sampler"
+    note: str = ""
+    by_seed: Mapping[int, Configurations]
+    again: Configurations | None = None
+    outside: str | None = None
+    failure: str | None = None
+    changed: int = 0
+    mapping: Mapping[str, Sequence[str]] | None = None
+    mapping_text: str = ""
+
+    @property
+    def configurations(self) -> list[Mapping[str, Any]]:
+        return [configuration for drawn in self.by_seed.values() for configuration in drawn]
+
+    def with_mapping(self, problems: Mapping[str, Sequence[str]] | None, text: str) -> Sample:
+        """Return the sample with how the test of the mapping went."""
+        return replace(self, mapping=problems, mapping_text=text)

@@ -12,7 +12,7 @@ from typing import Any
 from tuneoff.base.identity import canonical_json
 from tuneoff.base.space import Categorical, Dimension, Float, SearchSpace, points
 from tuneoff.errors import TuneoffError
-from tuneoff.experiment.framework_space import FrameworkSpace
+from tuneoff.experiment.translation import FrameworkSpace
 
 WHOLE = ""  # in the place of a dimension's name: the translation as a whole
 MOST_POINTS = 64  # of a dimension; of a wider one so many, both ends and evenly between

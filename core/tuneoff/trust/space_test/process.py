@@ -17,7 +17,7 @@ from tuneoff.run.child import ask
 from tuneoff.run.supervisor.guardian import Announce, temporary_folder
 from tuneoff.run.supervisor.leftovers import RESULTS_MARK
 from tuneoff.run.supervisor.prepare import new_execution, write_inputs
-from tuneoff.run.supervisor.short_path import short_path
+from tuneoff.run.supervisor.run import short_path
 from tuneoff.trust.space_test.draw import DRAWS, FAILED
 
 

@@ -10,8 +10,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from tuneoff.base.clock import NANOSECONDS
-from tuneoff.record.events.alignment import Alignment
-from tuneoff.record.events.reader import EventLog, Statistics, read_file
+from tuneoff.record.events.reader import Alignment, EventLog, Statistics, read_file
 from tuneoff.record.events.schema import Event, Process, RunStopped
 from tuneoff.record.samples.reader import Samples
 

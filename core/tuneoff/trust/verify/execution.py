@@ -23,12 +23,11 @@ from tuneoff.record.samples.schema import FILE_NAME as SAMPLES
 from tuneoff.record.store import FILE_NAME
 from tuneoff.record.verdict import IN_NO_EVENT, Verdict
 from tuneoff.trust.verify.clocks import Moments, WatchedLog, clock_faults
-from tuneoff.trust.verify.other_files import FileFault, file_faults
-from tuneoff.trust.verify.plan_conformance import PlanExpectation, check_charge, check_frozen
+from tuneoff.trust.verify.other_files import FileFault, earlier_faults, file_faults, history_faults
+from tuneoff.trust.verify.planned import PlanExpectation, check_charge, check_frozen
 from tuneoff.trust.verify.problem import VerifiedExecution
 from tuneoff.trust.verify.readable import TOO_DEEP, load_json
 from tuneoff.trust.verify.record_differences import count_values, is_same_text, record_differences
-from tuneoff.trust.verify.resumed import earlier_faults, history_faults
 from tuneoff.trust.verify.sums import wrong_sums
 
 STATED = ("versions", "environment")

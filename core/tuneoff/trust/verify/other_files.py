@@ -1,19 +1,24 @@
-"""Do the other files of an execution say what its record says: specification, test result, checkpoint?"""
+"""Do the other files of an execution say what its record says: specification, test result, checkpoint, what it continues?"""
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Generator, Iterator
+from collections.abc import Generator, Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from tuneoff.base.files import open_regular, read_regular
+from tuneoff.errors import ResultsError
 from tuneoff.experiment.trial_context import FILE_NAME as TRIAL_CONTEXT
-from tuneoff.record.history import History
+from tuneoff.record.digests import seal
+from tuneoff.record.events.writer import FOLDER as EVENTS
+from tuneoff.record.history import EARLIER, History, read_history
+from tuneoff.record.history import FILE_NAME as CONTINUES
 from tuneoff.record.layout import BEST_CONFIGURATION, SPEC, TEST_RESULT, VERSIONS
 from tuneoff.record.run_record import RunRecord
 from tuneoff.record.samples.reader import power_of
 from tuneoff.record.samples.schema import FILE_NAME as SAMPLES
+from tuneoff.record.store import FILE_NAME
 from tuneoff.run.resume import budget_left
 from tuneoff.run.trial.checkpoint import checkpoint_path
 from tuneoff.trust.verify.readable import load_json
@@ -150,3 +155,30 @@ def _json(folder: Path, name: str) -> Generator[FileFault, None, Any]:
     except ValueError as error:
         yield FileFault(name, f"is no JSON: {error}")
     return None
+
+
+def history_faults(folder: Path, history: History) -> Iterator[FileFault]:
+    """Yield what the adapter was told otherwise than the earlier executions' events say."""
+    stored = read_history(folder)
+    for difference in differences(stored.to_json(), history.to_json()):
+        yield FileFault(CONTINUES, f"{difference.path}: {difference.text}")
+
+
+def earlier_faults(folder: Path, earlier: Sequence[RunRecord], notes: list[str]) -> Iterator[FileFault]:
+    """Yield what was taken over otherwise than it lies in the folder of its own execution, beside this one."""
+    for record in earlier:
+        beside = folder.parent / record.execution_id
+        copy = folder / EARLIER / record.execution_id
+        if not (beside / FILE_NAME).exists():
+            notes.append(f"the folder of execution {record.execution_id}, which it continues, is not there")
+            continue
+        try:
+            taken, own = ({one.name: one.sha256 for one in seal(where)} for where in (copy, beside))
+        except ResultsError as error:
+            yield FileFault(f"{EARLIER}/{record.execution_id}", str(error))
+            continue
+        names = {name for name in (*taken, *own) if name.startswith(f"{EVENTS}/") or name == SAMPLES}
+        for name in sorted(names):
+            if taken.get(name) != own.get(name):
+                text = f"is not what execution {record.execution_id} has in its own folder"
+                yield FileFault(f"{EARLIER}/{record.execution_id}/{name}", text)

@@ -19,8 +19,15 @@ from tuneoff.record.store import FILE_NAME, RUNS
 from tuneoff.trust.verify.execution import verify_execution
 from tuneoff.trust.verify.exports import FOLDER as EXPORTS
 from tuneoff.trust.verify.exports import export_problems
-from tuneoff.trust.verify.plan_conformance import PlanExpectation
-from tuneoff.trust.verify.planned import PlanFindings, Planned, check_plan, foreign_runs, missing_runs, removed_executions
+from tuneoff.trust.verify.planned import (
+    PlanExpectation,
+    PlanFindings,
+    Planned,
+    check_plan,
+    foreign_runs,
+    missing_runs,
+    removed_executions,
+)
 from tuneoff.trust.verify.pool import run_all
 from tuneoff.trust.verify.problem import Problem, VerifiedExecution
 

@@ -9,11 +9,10 @@ from tuneoff.record.derive import VALUE_TOLERANCE
 from tuneoff.record.events import schema
 from tuneoff.record.run_record import TrialRecord
 from tuneoff.trust.check.evidence import AdapterEvidence, Made
-from tuneoff.trust.check.model import Check, Finding, judged, not_tested
+from tuneoff.trust.check.model import Finding, check, judged, not_tested, of_runs
 
 BOTH = ("honest-max", "honest-min")
 ODD = "odd-values"
-ALL = (*BOTH, ODD, "scripted", "faulty")
 
 
 def _named(made: Made) -> TrialRecord | None:
@@ -22,15 +21,20 @@ def _named(made: Made) -> TrialRecord | None:
     return next((trial for trial in made.record.trials if best is not None and trial.trial == best.trial), None)
 
 
-def _among(evidence: AdapterEvidence) -> Finding:
-    problems = []
-    for made in evidence.some(*BOTH):
-        best = made.record.best
-        if best is None or best.trial is None:
-            problems.append(f"{made.name}: no trial was named, though {len(made.record.trials)} ran")
-        elif _named(made) is None:
-            problems.append(f"{made.name}: {best.trial!r} was named, which is none of the run's trials")
-    return judged(problems)
+@check(
+    "best.among-trials",
+    rule="the named best trial is one of the run's",
+    reason="only a trial of the run has a checkpoint that can be tested",
+    way_out="return Best with the id under which the trial was submitted",
+    reads=BOTH,
+)
+@of_runs(*BOTH)
+def _among(made: Made) -> Iterator[str]:
+    best = made.record.best
+    if best is None or best.trial is None:
+        yield f"{made.name}: no trial was named, though {len(made.record.trials)} ran"
+    elif _named(made) is None:
+        yield f"{made.name}: {best.trial!r} was named, which is none of the run's trials"
 
 
 def _values(made: Made) -> list[float]:
@@ -68,6 +72,13 @@ def _worst_named(evidence: AdapterEvidence) -> tuple[list[str], bool]:
     return problems, bool(problems) and is_reversed
 
 
+@check(
+    "best.is-best",
+    rule="no other completed trial has a better value",
+    reason="what is tested has to be what the framework found",
+    way_out="name the completed trial with the best value over its epochs, not the last one",
+    reads=BOTH,
+)
 def _is_best(evidence: AdapterEvidence) -> Finding:
     if _worst_named(evidence)[1]:
         return not_tested("the worst trial was named: see best.direction")
@@ -79,6 +90,13 @@ def _is_best(evidence: AdapterEvidence) -> Finding:
     return _told(problems, evidence)
 
 
+@check(
+    "best.direction",
+    rule="under `min` and under `max`: the best is named, not the worst",
+    reason="a framework that maximizes a loss looks bad for no reason of its own",
+    way_out="give the framework objective.mode, and compare by objective.is_better",
+    reads=BOTH,
+)
 def _direction(evidence: AdapterEvidence) -> Finding:
     problems, is_reversed = _worst_named(evidence)
     if problems and not is_reversed:
@@ -86,6 +104,13 @@ def _direction(evidence: AdapterEvidence) -> Finding:
     return _told(problems, evidence)
 
 
+@check(
+    "best.ties",
+    rule="of equal best values one is named",
+    reason="equal values may not lead to a third trial",
+    way_out="keep the first of equal values; do not rely on sorting what cannot be compared",
+    reads=(ODD,),
+)
 def _ties(evidence: AdapterEvidence) -> Finding:
     made = evidence.runs[ODD]
     named, (best, _) = _named(made), _ends(made)
@@ -97,19 +122,31 @@ def _ties(evidence: AdapterEvidence) -> Finding:
     return judged([f"{named.trial} with {named.value} was named, but two trials have {best:.6g}"] if wrong else [])
 
 
-def _nan(evidence: AdapterEvidence) -> Finding:
-    problems = []
-    for made in evidence.some(ODD, "faulty"):
-        named, best = _named(made), made.record.best
-        if named is not None and not is_finite(named.value):
-            problems.append(f"{made.name}: {named.trial} was named, which {named.state} without a finite value")
-        elif best is not None and best.framework_value is not None and not is_finite(best.framework_value):
-            problems.append(f"{made.name}: the value of the best trial was said to be {best.framework_value}")
-        elif made.name == "faulty" and named is None:
-            problems.append(f"{made.name}: no trial was named, though {len(_values(made))} completed")
-    return judged(problems)
+@check(
+    "best.nan",
+    rule="a trial without a finite value is never named, and does not hide the best one",
+    reason="every comparison with NaN is false, so a careless maximum keeps it",
+    way_out="tell the framework of a trial without a finite value as failed, and never compare with its value",
+    reads=(ODD, "faulty"),
+)
+@of_runs(ODD, "faulty")
+def _nan(made: Made) -> Iterator[str]:
+    named, best = _named(made), made.record.best
+    if named is not None and not is_finite(named.value):
+        yield f"{made.name}: {named.trial} was named, which {named.state} without a finite value"
+    elif best is not None and best.framework_value is not None and not is_finite(best.framework_value):
+        yield f"{made.name}: the value of the best trial was said to be {best.framework_value}"
+    elif made.name == "faulty" and named is None:
+        yield f"{made.name}: no trial was named, though {len(_values(made))} completed"
 
 
+@check(
+    "best.completed-only",
+    rule="a pruned trial is never named, however good it was",
+    reason="a pruned trial was not trained as long as the others",
+    way_out="leave trials out that did not train all planned epochs",
+    reads=("scripted",),
+)
 def _completed(evidence: AdapterEvidence) -> Finding:
     made = evidence.runs["scripted"]
     named = _named(made)
@@ -117,6 +154,13 @@ def _completed(evidence: AdapterEvidence) -> Finding:
     return judged([f"{named.trial} was named, which was {named.state}"] if wrong and named is not None else [])
 
 
+@check(
+    "best.value",
+    rule="the framework's value of it is that of its best epoch, not of its last",
+    reason="a trial's value is that of its best epoch, whose checkpoint is kept",
+    way_out="set the framework's summary of a trial to the best of its reports, not the last",
+    reads=BOTH,
+)
 def _value(evidence: AdapterEvidence) -> Finding:
     problems = [problem for made in evidence.some(*BOTH) for problem in _value_problems(made)]
     return _told(problems, evidence)
@@ -130,11 +174,16 @@ def _value_problems(made: Made) -> Iterator[str]:
         yield f"{made.name}: {named.trial} was said to have {best.framework_value:.6g}, but its best epoch has {named.value:.6g}"
 
 
-def _monotone(evidence: AdapterEvidence) -> Finding:
-    return judged(problem for made in evidence.some(*BOTH, "scripted", "faulty") for problem in _taken_back(made))
-
-
-def _taken_back(made: Made) -> Iterator[str]:
+@check(
+    "incumbent.monotone",
+    rule="no completed trial is taken back or run again: the best so far never gets worse",
+    reason="the best so far is a step function that never gets worse",
+    way_out="start no trial again that has completed; another training is another trial",
+    reads=(*BOTH, "scripted", "faulty"),
+    needs_all=False,
+)
+@of_runs(*BOTH, "scripted", "faulty")
+def _monotone(made: Made) -> Iterator[str]:
     """Yield each completed trial that was begun again: its value is no longer that of the incumbent."""
     completed: set[str] = set()
     for event in made.of(schema.Event):
@@ -144,62 +193,4 @@ def _taken_back(made: Made) -> Iterator[str]:
             yield f"{made.name}: trial {event.trial} had completed, and was begun again (attempt {event.attempt})"
 
 
-CHECKS = (
-    Check(
-        id="best.among-trials",
-        reason="only a trial of the run has a checkpoint that can be tested",
-        way_out="return Best with the id under which the trial was submitted",
-        reads=BOTH,
-        judge=_among,
-    ),
-    Check(
-        id="best.is-best",
-        reason="what is tested has to be what the framework found",
-        way_out="name the completed trial with the best value over its epochs, not the last one",
-        reads=BOTH,
-        judge=_is_best,
-    ),
-    Check(
-        id="best.direction",
-        reason="a framework that maximizes a loss looks bad for no reason of its own",
-        way_out="give the framework objective.mode, and compare by objective.is_better",
-        reads=BOTH,
-        judge=_direction,
-    ),
-    Check(
-        id="best.ties",
-        reason="equal values may not lead to a third trial",
-        way_out="keep the first of equal values; do not rely on sorting what cannot be compared",
-        reads=(ODD,),
-        judge=_ties,
-    ),
-    Check(
-        id="best.nan",
-        reason="every comparison with NaN is false, so a careless maximum keeps it",
-        way_out="tell the framework of a trial without a finite value as failed, and never compare with its value",
-        reads=(ODD, "faulty"),
-        judge=_nan,
-    ),
-    Check(
-        id="best.completed-only",
-        reason="a pruned trial was not trained as long as the others",
-        way_out="leave trials out that did not train all planned epochs",
-        reads=("scripted",),
-        judge=_completed,
-    ),
-    Check(
-        id="best.value",
-        reason="a trial's value is that of its best epoch, whose checkpoint is kept",
-        way_out="set the framework's summary of a trial to the best of its reports, not the last",
-        reads=BOTH,
-        judge=_value,
-    ),
-    Check(
-        id="incumbent.monotone",
-        reason="the best so far is a step function that never gets worse",
-        way_out="start no trial again that has completed; another training is another trial",
-        reads=(*BOTH, "scripted", "faulty"),
-        judge=_monotone,
-        needs_all=False,
-    ),
-)
+CHECKS = (_among, _is_best, _direction, _ties, _nan, _completed, _value, _monotone)

@@ -6,18 +6,22 @@ from collections.abc import Iterator
 
 from tuneoff.record.events import schema
 from tuneoff.trust.check.evidence import AdapterEvidence, Made
-from tuneoff.trust.check.model import Check, Finding, judged
+from tuneoff.trust.check.model import Finding, check, judged, of_runs
 from tuneoff.trust.check.specs import WALL_CLOCK_SECONDS
 
 READ = ("honest-max", "honest-min", "random-1-workers-1", "random-2-workers-1")
 LATE_SECONDS = 15.0  # the end of the trials that were running, and of their processes
 
 
-def _trials(evidence: AdapterEvidence) -> Finding:
-    return judged(problem for made in evidence.some(*READ) for problem in _trial_problems(made))
-
-
-def _trial_problems(made: Made) -> Iterator[str]:
+@check(
+    "budget.trials",
+    rule="exactly budget.trials trials: none refused, none missing",
+    reason="a framework that runs one trial more had one chance more",
+    way_out="propose budget.trials configurations, and set the framework's own bound to that number",
+    reads=READ,
+)
+@of_runs(*READ)
+def _trials(made: Made) -> Iterator[str]:
     planned = made.experiment.budget.trials
     begun = sum(trial.used_ticket for trial in made.record.trials)
     asked = begun + len(made.record.refusals)
@@ -25,11 +29,15 @@ def _trial_problems(made: Made) -> Iterator[str]:
         yield f"{made.name}: {asked} trials were asked for, but the budget is {planned}"
 
 
-def _epochs(evidence: AdapterEvidence) -> Finding:
-    return judged(problem for made in evidence.some(*READ) for problem in _epoch_problems(made))
-
-
-def _epoch_problems(made: Made) -> Iterator[str]:
+@check(
+    "budget.epochs",
+    rule="a completed trial trained each planned epoch once, no more",
+    reason="an epoch is the unit of the budget",
+    way_out="run each trial by one call of run_trial, which trains the planned epochs",
+    reads=READ,
+)
+@of_runs(*READ)
+def _epochs(made: Made) -> Iterator[str]:
     planned = list(range(1, made.experiment.budget.epochs_per_trial + 1))
     for trial in made.record.trials:
         if trial.state == "completed":
@@ -38,6 +46,14 @@ def _epoch_problems(made: Made) -> Iterator[str]:
                 yield f"{made.name}: trial {trial.trial} trained epochs {trained}, but {planned} were planned"
 
 
+@check(
+    "budget.wall-clock",
+    rule="nothing is proposed once the time is over",
+    reason="a framework that goes on after the time is over is asked for nothing that counts",
+    way_out="propose no trial once TrialBudget(context.trial_context).is_used_up()",
+    reads=("wall-clock",),
+    has_time_limit=True,
+)
 def _wall_clock(evidence: AdapterEvidence) -> Finding:
     made = evidence.runs["wall-clock"]
     record, workers = made.record, made.experiment.workers.count
@@ -58,27 +74,4 @@ def _wall_clock(evidence: AdapterEvidence) -> Finding:
     return judged(problems, f"{seconds:.1f} s of {WALL_CLOCK_SECONDS:g} s, {sum(t.used_ticket for t in record.trials)} trials")
 
 
-CHECKS = (
-    Check(
-        id="budget.trials",
-        reason="a framework that runs one trial more had one chance more",
-        way_out="propose budget.trials configurations, and set the framework's own bound to that number",
-        reads=READ,
-        judge=_trials,
-    ),
-    Check(
-        id="budget.epochs",
-        reason="an epoch is the unit of the budget",
-        way_out="run each trial by one call of run_trial, which trains the planned epochs",
-        reads=READ,
-        judge=_epochs,
-    ),
-    Check(
-        id="budget.wall-clock",
-        reason="a framework that goes on after the time is over is asked for nothing that counts",
-        way_out="propose no trial once TrialBudget(context.trial_context).is_used_up()",
-        reads=("wall-clock",),
-        judge=_wall_clock,
-        has_time_limit=True,
-    ),
-)
+CHECKS = (_trials, _epochs, _wall_clock)

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from tuneoff.record.events import schema
 from tuneoff.trust.check.evidence import AdapterEvidence, Made
 from tuneoff.trust.check.footprint import Kind
-from tuneoff.trust.check.model import Check, Finding, judged, not_tested
+from tuneoff.trust.check.model import Check, Finding, check, judged, not_tested
 
 RUN = "interrupted"
 SECONDS = 15.0
@@ -15,6 +15,14 @@ LEAVE_SECONDS = 5.0  # from Ctrl-C to the beginning of undeploy; at 7 s the coor
 READ = ("honest-max", "random-2-workers-1", "scripted", "faulty", "retried", "interrupted")
 
 
+@check(
+    "interruption.in-time",
+    rule="Ctrl-C ends a run within 15 s",
+    reason="Ctrl-C is how a matrix is paused",
+    way_out="let Interrupted pass through every except clause, and keep undeploy short",
+    reads=(RUN,),
+    has_time_limit=True,
+)
 def _in_time(evidence: AdapterEvidence) -> Finding:
     made = evidence.runs[RUN]
     if made.end_seconds is None:
@@ -41,11 +49,25 @@ def _was_entered(made: Made) -> bool:
     )
 
 
+@check(
+    "interruption.keeps-trials",
+    rule="what had completed by then is kept",
+    reason="a finished trial is never lost",
+    way_out="leave the event files alone when the run is interrupted",
+    reads=(RUN,),
+)
 def _keeps(evidence: AdapterEvidence) -> Finding:
     completed = sum(trial.state == "completed" for trial in evidence.record(RUN).trials)
     return judged([] if completed else ["a trial had completed before the interruption, but the record has none"])
 
 
+@check(
+    "interruption.charged-to-user",
+    rule="what it ended is cancelled and nobody else is charged",
+    reason="what the user ended is no failure of the framework",
+    way_out="write no trial_ended and no worker_died of your own for trials that end because the run does",
+    reads=(RUN,),
+)
 def _charged(evidence: AdapterEvidence) -> Finding:
     problems = []
     for trial in evidence.record(RUN).trials:
@@ -63,6 +85,14 @@ def _nothing(kind: Kind) -> Callable[[AdapterEvidence], Finding]:
     return judge
 
 
+@check(
+    "ports.loopback-only",
+    rule="nothing listens beyond this machine",
+    reason="a benchmark may not open a machine to its network",
+    way_out="let every server listen on 127.0.0.1",
+    reads=READ,
+    needs_all=False,
+)
 def _loopback(evidence: AdapterEvidence) -> Finding:
     listeners = {(made.name, item) for made in evidence.some(*READ) for item in made.listeners}
     beyond = {f"{name}: {item.address}:{item.port}" for name, item in listeners if not item.is_loopback}
@@ -70,70 +100,55 @@ def _loopback(evidence: AdapterEvidence) -> Finding:
     return judged(sorted(beyond), f"{ports} ports seen, all on loopback" if ports else "no port was seen")
 
 
-def _left(rule: str, kind: Kind, reason: str, way_out: str) -> Check:
-    return Check(id=f"left.{rule}", reason=reason, way_out=way_out, reads=READ, judge=_nothing(kind), needs_all=False)
+def _left(name: str, kind: Kind, rule: str, reason: str, way_out: str) -> Check:
+    return Check(id=f"left.{name}", rule=rule, reason=reason, way_out=way_out, reads=READ, judge=_nothing(kind), needs_all=False)
 
 
 CHECKS = (
-    Check(
-        id="interruption.in-time",
-        reason="Ctrl-C is how a matrix is paused",
-        way_out="let Interrupted pass through every except clause, and keep undeploy short",
-        reads=(RUN,),
-        judge=_in_time,
-        has_time_limit=True,
-    ),
-    Check(
-        id="interruption.keeps-trials",
-        reason="a finished trial is never lost",
-        way_out="leave the event files alone when the run is interrupted",
-        reads=(RUN,),
-        judge=_keeps,
-    ),
-    Check(
-        id="interruption.charged-to-user",
-        reason="what the user ended is no failure of the framework",
-        way_out="write no trial_ended and no worker_died of your own for trials that end because the run does",
-        reads=(RUN,),
-        judge=_charged,
-    ),
+    _in_time,
+    _keeps,
+    _charged,
     _left(
         "processes",
         "process",
+        "no process outlives the run",
         "a process that is left takes its share of the next run's processors",
         "end what deploy and later steps started, in undeploy",
     ),
     _left(
         "ports",
         "port",
+        "no port stays open",
         "a port that stays open is the next run's collision",
         "close servers in undeploy, and end their processes",
     ),
-    _left("shared-memory", "shared memory", "shared memory is gone only when somebody removes it", "unlink it in undeploy"),
+    _left(
+        "shared-memory",
+        "shared memory",
+        "nothing in /dev/shm",
+        "shared memory is gone only when somebody removes it",
+        "unlink it in undeploy",
+    ),
     _left(
         "temporary-files",
         "temporary file",
+        "nothing in the temporary folder",
         "temporary files of many runs fill the disk",
         "put temporary files under context.temporary_dir, and context.remember what lies elsewhere",
     ),
     _left(
         "home-files",
         "home file",
+        "nothing in the home folder",
         "what one run leaves in the home folder the next one may read",
         "point the framework at context.work_dir, by its options or its environment variables",
     ),
     _left(
         "outside",
         "outside",
+        "nothing in a cluster",
         "what is left in a cluster costs money, and goes on after the run",
         "write context.outside before something is made outside this machine, and remove both in undeploy",
     ),
-    Check(
-        id="ports.loopback-only",
-        reason="a benchmark may not open a machine to its network",
-        way_out="let every server listen on 127.0.0.1",
-        reads=READ,
-        judge=_loopback,
-        needs_all=False,
-    ),
+    _loopback,
 )

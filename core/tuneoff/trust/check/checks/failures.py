@@ -10,7 +10,7 @@ from tuneoff.base.identity import configuration_digest
 from tuneoff.capabilities import Support
 from tuneoff.record.run_record import TrialRecord
 from tuneoff.trust.check.evidence import AdapterEvidence, Made
-from tuneoff.trust.check.model import Check, Finding, judged, not_applicable, not_tested
+from tuneoff.trust.check.model import Finding, check, judged, not_applicable, not_tested, of_runs
 from tuneoff.trust.check.planned_runs import REFUSALS
 
 FAULTY, RETRIED = "faulty", "retried"
@@ -44,11 +44,17 @@ def trials_by_act(made: Made) -> dict[str, list[TrialRecord]]:
     return found
 
 
-def _recorded(evidence: AdapterEvidence) -> Finding:
-    return judged(_record_problems(trials_by_act(evidence.runs[FAULTY])))
-
-
-def _record_problems(trials: Mapping[str, list[TrialRecord]]) -> Iterator[str]:
+@check(
+    "failures.recorded",
+    rule="each failed trial is there with its state, its cause and who is charged",
+    reason="a failure that is left out flatters the framework",
+    way_out="report every trial that fails, with its cause; what run_trial returns as failed is one",
+    reads=(FAULTY,),
+    has_time_limit=True,
+)
+@of_runs(FAULTY)
+def _recorded(made: Made) -> Iterator[str]:
+    trials = trials_by_act(made)
     for act, expected in EXPECTED.items():
         if not trials.get(act):
             yield f"the trial that had to fail ({act}) is in no record"
@@ -61,6 +67,14 @@ def _record_problems(trials: Mapping[str, list[TrialRecord]]) -> Iterator[str]:
                 yield f"the failure ({act}) is charged to {trial.charged}, not to {' or '.join(expected.charged)}"
 
 
+@check(
+    "failures.others-intact",
+    rule="the trials beside failed ones complete, and the run is done",
+    reason="one bad configuration may not cost the others their results",
+    way_out="let the framework go on after a failed trial, and replace a process that died",
+    reads=(FAULTY,),
+    has_time_limit=True,
+)
 def _intact(evidence: AdapterEvidence) -> Finding:
     made = evidence.runs[FAULTY]
     problems = [
@@ -73,6 +87,13 @@ def _intact(evidence: AdapterEvidence) -> Finding:
     return judged(problems)
 
 
+@check(
+    "retries.infrastructure",
+    rule="a trial whose process was killed is tried again where declared; else it fails alone",
+    reason="a killed machine is not the framework's fault, and costs one attempt, not the trial",
+    way_out="use tuneoff.run.trial.faults.Retries; declare `retry` as it is",
+    reads=(RETRIED,),
+)
 def _infrastructure(evidence: AdapterEvidence) -> Finding:
     made = evidence.runs[RETRIED]
     is_retried = made.experiment.failures.retries > 0
@@ -91,16 +112,28 @@ def _infrastructure(evidence: AdapterEvidence) -> Finding:
     return judged(problems, "tried again" if is_retried else "no retries are declared: it fails alone")
 
 
-def _at_most(evidence: AdapterEvidence) -> Finding:
-    problems = []
-    for made in evidence.some(RETRIED, FAULTY):
-        most = made.experiment.failures.retries + 1
-        for trial in trials_by_act(made).get("kill", ()):
-            if len(trial.attempts) > most:
-                problems.append(f"{made.name}: {len(trial.attempts)} attempts at a trial, but {most} are allowed")
-    return judged(problems)
+@check(
+    "retries.at-most",
+    rule="never more often than failures.retries",
+    reason="a trial that is tried for ever holds up the run",
+    way_out="ask Retries.may_retry once per death, and switch the framework's own retries off",
+    reads=(RETRIED, FAULTY),
+)
+@of_runs(RETRIED, FAULTY)
+def _at_most(made: Made) -> Iterator[str]:
+    most = made.experiment.failures.retries + 1
+    for trial in trials_by_act(made).get("kill", ()):
+        if len(trial.attempts) > most:
+            yield f"{made.name}: {len(trial.attempts)} attempts at a trial, but {most} are allowed"
 
 
+@check(
+    "retries.workload-never",
+    rule="what the workload raises is not tried again",
+    reason="what the workload raises it raises again",
+    way_out="retry deaths of processes alone, not outcomes",
+    reads=(RETRIED,),
+)
 def _workload_never(evidence: AdapterEvidence) -> Finding:
     made = evidence.runs[RETRIED]
     if made.experiment.failures.retries == 0:
@@ -112,6 +145,13 @@ def _workload_never(evidence: AdapterEvidence) -> Finding:
     )
 
 
+@check(
+    "resume.as-declared",
+    rule="what is declared as not offered is refused",
+    reason="a run that silently begins anew is not the one that was resumed",
+    way_out="declare `resume` as it is, and refuse what is not offered",
+    reads=(REFUSALS,),
+)
 def _resume_refused(evidence: AdapterEvidence) -> Finding:
     assert evidence.refusals is not None
     if evidence.subject.capabilities.resume is Support.YES:
@@ -120,6 +160,13 @@ def _resume_refused(evidence: AdapterEvidence) -> Finding:
     return judged(f"{answer.request} was {answer.outcome}: {answer.text}" for answer in asked if answer.outcome != "refused")
 
 
+@check(
+    "resume.keeps-trials",
+    rule="a continued run keeps what had ended, trains nothing again, and keeps its budget",
+    reason="what an interrupted run has found is neither lost nor paid for twice",
+    way_out="begin with context.history: tell the framework its finished trials, and propose only the rest of the budget",
+    reads=("interrupted", "continued"),
+)
 def _keeps_trials(evidence: AdapterEvidence) -> Finding:
     earlier, made = evidence.runs["interrupted"], evidence.runs["continued"]
     kept = [trial for trial in earlier.record.trials if trial.state in ("completed", "pruned", "failed")]
@@ -150,56 +197,4 @@ def _continuation_problems(kept: Sequence[TrialRecord], made: Made) -> Iterator[
         yield f"the continued run is {record.status}: {record.reason}"
 
 
-CHECKS = (
-    Check(
-        id="failures.recorded",
-        reason="a failure that is left out flatters the framework",
-        way_out="report every trial that fails, with its cause; what run_trial returns as failed is one",
-        reads=(FAULTY,),
-        judge=_recorded,
-        has_time_limit=True,
-    ),
-    Check(
-        id="failures.others-intact",
-        reason="one bad configuration may not cost the others their results",
-        way_out="let the framework go on after a failed trial, and replace a process that died",
-        reads=(FAULTY,),
-        judge=_intact,
-        has_time_limit=True,
-    ),
-    Check(
-        id="retries.infrastructure",
-        reason="a killed machine is not the framework's fault, and costs one attempt, not the trial",
-        way_out="use tuneoff.run.trial.faults.Retries; declare `retry` as it is",
-        reads=(RETRIED,),
-        judge=_infrastructure,
-    ),
-    Check(
-        id="retries.at-most",
-        reason="a trial that is tried for ever holds up the run",
-        way_out="ask Retries.may_retry once per death, and switch the framework's own retries off",
-        reads=(RETRIED, FAULTY),
-        judge=_at_most,
-    ),
-    Check(
-        id="retries.workload-never",
-        reason="what the workload raises it raises again",
-        way_out="retry deaths of processes alone, not outcomes",
-        reads=(RETRIED,),
-        judge=_workload_never,
-    ),
-    Check(
-        id="resume.as-declared",
-        reason="a run that silently begins anew is not the one that was resumed",
-        way_out="declare `resume` as it is, and refuse what is not offered",
-        reads=(REFUSALS,),
-        judge=_resume_refused,
-    ),
-    Check(
-        id="resume.keeps-trials",
-        reason="what an interrupted run has found is neither lost nor paid for twice",
-        way_out="begin with context.history: tell the framework its finished trials, and propose only the rest of the budget",
-        reads=("interrupted", "continued"),
-        judge=_keeps_trials,
-    ),
-)
+CHECKS = (_recorded, _intact, _infrastructure, _at_most, _workload_never, _resume_refused, _keeps_trials)

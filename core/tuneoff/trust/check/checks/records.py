@@ -7,21 +7,34 @@ from collections.abc import Iterator
 
 from tuneoff.record.events import schema
 from tuneoff.trust.check.evidence import AdapterEvidence, Made
-from tuneoff.trust.check.model import Check, Finding, judged
+from tuneoff.trust.check.model import Finding, check, judged, of_runs
 
 READ = ("honest-max", "honest-min", "random-2-workers-1", "scripted", "faulty", "retried")
 BROKEN = {"missing_lines", "orphan_events", "foreign_events", "unreadable_event"}
 
 
+@check(
+    "records.schema",
+    rule="every event and the record can be read back by their schemas",
+    reason="what cannot be read back is no result",
+    way_out="write events only by context.events and trial_process(...).events; their types: tuneoff explain events",
+    reads=READ,
+    needs_all=False,
+)
 def _schema(evidence: AdapterEvidence) -> Finding:
     return judged(f"run {made.name}: {made.problem}" for made in evidence.runs.values() if made.stored is None)
 
 
-def _gaps(evidence: AdapterEvidence) -> Finding:
-    return judged(problem for made in evidence.some(*READ) for problem in _gap_problems(made))
-
-
-def _gap_problems(made: Made) -> Iterator[str]:
+@check(
+    "records.no-gaps",
+    rule="no event line is missing, torn or of another run",
+    reason="every number is derived from the events: a missing line is a wrong number",
+    way_out="leave the files under events/ alone, and give each run its own folder",
+    reads=READ,
+    needs_all=False,
+)
+@of_runs(*READ)
+def _gaps(made: Made) -> Iterator[str]:
     record = made.record
     yield from (f"{made.name}: {flag.text} (flag {flag.name})" for flag in record.flags if flag.name in BROKEN)
     killed = sum(attempt.ended_by != "trial" for trial in record.trials for attempt in trial.attempts)
@@ -29,11 +42,16 @@ def _gap_problems(made: Made) -> Iterator[str]:
         yield f"{made.name}: {record.torn_lines} lines have no end, but only {killed} processes were killed"
 
 
-def _announced(evidence: AdapterEvidence) -> Finding:
-    return judged(problem for made in evidence.some(*READ) for problem in _announcement_problems(made))
-
-
-def _announcement_problems(made: Made) -> Iterator[str]:
+@check(
+    "trials.announced",
+    rule="each trial is submitted before it starts, once per attempt",
+    reason="the time from submission to start is the framework's dispatch",
+    way_out="call context.submitted(trial, configuration, attempt=...) once per attempt, before it is handed over",
+    reads=READ,
+    needs_all=False,
+)
+@of_runs(*READ)
+def _announced(made: Made) -> Iterator[str]:
     counts = Counter((event.trial, event.attempt) for event in made.of(schema.TrialSubmitted))
     for (name, number), count in counts.items():
         if count > 1:
@@ -47,11 +65,16 @@ def _announcement_problems(made: Made) -> Iterator[str]:
         yield f"{made.name}: {sum(early)} trials started before they were submitted"
 
 
-def _ended(evidence: AdapterEvidence) -> Finding:
-    return judged(problem for made in evidence.some(*READ) for problem in _ending_problems(made))
-
-
-def _ending_problems(made: Made) -> Iterator[str]:
+@check(
+    "trials.ended",
+    rule="each attempt that began has exactly one end",
+    reason="a trial without an end has no time and no state",
+    way_out="run every submitted trial through run_trial, and write worker_died for a process that died",
+    reads=READ,
+    needs_all=False,
+)
+@of_runs(*READ)
+def _ended(made: Made) -> Iterator[str]:
     own = Counter((event.trial, event.attempt) for event in made.of(schema.TrialEnded) if event.by == "trial")
     for (name, number), count in own.items():
         if count > 1:
@@ -64,37 +87,4 @@ def _ending_problems(made: Made) -> Iterator[str]:
                 yield f"{made.name}: nobody wrote the end of attempt {attempt.attempt} of trial {trial.trial}"
 
 
-CHECKS = (
-    Check(
-        id="records.schema",
-        reason="what cannot be read back is no result",
-        way_out="write events only by context.events and trial_process(...).events; their types: tuneoff explain events",
-        reads=READ,
-        judge=_schema,
-        needs_all=False,
-    ),
-    Check(
-        id="records.no-gaps",
-        reason="every number is derived from the events: a missing line is a wrong number",
-        way_out="leave the files under events/ alone, and give each run its own folder",
-        reads=READ,
-        judge=_gaps,
-        needs_all=False,
-    ),
-    Check(
-        id="trials.announced",
-        reason="the time from submission to start is the framework's dispatch",
-        way_out="call context.submitted(trial, configuration, attempt=...) once per attempt, before it is handed over",
-        reads=READ,
-        judge=_announced,
-        needs_all=False,
-    ),
-    Check(
-        id="trials.ended",
-        reason="a trial without an end has no time and no state",
-        way_out="run every submitted trial through run_trial, and write worker_died for a process that died",
-        reads=READ,
-        judge=_ended,
-        needs_all=False,
-    ),
-)
+CHECKS = (_schema, _gaps, _announced, _ended)

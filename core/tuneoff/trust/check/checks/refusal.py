@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from tuneoff.trust.check.evidence import AdapterEvidence
-from tuneoff.trust.check.model import Check, Finding, judged, not_tested
+from tuneoff.trust.check.model import Check, Finding, check, judged, not_tested
 from tuneoff.trust.check.planned_runs import REFUSALS
 
 
@@ -26,6 +26,13 @@ def _refuses(family: str) -> Callable[[AdapterEvidence], Finding]:
     return judge
 
 
+@check(
+    "refusal.undeclared",
+    rule="samplers, pruners, platforms and retries that are not declared are refused",
+    reason="what a framework cannot do has to be said, not replaced without a word",
+    way_out="list in the capabilities what is offered, with what stands against the rest; refuse none of it in refuse",
+    reads=(REFUSALS,),
+)
 def _as_declared(evidence: AdapterEvidence) -> Finding:
     """Core refuses what is not declared before it asks the adapter; what is declared the adapter alone could refuse."""
     found = _refuses("undeclared")(evidence)
@@ -39,6 +46,13 @@ def _as_declared(evidence: AdapterEvidence) -> Finding:
     )
 
 
+@check(
+    "refusal.starts-nothing",
+    rule="to plan and to refuse imports no framework and starts nothing",
+    reason="a plan is made on machines that have no framework, and may cost nothing",
+    way_out="import the framework in deploy, not with the adapter's module nor in refuse",
+    reads=(REFUSALS,),
+)
 def _starts_nothing(evidence: AdapterEvidence) -> Finding:
     assert evidence.refusals is not None
     problems = [f"a {left.kind} is left: {left.text}" for left in evidence.refusals.left]
@@ -48,15 +62,10 @@ def _starts_nothing(evidence: AdapterEvidence) -> Finding:
 
 
 CHECKS = (
-    Check(
-        id="refusal.undeclared",
-        reason="what a framework cannot do has to be said, not replaced without a word",
-        way_out="list in the capabilities what is offered, with what stands against the rest; refuse none of it in refuse",
-        reads=(REFUSALS,),
-        judge=_as_declared,
-    ),
+    _as_declared,
     Check(
         id="refusal.adapter-options",
+        rule="an option that the adapter does not have is refused",
         reason="an option that is misspelt and ignored is a comparison of something else",
         way_out="check every name, type and range of spec.options in refuse",
         reads=(REFUSALS,),
@@ -64,16 +73,11 @@ CHECKS = (
     ),
     Check(
         id="refusal.sampler-options",
+        rule="an option that the sampler does not have is refused",
         reason="a sampler whose options are ignored is another sampler",
         way_out="call sampler_refusal in refuse, and declare the options in the offers",
         reads=(REFUSALS,),
         judge=_refuses("sampler-options"),
     ),
-    Check(
-        id="refusal.starts-nothing",
-        reason="a plan is made on machines that have no framework, and may cost nothing",
-        way_out="import the framework in deploy, not with the adapter's module nor in refuse",
-        reads=(REFUSALS,),
-        judge=_starts_nothing,
-    ),
+    _starts_nothing,
 )

@@ -1,17 +1,35 @@
-"""Determinism, established by repetitions: half of them beside a busy machine."""
+"""Determinism, established by repetitions, half of them beside a busy machine, and its classes.
+
+D0: bit-equal, D1: the same configurations, D2: the same distribution.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
 
-from tuneoff.trust.check.determinism import classify
+from tuneoff.base.identity import canonical_json
+from tuneoff.base.space import SearchSpace
+from tuneoff.record.run_record import RunRecord
 from tuneoff.trust.check.evidence import AdapterEvidence
-from tuneoff.trust.check.model import Check, Finding, judged
+from tuneoff.trust.check.model import Finding, check, judged
 from tuneoff.trust.check.planned_runs import repetitions
 
+ALARM = 1e-4  # p-value below which two halves are not of the same distribution
+
+ClassName = Literal["D0", "D1", "D2", "none"]
 ALONE, TOGETHER = repetitions(1), repetitions(2)
 
 
+@check(
+    "seeds.repeat",
+    rule="one worker, one seed: the same configurations; the class of determinism is established and told",
+    reason="its class of determinism decides whether pairing by seed buys anything",
+    way_out="seed the sampler with spec.sampler_seed, and whatever else the framework draws from",
+    reads=(*ALONE, *TOGETHER),
+)
 def _repeat(evidence: AdapterEvidence) -> Finding:
     alone = classify([made.record for made in evidence.some(*ALONE)])
     together = classify([made.record for made in evidence.some(*TOGETHER)])
@@ -28,11 +46,25 @@ def _digests(evidence: AdapterEvidence, name: str) -> list[str]:
     return sorted(trial.digest for trial in evidence.record(name).trials)
 
 
+@check(
+    "seeds.differ",
+    rule="another seed gives other configurations",
+    reason="repetitions under the same seed are one observation, not several",
+    way_out="seed the sampler with spec.sampler_seed; a constant seed is the same in all runs",
+    reads=(ALONE[0], "other-seed"),
+)
 def _differ(evidence: AdapterEvidence) -> Finding:
     same = _digests(evidence, ALONE[0]) == _digests(evidence, "other-seed")
     return judged(["two seeds gave the same configurations"] if same else [])
 
 
+@check(
+    "seeds.trial-values",
+    rule="the same configuration and seed give the same values in every run",
+    reason="the same configuration has to be worth the same in every framework, order and attempt",
+    way_out="leave the seeds of trials to run_trial, with the trial context as core made it",
+    reads=(*ALONE, *TOGETHER),
+)
 def _trial_values(evidence: AdapterEvidence) -> Finding:
     return judged(_value_problems(evidence, [*ALONE, *TOGETHER]) + _value_problems(evidence, ["honest-max", "honest-min"]))
 
@@ -51,26 +83,88 @@ def _value_problems(evidence: AdapterEvidence, names: Sequence[str]) -> list[str
     return problems
 
 
-CHECKS = (
-    Check(
-        id="seeds.repeat",
-        reason="its class of determinism decides whether pairing by seed buys anything",
-        way_out="seed the sampler with spec.sampler_seed, and whatever else the framework draws from",
-        reads=(*ALONE, *TOGETHER),
-        judge=_repeat,
-    ),
-    Check(
-        id="seeds.differ",
-        reason="repetitions under the same seed are one observation, not several",
-        way_out="seed the sampler with spec.sampler_seed; a constant seed is the same in all runs",
-        reads=(ALONE[0], "other-seed"),
-        judge=_differ,
-    ),
-    Check(
-        id="seeds.trial-values",
-        reason="the same configuration has to be worth the same in every framework, order and attempt",
-        way_out="leave the seeds of trials to run_trial, with the trial context as core made it",
-        reads=(*ALONE, *TOGETHER),
-        judge=_trial_values,
-    ),
-)
+CHECKS = (_repeat, _differ, _trial_values)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Determinism:
+    """What repetitions have in common."""
+
+    name: ClassName
+    text: str
+
+
+def classify(records: Sequence[RunRecord]) -> Determinism:
+    """Return the class of repetitions of one seed; the second half was made under load.
+
+    D0: the same trials with the same configurations in the same order, the same values in every epoch, the same best trial and
+    scores. D1: the same configurations, in any order (their values are the matter of seeds.trial-values). D2: other ones, of
+    which no difference in distribution was found between the halves; that is weak evidence, since few trials show little.
+    What comes again in its half or in the other one is counted once or not at all: the test is of independent samples.
+    """
+    if len({_everything(record) for record in records}) == 1:
+        return Determinism(name="D0", text="D0 (bit-equal)")
+    if len({_contents(record) for record in records}) == 1:
+        return Determinism(name="D1", text="D1 (the same configurations, in another order)")
+    half = len(records) // 2
+    one, other = _distinct(records[:half]), _distinct(records[half:])
+    in_both = one.keys() & other.keys()
+    alone = [[item for digest, item in found.items() if digest not in in_both] for found in (one, other)]
+    p = least_p(records[0].run_spec().experiment.search_space, *alone)
+    if p < ALARM:
+        return Determinism(name="none", text=f"none (with load the distribution is another, p = {p:.1g})")
+    return Determinism(name="D2", text=f"D2 (other configurations; least p of their distributions {p:.2g})")
+
+
+def _everything(record: RunRecord) -> str:
+    trials = [(trial.state, *_content(trial)) for trial in record.trials]  # by their order: a framework may name them at random
+    named = record.best.trial if record.best is not None else None
+    best = next((number for number, trial in enumerate(record.trials) if trial.trial == named), None)
+    return canonical_json([trials, best, dict(record.test.scores) if record.test is not None else None])
+
+
+def _contents(record: RunRecord) -> str:
+    return canonical_json(sorted(trial.digest for trial in record.trials))
+
+
+def _content(trial: Any) -> tuple[str, Any]:
+    epochs = [[epoch.epoch, sorted(epoch.metrics.items())] for epoch in (trial.attempts[-1].epochs if trial.attempts else ())]
+    return trial.digest, canonical_json(epochs)
+
+
+def _distinct(records: Iterable[RunRecord]) -> dict[str, Mapping[str, Any]]:
+    return {trial.digest: trial.configuration for record in records for trial in record.trials}
+
+
+def least_p(space: SearchSpace, one: Sequence[Mapping[str, Any]], other: Sequence[Mapping[str, Any]]) -> float:
+    """Return the least p-value over the dimensions of the two-sample Kolmogorov-Smirnov test, times their number."""
+    found = [1.0]
+    for name in space.searched:
+        values = sorted({canonical_json(item[name]) for item in (*one, *other) if name in item}, key=_order)
+        ranks = {value: rank for rank, value in enumerate(values)}
+        samples = [[ranks[canonical_json(item[name])] for item in sample if name in item] for sample in (one, other)]
+        found.append(min(1.0, len(space.searched) * two_sample_p(*samples)))
+    return min(found)
+
+
+def _order(text: str) -> tuple[float, str]:
+    try:
+        return float(text), text
+    except ValueError:
+        return math.inf, text
+
+
+def two_sample_p(one: Sequence[float], other: Sequence[float]) -> float:
+    """Return the asymptotic p-value of the two-sample Kolmogorov-Smirnov test; 1 where a sample is empty."""
+    if not one or not other:
+        return 1.0
+    distance = max(abs(_share(one, value) - _share(other, value)) for value in {*one, *other})
+    size = math.sqrt(len(one) * len(other) / (len(one) + len(other)))
+    x = (size + 0.12 + 0.11 / size) * distance
+    if x < 0.3:  # the series needs many terms there, and the answer is 1
+        return 1.0
+    return min(1.0, max(0.0, 2 * math.fsum((-1) ** (k - 1) * math.exp(-2 * k * k * x * x) for k in range(1, 101))))
+
+
+def _share(sample: Sequence[float], value: float) -> float:
+    return sum(item <= value for item in sample) / len(sample)

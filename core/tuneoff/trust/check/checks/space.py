@@ -12,7 +12,7 @@ from tuneoff.base.identity import canonical_json, configuration_digest
 from tuneoff.base.space import Dimension, IntegerLog, SearchSpace, points
 from tuneoff.record.events import schema
 from tuneoff.trust.check.evidence import AdapterEvidence, Made
-from tuneoff.trust.check.model import Check, Finding, judged, not_applicable, passed
+from tuneoff.trust.check.model import Finding, check, judged, not_applicable, of_runs, passed
 from tuneoff.trust.check.planned_runs import DRAWS, repetitions
 
 FIXED = ("honest-max", "honest-min")
@@ -21,6 +21,13 @@ NARROW = 10  # values: both ends of such a dimension are drawn, and how often, c
 ALARM = 1e-6  # probability under core's distribution below which an end is starved
 
 
+@check(
+    "configurations.listed",
+    rule="`fixed`: exactly the given configurations are submitted, once each",
+    reason="`fixed` is the control in which frameworks differ by orchestration alone",
+    way_out="submit each of listed_configurations(spec) once, and nothing else",
+    reads=FIXED,
+)
 def _listed(evidence: AdapterEvidence) -> Finding:
     if evidence.runs[FIXED[0]].experiment.sampler.name != "fixed":
         return not_applicable("sampler 'fixed' is not offered")
@@ -39,11 +46,15 @@ def _listed_problems(made: Made) -> Iterator[str]:
         yield f"{made.name}: {missing} of {given.total()} given configurations were not submitted"
 
 
-def _received(evidence: AdapterEvidence) -> Finding:
-    return judged(problem for made in evidence.some(*FIXED, *RANDOM) for problem in _received_problems(made))
-
-
-def _received_problems(made: Made) -> Iterator[str]:
+@check(
+    "configurations.received",
+    rule="what a trial trains is what was submitted",
+    reason="what is trained has to be what the sampler believes to be trained",
+    way_out="hand the very configuration over that was submitted; SpaceTranslation keeps it exact in both directions",
+    reads=(*FIXED, *RANDOM),
+)
+@of_runs(*FIXED, *RANDOM)
+def _received(made: Made) -> Iterator[str]:
     submitted = {(event.trial, event.attempt): event.configuration for event in made.of(schema.TrialSubmitted)}
     for event in made.of(schema.TrialStarted):
         proposed = submitted.get((event.trial, event.attempt))
@@ -51,6 +62,13 @@ def _received_problems(made: Made) -> Iterator[str]:
             yield f"{made.name}: trial {event.trial} trained {event.configuration}, but {proposed} was submitted"
 
 
+@check(
+    "space.inside",
+    rule="every random configuration lies in core's space, bounds and types",
+    reason="a framework that searches another space answers another question",
+    way_out="translate the space by SpaceTranslation, or correct the bounds: core's are inclusive",
+    reads=(*RANDOM, DRAWS),
+)
 def _inside(evidence: AdapterEvidence) -> Finding:
     space = evidence.runs[RANDOM[0]].experiment.search_space
     found = [("draw", configuration) for configuration in (evidence.drawn.configurations if evidence.drawn else ())]
@@ -74,6 +92,13 @@ def _is_inside(dimension: Dimension, value: Any) -> bool:
     return dimension.contains(value) and canonical_json(value) == canonical_json(typed(dimension, value))
 
 
+@check(
+    "space.bounds-reached",
+    rule="both ends of each narrow dimension are drawn",
+    reason="an exclusive upper bound hides a value from one framework alone",
+    way_out="core's bounds are inclusive: add the step where the framework's upper bound is exclusive",
+    reads=(RANDOM[0], DRAWS),
+)
 def _bounds(evidence: AdapterEvidence) -> Finding:
     problems = []
     for name, dimension, values in _narrow(evidence):
@@ -84,6 +109,13 @@ def _bounds(evidence: AdapterEvidence) -> Finding:
     return judged(problems)
 
 
+@check(
+    "space.ends-not-starved",
+    rule="the ends of narrow dimensions come as often as core's space says",
+    reason="a rounded uniform gives its ends half of their share",
+    way_out="draw an index, or a uniform number in [0, 1), and let core map it; tuneoff verify-space tests it closely",
+    reads=(RANDOM[0], DRAWS),
+)
 def _starved(evidence: AdapterEvidence) -> Finding:
     problems, least = [], 1.0
     for name, dimension, values in _narrow(evidence):
@@ -132,40 +164,4 @@ def _at_most(count: int, draws: int, share: float) -> float:
     return min(1.0, math.fsum(math.exp(value) for value in logs))
 
 
-CHECKS = (
-    Check(
-        id="configurations.listed",
-        reason="`fixed` is the control in which frameworks differ by orchestration alone",
-        way_out="submit each of listed_configurations(spec) once, and nothing else",
-        reads=FIXED,
-        judge=_listed,
-    ),
-    Check(
-        id="configurations.received",
-        reason="what is trained has to be what the sampler believes to be trained",
-        way_out="hand the very configuration over that was submitted; SpaceTranslation keeps it exact in both directions",
-        reads=(*FIXED, *RANDOM),
-        judge=_received,
-    ),
-    Check(
-        id="space.inside",
-        reason="a framework that searches another space answers another question",
-        way_out="translate the space by SpaceTranslation, or correct the bounds: core's are inclusive",
-        reads=(*RANDOM, DRAWS),
-        judge=_inside,
-    ),
-    Check(
-        id="space.bounds-reached",
-        reason="an exclusive upper bound hides a value from one framework alone",
-        way_out="core's bounds are inclusive: add the step where the framework's upper bound is exclusive",
-        reads=(RANDOM[0], DRAWS),
-        judge=_bounds,
-    ),
-    Check(
-        id="space.ends-not-starved",
-        reason="a rounded uniform gives its ends half of their share",
-        way_out="draw an index, or a uniform number in [0, 1), and let core map it; tuneoff verify-space tests it closely",
-        reads=(RANDOM[0], DRAWS),
-        judge=_starved,
-    ),
-)
+CHECKS = (_listed, _received, _inside, _bounds, _starved)

@@ -7,17 +7,21 @@ from collections.abc import Iterator
 from tuneoff.measure.spans import partition_ns
 from tuneoff.record.events import schema
 from tuneoff.trust.check.evidence import AdapterEvidence, Made
-from tuneoff.trust.check.model import Check, Finding, judged, not_tested
+from tuneoff.trust.check.model import Finding, check, judged, not_tested, of_runs
 
 HONEST = ("honest-max", "random-2-workers-1")
 DEFAULT = "default-sampler"
 
 
-def _order(evidence: AdapterEvidence) -> Finding:
-    return judged(problem for made in evidence.some(*HONEST) for problem in _order_problems(made))
-
-
-def _order_problems(made: Made) -> Iterator[str]:
+@check(
+    "steps.order",
+    rule="the seven steps are entered once each, in order, by one process, and undeploy is the last",
+    reason="spans can be compared only if every run has the same seven steps in the same order",
+    way_out="do the work of each step in its own method; call none of them from another, and start no second coordinator",
+    reads=HONEST,
+)
+@of_runs(*HONEST)
+def _order(made: Made) -> Iterator[str]:
     entered = [event.step for event in made.of(schema.StepStarted)]
     if entered != list(schema.STEPS):
         yield f"{made.name}: the steps were entered as {', '.join(entered)}"
@@ -29,6 +33,15 @@ def _order_problems(made: Made) -> Iterator[str]:
         yield f"{made.name}: {len(record.coordinators)} processes called the steps"
 
 
+@check(
+    "steps.succeed",
+    rule="no step of an honest run fails (undeploy aside)",
+    reason="a run of sound trials is done; what fails here is the adapter",
+    way_out="read log.txt of the run (--keep DIR)",
+    reads=(*HONEST, DEFAULT),
+    has_time_limit=True,
+    needs_all=False,
+)
 def _succeed(evidence: AdapterEvidence) -> Finding:
     return judged(
         f"{made.name}: step {step.step} failed: {step.error}"
@@ -38,11 +51,16 @@ def _succeed(evidence: AdapterEvidence) -> Finding:
     )
 
 
-def _inside(evidence: AdapterEvidence) -> Finding:
-    return judged(problem for made in evidence.some(*HONEST, "scripted") for problem in _inside_problems(made))
-
-
-def _inside_problems(made: Made) -> Iterator[str]:
+@check(
+    "steps.trials-inside",
+    rule="trials begin after setup was entered and have ended when run_trials returns; JCT has no hole",
+    reason="work of trials outside their step would be timed as something else",
+    way_out="submit nothing before setup, and return from run_trials when the last trial has ended",
+    reads=(*HONEST, "scripted"),
+    needs_all=False,
+)
+@of_runs(*HONEST, "scripted")
+def _inside(made: Made) -> Iterator[str]:
     record = made.record
     setup, trials = record.step("setup"), record.step("trial")
     if setup is None or trials is None or trials.ended_ns is None:
@@ -65,6 +83,13 @@ def _ms(nanoseconds: int) -> str:
     return f"{nanoseconds / 1e6:.0f} ms"
 
 
+@check(
+    "steps.failure-surfaces",
+    rule="what goes wrong inside run_trials (context.submitted raises) fails the step, is not swallowed",
+    reason="a failure that is swallowed becomes a result that looks sound",
+    way_out="catch only what you can name, and let the rest leave run_trials",
+    reads=("failed-trial",),
+)
 def _surfaces(evidence: AdapterEvidence) -> Finding:
     made = evidence.runs["failed-trial"]
     step = made.record.step("trial")
@@ -75,36 +100,4 @@ def _surfaces(evidence: AdapterEvidence) -> Finding:
     return judged([] if made.record.status == "failed" else [f"run_trials failed, but the run is {made.record.status}"])
 
 
-CHECKS = (
-    Check(
-        id="steps.order",
-        reason="spans can be compared only if every run has the same seven steps in the same order",
-        way_out="do the work of each step in its own method; call none of them from another, and start no second coordinator",
-        reads=HONEST,
-        judge=_order,
-    ),
-    Check(
-        id="steps.succeed",
-        reason="a run of sound trials is done; what fails here is the adapter",
-        way_out="read log.txt of the run (--keep DIR)",
-        reads=(*HONEST, DEFAULT),
-        judge=_succeed,
-        has_time_limit=True,
-        needs_all=False,
-    ),
-    Check(
-        id="steps.trials-inside",
-        reason="work of trials outside their step would be timed as something else",
-        way_out="submit nothing before setup, and return from run_trials when the last trial has ended",
-        reads=(*HONEST, "scripted"),
-        judge=_inside,
-        needs_all=False,
-    ),
-    Check(
-        id="steps.failure-surfaces",
-        reason="a failure that is swallowed becomes a result that looks sound",
-        way_out="catch only what you can name, and let the rest leave run_trials",
-        reads=("failed-trial",),
-        judge=_surfaces,
-    ),
-)
+CHECKS = (_order, _succeed, _inside, _surfaces)

@@ -6,17 +6,22 @@ from collections.abc import Iterator
 
 from tuneoff.record.events import schema
 from tuneoff.trust.check.evidence import AdapterEvidence, Made
-from tuneoff.trust.check.model import Check, Finding, judged
+from tuneoff.trust.check.model import Finding, check, judged, of_runs
 
 RUN = "scripted"
 LATE_EPOCHS = 1  # that may end between the decision of a coordinator that polls and the end of the process
 
 
-def _obeyed(evidence: AdapterEvidence) -> Finding:
-    return judged(_obedience_problems(evidence.runs[RUN]))
-
-
-def _obedience_problems(made: Made) -> Iterator[str]:
+@check(
+    "stops.obeyed",
+    rule="`scripted`: given trials end at the given epoch",
+    reason="epochs after the decision to stop are the framework's waste",
+    way_out="return Decision.STOP from report, or end the trial's process, at the decided epoch",
+    reads=(RUN,),
+    has_time_limit=True,
+)
+@of_runs(RUN)
+def _obeyed(made: Made) -> Iterator[str]:
     stops = made.experiment.stops
     decisions = {event.trial: event.t for event in made.of(schema.StopDecided)}
     for trial in made.record.trials:
@@ -31,6 +36,13 @@ def _obedience_problems(made: Made) -> Iterator[str]:
             yield f"trial {trial.trial} had to stop after epoch {last}, but it is {trial.state} after {trial.epochs_trained}"
 
 
+@check(
+    "stops.only-scripted",
+    rule="trials without a given end run to their end",
+    reason="under `pruner: scripted` every framework takes the same decisions",
+    way_out="switch the framework's own stopping off where another pruner is asked for",
+    reads=(RUN,),
+)
 def _no_others(evidence: AdapterEvidence) -> Finding:
     made = evidence.runs[RUN]
     return judged(
@@ -40,20 +52,4 @@ def _no_others(evidence: AdapterEvidence) -> Finding:
     )
 
 
-CHECKS = (
-    Check(
-        id="stops.obeyed",
-        reason="epochs after the decision to stop are the framework's waste",
-        way_out="return Decision.STOP from report, or end the trial's process, at the decided epoch",
-        reads=(RUN,),
-        judge=_obeyed,
-        has_time_limit=True,
-    ),
-    Check(
-        id="stops.only-scripted",
-        reason="under `pruner: scripted` every framework takes the same decisions",
-        way_out="switch the framework's own stopping off where another pruner is asked for",
-        reads=(RUN,),
-        judge=_no_others,
-    ),
-)
+CHECKS = (_obeyed, _no_others)

@@ -2,26 +2,41 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from tuneoff.record.events import schema
 from tuneoff.run.trial.checkpoint import checkpoint_path, read_checkpoint
 from tuneoff.trust.check.evidence import AdapterEvidence, Made
-from tuneoff.trust.check.model import Check, Finding, judged, not_applicable, not_tested
+from tuneoff.trust.check.model import Finding, check, judged, not_applicable, not_tested, of_runs
 
 RUN = "honest-max"
 READ = (RUN, "honest-min", "scripted")
 
 
-def _best_tested(evidence: AdapterEvidence) -> Finding:
-    problems = []
-    for made in evidence.some(RUN, "honest-min"):
-        best, tested = made.record.best, made.of(schema.Tested)
-        if len(tested) != 1:
-            problems.append(f"{made.name}: {len(tested)} tests were recorded, not 1")
-        elif best is not None and tested[0].trial != best.trial:
-            problems.append(f"{made.name}: {tested[0].trial} was tested, but {best.trial} was named")
-    return judged(problems)
+@check(
+    "test.best-tested",
+    rule="the named best trial is the one that is tested, once",
+    reason="the headline is the test score of what the framework chose",
+    way_out="inherit Adapter.test",
+    reads=(RUN, "honest-min"),
+)
+@of_runs(RUN, "honest-min")
+def _best_tested(made: Made) -> Iterator[str]:
+    best, tested = made.record.best, made.of(schema.Tested)
+    if len(tested) != 1:
+        yield f"{made.name}: {len(tested)} tests were recorded, not 1"
+    elif best is not None and tested[0].trial != best.trial:
+        yield f"{made.name}: {tested[0].trial} was tested, but {best.trial} was named"
 
 
+@check(
+    "test.split-unseen",
+    rule="no trial reads the test split",
+    reason="a choice that knew the test split has no test",
+    way_out="let trials train and validate only; run_trial does",
+    reads=READ,
+    needs_all=False,
+)
 def _unseen(evidence: AdapterEvidence) -> Finding:
     problems = []
     for made in evidence.some(*READ):
@@ -33,6 +48,13 @@ def _unseen(evidence: AdapterEvidence) -> Finding:
     return judged(problems)
 
 
+@check(
+    "test.own-checkpoint",
+    rule="the test scores the trial's own checkpoint; nothing is trained for it",
+    reason="a model that is trained again for the test is another model",
+    way_out="inherit Adapter.test, which scores the checkpoint of the best trial's best epoch",
+    reads=(RUN,),
+)
 def _own_checkpoint(evidence: AdapterEvidence) -> Finding:
     made = evidence.runs[RUN]
     best, tested = made.record.best, made.record.test
@@ -60,27 +82,4 @@ def _trials_ended(made: Made) -> int:
     return max((event.t for event in made.of(schema.TrialEnded)), default=0)
 
 
-CHECKS = (
-    Check(
-        id="test.best-tested",
-        reason="the headline is the test score of what the framework chose",
-        way_out="inherit Adapter.test",
-        reads=(RUN, "honest-min"),
-        judge=_best_tested,
-    ),
-    Check(
-        id="test.split-unseen",
-        reason="a choice that knew the test split has no test",
-        way_out="let trials train and validate only; run_trial does",
-        reads=READ,
-        judge=_unseen,
-        needs_all=False,
-    ),
-    Check(
-        id="test.own-checkpoint",
-        reason="a model that is trained again for the test is another model",
-        way_out="inherit Adapter.test, which scores the checkpoint of the best trial's best epoch",
-        reads=(RUN,),
-        judge=_own_checkpoint,
-    ),
-)
+CHECKS = (_best_tested, _unseen, _own_checkpoint)

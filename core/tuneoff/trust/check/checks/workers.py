@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from tuneoff.base.process_limits import NOT_JOINED, NOT_PINNED
 from tuneoff.trust.check.checks.failures import trials_by_act
 from tuneoff.trust.check.evidence import AdapterEvidence, Made
-from tuneoff.trust.check.model import Check, Finding, judged, not_applicable
+from tuneoff.trust.check.model import Finding, check, judged, not_applicable, of_runs
 from tuneoff.trust.check.specs import SILENCE_SECONDS, TRIAL_SECONDS
 
 READ = ("honest-max", "scripted", "random-1-workers-1", "random-2-workers-1")
@@ -17,11 +17,16 @@ LATE_SECONDS = 6.0  # from a limit of time to the end of the trial
 LIMITERS = {"cgroup": "control group", "watchdog": "watchdog"}  # by the words of the record: those of a trial's cause
 
 
-def _at_most(evidence: AdapterEvidence) -> Finding:
-    return judged(problem for made in evidence.some(*READ) for problem in _overlaps(made))
-
-
-def _overlaps(made: Made) -> Iterator[str]:
+@check(
+    "workers.at-most",
+    rule="never more than workers.count trials at once",
+    reason="one trial more at a time is more computing power",
+    way_out="hand over at most workers.count trials that have not ended",
+    reads=READ,
+    needs_all=False,
+)
+@of_runs(*READ)
+def _at_most(made: Made) -> Iterator[str]:
     count = made.experiment.workers.count
     waited = [trial.trial for trial in made.record.trials if any(attempt.waited_ns for attempt in trial.attempts)]
     if waited:
@@ -31,6 +36,14 @@ def _overlaps(made: Made) -> Iterator[str]:
         yield f"{made.name}: slots {sorted(slots)} were used, but there are {count}"
 
 
+@check(
+    "workers.all-used",
+    rule="and that many where there is work",
+    reason="a worker that stands idle is the framework's loss, if it is not the adapter's",
+    way_out="tell the framework its parallelism: workers.count",
+    reads=WORKING,
+    needs_all=False,
+)
 def _all_used(evidence: AdapterEvidence) -> Finding:
     """One run suffices: a worker may come late, and a run may end before it does."""
     found = [(_most_at_once(made), made.experiment.workers.count, made.name) for made in evidence.some(*WORKING)]
@@ -54,6 +67,13 @@ def _most_at_once(made: Made) -> int:
     return most
 
 
+@check(
+    "threads.per-trial",
+    rule="a trial computes in one thread, and is told so by every library's variable",
+    reason="equal compute per trial is what makes their times comparable",
+    way_out="leave the thread variables and the trial context as core set them, and start no computing thread of your own",
+    reads=("honest-max",),
+)
 def _threads(evidence: AdapterEvidence) -> Finding:
     made = evidence.runs["honest-max"]
     planned = made.experiment.workers.threads
@@ -83,6 +103,14 @@ def _trials_end(made: Made) -> int:
     return start + (step.ended_ns if step is not None and step.ended_ns is not None else 10**18)
 
 
+@check(
+    "limits.time",
+    rule="a silent trial and one that is too slow are ended as timed out",
+    reason="a trial that hangs may not hang the run",
+    way_out="let the supervisor kill it and take its death as an answer; keep limits yourself where it sees no process",
+    reads=("faulty",),
+    has_time_limit=True,
+)
 def _time(evidence: AdapterEvidence) -> Finding:
     trials = trials_by_act(evidence.runs["faulty"])
     problems = []
@@ -100,6 +128,15 @@ def _time(evidence: AdapterEvidence) -> Finding:
     return judged(problems)
 
 
+@check(
+    "limits.memory",
+    rule="one that takes too much memory is ended, with and without control groups",
+    reason="a trial that takes the machine's memory takes it from the others",
+    way_out="run trials in processes that run_trial can put into a control group, or declare your own memory_limiter",
+    reads=("faulty", "without-groups"),
+    has_time_limit=True,
+    needs_all=False,
+)
 def _memory(evidence: AdapterEvidence) -> Finding:
     problems = list(_memory_problems(evidence.runs["faulty"], evidence.subject.capabilities.memory_limiter))
     for made in evidence.some("without-groups"):
@@ -123,11 +160,16 @@ def _memory_problems(made: Made, limiter: str) -> Iterator[str]:
             yield f"{made.name}: a trial over its limit of memory was tried again"
 
 
-def _processors(evidence: AdapterEvidence) -> Finding:
-    return judged(problem for made in evidence.some("honest-max", "scripted") for problem in _processor_problems(made))
-
-
-def _processor_problems(made: Made) -> Iterator[str]:
+@check(
+    "limits.processors",
+    rule="what limits the slots is in force and in the record",
+    reason="what limits a trial has to be in the record",
+    way_out="run each trial by run_trial, in a process that may change its own affinity",
+    reads=("honest-max", "scripted"),
+    needs_all=False,
+)
+@of_runs("honest-max", "scripted")
+def _processors(made: Made) -> Iterator[str]:
     record = made.record
     yield from (f"{made.name}: {flag.text}" for flag in record.flags if flag.name in (NOT_JOINED, NOT_PINNED))
     limits = record.environment["limits"]
@@ -139,53 +181,4 @@ def _processor_problems(made: Made) -> Iterator[str]:
         yield f"{made.name}: trials could use {min(allowed)} of {usable} processors, but no limit was asked for"
 
 
-CHECKS = (
-    Check(
-        id="workers.at-most",
-        reason="one trial more at a time is more computing power",
-        way_out="hand over at most workers.count trials that have not ended",
-        reads=READ,
-        judge=_at_most,
-        needs_all=False,
-    ),
-    Check(
-        id="workers.all-used",
-        reason="a worker that stands idle is the framework's loss, if it is not the adapter's",
-        way_out="tell the framework its parallelism: workers.count",
-        reads=WORKING,
-        judge=_all_used,
-        needs_all=False,
-    ),
-    Check(
-        id="threads.per-trial",
-        reason="equal compute per trial is what makes their times comparable",
-        way_out="leave the thread variables and the trial context as core set them, and start no computing thread of your own",
-        reads=("honest-max",),
-        judge=_threads,
-    ),
-    Check(
-        id="limits.time",
-        reason="a trial that hangs may not hang the run",
-        way_out="let the supervisor kill it and take its death as an answer; keep limits yourself where it sees no process",
-        reads=("faulty",),
-        judge=_time,
-        has_time_limit=True,
-    ),
-    Check(
-        id="limits.memory",
-        reason="a trial that takes the machine's memory takes it from the others",
-        way_out="run trials in processes that run_trial can put into a control group, or declare your own memory_limiter",
-        reads=("faulty", "without-groups"),
-        judge=_memory,
-        has_time_limit=True,
-        needs_all=False,
-    ),
-    Check(
-        id="limits.processors",
-        reason="what limits a trial has to be in the record",
-        way_out="run each trial by run_trial, in a process that may change its own affinity",
-        reads=("honest-max", "scripted"),
-        judge=_processors,
-        needs_all=False,
-    ),
-)
+CHECKS = (_at_most, _all_used, _threads, _time, _memory, _processors)

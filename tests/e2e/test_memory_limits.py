@@ -1,0 +1,68 @@
+"""What a trial really gets of memory, under the limits that the record names; of processors: test_worker_limits."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+import hungry_workload
+from contract.runs import Made, make
+from hungry_workload import MEMORY_MB
+from tuneoff.base.space import Categorical, Float, SearchSpace
+from tuneoff.experiment.spec import Budget, ExperimentSpec, Objective, Strategy, Workers, WorkloadSpec
+from tuneoff.run.supervisor import cgroups
+
+pytestmark = pytest.mark.slow
+
+
+@pytest.fixture(autouse=True)
+def _importable(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PYTHONPATH", str(Path(hungry_workload.__file__).parent))
+
+
+def feed(results: Path, memory_mb: float = MEMORY_MB) -> Made:
+    """Run a trial whose child's child takes too much, one that shares pages with its children, and two that take nothing."""
+    takes = ["in a child's child", "shared", "nothing", "nothing"]
+    configurations = [{"takes": text, "learning_rate": (number + 1) / 10} for number, text in enumerate(takes)]
+    rates = Float(low=0.0, high=1.0)
+    experiment = ExperimentSpec(
+        workload=WorkloadSpec(name="hungry", target="hungry_workload:Hungry"),
+        search_space=SearchSpace({"takes": Categorical(choices=tuple(dict.fromkeys(takes))), "learning_rate": rates}),
+        objective=Objective(metric="validation_loss", mode="min"),
+        sampler=Strategy(name="fixed"),
+        pruner=Strategy(name="none"),
+        configurations=tuple(configurations),
+        budget=Budget(trials=len(takes), epochs_per_trial=3),
+        workers=Workers(count=2, memory_mb=memory_mb),
+    )
+    return make("serial", experiment, results)
+
+
+def check_fed(made: Made, by: str) -> None:
+    ends = {trial.configuration["learning_rate"]: trial for trial in made.record.trials}
+    over = ends.pop(0.1)
+    assert (over.state, over.cause) == ("failed", f"out of memory: more than {MEMORY_MB:g} MB ({by})")
+    assert over.charged == "workload"
+    assert [trial.state for trial in ends.values()] == ["completed"] * 3
+    assert made.record.status == "done"
+    assert "declared_mismatch" not in {flag.name for flag in made.record.flags}
+    assert [text for text in made.left if not text.startswith("temporary")] == []
+
+
+def test_the_memory_of_a_trial_is_that_of_all_its_processes(tmp_path: Path) -> None:
+    made = feed(tmp_path)
+    has_groups = made.record.environment["limits"]["memory"].startswith("cgroup")
+    check_fed(made, "control group" if has_groups else "watchdog")
+
+
+def test_the_watchdog_counts_all_processes_of_a_trial_and_shared_pages_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(cgroups, "ROOT", tmp_path / "no cgroups")
+    check_fed(feed(tmp_path / "results"), "watchdog")
+
+
+def test_what_takes_less_than_its_limit_completes(tmp_path: Path) -> None:  # negative control
+    made = feed(tmp_path, memory_mb=2000.0)
+    assert [trial.state for trial in made.record.trials if trial.configuration["takes"] != "nothing"] == ["completed"] * 2
