@@ -9,6 +9,7 @@ VENV ?= .venv
 ARGS ?=
 BIN := $(VENV)/bin
 PARALLEL := -n 2 --dist loadfile# two files of tests at a time
+WAITING := -n 3 --dist loadfile# slow tests wait for processes half of their time
 # slow tests of times, processor use or processes of the whole machine: nothing else may run
 ALONE := $(patsubst %,tests/contract/test_%.py,katib ray_tune syne_tune) tests/run/matrix/test_cpu_limit.py tests/measure/power \
 	tests/prometheus/test_real_runs.py $(patsubst %,tests/e2e/test_%.py,disturbed_runs known_answers sampled_processes slot_presence worker_limits)
@@ -46,7 +47,7 @@ test-fast: $(INSTALLED)
 	$(BIN)/python -m pytest -m 'not slow' $(PARALLEL) $(ARGS) $(AGAIN)
 
 test-slow: $(INSTALLED)
-	$(BIN)/python -m pytest -m slow $(PARALLEL) $(ARGS) $(ALONE:%=--ignore=%) $(AGAIN)
+	$(BIN)/python -m pytest -m slow $(WAITING) $(ARGS) $(ALONE:%=--ignore=%) $(AGAIN)
 	$(BIN)/python -m pytest -m slow $(ARGS) $(ALONE) $(AGAIN)
 
 speed: $(INSTALLED)

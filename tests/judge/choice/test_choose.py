@@ -61,7 +61,7 @@ def test_the_one_that_is_ahead_of_all_others_is_chosen_and_the_floor_never_is() 
     (setting,) = choice.settings
     assert setting.certainty is Certainty.SHOWN
     assert setting.chosen == ("optuna",)
-    assert choice.lines[0].startswith("Use optuna if your trials take less than about ")
+    assert choice.lines[0].startswith("Use optuna, unless your trials take more than about ")
     assert [row.label for row in setting.rows] == ["serial", "optuna", "ray-tune", "syne-tune"]
     assert choice.deciding is None
     assert not any("serial" in line or "no framework" in line for line in choice.lines)

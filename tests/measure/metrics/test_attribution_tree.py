@@ -8,7 +8,7 @@ from builders.event_logs import T0, Log, Writer, ns
 from builders.specs import make_spec
 from builders.worked_examples import header
 from tuneoff.measure.attribution.attempts import cpu_use
-from tuneoff.measure.attribution.intervals import cpu_seconds
+from tuneoff.measure.attribution.intervals import CpuPiece, cpu_seconds
 from tuneoff.measure.attribution.tree import TreeUse, tree_use
 from tuneoff.record.derive import derive
 from tuneoff.record.events import schema
@@ -77,6 +77,15 @@ def test_a_child_that_comes_and_goes_between_samples_is_its_parents() -> None:
     tree.look(0, c=(COORDINATOR, 99, 0.0, 0.0))
     tree.look(1, c=(COORDINATOR, 99, 0.25, 0.5))
     assert seconds(tree.use(derive(log.pairs(), make_spec())), "coordinator") == pytest.approx(0.75)
+
+
+def test_what_a_process_used_before_the_first_look_at_it_it_used_since_its_start() -> None:
+    """And not since the look before, which was before the job's start: most of it would be left out there."""
+    log, _ = log_of(2, 1.0)
+    tree = Tree()
+    tree.look(-0.9, coordinator=(COORDINATOR, 99, 0.1, 0.0))
+    tree.look(0.1, coordinator=(COORDINATOR, 99, 0.1, 0.0), service=((102, 0.0), 100, 0.08, 0.0))
+    assert tree.use(derive(log.pairs(), make_spec())).parts["services"] == [CpuPiece(0, ns(0.1), ns(0.08))]
 
 
 def test_a_child_that_was_seen_is_not_counted_again_when_it_is_waited_for() -> None:

@@ -102,12 +102,12 @@ def _length(row: Row) -> str | None:
 
 
 def _while(rows: Iterable[Row]) -> str:
-    """Return up to which length of trials and jobs the choice matters; "" where nothing tells it."""
+    """Return from which length of trials and jobs on the choice does not matter; "" where nothing tells it."""
     of_trials, of_jobs = _longest(list(rows))
     if of_trials is None or of_jobs is None:
         return ""
     trials, jobs = duration_text(of_trials.seconds), duration_text(of_jobs.seconds)
-    return f" if your trials take less than about {trials} or your jobs less than about {jobs}"
+    return f", unless your trials take more than about {trials} and a whole job more than about {jobs}"
 
 
 def _longest(rows: Sequence[Row]) -> tuple[Length | None, Length | None]:

@@ -119,8 +119,8 @@ class _TreeReader:
             elif one.owner in self._members:
                 touched.add(one.owner)
             else:
-                begin = since if before is not None else min(sample.t - 1, usage.started_ns - self._start_ns)
-                self._add(one.owner, begin, sample.t, used)
+                born = min(sample.t - 1, usage.started_ns - self._start_ns) if is_first else since
+                self._add(one.owner, born if before is None else max(since, born), sample.t, used)
         for one, waited in grown:
             tree -= self._settle(one, waited, since, sample.t)
         for name in touched:
