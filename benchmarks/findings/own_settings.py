@@ -6,8 +6,8 @@ import os
 from typing import Any
 
 from tuneoff.capabilities import import_framework
-from tuneoff.experiment.function_workload import workload_at
 from tuneoff.run.trial.pool import Worker, WorkerPool
+from tuneoff.workload import workload_at
 from tuneoff_adapters.optuna.adapter import OptunaAdapter
 from tuneoff_adapters.optuna.plan import Finished, Order, StudyPlan, study_plan
 from tuneoff_adapters.ray_tune.adapter import RayTuneAdapter

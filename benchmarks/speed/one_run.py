@@ -13,7 +13,6 @@ from typing import Any
 
 from benchmarks.speed.specs import make_spec
 from tuneoff.base.processes import become_subreaper, children, command_line, rss_bytes
-from tuneoff.experiment.function_workload import workload_at
 from tuneoff.record.events import schema
 from tuneoff.record.events.reader import EventLog
 from tuneoff.record.events.writer import FOLDER
@@ -23,6 +22,7 @@ from tuneoff.run.finish import finish
 from tuneoff.run.listener import Listener, LiveRun
 from tuneoff.run.supervisor.limits import ReservedProcessors, reserve_processors
 from tuneoff.run.supervisor.run import RunRequest, supervise
+from tuneoff.workload import workload_at
 
 
 @dataclass

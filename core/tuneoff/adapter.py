@@ -156,7 +156,7 @@ def score_best(context: RunContext, best: Best) -> Scores:
     """
     import subprocess  # `plan` needs none
 
-    from tuneoff.experiment.function_workload import workload_at
+    from tuneoff.workload import workload_at
 
     if not workload_at(context.spec.experiment.workload.target).has_test:
         context.events.write("tested", trial=best.trial_id, scores={})

@@ -17,8 +17,7 @@ from tuneoff.base.suggest import unknown_name
 from tuneoff.base.targets import load_target
 from tuneoff.capabilities import Capabilities, State, framework_status
 from tuneoff.errors import PluginError, UnknownNameError
-from tuneoff.experiment.function_workload import as_workload
-from tuneoff.workload import Workload
+from tuneoff.workload import Workload, as_workload
 
 if TYPE_CHECKING:
     from tuneoff.meter import PowerMeter

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import re
 import sys
-import textwrap
 from pathlib import Path
 
 import pytest
@@ -19,9 +18,9 @@ PAGE = (Path(__file__).parents[2] / "docs" / "workloads.md").read_text()
 def call(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Call:
     """Return a function that runs a command in a folder with the page's two files."""
     (code,) = re.findall(r"^```python\n(.*?)^```", PAGE, flags=re.MULTILINE | re.DOTALL)
-    (file,) = re.findall(r'(?:^    .*\n)*^    workload: "my_training.*\n(?:^    .*\n)*', PAGE, flags=re.MULTILINE)
+    (file,) = re.findall(r"^```yaml\n(.*?)^```", PAGE, flags=re.MULTILINE | re.DOTALL)
     (tmp_path / "my_training.py").write_text(code)
-    (tmp_path / "my.yaml").write_text(textwrap.dedent(file))
+    (tmp_path / "my.yaml").write_text(file)
     monkeypatch.chdir(tmp_path)
     monkeypatch.syspath_prepend(tmp_path)
     monkeypatch.delitem(sys.modules, "my_training", raising=False)

@@ -11,12 +11,11 @@ import pytest
 from trial_runs import events_of, trial_context
 from tuneoff.errors import ExperimentError, PluginError
 from tuneoff.experiment.build import build_experiments
-from tuneoff.experiment.function_workload import workload_at
 from tuneoff.experiment.load import load_matrix
 from tuneoff.record.events import schema
 from tuneoff.registry import workload_class
 from tuneoff.run.trial.run_trial import Decision, TrialOutcome, run_trial
-from tuneoff.workload import Workload
+from tuneoff.workload import Workload, workload_at
 from tuneoff_workloads.null import Null
 
 FILE = """

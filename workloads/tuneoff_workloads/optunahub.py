@@ -9,7 +9,7 @@ from tuneoff.base.space import SearchSpace
 from tuneoff.errors import ExperimentError
 from tuneoff.workload import Configuration, Mode, TrialSeeds, Workload
 
-DEFAULTS: dict[str, Any] = {"package": None, "registry": None, "problem": "Problem", "arguments": {}}
+DEFAULTS: dict[str, Any] = {"package": "benchmarks/bbob", "registry": None, "problem": "Problem", "arguments": {}}
 
 
 class OptunaHub(Workload):
@@ -29,8 +29,8 @@ class OptunaHub(Workload):
     def __init__(self, options: Mapping[str, Any]) -> None:
         super().__init__(options)
         unknown = sorted(set(options) - set(DEFAULTS))
-        if unknown or not isinstance(options.get("package"), str):
-            raise ExperimentError(f"optunahub needs the option `package`, and knows {', '.join(DEFAULTS)}; got {dict(options)}")
+        if unknown:
+            raise ExperimentError(f"optunahub knows the options {', '.join(DEFAULTS)}, but got {', '.join(unknown)}")
         self._options = {**DEFAULTS, **options}
         self._configuration: dict[str, Any] = {}
 

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, ClassVar
 from tuneoff.adapter import Adapter, Best
 from tuneoff.capabilities import Capabilities, import_framework
 from tuneoff.errors import InfrastructureError, StepError
-from tuneoff.experiment.function_workload import workload_at
 from tuneoff.run.trial.locks import Tickets
 from tuneoff.run.trial.pool import Death, WorkerPool
+from tuneoff.workload import workload_at
 from tuneoff_adapters.optuna.offers import CAPABILITIES
 from tuneoff_adapters.optuna.plan import Broken, Finished, Order, study_plan
 from tuneoff_adapters.optuna_samplers import flag_unused_model, refuse_untold

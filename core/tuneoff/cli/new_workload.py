@@ -13,7 +13,7 @@ from tuneoff.errors import ExperimentError
 
 NAME = "new-workload"
 HELP = "write a training of your own that frameworks are compared on, with its experiment file: a package, or a file"
-EXAMPLE = "tuneoff new-workload my-training --like sklearn --file --output /tmp/my-training"
+EXAMPLE = "tuneoff new-workload my-training --output /tmp/my-training"
 
 NAME_PATTERN = re.compile(r"[a-z][a-z0-9]*(-[a-z0-9]+)*")
 LIKE = {  # what each kind is, and the distributions that it needs

@@ -12,10 +12,10 @@ from typing import Any
 from tuneoff.base.identity import canonical_json, digest
 from tuneoff.experiment.accounting.text import frozen
 from tuneoff.experiment.expand import Cell, Entry
-from tuneoff.experiment.function_workload import workload_at
 from tuneoff.experiment.load import MatrixFile
 from tuneoff.experiment.spec import WorkloadSpec
 from tuneoff.experiment.variants import TASK
+from tuneoff.workload import workload_at
 
 log = logging.getLogger(__name__)
 

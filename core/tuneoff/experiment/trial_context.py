@@ -12,8 +12,7 @@ from typing import Any
 
 from tuneoff.base.identity import configuration_digest, derive_seed
 from tuneoff.base.process_limits import SlotLimits
-from tuneoff.experiment.function_workload import workload_at
-from tuneoff.workload import Mode, TrialSeeds, Workload
+from tuneoff.workload import Mode, TrialSeeds, Workload, workload_at
 
 FILE_NAME = "trial_context.json"
 

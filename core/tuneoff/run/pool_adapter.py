@@ -7,11 +7,11 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from tuneoff.adapter import Adapter
-from tuneoff.experiment.function_workload import workload_at
 from tuneoff.run.trial.budget import TrialBudget
 from tuneoff.run.trial.faults import Retries
 from tuneoff.run.trial.pool import Death, WorkerPool
 from tuneoff.run.trial.run_trial import Decision, TrialOutcome
+from tuneoff.workload import workload_at
 
 WORK = "tuneoff.run.trial.pool_worker:work"
 Proposal = tuple[str, Mapping[str, Any]]  # trial id, configuration

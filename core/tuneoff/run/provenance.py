@@ -9,10 +9,9 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from tuneoff.experiment.function_workload import workload_at
 from tuneoff.experiment.spec import WorkloadSpec
 from tuneoff.record.environment import git_remote, git_state
-from tuneoff.workload import DataDescription
+from tuneoff.workload import DataDescription, workload_at
 
 _INSTALLED = ("site-packages", "dist-packages")  # a git repository above them is not that of the code
 

@@ -14,7 +14,6 @@ from tuneoff.base import clock
 from tuneoff.base.identity import configuration_digest, is_finite
 from tuneoff.base.tracebacks import described, log_traceback
 from tuneoff.errors import TrialFailedError
-from tuneoff.experiment.function_workload import workload_at
 from tuneoff.experiment.trial_context import TrialContext
 from tuneoff.record.events.writer import EventWriter
 from tuneoff.run.trial.budget import TrialBudget
@@ -22,7 +21,7 @@ from tuneoff.run.trial.checkpoint import checkpoint_path, state_of, write_checkp
 from tuneoff.run.trial.faults import KernelKills, out_of_memory_cause
 from tuneoff.run.trial.locks import Slots
 from tuneoff.run.trial.usage import CpuClock, peak_rss_bytes, processors_allowed
-from tuneoff.workload import Workload
+from tuneoff.workload import Workload, workload_at
 
 log = logging.getLogger(__name__)
 

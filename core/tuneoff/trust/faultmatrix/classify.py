@@ -7,10 +7,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from tuneoff.experiment.function_workload import workload_at
 from tuneoff.experiment.spec import ExperimentSpec, Objective
 from tuneoff.judge.faults import Class
-from tuneoff.workload import TrialSeeds
+from tuneoff.workload import TrialSeeds, workload_at
 
 State = Literal["completed", "failed", "unfinished"]
 SEEDS = TrialSeeds(split=0, trial=0)

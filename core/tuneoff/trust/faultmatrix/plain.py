@@ -14,8 +14,8 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from tuneoff.experiment.function_workload import workload_at
 from tuneoff.trust.faultmatrix.classify import SEEDS, Claim
+from tuneoff.workload import workload_at
 
 TASK, ANSWER = "task.json", "answer.json"
 

@@ -12,12 +12,12 @@ from typing import Any
 
 from tuneoff.base.process_limits import thread_environment
 from tuneoff.base.processes import MARK, command_line, in_session, with_mark
-from tuneoff.experiment.function_workload import workload_at
 from tuneoff.experiment.sampling import draw
 from tuneoff.experiment.spec import ExperimentSpec
 from tuneoff.run.child import ask
 from tuneoff.run.supervisor.guardian import temporary_folder
 from tuneoff.trust.check.model import Finding, failed, judged, not_applicable, not_tested, passed
+from tuneoff.workload import workload_at
 
 EPOCHS = 3  # of a training, at most
 SEEDS = (1, 2)  # of the split, of the trial

@@ -9,10 +9,9 @@ from pathlib import Path
 from typing import Any
 
 from tuneoff.base.processes import become_subreaper
-from tuneoff.experiment.function_workload import workload_at
 from tuneoff.run.child import answer_request
 from tuneoff.run.trial.checkpoint import read_checkpoint, state_of, write_checkpoint
-from tuneoff.workload import TrialSeeds, Workload
+from tuneoff.workload import TrialSeeds, Workload, workload_at
 
 
 def answer(request: Mapping[str, Any]) -> dict[str, Any]:
