@@ -158,13 +158,12 @@ def score_best(context: RunContext, best: Best) -> Scores:
 
     from tuneoff.workload import workload_at
 
-    if not workload_at(context.spec.experiment.workload.target).has_test:
-        context.events.write("tested", trial=best.trial_id, scores={})
-        return Scores(values={})
-
     configuration_file = context.run_dir / BEST_CONFIGURATION
     with replacing(configuration_file) as file:
         file.write(json.dumps(dict(best.configuration)).encode())
+    if not workload_at(context.spec.experiment.workload.target).has_test:
+        context.events.write("tested", trial=best.trial_id, scores={})
+        return Scores(values={})
     output = context.run_dir / TEST_RESULT
     command = [sys.executable, "-m", "tuneoff.run.trial", "--test", str(context.trial_context.path), best.trial_id]
     command += [str(configuration_file), str(output)]

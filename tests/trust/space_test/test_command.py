@@ -91,7 +91,7 @@ def of_folder(folder: Path) -> list[int]:
 @pytest.mark.usefixtures("forked")
 def test_an_adapter_without_a_defect_is_accepted(verify: Verify) -> None:
     answer = verify("Honest")
-    assert (answer.code, answer.err) == (0, "")
+    assert answer.code == 0, answer.err
     lines = answer.out.splitlines()
     assert lines[0].split() == ["ADAPTER", "DIMENSION", "RANGE", "OUTSIDE", "DISTRIBUTION", "ENDS", "PAIRS", "MAPPING", "VERDICT"]
     assert [line.split()[1] for line in lines[1:13]][:3] == ["x", "n", "probe_two"]
