@@ -53,6 +53,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="through tuneoff's adapter, or by the framework's own defaults; default: adapter, which is what was measured",
     )
     parser.add_argument("--prefer", choices=QUESTIONS, help="explain this question first; it ranks nothing")
+    parser.add_argument("--runs", action="store_true", help="list the ids of the runs that each sentence rests on")
     parser.add_argument("--json", action="store_true", help="write JSON: the answer, every reason and the runs that it rests on")
 
 
@@ -76,7 +77,7 @@ def execute(arguments: argparse.Namespace) -> int:
     if arguments.json:
         write_json(to_json(recommendation))
     else:
-        write("\n".join(lines(recommendation)))
+        write("\n".join(lines(recommendation, with_runs=arguments.runs)))
     return recommendation.exit_code
 
 

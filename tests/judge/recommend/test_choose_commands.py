@@ -23,11 +23,17 @@ def results(tmp_path: Path) -> Path:
     return write_results(made_results(runs_of("ray-tune"), runs_of("optuna", seconds=2.0), folder=tmp_path / "results" / "old"))
 
 
+def run_ids(text: str) -> list[str]:
+    return [word for line in text.splitlines() if "/runs: " in line for word in line.partition("/runs: ")[2].split()]
+
+
 def test_recommend_names_who_is_better_and_cites_run_folders(call: Call, results: Path) -> None:
     answer = call("recommend", results, "--workers", "2", "--must-resume")
     assert answer.code == 0
     assert answer.out.startswith("workload null, sampler random: ray-tune; optuna is dominated\n")
-    ids = [word for line in answer.out.splitlines() if "/runs: " in line for word in line.partition("/runs: ")[2].split()]
+    assert run_ids(answer.out) == []
+    assert "20 runs" in answer.out
+    ids = run_ids(call("recommend", results, "--runs").out)
     assert len(ids) == 20
     assert all((results / "runs" / run).is_dir() for run in ids)
 
@@ -47,6 +53,25 @@ def test_recommend_says_who_can_on_a_platform_that_was_not_measured(call: Call, 
     answer = call("recommend", results, "--platform", "kubernetes")
     assert answer.code == 1
     assert answer.out.startswith("katib can do what is asked for, but was not measured at it")
+
+
+def test_recommend_suggests_no_cluster_to_who_asks_for_none(call: Call, results: Path) -> None:
+    found = json.loads(call("recommend", results, "--json").out)
+    assert {"katib"}.isdisjoint({*found["capable"], *found["not_measured"], *found["recommended"]})
+    assert found["how_to_measure"]
+    assert not any("@" in line or "katib" in line for line in found["how_to_measure"])
+    lines = [line for line in call("recommend", results).out.splitlines() if "katib" in line or "kubernetes" in line]
+    assert len(lines) == 1
+    assert "--platform kubernetes" in lines[0]
+
+
+def test_recommend_says_first_that_a_folder_is_unfinished(call: Call, tmp_path: Path) -> None:
+    optuna = [(spec, None if spec.seed < 3 else record) for spec, record in runs_of("optuna")]
+    path = write_results(made_results(runs_of("ray-tune"), optuna, folder=tmp_path / "at_work"))
+    assert call("recommend", path).out.startswith("unfinished: 3 of 20 runs ")
+    assert json.loads(call("recommend", path, "--json").out)["unfinished"] == [
+        {"folder": str(path), "waiting": 3, "planned": 20},
+    ]
 
 
 def test_recommend_in_json_has_the_same_answer(call: Call, results: Path) -> None:
@@ -126,5 +151,6 @@ def test_folders_without_a_run_that_is_done_are_read(call: Call, tmp_path: Path)
     empty = write_results(made_results(nothing, folder=tmp_path / "empty"))
     answer = call("recommend", empty)
     assert answer.code == 1
+    assert answer.out.startswith("unfinished: 10 of 10 runs ")
     assert "were not measured at it" in answer.out
     assert call("diff", empty, empty).code == 0

@@ -64,7 +64,8 @@ def test_equal_adapters_have_no_difference_that_matters() -> None:
 def test_what_is_weighed_against_each_other_is_said() -> None:
     found = ask(made_folder(runs_of("plain", seconds=1.0, quality=0.8), runs_of("optuna", seconds=2.0, quality=0.9)))
     assert found.families[0].recommended == ("plain", "optuna")
-    assert "plain is better in time, optuna in quality" in found.headline[0]
+    (pair,) = found.families[0].against
+    assert {pair.one: pair.better, pair.other: pair.worse} == {"plain": ("time",), "optuna": ("quality",)}
 
 
 def test_what_is_not_decided_is_said_and_dominates_nobody() -> None:
@@ -76,7 +77,8 @@ def test_what_is_not_decided_is_said_and_dominates_nobody() -> None:
 def test_below_ten_seeds_nothing_dominates_however_different_it_is() -> None:
     found = ask(made_folder(runs_of("plain", seconds=1.0, seeds=SEEDS[:9]), runs_of("optuna", seconds=99.0, seeds=SEEDS[:9])))
     assert found.families[0].recommended == ("plain", "optuna")
-    assert "nothing is judged, so plain and optuna remain" in found.headline[0]
+    assert "nothing is judged" in found.headline[0]
+    assert found.families[0].against == ()
     assert any("9 seeds" in line for line in lines(found))
 
 
@@ -178,7 +180,9 @@ def test_a_stand_in_is_in_no_front_though_no_platform_is_asked_for() -> None:
     folder = made_folder(runs_of("plain"), runs_of("katib", seconds=0.1, platform="emulated"), emulated=("emulated",))
     found = ask(folder, known=[*KNOWN, KATIB])
     assert found.families[0].weighed[0].setting.labels == ("plain",)
-    assert "katib" in found.not_measured
+    assert "katib" not in found.not_measured
+    assert [(one.adapter, one.obstacles[0].kind) for one in found.excluded] == [("katib", No.ELSEWHERE)]
+    assert [one["label"] for one in to_json(found)["only_emulated"]] == ["katib@emulated"]
     assert "the only one that can and was measured" in found.headline[0]
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 
 from tuneoff.base.format import counted, listed
 from tuneoff.judge.answers.answer import Answers, EstimatedGroup
@@ -17,15 +18,32 @@ WITHOUT_MODEL = "sampler_without_model"
 UNFINISHED = ("planned", "interrupted")
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Unfinished:
+    """How many runs of a folder have not ended."""
+
+    waiting: int
+    planned: int
+
+    @property
+    def text(self) -> str:
+        return f"{self.waiting} of {counted(self.planned, 'run')} have not ended"
+
+
+def unfinished(answers: Answers) -> Unfinished | None:
+    """Return how many runs have not ended; None: all have."""
+    waiting = sum(answers.statuses.get(status, 0) for status in UNFINISHED)
+    return Unfinished(waiting=waiting, planned=sum(answers.statuses.values())) if waiting else None
+
+
 def caveat_lines(results: Results, answers: Answers, settings: Sequence[Setting]) -> Iterator[str]:
     """Yield the caveats of a folder; `settings`: of its choice, the main one first."""
     groups = [group for group in answers.groups if group.same_as is None]
     names = {row.label: row.name for setting in settings for row in setting.rows}
     if controls(results).contradicts:
         yield "The same configurations or the same algorithm gave other results by framework: see tuneoff controls."
-    waiting = sum(answers.statuses.get(status, 0) for status in UNFINISHED)
-    if waiting:
-        yield f"{waiting} of {counted(sum(answers.statuses.values()), 'run')} have not ended."
+    if waiting := unfinished(answers):
+        yield f"{waiting.text}."
     yield from _disturbed(groups)
     for flag, meaning in WRONG_RESULT.items():
         if text := _flagged(groups, names, flag):

@@ -21,6 +21,7 @@ class No(StrEnum):
     TUNEOFF = "not by tuneoff yet"
     ABSENT = "not installed"
     FAULTS = "not under faults"
+    ELSEWHERE = "not on one machine"
     UNKNOWN = "not known"
 
 

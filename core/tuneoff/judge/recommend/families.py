@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from itertools import combinations
 
-from tuneoff.base.format import listed
 from tuneoff.judge.answers.answer import Outcome, Verdict
 from tuneoff.judge.answers.phrases import seen_text
 from tuneoff.judge.recommend.bracket import bracket, spans
 from tuneoff.judge.recommend.dominance import between, dominances, front, has_figures
 from tuneoff.judge.recommend.measured import MeasuredSetting
-from tuneoff.judge.recommend.recommendation import Cited, Family, Outside, Reason, Weighed
+from tuneoff.judge.recommend.recommendation import Against, Cited, Family, Outside, Reason, Weighed
 from tuneoff.judge.recommend.request import Request, size_text
+from tuneoff.judge.runs import POOL
 
 _INDIFFERENT = (Outcome.EQUIVALENT, Outcome.EQUIVALENT_THOUGH_DIFFERENT)
 _OPEN = (Outcome.UNDECIDED, Outcome.NOT_JUDGED)
@@ -28,7 +29,8 @@ def families(measured: Sequence[MeasuredSetting], request: Request) -> tuple[lis
     for name, own in by_name.items():
         found = bracket(request.asked, [setting.sizes for setting in own])
         if found.used:
-            inside.append(_family(name, found.is_exact, [weigh(own[place], request.prefer) for place in found.used]))
+            weighed = [weigh(own[place], request.prefer) for place in found.used]
+            inside.append(_family(name, found.is_exact, weighed, request.prefer))
         else:
             known = spans([setting.sizes for setting in own])
             outside.append(
@@ -48,15 +50,17 @@ def place_text(setting: MeasuredSetting) -> str:
     return f"{setting.scope.text} ({sizes})"
 
 
-def _family(name: str, is_exact: bool, weighed: Sequence[Weighed]) -> Family:
+def _family(name: str, is_exact: bool, weighed: Sequence[Weighed], prefer: str | None) -> Family:
     labels = list(dict.fromkeys(label for one in weighed for label in one.setting.labels))
     where = {label: [one for one in weighed if label in one.setting.labels] for label in labels}
     eligible = [label for label in labels if is_exact or len(where[label]) == len(weighed)]  # nothing from one side alone
+    recommended = [label for label in eligible if all(label in one.front for one in where[label])]
+    pairs = [*combinations(recommended, 2), *((label, POOL) for label in recommended)]
     return Family(
         name=name,
         is_exact=is_exact,
         weighed=tuple(weighed),
-        recommended=tuple(label for label in eligible if all(label in one.front for one in where[label])),
+        recommended=tuple(recommended),
         dominated=tuple(label for label in labels if not any(label in one.front for one in where[label])),
         differs=tuple(_differences(weighed)),
         unmeasured=tuple(
@@ -65,7 +69,55 @@ def _family(name: str, is_exact: bool, weighed: Sequence[Weighed]) -> Family:
             for one in weighed
             if label not in one.setting.labels
         ),
+        against=tuple(_against(weighed, pairs, prefer)),
+        without_margin={
+            verdict.question.name: verdict.question.margin_text
+            for pair in pairs
+            for verdict in _shown(weighed, pair, prefer)
+            if verdict.outcome is Outcome.UNDECIDED and verdict.question.margin is None
+        },
     )
+
+
+def _against(weighed: Sequence[Weighed], pairs: Sequence[tuple[str, str]], prefer: str | None) -> Iterator[Against]:
+    """Yield what the verdicts show of each pair in which somebody is better in something and the settings do not disagree."""
+    failures: Counter[str] = Counter()
+    for item in weighed:
+        failures.update({group.label: sum(run.is_failure for run in group.runs) for group in item.setting.groups})
+    for pair in pairs:
+        shown = _shown(weighed, pair, prefer)
+        by_question: dict[str, list[Outcome]] = {}
+        for verdict in shown:
+            by_question.setdefault(verdict.question.name, []).append(verdict.outcome_for(pair[0]))
+        better = tuple(name for name, outcomes in by_question.items() if Outcome.BETTER in outcomes)
+        worse = tuple(name for name, outcomes in by_question.items() if Outcome.WORSE in outcomes)
+        if not (better or worse) or set(better) & set(worse):
+            continue
+        one, other = pair if worse else pair[::-1]
+        yield Against(
+            one=one,
+            other=other,
+            better=better if worse else (),
+            worse=worse or better,
+            undecided=tuple(
+                name
+                for name, outcomes in by_question.items()
+                if name not in (*better, *worse) and any(outcome in _OPEN for outcome in outcomes)
+            ),
+            is_everywhere=all(len(set(by_question[name])) == 1 for name in (*better, *worse)),
+            failed_less=POOL not in pair and failures[one] < failures[other],
+        )
+
+
+def _shown(weighed: Sequence[Weighed], pair: tuple[str, str], prefer: str | None) -> list[Verdict]:
+    """Return the verdicts of a pair in all settings that have something to compare, those on `prefer` first."""
+    found = [
+        verdict
+        for item in weighed
+        for verdict in between(item.setting.answers.verdicts, *pair)
+        if verdict.scope == item.setting.scope and has_figures(verdict)
+    ]
+    return sorted(found, key=lambda verdict: verdict.question.name != prefer)
 
 
 def _differences(weighed: Sequence[Weighed]) -> Iterator[Reason]:
@@ -108,7 +160,6 @@ def weigh(setting: MeasuredSetting, prefer: str | None) -> Weighed:
         is_judged=any(one.outcome is not Outcome.NOT_JUDGED for one in verdicts if not one.is_noise),
         is_indifferent=all(pairs.values()) and all(outcome in _INDIFFERENT for outcome in outcomes),
         undecided=tuple(dict.fromkeys(one.question.name for own in pairs.values() for one in own if one.outcome in _OPEN)),
-        trade_offs=tuple(_trade_offs(pairs)),
     )
 
 
@@ -146,19 +197,6 @@ def _reasons(setting: MeasuredSetting, verdicts: Sequence[Verdict], ahead: Seque
 
 def _is_claim(verdict: Verdict) -> bool:
     return verdict.outcome not in _OPEN
-
-
-def _trade_offs(pairs: dict[tuple[str, str], list[Verdict]]) -> Iterator[str]:
-    for (one, other), verdicts in pairs.items():
-        better = [verdict.question.name for verdict in verdicts if verdict.outcome_for(one) is Outcome.BETTER]
-        worse = [verdict.question.name for verdict in verdicts if verdict.outcome_for(one) is Outcome.WORSE]
-        if better and worse:
-            yield f"{one} is better in {listed(better)}, {other} in {listed(worse)}"
-        elif better or worse:
-            first, second, names = (one, other, better) if better else (other, one, worse)
-            unsure = [verdict.question.name for verdict in verdicts if verdict.outcome in _OPEN]
-            rest = f"in {listed(unsure)} they are not decided" if unsure else f"{first} failed more often"
-            yield f"{first} is better than {second} in {listed(names)}, but {rest}"
 
 
 def cited(setting: MeasuredSetting, labels: Sequence[str], verdicts: Sequence[Verdict] = ()) -> tuple[Cited, ...]:

@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
+from tuneoff.base.format import listed
 from tuneoff.errors import ExperimentError, PluginError, UnknownNameError
+from tuneoff.judge.choice.caveat_lines import unfinished
 from tuneoff.judge.choice.choose import Answered, choose
 from tuneoff.judge.recommend import fault_results
 from tuneoff.judge.recommend.eligibility import Candidate, No, Obstacle, candidate
@@ -14,7 +16,7 @@ from tuneoff.judge.recommend.fault_results import FaultEvidence
 from tuneoff.judge.recommend.measured import on_stand_ins, settings
 from tuneoff.judge.recommend.recommendation import Recommendation
 from tuneoff.judge.recommend.recommendation_text import headline
-from tuneoff.judge.recommend.request import Request
+from tuneoff.judge.recommend.request import LOCAL, Request
 from tuneoff.judge.runs import POOL
 from tuneoff.registry import AdapterListing, list_adapter, list_adapters
 
@@ -51,17 +53,21 @@ def recommend(
     measured = settings(folders, capable, request)
     reached = {group.adapter for setting in measured for group in setting.groups}
     missing = {listing.plugin.name for listing in known if listing.state != "ready"}
+    seen = [one for one in on_stand_ins(folders) if one.adapter in capable]
+    if request.platform is None:
+        candidates = [one if one.adapter in reached else _elsewhere(one) for one in candidates]
     candidates = [_absent(one) if one.adapter in missing - reached else one for one in candidates]
     capable = [one.adapter for one in candidates if one.is_capable]
     inside, outside = families(measured, request)
     recommendation = Recommendation(
         request=request,
         folders=tuple(folder.results.folder for folder in folders),
+        unfinished={one.results.folder: found for one in folders if (found := unfinished(one.answers)) is not None},
         files=tuple(dict.fromkeys(folder.results.plan.path for folder in folders)),
         candidates=tuple(candidates),
         families=tuple(inside),
         outside=tuple(outside),
-        on_stand_ins=tuple(one for one in on_stand_ins(folders) if one.adapter in capable),
+        on_stand_ins=tuple(seen),
         measured=tuple(name for name in capable if name in reached),
         not_measured=tuple(name for name in capable if name not in reached),
         lacking=tuple(_lacking(folders, request)),
@@ -111,3 +117,12 @@ def _absent(one: Candidate) -> Candidate:
     if not one.is_capable or not one.notes:
         return one
     return replace(one, obstacles=(Obstacle(kind=No.ABSENT, text=one.notes[0]),), notes=one.notes[1:])
+
+
+def _elsewhere(one: Candidate) -> Candidate:
+    """Make it an obstacle that it runs on no single machine: nobody asked for a cluster, and it was measured on none."""
+    if not one.is_capable or LOCAL in one.platforms:
+        return one
+    text = f"runs on {listed(one.platforms or ['a stand-in'])} alone"
+    text += f"; --platform {one.platforms[0]} asks for it" if one.platforms else ""
+    return replace(one, obstacles=(Obstacle(kind=No.ELSEWHERE, text=text),))

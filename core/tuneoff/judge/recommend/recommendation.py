@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 
+from tuneoff.judge.choice.caveat_lines import Unfinished
 from tuneoff.judge.choice.choice import Choice
 from tuneoff.judge.recommend.bracket import Range
 from tuneoff.judge.recommend.dominance import Dominance
@@ -41,7 +43,22 @@ class Weighed:
     is_judged: bool  # some pair has a verdict
     is_indifferent: bool  # every verdict between those on the front says that no difference matters
     undecided: tuple[str, ...] = ()  # questions, between those on the front
-    trade_offs: tuple[str, ...] = ()  # "serial is better in time, optuna in quality"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Against:
+    """What was shown of `one` against `other`, by question; where it is better in nothing it is the one that is behind.
+
+    `is_everywhere`: every setting that is used shows the same. `failed_less`: than the other.
+    """
+
+    one: str
+    other: str
+    better: tuple[str, ...]
+    worse: tuple[str, ...]
+    undecided: tuple[str, ...]
+    is_everywhere: bool
+    failed_less: bool
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,7 +66,8 @@ class Family:
     """The settings of one workload, sampler and pruner that are at the request, or lie around it.
 
     `recommended`: on the front of every setting that is used, or of none where that is nobody: then of any. `differs`: how
-    the settings disagree. `dominated`: dominated in every one in which they were measured.
+    the settings disagree. `dominated`: dominated in every one in which they were measured. `against`: of those recommended, and
+    of each against the floor. `without_margin`: by question that is undecided between them, why it has no margin.
     """
 
     name: str
@@ -59,6 +77,8 @@ class Family:
     dominated: tuple[str, ...]
     differs: tuple[Reason, ...] = ()
     unmeasured: tuple[str, ...] = ()  # "optuna: not measured at 4 workers"
+    against: tuple[Against, ...] = ()
+    without_margin: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,6 +97,7 @@ class Recommendation:
 
     request: Request
     folders: tuple[Path, ...]
+    unfinished: Mapping[Path, Unfinished]  # by folder; none of one in which all runs have ended
     files: tuple[str, ...]
     candidates: tuple[Candidate, ...]
     families: tuple[Family, ...]

@@ -14,7 +14,11 @@ def to_json(recommendation: Recommendation) -> dict[str, Any]:
     request = recommendation.request
     return {
         "exit_code": recommendation.exit_code,
-        "answer": list(recommendation.headline),
+        "unfinished": [
+            {"folder": str(folder.resolve()), "waiting": one.waiting, "planned": one.planned}
+            for folder, one in recommendation.unfinished.items()
+        ],
+        "answer": [line.strip() for line in recommendation.headline],
         "choices": [choice_json.to_json(choice) for choice in recommendation.choices],
         "folders": [str(folder.resolve()) for folder in recommendation.folders],
         "asked": {
@@ -58,6 +62,12 @@ def _family(family: Family) -> dict[str, Any]:
         "is_exact": family.is_exact,
         "recommended": list(family.recommended),
         "dominated": list(family.dominated),
+        "against": [
+            {"one": pair.one, "other": pair.other, "better": list(pair.better), "worse": list(pair.worse)}
+            | {"undecided": list(pair.undecided), "is_everywhere": pair.is_everywhere, "failed_less": pair.failed_less}
+            for pair in family.against
+        ],
+        "without_margin": dict(family.without_margin),
         "measured": [_weighed(one) for one in family.weighed],
         "differs": [_reason(reason) for reason in family.differs],
         "unmeasured": list(family.unmeasured),

@@ -2,23 +2,29 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 
 from tuneoff.base.format import counted, figure, listed
 from tuneoff.base.output import printable
 from tuneoff.judge.recommend.families import place_text
-from tuneoff.judge.recommend.recommendation import Cited, Family, Outside, Reason, Recommendation
-from tuneoff.judge.recommend.request import TRIAL_SECONDS, TRIALS, WORKERS, Request, size_text
+from tuneoff.judge.recommend.recommendation import Against, Cited, Family, Outside, Reason, Recommendation
+from tuneoff.judge.recommend.request import LOCAL, TRIAL_SECONDS, TRIALS, WORKERS, Request, size_text
+from tuneoff.judge.runs import POOL
 
-LOCAL = "local"
 LIMIT = "It holds for these experiments, on that machine and in those versions; nothing is said beyond them."
 
 
-def lines(recommendation: Recommendation) -> list[str]:
-    """Return the answer first, then what was measured, who was left out, and the runs."""
-    citations = _Citations()
-    chosen = [[*choice.lines, *(f"! {text}" for text in choice.caveats), ""] for choice in recommendation.choices]
-    found = [*(line for lines in chosen for line in lines), *recommendation.headline, ""]
+def lines(recommendation: Recommendation, *, with_runs: bool = False) -> list[str]:
+    """Return the answer first, below whether it is unfinished; then what was measured, who was left out, and the runs."""
+    citations = _Citations(with_runs)
+    waiting = {folder: one.text for folder, one in recommendation.unfinished.items()}
+    several = len(recommendation.folders) > 1
+    found = [f"unfinished: {text}{f' in {folder}' if several else ''}; the answer may change" for folder, text in waiting.items()]
+    for choice in recommendation.choices:
+        caveats = [text for text in choice.caveats if text.rstrip(".") not in waiting.values()]
+        found += [*choice.lines, *(f"! {text}" for text in caveats), ""]
+    found += [*recommendation.headline, ""]
     asked = recommendation.request.names()
     found.append(f"asked for: {', '.join(asked) if asked else 'nothing in particular: all that was measured'}")
     for family in recommendation.families:
@@ -32,17 +38,23 @@ def lines(recommendation: Recommendation) -> list[str]:
 
 
 class _Citations:
-    """The numbers in brackets, in the order in which they are first used."""
+    """The numbers in brackets, in the order in which they are first used; without `with_runs` only how many runs there are."""
 
-    def __init__(self) -> None:
+    def __init__(self, with_runs: bool) -> None:
         self.known: dict[tuple[Cited, ...], int] = {}
+        self._with_runs = with_runs
 
     def mark(self, reason: Reason) -> str:
         if not reason.runs:
             return reason.text
-        return f"{reason.text} [{self.known.setdefault(reason.runs, len(self.known) + 1)}]"
+        number = self.known.setdefault(reason.runs, len(self.known) + 1)
+        return f"{reason.text} [{number}]" if self._with_runs else reason.text
 
     def lines(self) -> Iterator[str]:
+        if not self._with_runs:
+            counts = Counter(run.folder for run in {run for runs in self.known for run in runs})
+            yield from (f"rests on {counted(count, 'run')} in {folder}; --runs lists them" for folder, count in counts.items())
+            return
         yield "runs that this rests on:"
         for runs, number in self.known.items():
             for folder in dict.fromkeys(run.folder for run in runs):
@@ -55,7 +67,7 @@ def _family(family: Family, citations: _Citations) -> Iterator[str]:
     yield f"{family.name}, {where}:"
     for one in family.weighed:
         front = ", ".join(one.front)
-        yield f"  {place_text(one.setting)}: on the front: {front}"
+        yield f"  {place_text(one.setting)}: {'remains' if len(one.front) == 1 else 'remain'}: {front}"
         for dominance in one.dominances:
             if dominance.other not in one.front:
                 better = ", ".join(verdict.question.name for verdict in dominance.better)
@@ -93,6 +105,7 @@ def headline(recommendation: Recommendation) -> Iterator[str]:
         return
     for family in recommendation.families:
         yield f"{family.name}: {_of_family(family)}"
+        yield from (f"  {text}" for text in _below(family, recommendation.request))
     if recommendation.families:
         return
     if recommendation.outside:
@@ -127,8 +140,8 @@ def _real_name(recommendation: Recommendation) -> Callable[[str], str]:
     platforms = {one.adapter: one.platforms for one in recommendation.candidates}
 
     def name(adapter: str) -> str:
-        first = next(iter(platforms.get(adapter, ())), LOCAL)
-        return adapter if first == LOCAL else f"{adapter}@{first}"
+        own = platforms.get(adapter, ())
+        return adapter if LOCAL in own or not own else f"{adapter}@{own[0]}"
 
     return name
 
@@ -142,22 +155,60 @@ def _of_family(family: Family) -> str:
             return "the measured settings disagree, so nobody is recommended: see below"
         return "nobody was measured on all sides of the request, so nobody is recommended: see below"
     if len(labels) == 1:
-        return f"{names} is the only one that can and was measured; there is nothing to compare it with"
+        return f"{names} is the only one that can and was measured; there is no other to compare it with"
     if len(family.recommended) == 1:
         others = labels - set(family.recommended)
         dominated = [label for label in family.dominated if label in others]
         if len(dominated) == len(others):
-            return f"{names}; {listed(dominated)} {'is' if len(dominated) == 1 else 'are'} dominated"
+            return f"{names}; {listed(dominated)} {_be(dominated)} dominated"
         return f"{names}; of the others the measured settings say different things: see below"
     if not judged:
-        return f"nothing is judged, so {names} remain: too few seeds, or no pair has figures to compare"
+        what = "nothing is judged" if len(family.weighed) == 1 else "no setting is judged by itself"
+        return f"{what}, so nobody is ruled out and {names} remain: too few seeds, or no pair has figures to compare"
     if all(one.is_indifferent for one in family.weighed):
         return f"no difference that matters between {names}"
-    offs = list(dict.fromkeys(text for one in family.weighed for text in one.trade_offs))
-    if offs:
-        return f"{names} remain: {'; '.join(offs)}"
+    if _apart(family):
+        return f"{names} remain"
     questions = list(dict.fromkeys(name for one in family.weighed for name in one.undecided))
     return f"not decided between {names}" + (f" in {listed(questions)}" if questions else "")
+
+
+def _below(family: Family, request: Request) -> Iterator[str]:
+    """Yield what was shown between those that remain, what that means, and how more would be shown or explained."""
+    behind: dict[tuple[object, ...], list[Against]] = {}
+    for pair in family.against:
+        key = (pair.other, pair.worse, pair.undecided, pair.is_everywhere, pair.failed_less)
+        behind.setdefault((*key, pair.one, pair.better) if pair.better else key, []).append(pair)
+    for pairs in behind.values():
+        yield _against(pairs[0], [pair.one for pair in pairs])
+    if _apart(family):
+        yield "who remains: no other was shown to be better in something, as good in all else, and to fail no more often"
+    for name, text in family.without_margin.items():
+        yield f"{name}: {text}: without it nobody can be shown to be as good"
+    several = len(family.recommended) > 1 and not all(one.is_indifferent for one in family.weighed)
+    if several and request.prefer is None and any(one.is_judged for one in family.weighed):
+        yield f"--prefer {family.weighed[0].setting.answers.questions[0].name} explains that question first; it ranks nothing"
+
+
+def _apart(family: Family) -> list[Against]:
+    """Return what was shown between those that remain."""
+    return [pair for pair in family.against if {pair.one, pair.other} <= set(family.recommended)]
+
+
+def _against(pair: Against, ones: Sequence[str]) -> str:
+    *names, other = [f"{name} (no framework)" if name == POOL else name for name in (*ones, pair.other)]
+    if pair.better:
+        text = f"{names[0]} is better in {listed(pair.better)}, {other} in {listed(pair.worse)}"
+    else:
+        text = f"{listed(names)} {_be(names)} worse than {other} in {listed(pair.worse)}, and better in nothing"
+    only = "only " if len(pair.undecided) == 1 else ""
+    text += f"; {only}{listed(pair.undecided)} {_be(pair.undecided)} not decided" if pair.undecided else ""
+    text += f", but {other} failed more often" if pair.failed_less and not pair.better else ""
+    return text if pair.is_everywhere else f"{text} (not in each setting)"
+
+
+def _be(names: Sequence[str]) -> str:
+    return "is" if len(names) == 1 else "are"
 
 
 def _outside(one: Outside, request: Request) -> str:
