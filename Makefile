@@ -12,7 +12,7 @@ PARALLEL := -n 2 --dist loadfile# two files of tests at a time
 WAITING := -n 3 --dist loadfile# slow tests wait for processes half of their time
 # slow tests of times, processor use or processes of the whole machine: nothing else may run
 ALONE := $(patsubst %,tests/contract/test_%.py,katib ray_tune syne_tune) tests/run/matrix/test_cpu_limit.py tests/measure/power \
-	tests/prometheus/test_real_runs.py $(patsubst %,tests/e2e/test_%.py,disturbed_runs known_answers sampled_processes slot_presence worker_limits)
+	tests/prometheus/test_real_runs.py tests/trust/test_workload_check.py $(patsubst %,tests/e2e/test_%.py,disturbed_runs known_answers sampled_processes slot_presence worker_limits)
 # real processes and times: what fails beside the machine's other programs is tried once more; both results are printed
 AGAIN = || { [ $$? = 1 ] && $(BIN)/python -m pytest --last-failed --last-failed-no-failures none $(ARGS); }
 INSTALLED := $(VENV)/.installed

@@ -137,4 +137,5 @@ def test_the_examples_of_the_other_commands_run(call: Call, tmp_path: Path, monk
                 assert finished.returncode == 0, (command.EXAMPLE, finished.stdout, finished.stderr)
             else:
                 answer = call(*words[1:])
-                assert answer.code == 0, (command.EXAMPLE, answer.out, answer.err)
+                expected = 7 if command.NAME == "diff" else 0  # one seed: nothing can be judged
+                assert answer.code == expected, (command.EXAMPLE, answer.out, answer.err)

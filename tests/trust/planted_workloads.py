@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import itertools
 import os
 import random
@@ -54,14 +55,17 @@ class Forgetting(Honest):
         return Scores(values={"test_loss": self.x + 1})
 
 
+def _hash() -> None:
+    data = bytes(1_000_000)
+    while time.thread_time() < 0.2:  # of this thread, which is new
+        hashlib.sha256(data)
+
+
 class Threaded(Honest):
     """Hashes in threads, which needs no interpreter."""
 
     def train_epoch(self, epoch: int) -> Mapping[str, float]:
-        import hashlib
-
-        data = bytes(50_000_000)
-        threads = [threading.Thread(target=lambda: hashlib.sha256(data).digest()) for _ in range(4)]
+        threads = [threading.Thread(target=_hash) for _ in range(2)]
         for thread in threads:
             thread.start()
         for thread in threads:

@@ -29,6 +29,12 @@ DEFECTS = {
 }
 
 
+@pytest.fixture(autouse=True)
+def importable(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let the processes that train find the planted workloads."""
+    monkeypatch.setenv("PYTHONPATH", str(Path(__file__).parents[1]))
+
+
 def verdicts(call: Call, folder: Path, name: str) -> tuple[int, dict[str, str]]:
     (folder / "own.yaml").write_text(FILE.format(name=name))
     answer = call("check", "--workload", "own.yaml", "--json")

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from command_line import caller, write_file
 from trial_runs import events_of, trial_context
 from tuneoff.base.processes import command_line, is_alive
 from tuneoff.base.space import Float, SearchSpace
@@ -90,3 +91,41 @@ def test_a_command_that_does_not_fit_the_space_is_refused(command: Any, words: s
 
 def test_a_bundle_starts_no_program() -> None:
     assert Command.refuse_foreign({"command": json.loads('["rm", "-r", "x"]')}) == "it starts a program"
+
+
+PROGRAM = """#!/bin/sh
+sleep 600 &
+echo $$ $! > "pids-$1"
+case $1 in 0.5) wait;; esac
+for epoch in 1 2 3 4; do echo "loss=$1"; done
+wait
+"""
+
+
+@pytest.mark.slow
+def test_frameworks_compare_a_shell_script_that_is_killed_on_time_out_and_stopped_by_a_pruner(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "train.sh").write_text(PROGRAM)
+    file = {
+        "workload": {"name": "command", "options": {"command": ["sh", "train.sh", "{x}"]}},
+        "search_space": {"x": {"type": "float", "low": 0, "high": 1}},
+        "objective": {"metric": "loss", "mode": "min"},
+        "sampler": "fixed",
+        "configurations": [{"x": 0.125}, {"x": 0.75}, {"x": 0.5}],
+        "pruner": {"name": "asha", "first_rung_epochs": 1, "reduction_factor": 2},
+        "budget": {"trials": 3, "epochs_per_trial": 4},
+        "timeouts": {"trial_seconds": 4},
+        "seeds": [0],
+        "warm_up": False,
+        "adapters": ["optuna", "ray-tune"],
+    }
+    answer = caller(capsys)("compare", write_file(tmp_path / "script.yaml", file), "--no-report", "--json")
+    assert [run["status"] for run in json.loads(answer.out)["runs"]] == ["done", "done"], answer.err
+    for record in tmp_path.glob("results/*/runs/*/*/run.json"):
+        trials = {trial["configuration"]["x"]: trial for trial in json.loads(record.read_text())["trials"]}
+        assert {x: trial["state"] for x, trial in trials.items()} == {0.125: "completed", 0.75: "pruned", 0.5: "timed_out"}
+    pids = [int(pid) for path in tmp_path.glob("pids-*") for pid in path.read_text().split()]
+    assert len(pids) == 2 * 3  # of the second framework, which wrote over the first one's
+    assert [pid for pid in pids if is_alive(pid)] == []

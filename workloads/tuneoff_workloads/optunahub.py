@@ -38,6 +38,10 @@ class OptunaHub(Workload):
     def default_space(cls) -> SearchSpace:
         raise ExperimentError("a problem of OptunaHub has its space by its arguments; write `search_space` in the file")
 
+    @classmethod
+    def refuse_foreign(cls, options: Mapping[str, Any]) -> str | None:
+        return "it loads and runs a package"
+
     def load(self, configuration: Configuration, seeds: TrialSeeds) -> None:
         import optunahub
 

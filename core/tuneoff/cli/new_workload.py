@@ -50,7 +50,6 @@ def execute(arguments: argparse.Namespace) -> int:
         "@WORKLOAD@": name if is_package else target,
         "@REQUIRED@": ", ".join(f'"{one}"' for one in (FRAMEWORKS, *required)),
         "@FILE@": f"{name}.yaml",
-        "@FOLDER@": str(folder.absolute()),
     }
     sources = [TEMPLATES / "workload" / one for one in (like, *(["package"] if is_package else []))]
     moved = {f"{module}.py": f"src/{module}.py"} if is_package else {}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from hashlib import blake2b
 from typing import NamedTuple
 
 import numpy.random  # noqa: F401 (else the first split of a process loads it, in a trial's load time)
@@ -139,6 +140,13 @@ class Training:
                 "confusion_matrix": confusion,
             },
         )
+
+    def cases(self) -> Mapping[str, list[str]]:
+        """Return a digest of each image in each split."""
+        data = self._data
+        test = load_test_data(self._dataset, self.device).images
+        splits = {"train": data.pool.images[data.train_indices], "validation": data.validation.images, "test": test}
+        return {name: [blake2b(image.tobytes()).hexdigest() for image in images.cpu().numpy()] for name, images in splits.items()}
 
     def state_dict(self) -> tuple[Mapping[str, StateTensor], Mapping[str, str]]:
         """Return model, optimizer and random generators."""

@@ -82,6 +82,9 @@ class MnistMlp(Workload):
     def test(self) -> Scores:
         return self._loaded().test()
 
+    def cases(self) -> Mapping[str, list[str]]:
+        return self._loaded().cases()
+
     def state_dict(self) -> tuple[Mapping[str, StateTensor], Mapping[str, str]]:
         return self._loaded().state_dict()
 

@@ -179,9 +179,10 @@ def _has_runs(group: EstimatedGroup) -> bool:
 
 
 def _seeds(rows: Sequence[Row]) -> int:
-    """Return how many seeds have a run that is done, in the column that has fewest."""
-    done = [sum(run.status == "done" for run in column.group.runs) for row in rows for column in row.columns.values()]
-    return min(done, default=0)
+    """Return how many seeds have a run that is done, in the column that has fewest but not none."""
+    named = [row for row in rows if not row.is_floor and not row.is_emulated]
+    done = [sum(run.status == "done" for run in column.group.runs) for row in named for column in row.columns.values()]
+    return min(filter(None, done), default=0)
 
 
 def _trial_seconds(group: Group) -> float | None:

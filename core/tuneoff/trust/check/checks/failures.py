@@ -28,7 +28,7 @@ EXPECTED: Mapping[str, _ExpectedEnd] = {
     "raise": _ExpectedEnd("planted fault"),
     "nan": _ExpectedEnd("must be a finite number"),
     "inf": _ExpectedEnd("must be a finite number"),
-    "no-report": _ExpectedEnd("must be a finite number"),
+    "no-report": _ExpectedEnd("each epoch must give"),
     # a framework that hides exit codes leaves only "its process died"
     "exit": _ExpectedEnd("", ("workload", "infrastructure")),
     "kill": _ExpectedEnd("", ("infrastructure",)),
