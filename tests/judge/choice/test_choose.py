@@ -183,6 +183,11 @@ def test_an_emulated_framework_is_in_no_sentence_and_never_chosen() -> None:
     assert [row.label for row in choice.settings[0].rows][-1].startswith("katib")
 
 
+def test_what_ran_in_no_seed_takes_no_seed_from_the_others() -> None:
+    failed = Entry("katib", runs(1000, 1, "k"), emulated=True, status=dict.fromkeys(range(3), "failed"))
+    assert chosen_of([failed, *different()], range(3)).lines[0] == chosen_of(different(), range(3)).lines[0]
+
+
 def test_as_json_it_is_strict_and_whole() -> None:
     entries = [*different()[:3], Entry("syne-tune", runs(24_000, 1500, "y"), status=dict.fromkeys(range(6), "failed"))]
     found = json.loads(json.dumps(to_json(chosen_of(entries)), allow_nan=False))
