@@ -7,9 +7,11 @@ import os
 import subprocess
 import sys
 import venv
+import zipfile
 from pathlib import Path
 
 import pytest
+from hatchling.build import build_editable
 
 from command_line import Call
 from tuneoff.cli.from_templates import TEMPLATES
@@ -38,6 +40,18 @@ def test_the_package_is_written_whole(call: Call, tmp_path: Path) -> None:
         if name.endswith(".py"):
             compile(text, name, "exec")
     assert 'my-own = "tuneoff_my_own:MyOwnAdapter"' in (folder / "pyproject.toml").read_text()
+
+
+@pytest.mark.parametrize("command", ["new-adapter", "new-workload"])
+def test_hatchling_alone_installs_the_package_for_editing(call: Call, monkeypatch: pytest.MonkeyPatch, command: str) -> None:
+    """As `pip install --no-build-isolation -e` does it, without a network."""
+    assert call(command, "my-own", "--output", "package").code == 0
+    monkeypatch.setitem(sys.modules, "editables", None)  # what hatchling else needs for it
+    monkeypatch.chdir("package")
+    wheel = zipfile.ZipFile(build_editable("."))
+    (links,) = [name for name in wheel.namelist() if name.endswith(".pth")]
+    assert wheel.read(links).decode().split() == [str(Path.cwd() / "src")]
+    assert "pip install --no-build-isolation -e ." in Path("README.md").read_text()
 
 
 @pytest.mark.parametrize("name", ["My-Own", "my_own", "1st", "-x", "x-", "a--b", "", "ähnlich"])

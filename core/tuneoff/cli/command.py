@@ -101,7 +101,7 @@ class OneLineParser(argparse.ArgumentParser):
         self.exit(BAD_INPUT, f"{plain_line(f'tuneoff: {message}; see: {self.prog} --help')}\n")
 
 
-def build_parser(commands: Sequence[Command], version: str, description: str, epilog: str) -> argparse.ArgumentParser:
+def build_parser(commands: Sequence[Command], version: str, description: str, epilog: str) -> OneLineParser:
     """Return the parser of all commands; the chosen one's `execute` is in the namespace as `execute`."""
     parser = OneLineParser(prog="tuneoff", description=description, epilog=epilog, formatter_class=_Help)
     parser.add_argument("--version", action="version", version=f"tuneoff {version}")

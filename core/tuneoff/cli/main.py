@@ -41,7 +41,7 @@ from tuneoff.cli import (
     watch,
     workloads,
 )
-from tuneoff.cli.command import Command, build_parser
+from tuneoff.cli.command import Command, OneLineParser, build_parser
 from tuneoff.errors import ResultsError, TuneoffError
 
 COMMANDS: tuple[Command, ...] = (
@@ -87,6 +87,8 @@ EXIT_CODES = {
     130: "interrupted; `tuneoff compare --resume` goes on",
     141: "the reader of the output went away",
 }
+EXAMPLE = "tuneoff compare benchmarks/digits.yaml"
+COMPLETION = 'eval "$(register-python-argcomplete tuneoff)"'
 INTERNAL, INTERRUPTED, BROKEN_PIPE = 70, 130, 141
 
 
@@ -98,6 +100,10 @@ def main(argv: Sequence[str] | None = None) -> int:
             stream.reconfigure(errors="backslashreplace")
     debug = False
     try:
+        if "_ARGCOMPLETE" in os.environ:  # a shell asks
+            from tuneoff.cli.completion import complete
+
+            complete(_parser())
         arguments = _parse(argv)
         if isinstance(arguments, int):
             return arguments
@@ -134,7 +140,7 @@ def _parse(argv: Sequence[str] | None) -> argparse.Namespace | int:
     if argv[:1] == ["help"]:
         argv = [*argv[1:2], "--help"]
     try:
-        arguments = _parser().parse_args(argv)
+        arguments: argparse.Namespace = _parser().parse_args(argv)
     except SystemExit as end:
         code: Any = end.code
         with contextlib.suppress(OSError):
@@ -145,10 +151,10 @@ def _parse(argv: Sequence[str] | None) -> argparse.Namespace | int:
 
 
 @functools.cache
-def _parser() -> argparse.ArgumentParser:
+def _parser() -> OneLineParser:
     """Return the parser of all commands, made once; it keeps nothing of what it reads."""
     codes = "\n".join(f"  {code:<5}{meaning}" for code, meaning in EXIT_CODES.items())
-    epilog = f"exit codes:\n{codes}\n\nexample:\n  tuneoff compare benchmarks/digits.yaml"
+    epilog = f"exit codes:\n{codes}\n\ncompletion in bash and zsh:\n  {COMPLETION}\n\nexample:\n  {EXAMPLE}"
     return build_parser(COMMANDS, tuneoff.__version__, DESCRIPTION, epilog)
 
 

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import itertools
 import signal
 import subprocess
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -19,6 +21,8 @@ from tuneoff.trust.check.planned_runs import DRAWS
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 (INSIDE,) = [replace(check, reads=(DRAWS,)) for check in CHECKS if check.id == "space.inside"]
+
+FOUR = replace(INSIDE, reads=("scripted", "failed-deploy", "failed-setup", "failed-test"))
 
 
 @pytest.fixture(autouse=True)
@@ -66,6 +70,30 @@ def test_a_signal_while_a_process_is_started_is_passed_on(tmp_path: Path, monkey
         assert children.ask("any.module", tmp_path, {}, seconds=5) == "its process ended with exit code -15: it printed nothing"
         with pytest.raises(KeyboardInterrupt):
             children.check()
+
+
+def test_a_run_that_a_signal_ended_is_not_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    told = list[str]()
+
+    def tell(text: str) -> None:
+        told.append(text)
+        signal.raise_signal(signal.SIGINT)
+
+    monkeypatch.setattr(make, "_make", lambda *arguments: make._RunMade(made=None, problem="interrupted"))
+    with pytest.raises(KeyboardInterrupt):
+        make_evidence(subject_of("serial"), [FOUR], tmp_path, tell)
+    assert [text.partition(";")[0] for text in told] == ["serial: 1 of 4 runs made"]
+
+
+def test_from_the_half_of_the_runs_on_it_is_told_how_long_the_others_take(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    told = list[str]()
+    ticks = itertools.count(0.0, 300.0)
+    monkeypatch.setattr(make, "time", SimpleNamespace(monotonic=lambda: next(ticks)))
+    monkeypatch.setattr(make, "_make", lambda *arguments: make._RunMade(made=None, problem="not for this test"))
+    make_evidence(subject_of("serial"), [FOUR], tmp_path, told.append)
+    assert [text.partition("; ")[2].partition("; ")[2] for text in told] == ["", "about 10 min left", "about 5 min left", ""]
 
 
 def test_a_draw_that_takes_too_long_names_no_option_of_another_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

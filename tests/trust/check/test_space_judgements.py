@@ -9,12 +9,14 @@ from typing import Any
 import pytest
 from scipy.stats import binom
 
-from builders.check_evidence import begun, evidence, finding, made
+from builders.check_evidence import SUBJECT, begun, evidence, finding, made
 from tuneoff.experiment.sampling import draws
 from tuneoff.record.events import schema
 from tuneoff.trust.check import specs
 from tuneoff.trust.check.checks.space import _at_most
 from tuneoff.trust.check.evidence import AdapterEvidence, Drawn
+from tuneoff.trust.check.model import not_applicable
+from tuneoff.trust.check.planned_runs import planned_runs
 
 
 def test_a_configuration_that_changed_on_its_way_is_seen() -> None:
@@ -39,6 +41,12 @@ def test_given_configurations_are_counted_with_repetitions() -> None:
             schema.TrialSubmitted(seq=n, t=n, trial=f"t{n}", configuration=dict(item)) for n, item in enumerate(configurations)
         ]
         assert finding("configurations.listed", evidence(made("honest-max", spec=spec, events=events))).verdict == verdict
+
+
+def test_a_sampler_that_is_not_offered_has_one_reason_everywhere() -> None:
+    absent = planned_runs(SUBJECT.capabilities)["odd-values"].absence(SUBJECT.capabilities)
+    assert absent == "sampler 'fixed' is not offered (not listed)"
+    assert finding("configurations.listed", evidence(made("honest-max", spec=specs.drawn(8)))) == not_applicable(absent)
 
 
 SPACE_CHECKS = ("space.inside", "space.bounds-reached", "space.ends-not-starved")

@@ -194,7 +194,7 @@ def test_an_interruption_leaves_nothing(tmp_path: Path, temporary: Path, number:
         time.sleep(0.05)
     process.send_signal(number)
     out, err = process.communicate(timeout=60)
-    assert (process.returncode, out, err) == (130, "", "tuneoff: interrupted\n")
+    assert (process.returncode, out, err) == (130, "", "Hangs: drawing, seed 1 of 4\ntuneoff: interrupted\n")
     assert list(temporary.iterdir()) == []
     assert of_folder(temporary) == []
 
@@ -230,6 +230,9 @@ def test_an_adapter_that_cannot_draw_is_judged_by_what_real_runs_received(verify
     other = next(number for number, line in enumerate(lines) if line.startswith("OnlyRunsAnother: REJECTED: "))
     assert lines[other + 1] == "  received: 200 trials got another configuration than the one that was handed over"
     assert lines[other + 2].startswith("  note: ")
+    assert re.search(r"^OnlyRuns: running trials, seed 2 of 2; about [\d.]+ s left for it$", answer.err, re.MULTILINE)
+    told = [line for line in answer.err.splitlines() if ": testing " in line]
+    assert [line.partition("; ")[2] for line in told] == ["2 frameworks to come", "1 framework to come", ""]
 
 
 @pytest.mark.slow

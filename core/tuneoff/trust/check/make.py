@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import asdict, dataclass, replace
@@ -10,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from tuneoff import registry
+from tuneoff.base.format import duration_text
 from tuneoff.base.targets import load_target
 from tuneoff.capabilities import framework_status
 from tuneoff.errors import ExperimentError, MissingPackageError, UnsupportedError
@@ -146,6 +148,13 @@ def _make_all(
     subject: Subject, runs: Sequence[CheckRun], folder: Path, children: Children, tell: Tell, announce: Announce, at_once: int
 ) -> dict[str, _RunMade]:
     found: dict[str, _RunMade] = {}
+    started = time.monotonic()
+
+    def tell_of(name: str) -> None:
+        children.check()  # a run that a signal ended is not made
+        left = _time_left(len(found), len(runs), time.monotonic() - started)
+        tell(f"{subject.label}: {len(found)} of {len(runs)} runs made; {name}{left}")
+
     beside = [run for run in runs if not run.is_alone]
     waiting: dict[Future[_RunMade], str] = {}
     with ThreadPoolExecutor(at_once) as pool:
@@ -155,7 +164,7 @@ def _make_all(
             for future in wait(list(waiting), return_when=FIRST_COMPLETED)[0]:
                 name = waiting.pop(future)
                 found[name] = future.result()
-                tell(f"{subject.label}: {len(found)} of {len(runs)} runs made; {name}")
+                tell_of(name)
     for run in runs:
         if run.is_alone:
             earlier = found.get(run.continues)
@@ -163,9 +172,14 @@ def _make_all(
                 found[run.name] = _RunMade(made=None, problem=f"there is no run {run.continues} to go on with")
                 continue
             found[run.name] = _make(subject, run, folder, children, announce, earlier.made if earlier is not None else None)
-            tell(f"{subject.label}: {len(found)} of {len(runs)} runs made; {run.name}")
+            tell_of(run.name)
     children.check()
     return found
+
+
+def _time_left(made: int, runs: int, seconds: float) -> str:
+    """Return how long the others take, from the half on: the longest runs are made first, and by them alone it were too long."""
+    return f"; about {duration_text(seconds * (runs - made) / made)} left" if runs <= 2 * made < 2 * runs else ""
 
 
 def _make(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Literal
 
@@ -39,15 +40,21 @@ class CheckRun:
             ("sampler", spec.sampler.name, capabilities.samplers),
             ("pruner", spec.pruner.name, capabilities.pruners),
         ):
-            offer = offers.get(name)
-            if offer is None or offer.support is not Support.YES:
-                by = offer.support.value if offer is not None else "not listed"
-                return f"{kind} {name!r} is not offered ({by})"
+            if (reason := not_offered(kind, name, offers)) is not None:
+                return reason
         if self.continues and capabilities.resume is not Support.YES:
             return f"continuing inside a run is {capabilities.resume.value}"
         if self.without_groups and capabilities.memory_limiter:
             return f"memory is limited by: {capabilities.memory_limiter}"
         return None
+
+
+def not_offered(kind: str, name: str, offers: Mapping[str, Offer]) -> str | None:
+    """Return by whom a sampler or pruner is not offered, or None."""
+    offer = offers.get(name)
+    if offer is not None and offer.support is Support.YES:
+        return None
+    return f"{kind} {name!r} is not offered ({offer.support.value if offer is not None else 'not listed'})"
 
 
 def repetitions(workers: int) -> tuple[str, ...]:
@@ -58,7 +65,7 @@ def repetitions(workers: int) -> tuple[str, ...]:
 def planned_runs(capabilities: Capabilities) -> dict[str, CheckRun]:
     """Return all runs by name, the longest first; each check names those that it reads."""
     retries = int(capabilities.retry is Support.YES)
-    has_fixed = capabilities.samplers.get("fixed", Offer(support=Support.NOT_BY_TUNEOFF)).support is Support.YES
+    has_fixed = not_offered("sampler", "fixed", capabilities.samplers) is None
     honest = specs.listed(specs.sound(8)) if has_fixed else specs.drawn(8)
     few, long = specs.drawn(3, state=True), specs.drawn(16, options={"epoch_seconds": 0.5})
     interrupted = _with_options(honest, epoch_seconds=0.3)

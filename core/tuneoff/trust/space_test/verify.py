@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from tuneoff.base.format import counted, duration_text
 from tuneoff.base.interrupting import interrupting
 from tuneoff.experiment.accounting.declared import NO_ACCOUNTING
 from tuneoff.experiment.plan import Plan, PlannedRun
@@ -49,13 +51,16 @@ def verify(
         KeyboardInterrupt: SIGINT, SIGTERM or SIGHUP; every process is ended and every folder removed then.
     """
     outcomes = []
+    to_come = sum(target.run.skip_reason is None for target in found)
     with interrupting(), watching() as announce:
         for target in found:
             if target.run.skip_reason is not None:
                 outcomes.append(TargetJudgement(target=target, judgement=None))
                 continue
             sample = draw_sample(target, plan, draws, seed, seconds, tell, announce)
-            tell(f"{target.label}: testing {len(sample.configurations)} configurations")
+            to_come -= 1
+            others = f"; {counted(to_come, 'framework')} to come" if to_come else ""
+            tell(f"{target.label}: testing {len(sample.configurations)} configurations{others}")
             judgement = judge(target.space, sample)
             outcomes.append(
                 TargetJudgement(target=target, judgement=judgement, source=sample.source, seeds=tuple(sample.by_seed))
@@ -68,18 +73,23 @@ def draw_sample(target: SpaceTarget, plan: Plan, draws: int, seed: int, seconds:
     spec, label = target.run.spec, target.label
     by_seed: dict[int, Any] = {}
     first: Drawing | None = None
+    started, drawn = time.monotonic(), 0
     for number in range(SEEDS):
-        tell(f"{label}: drawing, seed {number + 1} of {SEEDS}")
+        left = _time_left(started, drawn, draws + min(AGAIN, draws // SEEDS) - drawn)
+        tell(f"{label}: drawing, seed {number + 1} of {SEEDS}{left}")
         count = draws // SEEDS + (number < draws % SEEDS)
         answer = draw_in_process(spec, count, seed + number, seconds, announce=announce)
         if answer.state == NOT_OFFERED:
             tell(f"{label}: running trials, for the adapter cannot draw without")
-            sample = receive(target.run, plan, draws, seed, answer.text, announce=announce)
+            sample = receive(
+                target.run, plan, draws, seed, answer.text, announce=announce, tell=lambda text: tell(f"{label}: {text}")
+            )
             return _with_mapping(sample, answer)
         first = first or answer
         by_seed[seed + number] = answer.configurations
         if answer.state != DRAWN:
             return _with_mapping(_broken(by_seed, answer), first)
+        drawn += count
         if len(answer.configurations) < count:
             text = f"seed {seed + number} gave only {len(answer.configurations)} of {count} configurations"
             return _with_mapping(Sample(by_seed=by_seed, failure=text), first)
@@ -109,6 +119,7 @@ def receive(
     why: str,
     seeds: int = RUN_SEEDS,
     announce: Announce = lambda folder: None,
+    tell: Tell = lambda text: None,
 ) -> Sample:
     """Return what the trials of supervised runs received; `why` the adapter cannot draw. Nothing of the runs is left.
 
@@ -119,8 +130,10 @@ def receive(
     note = f"configurations that {trials * seeds} trials of {seeds} real runs received, because the adapter cannot draw"
     by_seed: dict[int, list[dict[str, Any]]] = {}
     problems: list[str] = []
-    changed = 0
-    for number in range(seed, seed + seeds):
+    changed, started = 0, time.monotonic()
+    for done, number in enumerate(range(seed, seed + seeds)):
+        if done:
+            tell(f"running trials, seed {done + 1} of {seeds}{_time_left(started, done, seeds - done)}")
         with temporary_folder(announce) as folder:
             end = _execute(run, plan, trials, number, folder / "results")
             by_seed[number], differing = _read(end)
@@ -133,6 +146,11 @@ def receive(
         changed=changed,
         failure="; ".join(problems) or None,
     )
+
+
+def _time_left(started: float, done: int, to_do: int) -> str:
+    """Return how long the rest takes if it goes on as it went since `started`; nothing before anything is done."""
+    return f"; about {duration_text((time.monotonic() - started) / done * to_do)} left for it" if done else ""
 
 
 def _execute(run: PlannedRun, plan: Plan, trials: int, seed: int, results: Path) -> RunEnd:

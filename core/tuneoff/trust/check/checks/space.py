@@ -13,7 +13,7 @@ from tuneoff.base.space import Dimension, IntegerLog, SearchSpace, points
 from tuneoff.record.events import schema
 from tuneoff.trust.check.evidence import AdapterEvidence, Made
 from tuneoff.trust.check.model import Finding, check, judged, not_applicable, of_runs, passed
-from tuneoff.trust.check.planned_runs import DRAWS, repetitions
+from tuneoff.trust.check.planned_runs import DRAWS, not_offered, repetitions
 
 FIXED = ("honest-max", "honest-min")
 RANDOM = (repetitions(1)[0], repetitions(2)[0], "other-seed")
@@ -30,7 +30,7 @@ ALARM = 1e-6  # probability under core's distribution below which an end is star
 )
 def _listed(evidence: AdapterEvidence) -> Finding:
     if evidence.runs[FIXED[0]].experiment.sampler.name != "fixed":
-        return not_applicable("sampler 'fixed' is not offered")
+        return not_applicable(not_offered("sampler", "fixed", evidence.subject.capabilities.samplers) or "")
     return judged(problem for made in evidence.some(*FIXED) for problem in _listed_problems(made))
 
 
