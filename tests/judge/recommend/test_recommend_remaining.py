@@ -64,7 +64,15 @@ def test_a_framework_is_held_to_the_pool_that_uses_none_also_where_it_is_the_onl
     found = ask(of_time_alone("serial", "optuna"))
     assert found.families[0].recommended == ("optuna",)
     assert against(found) == [("optuna", "serial", ["time"], [], ["quality"])]
+    (reason,) = found.families[0].weighed[0].reasons
+    assert len({run.run_id for run in reason.runs}) == 20  # those of the pool too
     assert against(ask(of_time_alone("optuna", "serial"))) == [("serial", "optuna", ["time"], [], ["quality"])]
+
+
+def test_the_pool_is_no_floor_on_a_platform_on_which_it_did_not_run() -> None:
+    folder = made_folder(runs_of("serial"), runs_of("katib", seconds=2.0, platform="kubernetes"))
+    assert against(ask(folder, known=[CLUSTER])) == [("katib", "serial", ["time"], [], [])]
+    assert against(ask(folder, known=[CLUSTER], platform="kubernetes")) == []
 
 
 def test_who_fails_more_often_is_why_the_other_remains() -> None:

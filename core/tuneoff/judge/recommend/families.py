@@ -111,12 +111,7 @@ def _against(weighed: Sequence[Weighed], pairs: Sequence[tuple[str, str]], prefe
 
 def _shown(weighed: Sequence[Weighed], pair: tuple[str, str], prefer: str | None) -> list[Verdict]:
     """Return the verdicts of a pair in all settings that have something to compare, those on `prefer` first."""
-    found = [
-        verdict
-        for item in weighed
-        for verdict in between(item.setting.answers.verdicts, *pair)
-        if verdict.scope == item.setting.scope and has_figures(verdict)
-    ]
+    found = [verdict for item in weighed for verdict in between(_of_setting(item.setting, prefer), *pair) if has_figures(verdict)]
     return sorted(found, key=lambda verdict: verdict.question.name != prefer)
 
 
@@ -157,14 +152,14 @@ def weigh(setting: MeasuredSetting, prefer: str | None) -> Weighed:
         dominances=tuple(found),
         front=tuple(ahead),
         reasons=tuple(_reasons(setting, verdicts, ahead)),
-        is_judged=any(one.outcome is not Outcome.NOT_JUDGED for one in verdicts if not one.is_noise),
+        is_judged=any(one.outcome is not Outcome.NOT_JUDGED for one in verdicts if POOL not in (one.one, one.other)),
         is_indifferent=all(pairs.values()) and all(outcome in _INDIFFERENT for outcome in outcomes),
         undecided=tuple(dict.fromkeys(one.question.name for own in pairs.values() for one in own if one.outcome in _OPEN)),
     )
 
 
 def _of_setting(setting: MeasuredSetting, prefer: str | None) -> list[Verdict]:
-    labels = set(setting.labels)
+    labels = {*setting.labels, *(group.label for group in setting.floor)}
     own = [
         verdict
         for verdict in setting.answers.verdicts
@@ -176,9 +171,11 @@ def _of_setting(setting: MeasuredSetting, prefer: str | None) -> list[Verdict]:
 def _reasons(setting: MeasuredSetting, verdicts: Sequence[Verdict], ahead: Sequence[str]) -> Iterator[Reason]:
     """Yield a sentence per pair, those on the front first, then one per label that failed."""
     ordered = [*ahead, *(label for label in setting.labels if label not in ahead)]
-    for one, other in combinations(ordered, 2):
+    for one, other in (*combinations(ordered, 2), *((label, POOL) for label in ordered)):
         own = between(verdicts, one, other)
         telling = [verdict for verdict in own if has_figures(verdict)]
+        if other == POOL and not any(map(_is_claim, telling)):
+            continue
         text = pair_text(own, one, other)
         unsure: dict[str, list[str]] = {}
         for verdict in telling:
@@ -204,7 +201,7 @@ def cited(setting: MeasuredSetting, labels: Sequence[str], verdicts: Sequence[Ve
     seeds = {pair.seed for verdict in verdicts for pair in verdict.differences if pair.difference is not None}
     return tuple(
         Cited(folder=setting.folder, run_id=run_id, execution_id=execution_id)
-        for group in setting.groups
+        for group in (*setting.groups, *setting.floor)
         if group.label in labels
         for run in group.runs
         if run.run_id in setting.executions and (not verdicts or run.seed in seeds)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from tuneoff.judge.answers.answer import Answers, EstimatedGroup
 from tuneoff.judge.recommend.bracket import Range
 from tuneoff.judge.recommend.request import TRIAL_SECONDS, TRIALS, WORKERS, Request
-from tuneoff.judge.runs import Run, Scope, grouped
+from tuneoff.judge.runs import POOL, Run, Scope, grouped
 
 if TYPE_CHECKING:
     from tuneoff.judge.choice.choose import Answered
@@ -24,6 +24,7 @@ BUSY = "trial_execution.median"  # of a run's trials, in ms
 class MeasuredSetting:
     """One setting of a folder: its scope, its sizes, and the groups that were measured there, in the answers' order.
 
+    `floor`: the plain pool beside them, which is no choice; nothing where it was not measured.
     `family` is what settings must share to lie around another one: workload, sampler and pruner. `sizes` lacks the seconds per
     trial where no run is done.
     """
@@ -35,6 +36,7 @@ class MeasuredSetting:
     family: str
     sizes: Mapping[str, Range]
     groups: tuple[EstimatedGroup, ...]
+    floor: tuple[EstimatedGroup, ...]
     executions: Mapping[str, tuple[str, str]]  # by run id: the run that stands for it, and its execution
 
     @property
@@ -77,10 +79,10 @@ def _of_folder(folder: Answered, adapters: set[str], request: Request) -> Iterat
     for scope in folder.answers.scopes:
         if request.sampler not in (None, scope.sampler) or request.pruner not in (None, scope.pruner):
             continue
-        groups = [group for group in folder.answers.groups if group.scope == scope and _counts(group, adapters)]
-        groups = [group for group in groups if request.platform in (None, runs[group.runs[0].run_id].spec.platform)]
+        here = [group for group in folder.answers.groups if group.scope == scope and _counts(group, {*adapters, POOL})]
+        here = [group for group in here if request.platform in (None, runs[group.runs[0].run_id].spec.platform)]
+        groups = [group for group in here if group.adapter != POOL and any(_records(group, runs))]
         records = {group.label: list(_records(group, runs)) for group in groups}
-        groups = [group for group in groups if records[group.label]]
         if not any(record.status == "done" for own in records.values() for record in own):
             continue
         experiment = runs[groups[0].runs[0].run_id].spec.experiment
@@ -99,9 +101,10 @@ def _of_folder(folder: Answered, adapters: set[str], request: Request) -> Iterat
             family=_family(experiment.workload.name, scope),
             sizes=sizes,
             groups=tuple(groups),
+            floor=tuple(group for group in here if group.adapter == POOL),
             executions={
                 run.run_id: (record.run_id, record.execution_id)
-                for group in groups
+                for group in here
                 for run in group.runs
                 if (record := runs[run.run_id].record) is not None
             },
