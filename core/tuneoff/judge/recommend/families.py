@@ -110,9 +110,8 @@ def _against(weighed: Sequence[Weighed], pairs: Sequence[tuple[str, str]], prefe
 
 
 def _shown(weighed: Sequence[Weighed], pair: tuple[str, str], prefer: str | None) -> list[Verdict]:
-    """Return the verdicts of a pair in all settings that have something to compare, those on `prefer` first."""
-    found = [verdict for item in weighed for verdict in between(_of_setting(item.setting, prefer), *pair) if has_figures(verdict)]
-    return sorted(found, key=lambda verdict: verdict.question.name != prefer)
+    """Return the verdicts of a pair in all settings that have something to compare."""
+    return [verdict for item in weighed for verdict in between(_of_setting(item.setting, prefer), *pair) if has_figures(verdict)]
 
 
 def _differences(weighed: Sequence[Weighed]) -> Iterator[Reason]:
