@@ -203,17 +203,17 @@ class _Attempt:
             if isinstance(error, SystemExit):
                 raise
         finally:
-            if workload is not None:
-                self._close(workload)
+            self._close(workload)
             if charged == "workload" and kernel_kills.are_new():  # of its children: what it failed of is what followed
                 cause = out_of_memory_cause(self.context.memory_bytes, "control group")
                 kernel_kills.claim(self.context.run_dir, slot)
             self._end(state, cause, charged)
         return TrialOutcome(state=state, epochs=self.epochs, value=self.value, best_epoch=self.best_epoch, cause=cause)
 
-    def _close(self, workload: Workload) -> None:
+    def _close(self, workload: Workload | None) -> None:
         try:
-            workload.close()
+            if workload is not None:
+                workload.close()
         except Exception as error:  # the trial's outcome is known: what is left behind is found at un-deploy
             self._log(error)
 
@@ -225,14 +225,12 @@ class _Attempt:
             if budget.epoch_tickets.take() is None:
                 return "cancelled", "budget of epochs used up"
             metrics = self._epoch(workload, epoch)
-            value = metrics.get(context.metric)
             if context.metric not in metrics:
                 found = ", ".join(metrics) or "nothing"
                 return "failed", f"each epoch must give {context.metric}, but epoch {epoch} gave {found}"
-            if not is_finite(value):
+            if not is_finite(value := metrics[context.metric]):
                 return "failed", f"{context.metric} must be a finite number, but epoch {epoch} gave {value}"
-            decision = self._report(epoch, metrics)
-            if decision is Decision.STOP and epoch < context.epochs:
+            if self._report(epoch, metrics) is Decision.STOP and epoch < context.epochs:
                 return "pruned", None
         return "completed", None
 
@@ -258,8 +256,7 @@ class _Attempt:
         if saved:
             fields.update(checkpoint_ns=now - validated, saved=True)
         finite = {name: number if is_finite(number) else None for name, number in metrics.items()}
-        odd = {name: str(metrics[name]) for name, number in finite.items() if number is None}
-        if odd:
+        if odd := {name: str(metrics[name]) for name, number in finite.items() if number is None}:
             fields["non_finite"] = odd
         self.events.write("epoch", t=now, **self.identity, epoch=epoch, metrics=finite, **fields)
         return metrics
