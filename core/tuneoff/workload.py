@@ -208,11 +208,15 @@ class FunctionWorkload(Workload):
     def default_space(cls) -> SearchSpace:
         raise ExperimentError(f"the function {cls.name!r} has no search space of its own; write `search_space` in the file")
 
+    @classmethod
+    def refuse_foreign(cls, options: Mapping[str, Any]) -> str | None:
+        return "it calls a function, which may do anything"
+
     def load(self, configuration: Configuration, seeds: TrialSeeds) -> None:
         import inspect  # half the time that a trial's process needs for all its other imports
 
-        seed = (seeds.trial,) if "seed" in inspect.signature(self.function).parameters else ()
-        self._call = lambda: self.function(dict(configuration), *seed, **self.options)
+        seed = {"seed": seeds.trial} if "seed" in inspect.signature(self.function).parameters else {}
+        self._call = lambda: self.function(dict(configuration), **seed, **self.options)
 
     def train_epoch(self, epoch: int) -> Mapping[str, float]:
         if self._call is not None:

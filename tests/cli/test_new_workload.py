@@ -53,6 +53,13 @@ def test_a_name_that_makes_no_module_is_one_line(call: Call, name: str) -> None:
     assert "a training's name must be" in answer.line
 
 
+@pytest.mark.parametrize("name", ["json", "pytest", "command"])
+def test_a_name_that_something_else_has_is_one_line(call: Call, name: str) -> None:
+    answer = call("new-workload", name)
+    assert answer.code == 2
+    assert "choose another name" in answer.line
+
+
 def test_files_are_never_written_over(call: Call, tmp_path: Path) -> None:
     (tmp_path / "my-own").mkdir()
     (tmp_path / "my-own" / "letter.txt").touch()
@@ -71,7 +78,7 @@ def test_what_is_written_conforms_and_is_compared(call: Call, tmp_path: Path, li
     assert call("new-workload", "my-own", "--like", like, "--file").code == 0
     folder = tmp_path / "my-own"
     checked = tuneoff(folder, "check", "--workload", "my-own.yaml", "--json")
-    assert [check for check in json.loads(checked.stdout)["checks"] if check["verdict"] == "failed"] == []
+    assert json.loads(checked.stdout)["exit_code"] == 0, checked.stdout
     compared = tuneoff(
         folder, "compare", "my-own.yaml", "--trials", "4", "--seeds", "0", "--adapter", "serial", "optuna", "--json"
     )

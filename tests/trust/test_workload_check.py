@@ -19,6 +19,7 @@ budget: {{trials: 2, epochs_per_trial: 3}}
 timeouts: {{trial_seconds: 60}}
 """
 DEFECTS = {
+    "Missing": "metric.given",
     "Unseeded": "seeds.repeat",
     "Remembering": "trials.isolated",
     "Forgetting": "state.restores",

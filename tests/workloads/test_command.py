@@ -78,6 +78,7 @@ def test_a_program_that_is_not_there_fails_the_trial(tmp_path: Path) -> None:
     ("command", "words"),
     [
         (["train", "{y}", "{x}"], "names 'y'"),
+        (["train", "{x}", "{seed"], "a brace that is no placeholder is written twice"),
         (["train"], "must use every dimension, but not 'x'"),
         (["train", "{x"], "a brace that is no placeholder is written twice"),
         ("train {x}", "a list of texts"),
@@ -100,6 +101,19 @@ case $1 in 0.5) wait;; esac
 for epoch in 1 2 3 4; do echo "loss=$1"; done
 wait
 """
+
+
+def test_a_hyperparameter_named_seed_is_refused() -> None:
+    with pytest.raises(ExperimentError, match="no dimension may be named so"):
+        Command({"command": ["train", "{seed}"]}).check_space(SearchSpace({"seed": Float(low=0.0, high=1.0)}))
+
+
+def test_a_progress_bar_is_no_epoch(tmp_path: Path) -> None:
+    script = r"""printf 'loss=9\rloss=8\r99 %%\rloss=0.5\n'; printf 'loss=0.25\n'"""
+    context = trial_context(tmp_path, workload=COMMAND, workload_options={"command": ["sh", "-c", script]}, epochs=2)
+    outcome = run_trial(context, "t0", {"x": 0.5}, lambda epoch, metrics: Decision.CONTINUE)
+    assert [epoch.metrics for epoch in events_of(tmp_path, schema.Epoch)] == [{"loss": 0.5}, {"loss": 0.25}]
+    assert outcome.epochs == 2
 
 
 @pytest.mark.slow

@@ -40,6 +40,10 @@ def square(configuration: Mapping[str, Any]) -> float:
     return float(configuration["x"]) ** 2
 
 
+def late(configuration: Mapping[str, Any], width: int = 1, *, seed: int) -> float:
+    return float(width)
+
+
 class Untested(Null):
     test = Workload.test  # as where a class has none
 
@@ -109,3 +113,11 @@ def test_a_class_without_a_test_must_say_so() -> None:
     with pytest.raises(PluginError, match="must implement `test`, or set `has_test = False`"):
         workload_class("workloads.test_function:Untested")
     assert workload_at("workloads.test_function:square").has_test is False
+
+
+def test_the_seed_is_passed_by_its_name(tmp_path: Path) -> None:
+    assert run(tmp_path, "late", metric="value", epochs=1).value == 1.0
+
+
+def test_a_bundle_calls_no_function() -> None:
+    assert workload_at("subprocess:call").refuse_foreign({"executable": "bash"}) is not None

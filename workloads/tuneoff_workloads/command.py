@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import contextlib
+import io
 import os
 import signal
 import string
 import subprocess
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, ClassVar
 
 from tuneoff.base.space import SearchSpace
@@ -43,7 +44,8 @@ class Command(Workload):
             raise ExperimentError(f"command has one option, a list of texts, but got {dict(options)}; write it as {OPTIONS}")
         self._command: list[str] = list(command or ())
         self._metrics: dict[str, float] = {}
-        self._process: subprocess.Popen[str] | None = None
+        self._process: subprocess.Popen[bytes] | None = None
+        self._lines: Iterable[str] = ()
 
     @classmethod
     def default_space(cls) -> SearchSpace:
@@ -58,6 +60,8 @@ class Command(Workload):
             used = {name for part in self._command for _, name, _, _ in string.Formatter().parse(part) if name is not None}
         except ValueError as error:
             raise ExperimentError(f"command: {error}; a brace that is no placeholder is written twice") from error
+        if SEED in space.dimensions:
+            raise ExperimentError(f"command: {SEED!r} is the trial's seed, so no dimension may be named so; choose another name")
         known = {*space.dimensions, SEED}
         if unknown := sorted(used - known):
             rule = f"command may name dimensions and {SEED} in braces, but names {unknown[0]!r}"
@@ -74,17 +78,17 @@ class Command(Workload):
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.STDOUT,
-                text=True,
-                errors="replace",
                 start_new_session=True,
             )
         except OSError as error:
             raise TrialFailedError(f"{command[0]} cannot be started: {error.strerror}") from error
+        assert self._process.stdout is not None
+        self._lines = io.TextIOWrapper(self._process.stdout, errors="replace", newline="\n")  # a progress bar's \r ends no line
 
     def train_epoch(self, epoch: int) -> Mapping[str, float]:
         assert self._process is not None
         last = ""
-        for line in self._process.stdout or ():
+        for line in self._lines:
             metrics = _metrics(line)
             if metrics:
                 self._metrics = metrics
@@ -108,9 +112,9 @@ class Command(Workload):
 
 
 def _metrics(line: str) -> dict[str, float]:
-    """Return the pairs of a line of nothing but `name=number`; none for any other line."""
+    """Return the pairs of a line of nothing but `name=number`, as a terminal would show it; none for any other line."""
     found = {}
-    for word in line.split():
+    for word in line.rstrip().rpartition("\r")[2].split():
         name, _, value = word.partition("=")
         try:
             found[name] = float(value)

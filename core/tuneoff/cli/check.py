@@ -77,6 +77,8 @@ def _check_workload(arguments: argparse.Namespace) -> int:
 
     if arguments.adapters:
         raise ExperimentError("--workload checks a workload alone, but adapters are named too; leave them out")
+    if arguments.only or arguments.keep or arguments.platform or arguments.options or arguments.markdown:
+        raise ExperimentError("--workload takes --json alone, but got an option for adapters; leave it out")
     experiment = overridden_plan(arguments.workload).counted[0].spec.experiment
     found = check_workload(experiment)
     verdicts = [of.verdict for _, of in found]

@@ -5,6 +5,9 @@ from __future__ import annotations
 import argparse
 import re
 import shlex
+import sys
+from importlib.machinery import PathFinder
+from importlib.metadata import entry_points
 from pathlib import Path
 
 from tuneoff.base.output import write
@@ -38,9 +41,13 @@ def execute(arguments: argparse.Namespace) -> int:
     if not NAME_PATTERN.fullmatch(name):
         rule = "a training's name must be lower-case words of letters and digits joined by hyphens"
         raise ExperimentError(f"{rule}, but got {name!r}; choose one like my-training")
+    module = name.replace("-", "_")
+    is_taken = module in sys.stdlib_module_names or PathFinder.find_spec(module) is not None
+    if is_taken or name in entry_points(group="tuneoff.workloads").names:
+        raise ExperimentError(f"{name!r} is the name of an installed module or workload; choose another name")
     is_package = not arguments.file and like != "command"
     folder = arguments.output or Path(name)
-    module, required = name.replace("-", "_"), LIKE[like][1]
+    required = LIKE[like][1]
     target = f"{module}:{'train' if like == 'function' else camel_case(name)}"
     words = {
         "@NAME@": name,

@@ -135,7 +135,7 @@ def _space(file: ExperimentFile, workload: Workload) -> SearchSpace:
 def _objective(part: ObjectivePart, workload: type[Workload]) -> spec.Objective:
     metric = part.metric or workload.default_metric
     if not workload.metrics:  # they are known when it runs
-        if part.metric is not None and part.mode is None:
+        if part.mode is None and metric != "validation_accuracy":
             rule = f"mode: it must be given for {metric!r}, as the workload does not say which direction is better"
             raise ExperimentError(f"{rule}; write mode: max or mode: min")
         return spec.Objective(metric=metric, mode=part.mode or "max", threshold=part.threshold)

@@ -10,12 +10,14 @@ from itertools import combinations
 from pathlib import Path
 from typing import Any
 
+from tuneoff.base.identity import is_finite
+from tuneoff.base.interrupting import interrupting
 from tuneoff.base.process_limits import thread_environment
 from tuneoff.base.processes import MARK, command_line, in_session, with_mark
 from tuneoff.experiment.sampling import draw
 from tuneoff.experiment.spec import ExperimentSpec
 from tuneoff.run.child import ask
-from tuneoff.run.supervisor.guardian import temporary_folder
+from tuneoff.run.supervisor.guardian import temporary_folder, watching
 from tuneoff.trust.check.model import Finding, failed, judged, not_applicable, not_tested, passed
 from tuneoff.workload import workload_at
 
@@ -33,6 +35,7 @@ class WorkloadEvidence:
     has_state: bool
     has_test: bool
     threads: int
+    metric: str
     trainings: dict[str, Any] = field(default_factory=dict)
     problem: str = ""
     processes: list[str] = field(default_factory=list)
@@ -55,9 +58,14 @@ def check_workload(experiment: ExperimentSpec) -> list[tuple[WorkloadCheck, Find
         PluginError: the workload cannot be imported.
     """
     workload = workload_at(experiment.workload.target)
-    evidence = WorkloadEvidence(has_state=workload.has_state, has_test=workload.has_test, threads=experiment.workers.threads)
+    evidence = WorkloadEvidence(
+        has_state=workload.has_state,
+        has_test=workload.has_test,
+        threads=experiment.workers.threads,
+        metric=experiment.objective.metric,
+    )
     before = _files(Path.cwd())
-    with temporary_folder(prefix="tuneoff-check-") as folder:
+    with interrupting(), watching() as announce, temporary_folder(announce, "tuneoff-check-") as folder:
         _make(evidence, experiment, folder)
     evidence.files += sorted(str(path) for path in _files(Path.cwd()) - before)
     if evidence.problem:
@@ -136,6 +144,21 @@ def _differences(evidence: WorkloadEvidence, one: str, other: str) -> Iterator[s
                 yield f"epoch {epoch}: {name} {first[name]}, then {second.get(name)}"
 
 
+def _given(evidence: WorkloadEvidence) -> Finding:
+    return judged(
+        f"epoch {epoch}: {evidence.metric} is {values.get(evidence.metric, 'not there')}"
+        for epoch, values in enumerate(evidence.trainings["first"]["metrics"], start=1)
+        if not _is_number(values.get(evidence.metric, ""))
+    )
+
+
+def _is_number(text: str) -> bool:
+    try:
+        return is_finite(float(text))
+    except ValueError:
+        return False
+
+
 def _repeats(evidence: WorkloadEvidence) -> Finding:
     return judged(_differences(evidence, "first", "again"))
 
@@ -185,6 +208,7 @@ def _disjoint(evidence: WorkloadEvidence) -> Finding:
 
 
 CHECKS = (
+    WorkloadCheck(id="metric.given", way_out="return the file's objective from each epoch, as a finite number", judge=_given),
     WorkloadCheck(id="seeds.repeat", way_out="seed every generator with `seeds.split` or `seeds.trial`", judge=_repeats),
     WorkloadCheck(id="trials.isolated", way_out="keep nothing in modules and classes; make all anew in `load`", judge=_isolated),
     WorkloadCheck(id="state.restores", way_out="let `state_dict` return all that `test` needs", judge=_restores),

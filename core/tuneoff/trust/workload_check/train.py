@@ -8,9 +8,11 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from tuneoff.base.clock import NANOSECONDS
 from tuneoff.base.processes import become_subreaper
 from tuneoff.run.child import answer_request
 from tuneoff.run.trial.checkpoint import read_checkpoint, state_of, write_checkpoint
+from tuneoff.run.trial.usage import CpuClock
 from tuneoff.workload import TrialSeeds, Workload, workload_at
 
 
@@ -34,11 +36,11 @@ def _train(workload_type: type[Workload], request: Mapping[str, Any], one: Mappi
     split, trial = request["seeds"]
     try:
         workload.load(one["configuration"], TrialSeeds(split=split, trial=trial))
-        busy, started, metrics = time.process_time(), time.monotonic(), []
+        clock, started, metrics = CpuClock(), time.monotonic(), []
         for epoch in range(1, one["epochs"] + 1):
             found = dict(workload.train_epoch(epoch))
             metrics.append({**found, **workload.validate()})
-        used = {"cpu_seconds": time.process_time() - busy, "seconds": time.monotonic() - started}
+        used = {"cpu_seconds": clock.used_ns() / NANOSECONDS, "seconds": time.monotonic() - started}
         if workload.has_state and "checkpoint" in one:
             _move_state(workload, Path(one["checkpoint"]), one)
         scores = dict(workload.test().values) if workload.has_test else {}
