@@ -103,6 +103,9 @@ def test_too_few_seeds_describe_and_name_the_command_that_decides() -> None:
     assert choice.lines[0] == "In 3 of 3 seeds optuna was faster than ray-tune and syne-tune."
     assert not any(line.startswith("Use") for line in choice.lines)
     assert choice.deciding is not None
+    words = choice.deciding.command.split()
+    assert words[words.index("--adapter") + 1] == "serial,optuna,ray-tune,syne-tune"
+    assert "--workers" in words
     assert choice.deciding.command.endswith("--seeds 0 1 2 3 4 5 6 7 8 9")
     per_seed = sum(value for value in (3, 4, 12, 24))
     assert choice.deciding.seconds == pytest.approx(per_seed * 11, rel=0.2)

@@ -13,6 +13,7 @@ from tuneoff.judge.results import Results
 
 MOST_SEEDS = 100  # more are no advice
 WHOLE = "time.jct"
+LOCAL = "local"
 
 
 def deciding(results: Results, answers: Answers, settings: Sequence[Setting]) -> Deciding | None:
@@ -24,9 +25,19 @@ def deciding(results: Results, answers: Answers, settings: Sequence[Setting]) ->
     if needed is None or not seeds:
         return None
     new = [*seeds, *(seed for seed in range(needed + len(seeds)) if seed not in seeds)][:needed]
-    trials = {run.spec.experiment.budget.trials for run in results.planned}
-    words = ["tuneoff", "compare", results.plan.path, *(["--trials", str(trials.pop())] if len(trials) == 1 else [])]
-    return Deciding(command=shlex.join([*words, "--seeds", *map(str, new)]), seconds=_seconds(results, len(seeds), needed))
+    words = ["tuneoff", "compare", results.plan.path, *_overrides(results), "--seeds", *map(str, new)]
+    return Deciding(command=shlex.join(words), seconds=_seconds(results, len(seeds), needed))
+
+
+def _overrides(results: Results) -> list[str]:
+    """Return the options that make it these runs again, whatever the command line replaced; none for what the file varies."""
+    specs = [run.spec for run in results.planned]
+    names = dict.fromkeys(spec.adapter if spec.platform == LOCAL else f"{spec.adapter}@{spec.platform}" for spec in specs)
+    trials = {spec.experiment.budget.trials for spec in specs}
+    workers = {spec.experiment.workers.count for spec in specs}
+    words = ["--adapter", ",".join(names)]
+    words += ["--trials", str(trials.pop())] if len(trials) == 1 else []
+    return words + (["--workers", str(workers.pop())] if len(workers) == 1 else [])
 
 
 def _needed(answers: Answers, setting: Setting, planned: int) -> int | None:
