@@ -2,18 +2,39 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from tuneoff.errors import ResultsError
+from tuneoff.errors import ExperimentError, ResultsError
+
+if TYPE_CHECKING:
+    from tuneoff.registry import Kind
 
 TEMPLATES = Path(__file__).parent / "templates"
 SUFFIX = ".tmpl"
+NAME_PATTERN = re.compile(r"[a-z][a-z0-9]*(-[a-z0-9]+)*")
 
 
 def camel_case(name: str) -> str:
     """Return `MyName` for `my-name`."""
     return "".join(word.capitalize() for word in name.split("-"))
+
+
+def check_name(kind: Kind, what: str, name: str, example: str) -> None:
+    """Refuse names that make no package, and those of installed plugins of a kind; `what`: how a user calls it ("an adapter").
+
+    Raises:
+        ExperimentError: one line.
+    """
+    from tuneoff.registry import scan
+
+    if not NAME_PATTERN.fullmatch(name):
+        rule = f"{what}'s name must be lower-case words of letters and digits joined by hyphens, but got {name!r}"
+        raise ExperimentError(f"{rule}; choose one like {example}")
+    if name in {plugin.name for plugin in scan(kind)}:
+        raise ExperimentError(f"{what} named {name!r} is installed already; choose another name")
 
 
 def write_templates(

@@ -3,22 +3,19 @@
 from __future__ import annotations
 
 import argparse
-import re
 import shlex
 import sys
 from importlib.machinery import PathFinder
-from importlib.metadata import entry_points
 from pathlib import Path
 
 from tuneoff.base.output import write
-from tuneoff.cli.from_templates import TEMPLATES, camel_case, write_templates
+from tuneoff.cli.from_templates import TEMPLATES, camel_case, check_name, write_templates
 from tuneoff.errors import ExperimentError
 
 NAME = "new-workload"
 HELP = "write a training of your own that frameworks are compared on, with its experiment file: a package, or a file"
 EXAMPLE = "tuneoff new-workload my-training --output /tmp/my-training"
 
-NAME_PATTERN = re.compile(r"[a-z][a-z0-9]*(-[a-z0-9]+)*")
 LIKE = {  # what each kind is, and the distributions that it needs
     "function": ("a generator that yields its metrics once per epoch", ()),
     "sklearn": ("a class with scikit-learn: data, training, validation, test, state", ("scikit-learn", "threadpoolctl")),
@@ -38,13 +35,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def execute(arguments: argparse.Namespace) -> int:
     name, like = arguments.name, arguments.like
-    if not NAME_PATTERN.fullmatch(name):
-        rule = "a training's name must be lower-case words of letters and digits joined by hyphens"
-        raise ExperimentError(f"{rule}, but got {name!r}; choose one like my-training")
+    check_name("workload", "a training", name, "my-training")
     module = name.replace("-", "_")
-    is_taken = module in sys.stdlib_module_names or PathFinder.find_spec(module) is not None
-    if is_taken or name in entry_points(group="tuneoff.workloads").names:
-        raise ExperimentError(f"{name!r} is the name of an installed module or workload; choose another name")
+    if module in sys.stdlib_module_names or PathFinder.find_spec(module) is not None:
+        raise ExperimentError(f"a module named {module!r} is installed already; choose another name")
     is_package = not arguments.file and like != "command"
     folder = arguments.output or Path(name)
     required = LIKE[like][1]

@@ -26,6 +26,8 @@ CpuLimit = Literal["none", "quota", "affinity"]
 
 RUN_ID_FORMAT = 2  # raise it when the meaning of a run's identity changes; in 1 the sampler's seed had nothing of the task
 
+LOCAL = "local"  # the only platform that everybody has
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Strategy:
@@ -147,7 +149,7 @@ class RunSpec:
     experiment: ExperimentSpec
     adapter: str
     adapter_target: str  # "module:Class"
-    platform: str = "local"
+    platform: str = LOCAL
     seed: int = 0
     replicate: int = 0
     options: Mapping[str, Any] = field(default_factory=dict)  # of the adapter

@@ -6,6 +6,7 @@ import shlex
 from collections.abc import Sequence
 
 from tuneoff.base.clock import MILLISECONDS
+from tuneoff.experiment.spec import LOCAL
 from tuneoff.judge.answers.answer import Answers
 from tuneoff.judge.answers.judging import FEWEST_SEEDS
 from tuneoff.judge.choice.choice import Certainty, Deciding, Setting
@@ -13,7 +14,6 @@ from tuneoff.judge.results import Results
 
 MOST_SEEDS = 100  # more are no advice
 WHOLE = "time.jct"
-LOCAL = "local"
 
 
 def deciding(results: Results, answers: Answers, settings: Sequence[Setting]) -> Deciding | None:

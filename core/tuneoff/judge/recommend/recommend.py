@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from tuneoff.base.format import listed
 from tuneoff.errors import ExperimentError, PluginError, UnknownNameError
+from tuneoff.experiment.spec import LOCAL
 from tuneoff.judge.choice.caveat_lines import unfinished
 from tuneoff.judge.choice.choose import Answered, choose
 from tuneoff.judge.recommend import fault_results
@@ -16,7 +17,7 @@ from tuneoff.judge.recommend.fault_results import FaultEvidence
 from tuneoff.judge.recommend.measured import on_stand_ins, settings
 from tuneoff.judge.recommend.recommendation import Recommendation
 from tuneoff.judge.recommend.recommendation_text import headline
-from tuneoff.judge.recommend.request import LOCAL, Request
+from tuneoff.judge.recommend.request import Request
 from tuneoff.judge.runs import POOL
 from tuneoff.registry import AdapterListing, list_adapter, list_adapters
 

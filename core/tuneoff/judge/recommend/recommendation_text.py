@@ -7,9 +7,10 @@ from collections.abc import Callable, Iterator, Sequence
 
 from tuneoff.base.format import counted, figure, listed
 from tuneoff.base.output import printable
+from tuneoff.experiment.spec import LOCAL
 from tuneoff.judge.recommend.families import place_text
 from tuneoff.judge.recommend.recommendation import Against, Cited, Family, Outside, Reason, Recommendation
-from tuneoff.judge.recommend.request import LOCAL, TRIAL_SECONDS, TRIALS, WORKERS, Request, size_text
+from tuneoff.judge.recommend.request import TRIAL_SECONDS, TRIALS, WORKERS, Request, size_text
 from tuneoff.judge.runs import POOL
 
 LIMIT = "It holds for these experiments, on that machine and in those versions; nothing is said beyond them."

@@ -11,7 +11,6 @@ from tuneoff.errors import ExperimentError
 WORKERS, TRIAL_SECONDS, TRIALS = "workers", "trial_seconds", "trials"
 _NAMES = {WORKERS: "worker", TRIALS: "trial"}
 ADAPTER, DEFAULTS = "adapter", "defaults"
-LOCAL = "local"  # the only platform that everybody has
 
 
 def size_text(name: str, ends: tuple[float, float]) -> str:

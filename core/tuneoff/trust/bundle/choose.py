@@ -12,11 +12,10 @@ from tuneoff.errors import ExperimentError, MissingPackageError, TuneoffError, U
 from tuneoff.experiment.plan import Plan, PlannedRun
 from tuneoff.experiment.power_settings import PowerSettings
 from tuneoff.experiment.skips import SkipCheck
-from tuneoff.experiment.spec import RunSpec, WorkloadSpec
+from tuneoff.experiment.spec import LOCAL, RunSpec, WorkloadSpec
 from tuneoff.record.run_record import RunRecord
 from tuneoff.trust.bundle.opened import Bundle
 
-LOCAL = "local"
 SAFE_METERS = ("auto", "model", "constant")  # others read files, ask servers or start programs that the bundle would name
 
 
