@@ -87,6 +87,10 @@ def _check_workload(arguments: argparse.Namespace) -> int:
         checks = [{"id": check.id, "verdict": of.verdict, "text": of.text, "way_out": check.way_out} for check, of in found]
         write_json({"workload": experiment.workload.name, "exit_code": int(not is_good), "checks": checks})
         return int(not is_good)
+    reasons = {of.text for _, of in found}
+    if "passed" not in verdicts and len(reasons) == 1:  # nothing was tested, for one reason
+        write(f"{experiment.workload.name}: DOES NOT CONFORM: {one_line(reasons.pop())}")
+        return int(not is_good)
     rows = [
         (check.id, of.verdict.upper(), f"{of.text}; {check.way_out}")
         if of.verdict == "failed"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import re
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NoReturn, Protocol
@@ -49,7 +50,7 @@ class ListedAction(argparse.Action):
 
     def __call__(self, parser: argparse.ArgumentParser, namespace: argparse.Namespace, values: Any, option: Any = None) -> None:
         try:
-            found = [self._convert(part) for text in values for part in text.split(",")]
+            found = [self._convert(part) for part in re.split(r" *, *| +", " ".join(values))]
         except ValueError as error:
             raise argparse.ArgumentError(self, f"invalid {self._convert.__name__} value: {' '.join(values)!r}") from error
         setattr(namespace, self.dest, [*(getattr(namespace, self.dest) or ()), *found])

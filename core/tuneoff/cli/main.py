@@ -137,8 +137,9 @@ def main(argv: Sequence[str] | None = None) -> int:
 def _parse(argv: Sequence[str] | None) -> argparse.Namespace | int:
     """Return the arguments, or the exit code where the parser has already answered (--help, --version, an error)."""
     argv = sys.argv[1:] if argv is None else argv
-    if argv[:1] == ["help"]:
-        argv = [*argv[1:2], "--help"]
+    words = [argument for argument in argv if argument != "--debug"]
+    if words[:1] == ["help"]:
+        argv = [*words[1:2], "--help"]
     try:
         arguments: argparse.Namespace = _parser().parse_args(argv)
     except SystemExit as end:

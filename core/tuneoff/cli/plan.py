@@ -121,7 +121,7 @@ def _summary(plan: Plan) -> str:
     budget = ""
     if totals.runs:
         budget = (
-            f"; at most {counted(totals.trials, 'trial')} and {counted(totals.epochs, 'epoch')}, "
-            f"and {duration_text(totals.seconds_at_most)} (only if every timeout strikes); {expected_duration(plan)}"
+            f"; at most {counted(totals.trials, 'trial')} and {counted(totals.epochs, 'epoch')}; "
+            f"{expected_duration(plan)} ({duration_text(totals.seconds_at_most)} only if every timeout strikes)"
         )
     return f"{', '.join(runs)}{budget}; plan {plan.plan_id}, analysis {plan.analysis_digest[:16]}"

@@ -39,7 +39,7 @@ syne-tune    27.2 (23.3-29.2)    8.3x (6.1 to 8.9)    1.51  0.10 0.9578       â€
 In 3 of 3 seeds optuna was faster than ray-tune and syne-tune.
 A job took 3.3x (3.1 to 4.1) as long with ray-tune and 8.3x (6.1 to 8.9) as long
   with syne-tune.
-This describes 3 seeds. It proves nothing.
+This describes 3 seeds of sampler random. It proves nothing.
 A framework adds less than 5 % to trials and to jobs longer than: optuna 0.40 s
   and 2 s, ray-tune 7.9 s (extrapolated) and 2 s, syne-tune 30 s (extrapolated)
   and 2 s.

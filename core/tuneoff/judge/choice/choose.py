@@ -86,7 +86,8 @@ def _setting(
     rows = _rows(answers, shown, scopes, groups, names)
     rows = [row for row in rows if adapters is None or row.is_floor or row.first.group.adapter in adapters]
     labels = [row.label for row in rows if not row.is_floor and not row.is_emulated]
-    chosen, certainty = _chosen(answers, shown, labels)
+    seeds = _seeds(rows)
+    chosen, certainty = _chosen(answers, shown, labels) if seeds else ((), Certainty.NOTHING)
     reference = chosen[0] if chosen else labels[0] if labels else None
     return Setting(
         sampler=scopes[0].sampler,
@@ -96,7 +97,7 @@ def _setting(
         chosen=chosen,
         certainty=certainty,
         reference=reference,
-        lines=tuple(sentences(answers, shown, rows, chosen, certainty, _seeds(rows))),
+        lines=tuple(sentences(answers, shown, rows, chosen, certainty, seeds)),
         curves=curves(rows, {scope: group.spec for (_, scope), group in groups.items() if scope in scopes}),
     )
 

@@ -29,6 +29,10 @@ def sentences(
     if not compared:
         yield "Nothing to choose from: no framework has a run that is done on a platform of its own."
         return
+    if not seeds:
+        names = _either(row.name for row in compared.values())
+        yield f"Nothing to choose from: no run of {names} is done; tuneoff status says why."
+        return
     if len(compared) == 1:
         yield f"Nothing to choose from: only {_only(compared).name} was measured."
     elif certainty is Certainty.SHOWN:
@@ -82,7 +86,7 @@ def _described(rows: Sequence[Row], seeds: int) -> Iterator[str]:
         yield f"A job took {listed(f'{ratio_text(ratio)} as long with {row.name}' for row, ratio in slower)}."
     else:
         yield f"In {few} no framework was the fastest each time."
-    yield f"This describes {few}. It proves nothing."
+    yield f"This describes {few} of sampler {fastest.first.scope.sampler}. It proves nothing."
 
 
 def _lengths(rows: Iterable[Row]) -> Iterator[str]:

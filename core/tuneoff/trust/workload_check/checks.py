@@ -36,6 +36,7 @@ class WorkloadEvidence:
     has_test: bool
     threads: int
     metric: str
+    judged: frozenset[str]  # metrics that must repeat: what else is given may be a time
     trainings: dict[str, Any] = field(default_factory=dict)
     problem: str = ""
     processes: list[str] = field(default_factory=list)
@@ -63,6 +64,7 @@ def check_workload(experiment: ExperimentSpec) -> list[tuple[WorkloadCheck, Find
         has_test=workload.has_test,
         threads=experiment.workers.threads,
         metric=experiment.objective.metric,
+        judged=frozenset((experiment.objective.metric, *workload.metrics)),
     )
     before = _files(Path.cwd())
     with interrupting(), watching() as announce, temporary_folder(announce, "tuneoff-check-") as folder:
@@ -90,6 +92,9 @@ def _make(evidence: WorkloadEvidence, experiment: ExperimentSpec, folder: Path) 
         answer = _ask(evidence, experiment, place, [training for _, training in trainings])
         evidence.files += [f"{path.name} in the temporary folder" for path in sorted(_files(place / "tmp"))]
         if answer is None:
+            return
+        if "error" in answer:
+            evidence.problem = f"the training fails: {answer['error']}"
             return
         evidence.trainings.update(zip([name for name, _ in trainings], answer["trainings"], strict=True))
 
@@ -140,7 +145,7 @@ def _differences(evidence: WorkloadEvidence, one: str, other: str) -> Iterator[s
     pairs = zip(evidence.trainings[one]["metrics"], evidence.trainings[other]["metrics"], strict=True)
     for epoch, (first, second) in enumerate(pairs, start=1):
         for name in first:
-            if first[name] != second.get(name):
+            if name in evidence.judged and first[name] != second.get(name):
                 yield f"epoch {epoch}: {name} {first[name]}, then {second.get(name)}"
 
 
@@ -180,7 +185,9 @@ def _restores(evidence: WorkloadEvidence) -> Finding:
 def _threads(evidence: WorkloadEvidence) -> Finding:
     used = [one for one in evidence.trainings.values() if one["seconds"] >= SHORTEST]
     if not used:
-        return not_tested(f"trainings took less than {SHORTEST:g} s, so their use of processors tells nothing")
+        return not_tested(
+            f"trainings took less than {SHORTEST:g} s, which tells nothing of processors; train on more data to see"
+        )
     if (os.cpu_count() or 1) <= evidence.threads:
         return not_tested(f"a trial may have {evidence.threads} threads, and this machine has no more processors")
     most = max(one["cpu_seconds"] / one["seconds"] for one in used)

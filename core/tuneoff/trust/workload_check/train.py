@@ -10,6 +10,7 @@ from typing import Any
 
 from tuneoff.base.clock import NANOSECONDS
 from tuneoff.base.processes import become_subreaper
+from tuneoff.base.tracebacks import described
 from tuneoff.run.child import answer_request
 from tuneoff.run.trial.checkpoint import read_checkpoint, state_of, write_checkpoint
 from tuneoff.run.trial.usage import CpuClock
@@ -23,11 +24,14 @@ def answer(request: Mapping[str, Any]) -> dict[str, Any]:
     with its `epochs`; the state goes to its `checkpoint`, a file, where it has one. No epochs: the state comes from that file.
     """
     become_subreaper()  # what a training starts and forgets is found here
-    workload_type = workload_at(request["target"])
-    workload_type(request["options"]).prepare()
-    for module in workload_type.preload:
-        importlib.import_module(module)
-    return {"trainings": [_train(workload_type, request, one) for one in request["trainings"]]}
+    try:
+        workload_type = workload_at(request["target"])
+        workload_type(request["options"]).prepare()
+        for module in workload_type.preload:
+            importlib.import_module(module)
+        return {"trainings": [_train(workload_type, request, one) for one in request["trainings"]]}
+    except Exception as error:  # a user's own code may fail in any way
+        return {"error": described(error)}
 
 
 def _train(workload_type: type[Workload], request: Mapping[str, Any], one: Mapping[str, Any]) -> dict[str, Any]:
