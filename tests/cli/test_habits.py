@@ -36,6 +36,7 @@ def test_what_is_mistyped_is_one_line_with_the_nearest_name(
     "arguments",
     [
         ("plan", "own.yaml", "--adapter", "plain", "rich", "--seeds", "0,1"),
+        ("plan", "own.yaml", "--adapter", "plain,", "rich", "--seeds", "0, 1"),
         ("plan", "--adapter", "plain", "rich", "own.yaml", "--seeds", "0", "1"),
         ("plan", "--adapter", "plain,rich", "--seeds", "0,1", "own.yaml"),
         ("plan", "--adapter", "plain", "--adapter", "rich", "--seeds", "0", "--seeds=1", "--", "own.yaml"),

@@ -35,7 +35,7 @@ WORDS: Mapping[str, str] = {
     "planned": "of a run: nothing of it has run yet",
     "emulated": "of a run: the platform is a local stand-in, so its figures are not the framework's, and are in no ranking",
     "estimated": "of a figure, marked ~: it rests on a model or a constant, not on a meter",
-    "added": "what a framework adds to a job (deploy, setup, workers' start, result collection, un-deploy) or to each further trial",
+    "added": "what a framework adds to a job (deploy, setup, workers' start, collection, un-deploy) or to each further trial",
     "floor": "serial, a plain pool of processes without any framework: what is added to it is what a framework costs",
 }
 NAME = "explain"

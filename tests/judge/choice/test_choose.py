@@ -191,6 +191,15 @@ def test_what_ran_in_no_seed_takes_no_seed_from_the_others() -> None:
     assert chosen_of([failed, *different()], range(3)).lines[0] == chosen_of(different(), range(3)).lines[0]
 
 
+@pytest.mark.parametrize("seeds", [3, 10])
+def test_where_no_run_is_done_nothing_is_chosen_and_no_more_seeds_are_asked_for(seeds: int) -> None:
+    entries = [Entry(name, runs(1000, 1, name), status=dict.fromkeys(range(seeds), "failed")) for name in NAMES]
+    choice = chosen_of(entries, range(seeds))
+    (setting,) = choice.settings
+    assert (setting.certainty, setting.chosen, choice.deciding) == (Certainty.NOTHING, (), None)
+    assert choice.lines[0].startswith("Nothing to choose from: no run of optuna, ray-tune or syne-tune is done")
+
+
 def test_as_json_it_is_strict_and_whole() -> None:
     entries = [*different()[:3], Entry("syne-tune", runs(24_000, 1500, "y"), status=dict.fromkeys(range(6), "failed"))]
     found = json.loads(json.dumps(to_json(chosen_of(entries)), allow_nan=False))

@@ -36,7 +36,6 @@ class WorkloadEvidence:
     has_test: bool
     threads: int
     metric: str
-    judged: frozenset[str]  # metrics that must repeat: what else is given may be a time
     trainings: dict[str, Any] = field(default_factory=dict)
     problem: str = ""
     processes: list[str] = field(default_factory=list)
@@ -64,7 +63,6 @@ def check_workload(experiment: ExperimentSpec) -> list[tuple[WorkloadCheck, Find
         has_test=workload.has_test,
         threads=experiment.workers.threads,
         metric=experiment.objective.metric,
-        judged=frozenset((experiment.objective.metric, *workload.metrics)),
     )
     before = _files(Path.cwd())
     with interrupting(), watching() as announce, temporary_folder(announce, "tuneoff-check-") as folder:
@@ -145,7 +143,7 @@ def _differences(evidence: WorkloadEvidence, one: str, other: str) -> Iterator[s
     pairs = zip(evidence.trainings[one]["metrics"], evidence.trainings[other]["metrics"], strict=True)
     for epoch, (first, second) in enumerate(pairs, start=1):
         for name in first:
-            if name in evidence.judged and first[name] != second.get(name):
+            if first[name] != second.get(name):
                 yield f"epoch {epoch}: {name} {first[name]}, then {second.get(name)}"
 
 
@@ -216,7 +214,11 @@ def _disjoint(evidence: WorkloadEvidence) -> Finding:
 
 CHECKS = (
     WorkloadCheck(id="metric.given", way_out="return the file's objective from each epoch, as a finite number", judge=_given),
-    WorkloadCheck(id="seeds.repeat", way_out="seed every generator with `seeds.split` or `seeds.trial`", judge=_repeats),
+    WorkloadCheck(
+        id="seeds.repeat",
+        way_out="seed every generator with `seeds.split` or `seeds.trial`, and give no times as metrics",
+        judge=_repeats,
+    ),
     WorkloadCheck(id="trials.isolated", way_out="keep nothing in modules and classes; make all anew in `load`", judge=_isolated),
     WorkloadCheck(id="state.restores", way_out="let `state_dict` return all that `test` needs", judge=_restores),
     WorkloadCheck(id="threads.limited", way_out="limit your library's threads in `limit_threads`", judge=_threads),
