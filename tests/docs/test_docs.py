@@ -6,7 +6,6 @@ import importlib
 import inspect
 import re
 import shlex
-import textwrap
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, fields
 from pathlib import Path
@@ -19,7 +18,7 @@ from tuneoff.adapter import Adapter
 from tuneoff.ask_tell import AskTellAdapter
 from tuneoff.capabilities import Capabilities
 from tuneoff.cli.command import build_parser
-from tuneoff.cli.main import COMMANDS, EXIT_CODES
+from tuneoff.cli.main import COMMANDS
 from tuneoff.experiment.build import build_experiments
 from tuneoff.experiment.load import load_matrix
 from tuneoff.experiment.schema import TimeoutsPart, WorkersPart, json_schema
@@ -96,11 +95,6 @@ def ask_tell_methods() -> Iterable[str]:
         yield signature(name, getattr(AskTellAdapter, name))
 
 
-def indented(source: Path) -> str:
-    """Return a source as a block of a page."""
-    return textwrap.indent(source.read_text(), "    ")
-
-
 def katib_defaults() -> Iterable[tuple[str, str]]:
     """Yield the options that have a value by default, as the page writes it."""
     for option in fields(KatibOptions):
@@ -128,14 +122,12 @@ FACTS = [
     quoted("results.md", "limits in force", ("cpus", "processors", "cpu_quota", "threads", "memory", "trial_seconds")),
     quoted("results.md", "environment variables", in_sources(r'"(TUNEOFF_[A-Z_]+)"')),
     quoted("results.md", "entry-point groups", ("tuneoff.adapters", "tuneoff.workloads")),
-    Facts("results.md", "exit codes", tuple(f"| {code} | {meaning} |" for code, meaning in EXIT_CODES.items())),
     Facts("results.md", "format versions", (f"| `run.json` (`format_version`) | {model.FORMAT_VERSION} |",)),
     Facts("results.md", "event version", (f"| event files (`version` of `process`) | {schema.SCHEMA_VERSION} |",)),
     quoted("experiments.md", "keys", schema_keys()),
     quoted("experiments.md", "samplers and pruners", (*SAMPLERS, *PRUNERS, *syne.CLASSES, *katib.CAPABILITIES.samplers)),
     quoted("experiments.md", "options", option_names()),
     Facts("experiments.md", "defaults", tuple(f"| `{name}` | {text}" for name, text in DEFAULTS)),
-    Facts("adapters.md", "the whole adapter of Rustuna", (indented(REPOSITORY / "adapters/tuneoff_adapters/rustuna.py"),)),
     quoted("adapters.md", "methods for ask and tell", ask_tell_methods()),
     Facts(
         "adapters.md",
