@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 from benchmarks.simulation.distributions import REFERENCE, STATED, Distribution
 from benchmarks.simulation.row import Row, coverage_range
 from tuneoff.judge.stats import order
-from tuneoff.judge.stats.keyed import generator
 from tuneoff.judge.stats.location import students_t
+from tuneoff.judge.stats.sign_flip import generator
 from tuneoff.judge.stats.tasks import stratified_iqm
 
 Floats = NDArray[np.float64]

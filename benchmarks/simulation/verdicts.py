@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 from benchmarks.simulation.distributions import ALL, NORMAL, Distribution
 from benchmarks.simulation.row import FAMILY_WISE, POWER, Row
 from tuneoff.judge.stats import order, signed_rank
-from tuneoff.judge.stats.keyed import generator
 from tuneoff.judge.stats.location import students_t
+from tuneoff.judge.stats.sign_flip import generator
 
 Floats = NDArray[np.float64]
 Method = Callable[[Floats, float, float], tuple[Floats, Floats]]  # (differences, alpha, grid step) -> lows, highs

@@ -11,8 +11,8 @@ import pytest
 import fake_plugins
 from command_line import Call, File
 from tuneoff.base import packages
-from tuneoff.cli import checks
-from tuneoff.cli.checks import DoctorCheck
+from tuneoff.cli import doctor
+from tuneoff.cli.doctor import DoctorCheck
 from tuneoff.cli.kubeconfig import kubeconfig_problem
 
 KUBECONFIG = {
@@ -178,10 +178,10 @@ def test_a_data_folder_that_is_none_fails(call: Call, healthy: None, monkeypatch
 
 
 def test_a_little_machine_is_warned_of(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(checks, "MIN_MEMORY_BYTES", 2**60)
-    monkeypatch.setattr(checks, "MIN_SHARED_MEMORY_BYTES", 2**60)
-    monkeypatch.setattr(checks, "MIN_DISK_BYTES", 2**60)
-    found = {check.name: check for check in [*checks.machine(), checks.results_folder(Path("/"))]}
+    monkeypatch.setattr(doctor, "MIN_MEMORY_BYTES", 2**60)
+    monkeypatch.setattr(doctor, "MIN_SHARED_MEMORY_BYTES", 2**60)
+    monkeypatch.setattr(doctor, "MIN_DISK_BYTES", 2**60)
+    found = {check.name: check for check in [*doctor.machine(), doctor.results_folder(Path("/"))]}
     for name in ("memory", "/dev/shm", "results"):
         assert found[name].level == "warn"
         assert "; " in found[name].text
@@ -189,7 +189,7 @@ def test_a_little_machine_is_warned_of(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_a_results_folder_that_cannot_be_written_fails(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(os, "access", lambda path, mode: False)
-    check = checks.results_folder(tmp_path / "results")
+    check = doctor.results_folder(tmp_path / "results")
     assert (check.level, check.exit_code) == ("fail", 5)
 
 

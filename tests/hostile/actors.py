@@ -15,8 +15,7 @@ from builders.resume_logs import SPEC
 from tuneoff.base.files import remove_file
 from tuneoff.cli.main import main
 from tuneoff.errors import TuneoffError
-from tuneoff.record.execution_list import note_begun
-from tuneoff.record.results_folder import ResultsFolder
+from tuneoff.record.results_folder import ResultsFolder, note_begun
 from tuneoff.record.store import write_bytes
 from tuneoff.record.verdict import KILLED
 from tuneoff.run.recover import recover

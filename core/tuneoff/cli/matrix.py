@@ -208,7 +208,7 @@ def table(plan: Plan, results: Path) -> str:
     from tuneoff.judge.summary_rows import summary_rows
     from tuneoff.record.store import read_runs
     from tuneoff.run.repeat import repeat_lines, repeated
-    from tuneoff.tell.report.accounting_sources import circumstances
+    from tuneoff.tell.report.cost_notes import circumstances
     from tuneoff.tell.report.figures_table import render
     from tuneoff.tell.report.interference import interference, interference_lines
 

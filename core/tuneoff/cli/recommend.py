@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from tuneoff.base.output import write, write_json
 from tuneoff.cli.command import ListedAction
 from tuneoff.cli.folders import folder_path, newest_folder
-from tuneoff.experiment.metric_names import QUESTIONS
+from tuneoff.experiment.metric_catalogue import QUESTIONS
 
 if TYPE_CHECKING:
     from tuneoff.judge.recommend.request import Request

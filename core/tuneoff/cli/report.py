@@ -46,7 +46,7 @@ def execute(arguments: argparse.Namespace) -> int:
 
         write_json({"choice": choice_json.to_json(found.choice), **to_json(found.answers)})
     else:
-        from tuneoff.judge.answers.answers_text import lines
+        from tuneoff.judge.answers.phrases import lines
         from tuneoff.judge.choice.curve import curve_lines
         from tuneoff.tell.report.choice_table import ending
 

@@ -30,9 +30,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def execute(arguments: argparse.Namespace) -> int:
-    from tuneoff.tell.live.reports import rendered
     from tuneoff.tell.live.server import serving
-    from tuneoff.tell.live.site import Site
+    from tuneoff.tell.live.site import Site, rendered
     from tuneoff.tell.live.watcher import Watcher
 
     site = Site(Watcher((arguments.results or newest_folder()).absolute()), rendered)

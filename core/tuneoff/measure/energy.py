@@ -6,8 +6,16 @@ import bisect
 import itertools
 from collections.abc import Iterable, Sequence
 
-from tuneoff.measure.attribution.account import JOB_PARTS, LEAST_COVERAGE, EnergyAccount, EnergyPiece, job_pieces, joules
-from tuneoff.measure.attribution.coverage import to_both_ends, unseen
+from tuneoff.measure.attribution.account import (
+    JOB_PARTS,
+    LEAST_COVERAGE,
+    EnergyAccount,
+    EnergyPiece,
+    job_pieces,
+    joules,
+    to_both_ends,
+    unseen,
+)
 from tuneoff.measure.energy_order import RATIO_HIGH, RATIO_LOW
 from tuneoff.measure.evidence import Evidence
 from tuneoff.measure.segments import busy_ns

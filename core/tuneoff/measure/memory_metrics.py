@@ -1,18 +1,22 @@
-"""Memory of trials and of the whole process tree, and what tuneoff's own supervision used."""
+"""What attempts and workers used of processors and memory, and the metrics of memory."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from tuneoff.measure.attribution.account import NO_SAMPLES, EnergyAccount
 from tuneoff.measure.evidence import Evidence
-from tuneoff.measure.use import process_keys, started_attempts, usages_of
+from tuneoff.measure.segments import busy_ns
 from tuneoff.record.metric_value import MetricValue, known, missing
-from tuneoff.record.run_record import RunRecord
+from tuneoff.record.run_record import AttemptRecord, RunRecord
 from tuneoff.record.samples.reader import Samples
+from tuneoff.record.samples.schema import ProcessUsage
 
 MEGABYTE = 1e6
 SAMPLES = "samples"
 NOT_SEEN = "no sample saw a process that trained"
 NO_USE = "the sampler recorded no use of processes"
+ProcessKey = tuple[int, int]  # pid, start as the kernel has it
 
 
 def memory_metrics(run: RunRecord, evidence: Evidence, account: EnergyAccount) -> dict[str, MetricValue]:
@@ -83,3 +87,45 @@ def _suite_cpu(samples: Samples | None) -> MetricValue:
     if len(seen) < 2:
         return missing("s", "fewer than two samples saw the process that supervised", source=SAMPLES)
     return known((max(seen) - min(seen)) / 1e9, "s", source=SAMPLES, n_samples=len(seen))
+
+
+def started_attempts(run: RunRecord) -> Iterator[AttemptRecord]:
+    """Yield the attempts that a process took up."""
+    for trial in run.trials:
+        for attempt in trial.attempts:
+            if attempt.started_ns is not None:
+                yield attempt
+
+
+def busy_cpu(attempt: AttemptRecord) -> tuple[int, int] | None:
+    """Return (CPU time, busy time) of an attempt in ns, what it used while it waited in `report` left out; None if unknown.
+
+    Where an end of a wait has no reading, its CPU time stays in: it is little, and never negative.
+    """
+    if attempt.cpu_ns is None or attempt.started_ns is None:
+        return None
+    waiting = sum(
+        max(0, epoch.reported_cpu_ns - epoch.cpu_ns)
+        for epoch in attempt.epochs
+        if epoch.cpu_ns is not None and epoch.reported_cpu_ns is not None
+    )
+    return max(0, attempt.cpu_ns - waiting), busy_ns(attempt)
+
+
+def process_keys(run: RunRecord, host: str) -> set[ProcessKey]:
+    """Return the processes of a host that trained."""
+    keys = set()
+    for attempt in started_attempts(run):
+        if attempt.process is not None:
+            name, pid, started = attempt.process.rsplit(":", 2)
+            if name == host:
+                keys.add((int(pid), int(started)))
+    return keys
+
+
+def usages_of(samples: Samples, keys: set[ProcessKey]) -> Iterator[ProcessUsage]:
+    """Yield what was seen of these processes."""
+    for sample in samples.usage:
+        for usage in sample.processes:
+            if (usage.pid, usage.started_ns) in keys:
+                yield usage

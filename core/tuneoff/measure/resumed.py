@@ -9,7 +9,7 @@ from pathlib import Path
 
 from tuneoff.errors import ResultsError
 from tuneoff.experiment.accounting.store import read_accounting
-from tuneoff.experiment.metric_names import metric
+from tuneoff.experiment.metric_catalogue import metric
 from tuneoff.experiment.spec import RunSpec
 from tuneoff.measure.attribution.account import AttemptKey, EnergyAccount, EnergyPiece
 from tuneoff.measure.evidence import Evidence, on_run_clock

@@ -1,25 +1,24 @@
-"""All metrics of a run."""
+"""All metrics of a run; made here: what trials did against the budget, and what whole nodes used, other tenants included."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import statistics
 from dataclasses import replace
 
-from tuneoff.measure.attribution.account import EnergyAccount, energy_account
-from tuneoff.measure.budget import budget_metrics
+from tuneoff.measure.attribution.account import LEAST_COVERAGE, NO_SAMPLES, EnergyAccount, energy_account
 from tuneoff.measure.carbon import carbon_metrics
 from tuneoff.measure.cost import cost_metrics, waste_cost_metrics
 from tuneoff.measure.disturbance import DISTURBED, disturbance_flags, disturbance_metrics
 from tuneoff.measure.energy import RESIDUAL_FLAG, energy_metrics, residual_flags
 from tuneoff.measure.evidence import NO_EVIDENCE, Evidence
 from tuneoff.measure.incumbent import quality_metrics
-from tuneoff.measure.memory_metrics import memory_metrics
-from tuneoff.measure.nodes import node_metrics
+from tuneoff.measure.memory_metrics import MEGABYTE, SAMPLES, memory_metrics
 from tuneoff.measure.overhead import overhead_metrics, stop_metrics
 from tuneoff.measure.presence import CROWDED_FLAG, DOUBLED_FLAG, Presence, presence_flags, presence_of
 from tuneoff.measure.resumed import without_times
+from tuneoff.measure.segments import busy_ns
 from tuneoff.measure.slots import slot_metrics
-from tuneoff.measure.spans import span_metrics
+from tuneoff.measure.spans import NO_END, jct_ns, span_metrics
 from tuneoff.measure.waste import (
     LOWER_BOUND_FLAG,
     as_lower_bounds,
@@ -28,21 +27,15 @@ from tuneoff.measure.waste import (
     waste_energy_metrics,
     waste_metrics,
 )
-from tuneoff.record.metric_value import MetricValue
+from tuneoff.record.metric_value import MetricValue, known, milliseconds, missing
 from tuneoff.record.run_record import RunRecord
+from tuneoff.record.samples.reader import Samples
 
-Measured = Callable[[RunRecord, Evidence, EnergyAccount], dict[str, MetricValue]]
-MEASURED_FAMILIES: tuple[Measured, ...] = (  # they read samples and prices too
-    energy_metrics,
-    waste_energy_metrics,
-    pruning_metrics,
-    carbon_metrics,
-    cost_metrics,
-    waste_cost_metrics,
-    memory_metrics,
-    node_metrics,
-    disturbance_metrics,
-)
+NOT_TOLD = "no database told what whole nodes used; the power meter prometheus asks for it, where node_exporter is scraped"
+NO_CPU = "too few samples of a node's CPU time: none of the run lies between two of them"
+NO_MEMORY = "no sample of a node's memory lies in the run"
+STATES = ("completed", "pruned", "failed", "cancelled", "timed_out")
+CHARGES = ("framework", "workload", "infrastructure", "user")
 
 
 def compute_metrics(run: RunRecord, evidence: Evidence = NO_EVIDENCE) -> dict[str, MetricValue]:
@@ -74,7 +67,105 @@ def _compute(run: RunRecord, presence: Presence, evidence: Evidence, account: En
         **stop_metrics(run),
         **waste_metrics(run),
     }
-    for measured in MEASURED_FAMILIES:
+    for measured in (  # they read samples and prices too
+        energy_metrics,
+        waste_energy_metrics,
+        pruning_metrics,
+        carbon_metrics,
+        cost_metrics,
+        waste_cost_metrics,
+        memory_metrics,
+        node_metrics,
+        disturbance_metrics,
+    ):
         values.update(measured(run, evidence, account))
     values.update(as_lower_bounds(run, values))
     return values if run.continues is None else without_times(values)
+
+
+def node_metrics(run: RunRecord, evidence: Evidence, account: EnergyAccount) -> dict[str, MetricValue]:
+    """Return the CPU seconds of all nodes between the run's start and end, and the greatest memory in use on one of them.
+
+    The first is estimated where the samples of any node cover less than 95 % of the run, null where they cover nothing.
+    """
+    samples, end_ns = evidence.samples, jct_ns(run)
+    if samples is None or end_ns is None or not (samples.node_cpu or samples.node_memory):
+        reason = NO_SAMPLES if samples is None else NO_END if end_ns is None else NOT_TOLD
+        cpu = missing("s", reason, kind="measured", source=SAMPLES)
+        return {"nodes.cpu_seconds": cpu, "nodes.peak_memory": missing("MB", reason, kind="measured", source=SAMPLES)}
+    return {"nodes.cpu_seconds": _cpu_seconds(samples, end_ns), "nodes.peak_memory": _peak_memory(samples, end_ns)}
+
+
+def _cpu_seconds(samples: Samples, end_ns: int) -> MetricValue:
+    nodes = samples.node_cpu.values()
+    coverage = min((one.coverage(0, end_ns, samples.header.longest_gap_ns) for one in nodes), default=0.0)
+    if not coverage:
+        return missing("s", NO_CPU, kind="measured", source=SAMPLES)
+    return known(
+        sum(one.energy(0, end_ns) for one in nodes),
+        "s",
+        kind="measured" if coverage >= LEAST_COVERAGE else "estimated",
+        source=SAMPLES,
+        n_samples=sum(len(one.times) for one in nodes),
+        coverage=coverage,
+    )
+
+
+def _peak_memory(samples: Samples, end_ns: int) -> MetricValue:
+    seen = [value for one in samples.node_memory.values() for t, value in one if 0 <= t <= end_ns]
+    if not seen:
+        return missing("MB", NO_MEMORY, kind="measured", source=SAMPLES)
+    return known(max(seen) / MEGABYTE, "MB", kind="measured", source=SAMPLES, n_samples=len(seen))
+
+
+def budget_metrics(run: RunRecord) -> dict[str, MetricValue]:
+    """Return counts of trials and epochs, shares of the budget in %, and busy time per trial in ms.
+
+    A trial is one budget ticket: attempts are segments of one trial. Trials that never took a ticket (submitted, but
+    never started) count as submitted only.
+    """
+    budget = run.run_spec().experiment.budget
+    used = [trial for trial in run.trials if trial.used_ticket]
+    epochs = sum(trial.epochs_trained for trial in run.trials)
+    values = {
+        "trials.submitted": _count(len(run.trials) + len({refusal.trial for refusal in run.refusals})),
+        "trials.used": _count(len(used)),
+        "trials.never_started": _count(len(run.trials) - len(used)),
+        "trials.refused": _count(len(run.refusals)),
+        "trials.retries": _count(sum(max(0, len(trial.attempts) - 1) for trial in run.trials)),
+        "trials.distinct_configurations": _count(len({trial.digest for trial in used})),
+        "trials.of_budget": known(100 * len(used) / budget.trials, "%"),
+        "epochs.trained": _count(epochs),
+        "epochs.of_budget": (
+            known(100 * epochs / budget.epochs_total, "%")
+            if budget.epochs_total is not None
+            else known(100 * epochs / (budget.trials * budget.epochs_per_trial), "%")
+        ),
+    }
+    for state in STATES:
+        values[f"trials.{state}"] = _count(sum(trial.state == state for trial in used))
+    failed = [trial for trial in run.trials if trial.state in ("failed", "timed_out")]
+    for charge in CHARGES:
+        values[f"failures.{charge}"] = _count(sum(trial.charged == charge for trial in failed))
+    values["trials.failed_before_start"] = _count(sum(not trial.used_ticket for trial in failed))
+    values.update(_execution_times(run))
+    return values
+
+
+def _execution_times(run: RunRecord) -> dict[str, MetricValue]:
+    """Return the busy time per trial, all its attempts together."""
+    times = [sum(busy_ns(attempt) for attempt in trial.attempts) for trial in run.trials if trial.used_ticket]
+    none = "no trial started"
+    values = {}
+    for name, pick in (("mean", statistics.fmean), ("median", statistics.median), ("min", min), ("max", max)):
+        picked = round(pick(times)) if times else None
+        values[f"trial_execution.{name}"] = milliseconds(picked, none, n_samples=len(times))
+    span = [attempt.submitted_ns for trial in run.trials for attempt in trial.attempts if attempt.submitted_ns is not None]
+    ends = [attempt.ended_ns for trial in run.trials for attempt in trial.attempts if attempt.ended_ns is not None]
+    seconds = (max(ends) - min(span)) / 1e9 if span and ends else 0.0
+    values["trials.per_second"] = known(len(times) / seconds, "1/s") if seconds > 0 and times else missing("1/s", none)
+    return values
+
+
+def _count(number: int) -> MetricValue:
+    return known(number, "count", kind="measured")

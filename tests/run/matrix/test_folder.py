@@ -27,7 +27,7 @@ from tuneoff.record.run_record import RunRecord
 from tuneoff.record.store import write_run
 from tuneoff.record.verdict import KILLED, UNWRITABLE
 from tuneoff.run.supervisor.guardian import Guardian
-from tuneoff.tell.live.holder import holder
+from tuneoff.tell.live.watcher import holder
 from waiting import until
 
 FILE = """

@@ -15,7 +15,7 @@ from builders.live_states import state
 from tuneoff.errors import MissingPackageError
 from tuneoff.tell.live import site as module
 from tuneoff.tell.live.page import POLICY, SCRIPT, STYLE, page
-from tuneoff.tell.live.picture import SIGNS
+from tuneoff.tell.live.screen import SIGNS
 from tuneoff.tell.live.site import Site
 from tuneoff.tell.live.state import Activity
 from tuneoff.tell.live.state_json import to_json

@@ -15,7 +15,7 @@ from tuneoff.judge.estimates import Figure, Spread
 from tuneoff.judge.summary_rows import COLUMNS, SummaryRow, Use
 from tuneoff.record.derive import derive
 from tuneoff.record.metric_value import Kind
-from tuneoff.tell.report.accounting_sources import Circumstances, circumstances
+from tuneoff.tell.report.cost_notes import Circumstances, circumstances
 from tuneoff.tell.report.figures_table import render
 
 VALUES = {

@@ -19,7 +19,7 @@ from tuneoff.judge.answers.resolution import grid_step
 from tuneoff.judge.answers.run_values import units
 from tuneoff.judge.results import Results
 from tuneoff.judge.runs import Group, by_scope, grouped, noise_pairs
-from tuneoff.judge.stats.interval import Interval
+from tuneoff.judge.stats.location import Interval
 
 
 def answers(results: Results) -> Answers:

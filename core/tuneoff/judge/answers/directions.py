@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 from tuneoff.experiment.metric import Scale
-from tuneoff.experiment.metric_names import metric as known
+from tuneoff.experiment.metric_catalogue import metric as known
 from tuneoff.measure.incumbent import test_counterpart
 from tuneoff.workload import Mode
 

@@ -15,9 +15,7 @@ from tuneoff.judge.answers.run_values import value
 from tuneoff.judge.conditions import conditions
 from tuneoff.judge.estimates import failures, with_failures
 from tuneoff.judge.runs import Group
-from tuneoff.judge.stats.interval import Interval
-from tuneoff.judge.stats.location import median
-from tuneoff.judge.stats.proportion import wilson
+from tuneoff.judge.stats.location import Interval, median, wilson
 
 TABLE = (  # what a table of frameworks shows beside the questions' metrics
     "quality.test",

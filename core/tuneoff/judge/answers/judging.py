@@ -17,8 +17,7 @@ from tuneoff.judge.answers.energy_sensitivity import ENDS, UNKNOWN, is_modelled,
 from tuneoff.judge.answers.resolution import log_billing_step
 from tuneoff.judge.answers.run_values import value
 from tuneoff.judge.runs import Group, Scope
-from tuneoff.judge.stats.interval import Interval
-from tuneoff.judge.stats.location import median
+from tuneoff.judge.stats.location import Interval, median
 from tuneoff.judge.stats.paired import Estimator, Judgement, judge, judge_without_each
 from tuneoff.judge.stats.power import seeds_needed
 from tuneoff.judge.stats.signed_rank import least_n

@@ -6,8 +6,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
 from tuneoff.base.format import counted, duration_text, listed
 from tuneoff.judge.answers.answer import Answers, Outcome, Question
-from tuneoff.judge.choice.amounts import length_text, ratio_text
-from tuneoff.judge.choice.choice import Certainty, Length, Ratio, Row
+from tuneoff.judge.choice.choice import Certainty, Length, Ratio, Row, length_text, ratio_text
 from tuneoff.judge.choice.shown_better import Shown
 
 SHRINKING = ("time", "overhead", "energy", "carbon", "cost", "waste")  # kinds of metrics that matter less, the longer trials are

@@ -5,8 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict
 from typing import Any
 
-from tuneoff.judge.controls.compute import Controls
-from tuneoff.judge.controls.effects import Effect
+from tuneoff.judge.controls.compute import Controls, Effect
 from tuneoff.judge.controls.same_algorithm import QUALITY, EntryPair
 from tuneoff.judge.controls.same_configuration import SameConfiguration
 

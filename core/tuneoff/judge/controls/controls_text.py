@@ -6,8 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from tuneoff.base.format import counted, number
-from tuneoff.judge.controls.compute import Controls
-from tuneoff.judge.controls.effects import Effect
+from tuneoff.judge.controls.compute import Controls, Effect
 from tuneoff.judge.controls.same_algorithm import QUALITY, EntryPair, warnings
 from tuneoff.judge.controls.same_configuration import Compared, Difference, Equality, SameConfiguration
 from tuneoff.judge.controls.statistics import EquivalenceAnswer, MeanInterval

@@ -8,7 +8,7 @@ from itertools import combinations
 from typing import Any
 
 from tuneoff.experiment.analysis import Margin, quality_margin
-from tuneoff.judge.controls.settings import Setting
+from tuneoff.judge.controls.same_configuration import Setting
 from tuneoff.judge.controls.statistics import (
     Equivalence,
     EquivalenceAnswer,

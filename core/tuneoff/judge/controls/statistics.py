@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from statistics import NormalDist
 
-from tuneoff.judge.stats.quantiles import students_t_quantile
+from tuneoff.judge.stats.location import students_t_quantile
 
 EXACT_UP_TO = 1000  # scores on a side; beyond, the distribution of KS is taken as asymptotic
 LEAST_WITHOUT_SPREAD = 5  # pairs; scores are counts of images, so a few differences are equal by chance

@@ -9,7 +9,7 @@ from pathlib import Path
 from tuneoff.judge.answers.answer import Outcome, Question, Verdict
 from tuneoff.judge.answers.phrases import is_within_noise
 from tuneoff.judge.runs import Group, Scope
-from tuneoff.judge.stats.interval import Interval
+from tuneoff.judge.stats.location import Interval
 
 Sides = tuple[str, str]  # what A has and what B has, as text
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from tuneoff.judge.diff.comparison import Change, Comparison
 from tuneoff.judge.diff.comparison_text import headline
-from tuneoff.judge.stats.interval import Interval
+from tuneoff.judge.stats.location import Interval
 
 
 def to_json(found: Comparison) -> dict[str, Any]:

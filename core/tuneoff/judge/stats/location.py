@@ -7,20 +7,43 @@ infinite.
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from tuneoff.judge.stats import order
 from tuneoff.judge.stats.failures_as_infinity import checked, midpoint
-from tuneoff.judge.stats.interval import Interval
-from tuneoff.judge.stats.quantiles import students_t_quantile
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
     Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Interval:
+    """An estimate of `n` values and its two-sided interval of `confidence`; a bound that nothing holds is ±inf.
+
+    `method` says in a few words which estimate and which interval it is: "median, sign test".
+    """
+
+    estimate: float
+    low: float
+    high: float
+    confidence: float
+    n: int
+    method: str
+
+    def __post_init__(self) -> None:
+        if not self.low <= self.estimate <= self.high:
+            raise ValueError(f"`low <= estimate <= high` must hold, but got {self.low}, {self.estimate}, {self.high}")
+
+    def over(self, divisor: float) -> Interval:
+        """Return it in another unit: everything divided by a number above 0."""
+        return replace(self, estimate=self.estimate / divisor, low=self.low / divisor, high=self.high / divisor)
 
 
 def median(values: Sequence[float], confidence: float, *, grid_step: float = 0.0) -> Interval:
@@ -74,3 +97,28 @@ def _t_bounds(ordered: Floats, confidence: float) -> tuple[float, float]:
     low = float(lows[0]) if math.isfinite(ordered[0]) else -math.inf
     high = float(highs[0]) if math.isfinite(ordered[-1]) else math.inf
     return low, high
+
+
+@functools.cache
+def students_t_quantile(share: float, degrees: int) -> float:
+    """Return the quantile of Student's t-distribution."""
+    from scipy import stats
+
+    return float(stats.t.ppf(share, degrees))
+
+
+@functools.cache
+def wilson(successes: int, n: int, confidence: float) -> Interval:
+    """Return the share of successes with Wilson's score interval.
+
+    Raises:
+        ValueError: `0 <= successes <= n` and `n >= 1` do not hold.
+
+    Source: E. B. Wilson, J. Am. Stat. Assoc. 22 (1927) 209.
+    """
+    if n < 1 or not 0 <= successes <= n:
+        raise ValueError(f"`0 <= successes <= n` and `n >= 1` must hold, but got {successes=}, {n=}")
+    from scipy import stats
+
+    low, high = stats.binomtest(successes, n).proportion_ci(confidence, method="wilson")
+    return Interval(estimate=successes / n, low=float(low), high=float(high), confidence=confidence, n=n, method="share, Wilson")

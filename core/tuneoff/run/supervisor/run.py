@@ -26,8 +26,8 @@ from tuneoff.record.events.schema import Charged
 from tuneoff.record.events.tail import Tail
 from tuneoff.record.events.writer import FOLDER as EVENTS
 from tuneoff.record.events.writer import EventWriter
-from tuneoff.record.execution_list import note_begun
 from tuneoff.record.history import History
+from tuneoff.record.results_folder import note_begun
 from tuneoff.record.run_context import remember
 from tuneoff.record.store import RUNS
 from tuneoff.record.verdict import Verdict

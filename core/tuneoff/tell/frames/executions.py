@@ -19,8 +19,16 @@ from tuneoff.record.run_record import RunRecord, RunStatus
 from tuneoff.record.samples.reader import read_samples
 from tuneoff.record.store import read_run, run_paths, standing
 from tuneoff.tell.frames.columns import CHARGED
-from tuneoff.tell.report.export_rows import Row, declared_rows, epoch_rows, metric_rows, run_row, step_rows, trial_rows
-from tuneoff.tell.report.trial_charges import trial_charges
+from tuneoff.tell.report.export_rows import (
+    Row,
+    declared_rows,
+    epoch_rows,
+    metric_rows,
+    run_row,
+    step_rows,
+    trial_charges,
+    trial_rows,
+)
 
 log = logging.getLogger(__name__)
 

@@ -13,7 +13,7 @@ from html import escape
 from importlib.resources import files
 from typing import Any
 
-from tuneoff.tell.live.picture import SIGNS
+from tuneoff.tell.live.screen import SIGNS
 
 RELOAD_SECONDS = 5  # without script
 FIGURES = (

@@ -17,11 +17,11 @@ from tuneoff.experiment.names import strategy_text, variant_text
 from tuneoff.judge.answers.across_texts import compared_by
 from tuneoff.judge.answers.answer import AcrossTasks, OverTasks
 from tuneoff.judge.answers.phrases import scope_text
-from tuneoff.judge.stats.interval import Interval
+from tuneoff.judge.stats.location import Interval
 from tuneoff.tell.page import frameworks, runs, texts
 from tuneoff.tell.page.texts import sentence, size_cell, visible
 from tuneoff.tell.plots import dots, job_parts, shares, theme
-from tuneoff.tell.report.figure_cell import FigureCell
+from tuneoff.tell.report.figures_table import FigureCell
 
 LEAST_P = 0.001  # that is shown
 STYLE, SCRIPT = "report.css", "report.js"

@@ -14,7 +14,7 @@ from tuneoff.base.identity import canonical_json
 from tuneoff.base.packages import install_command, missing_modules
 from tuneoff.errors import MissingPackageError, ResultsError
 from tuneoff.experiment.metric import Metric
-from tuneoff.experiment.metric_names import metric
+from tuneoff.experiment.metric_catalogue import metric
 from tuneoff.experiment.names import label_texts, variant_text
 from tuneoff.judge.answers.answer import Answers, Question
 from tuneoff.judge.answers.anytime import curves
@@ -36,8 +36,7 @@ from tuneoff.tell.plots.anytime import Panel, panels
 from tuneoff.tell.plots.dots import shared_scale
 from tuneoff.tell.plots.scale import Scale
 from tuneoff.tell.plots.theme import styles
-from tuneoff.tell.report.accounting_sources import Circumstances, circumstances
-from tuneoff.tell.report.cost_notes import cost_notes
+from tuneoff.tell.report.cost_notes import Circumstances, circumstances, cost_notes
 
 if TYPE_CHECKING:
     from tuneoff.judge.choice.choose import Answered

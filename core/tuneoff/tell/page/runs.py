@@ -13,7 +13,7 @@ from tuneoff.judge.answers.run_values import ABSENT
 from tuneoff.judge.results import Results
 from tuneoff.record.flag_meanings import FLAGS, SERIOUS, marked
 from tuneoff.record.run_record import RunRecord
-from tuneoff.tell.report.figure_cell import FigureCell, amount_text
+from tuneoff.tell.report.figures_table import FigureCell, amount_text
 
 STATUSES = {"done": "●", "failed": "✕", "timeout": "◷", "interrupted": "◐", "skipped": "–", "planned": "○"}
 

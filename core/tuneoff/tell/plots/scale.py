@@ -1,16 +1,18 @@
-"""An axis: where a value stands on it, and its ticks."""
+"""An axis: where a value stands on it, and its ticks; and step functions over several runs. Nothing is interpolated."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from tuneoff.base.format import figure
+from tuneoff.judge.stats.failures_as_infinity import middle
 
 FAR = 20.0  # values that differ by more than this factor need a logarithmic axis
 STEPS = (1.0, 2.0, 2.5, 5.0, 10.0)
 MOST_TICKS = 5
+Steps = Sequence[tuple[float, float]]  # (from here on, value), in order
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,3 +66,37 @@ def _is_power(value: float) -> bool:
 def _short(text: str) -> str:
     """Return a number without the zeros at the end of its decimals."""
     return text.rstrip("0").rstrip(".") if "." in text else text
+
+
+def order_statistic(values: Sequence[float], share: float) -> float:
+    """Return the value that at least `share` of the values do not exceed: one of them, so an infinite one mixes with none."""
+    ordered = sorted(values)
+    return ordered[max(0, math.ceil(share * len(ordered) - 1e-9) - 1)]
+
+
+def combined(runs: Sequence[Steps], worst: float, most: int = 400) -> list[tuple[float, float, float, float]]:
+    """Return (x, median, lower quartile, upper quartile) at each point where a run improves, at most at so many of them.
+
+    A run has `worst`, ±inf, before its first improvement; one that failed has no step at all.
+    """
+    points = sorted({x for steps in runs for x, _ in steps})
+    points = [points[place] for place in spread_out(len(points), most)]
+    places = [0] * len(runs)
+    values = [worst] * len(runs)
+    found: list[tuple[float, float, float, float]] = []
+    for x in points:
+        for index, steps in enumerate(runs):
+            while places[index] < len(steps) and steps[places[index]][0] <= x:
+                values[index] = steps[places[index]][1]
+                places[index] += 1
+        found.append((x, middle(values), order_statistic(values, 0.25), order_statistic(values, 0.75)))
+    return found
+
+
+def spread_out(count: int, most: int) -> list[int]:
+    """Return at most `most` places among `count`, evenly, with the first and the last."""
+    if count <= most:
+        return list(range(count))
+    if most == 1:
+        return [0]
+    return sorted({round(place * (count - 1) / (most - 1)) for place in range(most)})

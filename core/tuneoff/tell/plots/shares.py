@@ -7,12 +7,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from tuneoff.base.format import MISSING
-from tuneoff.judge.choice.amounts import share_text
-from tuneoff.judge.choice.choice import SHARES, Curve, Point, Setting
+from tuneoff.judge.choice.choice import SHARES, Curve, Point, Setting, share_text
 from tuneoff.judge.choice.curve import place_text
 from tuneoff.tell.plots.anytime import HEIGHT, WIDTH, apart
 from tuneoff.tell.plots.scale import Scale, scale
-from tuneoff.tell.report.figure_cell import FigureCell
+from tuneoff.tell.report.figures_table import FigureCell
 
 LEAST = 1e-5  # share, which a smaller one is drawn at: the axis is logarithmic
 FAR = 1.2  # from this factor on an axis is logarithmic

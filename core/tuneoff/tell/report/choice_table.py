@@ -9,9 +9,8 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from tuneoff.base.clock import MILLISECONDS
 from tuneoff.base.format import ESTIMATED, MISSING, duration_text, figure, number, score, shown_unit, wrapped
 from tuneoff.judge.answers.answer import EstimatedGroup, Outcome
-from tuneoff.judge.choice.amounts import ratio_text
-from tuneoff.judge.choice.choice import Best, Choice, Row, Setting, failures
-from tuneoff.judge.stats.interval import Interval
+from tuneoff.judge.choice.choice import Best, Choice, Row, Setting, failures, ratio_text
+from tuneoff.judge.stats.location import Interval
 
 WIDTH = 80
 WIDEST = 1000  # columns, to measure a table

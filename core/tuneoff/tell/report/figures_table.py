@@ -3,24 +3,65 @@
 from __future__ import annotations
 
 import io
+import math
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
-from tuneoff.base.format import MISSING, folded, seconds, wrapped
+from tuneoff.base.format import ESTIMATED, MISSING, counted, figure, folded, number, score, seconds, shown_unit, wrapped
 from tuneoff.experiment.metric import STEPS, Metric
-from tuneoff.experiment.metric_names import metric
+from tuneoff.experiment.metric_catalogue import metric
 from tuneoff.experiment.names import platform_text
+from tuneoff.judge.estimates import Figure
 from tuneoff.judge.notes import notes
 from tuneoff.judge.summary_rows import COLUMNS, SummaryRow
-from tuneoff.tell.report.accounting_sources import NO_CIRCUMSTANCES, Circumstances
-from tuneoff.tell.report.cost_notes import cost_notes
-from tuneoff.tell.report.figure_cell import figure_cell, unit_of
+from tuneoff.tell.report.cost_notes import NO_CIRCUMSTANCES, Circumstances, cost_notes
 
 if TYPE_CHECKING:
     from rich.table import Table
 
+FAILED = "failed"  # in place of a median that failed runs reach: they are worse than any that is done
+LEAST_MILLISECONDS = 5.0  # shown as 0.01 s
 WIDEST = 1000  # columns
 LEAST_COLUMNS = 3  # of figures, however narrow the terminal
+
+
+class FigureCell(NamedTuple):
+    """A figure: its text, what stands below it, `~` where it is estimated, and why it is missing."""
+
+    text: str
+    below: str = ""
+    mark: str = ""
+    reason: str = ""
+
+
+def figure_cell(found: Figure, column: Metric) -> FigureCell:
+    """Return the median over the seeds, and below it lowest–highest of the runs that are done."""
+    spread = found.spread
+    if spread is None:
+        return FigureCell(MISSING, reason="; ".join(found.reasons) or "no run is done")
+    low, high = (amount_text(value, found.unit, column) for value in (spread.low, spread.high))
+    lacking = sum(found.reasons.values())
+    return FigureCell(
+        text=FAILED if math.isinf(spread.median) else amount_text(spread.median, found.unit, column),
+        below=f"{low}–{high}" if low != high else low if spread.failed else "",
+        mark=ESTIMATED if found.is_estimated else "",
+        reason=f"of {spread.n} of {counted(spread.n + lacking, 'run')}" if lacking else "",
+    )
+
+
+def amount_text(value: float, unit: str, column: Metric) -> str:
+    """Return a value that is in `unit` as a figure in the column's: scores keep four decimals, seconds two."""
+    shown = unit_of(unit, column)
+    if unit == "ms" and shown == "s":
+        return "<0.01" if 0 < value < LEAST_MILLISECONDS else number(value / 1000)
+    if "_" in unit:  # the name of a metric, as `test_accuracy`
+        return score(value)
+    return figure(value * (1.0 if unit == shown else shown_unit(unit)[1]))
+
+
+def unit_of(unit: str, column: Metric) -> str:
+    """Return the unit in which a column shows values that are in `unit`."""
+    return column.shown or shown_unit(unit)[0]
 
 
 def render(rows: Sequence[SummaryRow], width: int | None = None, circumstances: Circumstances = NO_CIRCUMSTANCES) -> str:

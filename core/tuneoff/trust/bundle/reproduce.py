@@ -18,10 +18,9 @@ from tuneoff.record.run_record import RunRecord
 from tuneoff.record.store import read_runs, standing, write_bytes
 from tuneoff.trust.bundle.choose import choose, eligible, group_of, plan_of, served_here, why_not
 from tuneoff.trust.bundle.exact import RunPair, exact_columns
-from tuneoff.trust.bundle.machine_bound import machine_columns
+from tuneoff.trust.bundle.inexact import machine_columns, quality_columns, value_columns
 from tuneoff.trust.bundle.opened import Bundle
 from tuneoff.trust.bundle.preflight import Preflight, preflight, workload_key
-from tuneoff.trust.bundle.statistical import quality_columns, value_columns
 from tuneoff.trust.bundle.verdict import UNEXPLAINED, ReproducedColumn, ReproductionAnswer, of_columns, overall
 
 REPORT = "reproduction.json"  # in the results folder

@@ -26,8 +26,7 @@ from tuneoff.trust.verify.clocks import Moments, WatchedLog, clock_faults
 from tuneoff.trust.verify.other_files import FileFault, earlier_faults, file_faults, history_faults
 from tuneoff.trust.verify.planned import PlanExpectation, check_charge, check_frozen
 from tuneoff.trust.verify.problem import VerifiedExecution
-from tuneoff.trust.verify.readable import TOO_DEEP, load_json
-from tuneoff.trust.verify.record_differences import count_values, is_same_text, record_differences
+from tuneoff.trust.verify.record_differences import TOO_DEEP, count_values, is_same_text, load_json, record_differences
 from tuneoff.trust.verify.sums import wrong_sums
 
 STATED = ("versions", "environment")

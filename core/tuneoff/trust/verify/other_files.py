@@ -21,8 +21,7 @@ from tuneoff.record.samples.schema import FILE_NAME as SAMPLES
 from tuneoff.record.store import FILE_NAME
 from tuneoff.run.resume import budget_left
 from tuneoff.run.trial.checkpoint import checkpoint_path
-from tuneoff.trust.verify.readable import load_json
-from tuneoff.trust.verify.record_differences import differences, show
+from tuneoff.trust.verify.record_differences import differences, load_json, show
 
 
 class FileFault(NamedTuple):

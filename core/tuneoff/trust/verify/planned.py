@@ -23,8 +23,7 @@ from tuneoff.measure.derived import Derived
 from tuneoff.record.results_folder import PLAN
 from tuneoff.record.store import RUNS
 from tuneoff.trust.verify.problem import Check, Problem, VerifiedExecution
-from tuneoff.trust.verify.readable import load_json
-from tuneoff.trust.verify.record_differences import differences, show
+from tuneoff.trust.verify.record_differences import differences, load_json, show
 
 STATED = ("name", "path", "content", "labels")  # of the plan: nothing else says them
 

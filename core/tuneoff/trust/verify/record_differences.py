@@ -1,4 +1,4 @@
-"""Compare a stored record with the one that was recomputed, and name each value that differs."""
+"""Compare a stored record with the one that was recomputed, and name each value that differs; JSON that stands twice."""
 
 from __future__ import annotations
 
@@ -33,6 +33,7 @@ _encode = msgspec.json.Encoder().encode
 _decode = msgspec.json.Decoder().decode
 _decode_items: msgspec.json.Decoder[list[msgspec.Raw]] = msgspec.json.Decoder(list[msgspec.Raw])
 _decode_fields: msgspec.json.Decoder[dict[str, msgspec.Raw]] = msgspec.json.Decoder(dict[str, msgspec.Raw])
+TOO_DEEP = "is nested too deeply to be read"
 
 
 class ValueDifference(NamedTuple):
@@ -164,3 +165,28 @@ def _key(item: Any, key: str) -> str | int | None:
 
 def _is_number(value: Any) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def load_json(content: bytes) -> tuple[Any, list[str]]:
+    """Return a JSON value and the keys that stand twice in one object, of which readers take one or the other.
+
+    Raises:
+        ValueError: it is no JSON, or nested too deeply.
+    """
+    twice: list[str] = []
+
+    def collect(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        found = dict(pairs)
+        if len(found) < len(pairs):
+            names = [name for name, _ in pairs]
+            twice.extend(name for name in found if names.count(name) > 1)
+        return found
+
+    try:
+        return json.loads(content, object_pairs_hook=collect, parse_constant=_refuse), twice
+    except RecursionError as error:
+        raise ValueError(TOO_DEEP) from error
+
+
+def _refuse(constant: str) -> Any:
+    raise ValueError(f"{constant} is no JSON value")

@@ -12,9 +12,8 @@ from pathlib import Path
 from tuneoff.base.files import is_utf8, open_regular, pinned
 from tuneoff.record.events.reader import SUFFIX
 from tuneoff.record.events.writer import FOLDER as EVENTS
-from tuneoff.record.execution_list import FILE_NAME as BEGUN
-from tuneoff.record.execution_list import begun
-from tuneoff.record.results_folder import LOCK, came_to_end
+from tuneoff.record.results_folder import FILE_NAME as BEGUN
+from tuneoff.record.results_folder import LOCK, begun, came_to_end
 from tuneoff.record.store import FILE_NAME, RUNS
 from tuneoff.trust.verify.execution import verify_execution
 from tuneoff.trust.verify.exports import FOLDER as EXPORTS
