@@ -27,7 +27,6 @@ from tuneoff.cli import (
     explain,
     export,
     faults,
-    logs,
     new_adapter,
     new_workload,
     plan,
@@ -110,7 +109,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         if isinstance(arguments, int):
             return arguments
         debug = arguments.debug
-        logs.set_up(debug)
+        set_up(debug)
         return int(arguments.execute(arguments))
     except TuneoffError as error:
         if debug:
@@ -132,7 +131,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         if debug:
             return INTERNAL
         text = f"{type(error).__name__}: {error}"
-        note(f"tuneoff: a fault of tuneoff itself: {text}; please report it with the traceback in {logs.save_traceback(error)}")
+        note(f"tuneoff: a fault of tuneoff itself: {text}; please report it with the traceback in {save_traceback(error)}")
         return INTERNAL
 
 
