@@ -15,9 +15,9 @@ from builders.resume_logs import SPEC
 from tuneoff.base.files import remove_file
 from tuneoff.cli.main import main
 from tuneoff.errors import TuneoffError
+from tuneoff.record.endings import KILLED
 from tuneoff.record.results_folder import ResultsFolder, note_begun
 from tuneoff.record.store import write_bytes
-from tuneoff.record.verdict import KILLED
 from tuneoff.run.recover import recover
 from tuneoff.run.resume import adopt, to_continue
 from tuneoff.run.supervisor.leftovers import clean_results

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from tuneoff.experiment.accounting.store import read_accounting
+from tuneoff.experiment.accounting.declared import read_accounting
 from tuneoff.experiment.spec import RunSpec
 from tuneoff.measure.attribution.account import EnergyAccount, energy_account
 from tuneoff.measure.declared_experiment import with_declared
@@ -17,14 +17,14 @@ from tuneoff.measure.evidence import Evidence, on_run_clock
 from tuneoff.measure.resumed import Segment, digest_of, joined_account, read_segments
 from tuneoff.measure.with_metrics import with_metrics
 from tuneoff.record.derive import derive
-from tuneoff.record.digests import seal
+from tuneoff.record.endings import Verdict
 from tuneoff.record.events.reader import EventLog
 from tuneoff.record.events.writer import FOLDER
 from tuneoff.record.history import read_history
 from tuneoff.record.join import own_trials
 from tuneoff.record.run_record import FlagRecord, RunRecord
 from tuneoff.record.samples.reader import read_samples, sample_flags
-from tuneoff.record.verdict import Verdict
+from tuneoff.record.store import seal
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

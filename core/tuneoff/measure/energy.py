@@ -18,9 +18,8 @@ from tuneoff.measure.attribution.account import (
 )
 from tuneoff.measure.energy_order import RATIO_HIGH, RATIO_LOW
 from tuneoff.measure.evidence import Evidence
-from tuneoff.measure.segments import busy_ns
 from tuneoff.measure.slots import slot_window
-from tuneoff.measure.spans import NO_BEST, NO_END, jct_ns, part_reasons, partition
+from tuneoff.measure.spans import NO_BEST, NO_END, busy_ns, jct_ns, part_reasons, partition
 from tuneoff.record.metric_value import Kind, MetricValue, known, missing
 from tuneoff.record.run_record import FlagRecord, RunRecord
 

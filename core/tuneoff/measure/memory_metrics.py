@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from tuneoff.measure.attribution.account import NO_SAMPLES, EnergyAccount
 from tuneoff.measure.evidence import Evidence
-from tuneoff.measure.segments import busy_ns
+from tuneoff.measure.spans import busy_ns
 from tuneoff.record.metric_value import MetricValue, known, missing
 from tuneoff.record.run_record import AttemptRecord, RunRecord
 from tuneoff.record.samples.reader import Samples

@@ -13,7 +13,7 @@ from tuneoff.measure.carbon import JOULES_PER_KWH, emission, uncovered
 from tuneoff.measure.evidence import Evidence
 from tuneoff.measure.incumbent import goal_reached
 from tuneoff.measure.overhead import stop_due_ns
-from tuneoff.measure.segments import Interval, busy, length
+from tuneoff.measure.spans import Interval, busy, length
 from tuneoff.record.metric_value import MetricValue, known, milliseconds, missing, weakest
 from tuneoff.record.run_record import AttemptRecord, FlagRecord, RunRecord, TrialRecord
 

@@ -16,9 +16,8 @@ from tuneoff.measure.memory_metrics import MEGABYTE, SAMPLES, memory_metrics
 from tuneoff.measure.overhead import overhead_metrics, stop_metrics
 from tuneoff.measure.presence import CROWDED_FLAG, DOUBLED_FLAG, Presence, presence_flags, presence_of
 from tuneoff.measure.resumed import without_times
-from tuneoff.measure.segments import busy_ns
 from tuneoff.measure.slots import slot_metrics
-from tuneoff.measure.spans import NO_END, jct_ns, span_metrics
+from tuneoff.measure.spans import NO_END, busy_ns, jct_ns, span_metrics
 from tuneoff.measure.waste import (
     LOWER_BOUND_FLAG,
     as_lower_bounds,

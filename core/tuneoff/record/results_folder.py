@@ -20,8 +20,8 @@ from tuneoff.base.processes import CLEANING_SECONDS, GUARDIAN, command_line, is_
 from tuneoff.errors import ResultsError
 from tuneoff.experiment import analysis
 from tuneoff.experiment.plan import Plan
+from tuneoff.record.endings import KILLED, UNWRITABLE, Verdict
 from tuneoff.record.store import RUNS, read_runs, standing, write_bytes
-from tuneoff.record.verdict import KILLED, UNWRITABLE, Verdict
 
 PLAN = "matrix.json"
 LOCK = ".lock"

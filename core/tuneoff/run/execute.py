@@ -25,12 +25,12 @@ from tuneoff.experiment.plan import Plan, PlannedRun
 from tuneoff.experiment.power_settings import NO_METER
 from tuneoff.experiment.spec import RunSpec
 from tuneoff.measure.power.metering import HostPower, PowerPlan, baseline_seconds
+from tuneoff.record.endings import UNWRITABLE
 from tuneoff.record.flag_meanings import SERIOUS
 from tuneoff.record.results_folder import FILE_NAME as BEGUN
 from tuneoff.record.results_folder import PLAN, ResultsFolder, RunEnd, begun, run_ends
 from tuneoff.record.run_record import RunRecord
 from tuneoff.record.store import REPEAT, is_final, read_runs, standing
-from tuneoff.record.verdict import UNWRITABLE
 from tuneoff.registry import adapter_class
 from tuneoff.run import machine
 from tuneoff.run.finish import finish

@@ -15,12 +15,12 @@ from tuneoff.capabilities import Capabilities
 from tuneoff.errors import ResultsError
 from tuneoff.experiment.spec import RunSpec
 from tuneoff.measure.derived import derive_folder
+from tuneoff.record.endings import Verdict
 from tuneoff.record.environment import capture
 from tuneoff.record.run_context import noted_versions
 from tuneoff.record.run_record import RunRecord
 from tuneoff.record.samples.reader import power_of
 from tuneoff.record.store import is_final, write_run
-from tuneoff.record.verdict import Verdict
 from tuneoff.run.resume import kept_checkpoints
 from tuneoff.run.trial.checkpoint import FOLDER as CHECKPOINTS
 

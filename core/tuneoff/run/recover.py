@@ -10,9 +10,9 @@ from tuneoff.base.files import read_json
 from tuneoff.errors import ResultsError, TuneoffError
 from tuneoff.experiment.plan import Plan
 from tuneoff.experiment.spec import run_spec_from_json
+from tuneoff.record.endings import Verdict
 from tuneoff.record.layout import SPEC
 from tuneoff.record.store import FILE_NAME, RUNS
-from tuneoff.record.verdict import Verdict
 from tuneoff.registry import adapter_class
 from tuneoff.run.finish import finish
 from tuneoff.run.supervisor.prepare import is_named_for

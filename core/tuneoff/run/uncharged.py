@@ -8,8 +8,8 @@ from tuneoff.experiment.accounting.text import not_covered_line
 from tuneoff.experiment.names import label_texts
 from tuneoff.experiment.plan import Plan
 from tuneoff.experiment.power_settings import AUTO, NO_METER, PowerSettings
+from tuneoff.measure.cost import unpriced
 from tuneoff.measure.power.select_meter import open_meter
-from tuneoff.measure.rent import unpriced
 from tuneoff.registry import adapter_class, power_meter_class
 
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from builders.made_choices import verdict
 from tuneoff.judge.answers.answer import Outcome, Verdict
-from tuneoff.judge.recommend.dominance import Dominance, dominances, front
+from tuneoff.judge.recommend.recommendation import Dominance, dominances, front
 
 LABELS = ("a", "b", "c", "d")
 QUESTIONS = ("quality", "time", "energy")

@@ -9,9 +9,9 @@ from tuneoff.measure.resumed import RESUMED
 from tuneoff.measure.waste import LOWER_BOUND_FLAG
 from tuneoff.measure.with_metrics import with_metrics
 from tuneoff.record.derive import derive
+from tuneoff.record.endings import KILLED
 from tuneoff.record.join import CHANGED_FLAG, REPEATED_FLAG, RESUMED_FLAG, history_of
 from tuneoff.record.run_record import RunRecord
-from tuneoff.record.verdict import KILLED
 
 
 def killed() -> RunRecord:

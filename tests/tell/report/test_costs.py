@@ -9,10 +9,8 @@ import pytest
 
 from builders.worked_examples import header, write_example, write_samples
 from tuneoff.base.format import figure, number, shown_unit, wrapped
-from tuneoff.experiment.accounting.declared import Accounting, Intensity, Prices
-from tuneoff.experiment.accounting.store import write_accounting
-from tuneoff.judge.estimates import Figure, Spread
-from tuneoff.judge.summary_rows import COLUMNS, SummaryRow, Use
+from tuneoff.experiment.accounting.declared import Accounting, Intensity, Prices, write_accounting
+from tuneoff.judge.summary_rows import COLUMNS, Figure, Spread, SummaryRow, Use
 from tuneoff.record.derive import derive
 from tuneoff.record.metric_value import Kind
 from tuneoff.tell.report.cost_notes import Circumstances, circumstances

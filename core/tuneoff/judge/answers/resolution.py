@@ -10,7 +10,7 @@ from tuneoff.experiment.accounting.declared import Prices
 from tuneoff.judge.answers.run_values import value
 from tuneoff.judge.results import Results
 from tuneoff.judge.runs import Group, Run
-from tuneoff.measure.rent import billed_ns
+from tuneoff.measure.cost import billed_ns
 from tuneoff.record.layout import TEST_RESULT
 
 LARGEST = 50_000_000  # bytes

@@ -13,8 +13,7 @@ from tuneoff.judge.answers.compute import answers as all_answers
 from tuneoff.judge.choice.caveat_lines import caveat_lines, deciding
 from tuneoff.judge.choice.choice import FURTHEST, SHARES, Added, Best, Certainty, Choice, Column, Length, Row, Setting
 from tuneoff.judge.choice.curve import curves
-from tuneoff.judge.choice.sentences import sentences
-from tuneoff.judge.choice.shown_better import Shown
+from tuneoff.judge.choice.sentences import Shown, sentences
 from tuneoff.judge.results import Results
 from tuneoff.judge.runs import POOL, Group, Scope, grouped
 from tuneoff.judge.stats.failures_as_infinity import middle

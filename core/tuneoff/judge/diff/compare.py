@@ -14,7 +14,7 @@ from tuneoff.errors import ExperimentError
 from tuneoff.experiment.spec import RunSpec, run_spec_to_json
 from tuneoff.judge.answers.analysis_plan import Questions, frozen
 from tuneoff.judge.answers.answer import Question
-from tuneoff.judge.answers.groups import TABLE
+from tuneoff.judge.answers.compute import TABLE
 from tuneoff.judge.answers.judging import Rules, verdict
 from tuneoff.judge.answers.resolution import grid_step
 from tuneoff.judge.answers.run_values import units

@@ -9,8 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tuneoff.judge.answers.answer import Answers, EstimatedGroup
-from tuneoff.judge.recommend.bracket import Range
-from tuneoff.judge.recommend.request import TRIAL_SECONDS, TRIALS, WORKERS, Request
+from tuneoff.judge.recommend.request import TRIAL_SECONDS, TRIALS, WORKERS, Range, Request
 from tuneoff.judge.runs import POOL, Run, Scope, grouped
 
 if TYPE_CHECKING:

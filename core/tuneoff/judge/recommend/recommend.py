@@ -10,10 +10,8 @@ from tuneoff.errors import ExperimentError, PluginError, UnknownNameError
 from tuneoff.experiment.spec import LOCAL
 from tuneoff.judge.choice.caveat_lines import unfinished
 from tuneoff.judge.choice.choose import Answered, choose
-from tuneoff.judge.recommend import fault_results
-from tuneoff.judge.recommend.eligibility import Candidate, No, Obstacle, candidate
+from tuneoff.judge.recommend.eligibility import Candidate, FaultEvidence, No, Obstacle, candidate, fault_notes, fault_obstacles
 from tuneoff.judge.recommend.families import families
-from tuneoff.judge.recommend.fault_results import FaultEvidence
 from tuneoff.judge.recommend.measured import on_stand_ins, settings
 from tuneoff.judge.recommend.recommendation import Recommendation
 from tuneoff.judge.recommend.recommendation_text import headline
@@ -85,8 +83,8 @@ def _candidates(known: Sequence[AdapterListing], evidence: Sequence[FaultEvidenc
         one = candidate(listing, request)
         if listing.capabilities is not None:
             emulated = listing.capabilities.emulated_platforms
-            against = fault_results.obstacles(listing.plugin.name, emulated, evidence, request)
-            beside = fault_results.notes(listing.plugin.name, emulated, evidence, request)
+            against = fault_obstacles(listing.plugin.name, emulated, evidence, request)
+            beside = fault_notes(listing.plugin.name, emulated, evidence, request)
             one = replace(one, obstacles=(*one.obstacles, *against), notes=(*one.notes, *beside))
         found.append(one)
     return found

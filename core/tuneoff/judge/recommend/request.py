@@ -1,8 +1,10 @@
-"""What a user asks a recommendation for."""
+"""What a user asks a recommendation for, and which measured settings lie around it: nothing beyond them is ever used."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import itertools
+import math
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from tuneoff.base.format import figure
@@ -11,6 +13,9 @@ from tuneoff.errors import ExperimentError
 WORKERS, TRIAL_SECONDS, TRIALS = "workers", "trial_seconds", "trials"
 _NAMES = {WORKERS: "worker", TRIALS: "trial"}
 ADAPTER, DEFAULTS = "adapter", "defaults"
+Range = tuple[float, float]
+NEAR = 1.1  # nobody knows the length of a trial better: within this factor of a measured one it counts as measured
+_LEAST = 1e-9
 
 
 def size_text(name: str, ends: tuple[float, float]) -> str:
@@ -71,3 +76,66 @@ class Request:
 
     def _strategies(self) -> list[tuple[str, str | None]]:
         return [("platform", self.platform), ("sampler", self.sampler), ("pruner", self.pruner)]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bracket:
+    """The places of the settings that are used; `is_exact`: all of them are at the asked one. Without any, `outside` says
+    why: by size what was asked for and what was measured, or nothing where only the combination was not."""
+
+    used: tuple[int, ...] = ()
+    is_exact: bool = False
+    outside: Mapping[str, Range] | None = None
+
+
+def bracket(asked: Mapping[str, float], measured: Sequence[Mapping[str, Range]]) -> Bracket:
+    """Return the measured settings that surround the asked one, the nearest on each side; all of them without any size.
+
+    For each combination of sides (at most so many workers and at least so long trials, ...) one must have been measured. A
+    setting that is at an asked size is on both of its sides. What lacks an asked size is not used.
+    """
+    known = {place: one for place, one in enumerate(measured) if all(name in one for name in asked)}
+    at = tuple(place for place, one in known.items() if all(_side(name, asked[name], one[name]) == 0 for name in asked))
+    if at:
+        return Bracket(used=at, is_exact=True)
+    used: set[int] = set()
+    for sides in itertools.product((-1, 1), repeat=len(asked)):
+        beside = {
+            place: _distance(asked, one)
+            for place, one in known.items()
+            if all(_side(name, asked[name], one[name]) in (0, side) for name, side in zip(asked, sides, strict=True))
+        }
+        if not beside:
+            return Bracket(outside=_outside(asked, list(known.values())))
+        least = min(beside.values())
+        used |= {place for place, distance in beside.items() if math.isclose(distance, least, rel_tol=1e-6, abs_tol=1e-9)}
+    return Bracket(used=tuple(sorted(used)))
+
+
+def spans(measured: Sequence[Mapping[str, Range]]) -> dict[str, Range]:
+    """Return the least and the greatest of each size."""
+    names = dict.fromkeys(name for one in measured for name in one)
+    ends = {name: [one[name] for one in measured if name in one] for name in names}
+    return {name: (min(low for low, _ in ranges), max(high for _, high in ranges)) for name, ranges in ends.items()}
+
+
+def _outside(asked: Mapping[str, float], measured: Sequence[Mapping[str, Range]]) -> dict[str, Range]:
+    found = spans(measured)
+    return {name: found[name] for name in asked if name in found and _side(name, asked[name], found[name]) != 0}
+
+
+def _side(name: str, asked: float, measured: Range) -> int:
+    """Return -1 if the measured range is below what is asked for, 1 if above, 0 if it holds it."""
+    low, high = measured
+    factor = NEAR if name == TRIAL_SECONDS else 1.0
+    return -1 if high * factor < asked else 1 if low / factor > asked else 0
+
+
+def _distance(asked: Mapping[str, float], measured: Mapping[str, Range]) -> float:
+    """Return the greatest ratio of a size to the nearest measured one, as a logarithm."""
+    ratios = [0.0]
+    for name, value in asked.items():
+        side = _side(name, value, measured[name])
+        if side:
+            ratios.append(abs(math.log(max(measured[name][1 if side < 0 else 0], _LEAST) / value)))
+    return max(ratios)

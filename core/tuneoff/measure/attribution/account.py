@@ -11,8 +11,8 @@ from typing import Any
 
 from tuneoff.base.clock import NANOSECONDS
 from tuneoff.measure.attribution.gpu import trained_on_gpu, with_gpus
-from tuneoff.measure.attribution.intervals import NOTHING, AttemptKey, Attributed, EnergyPiece, joules
 from tuneoff.measure.attribution.methods import SLOTS_ONLY, by_counters, by_model, by_slot_meters
+from tuneoff.measure.attribution.slots import NOTHING, AttemptKey, Attributed, EnergyPiece, joules
 from tuneoff.measure.attribution.uses import Uses, uses_of
 from tuneoff.measure.evidence import Evidence
 from tuneoff.measure.spans import NO_END, jct_ns

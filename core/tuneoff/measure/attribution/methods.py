@@ -6,8 +6,18 @@ import bisect
 import itertools
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from tuneoff.measure.attribution.intervals import AttemptKey, Attributed, CpuPiece, EnergyPiece, Share, held, merged, metered
-from tuneoff.measure.attribution.slots import SLOT_PARTS, SlotUse
+from tuneoff.measure.attribution.slots import (
+    SLOT_PARTS,
+    AttemptKey,
+    Attributed,
+    CpuPiece,
+    EnergyPiece,
+    Share,
+    SlotUse,
+    held,
+    merged,
+    metered,
+)
 from tuneoff.measure.attribution.tree import PARTS
 from tuneoff.measure.attribution.uses import Uses
 from tuneoff.record.samples.schema import Coefficients

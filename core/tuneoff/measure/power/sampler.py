@@ -20,8 +20,7 @@ from tuneoff.measure.power.procfs import HostClock
 from tuneoff.measure.power.reading import MeterReader, Pace, collected
 from tuneoff.measure.power.tree import ProcessTree
 from tuneoff.meter import MeterDescription, PowerMeter
-from tuneoff.record.samples.schema import LATE, SCHEMA_VERSION, Header, PowerSample, UsageSample
-from tuneoff.record.samples.writer import SampleWriter
+from tuneoff.record.samples.schema import LATE, SCHEMA_VERSION, Header, PowerSample, SampleWriter, UsageSample
 
 log = logging.getLogger(__name__)
 

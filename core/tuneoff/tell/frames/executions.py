@@ -12,8 +12,7 @@ import msgspec
 
 from tuneoff.base.files import read_regular
 from tuneoff.errors import ResultsError
-from tuneoff.experiment.accounting.declared import NO_ACCOUNTING
-from tuneoff.experiment.accounting.store import read_accounting
+from tuneoff.experiment.accounting.declared import NO_ACCOUNTING, read_accounting
 from tuneoff.measure.evidence import Evidence, on_run_clock
 from tuneoff.record.run_record import RunRecord, RunStatus
 from tuneoff.record.samples.reader import read_samples

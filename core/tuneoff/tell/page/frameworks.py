@@ -12,11 +12,10 @@ from tuneoff.experiment.metric import Metric
 from tuneoff.experiment.metric_catalogue import metric
 from tuneoff.judge.answers.answer import Answers, EstimatedGroup, Outcome
 from tuneoff.judge.choice.choice import Column, Ratio, Row, Setting, failures, ratio_text
-from tuneoff.judge.estimates import figure
 from tuneoff.judge.results import Results
 from tuneoff.judge.runs import Group, grouped
 from tuneoff.judge.stats.location import Interval
-from tuneoff.judge.summary_rows import SummaryRow, summary_row
+from tuneoff.judge.summary_rows import SummaryRow, figure, summary_row
 from tuneoff.record.run_record import RunRecord
 from tuneoff.tell.page.texts import MARKS, percent
 from tuneoff.tell.report.figures_table import FigureCell, figure_cell, unit_of

@@ -13,15 +13,14 @@ from tuneoff.base.files import regular
 from tuneoff.base.identity import canonical_json
 from tuneoff.errors import ResultsError
 from tuneoff.experiment.plan import Plan
-from tuneoff.record.digests import BESIDE
 from tuneoff.record.events.writer import FOLDER as EVENTS
 from tuneoff.record.history import EARLIER
 from tuneoff.record.history import FILE_NAME as CONTINUES
 from tuneoff.record.layout import SPEC, VERSIONS
 from tuneoff.record.results_folder import PLAN, RunEnd
 from tuneoff.record.run_record import RunRecord
+from tuneoff.record.store import BESIDE, RUNS, read_run
 from tuneoff.record.store import FILE_NAME as RECORD
-from tuneoff.record.store import RUNS, read_run
 from tuneoff.run.trial.checkpoint import checkpoint_path
 from tuneoff.trust.bundle.archive import Content
 from tuneoff.trust.bundle.manifest import RESULTS

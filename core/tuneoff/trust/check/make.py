@@ -26,7 +26,7 @@ from tuneoff.trust.check.model import Check, Finding, not_applicable, not_tested
 from tuneoff.trust.check.planned_runs import DRAWS, MANY, REFUSALS, CheckRun, planned_runs
 from tuneoff.trust.check.refusals import plain_refusal
 from tuneoff.trust.space_test.draw import DRAWN, FAILED, NOT_OFFERED
-from tuneoff.trust.space_test.process import draw_in_process
+from tuneoff.trust.space_test.verify import draw_in_process
 
 DRAW_COUNT, DRAW_SECONDS = 1000, 180.0
 REFUSAL_SECONDS = 60.0
