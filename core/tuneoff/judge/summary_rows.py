@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from tuneoff.experiment.names import variant_text
@@ -17,8 +17,6 @@ from tuneoff.judge.conditions import NO_CONDITIONS, Conditions, conditions
 from tuneoff.judge.results import Results
 from tuneoff.judge.runs import Group, Run, grouped
 from tuneoff.judge.stats.failures_as_infinity import middle
-from tuneoff.measure.attribution.gpu import trained_on_gpu
-from tuneoff.measure.energy_order import WeightRange, weight_range
 from tuneoff.measure.spans import PARTS
 from tuneoff.record.metric_value import Kind
 from tuneoff.record.run_record import RunStatus
@@ -103,16 +101,6 @@ class Incident:
     text: str
 
 
-@dataclass(frozen=True, slots=True)
-class Use:
-    """CPU seconds and reserved core seconds of a run that is done, per completed trial: what an energy model weighs."""
-
-    seed: int
-    cpu_seconds: float
-    core_seconds: float
-    weights: WeightRange = field(default_factory=lambda: weight_range(()))
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SummaryRow:
     """One adapter with one sampler, pruner and variant. Times in ms; None without a run that is done."""
@@ -136,9 +124,7 @@ class SummaryRow:
     skips: tuple[Incident, ...] = ()
     not_done: tuple[Incident, ...] = ()  # "failed: why"
     figures: Mapping[str, Figure] = field(default_factory=dict)  # by metric, see FIGURES
-    uses: tuple[Use, ...] = ()
     conditions: Conditions = NO_CONDITIONS  # of the executed runs
-    replicate: int = 0
 
     @property
     def runs_executed(self) -> int:
@@ -190,23 +176,8 @@ def summary_row(group: Group) -> SummaryRow:
         skips=_incidents((run, run.ref.reason) for run in group.runs if run.is_skipped),
         not_done=_incidents((run, _why(run)) for run in runs if run.record is not None and not run.is_done),
         figures={name: figure(group, name) for name in FIGURES},
-        uses=tuple(_uses(runs)),
         conditions=conditions(executed),
-        replicate=spec.replicate,
     )
-
-
-def _uses(runs: Sequence[Run]) -> Iterator[Use]:
-    """Yield the uses of the runs whose energy is by the model alone: with an accelerator's energy they do not tell the order."""
-    for run in runs:
-        record = run.record
-        if record is None or not run.is_done or record.continues is not None or trained_on_gpu(record):
-            continue
-        names = ("energy.cpu_seconds", "energy.reserved_core_seconds", "energy.joules_per_cpu_second")
-        cpu, cores, weight = (run.value(name) for name in names)
-        completed = sum(trial.state == "completed" for trial in record.trials)
-        if cpu is not None and cores is not None and weight is not None and completed:
-            yield Use(run.seed, cpu / completed, cores / completed, weight_range([record]))
 
 
 def _why(run: Run) -> str:

@@ -18,7 +18,6 @@ from tuneoff.record.run_record import RunRecord
 from tuneoff.record.samples.reader import header_of
 from tuneoff.record.samples.schema import Header
 from tuneoff.record.store import RUNS
-from tuneoff.tell.report.energy_words import energy_order_lines
 
 ORDER: tuple[Kind, ...] = ("measured", "derived", "declared", "estimated")
 ENERGY = "energy.per_completed_trial"
@@ -105,7 +104,6 @@ def cost_notes(rows: Sequence[SummaryRow], headings: Mapping[str, str], circumst
         *circumstances.accounting,
         *_missing(shown, headings),
         *_mixed(shown),
-        *energy_order_lines(shown),
         *_waste(shown),
     ]
 
