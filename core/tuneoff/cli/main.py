@@ -102,7 +102,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     debug = False
     try:
         if "_ARGCOMPLETE" in os.environ:  # a shell asks
-            from tuneoff.cli.completion import complete
+            from tuneoff.cli.command import complete
 
             complete(_parser())
         arguments = _parse(argv)

@@ -174,7 +174,7 @@ def to_json(plan: Plan, results: Path, ends: Sequence[RunEnd]) -> dict[str, Any]
 def compared_json(plan: Plan, results: Path) -> dict[str, Any]:
     """Return the controls of a results folder, and which blocks were repeated, as JSON values."""
     from tuneoff.judge.controls.compute import controls
-    from tuneoff.judge.controls.controls_json import to_json
+    from tuneoff.judge.controls.controls_output import to_json
     from tuneoff.judge.results import Results
     from tuneoff.record.store import read_runs
     from tuneoff.run.repeat import repeat_json, repeated
@@ -203,7 +203,7 @@ def table(plan: Plan, results: Path) -> str:
     """Return the table of a results folder: it fits the terminal, and has all columns where there is none."""
     from tuneoff.base.format import wrapped
     from tuneoff.judge.controls.compute import controls
-    from tuneoff.judge.controls.controls_text import headlines
+    from tuneoff.judge.controls.controls_output import headlines
     from tuneoff.judge.results import Results
     from tuneoff.judge.summary_rows import summary_rows
     from tuneoff.record.store import read_runs

@@ -94,7 +94,7 @@ def _emulated(plan: Plan) -> list[str]:
 
 def _accounting(plan: Plan) -> list[str]:
     """Return what is metered and charged in the runs, one line each, and what of it will be lacking."""
-    from tuneoff.experiment.accounting.text import carbon_line, prices_line
+    from tuneoff.experiment.accounting.declared import carbon_line, prices_line
     from tuneoff.run.uncharged import uncharged_lines
 
     lacking = uncharged_lines(plan, time.time_ns())
@@ -133,7 +133,7 @@ def _summary(plan: Plan) -> str:
 def expected_duration(plan: Plan) -> str:
     """Return how long a matrix will take, by the newest folder that has runs of it by each framework."""
     from tuneoff.record.store import read_runs
-    from tuneoff.tell.live.estimate import Estimate
+    from tuneoff.tell.live.state import Estimate
 
     estimate, labels = Estimate(plan.to_run), {run.run_id: run.label for run in plan.to_run}
     with contextlib.suppress(TuneoffError):  # an earlier folder that cannot be read must not stop a new one

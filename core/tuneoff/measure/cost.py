@@ -7,8 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from tuneoff.experiment.accounting.declared import Accounting, Prices
-from tuneoff.experiment.accounting.text import prices_text
+from tuneoff.experiment.accounting.declared import Accounting, Prices, prices_text
 from tuneoff.experiment.spec import Workers
 from tuneoff.measure.attribution.account import EnergyAccount, job_pieces, joules
 from tuneoff.measure.carbon import JOULES_PER_KWH

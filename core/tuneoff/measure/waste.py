@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Literal
 
 from tuneoff.base.format import counted
-from tuneoff.experiment.accounting.text import intensity_text
+from tuneoff.experiment.accounting.declared import intensity_text
 from tuneoff.measure.attribution.account import AttemptKey, EnergyAccount, joules
 from tuneoff.measure.carbon import JOULES_PER_KWH, emission, uncovered
 from tuneoff.measure.evidence import Evidence

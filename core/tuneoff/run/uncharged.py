@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from tuneoff.errors import TuneoffError
-from tuneoff.experiment.accounting.declared import of_run
-from tuneoff.experiment.accounting.text import not_covered_line
+from tuneoff.experiment.accounting.declared import not_covered_line, of_run
 from tuneoff.experiment.names import label_texts
 from tuneoff.experiment.plan import Plan
 from tuneoff.experiment.power_settings import AUTO, NO_METER, PowerSettings

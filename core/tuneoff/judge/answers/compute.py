@@ -17,8 +17,7 @@ from tuneoff.judge.answers.claims import claims
 from tuneoff.judge.answers.directions import better, bounds, default_unit
 from tuneoff.judge.answers.judging import Rules, is_elsewhere, pairs, verdict
 from tuneoff.judge.answers.phrases import floor_size, is_decided, is_within_noise
-from tuneoff.judge.answers.resolution import billing_step, grid_step
-from tuneoff.judge.answers.run_values import units, value
+from tuneoff.judge.answers.run_values import billing_step, grid_step, units, value
 from tuneoff.judge.conditions import conditions
 from tuneoff.judge.results import Results
 from tuneoff.judge.runs import Group, by_scope, grouped, noise_pairs

@@ -15,10 +15,8 @@ from tuneoff.experiment.accounting.declared import Prices
 from tuneoff.experiment.analysis_part import AnchorsPart
 from tuneoff.judge.answers.analysis_plan import Frozen
 from tuneoff.judge.answers.answer import FAILS, HOLDS, UNCHECKED, OverTasks, Question, Value
-from tuneoff.judge.answers.differences import Measure, pair
-from tuneoff.judge.answers.energy_sensitivity import UNKNOWN, is_modelled, weighted, weights_of
-from tuneoff.judge.answers.resolution import log_billing_step
-from tuneoff.judge.answers.run_values import FEWEST_UNDISTURBED, disturbance, is_disturbed, value
+from tuneoff.judge.answers.differences import UNKNOWN, Measure, is_modelled, pair, weighted, weights_of
+from tuneoff.judge.answers.run_values import FEWEST_UNDISTURBED, disturbance, is_disturbed, log_billing_step, value
 from tuneoff.judge.runs import Group, Run
 from tuneoff.judge.stats.paired import judge
 from tuneoff.judge.stats.sign_flip import MOST_EXACT, SignFlip, least_p, sign_flip

@@ -16,8 +16,7 @@ from tuneoff.judge.answers.analysis_plan import Questions, frozen
 from tuneoff.judge.answers.answer import Question
 from tuneoff.judge.answers.compute import TABLE
 from tuneoff.judge.answers.judging import Rules, verdict
-from tuneoff.judge.answers.resolution import grid_step
-from tuneoff.judge.answers.run_values import units
+from tuneoff.judge.answers.run_values import grid_step, units
 from tuneoff.judge.controls.same_configuration import same_configuration
 from tuneoff.judge.diff import environment
 from tuneoff.judge.diff.comparison import Change, Comparison, Ended, Exact, Matched, Noise

@@ -15,10 +15,9 @@ from tuneoff.base.packages import install_command, missing_modules
 from tuneoff.errors import MissingPackageError, ResultsError, UnknownNameError
 from tuneoff.record.results_folder import PLAN, read_plan
 from tuneoff.record.run_record import TrialState
-from tuneoff.tell.frames.arrow import MADE_FROM, joined, parts, same_columns, schema
 from tuneoff.tell.frames.columns import TABLES, Columns
 from tuneoff.tell.frames.executions import executions
-from tuneoff.tell.frames.manifest import Manifest, changes, read_manifest
+from tuneoff.tell.frames.parquet import MADE_FROM, Manifest, changes, joined, parts, read_manifest, same_columns, schema
 
 if TYPE_CHECKING:
     import numpy

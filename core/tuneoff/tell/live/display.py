@@ -19,11 +19,10 @@ from tuneoff.experiment.plan import Plan
 from tuneoff.record.run_record import RunRecord
 from tuneoff.record.store import standing
 from tuneoff.run.listener import Listener, LiveRun
-from tuneoff.tell.live.estimate import Estimate
 from tuneoff.tell.live.executions import Executions
 from tuneoff.tell.live.footer import Footer
 from tuneoff.tell.live.screen import STYLES, screen
-from tuneoff.tell.live.state import Activity, Current, Ended, Grid, LiveState, cells_of, counted_statuses, with_status
+from tuneoff.tell.live.state import Activity, Current, Ended, Estimate, Grid, LiveState, cells_of, counted_statuses, with_status
 from tuneoff.tell.report.progress import end_text
 
 SHOW_EVERY_SECONDS = 0.5

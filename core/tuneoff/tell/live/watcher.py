@@ -27,9 +27,20 @@ from tuneoff.record.run_record import RunRecord
 from tuneoff.record.store import is_final, standing
 from tuneoff.run.listener import LiveRun
 from tuneoff.run.supervisor.tracker import Tracker
-from tuneoff.tell.live.estimate import Estimate
 from tuneoff.tell.live.executions import Executions
-from tuneoff.tell.live.state import LEFT, Activity, Current, Ended, Grid, LiveState, SeedRow, SoFar, cells_of, counted_statuses
+from tuneoff.tell.live.state import (
+    LEFT,
+    Activity,
+    Current,
+    Ended,
+    Estimate,
+    Grid,
+    LiveState,
+    SeedRow,
+    SoFar,
+    cells_of,
+    counted_statuses,
+)
 
 KILLED = "its command was killed"
 MOST_PROBLEMS = 5

@@ -20,7 +20,7 @@ from tuneoff.judge.answers.phrases import scope_text
 from tuneoff.judge.stats.location import Interval
 from tuneoff.tell.page import frameworks, runs, texts
 from tuneoff.tell.page.texts import sentence, size_cell, visible
-from tuneoff.tell.plots import dots, job_parts, shares, theme
+from tuneoff.tell.plots import dots, drawing, job_parts, shares
 from tuneoff.tell.report.figures_table import FigureCell
 
 LEAST_P = 0.001  # that is shown
@@ -111,7 +111,7 @@ def environment() -> Environment:
 
 def style() -> str:
     """Return the page's style sheet, with the colours that the plots are drawn in."""
-    light, dark = theme.css("light"), theme.css("dark")
+    light, dark = drawing.css("light"), drawing.css("dark")
     colours = (
         f":root{{{light}}}\n"
         f"@media screen and (prefers-color-scheme:dark){{:root:not([data-theme=light]){{{dark}}}}}\n"

@@ -34,8 +34,7 @@ from tuneoff.tell.page.runs import status_counts
 from tuneoff.tell.page.texts import confidence, path_link
 from tuneoff.tell.plots.anytime import Panel, panels
 from tuneoff.tell.plots.dots import shared_scale
-from tuneoff.tell.plots.scale import Scale
-from tuneoff.tell.plots.theme import styles
+from tuneoff.tell.plots.drawing import Scale, styles
 from tuneoff.tell.report.cost_notes import Circumstances, circumstances, cost_notes
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from tuneoff.judge.answers.answer import EstimatedGroup, Question
 from tuneoff.judge.answers.phrases import shown, value_text
 from tuneoff.judge.stats.failures_as_infinity import middle
-from tuneoff.tell.plots.scale import Scale, scale, spread_out
+from tuneoff.tell.plots.drawing import Scale, scale, spread_out
 
 MOST_DOTS = 100  # of a row
 

@@ -10,7 +10,7 @@ from tuneoff.base.format import MISSING
 from tuneoff.judge.choice.choice import SHARES, Curve, Point, Setting, share_text
 from tuneoff.judge.choice.curve import place_text
 from tuneoff.tell.plots.anytime import HEIGHT, WIDTH, apart
-from tuneoff.tell.plots.scale import Scale, scale
+from tuneoff.tell.plots.drawing import Scale, scale
 from tuneoff.tell.report.figures_table import FigureCell
 
 LEAST = 1e-5  # share, which a smaller one is drawn at: the axis is logarithmic

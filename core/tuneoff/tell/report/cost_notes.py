@@ -9,8 +9,7 @@ from pathlib import Path
 
 from tuneoff.base.format import ESTIMATED, MISSING, figure, listed, shown_unit
 from tuneoff.errors import ResultsError
-from tuneoff.experiment.accounting.declared import Prices, read_accounting
-from tuneoff.experiment.accounting.text import carbon_line, prices_line
+from tuneoff.experiment.accounting.declared import Prices, carbon_line, prices_line, read_accounting
 from tuneoff.judge.notes import row_name
 from tuneoff.judge.summary_rows import SummaryRow
 from tuneoff.record.metric_value import Kind

@@ -13,11 +13,10 @@ from typing import BinaryIO, Literal, Protocol
 from tuneoff.base.files import make_folder, replacing
 from tuneoff.base.packages import install_command, missing_modules
 from tuneoff.errors import MissingPackageError, ResultsError
-from tuneoff.tell.frames.arrow import ParquetTable
 from tuneoff.tell.frames.columns import TABLES as COLUMNS
 from tuneoff.tell.frames.columns import Columns
 from tuneoff.tell.frames.executions import executions
-from tuneoff.tell.frames.manifest import make_manifest, write_manifest
+from tuneoff.tell.frames.parquet import ParquetTable, make_manifest, write_manifest
 from tuneoff.tell.report.export_rows import Row
 
 Format = Literal["csv", "json", "parquet"]

@@ -16,10 +16,9 @@ from tuneoff.experiment.skips import SkipCheck
 from tuneoff.experiment.spec import RunSpec
 from tuneoff.record.run_record import RunRecord
 from tuneoff.record.store import read_runs, standing, write_bytes
-from tuneoff.trust.bundle.choose import choose, eligible, group_of, plan_of, served_here, why_not
 from tuneoff.trust.bundle.exact import RunPair, exact_columns
 from tuneoff.trust.bundle.inexact import machine_columns, quality_columns, value_columns
-from tuneoff.trust.bundle.opened import Bundle
+from tuneoff.trust.bundle.opened import Bundle, choose, eligible, group_of, plan_of, served_here, why_not
 from tuneoff.trust.bundle.preflight import Preflight, preflight, workload_key
 from tuneoff.trust.bundle.verdict import UNEXPLAINED, ReproducedColumn, ReproductionAnswer, of_columns, overall
 

@@ -14,8 +14,7 @@ from tuneoff.base.files import read_regular
 from tuneoff.base.identity import digest
 from tuneoff.errors import ResultsError, TuneoffError
 from tuneoff.experiment.accounting.declared import FILE_NAME as ACCOUNTING
-from tuneoff.experiment.accounting.declared import Accounting
-from tuneoff.experiment.accounting.text import frozen, to_json
+from tuneoff.experiment.accounting.declared import Accounting, frozen, to_json
 from tuneoff.experiment.names import run_name
 from tuneoff.experiment.plan import FORMAT_VERSION, WARM_UP_BLOCK, Plan, PlannedRun
 from tuneoff.experiment.spec import run_spec_from_json

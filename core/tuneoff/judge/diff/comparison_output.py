@@ -1,8 +1,10 @@
-"""What changed between two folders as lines for people: changes first, then all else, then what was not compared."""
+"""What changed between two folders as JSON values and as lines for people: changes first, then all else, then what was not compared."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict
+from typing import Any
 
 from tuneoff.base.format import MISSING, counted, figure
 from tuneoff.base.output import columns, printable
@@ -10,6 +12,7 @@ from tuneoff.judge.answers.answer import Outcome, Verdict
 from tuneoff.judge.answers.phrases import difference_text, seen_text, signed
 from tuneoff.judge.diff.comparison import Change, Comparison
 from tuneoff.judge.runs import POOL
+from tuneoff.judge.stats.location import Interval
 from tuneoff.record.flag_meanings import marked
 
 _NAMES = {
@@ -179,3 +182,49 @@ def _blocked(changes: Sequence[Change]) -> list[str]:
         f"{', '.join(questions)} of {', '.join(dict.fromkeys(name for names in questions.values() for name in names))}: {reason}"
         for reason, questions in by_reason.items()
     ]
+
+
+def to_json(found: Comparison) -> dict[str, Any]:
+    """Return everything that the text says, and each pair of seeds."""
+    return {
+        "has_changed": found.has_changed,
+        "answer": list(headline(found)),
+        "a": str(found.folders[0].resolve()),
+        "b": str(found.folders[1].resolve()),
+        "runs": found.runs,
+        "same_machine": found.same_machine,
+        "environment": {name: list(sides) for name, sides in found.environment.items()},
+        "analysis": {name: list(sides) for name, sides in found.analysis.items()},
+        "sentinel_ratio": found.sentinel,
+        "changes": [_change_json(change) for change in found.changes],
+        "exact": [asdict(one) for one in found.exact],
+        "ended": [{**asdict(one), "is_failure": one.is_failure, "is_recovery": one.is_recovery} for one in found.ended],
+        "flags": {name: list(counts) for name, counts in found.flags.items()},
+        "not_compared": list(found.left_out),
+    }
+
+
+def _change_json(change: Change) -> dict[str, Any]:
+    verdict = change.verdict
+    return {
+        "of": change.name,
+        "adapter": change.adapter,
+        "question": change.question.name,
+        "metric": change.question.metric,
+        "unit": change.question.unit,
+        "scale": change.question.scale,
+        "margin": change.question.margin,
+        "outcome": None if verdict is None else verdict.outcome.value,
+        "is_beyond_noise": change.is_beyond_noise,
+        "reason": change.reason,
+        "interval": None if verdict is None else _interval(verdict.interval),
+        "is_robust": None if verdict is None else verdict.is_robust,
+        "robustness": None if verdict is None else verdict.robustness,
+        "disturbance": None if verdict is None else verdict.disturbance.to_json(),
+        "differences": [] if verdict is None else [asdict(pair) for pair in verdict.differences],
+        "noise": [asdict(one) for one in change.noise],
+    }
+
+
+def _interval(interval: Interval | None) -> dict[str, Any] | None:
+    return None if interval is None else asdict(interval)

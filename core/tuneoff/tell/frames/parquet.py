@@ -1,27 +1,132 @@
-"""What an export in Parquet was made from, and whether the records are still the same."""
+"""Tables in Apache Arrow's form: their schemas, from rows, to Parquet. pyarrow is imported where it is used.
+
+What an export in Parquet was made from tells whether the records are still the same.
+"""
 
 from __future__ import annotations
 
 import hashlib
+import itertools
+import json
 import os
 import stat
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import Any, BinaryIO
 
 import msgspec
 
 import tuneoff
 from tuneoff.base.files import open_regular, read_regular
 from tuneoff.base.identity import digest
+from tuneoff.errors import ResultsError
 from tuneoff.experiment.accounting.declared import FILE_NAME as ACCOUNTING
 from tuneoff.record.results_folder import PLAN
 from tuneoff.record.samples.schema import FILE_NAME as SAMPLES
 from tuneoff.record.store import run_paths, write_bytes
+from tuneoff.tell.frames.columns import Column, Columns
+from tuneoff.tell.report.export_rows import Row
 
+ROWS_AT_ONCE = 20_000  # that are Python objects at a time
+ROW_GROUP = 131_072  # rows of a Parquet file that lie together: large enough to read fast, small enough to hold
+MADE_FROM = b"tuneoff.made_from"  # of a Parquet file: what its manifest says too
 FILE_NAME = "made_from.json"
 FORMAT_VERSION = 1
 SURE_NS = 2_000_000_000  # a file younger than this when the manifest was made may change again within one tick of its clock
+
+
+def schema(columns: Columns, made_from: str = "") -> Any:
+    """Return the Arrow schema of a table. It tells pandas the types of integers and truths that may be missing."""
+    import pyarrow
+
+    told = [
+        {"name": name, "field_name": name, "pandas_type": column.dtype, "numpy_type": column.dtype, "metadata": None}
+        for name, column in columns.items()
+        if column.dtype in ("Int64", "boolean")
+    ]
+    pandas = {"index_columns": [], "column_indexes": [], "columns": told, "pandas_version": "2.2.0"}
+    fields = [pyarrow.field(name, _type(column), nullable=not column.always) for name, column in columns.items()]
+    metadata = {b"pandas": json.dumps(pandas).encode(), **({MADE_FROM: made_from.encode()} if made_from else {})}
+    return pyarrow.schema(fields).with_metadata(metadata)
+
+
+def _type(column: Column) -> Any:
+    import pyarrow
+
+    types = {"text": pyarrow.string(), "number": pyarrow.float64(), "integer": pyarrow.int64(), "truth": pyarrow.bool_()}
+    return pyarrow.dictionary(pyarrow.int32(), pyarrow.string()) if column.type == "key" else types[column.type]
+
+
+def parts(rows: Iterable[Row], columns: Columns, form: Any) -> Iterable[Any]:
+    """Yield the rows as Arrow tables of at most `ROWS_AT_ONCE`; what a row has besides the columns is left out.
+
+    Raises:
+        ResultsError: a value does not fit its column.
+    """
+    import pyarrow
+
+    remaining = iter(rows)
+    while part := list(itertools.islice(remaining, ROWS_AT_ONCE)):
+        arrays = []
+        for field, (name, column) in zip(form, columns.items(), strict=True):
+            values = [row[name] for row in part]
+            if column.type == "number":
+                values = [None if value is None else float(value) for value in values]
+            try:
+                arrays.append(pyarrow.array(values, type=field.type))
+            except (pyarrow.ArrowInvalid, pyarrow.ArrowTypeError, OverflowError, UnicodeEncodeError) as error:
+                where = f"{part[0]['run_id']}/{part[0]['execution_id']}"
+                raise ResultsError(f"{where}: a value of `{name}` fits no table: {error}; derive its record again") from error
+        yield pyarrow.Table.from_arrays(arrays, schema=form)
+
+
+def joined(found: Sequence[Any], form: Any) -> Any:
+    """Return parts of one table as a whole, whose keys have one set of values."""
+    import pyarrow
+
+    return pyarrow.concat_tables([form.empty_table(), *found]).unify_dictionaries()
+
+
+class ParquetTable:
+    """A Parquet file that is written part by part; rows of many runs lie together, so that it is read fast."""
+
+    def __init__(self, file: BinaryIO | Path, columns: Columns, made_from: str = "") -> None:
+        from pyarrow import parquet
+
+        self._columns = columns
+        self._schema = schema(columns, made_from)
+        self._parts: list[Any] = []
+        self._rows = 0
+        self._writer = parquet.ParquetWriter(file, self._schema, compression="zstd")
+
+    def write(self, rows: Iterable[Row]) -> None:
+        for part in parts(rows, self._columns, self._schema):
+            self.add(part)
+
+    def add(self, part: Any) -> None:
+        """Add an Arrow table."""
+        self._parts.append(part)
+        self._rows += part.num_rows
+        if self._rows >= ROW_GROUP:
+            self._flush()
+
+    def _flush(self) -> None:
+        if self._parts:
+            self._writer.write_table(joined(self._parts, self._schema).combine_chunks(), row_group_size=2 * ROW_GROUP)
+            self._parts, self._rows = [], 0
+
+    def close(self) -> None:
+        try:
+            self._flush()
+        finally:
+            self._writer.close()
+
+
+def same_columns(found: Any, columns: Columns) -> bool:
+    """Tell whether a file has the columns of today."""
+    expected: Mapping[str, Any] = {name: _type(column) for name, column in columns.items()}
+    return [(field.name, field.type) for field in found] == list(expected.items())
 
 
 class Source(msgspec.Struct, frozen=True):
