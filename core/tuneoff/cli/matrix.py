@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 from tuneoff.base.output import note, printable, terminal_width, write, write_json
 from tuneoff.cli.command import script_name
 from tuneoff.cli.folders import folder_to_resume, new_folder
-from tuneoff.cli.metrics_port import metrics_of
 from tuneoff.cli.report import written_report
+from tuneoff.cli.selection import metrics_of
 
 if TYPE_CHECKING:
     from tuneoff.experiment.plan import Plan

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 
 from tuneoff.base.output import note, write
 from tuneoff.cli.folders import add_results, newest_folder
-from tuneoff.cli.metrics_port import LOOPBACK, port_number
+from tuneoff.cli.selection import LOOPBACK, port_number
 
 NAME = "serve"
 HELP = "show report and live state of a results folder in a browser, read only, until Ctrl-C"

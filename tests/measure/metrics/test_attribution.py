@@ -21,8 +21,7 @@ from tuneoff.record.derive import derive
 from tuneoff.record.events import schema
 from tuneoff.record.metric_value import MetricValue
 from tuneoff.record.samples.reader import Samples
-from tuneoff.record.samples.schema import Header, UsageSample
-from tuneoff.record.samples.series import EnergySeries
+from tuneoff.record.samples.schema import EnergySeries, Header, UsageSample
 
 
 def sampled(simulation: Simulation, meter: str = "counter") -> Samples:

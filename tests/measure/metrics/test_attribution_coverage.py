@@ -14,7 +14,7 @@ from tuneoff.measure.evidence import Evidence
 from tuneoff.measure.with_metrics import compute_metrics
 from tuneoff.record.metric_value import MetricValue
 from tuneoff.record.samples.reader import Samples
-from tuneoff.record.samples.series import EnergySeries
+from tuneoff.record.samples.schema import EnergySeries
 
 ENERGY = ("energy.node", "energy.trial", "energy.trials", "energy.job", "energy.idle", "energy.residual", "energy.idle_share")
 

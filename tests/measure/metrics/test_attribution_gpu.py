@@ -16,7 +16,7 @@ from tuneoff.measure.evidence import Evidence
 from tuneoff.measure.with_metrics import compute_metrics
 from tuneoff.record.events import schema
 from tuneoff.record.samples.reader import Samples
-from tuneoff.record.samples.series import EnergySeries
+from tuneoff.record.samples.schema import EnergySeries
 
 IDLE, BUSY = 70.0, 300.0  # W of the device
 PID = 101  # of the trial's process; it starts at 3 s, trains from 5 s to 15 s and ends at 16 s

@@ -15,7 +15,7 @@ from tuneoff.measure.with_metrics import node_metrics
 from tuneoff.record.metric_value import MetricValue
 from tuneoff.record.run_record import RunRecord
 from tuneoff.record.samples.reader import Samples
-from tuneoff.record.samples.series import EnergySeries
+from tuneoff.record.samples.schema import EnergySeries
 
 
 @pytest.fixture(scope="module")

@@ -1,4 +1,4 @@
-"""What changed between two folders as JSON values and as lines for people: changes first, then all else, then what was not compared."""
+"""What changed between two folders as JSON and for people: changes first, then all else, then what was not compared."""
 
 from __future__ import annotations
 

@@ -176,7 +176,7 @@ def read_faults(paths: Sequence[Path]) -> list[FaultEvidence]:
     Raises:
         ResultsError: there is none, or it is none.
     """
-    return [FaultEvidence(result=result, file=file) for file in _files(paths) for result in _read(file)]
+    return [FaultEvidence(result=result, file=file) for file in _files(paths) for result in read_fault_file(file, follow=True)]
 
 
 def check_names(names: Iterable[str]) -> None:
@@ -275,9 +275,14 @@ def _files(paths: Sequence[Path]) -> Iterator[Path]:
         yield from files
 
 
-def _read(path: Path) -> list[FaultResult]:
+def read_fault_file(path: Path, *, follow: bool = False) -> list[FaultResult]:
+    """Read a file that `tuneoff faults --json` wrote; `follow`: a link too, for a path that the user gave.
+
+    Raises:
+        ResultsError: it cannot be read, or is none.
+    """
     try:
-        return msgspec.json.decode(read_regular(path, follow=True), type=_File).runs
+        return msgspec.json.decode(read_regular(path, follow=follow), type=_File).runs
     except OSError as error:
         raise ResultsError(f"{path} cannot be read: {error.strerror}; name what `tuneoff faults --json` wrote") from error
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:

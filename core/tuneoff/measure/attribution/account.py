@@ -19,8 +19,7 @@ from tuneoff.measure.spans import NO_END, jct_ns
 from tuneoff.record.metric_value import Kind
 from tuneoff.record.run_record import RunRecord
 from tuneoff.record.samples.reader import Samples
-from tuneoff.record.samples.schema import Coefficients
-from tuneoff.record.samples.series import EnergySeries
+from tuneoff.record.samples.schema import Coefficients, EnergySeries
 
 __all__ = ["AttemptKey", "EnergyAccount", "EnergyPiece", "energy_account", "job_pieces", "joules"]
 

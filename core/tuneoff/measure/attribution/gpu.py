@@ -14,7 +14,7 @@ from tuneoff.measure.attribution.uses import Uses
 from tuneoff.measure.spans import Interval, busy
 from tuneoff.record.run_record import AttemptRecord, RunRecord
 from tuneoff.record.samples.reader import Samples
-from tuneoff.record.samples.series import EnergySeries
+from tuneoff.record.samples.schema import EnergySeries
 
 NO_USER = "which processes used the accelerators is not known"
 NO_GPU_BASELINE = "the idle power of the accelerators is not known"

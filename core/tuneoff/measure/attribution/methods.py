@@ -20,8 +20,7 @@ from tuneoff.measure.attribution.slots import (
 )
 from tuneoff.measure.attribution.tree import PARTS
 from tuneoff.measure.attribution.uses import Uses
-from tuneoff.record.samples.schema import Coefficients
-from tuneoff.record.samples.series import EnergySeries
+from tuneoff.record.samples.schema import Coefficients, EnergySeries
 
 SLOTS_ONLY = "the meter sees slots only"
 OTHER_HOSTS = "trials ran on other hosts than the one that was metered"

@@ -13,7 +13,7 @@ from tuneoff.measure.presence import Around, presence_of
 from tuneoff.measure.slots import clusters, slot_window
 from tuneoff.measure.spans import Interval, OnSlot, busy, union, waits
 from tuneoff.record.run_record import RunRecord
-from tuneoff.record.samples.series import EnergySeries
+from tuneoff.record.samples.schema import EnergySeries
 
 AttemptKey = tuple[str, int]  # trial id, position in `TrialRecord.attempts`
 SLOT_PARTS = ("overhead", "idle", "outside")

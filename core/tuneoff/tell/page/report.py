@@ -21,16 +21,14 @@ from tuneoff.judge.answers.anytime import curves
 from tuneoff.judge.answers.judging import FEWEST_SEEDS
 from tuneoff.judge.choice.choice import Choice, Setting
 from tuneoff.judge.choice.choose import Answered, time_question
-from tuneoff.judge.notes import notes
 from tuneoff.judge.results import Results
 from tuneoff.judge.runs import Scope
+from tuneoff.judge.summary_rows import notes
 from tuneoff.record.run_record import RunRecord
 from tuneoff.record.store import FILE_NAME, write_bytes
-from tuneoff.tell.page import environment, texts
-from tuneoff.tell.page.environment import Facts
-from tuneoff.tell.page.faults import fault_tables
+from tuneoff.tell.page import texts
 from tuneoff.tell.page.frameworks import ENERGY_AND_COST, Entry, FrameworkTable, column_groups, entries, framework_tables
-from tuneoff.tell.page.runs import status_counts
+from tuneoff.tell.page.runs import Facts, fault_tables, framework_facts, machine_facts, package_facts, status_counts
 from tuneoff.tell.page.texts import confidence, path_link
 from tuneoff.tell.plots.anytime import Panel, panels
 from tuneoff.tell.plots.dots import shared_scale
@@ -102,7 +100,7 @@ def page(of: Answered, folder: Path) -> dict[str, Any]:
     results, answers, choice = of.results, of.answers, of.choice
     found = entries(results, answers)
     measured_by = circumstances(results.folder, results.standing.values())
-    same, differing = environment.packages(results)
+    same, differing = package_facts(results)
     main = choice.settings[0] if choice.settings else None
     time = time_question(answers)
     drawn, left_out = _anytime(results, main)
@@ -132,7 +130,7 @@ def page(of: Answered, folder: Path) -> dict[str, Any]:
         "has_variants": any(variant_text(run.spec.experiment.variant) for run in results.planned),
         "labels": label_texts((run.label, run.spec.adapter) for run in results.planned),
         "executions": Counter(record.run_id for record in results.records),
-        "environment": (*environment.machine(results), environment.frameworks(results, answers), same),
+        "environment": (*machine_facts(results), framework_facts(results, answers), same),
         "differing": [differing] if differing.rows else [],
         "basis": basis(results, answers, measured_by),
     }

@@ -10,8 +10,7 @@ from pathlib import Path
 from tuneoff.base.format import ESTIMATED, MISSING, figure, listed, shown_unit
 from tuneoff.errors import ResultsError
 from tuneoff.experiment.accounting.declared import Prices, carbon_line, prices_line, read_accounting
-from tuneoff.judge.notes import row_name
-from tuneoff.judge.summary_rows import SummaryRow
+from tuneoff.judge.summary_rows import SummaryRow, row_name
 from tuneoff.record.metric_value import Kind
 from tuneoff.record.run_record import RunRecord
 from tuneoff.record.samples.reader import header_of

@@ -11,8 +11,7 @@ from tuneoff.base.format import ESTIMATED, MISSING, counted, figure, folded, num
 from tuneoff.experiment.metric import STEPS, Metric
 from tuneoff.experiment.metric_catalogue import metric
 from tuneoff.experiment.names import platform_text
-from tuneoff.judge.notes import notes
-from tuneoff.judge.summary_rows import COLUMNS, Figure, SummaryRow
+from tuneoff.judge.summary_rows import COLUMNS, Figure, SummaryRow, notes
 from tuneoff.tell.report.cost_notes import NO_CIRCUMSTANCES, Circumstances, cost_notes
 
 if TYPE_CHECKING:

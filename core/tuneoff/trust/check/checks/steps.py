@@ -1,4 +1,4 @@
-"""Order and timing of the seven steps, and what becomes of failures in them; `undeploy` again, in a fresh process, and in time."""
+"""Order and timing of the seven steps, what becomes of failures in them; `undeploy` again, in a fresh process, in time."""
 
 from __future__ import annotations
 
