@@ -96,7 +96,7 @@ def _answered(results: Path) -> Answered | None:
 
 def shown_ending(found: Answered) -> str:
     """Return the short ending of a results folder."""
-    from tuneoff.tell.report.choice_table import ending
+    from tuneoff.tell.report.tables import ending
 
     return "\n".join(printable(line) for line in ending(found.choice, terminal_width()))
 
@@ -209,8 +209,8 @@ def table(plan: Plan, results: Path) -> str:
     from tuneoff.record.store import read_runs
     from tuneoff.run.repeat import repeat_lines, repeated
     from tuneoff.tell.report.cost_notes import circumstances
-    from tuneoff.tell.report.figures_table import render
     from tuneoff.tell.report.interference import interference, interference_lines
+    from tuneoff.tell.report.tables import render
 
     width = terminal_width()
     found = Results.of(results, plan, list(read_runs(results)))

@@ -48,7 +48,7 @@ def execute(arguments: argparse.Namespace) -> int:
     else:
         from tuneoff.judge.answers.phrases import lines
         from tuneoff.judge.choice.curve import curve_lines
-        from tuneoff.tell.report.choice_table import ending
+        from tuneoff.tell.report.tables import ending
 
         told = [line for setting in found.choice.settings for line in curve_lines(setting)]
         write("\n".join(map(printable, (*ending(found.choice, terminal_width()), "", *told, *lines(found.answers)))))

@@ -12,7 +12,7 @@ from tuneoff.errors import ExperimentError
 from tuneoff.experiment.spec import RunSpec, Strategy
 from tuneoff.measure.declared_resources import resource_variables, variable
 from tuneoff.measure.evidence import NO_EVIDENCE, Evidence
-from tuneoff.measure.memory_metrics import started_attempts
+from tuneoff.measure.use import started_attempts
 from tuneoff.record.endings import FOREIGN, NOT_STOPPED
 from tuneoff.record.run_record import DeclaredVariable, FlagRecord, RunRecord, TrialRecord
 

@@ -14,9 +14,9 @@ from builders.specs import make_spec
 from builders.worked_examples import header
 from tuneoff.measure.attribution.account import EnergyAccount, energy_account, joules
 from tuneoff.measure.attribution.slots import slot_uses
+from tuneoff.measure.derived import compute_metrics
 from tuneoff.measure.energy import NO_NODE_METER, residual_flags
 from tuneoff.measure.evidence import Evidence
-from tuneoff.measure.with_metrics import compute_metrics
 from tuneoff.record.derive import derive
 from tuneoff.record.events import schema
 from tuneoff.record.metric_value import MetricValue

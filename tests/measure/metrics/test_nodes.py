@@ -9,9 +9,9 @@ import pytest
 from builders.event_logs import run_a
 from measure.metrics.test_memory import HEADER, MB, SECOND
 from tuneoff.measure.attribution.account import EnergyAccount
+from tuneoff.measure.derived import node_metrics
 from tuneoff.measure.evidence import NO_EVIDENCE, Evidence
 from tuneoff.measure.spans import jct_ns
-from tuneoff.measure.with_metrics import node_metrics
 from tuneoff.record.metric_value import MetricValue
 from tuneoff.record.run_record import RunRecord
 from tuneoff.record.samples.reader import Samples

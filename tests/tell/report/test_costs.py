@@ -13,7 +13,7 @@ from tuneoff.judge.summary_rows import COLUMNS, Figure, Spread, SummaryRow
 from tuneoff.record.derive import derive
 from tuneoff.record.metric_value import Kind
 from tuneoff.tell.report.cost_notes import Circumstances, circumstances
-from tuneoff.tell.report.figures_table import render
+from tuneoff.tell.report.tables import render
 
 VALUES = {
     "energy.trial": (1.2e-4, "kWh"),

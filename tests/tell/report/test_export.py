@@ -11,7 +11,7 @@ import pytest
 from builders.event_logs import example_a, example_b
 from tuneoff.errors import MissingPackageError, ResultsError
 from tuneoff.measure.declared_experiment import with_declared
-from tuneoff.measure.with_metrics import with_metrics
+from tuneoff.measure.derived import with_metrics
 from tuneoff.record.derive import derive
 from tuneoff.record.run_record import FlagRecord
 from tuneoff.record.store import read_run, write_run

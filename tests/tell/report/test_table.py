@@ -13,11 +13,11 @@ from tuneoff.base.format import folded
 from tuneoff.experiment.plan import PlannedRun
 from tuneoff.experiment.spec import Strategy
 from tuneoff.judge.summary_rows import summary_rows
-from tuneoff.measure.with_metrics import with_metrics
+from tuneoff.measure.derived import with_metrics
 from tuneoff.record.derive import derive
 from tuneoff.record.metric_value import known
 from tuneoff.record.run_record import FlagRecord, RunRecord
-from tuneoff.tell.report.figures_table import render
+from tuneoff.tell.report.tables import render
 
 Make = Callable[..., RunRecord]
 

@@ -13,7 +13,7 @@ from tuneoff.judge.answers.phrases import is_decided
 from tuneoff.judge.answers.run_values import disturbance
 from tuneoff.judge.results import Results
 from tuneoff.judge.runs import POOL, Group, Scope
-from tuneoff.measure.disturbance import DISTURBED, LARGEST_SHARE
+from tuneoff.measure.use import DISTURBED, LARGEST_SHARE
 from tuneoff.record.flag_meanings import MACHINE
 
 _UNFINISHED = ("planned", "interrupted")

@@ -11,8 +11,8 @@ from tuneoff.judge.answers.answer import Disturbance, Value
 from tuneoff.judge.results import Results
 from tuneoff.judge.runs import Group, Run
 from tuneoff.measure.cost import billed_ns
-from tuneoff.measure.disturbance import DISTURBED, SHARE
 from tuneoff.measure.resumed import RESUMED, is_counted
+from tuneoff.measure.use import DISTURBED, SHARE
 from tuneoff.record.layout import TEST_RESULT
 
 ABSENT = "its record has no such metric"

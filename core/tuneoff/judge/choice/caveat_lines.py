@@ -14,8 +14,8 @@ from tuneoff.judge.answers.judging import FEWEST_SEEDS
 from tuneoff.judge.choice.choice import Certainty, Deciding, Setting
 from tuneoff.judge.controls.compute import controls
 from tuneoff.judge.results import Results
-from tuneoff.measure.disturbance import DISTURBED
 from tuneoff.measure.incumbent import NO_TEST
+from tuneoff.measure.use import DISTURBED
 from tuneoff.record.flag_meanings import WRONG_RESULT
 
 WITHOUT_MODEL = "sampler_without_model"

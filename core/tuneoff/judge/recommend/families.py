@@ -8,7 +8,6 @@ from itertools import combinations
 
 from tuneoff.judge.answers.answer import Outcome, Verdict
 from tuneoff.judge.answers.phrases import seen_text
-from tuneoff.judge.recommend.measured import MeasuredSetting
 from tuneoff.judge.recommend.recommendation import (
     Against,
     Cited,
@@ -21,7 +20,7 @@ from tuneoff.judge.recommend.recommendation import (
     front,
     has_figures,
 )
-from tuneoff.judge.recommend.request import Request, bracket, size_text, spans
+from tuneoff.judge.recommend.request import MeasuredSetting, Request, bracket, size_text, spans
 from tuneoff.judge.runs import POOL
 
 _INDIFFERENT = (Outcome.EQUIVALENT, Outcome.EQUIVALENT_THOUGH_DIFFERENT)

@@ -12,10 +12,9 @@ from tuneoff.judge.choice.caveat_lines import unfinished
 from tuneoff.judge.choice.choose import Answered, choose
 from tuneoff.judge.recommend.eligibility import Candidate, FaultEvidence, No, Obstacle, candidate, fault_notes, fault_obstacles
 from tuneoff.judge.recommend.families import families
-from tuneoff.judge.recommend.measured import on_stand_ins, settings
 from tuneoff.judge.recommend.recommendation import Recommendation
 from tuneoff.judge.recommend.recommendation_text import headline
-from tuneoff.judge.recommend.request import Request
+from tuneoff.judge.recommend.request import Request, on_stand_ins, settings
 from tuneoff.judge.runs import POOL
 from tuneoff.registry import AdapterListing, list_adapter, list_adapters
 

@@ -16,8 +16,7 @@ from tuneoff.judge.answers.answer import Outcome, Verdict
 from tuneoff.judge.choice.caveat_lines import Unfinished
 from tuneoff.judge.choice.choice import Choice
 from tuneoff.judge.recommend.eligibility import Candidate
-from tuneoff.judge.recommend.measured import MeasuredSetting, OnStandIn
-from tuneoff.judge.recommend.request import Range, Request
+from tuneoff.judge.recommend.request import MeasuredSetting, OnStandIn, Range, Request
 
 _NOT_WORSE = (Outcome.BETTER, Outcome.EQUIVALENT, Outcome.EQUIVALENT_THOUGH_DIFFERENT)
 

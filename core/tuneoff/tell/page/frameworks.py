@@ -18,7 +18,7 @@ from tuneoff.judge.stats.location import Interval
 from tuneoff.judge.summary_rows import SummaryRow, figure, summary_row
 from tuneoff.record.run_record import RunRecord
 from tuneoff.tell.page.texts import MARKS, percent
-from tuneoff.tell.report.figures_table import FigureCell, figure_cell, unit_of
+from tuneoff.tell.report.tables import FigureCell, figure_cell, unit_of
 
 MOST_REFERENCES = 30  # rows, of which each has its ratio to each other one on the page
 _WORDS = {  # of an outcome on time

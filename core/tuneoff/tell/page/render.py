@@ -21,7 +21,7 @@ from tuneoff.judge.stats.location import Interval
 from tuneoff.tell.page import frameworks, runs, texts
 from tuneoff.tell.page.texts import sentence, size_cell, visible
 from tuneoff.tell.plots import dots, drawing, shares
-from tuneoff.tell.report.figures_table import FigureCell
+from tuneoff.tell.report.tables import FigureCell
 
 LEAST_P = 0.001  # that is shown
 STYLE, SCRIPT = "report.css", "report.js"

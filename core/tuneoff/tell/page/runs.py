@@ -23,7 +23,7 @@ from tuneoff.judge.recommend.eligibility import FaultResult, read_fault_file
 from tuneoff.judge.results import Results
 from tuneoff.record.flag_meanings import FLAGS, SERIOUS, marked
 from tuneoff.record.run_record import RunRecord
-from tuneoff.tell.report.figures_table import FigureCell, amount_text
+from tuneoff.tell.report.tables import FigureCell, amount_text
 
 STATUSES = {"done": "●", "failed": "✕", "timeout": "◷", "interrupted": "◐", "skipped": "–", "planned": "○"}
 FILE = "faults.json"  # what `tuneoff faults --json` wrote, beside the plan

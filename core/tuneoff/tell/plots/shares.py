@@ -16,7 +16,7 @@ from tuneoff.judge.choice.choice import SHARES, Curve, Point, Row, Setting, shar
 from tuneoff.judge.choice.curve import place_text
 from tuneoff.tell.plots.anytime import HEIGHT, WIDTH, apart
 from tuneoff.tell.plots.drawing import Scale, scale
-from tuneoff.tell.report.figures_table import FigureCell
+from tuneoff.tell.report.tables import FigureCell
 
 PARTS = {  # by the name of its colour
     "start": ("time.deploy", "time.setup"),

@@ -12,8 +12,8 @@ from tuneoff.experiment.names import variant_text
 from tuneoff.judge.results import Results
 from tuneoff.judge.runs import EMULATED, POOL, Group, grouped
 from tuneoff.judge.summary_rows import Spread, spread
-from tuneoff.measure.memory_metrics import busy_cpu
 from tuneoff.measure.spans import busy_ns
+from tuneoff.measure.use import busy_cpu
 from tuneoff.record.run_record import TrialRecord
 
 SAMPLER = "fixed"

@@ -16,7 +16,7 @@ from typing import Any
 from tuneoff.base.output import markdown_table, one_line
 from tuneoff.base.packages import installed_version
 from tuneoff.errors import ResultsError
-from tuneoff.measure.disturbance import LARGEST_SHARE
+from tuneoff.measure.use import LARGEST_SHARE
 from tuneoff.run.supervisor.guardian import Announce, temporary_folder, watching
 from tuneoff.trust.check.checks import CHECKS
 from tuneoff.trust.check.evidence import AdapterEvidence, Subject
