@@ -23,13 +23,13 @@ _NOT_WORSE = (Outcome.BETTER, Outcome.EQUIVALENT, Outcome.EQUIVALENT_THOUGH_DIFF
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Dominance:
-    """`one` dominates `other`: by question, the verdicts in which it is better and those in which it is as good."""
+    """`one` dominates `other`: the questions in which it is better, those in which it is as good, and those without figures."""
 
     one: str
     other: str
-    better: tuple[Verdict, ...]
-    as_good: tuple[Verdict, ...]
-    without_figures: tuple[str, ...] = ()  # questions
+    better: tuple[str, ...]
+    as_good: tuple[str, ...]
+    without_figures: tuple[str, ...] = ()
 
 
 def has_figures(verdict: Verdict) -> bool:
@@ -65,11 +65,12 @@ def _dominance(verdicts: Sequence[Verdict], one: str, other: str) -> Dominance |
     outcomes = [verdict.outcome_for(one) for verdict in telling]
     if Outcome.BETTER not in outcomes or any(outcome not in _NOT_WORSE for outcome in outcomes):
         return None
+    named = [(verdict.question.name, outcome is Outcome.BETTER) for verdict, outcome in zip(telling, outcomes, strict=True)]
     return Dominance(
         one=one,
         other=other,
-        better=tuple(verdict for verdict, outcome in zip(telling, outcomes, strict=True) if outcome is Outcome.BETTER),
-        as_good=tuple(verdict for verdict, outcome in zip(telling, outcomes, strict=True) if outcome is not Outcome.BETTER),
+        better=tuple(name for name, is_better in named if is_better),
+        as_good=tuple(name for name, is_better in named if not is_better),
         without_figures=tuple(verdict.question.name for verdict in verdicts if not has_figures(verdict)),
     )
 

@@ -4,9 +4,15 @@ from __future__ import annotations
 
 from typing import Any
 
+import msgspec
+
 from tuneoff.judge.choice import choice_json
-from tuneoff.judge.recommend.recommendation import Family, Reason, Recommendation, Weighed
+from tuneoff.judge.recommend.recommendation import Family, Recommendation, Weighed
 from tuneoff.judge.recommend.recommendation_text import how_to_measure
+
+ASKED = ("platform", "sampler", "pruner", "must_resume", "must_retry", "must_survive", "never_silently_wrong", "prefer")
+OF_FAMILY = ("is_exact", "recommended", "dominated", "against", "without_margin", "differs", "unmeasured")
+OF_SETTING = ("front", "is_judged", "dominances", "reasons")
 
 
 def to_json(recommendation: Recommendation) -> dict[str, Any]:
@@ -23,25 +29,13 @@ def to_json(recommendation: Recommendation) -> dict[str, Any]:
         "folders": [str(folder.resolve()) for folder in recommendation.folders],
         "asked": {
             **request.asked,
-            "platform": request.platform,
-            "sampler": request.sampler,
-            "pruner": request.pruner,
-            "must_resume": request.must_resume,
-            "must_retry": request.must_retry,
-            "must_survive": list(request.must_survive),
-            "never_silently_wrong": request.never_silently_wrong,
+            **_fields(request, ASKED),
             "faults_by": request.faults_by if request.needs_faults else None,
-            "prefer": request.prefer,
         },
         "recommended": list(dict.fromkeys(label for family in recommendation.families for label in family.recommended)),
         "settings": [_family(family) for family in recommendation.families],
         "outside": [
-            {
-                "of": one.family,
-                "measured": {name: list(ends) for name, ends in one.measured},
-                "beyond": list(one.beyond),
-                "files": list(one.files),
-            }
+            {"of": one.family, "measured": _plain(dict(one.measured)), "beyond": list(one.beyond), "files": list(one.files)}
             for one in recommendation.outside
         ],
         "capable": [one.adapter for one in recommendation.capable],
@@ -57,44 +51,17 @@ def to_json(recommendation: Recommendation) -> dict[str, Any]:
 
 
 def _family(family: Family) -> dict[str, Any]:
-    return {
-        "of": family.name,
-        "is_exact": family.is_exact,
-        "recommended": list(family.recommended),
-        "dominated": list(family.dominated),
-        "against": [
-            {"one": pair.one, "other": pair.other, "better": list(pair.better), "worse": list(pair.worse)}
-            | {"undecided": list(pair.undecided), "is_everywhere": pair.is_everywhere, "failed_less": pair.failed_less}
-            for pair in family.against
-        ],
-        "without_margin": dict(family.without_margin),
-        "measured": [_weighed(one) for one in family.weighed],
-        "differs": [_reason(reason) for reason in family.differs],
-        "unmeasured": list(family.unmeasured),
-    }
+    return {"of": family.name, "measured": [_weighed(one) for one in family.weighed], **_fields(family, OF_FAMILY)}
 
 
 def _weighed(one: Weighed) -> dict[str, Any]:
-    return {
-        "folder": str(one.setting.folder),
-        "scope": one.setting.scope.text,
-        "sizes": {name: list(ends) for name, ends in one.setting.sizes.items()},
-        "front": list(one.front),
-        "is_judged": one.is_judged,
-        "dominances": [
-            {
-                "one": dominance.one,
-                "other": dominance.other,
-                "better": [verdict.question.name for verdict in dominance.better],
-                "as_good": [verdict.question.name for verdict in dominance.as_good],
-                "without_figures": list(dominance.without_figures),
-            }
-            for dominance in one.dominances
-        ],
-        "reasons": [_reason(reason) for reason in one.reasons],
-    }
+    place = {"folder": str(one.setting.folder), "scope": one.setting.scope.text, "sizes": _plain(dict(one.setting.sizes))}
+    return {**place, **_fields(one, OF_SETTING)}
 
 
-def _reason(reason: Reason) -> dict[str, Any]:
-    runs = [{"folder": str(run.folder), "run_id": run.run_id, "execution_id": run.execution_id} for run in reason.runs]
-    return {"text": reason.text, "runs": runs}
+def _fields(one: Any, names: tuple[str, ...]) -> dict[str, Any]:
+    return {name: _plain(getattr(one, name)) for name in names}
+
+
+def _plain(value: Any) -> Any:
+    return msgspec.json.decode(msgspec.json.encode(value, enc_hook=str))  # of what JSON has not there are paths alone
