@@ -280,8 +280,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def execute(arguments: argparse.Namespace) -> int:
-    from tuneoff.cli.doctor import all_checks
-
     checks = all_checks(arguments.file)
     if arguments.json:
         write_json([asdict(check) for check in checks])

@@ -115,7 +115,6 @@ def _detectable(plan: Plan, earlier: Path | None) -> list[str]:
 
 def _summary(plan: Plan) -> str:
     from tuneoff.base.format import duration_text
-    from tuneoff.cli.plan import expected_duration
 
     totals = plan.totals
     runs = [counted(totals.runs, "run")]

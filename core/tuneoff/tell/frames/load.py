@@ -117,8 +117,6 @@ class Frames:
         Raises:
             UnknownNameError: there is no such column.
         """
-        from tuneoff.tell.frames.load import COLUMNS, summary
-
         return summary(self.read("trials", [*by, *(name for name in COLUMNS if name not in by)]), by)
 
     def _kept(self, table: str) -> DataFrame:

@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Iterator
+from dataclasses import asdict, fields
 from typing import Any
 
 from tuneoff.base.format import counted, duration_text
 from tuneoff.base.output import printable
-from tuneoff.tell.live import sentences
 from tuneoff.tell.live.state import Activity, Current, LiveState, SeedCell
 from tuneoff.tell.report.progress import end_text, rate_text, trials_text
 
@@ -146,40 +146,22 @@ def _cell(cell: SeedCell) -> dict[str, Any]:
 
 def _current(current: Current) -> dict[str, Any]:
     live = current.live
-    return {
-        "run_id": current.run_id,
-        "execution_id": current.execution_id,
-        "name": current.name,
-        "position": current.position,
-        "total": current.total,
-        "step": live.step,
-        "seconds": live.seconds,
-        "seconds_left": live.seconds_left,
-        "trials": live.trials,
-        "ended": live.ended,
-        "running": live.running,
-        "completed": live.completed,
-        "pruned": live.pruned,
-        "failed": live.failed,
-        "cancelled": live.cancelled,
-        "epochs": live.epochs,
-        "metric": current.metric,
-        "incumbent": live.incumbent,
-    }
+    about = {item.name: getattr(current, item.name) for item in fields(current) if item.name != "live"}
+    return {**asdict(live), **about, "ended": live.ended, "seconds_left": live.seconds_left}
 
 
 def _texts(state: LiveState) -> dict[str, Any]:
     """Return the sentences that the display has too."""
     return {
-        "headline": sentences.headline(state),
-        "ended": sentences.ended(state),
-        "judged": sentences.judged(state),
-        "left": sentences.left(state),
-        "activity": sentences.activity(state),
-        "current": sentences.current_title(state.current) if state.current is not None else sentences.between(state),
-        "progress": sentences.current_text(state.current) if state.current is not None else "",
+        "headline": headline(state),
+        "ended": ended(state),
+        "judged": judged(state),
+        "left": left(state),
+        "activity": activity(state),
+        "current": current_title(state.current) if state.current is not None else between(state),
+        "progress": current_text(state.current) if state.current is not None else "",
         "figures": _figures(state.current) if state.current is not None else {},
-        "failures": list(sentences.failures(state)),
+        "failures": list(failures(state)),
     }
 
 
