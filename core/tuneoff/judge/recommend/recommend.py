@@ -16,7 +16,7 @@ from tuneoff.judge.recommend.recommendation import Recommendation
 from tuneoff.judge.recommend.recommendation_text import headline
 from tuneoff.judge.recommend.request import Request, on_stand_ins, settings
 from tuneoff.judge.runs import POOL
-from tuneoff.registry import AdapterListing, list_adapter, list_adapters
+from tuneoff.registry import AdapterListing, list_adapters
 
 ANSWERED, NO_ANSWER = 0, 1
 
@@ -28,7 +28,7 @@ def listings(folders: Sequence[Answered]) -> list[AdapterListing]:
         for group in folder.answers.groups:
             if group.adapter not in found and ":" in group.adapter:
                 try:
-                    found[group.adapter] = list_adapter(group.adapter)
+                    found[group.adapter] = list_adapters([group.adapter])[0]
                 except (UnknownNameError, PluginError):
                     continue
     return list(found.values())
