@@ -49,5 +49,5 @@ def test_a_damaged_fault_matrix_is_one_line(tmp_path: Path, text: str) -> None:
 
 def test_a_fault_matrix_that_is_nested_too_deep_is_damaged(tmp_path: Path) -> None:
     (tmp_path / "faults.json").write_text("[" * 200_000)
-    with pytest.raises(ResultsError, match=r"[Rr]ecursion|nested"):
+    with pytest.raises(ResultsError, match="is not what `tuneoff faults --json` writes"):
         fault_tables(tmp_path)

@@ -27,7 +27,6 @@ from tuneoff.record.run_record import RunRecord, TrialRecord
 
 Row = dict[str, Any]
 AMOUNTS = {"energy": "energy_joules", "carbon": "co2e_g", "cost": "cost_usd"}  # metrics of steps, by their column
-
 NO_CHARGES: Mapping[str, TrialCharge] = {}
 
 
@@ -135,8 +134,7 @@ def trial_rows(run: RunRecord, is_selected: bool, charges: Mapping[str, TrialCha
     """Yield one row per trial; `charges`: what each used, by its id; without them these columns are null."""
     keys = _keys(run, is_selected)
     for trial in run.trials:
-        last = trial.attempts[-1] if trial.attempts else None
-        first = trial.attempts[0] if trial.attempts else None
+        first, last = (trial.attempts[0], trial.attempts[-1]) if trial.attempts else (None, None)
         yield {
             **keys,
             "trial": trial.trial,
@@ -208,8 +206,11 @@ def step_rows(run: RunRecord, is_selected: bool) -> Iterator[Row]:
             **keys,
             "step": part,
             "milliseconds": _value(run, f"time.{part}"),
-            **{column: _value(run, f"{kind}.step.{part}") for kind, column in AMOUNTS.items()},
-            **{f"{column.rpartition('_')[0]}_kind": _kind(run, f"{kind}.step.{part}") for kind, column in AMOUNTS.items()},
+            **{
+                name: of(run, f"{kind}.step.{part}")
+                for kind, column in AMOUNTS.items()
+                for name, of in ((column, _value), (f"{column.rpartition('_')[0]}_kind", _kind))
+            },
         }
 
 
