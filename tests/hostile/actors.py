@@ -18,7 +18,7 @@ from tuneoff.errors import TuneoffError
 from tuneoff.record.endings import KILLED
 from tuneoff.record.results_folder import ResultsFolder, note_begun
 from tuneoff.record.store import write_bytes
-from tuneoff.run.recover import recover
+from tuneoff.run.finish import recover
 from tuneoff.run.resume import adopt, to_continue
 from tuneoff.run.supervisor.leftovers import clean_results
 from tuneoff.run.supervisor.prepare import new_execution, write_inputs

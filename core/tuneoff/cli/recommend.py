@@ -60,8 +60,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def execute(arguments: argparse.Namespace) -> int:
     from tuneoff.judge.choice.choose import answered
     from tuneoff.judge.recommend.eligibility import check_names, check_request, read_faults
-    from tuneoff.judge.recommend.recommend import listings, recommend
-    from tuneoff.judge.recommend.recommendation_json import to_json
+    from tuneoff.judge.recommend.recommend import listings, recommend, to_json
     from tuneoff.judge.recommend.recommendation_text import lines
     from tuneoff.judge.results import read_results
 

@@ -9,8 +9,7 @@ import re
 from collections.abc import Iterator, Mapping
 
 from tuneoff.base.suggest import nearest
-from tuneoff.experiment.metric import Metric, Survives, family
-from tuneoff.experiment.resource_metrics import RESOURCES
+from tuneoff.experiment.metric import RESOURCES, Metric, Survives, family
 
 _POLICIES = {
     "strict": "attempts that failed, timed out, were cancelled or superseded; all work after a stop was due",

@@ -14,8 +14,7 @@ from dataclasses import dataclass, field
 
 from tuneoff.base.format import counted, listed, number
 from tuneoff.experiment.names import variant_text
-from tuneoff.judge.answers.directions import better
-from tuneoff.judge.answers.run_values import value
+from tuneoff.judge.answers.run_values import better, value
 from tuneoff.judge.conditions import NO_CONDITIONS, Conditions, condition_lines, conditions
 from tuneoff.judge.results import Results
 from tuneoff.judge.runs import Group, Run, grouped

@@ -16,8 +16,8 @@ from tuneoff.measure.attribution.account import (
     to_both_ends,
     unseen,
 )
-from tuneoff.measure.energy_order import RATIO_HIGH, RATIO_LOW
 from tuneoff.measure.evidence import Evidence
+from tuneoff.measure.power.cpu_table import RATIO_HIGH, RATIO_LOW
 from tuneoff.measure.slots import slot_window
 from tuneoff.measure.spans import NO_BEST, NO_END, busy_ns, jct_ns, part_reasons, partition
 from tuneoff.record.metric_value import Kind, MetricValue, known, missing

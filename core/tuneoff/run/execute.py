@@ -33,10 +33,9 @@ from tuneoff.record.run_record import RunRecord
 from tuneoff.record.store import REPEAT, is_final, read_runs, standing
 from tuneoff.registry import adapter_class
 from tuneoff.run import machine
-from tuneoff.run.finish import finish
+from tuneoff.run.finish import finish, recover
 from tuneoff.run.listener import Listener
 from tuneoff.run.provenance import Provenance, prepare
-from tuneoff.run.recover import recover
 from tuneoff.run.repeat import Repeat, to_repeat
 from tuneoff.run.resume import to_continue
 from tuneoff.run.supervisor.guardian import Guardian

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from tuneoff.measure.energy_order import WeightRange, weight_range, widest
+from tuneoff.measure.power.cpu_table import WeightRange, weight_range, widest
 
 WEIGHTS = weight_range(())
 

@@ -22,8 +22,7 @@ from tuneoff.record.endings import KILLED, Verdict
 from tuneoff.record.events import schema
 from tuneoff.record.run_record import RunRecord
 from tuneoff.record.store import read_run, write_run
-from tuneoff.trust.verify.pool import run_all
-from tuneoff.trust.verify.results import verify
+from tuneoff.trust.verify.results import run_all, verify
 
 
 def keep(writer: Writer, events: Iterable[schema.Event]) -> None:

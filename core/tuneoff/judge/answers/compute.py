@@ -14,10 +14,9 @@ from tuneoff.judge.answers.analysis_plan import Frozen, Questions, frozen, overa
 from tuneoff.judge.answers.answer import Answers, Estimate, EstimatedGroup, Question, Verdict
 from tuneoff.judge.answers.caveats import limits
 from tuneoff.judge.answers.claims import claims
-from tuneoff.judge.answers.directions import better, bounds, default_unit
 from tuneoff.judge.answers.judging import Rules, is_elsewhere, pairs, verdict
 from tuneoff.judge.answers.phrases import floor_size, is_decided, is_within_noise
-from tuneoff.judge.answers.run_values import billing_step, grid_step, units, value
+from tuneoff.judge.answers.run_values import better, billing_step, bounds, default_unit, grid_step, units, value
 from tuneoff.judge.conditions import conditions
 from tuneoff.judge.results import Results
 from tuneoff.judge.runs import Group, by_scope, grouped, noise_pairs

@@ -15,7 +15,7 @@ from tuneoff.judge.answers.answer import PairedDifference, Question, Value
 from tuneoff.judge.answers.run_values import value
 from tuneoff.judge.runs import Group, Run
 from tuneoff.measure.attribution.gpu import trained_on_gpu
-from tuneoff.measure.energy_order import WeightRange, weight_range
+from tuneoff.measure.power.cpu_table import WeightRange, weight_range
 
 BOTH_FAILED = "both failed: counted as no difference"
 KINDS = "the kinds differ ({} and {}), and such values are never compared"

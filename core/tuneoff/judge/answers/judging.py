@@ -18,7 +18,7 @@ from tuneoff.judge.stats.location import Interval, median
 from tuneoff.judge.stats.paired import Estimator, Judgement, judge, judge_without_each
 from tuneoff.judge.stats.power import seeds_needed
 from tuneoff.judge.stats.signed_rank import least_n
-from tuneoff.measure.energy_order import WeightRange
+from tuneoff.measure.power.cpu_table import WeightRange
 from tuneoff.record.metric_value import Kind
 
 FEWEST_SEEDS = 10  # paired; with fewer the intervals are shown, and nothing is claimed

@@ -1,4 +1,7 @@
-"""A metric of a run, or why it has none; the step between two values that it can have; and whom other programs disturbed."""
+"""A metric of a run, or why it has none; the step between two values that it can have; and whom other programs disturbed.
+
+A metric is meant as its experiment means it: what the catalogue leaves to the objective, which has a name and a direction.
+"""
 
 from __future__ import annotations
 
@@ -7,18 +10,24 @@ from collections.abc import Iterable, Sequence
 
 from tuneoff.base.files import read_json
 from tuneoff.experiment.accounting.declared import Prices
+from tuneoff.experiment.metric import Scale
+from tuneoff.experiment.metric_catalogue import metric as known
 from tuneoff.judge.answers.answer import Disturbance, Value
 from tuneoff.judge.results import Results
 from tuneoff.judge.runs import Group, Run
 from tuneoff.measure.cost import billed_ns
+from tuneoff.measure.incumbent import test_counterpart
 from tuneoff.measure.resumed import RESUMED, is_counted
 from tuneoff.measure.use import DISTURBED, SHARE
 from tuneoff.record.layout import TEST_RESULT
+from tuneoff.workload import Mode
 
 ABSENT = "its record has no such metric"
 FEWEST_UNDISTURBED = 6  # pairs: with fewer no difference can be shown at 5 %
 LARGEST = 50_000_000  # bytes
 BILLED = ("cost.job", "cost.slots", "cost.head_node", "cost.database", "cost.per_completed_trial")  # by whole units of time
+_LOSSES = ("loss", "error", "rmse", "mae", "mse", "perplexity")
+_SCORES = ("accuracy", "f1", "auc", "precision", "recall")  # of 0 to 1
 
 
 def value(run: Run, metric: str) -> Value:
@@ -116,3 +125,55 @@ def _share(run: Run, metric: str, prices: Prices | None) -> float:
     least = billed_ns(0, prices)
     unit = least if billed == least else round(prices.billing_granularity_seconds * 1e9)
     return unit / billed if billed > 0 else 0.0
+
+
+def better(metric: str, objective_metric: str, mode: Mode) -> Mode:
+    """Return which way of a metric is better; quality follows the objective, and another test score its own name."""
+    direction = known(metric).better
+    if direction != "objective":
+        return "max" if direction == "higher" else "min"
+    if is_of_objective(metric, objective_metric):
+        return mode
+    return "min" if any(loss in metric.removeprefix("test.").lower() for loss in _LOSSES) else "max"
+
+
+def scale(metric: str) -> Scale:
+    """Return how two values are compared: scores, counts and shares by their difference, what has a zero by the log ratio."""
+    return known(metric).scale
+
+
+def bounds(metric: str, objective_metric: str) -> tuple[float, float]:
+    """Return what a metric cannot be below and above."""
+    of = known(metric)
+    if of.is_signed:
+        return -math.inf, math.inf
+    if any(word in (metric if of.unit else _score(metric, objective_metric)) for word in _SCORES):
+        return 0.0, 1.0
+    if is_share(metric):
+        return 0.0, 100.0
+    return (0.0, math.inf) if of.unit else (-math.inf, math.inf)
+
+
+def is_share(metric: str) -> bool:
+    """Whether it is in percent."""
+    return known(metric).unit == "%"
+
+
+def is_of_objective(metric: str, objective_metric: str) -> bool:
+    """Whether it is the selected model's quality, so that the quality margin is of it."""
+    if metric.startswith("test."):
+        return test_counterpart(objective_metric, [metric.removeprefix("test.")]) is not None
+    return known(metric).better == "objective"
+
+
+def default_unit(metric: str, objective_metric: str) -> str:
+    """Return the unit of a metric that no record has."""
+    return known(metric).unit or _score(metric, objective_metric)
+
+
+def _score(metric: str, objective_metric: str) -> str:
+    """Return the name of a score, which is its unit."""
+    if metric.startswith("test."):
+        return metric.removeprefix("test.")
+    of_test = f"test_{objective_metric.removeprefix('validation_').removeprefix('val_')}"
+    return of_test if metric == "quality.test" else objective_metric

@@ -20,7 +20,7 @@ from tuneoff.judge.answers.phrases import scope_text
 from tuneoff.judge.stats.location import Interval
 from tuneoff.tell.page import frameworks, runs, texts
 from tuneoff.tell.page.texts import sentence, size_cell, visible
-from tuneoff.tell.plots import dots, drawing, shares
+from tuneoff.tell.plots import drawing, shares
 from tuneoff.tell.report.tables import FigureCell
 
 LEAST_P = 0.001  # that is shown
@@ -57,7 +57,7 @@ _FILTERS = (  # `{{ verdict | pair_cell }}`
     *(pairs_over_tasks, mean_difference, interval_cell, p_text),
     *(frameworks.added_cell, frameworks.added_range, frameworks.failed, frameworks.has_intervals),
     *(frameworks.ratio_cell, frameworks.ratio_cells, frameworks.rows_of, frameworks.signs_used),
-    *(frameworks.spread_cell, dots.axis_unit, dots.strip, shares.bars, shares.drawn),
+    *(frameworks.spread_cell, drawing.axis_unit, drawing.strip, shares.bars, shares.drawn),
     *(runs.run_cell, runs.run_status, runs.run_reason, runs.run_flags, runs.run_label, strategy_text, variant_text),
     *(texts.about, texts.judged, texts.look, texts.noise_floor, texts.pair_cell, texts.pairs),
     *(texts.robustness, texts.seeds_to_decide, counted, duration_text, number, scope_text, sentence),

@@ -31,8 +31,7 @@ from tuneoff.tell.page.frameworks import ENERGY_AND_COST, Entry, FrameworkTable,
 from tuneoff.tell.page.runs import Facts, fault_tables, framework_facts, machine_facts, package_facts, status_counts
 from tuneoff.tell.page.texts import confidence, path_link
 from tuneoff.tell.plots.anytime import Panel, panels
-from tuneoff.tell.plots.dots import shared_scale
-from tuneoff.tell.plots.drawing import Scale, styles
+from tuneoff.tell.plots.drawing import Scale, shared_scale, styles
 from tuneoff.tell.report.cost_notes import Circumstances, circumstances, cost_notes
 
 if TYPE_CHECKING:
