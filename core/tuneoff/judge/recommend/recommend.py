@@ -11,7 +11,7 @@ import msgspec
 from tuneoff.base.format import listed
 from tuneoff.errors import ExperimentError, PluginError, UnknownNameError
 from tuneoff.experiment.spec import LOCAL
-from tuneoff.judge.choice import choice_json
+from tuneoff.judge.answers.answers_json import choice_to_json
 from tuneoff.judge.choice.caveat_lines import unfinished
 from tuneoff.judge.choice.choose import Answered, choose
 from tuneoff.judge.recommend.eligibility import Candidate, FaultEvidence, No, Obstacle, candidate, fault_notes, fault_obstacles
@@ -143,7 +143,7 @@ def to_json(recommendation: Recommendation) -> dict[str, Any]:
             for folder, one in recommendation.unfinished.items()
         ],
         "answer": [line.strip() for line in recommendation.headline],
-        "choices": [choice_json.to_json(choice) for choice in recommendation.choices],
+        "choices": [choice_to_json(choice) for choice in recommendation.choices],
         "folders": [str(folder.resolve()) for folder in recommendation.folders],
         "asked": {
             **request.asked,
