@@ -76,7 +76,7 @@ def test_energy_is_not_computed_for_columns_that_need_none(results: Path, monkey
         asked.append(())
         return {}
 
-    monkeypatch.setattr("tuneoff.tell.frames.executions.trial_charges", no_charges)
+    monkeypatch.setattr("tuneoff.tell.frames.export.trial_charges", no_charges)
     tuneoff.load(results).read("trials", ["label", "value", "cpu_seconds"])
     assert not asked
     tuneoff.load(results).read("trials", ["label", "busy_seconds"])

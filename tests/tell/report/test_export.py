@@ -15,7 +15,7 @@ from tuneoff.measure.derived import with_metrics
 from tuneoff.record.derive import derive
 from tuneoff.record.run_record import FlagRecord
 from tuneoff.record.store import read_run, write_run
-from tuneoff.tell.report.export import Format, export
+from tuneoff.tell.frames.export import Format, export
 
 
 @pytest.fixture

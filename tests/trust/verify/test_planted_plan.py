@@ -19,7 +19,7 @@ from tuneoff.experiment.plan import Plan
 from tuneoff.experiment.spec import RunSpec, run_spec_to_json
 from tuneoff.measure.derived import derive_folder
 from tuneoff.record.store import read_run, write_run
-from tuneoff.tell.report.export import export
+from tuneoff.tell.frames.export import export
 from tuneoff.trust.verify.results import verify
 
 

@@ -16,7 +16,7 @@ from tuneoff.errors import MissingPackageError, ResultsError, UnknownNameError
 from tuneoff.record.results_folder import PLAN, read_plan
 from tuneoff.record.run_record import TrialState
 from tuneoff.tell.frames.columns import TABLES, Columns
-from tuneoff.tell.frames.executions import executions
+from tuneoff.tell.frames.export import executions
 from tuneoff.tell.frames.parquet import MADE_FROM, Manifest, changes, joined, parts, read_manifest, same_columns, schema
 
 if TYPE_CHECKING:

@@ -17,7 +17,7 @@ from typing import Any
 
 from tuneoff.base.files import pinned, without_links
 from tuneoff.errors import TuneoffError
-from tuneoff.tell.report.export import TABLES, export
+from tuneoff.tell.frames.export import TABLES, export
 from tuneoff.trust.verify.problem import Problem
 from tuneoff.trust.verify.record_differences import differences
 
