@@ -113,7 +113,7 @@ def fault_tables(folder: Path) -> list[FaultTable]:
     found = {(run.setting, run.fault, run.adapter): run for run in runs}
     return [
         FaultTable(
-            title=dict(**TITLES).get(setting, setting),
+            title=next((text for name, text in TITLES.items() if name == setting), setting),
             frameworks=frameworks,
             rows=tuple((fault, tuple(_cell(found.get((setting, fault, name))) for name in frameworks)) for fault in faults),
         )
