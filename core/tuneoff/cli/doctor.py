@@ -110,7 +110,7 @@ def power(plan: Plan | None) -> Iterator[DoctorCheck]:
 
 def charges(plan: Plan | None) -> Iterator[DoctorCheck]:
     """Say what of energy, carbon and cost the plan's runs will not have."""
-    from tuneoff.run.uncharged import uncharged_lines
+    from tuneoff.run.provenance import uncharged_lines
 
     for number, line in enumerate(uncharged_lines(plan, time.time_ns()) if plan is not None else (), 1):
         yield DoctorCheck(name=f"foreseen null {number}", level="warn", text=line)

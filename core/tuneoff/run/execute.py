@@ -35,7 +35,7 @@ from tuneoff.registry import adapter_class
 from tuneoff.run import machine
 from tuneoff.run.finish import finish, recover
 from tuneoff.run.listener import Listener
-from tuneoff.run.provenance import Provenance, prepare
+from tuneoff.run.provenance import Provenance, prepare, uncharged_lines
 from tuneoff.run.repeat import Repeat, to_repeat
 from tuneoff.run.resume import to_continue
 from tuneoff.run.supervisor.guardian import Guardian
@@ -43,7 +43,6 @@ from tuneoff.run.supervisor.leftovers import clean_results
 from tuneoff.run.supervisor.limits import ReservedProcessors, reserve_processors
 from tuneoff.run.supervisor.remote_leftovers import undeploy_outside
 from tuneoff.run.supervisor.run import RunRequest, supervise
-from tuneoff.run.uncharged import uncharged_lines
 
 log = logging.getLogger(__name__)
 

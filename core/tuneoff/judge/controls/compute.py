@@ -19,13 +19,14 @@ from tuneoff.judge.controls.same_algorithm import (
     QUALITY,
     SAMPLER,
     EntryPair,
+    MeanInterval,
     comparable,
     differences,
+    differing_pairs,
+    interval,
     pairs_of,
-    warnings,
 )
 from tuneoff.judge.controls.same_configuration import Equality, SameConfiguration, Setting, same_configurations, settings
-from tuneoff.judge.controls.statistics import MeanInterval, interval
 from tuneoff.judge.results import Results
 from tuneoff.judge.runs import EMULATED, POOL, Group, grouped, noise_pairs
 
@@ -57,7 +58,7 @@ class Controls:
     def contradicts(self) -> bool:
         """Whether a control says that the adapters were not treated equally: unequal bits, or quality outside its margin."""
         different = any(one.answer is Equality.DIFFERENT for one in self.same_configurations)
-        return different or bool(warnings(self.pairs))
+        return different or bool(differing_pairs(self.pairs))
 
 
 def controls(results: Results) -> Controls:

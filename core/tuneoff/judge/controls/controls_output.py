@@ -8,9 +8,8 @@ from typing import Any
 
 from tuneoff.base.format import counted, number
 from tuneoff.judge.controls.compute import Controls, Effect
-from tuneoff.judge.controls.same_algorithm import QUALITY, EntryPair, warnings
+from tuneoff.judge.controls.same_algorithm import QUALITY, EntryPair, EquivalenceAnswer, MeanInterval, differing_pairs
 from tuneoff.judge.controls.same_configuration import Compared, Difference, Equality, SameConfiguration
-from tuneoff.judge.controls.statistics import EquivalenceAnswer, MeanInterval
 
 MOST_DIFFERENCES = 10  # shown; the JSON has all
 FEW_DIFFERENCES = 3  # at the end of a comparison
@@ -111,7 +110,7 @@ def _same_algorithm(found: Controls) -> Section:
     alarms = [
         f"WARNING: {pair.one} and {pair.other} ({pair.setting}) select models of different quality with the same algorithm: "
         "the interval is outside the margin"
-        for pair in warnings(found.pairs)
+        for pair in differing_pairs(found.pairs)
     ]
     margins = dict.fromkeys((pair.margin.value, pair.margin.source) for pair in found.pairs)
     evidence = [

@@ -26,7 +26,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from tuneoff.base.format import counted
-from tuneoff.judge.controls.statistics import ROUNDING
+from tuneoff.judge.controls.same_algorithm import ROUNDING
 from tuneoff.judge.stats import power
 from tuneoff.record.metric_value import MetricValue
 from tuneoff.record.run_record import RunRecord

@@ -22,10 +22,16 @@ from tuneoff.record.run_record import FORMAT_VERSION, RunRecord, SealedFile
 from tuneoff.record.samples.schema import FILE_NAME as SAMPLES
 from tuneoff.record.store import FILE_NAME, broken_seals, compare_seals
 from tuneoff.trust.verify.consistency import Moments, WatchedLog, clock_faults, wrong_sums
+from tuneoff.trust.verify.findings import (
+    TOO_DEEP,
+    VerifiedExecution,
+    count_values,
+    is_same_text,
+    load_json,
+    record_differences,
+)
 from tuneoff.trust.verify.other_files import FileFault, earlier_faults, file_faults, history_faults
 from tuneoff.trust.verify.planned import PlanExpectation, check_charge, check_frozen
-from tuneoff.trust.verify.problem import VerifiedExecution
-from tuneoff.trust.verify.record_differences import TOO_DEEP, count_values, is_same_text, load_json, record_differences
 
 STATED = ("versions", "environment")
 _decoder = msgspec.json.Decoder(RunRecord)

@@ -18,8 +18,7 @@ from typing import Any
 from tuneoff.base.files import pinned, without_links
 from tuneoff.errors import TuneoffError
 from tuneoff.tell.frames.export import TABLES, export
-from tuneoff.trust.verify.problem import Problem
-from tuneoff.trust.verify.record_differences import differences
+from tuneoff.trust.verify.findings import Problem, differences
 
 FOLDER = "export"
 MOST_TIMES_LARGER, MOST_BYTES_LARGER = 10, 10_000_000

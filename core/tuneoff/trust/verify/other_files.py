@@ -20,7 +20,7 @@ from tuneoff.record.samples.schema import FILE_NAME as SAMPLES
 from tuneoff.record.store import FILE_NAME, seal
 from tuneoff.run.resume import budget_left
 from tuneoff.run.trial.checkpoint import checkpoint_path
-from tuneoff.trust.verify.record_differences import differences, load_json, show
+from tuneoff.trust.verify.findings import differences, load_json, show
 
 
 class FileFault(NamedTuple):

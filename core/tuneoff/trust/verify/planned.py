@@ -21,8 +21,7 @@ from tuneoff.experiment.spec import run_spec_from_json
 from tuneoff.measure.derived import Derived
 from tuneoff.record.results_folder import PLAN
 from tuneoff.record.store import RUNS
-from tuneoff.trust.verify.problem import Check, Problem, VerifiedExecution
-from tuneoff.trust.verify.record_differences import differences, load_json, show
+from tuneoff.trust.verify.findings import Check, Problem, VerifiedExecution, differences, load_json, show
 
 STATED = ("name", "path", "content", "labels")  # of the plan: nothing else says them
 

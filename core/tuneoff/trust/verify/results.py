@@ -29,6 +29,7 @@ from tuneoff.record.store import FILE_NAME, RUNS
 from tuneoff.trust.verify.execution import verify_execution
 from tuneoff.trust.verify.exports import FOLDER as EXPORTS
 from tuneoff.trust.verify.exports import export_problems
+from tuneoff.trust.verify.findings import Problem, VerifiedExecution
 from tuneoff.trust.verify.planned import (
     PlanExpectation,
     PlanFindings,
@@ -38,7 +39,6 @@ from tuneoff.trust.verify.planned import (
     missing_runs,
     removed_executions,
 )
-from tuneoff.trust.verify.problem import Problem, VerifiedExecution
 
 T = TypeVar("T")
 R = TypeVar("R")

@@ -1,13 +1,13 @@
-"""Compare a stored record with the one that was recomputed, and name each value that differs; JSON that stands twice."""
+"""What verification found: problems, one line each, and each value of a stored record that differs from the recomputed one."""
 
 from __future__ import annotations
 
 import json
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import fields
+from dataclasses import dataclass, field, fields
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple, get_args
 
 import msgspec
 from msgspec import UNSET
@@ -16,6 +16,13 @@ from tuneoff.base.files import open_regular
 from tuneoff.record.run_record import AttemptRecord, EpochRecord, RunRecord, TrialRecord
 from tuneoff.record.store import encode
 
+Check = Literal[
+    "version", "schema", "plan", "seal", "file", "clock", "verdict", "sum", "value"
+]  # causes first, then what they change
+CHECKS: tuple[Check, ...] = get_args(Check)
+
+
+MOST_KEPT = 500  # problems of an execution: a folder of a thousand runs must fit into memory even if nothing is as it was
 TOLERANCE = 1e-9  # relative, of decimal numbers: another machine's library may round the last bits otherwise; integers are exact
 SHOWN = 60  # characters of a value in a line
 _KEYS = {  # what names an item of a list; where it is not unique, and in other lists, items go by position: #1, #2
@@ -34,6 +41,67 @@ _decode = msgspec.json.Decoder().decode
 _decode_items: msgspec.json.Decoder[list[msgspec.Raw]] = msgspec.json.Decoder(list[msgspec.Raw])
 _decode_fields: msgspec.json.Decoder[dict[str, msgspec.Raw]] = msgspec.json.Decoder(dict[str, msgspec.Raw])
 TOO_DEEP = "is nested too deeply to be read"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Problem:
+    """Something that is not as it must be. `stored` and `recomputed` are UNSET where there is no such value.
+
+    `where`: path in the results folder; `what`: a field, a metric, a file beneath it, or a process.
+    """
+
+    check: Check
+    where: str
+    what: str
+    text: str
+    stored: Any = UNSET
+    recomputed: Any = UNSET
+
+    @property
+    def line(self) -> str:
+        """The problem as one line."""
+        return " ".join(f"{self.where}: {self.what}{': ' if self.what else ''}{self.text}".split())
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the problem as JSON values."""
+        values = {"stored": self.stored, "recomputed": self.recomputed}
+        known = {name: value for name, value in values.items() if value is not UNSET}
+        return {"check": self.check, "where": self.where, "what": self.what, "text": self.text, **known}
+
+
+@dataclass(slots=True, kw_only=True)
+class VerifiedExecution:
+    """What the verification of one execution came to.
+
+    `notes`: what a reader should know and is no defect. `stated`: what run.json alone states, so that it was not recomputed.
+    """
+
+    where: str
+    run_id: str
+    execution_id: str
+    status: str | None = None  # None: it has no readable record
+    problems: list[Problem] = field(default_factory=list)
+    is_empty: bool = False  # no file of events and no record: nothing was done, or all was removed
+    has_special_files: bool = False  # links, pipes, devices: nothing of it may be opened
+    left_out: int = 0  # problems beyond the first 500, causes before what they change
+    notes: list[str] = field(default_factory=list)
+    stated: list[str] = field(default_factory=list)
+    trials: int = 0
+    events: int = 0
+    samples: int = 0
+    values: int = 0
+
+    def add(self, check: Check, what: str, text: str, stored: Any = UNSET, recomputed: Any = UNSET) -> None:
+        """Note a problem of this execution."""
+        problem = Problem(check=check, where=self.where, what=what, text=text, stored=stored, recomputed=recomputed)
+        if check != "file" or problem not in self.problems:  # who derives and who seals may meet the same file
+            self.problems.append(problem)
+
+    def close(self) -> None:
+        """Put causes before what they change, else in the order found, and keep the first ones."""
+        self.problems.sort(key=lambda problem: CHECKS.index(problem.check))
+        self.left_out = max(0, len(self.problems) - MOST_KEPT)
+        del self.problems[MOST_KEPT:]
 
 
 class ValueDifference(NamedTuple):
