@@ -18,7 +18,7 @@ from tuneoff.judge.answers.run_values import better, value
 from tuneoff.judge.conditions import NO_CONDITIONS, Conditions, condition_lines, conditions
 from tuneoff.judge.results import Results
 from tuneoff.judge.runs import Group, Run, grouped
-from tuneoff.judge.stats.failures_as_infinity import middle
+from tuneoff.judge.stats.location import middle
 from tuneoff.measure.spans import PARTS
 from tuneoff.record.flag_meanings import marked
 from tuneoff.record.metric_value import Kind

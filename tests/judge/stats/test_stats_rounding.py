@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from tuneoff.judge.stats.failures_as_infinity import midpoint
+from tuneoff.judge.stats.location import midpoint
 from tuneoff.judge.stats.paired import without_rounding
 
 

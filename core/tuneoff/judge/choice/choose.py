@@ -16,8 +16,7 @@ from tuneoff.judge.choice.curve import curves
 from tuneoff.judge.choice.sentences import Shown, sentences
 from tuneoff.judge.results import Results
 from tuneoff.judge.runs import POOL, Group, Scope, grouped
-from tuneoff.judge.stats.failures_as_infinity import middle
-from tuneoff.judge.stats.location import Interval, median
+from tuneoff.judge.stats.location import Interval, median, middle
 
 NO_FRAMEWORK = "no framework"
 TRAINING = "trial_execution.median"  # of a run's trials, in ms

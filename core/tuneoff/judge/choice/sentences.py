@@ -14,7 +14,7 @@ from tuneoff.judge.answers.answer import Answers, Outcome, OverTasks, Question, 
 from tuneoff.judge.answers.phrases import median_difference, ratio_of
 from tuneoff.judge.choice.choice import Certainty, Length, Ratio, Row, length_text, ratio_text
 from tuneoff.judge.runs import Scope
-from tuneoff.judge.stats.failures_as_infinity import middle
+from tuneoff.judge.stats.location import middle
 
 SHRINKING = ("time", "overhead", "energy", "carbon", "cost", "waste")  # kinds of metrics that matter less, the longer trials are
 _DID = {  # what the better one did, by question

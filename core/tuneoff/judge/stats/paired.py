@@ -11,9 +11,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
-from tuneoff.judge.stats import order, signed_rank
-from tuneoff.judge.stats.failures_as_infinity import checked, midpoint
-from tuneoff.judge.stats.location import Interval
+from tuneoff.judge.stats import signed_rank
+from tuneoff.judge.stats.location import Interval, checked, coverage, depth, midpoint
 
 if TYPE_CHECKING:
     import numpy as np
@@ -133,10 +132,10 @@ def _sign(differences: Floats, alpha: float) -> tuple[Interval, float]:
     ordered = np.sort(differences)
     n = ordered.size
     estimate = midpoint(float(ordered[(n - 1) // 2]), float(ordered[n // 2]))
-    depth = order.depth(n, 1 - alpha)
-    low, high = (float(ordered[depth - 1]), float(ordered[n - depth])) if depth else (-math.inf, math.inf)
+    place = depth(n, 1 - alpha)
+    low, high = (float(ordered[place - 1]), float(ordered[n - place])) if place else (-math.inf, math.inf)
     against = min(int((ordered <= 0).sum()), int((ordered >= 0).sum()))
-    p = min(1.0, 1 - order.coverage(n, against + 1))
+    p = min(1.0, 1 - coverage(n, against + 1))
     return _made(estimate, low, high, alpha, n, "median, sign test"), p
 
 

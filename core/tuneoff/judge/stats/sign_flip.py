@@ -23,8 +23,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
-from tuneoff.judge.stats.failures_as_infinity import checked
-from tuneoff.judge.stats.location import Interval
+from tuneoff.judge.stats.location import Interval, checked
 from tuneoff.judge.stats.paired import rounding
 from tuneoff.judge.stats.signed_rank import EQUAL
 

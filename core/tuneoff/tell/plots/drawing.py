@@ -15,7 +15,7 @@ from typing import Literal
 from tuneoff.base.format import figure
 from tuneoff.judge.answers.answer import EstimatedGroup, Question
 from tuneoff.judge.answers.phrases import shown, value_text
-from tuneoff.judge.stats.failures_as_infinity import middle
+from tuneoff.judge.stats.location import middle
 
 # Those of frameworks, c1 to c8, were found by a search for the largest difference between any two, also as seen with each kind of
 # colour blindness; at least 3:1 against the paper. The parts of a job are greys, and one colour that no framework has.
