@@ -9,12 +9,11 @@ import argparse
 import re
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, NoReturn, Protocol
+from typing import Any, Literal, NoReturn, Protocol
 
 from tuneoff.base.format import wrapped
 from tuneoff.base.output import plain_line
 from tuneoff.base.suggest import nearest
-from tuneoff.registry import Kind, scan
 
 BAD_INPUT = 2
 Completer = Callable[..., Iterable[str]]
@@ -161,8 +160,9 @@ def _completer(command: str, action: argparse.Action) -> Completer | None:
     return FilesCompleter(("yaml", "yml")) if action.dest in ("file", "workload") else None
 
 
-def _names(kind: Kind) -> Completer:
+def _names(kind: Literal["adapter", "workload"]) -> Completer:
     """Return what completes the names of installed plugins, also behind a comma; it imports none of them."""
+    from tuneoff.registry import scan
 
     def complete_name(prefix: str, **_: Any) -> list[str]:
         before, comma, _begun = prefix.rpartition(",")

@@ -12,7 +12,6 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from tuneoff.base.identity import canonical_json
 from tuneoff.base.output import columns, one_line, write, write_json
 from tuneoff.cli.folders import RESULTS
 from tuneoff.errors import DataError, MissingPackageError, PluginError, ResultsError, TuneoffError
@@ -180,6 +179,7 @@ def cluster() -> Iterator[DoctorCheck]:
 
 def data(plan: Plan | None) -> Iterator[DoctorCheck]:
     """Check each workload's packages and data: as the plan asks for it (fetched where missing), else with its defaults."""
+    from tuneoff.base.identity import canonical_json
     from tuneoff.registry import list_workloads, workload_class
 
     folder = os.environ.get("TUNEOFF_DATA_DIR")

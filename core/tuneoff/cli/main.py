@@ -42,7 +42,7 @@ from tuneoff.cli import (
     watch,
     workloads,
 )
-from tuneoff.cli.command import Command, OneLineParser, build_parser
+from tuneoff.cli.command import Command, OneLineParser, build_parser, complete
 from tuneoff.errors import ResultsError, TuneoffError
 
 COMMANDS: tuple[Command, ...] = (
@@ -102,8 +102,6 @@ def main(argv: Sequence[str] | None = None) -> int:
     debug = False
     try:
         if "_ARGCOMPLETE" in os.environ:  # a shell asks
-            from tuneoff.cli.command import complete
-
             complete(_parser())
         arguments = _parse(argv)
         if isinstance(arguments, int):
