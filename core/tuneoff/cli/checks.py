@@ -58,14 +58,14 @@ CONFLICTS = (
 )
 
 
-def all_checks(file: Path | None = None) -> list[DoctorCheck]:
-    """Return every check; with a file, also those of what it needs.
+def all_checks(file: Path | None = None, image: str | None = None) -> list[DoctorCheck]:
+    """Return every check; with a file, also those of what it needs; with an image of trials, also whether it fits.
 
     Raises:
         ExperimentError: the file breaks a rule.
     """
     plan = _plan(file) if file is not None else None
-    checks = (machine(), power(plan), charges(plan), adapters(plan), conflicts(), cluster(), data(plan))
+    checks = (machine(), power(plan), charges(plan), adapters(plan), conflicts(), cluster(), trial_image(image), data(plan))
     return [*(check for group in checks for check in group), results_folder(RESULTS)]
 
 
@@ -171,6 +171,24 @@ def cluster() -> Iterator[DoctorCheck]:
     else:
         text = f"none ({looked[0]}): katib needs one on platform kubernetes, and none on platform emulated"
         yield DoctorCheck(name="kubeconfig", level="ok", text=text)
+
+
+def trial_image(image: str | None) -> Iterator[DoctorCheck]:
+    """Check that the tuneoff in an image of trials is this one, to the letter."""
+    from tuneoff.base.code_digest import code_digest
+    from tuneoff.cli.trial_image import UnaskedError, code_of
+
+    if image is None:
+        return
+    here = code_digest()
+    try:
+        found = code_of(image)
+    except UnaskedError as error:
+        yield DoctorCheck(name="image", level="fail", text=str(error), exit_code=error.exit_code)
+    else:
+        text = f"{image} has tuneoff {found[:12]}, and this is {here[:12]}"
+        way_out = "build it anew (make image), or go to the commit that it was built from"
+        yield _check("image", found == here, text, way_out, exit_code=MissingPackageError.exit_code)
 
 
 def data(plan: Plan | None) -> Iterator[DoctorCheck]:

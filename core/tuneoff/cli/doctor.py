@@ -21,13 +21,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         nargs="?",
         help="also check what this experiment file needs: its frameworks, and its data (fetched where they are missing)",
     )
+    parser.add_argument("--image", metavar="NAME", help="also run an image of Katib's trials, and check that it has this tuneoff")
     parser.add_argument("--json", action="store_true", help="write JSON: a list with one object per check")
 
 
 def execute(arguments: argparse.Namespace) -> int:
     from tuneoff.cli.checks import all_checks
 
-    checks = all_checks(arguments.file)
+    checks = all_checks(arguments.file, arguments.image)
     if arguments.json:
         write_json([asdict(check) for check in checks])
     else:
