@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from tuneoff.base.identity import canonical_json
 from tuneoff.cli.folders import RESULTS
-from tuneoff.errors import DataError, MissingPackageError, PluginError, ResultsError, TuneoffError
+from tuneoff.errors import DataError, InfrastructureError, MissingPackageError, PluginError, ResultsError, TuneoffError
 
 if TYPE_CHECKING:
     from tuneoff.experiment.plan import Plan
@@ -176,14 +176,14 @@ def cluster() -> Iterator[DoctorCheck]:
 def trial_image(image: str | None) -> Iterator[DoctorCheck]:
     """Check that the tuneoff in an image of trials is this one, to the letter."""
     from tuneoff.base.code_digest import code_digest
-    from tuneoff.cli.trial_image import UnaskedError, code_of
+    from tuneoff.cli.trial_image import code_of
 
     if image is None:
         return
     here = code_digest()
     try:
         found = code_of(image)
-    except UnaskedError as error:
+    except InfrastructureError as error:
         yield DoctorCheck(name="image", level="fail", text=str(error), exit_code=error.exit_code)
     else:
         text = f"{image} has tuneoff {found[:12]}, and this is {here[:12]}"

@@ -12,28 +12,24 @@ SECONDS = 600.0  # with the download of the image
 _QUESTION = "from tuneoff.base.code_digest import code_digest; print(code_digest())"
 
 
-class UnaskedError(InfrastructureError):
-    """The image could not be asked; the text says why, with a way out."""
-
-
 def code_of(image: str) -> str:
     """Return the `code_digest` of the tuneoff in an image, which runs without rights and without network.
 
     Raises:
-        UnaskedError: there is no container tool, it cannot run the image, or the image has no such tuneoff.
+        InfrastructureError: there is no container tool, it cannot run the image, or the image has no such tuneoff.
     """
     tool = next((tool for tool in TOOLS if shutil.which(tool)), None)
     if tool is None:
-        raise UnaskedError(f"an image is asked by {' or '.join(TOOLS)}, but none of them is here; install one")
+        raise InfrastructureError(f"an image is asked by {' or '.join(TOOLS)}, but none of them is here; install one")
     rights = ["--network=none", "--read-only", "--cap-drop=all", "--security-opt=no-new-privileges"]
     command = [tool, "run", "--rm", *rights, "--entrypoint=python", image, "-c", _QUESTION]
     try:
         done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=SECONDS, check=False)
     except subprocess.TimeoutExpired:
-        raise UnaskedError(f"{image} did not answer within {SECONDS:g} s; try: {' '.join(command[:-2])} --version") from None
+        raise InfrastructureError(f"{image} did not answer within {SECONDS:g} s; run: {tool} pull {image}") from None
     if done.returncode != 0:
         # the last line that docker prints is a hint at its help
         told = [line for line in done.stderr.splitlines() if line.strip() and not line.startswith("Run '")]
         reason = told[-1].strip() if told else f"exit code {done.returncode}"
-        raise UnaskedError(f"{image} does not say which tuneoff it has ({reason}); build it anew, or correct its name")
+        raise InfrastructureError(f"{image} does not say which tuneoff it has ({reason}); build it anew, or correct its name")
     return done.stdout.strip()

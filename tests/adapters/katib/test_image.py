@@ -18,7 +18,8 @@ from builders.katib_specs import plan_of, spec_of
 from containers import make_base, need_limits, needs_podman, own_podman, pip_settings
 from tuneoff.base.code_digest import code_digest
 from tuneoff.base.space import Float, SearchSpace
-from tuneoff.cli.trial_image import UnaskedError, code_of
+from tuneoff.cli.trial_image import code_of
+from tuneoff.errors import InfrastructureError
 from tuneoff.experiment.spec import RunSpec, Workers, WorkloadSpec
 from tuneoff.record.events import schema
 from tuneoff.record.events.reader import decode_lines
@@ -190,7 +191,7 @@ def test_an_image_of_another_commit_is_noticed_by_doctor_and_by_its_trials(
     image.podman("build", *image.build, "--tag=localhost/other", str(tmp_path))
     assert len(code_of("localhost/other")) == 64
     assert code_of("localhost/other") != code_digest()
-    with pytest.raises(UnaskedError, match="localhost/none does not say which tuneoff it has"):
+    with pytest.raises(InfrastructureError, match="localhost/none does not say which tuneoff it has"):
         code_of("localhost/none")
     ran = replace(image, name="localhost/other").run(surrogate(), tmp_path)
     assert (ran.code, flags(ran)) == (0, ["other_code"]), ran.errors
