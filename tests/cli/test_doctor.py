@@ -11,6 +11,7 @@ import pytest
 import fake_plugins
 from command_line import Call, File
 from tuneoff.base import packages
+from tuneoff.base.code_digest import code_digest
 from tuneoff.cli import doctor
 from tuneoff.cli.doctor import DoctorCheck
 from tuneoff.cli.kubeconfig import kubeconfig_problem
@@ -137,6 +138,45 @@ def test_kubeconfigs_are_merged(tmp_path: Path) -> None:
     other.write_text(json.dumps({**KUBECONFIG, "current-context": "elsewhere"}))
     assert kubeconfig_problem([one, other]) is None
     assert kubeconfig_problem([other, one]) is not None
+
+
+def _container_tool(folder: Path, script: str) -> None:
+    """Write a `podman` that does what a script says."""
+    folder.mkdir(exist_ok=True)
+    (folder / "podman").write_text(f"#!/bin/sh\n{script}\n")
+    (folder / "podman").chmod(0o755)
+
+
+def test_an_image_fits_where_its_tuneoff_is_this_one_to_the_letter(
+    call: Call, healthy: None, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("PATH", f"{tmp_path / 'bin'}:/usr/bin:/bin")
+    _container_tool(tmp_path / "bin", f'echo "$@" > {tmp_path}/asked; echo {code_digest()}')
+    code, found = _checks(call, "--image", "registry.example/tuneoff:1")
+    assert (code, found["image"].level) == (0, "ok")
+    asked = (tmp_path / "asked").read_text().split()
+    assert asked[:2] == ["run", "--rm"]
+    assert {"--network=none", "--read-only", "--cap-drop=all", "registry.example/tuneoff:1"} < set(asked)
+    _container_tool(tmp_path / "bin", f"echo {'0' * 64}")
+    code, found = _checks(call, "--image", "registry.example/tuneoff:1")
+    assert (code, found["image"].level) == (3, "fail")
+    assert f"has tuneoff {'0' * 12}, and this is {code_digest()[:12]}; build it anew" in found["image"].text
+    assert "image" not in _checks(call)[1]
+
+
+def test_an_image_that_cannot_be_asked_fails_with_the_reason(
+    call: Call, healthy: None, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path / "bin"))
+    code, found = _checks(call, "--image", "i")
+    assert (code, found["image"].level) == (1, "fail")
+    assert "asked by podman or docker, but none of them is here" in found["image"].text
+    _container_tool(
+        tmp_path / "bin", "echo 'docker: no such image.' >&2; echo >&2; echo \"Run 'docker run --help'\" >&2; exit 125"
+    )
+    code, found = _checks(call, "--image", "i")
+    assert (code, found["image"].level) == (1, "fail")
+    assert "i does not say which tuneoff it has (docker: no such image.); " in found["image"].text
 
 
 def test_a_broken_plugin_fails(call: Call, healthy: None, monkeypatch: pytest.MonkeyPatch) -> None:

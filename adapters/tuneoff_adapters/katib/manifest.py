@@ -38,7 +38,12 @@ def config_map_manifest(plan: KatibPlan) -> Manifest:
     Raises:
         UnsupportedError: it is larger than a config map may be.
     """
-    settings = {**plan.space.to_json(), layout.STOPS: dict(plan.stops), layout.CHECKPOINT_BYTES: plan.checkpoint_bytes}
+    settings = {
+        **plan.space.to_json(),
+        layout.STOPS: dict(plan.stops),
+        layout.CHECKPOINT_BYTES: plan.checkpoint_bytes,
+        layout.CODE: plan.code,
+    }
     data = {
         layout.CONTEXT_KEY: json.dumps(dataclasses.asdict(plan.trial_context)),
         layout.TRANSLATION_KEY: json.dumps(settings, separators=(",", ":"), ensure_ascii=False),
@@ -144,6 +149,7 @@ def _container(plan: KatibPlan) -> Manifest:
     mounts: list[Manifest] = [
         {"name": "tuneoff", "mountPath": layout.CONFIG_DIR, "readOnly": True},
         {"name": "run", "mountPath": layout.RUN_DIR},
+        {"name": "tmp", "mountPath": layout.TEMPORARY_DIR},
     ]
     if plan.data_claim is not None:
         mounts.append({"name": "data", "mountPath": layout.DATA_DIR, "readOnly": True})
@@ -160,6 +166,7 @@ def _container(plan: KatibPlan) -> Manifest:
             "privileged": False,
             "runAsNonRoot": True,
             "allowPrivilegeEscalation": False,
+            "readOnlyRootFilesystem": True,
             "capabilities": {"drop": ["ALL"]},
             "seccompProfile": {"type": "RuntimeDefault"},
         },
@@ -189,6 +196,7 @@ def _volumes(plan: KatibPlan) -> list[Manifest]:
     volumes: list[Manifest] = [
         {"name": "tuneoff", "configMap": {"name": plan.config_map, "defaultMode": 0o444}},
         {"name": "run", "emptyDir": {}},
+        {"name": "tmp", "emptyDir": {}},
     ]
     if plan.data_claim is not None:
         volumes.append({"name": "data", "persistentVolumeClaim": {"claimName": plan.data_claim, "readOnly": True}})

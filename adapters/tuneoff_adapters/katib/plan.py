@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
+from tuneoff.base.code_digest import code_digest
 from tuneoff.base.process_limits import thread_environment
 from tuneoff.base.processes import MARK
 from tuneoff.experiment.spec import RunSpec, Workers
@@ -69,6 +70,7 @@ class KatibPlan:
     data_claim: str | None  # of a PersistentVolumeClaim in the namespace with a prepared cache folder
     environment: Mapping[str, str]  # of the pod's process
     checkpoint_bytes: int  # the largest checkpoint that a pod passes through its log
+    code: str | None  # the code_digest of this tuneoff, for pods whose image may have another; None: they run this one
 
 
 def katib_plan(context: RunContext) -> KatibPlan:
@@ -116,6 +118,7 @@ def katib_plan(context: RunContext) -> KatibPlan:
             **_data_environment(options),
         },
         checkpoint_bytes=UNLIMITED_LOG_BYTES if spec.platform == EMULATED else LOG_BYTES,
+        code=None if spec.platform == EMULATED else code_digest(),
     )
 
 

@@ -18,10 +18,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
+from tuneoff.base.code_digest import code_digest
 from tuneoff.base.identity import configuration_digest
 from tuneoff.base.process_limits import die_with_parent
 from tuneoff.errors import ExperimentError
 from tuneoff.experiment.trial_context import TrialContext
+from tuneoff.record.events.writer import EventWriter
 from tuneoff.record.layout import POD
 from tuneoff.run.trial.checkpoint import checkpoint_path
 from tuneoff.run.trial.run_trial import run_trial, trial_process
@@ -42,8 +44,9 @@ def main(arguments: Sequence[str]) -> int:
     output = os.dup(1)  # the writer of events takes standard output for itself
     katib_trial, values = arguments[0], parameters(arguments[1:])
     context = _context()
-    trial_process(context, POD)  # before anything else: from here on the process is seen
+    events = trial_process(context, POD).events  # before anything else: from here on the process is seen
     settings = json.loads((_config_dir() / layout.TRANSLATION_KEY).read_text())
+    _compare_code(settings.get(layout.CODE, "unknown"), events)
     try:
         configuration = KatibSpace.from_json(settings).decode(values)
     except ExperimentError as error:
@@ -65,6 +68,13 @@ def parameters(arguments: Sequence[str]) -> Mapping[str, str]:
 
 def _config_dir() -> Path:
     return Path(os.environ.get(layout.CONFIG_DIR_VARIABLE, layout.CONFIG_DIR))
+
+
+def _compare_code(expected: str | None, events: EventWriter) -> None:
+    """Flag a tuneoff in this image that is not the one that submitted the pod; `expected`: the latter's `code_digest`."""
+    if expected is not None and (found := code_digest()) != expected:
+        text = f"the image has tuneoff {found[:12]}, but the run is one of {expected[:12]}; build it anew (make image)"
+        events.flag(layout.OTHER_CODE, text)
 
 
 def _context() -> TrialContext:

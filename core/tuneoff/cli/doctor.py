@@ -62,14 +62,14 @@ CONFLICTS = (
 )
 
 
-def all_checks(file: Path | None = None) -> list[DoctorCheck]:
-    """Return every check; with a file, also those of what it needs.
+def all_checks(file: Path | None = None, image: str | None = None) -> list[DoctorCheck]:
+    """Return every check; with a file, also those of what it needs; with an image of trials, also whether it fits.
 
     Raises:
         ExperimentError: the file breaks a rule.
     """
     plan = _plan(file) if file is not None else None
-    checks = (machine(), power(plan), charges(plan), adapters(plan), conflicts(), cluster(), data(plan))
+    checks = (machine(), power(plan), charges(plan), adapters(plan), conflicts(), cluster(), trial_image(image), data(plan))
     return [*(check for group in checks for check in group), results_folder(RESULTS)]
 
 
@@ -177,6 +177,16 @@ def cluster() -> Iterator[DoctorCheck]:
         yield DoctorCheck(name="kubeconfig", level="ok", text=text)
 
 
+def trial_image(image: str | None) -> Iterator[DoctorCheck]:
+    """Check that the tuneoff in an image of trials is this one, to the letter."""
+    from tuneoff.cli.trial_image import problem_of
+
+    if image is not None:
+        problem, exit_code = problem_of(image)
+        text = problem or f"{image} has this tuneoff"
+        yield DoctorCheck(name="image", level="fail" if problem else "ok", text=text, exit_code=exit_code)
+
+
 def data(plan: Plan | None) -> Iterator[DoctorCheck]:
     """Check each workload's packages and data: as the plan asks for it (fetched where missing), else with its defaults."""
     from tuneoff.base.identity import canonical_json
@@ -276,11 +286,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         nargs="?",
         help="also check what this experiment file needs: its frameworks, and its data (fetched where they are missing)",
     )
+    parser.add_argument("--image", metavar="NAME", help="also run an image of Katib's trials, and check that it has this tuneoff")
     parser.add_argument("--json", action="store_true", help="write JSON: a list with one object per check")
 
 
 def execute(arguments: argparse.Namespace) -> int:
-    checks = all_checks(arguments.file)
+    checks = all_checks(arguments.file, arguments.image)
     if arguments.json:
         write_json([asdict(check) for check in checks])
     else:
