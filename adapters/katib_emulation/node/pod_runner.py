@@ -32,7 +32,7 @@ MEMORY_SECONDS = 0.05
 MARK_SECONDS = 1.0
 """How often a collector that waits for the shell's mark looks at it."""
 
-KILLED = 137
+TERMINATED = 128 + signal.SIGTERM  # exit code of a collector whose pod was deleted, as a real cluster has it
 FIRST_RETRY_SECONDS, LAST_RETRY_SECONDS = 1.0, 60.0
 DEFAULT_GRACE_SECONDS = 30
 _NO_SUCH_COMMAND = {errno.ENOENT, errno.EACCES, errno.ENOTDIR, errno.ENOEXEC, errno.EISDIR}
@@ -197,20 +197,16 @@ class PodRunner:
         if collector is not None and not self._is_abandoned:
             if collector.is_stopping:
                 self._mark_early_stopped(collector)
-            was_marked = self._wait_for_mark(collector, group, states)
-            states[COLLECTOR] = pod_status.terminated(collector.finish(group) if was_marked else KILLED, started)
+            self._wait_for_mark(collector, group, states)
+            states[COLLECTOR] = pod_status.terminated(TERMINATED if self._is_over else collector.finish(group), started)
         return states
 
-    def _wait_for_mark(self, collector: Collector, group: ProcessGroup, states: dict[str, Object]) -> bool:
-        """Let the collector wait for what the shell writes at the end, alone if that ended without; return False if
-        the pod was deleted before."""
+    def _wait_for_mark(self, collector: Collector, group: ProcessGroup, states: dict[str, Object]) -> None:
+        """Let the collector wait for what the shell writes at the end, alone if that ended without, or until the pod goes."""
         if not self._is_over and collector.is_waiting(group):
             self._update(lambda pod: pod_status.set_ended(pod, states))
-        while collector.is_waiting(group):
-            if self._is_over:
-                return False
+        while collector.is_waiting(group) and not self._is_over:
             self._bell.wait(MARK_SECONDS)
-        return True
 
     def _watch(self, group: ProcessGroup, collector: Collector | None, limit: int | None) -> str | None:
         """Wait for the end of the process and do what has to be done before; return why it was killed, or None."""
