@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from typing import Any
 
 import pytest
-from optuna.pruners import HyperbandPruner, NopPruner
+from optuna.pruners import HyperbandPruner
 from optuna.trial import TrialState
 
 from adapters.framework_objects import memory_study, plan_of
@@ -85,10 +84,6 @@ def test_median_stops_first_at_the_given_epoch_and_after_enough_completed_trials
     assert stops(plan, 6, lambda number, epoch: float(number)) == [0, 0, 0, 4, 4, 4]
 
 
-def test_no_pruner_is_optunas_empty_one_not_its_default() -> None:
-    assert isinstance(make_pruner(plan_of(toy_spec("optuna", pruner="none"))), NopPruner)
-
-
 @pytest.mark.parametrize("factor", [2, 3, 4, 5, 10])
 @pytest.mark.parametrize("first", [1, 2, 3, 7])
 def test_hyperband_has_exactly_the_given_number_of_brackets(first: int, factor: int) -> None:
@@ -96,10 +91,6 @@ def test_hyperband_has_exactly_the_given_number_of_brackets(first: int, factor: 
         pruner = HyperbandPruner(min_resource=first, max_resource=max_resource(first, factor, brackets), reduction_factor=factor)
         pruner._try_initialization(memory_study(plan_of(toy_spec("optuna"))))
         assert pruner._n_brackets == brackets
-
-
-def test_an_exact_power_would_miss_a_bracket() -> None:
-    assert math.floor(math.log(243, 3)) + 1 == 5  # six are meant: why `max_resource` is no exact power
 
 
 def test_hyperband_brackets_differ_in_their_first_rung() -> None:

@@ -27,10 +27,8 @@ from tuneoff.run.lifecycle.run import FAILED
 pytestmark = pytest.mark.slow
 
 ADAPTER = "tuneoff_adapters.optuna:OptunaAdapter"
-LISTED = sample_distinct(TOY_SPACE, 12, 5)
 FAULTS = ("none", "raise", "nan", "exit", "none", "system_exit", "sigkill", "sigkill_once", "none", "none")
 FAULTY = [{"x": index / 32, "fault": fault} for index, fault in enumerate(FAULTS)]
-STOPS = {configuration_digest(LISTED[index]): epoch for index, epoch in ((1, 1), (4, 3), (7, 5))}
 
 
 @pytest.fixture(scope="module")
@@ -41,21 +39,6 @@ def sampled(tmp_path_factory: pytest.TempPathFactory) -> LifecycleRun:
 @pytest.fixture(scope="module")
 def crowded(tmp_path_factory: pytest.TempPathFactory) -> LifecycleRun:
     return run_lifecycle(tmp_path_factory.mktemp("crowded"), ADAPTER, sampler="default", trials=22, workers=4, epochs=1)
-
-
-@pytest.fixture(scope="module")
-def scripted(tmp_path_factory: pytest.TempPathFactory) -> LifecycleRun:
-    """A given list, with stops of some of it."""
-    return run_lifecycle(
-        tmp_path_factory.mktemp("scripted"),
-        ADAPTER,
-        sampler="fixed",
-        configurations=LISTED,
-        trials=len(LISTED),
-        pruner="scripted",
-        stops=STOPS,
-        epochs=6,
-    )
 
 
 @pytest.fixture(scope="module")
@@ -101,12 +84,6 @@ def test_exactly_the_budgeted_trials_run_on_the_given_workers(
     assert all(event.waited_ns == 0 for event in run.of(schema.TrialStarted))
 
 
-def test_a_trial_trains_the_configuration_that_was_submitted(sampled: LifecycleRun) -> None:
-    for started in sampled.of(schema.TrialStarted):
-        assert started.configuration == sampled.configurations[started.trial]
-        TOY_SPACE.check(started.configuration)
-
-
 def test_asks_and_tells_are_timed(sampled: LifecycleRun) -> None:
     stages = Counter((stage.name, stage.trial) for stage in sampled.of(schema.Stage))
     assert stages == Counter((name, trial) for name in ("ask", "tell") for trial in sampled.configurations)
@@ -114,14 +91,6 @@ def test_asks_and_tells_are_timed(sampled: LifecycleRun) -> None:
 
 def test_the_log_has_no_line_per_trial(sampled: LifecycleRun) -> None:
     assert sampled.log == ""
-
-
-def test_scripted_stops_come_after_exactly_the_given_epochs(scripted: LifecycleRun) -> None:
-    for ended in scripted.of(schema.TrialEnded):
-        last = STOPS.get(configuration_digest(scripted.configurations[ended.trial]))
-        assert (ended.state, ended.epochs) == (("completed", 6) if last is None else ("pruned", last))
-    assert sorted(stop.epoch for stop in scripted.of(schema.StopDecided)) == [1, 3, 5]
-    assert states(scripted) == {TrialState.COMPLETE: 9, TrialState.PRUNED: 3}
 
 
 def test_halving_stops_at_rungs_and_never_after_the_last_epoch(halved: LifecycleRun) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -116,7 +115,3 @@ def test_the_script_stops_its_configurations_at_their_epochs_and_no_other(tmp_pa
         scheduler.submissions.submit(trial, 0)
     decisions = [[scheduler.report(trial, epoch, 0.5) for epoch in (1, 2, 3)] for trial in trials]
     assert decisions == [[CONTINUE, CONTINUE, CONTINUE], [CONTINUE, STOP, STOP]]
-
-
-def test_the_median_rule_never_pauses_for_time(tmp_path: Path) -> None:
-    assert math.isinf(Scheduler(tmp_path, "median", {}, 4).scheduler._min_time_slice)

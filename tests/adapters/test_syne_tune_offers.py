@@ -13,7 +13,6 @@ from tuneoff.base.space import Constant, SearchSpace
 from tuneoff.capabilities import Support
 from tuneoff.errors import ExperimentError
 from tuneoff.experiment.spec import RunSpec
-from tuneoff.registry import adapter_class
 from tuneoff_adapters.syne_tune import offers
 from tuneoff_adapters.syne_tune.adapter import SyneTuneAdapter
 
@@ -28,10 +27,6 @@ def refusal(sampler: str, pruner: str = "none", **changes: Any) -> str | None:
 
 def with_options(options: dict[str, Any]) -> RunSpec:
     return toy_spec("syne-tune", space=SPACE, options=options)
-
-
-def test_the_entry_point_leads_to_the_adapter() -> None:
-    assert adapter_class("syne-tune") is SyneTuneAdapter
 
 
 @pytest.mark.parametrize("sampler", YES)

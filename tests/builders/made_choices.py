@@ -14,6 +14,9 @@ from tuneoff.experiment.spec import RunSpec, Workers
 from tuneoff.judge.answers.answer import Outcome, PairedDifference, Question, Verdict
 from tuneoff.judge.answers.compute import answers
 from tuneoff.judge.choice.choose import Answered
+from tuneoff.judge.recommend.recommend import recommend
+from tuneoff.judge.recommend.recommendation import Recommendation
+from tuneoff.judge.recommend.request import Request
 from tuneoff.judge.results import Results
 from tuneoff.judge.runs import Scope
 from tuneoff.record.run_record import RunRecord
@@ -96,6 +99,14 @@ def listing(name: str, *, state: State = "ready", text: str = "", **declared: An
     capabilities = Capabilities(framework=name.title(), install=f"tuneoff[{name}]", **{**offers, **declared})
     plugin = Plugin(name=name, target=f"{name}:Adapter")
     return AdapterListing(plugin=plugin, state=state, text=text, framework=name.title(), capabilities=capabilities)
+
+
+KNOWN = [listing("plain"), listing("optuna"), listing("ray-tune")]
+
+
+def ask(*folders: Answered, known: Sequence[AdapterListing] = KNOWN, **asked: Any) -> Recommendation:
+    """Return what is recommended on these folders to who asks so; `known`: the adapters here."""
+    return recommend(folders, known, [], Request(**asked))
 
 
 def question(name: str, scale: str = "ratio") -> Question:

@@ -51,14 +51,6 @@ def test_what_cannot_be_checked_is_one_line(call: Call, fakes: None, arguments: 
     assert not list(Path.cwd().iterdir())
 
 
-def test_a_folder_with_files_is_not_used(call: Call, tmp_path: Path) -> None:
-    (tmp_path / "kept" / "serial").mkdir(parents=True)
-    (tmp_path / "kept" / "serial" / "letter.txt").touch()
-    answer = call("check", "serial", "--only", "refusal", "--keep", "kept")
-    assert answer.code == 5
-    assert "must be a new or empty folder" in answer.line
-
-
 def test_every_folder_is_looked_at_before_the_first_run(call: Call, fakes: None, tmp_path: Path) -> None:
     (tmp_path / "kept" / "rich").mkdir(parents=True)
     (tmp_path / "kept" / "rich" / "letter.txt").touch()
@@ -72,13 +64,6 @@ def test_an_adapter_that_is_named_twice_is_checked_once(call: Call, tmp_path: Pa
     answer = call("check", "serial", "serial@local", "--only", "refusal.adapter-options", "--keep", "kept", "--json")
     assert answer.code == 0
     assert len(json.loads(answer.out)["adapters"]) == 1
-
-
-def test_an_adapter_without_a_platform_is_broken(call: Call, tmp_path: Path) -> None:
-    (tmp_path / "nowhere.py").write_text(NOWHERE)
-    answer = call("check", "nowhere:Nowhere")
-    assert answer.code == 6
-    assert "`platforms` must name at least one" in answer.line
 
 
 def test_a_wrong_type_in_the_capabilities_is_a_broken_adapter(call: Call, tmp_path: Path) -> None:

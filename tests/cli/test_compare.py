@@ -17,7 +17,7 @@ from builders.made_runs import write_results
 from command_line import Call, File
 from tuneoff.cli import matrix
 from tuneoff.cli.folders import folder_to_resume, new_folder, newest_folder
-from tuneoff.cli.matrix import _may_continue, exit_code, reason, resume_command
+from tuneoff.cli.matrix import _may_continue, reason, resume_command
 from tuneoff.cli.plan import expected_duration
 from tuneoff.cli.selection import overridden_plan
 from tuneoff.errors import ResultsError, UnsupportedError
@@ -61,6 +61,7 @@ def outcome(monkeypatch: pytest.MonkeyPatch, fakes: None) -> Outcome:
         (["done", "done"], 0),
         (["done", "skipped"], 0),
         (["done", "failed"], 1),
+        (["skipped", "failed"], 1),
         (["timeout", "done"], 1),
         (["interrupted", "planned"], 130),
         (["done", "planned"], 130),
@@ -75,15 +76,6 @@ def test_the_exit_code_tells_whether_every_run_is_done(
     assert answer.code == code
     assert answer.out.rstrip().endswith(str(Path.cwd() / "results" / "x"))
     assert "plain" in answer.out
-
-
-def test_a_skip_is_no_failure_but_a_failure_beside_it_is() -> None:
-    def end(status: str) -> RunEnd:
-        return RunEnd(run_id="r", label="l", status=status)
-
-    assert exit_code([]) == 0
-    assert exit_code([end("skipped")]) == 0
-    assert exit_code([end("skipped"), end("failed")]) == 1
 
 
 def test_a_failed_run_is_named_with_its_reason_and_its_log(call: Call, file: File, outcome: Outcome) -> None:

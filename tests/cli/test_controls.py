@@ -11,9 +11,7 @@ import pytest
 
 from builders.made_runs import METRIC, Curve, made_run, made_spec, planned, results_of, write_results
 from command_line import Call
-from tuneoff.errors import MissingPackageError
 from tuneoff.experiment.spec import RunSpec
-from tuneoff.judge.controls import compute as all_controls
 from tuneoff.record.run_record import RunRecord
 from tuneoff.record.store import write_run
 
@@ -67,19 +65,6 @@ def test_quality_outside_the_margin_ends_with_1(call: Call, tmp_path: Path, shif
     answer = call("controls", stored(tmp_path / "r", runs))
     assert answer.code == code
     assert ("WARNING: serial and optuna" in answer.out) == bool(code)
-
-
-def test_without_scipy_it_ends_with_3_and_says_what_to_install(
-    call: Call, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def need(what: str) -> None:
-        raise MissingPackageError(f"{what} needs scipy for its tests; run: pip install 'tuneoff[stats]'")
-
-    monkeypatch.setattr(all_controls, "need_scipy", need)
-    runs = [(made_spec(adapter, seed=seed), CURVES, 0.9) for adapter in ("serial", "optuna") for seed in (0, 1)]
-    answer = call("controls", stored(tmp_path / "r", runs))
-    assert answer.code == 3
-    assert "pip install 'tuneoff[stats]'" in answer.out
 
 
 def test_a_folder_with_nothing_to_compare_says_so(call: Call, tmp_path: Path) -> None:

@@ -116,15 +116,6 @@ def test_what_a_terminal_would_obey_is_shown_as_text(results: Results) -> None:
     json.loads(done.stdout)
 
 
-def test_another_format_version_is_one_line_beside_the_answer(call: Call, results: Results) -> None:
-    plan = json.loads((results.path / "matrix.json").read_text())
-    (results.path / "matrix.json").write_text(json.dumps({**plan, "format_version": -1}))
-    answer = call("verify", results.path)
-    assert answer.code == 5
-    assert "format version -1" in answer.err
-    assert answer.err.count("\n") == 1
-
-
 def test_the_folder_is_not_changed(call: Call, results: Results) -> None:
     before = {path: path.stat().st_mtime_ns for path in results.path.rglob("*")}
     call("verify", results.path)

@@ -59,19 +59,3 @@ def test_ctrl_c_undeploys_within_15_seconds_and_leaves_a_resumable_matrix(runnin
     assert "--resume" in errors
     assert with_mark(RESULTS_MARK, str(results.resolve())) == []
     assert [end.status for end in run_ends(results)] == ["interrupted"]
-
-
-def test_a_second_command_on_a_folder_in_use_is_refused_in_one_line(tmp_path: Path) -> None:
-    first = subprocess.Popen(command(tmp_path, "serial"), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    try:
-        deadline = time.monotonic() + 60
-        while not list((tmp_path / "results").glob("runs/*/*/events/*")):
-            assert time.monotonic() < deadline
-            time.sleep(0.05)
-        second = subprocess.run(command(tmp_path, "serial", "--resume"), capture_output=True, text=True, check=False)
-        assert second.returncode == 5
-        assert len(second.stderr.strip().splitlines()) == 1
-        assert "in use" in second.stderr
-    finally:
-        first.send_signal(signal.SIGINT)
-        first.wait(30)

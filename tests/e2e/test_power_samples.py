@@ -53,10 +53,6 @@ def samples_of(results: Path, record: RunRecord) -> Samples:
     return samples
 
 
-def power_lines(errors: str) -> list[str]:
-    return [line for line in errors.splitlines() if line.startswith("power: ")]
-
-
 def test_a_killed_command_leaves_samples_of_which_its_last_line_may_be_torn(tmp_path: Path) -> None:
     file = matrix(tmp_path, budget={"trials": 6, "epochs_per_trial": 20}, power={"interval_seconds": 0.02})
     results = tmp_path / "results"
@@ -75,23 +71,6 @@ def test_a_killed_command_leaves_samples_of_which_its_last_line_may_be_torn(tmp_
     assert len(samples.usage) >= 2
     assert killed.environment["power"]["meter"] == samples.header.meter
     assert killed.metrics["suite.sampler_cpu_share"].value is not None  # what was sampled is in the record
-
-
-def test_one_line_says_which_meter_was_found_and_why_no_better_one(tmp_path: Path) -> None:
-    done = compare(matrix(tmp_path), tmp_path / "results", "--verbose")
-    assert done.returncode == 0, done.stderr
-    (line,) = power_lines(done.stderr)
-    (record,) = read_runs(tmp_path / "results")
-    power = record.environment["power"]
-    assert line.startswith(f"power: {power['meter']} ({power['kind']}: ")
-    assert power["reason"] in line
-
-
-def test_a_named_meter_that_cannot_be_used_is_refused_before_anything_is_made(tmp_path: Path) -> None:
-    done = compare(matrix(tmp_path, power={"meter": "rapl", "options": {"root": str(tmp_path)}}), tmp_path / "results")
-    assert (done.returncode, done.stderr.count("\n"), done.stdout) == (2, 1, "")
-    assert "power.meter 'rapl' cannot be used: " in done.stderr
-    assert not (tmp_path / "results").exists()
 
 
 def test_a_meter_that_breaks_in_mid_matrix_costs_its_samples_and_no_run(tmp_path: Path) -> None:

@@ -86,8 +86,3 @@ def test_a_run_on_too_few_processors_is_flagged_and_done(tmp_path: Path) -> None
     made = burn(tmp_path, cpus=1, workers=count, trials=count, seconds=0.1)
     assert [flag.name for flag in made.record.flags if flag.name.startswith("too_few")] == ["too_few_processors"]
     assert made.record.environment["limits"]["cpus"] == "none (declared, not enforced)"
-
-
-def test_trials_may_run_on_any_processor_by_default(tmp_path: Path) -> None:
-    made = burn(tmp_path, cpus=1, workers=1, trials=1, seconds=0.05)
-    assert {attempt.cpus_allowed for trial in made.record.trials for attempt in trial.attempts} == {len(usable_processors())}

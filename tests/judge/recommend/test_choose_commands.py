@@ -49,31 +49,6 @@ def test_recommend_refuses_what_is_outside_with_exit_code_1(call: Call, results:
     assert "measured were 2 workers, 0.50 s per trial" in answer.out
 
 
-def test_recommend_says_who_can_on_a_platform_that_was_not_measured(call: Call, results: Path) -> None:
-    answer = call("recommend", results, "--platform", "kubernetes")
-    assert answer.code == 1
-    assert answer.out.startswith("katib can do what is asked for, but was not measured at it")
-
-
-def test_recommend_suggests_no_cluster_to_who_asks_for_none(call: Call, results: Path) -> None:
-    found = json.loads(call("recommend", results, "--json").out)
-    assert {"katib"}.isdisjoint({*found["capable"], *found["not_measured"], *found["recommended"]})
-    assert found["how_to_measure"]
-    assert not any("@" in line or "katib" in line for line in found["how_to_measure"])
-    lines = [line for line in call("recommend", results).out.splitlines() if "katib" in line or "kubernetes" in line]
-    assert len(lines) == 1
-    assert "--platform kubernetes" in lines[0]
-
-
-def test_recommend_says_first_that_a_folder_is_unfinished(call: Call, tmp_path: Path) -> None:
-    optuna = [(spec, None if spec.seed < 3 else record) for spec, record in runs_of("optuna")]
-    path = write_results(made_results(runs_of("ray-tune"), optuna, folder=tmp_path / "at_work"))
-    assert call("recommend", path).out.startswith("unfinished: 3 of 20 runs ")
-    assert json.loads(call("recommend", path, "--json").out)["unfinished"] == [
-        {"folder": str(path), "waiting": 3, "planned": 20},
-    ]
-
-
 def test_recommend_in_json_has_the_same_answer(call: Call, results: Path) -> None:
     found = json.loads(call("recommend", results, "--json").out)
     assert found["recommended"] == ["ray-tune"]
@@ -97,9 +72,7 @@ def test_recommend_reads_faults(call: Call, results: Path, tmp_path: Path) -> No
     ("arguments", "words"),
     [
         (["--workers", "0"], "--workers must be above 0, but got 0"),
-        (["--sampler", "tpee"], "did you mean 'tpe'?"),
         (["--must-survive", "sigkil"], "no fault named 'sigkil'"),
-        (["--must-survive", "sigkill"], "--must-survive needs --faults"),
         (["--prefer", "beauty"], "invalid choice: 'beauty'"),
     ],
 )

@@ -2,32 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
 import pytest
 
-from builders.made_choices import SEEDS, listing, made_folder, made_results, runs_of
+from builders.made_choices import KNOWN, SEEDS, ask, listing, made_folder, made_results, runs_of
 from tuneoff.capabilities import Offer, Support
 from tuneoff.errors import ExperimentError
 from tuneoff.judge.answers.answer import Outcome
 from tuneoff.judge.answers.compute import answers
 from tuneoff.judge.choice.choose import Answered
 from tuneoff.judge.recommend.eligibility import No
-from tuneoff.judge.recommend.recommend import recommend, to_json
+from tuneoff.judge.recommend.recommend import to_json
 from tuneoff.judge.recommend.recommendation import Cited, Recommendation
 from tuneoff.judge.recommend.recommendation_text import lines
-from tuneoff.judge.recommend.request import Request
-from tuneoff.registry import AdapterListing
 
 pytest.importorskip("scipy")
-KNOWN = [listing("plain"), listing("optuna"), listing("ray-tune")]
 KATIB = listing("katib", platforms=("kubernetes", "emulated"), emulated_platforms=("emulated",), resume=Support.NOT_BY_TUNEOFF)
-
-
-def ask(*folders: Answered, known: Sequence[AdapterListing] = KNOWN, **asked: Any) -> Recommendation:
-    return recommend(folders, known, [], Request(**asked))
 
 
 def fast_and_slow(**more: Any) -> Answered:

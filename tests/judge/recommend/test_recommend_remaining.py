@@ -2,32 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from builders.made_choices import FROZEN, SEEDS, listing, made_folder, runs_of
+from builders.made_choices import FROZEN, KNOWN, SEEDS, ask, listing, made_folder, runs_of
 from tuneoff.experiment.spec import RunSpec
 from tuneoff.judge.choice.choose import Answered
 from tuneoff.judge.recommend.eligibility import No
-from tuneoff.judge.recommend.recommend import recommend, to_json
+from tuneoff.judge.recommend.recommend import to_json
 from tuneoff.judge.recommend.recommendation import Recommendation
 from tuneoff.judge.recommend.recommendation_text import lines
-from tuneoff.judge.recommend.request import Request
 from tuneoff.record.run_record import RunRecord
-from tuneoff.registry import AdapterListing
 
 pytest.importorskip("scipy")
-KNOWN = [listing("plain"), listing("optuna"), listing("ray-tune")]
 CLUSTER = listing("katib", platforms=("kubernetes",))
 NO_QUALITY_MARGIN = {key: value for key, value in FROZEN.items() if key != "quality_margin"}
-
-
-def ask(*folders: Answered, known: Sequence[AdapterListing] = KNOWN, **asked: Any) -> Recommendation:
-    return recommend(folders, known, [], Request(**asked))
 
 
 def of_time_alone(*adapters: str, **more: Any) -> Answered:

@@ -2,26 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from builders.made_choices import FILE, listing, made_folder, runs_of
+from builders.made_choices import FILE, ask, made_folder, runs_of
 from tuneoff.judge.choice.choose import Answered
-from tuneoff.judge.recommend.recommend import recommend, to_json
-from tuneoff.judge.recommend.recommendation import Recommendation
+from tuneoff.judge.recommend.recommend import to_json
 from tuneoff.judge.recommend.recommendation_text import lines
-from tuneoff.judge.recommend.request import Request
-from tuneoff.registry import AdapterListing
 
 pytest.importorskip("scipy")
-KNOWN = [listing("plain"), listing("optuna"), listing("ray-tune")]
-
-
-def ask(*folders: Answered, known: Sequence[AdapterListing] = KNOWN, **asked: Any) -> Recommendation:
-    return recommend(folders, known, [], Request(**asked))
 
 
 def fast_and_slow(**more: Any) -> Answered:

@@ -155,29 +155,6 @@ def test_no_completed_trial_has_no_share_of_the_job() -> None:
     assert found["carbon.job"].value is not None
 
 
-@given(
-    values=st.lists(st.floats(0.1, 2000), min_size=2, max_size=6),
-    factor=st.floats(0.01, 100),
-    watts=st.lists(st.just(0.0) | st.floats(1e-3, 500), min_size=3, max_size=3),
-)
-def test_twice_the_intensity_is_twice_the_carbon_and_no_other_weight(
-    values: list[float], factor: float, watts: list[float]
-) -> None:
-    run = run_a()
-    at = tuple(176 * index / len(values) for index in range(len(values)))
-    attempts = {(str(index + 1), 0): (piece(12, 112, each),) for index, each in enumerate(watts)}
-    account = dataclasses.replace(account_a(), attempts=attempts)
-    one = metrics(series(*values, run=run, at=at), account, run)
-    many = metrics(series(*(value * factor for value in values), run=run, at=at), account, run)
-    for name, value in one.items():
-        if value.value is None or name == "carbon.trials_left_out":
-            assert many[name].value == value.value
-        else:
-            assert many[name].value == pytest.approx(value.value * factor, rel=1e-9)
-        if name.endswith("intensity") and value.value is not None:
-            assert min(values) * (1 - 1e-9) <= value.value <= max(values) * (1 + 1e-9)
-
-
 @given(cuts=st.lists(st.floats(0, 176), max_size=5), watts=st.floats(0.1, 500))
 def test_cutting_a_piece_changes_nothing(cuts: list[float], watts: float) -> None:
     run = run_a()

@@ -1,16 +1,13 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
-import msgspec
 import pytest
 
 from builders.event_logs import Log, example_b, ns
 from tuneoff.errors import ResultsError
 from tuneoff.record.events import reader, schema
 from tuneoff.record.events.reader import Alignment, EventLog, decode_lines
-from tuneoff.record.events.writer import EventWriter
 
 
 @pytest.fixture
@@ -23,22 +20,6 @@ def test_all_events_of_all_files_come_back(folder: Path) -> None:
     assert sorted(map(repr, log)) == sorted(map(repr, example_b()[0].pairs()))
     assert log.statistics.torn_lines == 0
     assert not log.statistics.gaps
-
-
-def test_the_reader_reads_one_event_of_each_type_that_the_writer_writes(tmp_path: Path) -> None:
-    writer = EventWriter(tmp_path, "run-x", "worker")
-    written = []
-    for kind in schema.AnyEvent.__args__:
-        if kind is schema.Process:
-            continue
-        info = msgspec.inspect.type_info(kind)
-        assert isinstance(info, msgspec.inspect.StructType)
-        needed = [field for field in info.fields if field.required and field.name not in ("seq", "t")]
-        fields: dict[str, Any] = {field.name: _example(field.type) for field in needed}
-        writer.write(str(kind.__struct_config__.tag), **fields)
-        written.append(kind)
-    writer.close()
-    assert [type(event) for _, event in EventLog(tmp_path / "events")] == [schema.Process, *written]
 
 
 def test_a_torn_last_line_is_counted_and_left_out(folder: Path) -> None:
@@ -134,16 +115,6 @@ def test_an_alignment_states_its_uncertainty_and_widens_by_what_events_prove() -
     assert alignment.uncertainty_ns == 400
     alignment.widen(other.process, ns(0.5))
     assert alignment.uncertainty_ns == ns(0.5)
-
-
-def _example(kind: object) -> object:
-    if isinstance(kind, msgspec.inspect.LiteralType):
-        return kind.values[0]
-    if isinstance(kind, msgspec.inspect.UnionType):
-        return None
-    if isinstance(kind, msgspec.inspect.DictType):
-        return {}
-    return 1 if isinstance(kind, msgspec.inspect.IntType) else "text"
 
 
 def test_a_line_without_an_end_is_refused_before_it_fills_the_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

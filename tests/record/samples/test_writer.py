@@ -115,17 +115,6 @@ def test_a_file_that_a_kill_left_without_a_whole_line_holds_no_samples(tmp_path:
     assert power_of(tmp_path) is None
 
 
-def test_a_torn_last_line_is_counted_and_the_rest_is_read(tmp_path: Path) -> None:
-    writer = SampleWriter(tmp_path, rapl())
-    writer.write(sample(1))
-    writer.close()
-    with (tmp_path / FILE_NAME).open("ab") as file:
-        file.write(b'{"type":"power","t":2,"dom')
-    samples = read_samples(tmp_path)
-    assert samples is not None
-    assert (samples.power_samples, samples.torn_lines) == (1, 1)
-
-
 def test_a_first_line_without_end_is_no_rapl(tmp_path: Path) -> None:
     with (tmp_path / FILE_NAME).open("wb") as file:
         file.truncate(10**12)

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from tuneoff.run import machine
-from tuneoff.run.machine import FLAGS, PASSING, Guard, MachineState, from_json, known, look, notes
+from tuneoff.run.machine import FLAGS, PASSING, Guard, MachineState, known, look, notes
 from tuneoff.run.supervisor.leftovers import RESULTS_MARK
 
 QUIET = MachineState(
@@ -139,11 +139,6 @@ def test_what_is_no_look_is_left_out_of_those_of_the_folder() -> None:
     assert known([None, {}, busy.to_json(), QUIET.to_json(), later.to_json()]) == [busy, QUIET, later]
     odd = [None, "odd", {"sentinel_ns": 0}, {"sentinel_ns": "fast"}, {**QUIET.to_json(), "governor": 3}]
     assert known(odd) == []
-
-
-def test_a_state_is_read_back() -> None:
-    state = replace(QUIET, survivors=("1: x",))
-    assert from_json(state.to_json()) == state
 
 
 def test_the_guard_holds_a_resumed_matrix_to_its_earlier_looks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

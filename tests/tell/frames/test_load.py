@@ -13,7 +13,6 @@ import tuneoff
 from builders.odd_folders import export_to
 from tuneoff.errors import MissingPackageError, ResultsError, UnknownNameError
 from tuneoff.measure.waste import POLICIES
-from tuneoff.record import store
 from tuneoff.tell.frames import load as loading
 from tuneoff.tell.frames.columns import CHARGED, TABLES
 from tuneoff.tell.report import export_rows
@@ -123,27 +122,6 @@ def test_importing_tuneoff_imports_nothing_else() -> None:
     code = "import sys; before = set(sys.modules); import tuneoff; print(*sorted(set(sys.modules) - before))"
     found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()
     assert [name for name in found if name.partition(".")[0] not in {*sys.stdlib_module_names}] == ["tuneoff"]
-
-
-def test_a_repetition_that_was_decided_blind_stands_as_in_every_other_table(odd: Path) -> None:
-    """Of a block that was repeated, the repetition stands, even where it failed and the first execution did not."""
-    from dataclasses import replace
-
-    first = next(path for path in odd.glob("runs/*/1/run.json") if store.read_run(path).run_spec().seed == 0)
-    record = store.read_run(first)
-    again = replace(
-        record,
-        execution_id="repeated",
-        status="failed",
-        reason="x",
-        charged="framework",
-        environment={store.REPEAT: {"number": 1}},
-    )
-    (first.parent.parent / "repeated").mkdir()
-    store.write_run(first.parent.parent / "repeated", again)
-    runs = tuneoff.load(odd).runs
-    assert [*runs[runs["seed"] == 0].set_index("execution_id")["is_selected"].items()] == [("1", False), ("repeated", True)]
-    assert [*store.standing([record, again]).values()] == [again]
 
 
 def test_all_executions_are_there_and_the_selected_ones_are_marked(odd: Path) -> None:

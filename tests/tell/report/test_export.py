@@ -87,21 +87,6 @@ def test_a_run_has_the_names_of_its_flags(results: Path, tmp_path: Path) -> None
     assert {row["run_id"]: row["flags"] for row in rows}[run.run_id] == "disturbed,best_tied"
 
 
-def test_a_warm_up_stands_for_nothing(results: Path, tmp_path: Path) -> None:
-    path = sorted(results.glob("runs/*/*/run.json"))[0]
-    run = read_run(path)
-    write_run(path.parent, replace(run, specification={**run.specification, "warm_up": True}))
-    rows = read(export(results, tmp_path / "out", "json")[0])
-    assert {row["warm_up"]: row["is_selected"] for row in rows} == {True: False, False: True}
-
-
-def test_formats_agree(results: Path, tmp_path: Path) -> None:
-    as_json = [read(path) for path in export(results, tmp_path / "json", "json")]
-    as_csv = [read(path) for path in export(results, tmp_path / "csv", "csv")]
-    for one, other in zip(as_json, as_csv, strict=True):
-        assert [{key: None if value is None else str(value) for key, value in row.items()} for row in one] == other
-
-
 def test_pandas_reads_every_table_where_it_is_told_that_only_an_empty_field_is_missing(results: Path, tmp_path: Path) -> None:
     pandas = pytest.importorskip("pandas")
     path = sorted(results.glob("runs/*/*/run.json"))[0]
@@ -118,16 +103,6 @@ def test_pandas_reads_every_table_where_it_is_told_that_only_an_empty_field_is_m
     assert (metrics["value"].isna() == metrics["reason_if_null"].notna()).all()
     assert "null" in set(pandas.read_csv(paths[0], keep_default_na=False, na_values=[""])["workload"])
     assert "null" not in set(pandas.read_csv(paths[0])["workload"]), "control: by default the workload `null` is lost"
-
-
-def test_a_replaced_execution_is_exported_but_not_selected(results: Path, tmp_path: Path) -> None:
-    log, spec = example_a()
-    old = replace(derive(log.pairs(), spec), execution_id="older", status="failed", reason="x")
-    folder = results / "runs" / old.run_id / old.execution_id
-    folder.mkdir(parents=True)
-    write_run(folder, old)
-    rows = read(export(results, tmp_path / "out", "json")[0])
-    assert {row["execution_id"]: row["is_selected"] for row in rows} == {"older": False, "execution-0": True, "execution-1": True}
 
 
 def test_an_export_of_no_runs_is_empty_tables(tmp_path: Path) -> None:

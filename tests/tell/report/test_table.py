@@ -90,13 +90,6 @@ def test_a_skipped_cell_is_a_row_with_its_reason(make: Make) -> None:
     assert "katib random seed 0: skipped: the kubernetes package is missing" in text
 
 
-def test_of_several_executions_the_one_that_is_done_counts(make: Make) -> None:
-    done = make("a", 0, 1000)
-    later = replace(done, execution_id="z", started_at="2999-01-01", status="failed", reason="x")
-    (row,) = summary_rows(results_of([later, done]))
-    assert (row.runs_done, row.runs_planned) == (1, 1)
-
-
 def test_warm_up_runs_are_in_no_row(make: Make) -> None:
     record = make("a", 0)
     specification = {**record.specification, "warm_up": True}
