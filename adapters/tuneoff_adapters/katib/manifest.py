@@ -12,9 +12,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from tuneoff.errors import UnsupportedError
-from tuneoff_adapters.katib import layout
-from tuneoff_adapters.katib.amounts import cpu_thousandths, memory_bytes
 from tuneoff_adapters.katib.plan import GRACE_SECONDS, INJECTION_LABEL, Algorithm, KatibPlan
+from tuneoff_adapters.kubernetes import layout
+from tuneoff_adapters.kubernetes.amounts import cpu_thousandths, memory_bytes
 
 Manifest = dict[str, Any]
 

@@ -14,8 +14,10 @@ from tuneoff.experiment.translation import ListTranslation, translation_of
 from tuneoff.experiment.trial_context import TrialContext
 from tuneoff.record.run_context import RunContext
 from tuneoff_adapters.katib import offers
-from tuneoff_adapters.katib.checkpoint_lines import LOG_BYTES, UNLIMITED_LOG_BYTES
-from tuneoff_adapters.katib.layout import (
+from tuneoff_adapters.katib.platforms import EMULATED_IMAGE
+from tuneoff_adapters.katib.space import KatibSpace
+from tuneoff_adapters.kubernetes.checkpoint_lines import LOG_BYTES, UNLIMITED_LOG_BYTES
+from tuneoff_adapters.kubernetes.layout import (
     CACHE_VARIABLE,
     CONFIG_DIR,
     CONFIG_DIR_VARIABLE,
@@ -25,9 +27,7 @@ from tuneoff_adapters.katib.layout import (
     RUN_DIR,
     RUN_DIR_VARIABLE,
 )
-from tuneoff_adapters.katib.options import EMULATED, KatibOptions, katib_options
-from tuneoff_adapters.katib.platforms import EMULATED_IMAGE
-from tuneoff_adapters.katib.space import KatibSpace
+from tuneoff_adapters.kubernetes.options import EMULATED, KatibOptions, katib_options
 
 LABEL = "tuneoff.io/execution"  # on everything that is ours; its value is the execution id
 INJECTION_LABEL = "katib.kubeflow.org/metrics-collector-injection"  # of a namespace, "enabled": Katib's webhook asks for it

@@ -25,9 +25,10 @@ from tuneoff.experiment.trial_context import TrialContext
 from tuneoff.record.layout import POD
 from tuneoff.run.trial.checkpoint import checkpoint_path
 from tuneoff.run.trial.run_trial import run_trial, trial_process
-from tuneoff_adapters.katib import layout, sidecar
+from tuneoff_adapters.katib import sidecar
 from tuneoff_adapters.katib.metrics_file import FileReport, create_mark, create_metrics_file
 from tuneoff_adapters.katib.space import KatibSpace
+from tuneoff_adapters.kubernetes import layout
 
 PRUNED = 5
 EXIT_CODES = {"completed": 0, "failed": 1, "refused": 4, "cancelled": 4, "pruned": PRUNED}
@@ -78,7 +79,7 @@ def _context() -> TrialContext:
 
 
 def _pass_checkpoint_out(path: Path, output: int, most_bytes: int) -> None:
-    from tuneoff_adapters.katib.checkpoint_lines import encode
+    from tuneoff_adapters.kubernetes.checkpoint_lines import encode
 
     try:
         content = path.read_bytes()

@@ -6,9 +6,9 @@ from collections.abc import Iterable
 from urllib.parse import parse_qs, urlsplit
 
 from adapters.katib.faulty_proxy import Seen
-from tuneoff_adapters.katib.checks import needed_rights
-from tuneoff_adapters.katib.options import KatibOptions
-from tuneoff_adapters.katib.removal import SERVING
+from tuneoff_adapters.kubernetes.checks import needed_rights
+from tuneoff_adapters.kubernetes.options import KatibOptions
+from tuneoff_adapters.kubernetes.removal import SERVING
 
 Rights = set[tuple[str, str, str]]
 

@@ -13,10 +13,10 @@ import pytest
 from adapters.katib.fake_api import Answer, Asked, FakeApi, Silent, failure
 from adapters.katib.faulty_proxy import FaultyProxy
 from tuneoff.errors import MissingPackageError, StepError
-from tuneoff_adapters.katib import checks
-from tuneoff_adapters.katib.checks import CHECK_SECONDS, FIRST_SECONDS, Cluster, check_client, check_cluster
-from tuneoff_adapters.katib.connection import Connection
-from tuneoff_adapters.katib.options import KatibOptions
+from tuneoff_adapters.kubernetes import checks
+from tuneoff_adapters.kubernetes.checks import CHECK_SECONDS, FIRST_SECONDS, Cluster, check_client, check_cluster
+from tuneoff_adapters.kubernetes.connection import Connection
+from tuneoff_adapters.kubernetes.options import KatibOptions
 
 GROUP, KINDS = "/apis/kubeflow.org", "/apis/kubeflow.org/v1beta1"
 DEPLOYMENTS = "/apis/apps/v1/namespaces/kubeflow/deployments"

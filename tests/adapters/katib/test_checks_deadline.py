@@ -13,9 +13,9 @@ import pytest
 
 from adapters.katib.fake_api import write_kubeconfig
 from tuneoff.errors import InfrastructureError
-from tuneoff_adapters.katib.checks import CHECK_SECONDS, SLACK_SECONDS, reach
-from tuneoff_adapters.katib.connection import Connection
-from tuneoff_adapters.katib.options import KatibOptions
+from tuneoff_adapters.kubernetes.checks import CHECK_SECONDS, SLACK_SECONDS, reach
+from tuneoff_adapters.kubernetes.connection import Connection
+from tuneoff_adapters.kubernetes.options import KatibOptions
 
 TOLD_SECONDS = 15.0  # what the documentation promises
 

@@ -12,11 +12,11 @@ from builders.katib_specs import IMAGE, plan_of, spec_of
 from emulated.served import INJECTED, Served, experiment, served
 from katib_emulation import kinds
 from tuneoff.errors import InfrastructureError
-from tuneoff_adapters.katib.connection import Connection, Limits
-from tuneoff_adapters.katib.create import made_by, make_place, submit
 from tuneoff_adapters.katib.manifest import experiment_manifest
 from tuneoff_adapters.katib.plan import KatibPlan
-from tuneoff_adapters.katib.removal import remove
+from tuneoff_adapters.kubernetes.connection import Connection, Limits
+from tuneoff_adapters.kubernetes.create import made_by, make_place, submit
+from tuneoff_adapters.kubernetes.removal import remove
 
 TEAM = {"image": IMAGE, "namespace": "team"}
 

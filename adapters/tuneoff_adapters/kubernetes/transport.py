@@ -13,9 +13,9 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from tuneoff_adapters.katib.api_errors import one_line
-from tuneoff_adapters.katib.kubeconfig import client_configuration
-from tuneoff_adapters.katib.resources import Object
+from tuneoff_adapters.kubernetes.api_errors import one_line
+from tuneoff_adapters.kubernetes.kubeconfig import client_configuration
+from tuneoff_adapters.kubernetes.resources import Object
 
 CONNECT_SECONDS = 5.0  # for the TCP (and TLS) connection alone: a server that takes longer is away
 CONNECTIONS = 64  # kept open for the next request

@@ -9,10 +9,10 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from tuneoff.errors import InfrastructureError, StepError
-from tuneoff_adapters.katib.api_errors import ApiError, Missing, Unreachable, one_line
-from tuneoff_adapters.katib.connection import Connection, Propagation
-from tuneoff_adapters.katib.parallel_calls import at_once, value
-from tuneoff_adapters.katib.resources import (
+from tuneoff_adapters.kubernetes.api_errors import ApiError, Missing, Unreachable, one_line
+from tuneoff_adapters.kubernetes.connection import Connection, Propagation
+from tuneoff_adapters.kubernetes.parallel_calls import at_once, value
+from tuneoff_adapters.kubernetes.resources import (
     CONFIG_MAPS,
     DEPLOYMENTS,
     EXPERIMENTS,
@@ -35,7 +35,7 @@ from tuneoff_adapters.katib.resources import (
     name_of,
     selector,
 )
-from tuneoff_adapters.katib.stuck_objects import Left, release, some, why
+from tuneoff_adapters.kubernetes.stuck_objects import Left, release, some, why
 
 CHILDREN = (TRIALS, JOBS, PODS, SUGGESTIONS)  # what Katib makes for an experiment
 SERVING = (DEPLOYMENTS, REPLICA_SETS, SERVICES, SERVICE_ACCOUNTS, ROLES, ROLE_BINDINGS)  # for the suggestion's service

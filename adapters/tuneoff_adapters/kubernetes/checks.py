@@ -9,12 +9,12 @@ from typing import Any
 
 from tuneoff.base.packages import install_command, installed_version, release
 from tuneoff.errors import InfrastructureError, MissingPackageError
-from tuneoff_adapters.katib.api_errors import ApiError, Missing
-from tuneoff_adapters.katib.connection import Connection, Limits
-from tuneoff_adapters.katib.create import check_namespace
-from tuneoff_adapters.katib.options import KatibOptions
-from tuneoff_adapters.katib.parallel_calls import at_once, value
-from tuneoff_adapters.katib.resources import (
+from tuneoff_adapters.kubernetes.api_errors import ApiError, Missing
+from tuneoff_adapters.kubernetes.connection import Connection, Limits
+from tuneoff_adapters.kubernetes.create import check_namespace
+from tuneoff_adapters.kubernetes.options import KatibOptions
+from tuneoff_adapters.kubernetes.parallel_calls import at_once, value
+from tuneoff_adapters.kubernetes.resources import (
     CONFIG_MAPS,
     DEPLOYMENTS,
     EVENTS,

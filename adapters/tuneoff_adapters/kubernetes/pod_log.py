@@ -13,8 +13,8 @@ from tuneoff.record.events.schema import Event, Process
 from tuneoff.record.events.writer import FOLDER as EVENTS
 from tuneoff.record.layout import POD
 from tuneoff.run.trial.checkpoint import checkpoint_path
-from tuneoff_adapters.katib.checkpoint_lines import CheckpointLines
-from tuneoff_adapters.katib.layout import EARLY_STOPPED, FAILED
+from tuneoff_adapters.kubernetes.checkpoint_lines import CheckpointLines
+from tuneoff_adapters.kubernetes.layout import EARLY_STOPPED, FAILED
 
 PODS = "pods"  # folder of the other lines, below the framework's
 _EVENT = b'{"type":'

@@ -7,12 +7,12 @@ from collections.abc import Iterator
 from typing import Any
 
 from tuneoff.errors import InfrastructureError
-from tuneoff_adapters.katib.api_errors import ApiError, Conflict, Missing
-from tuneoff_adapters.katib.connection import Connection
 from tuneoff_adapters.katib.manifest import config_map_manifest, namespace_manifest
 from tuneoff_adapters.katib.plan import INJECTION_LABEL, KatibPlan
-from tuneoff_adapters.katib.removal import Made
-from tuneoff_adapters.katib.resources import CONFIG_MAPS, EXPERIMENTS, NAMESPACES, Object, Resource, labels_of
+from tuneoff_adapters.kubernetes.api_errors import ApiError, Conflict, Missing
+from tuneoff_adapters.kubernetes.connection import Connection
+from tuneoff_adapters.kubernetes.removal import Made
+from tuneoff_adapters.kubernetes.resources import CONFIG_MAPS, EXPERIMENTS, NAMESPACES, Object, Resource, labels_of
 
 TERMINATING = "because it is being terminated"  # the API server's words; the status is 403
 

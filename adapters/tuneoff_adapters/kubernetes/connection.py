@@ -13,12 +13,21 @@ from pathlib import Path
 from typing import Literal, TypeVar
 
 from tuneoff.errors import StepError
-from tuneoff_adapters.katib.api_errors import Conflict, Failing, Missing, Unreachable, api_error
-from tuneoff_adapters.katib.log_stream import LogStream
-from tuneoff_adapters.katib.options import KatibOptions
-from tuneoff_adapters.katib.resources import ACCESS_REVIEWS, EXPERIMENTS, PODS, Object, Resource, labels_of, name_of, selector
-from tuneoff_adapters.katib.transport import Body, NoAnswer, Refused, Transport
-from tuneoff_adapters.katib.watch import Watch
+from tuneoff_adapters.kubernetes.api_errors import Conflict, Failing, Missing, Unreachable, api_error
+from tuneoff_adapters.kubernetes.log_stream import LogStream
+from tuneoff_adapters.kubernetes.options import KatibOptions
+from tuneoff_adapters.kubernetes.resources import (
+    ACCESS_REVIEWS,
+    EXPERIMENTS,
+    PODS,
+    Object,
+    Resource,
+    labels_of,
+    name_of,
+    selector,
+)
+from tuneoff_adapters.kubernetes.transport import Body, NoAnswer, Refused, Transport
+from tuneoff_adapters.kubernetes.watch import Watch
 
 Propagation = Literal["Background", "Foreground", "Orphan"]
 

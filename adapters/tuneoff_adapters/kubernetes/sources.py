@@ -9,13 +9,13 @@ from dataclasses import dataclass, replace
 from typing import TypeVar
 
 from tuneoff.base import clock
-from tuneoff_adapters.katib.api_errors import ApiError, Missing, Unreachable
-from tuneoff_adapters.katib.connection import Connection
-from tuneoff_adapters.katib.diagnosis import is_about, is_warning, moment_of, trial_of
-from tuneoff_adapters.katib.layout import CONTAINER
-from tuneoff_adapters.katib.log_stream import LogStream
-from tuneoff_adapters.katib.resources import EVENTS, PODS, SUGGESTIONS, Object, Resource, belongs_to
-from tuneoff_adapters.katib.watch import Watch
+from tuneoff_adapters.kubernetes.api_errors import ApiError, Missing, Unreachable
+from tuneoff_adapters.kubernetes.connection import Connection
+from tuneoff_adapters.kubernetes.diagnosis import is_about, is_warning, moment_of, trial_of
+from tuneoff_adapters.kubernetes.layout import CONTAINER
+from tuneoff_adapters.kubernetes.log_stream import LogStream
+from tuneoff_adapters.kubernetes.resources import EVENTS, PODS, SUGGESTIONS, Object, Resource, belongs_to
+from tuneoff_adapters.kubernetes.watch import Watch
 
 POLL_SECONDS = 5.0
 SEEK_SECONDS = 1.0  # between two questions for a pod that the watch has not told of
