@@ -12,7 +12,7 @@ from contract.runs import Made
 from e2e.faulty_cluster import NAMESPACES, FaultyCluster, faulty_cluster, sleeping
 from emulated.served import INJECTED
 from tuneoff.experiment.spec import Failures, Timeouts
-from tuneoff_adapters.kubernetes.options import KatibOptions
+from tuneoff_adapters.katib.options import KatibOptions
 
 pytestmark = pytest.mark.slow
 

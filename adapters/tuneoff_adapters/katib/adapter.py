@@ -10,7 +10,8 @@ from tuneoff.adapter import Adapter, Best
 from tuneoff.capabilities import Capabilities, import_framework
 from tuneoff.errors import StepError
 from tuneoff_adapters.katib import offers
-from tuneoff_adapters.kubernetes.options import EMULATED, LOCAL_OPTIONS, katib_options
+from tuneoff_adapters.katib.options import EMULATED, katib_options
+from tuneoff_adapters.kubernetes.options import LOCAL_OPTIONS
 from tuneoff_adapters.optuna_samplers import flag_unused_model
 
 if TYPE_CHECKING:
@@ -63,8 +64,10 @@ class KatibAdapter(Adapter):
 
     def deploy(self) -> None:
         """Reach the API server, check that it can take a run, and make what its pods read, in the run's own namespace."""
+        from tuneoff_adapters.katib.checks import check_client, katib_needs
+        from tuneoff_adapters.katib.manifest import config_map_manifest
         from tuneoff_adapters.katib.plan import katib_plan
-        from tuneoff_adapters.kubernetes.checks import check_client, reach
+        from tuneoff_adapters.kubernetes.checks import reach
         from tuneoff_adapters.kubernetes.create import made_by, make_place
         from tuneoff_adapters.kubernetes.removal import left_text
 
@@ -74,7 +77,7 @@ class KatibAdapter(Adapter):
         plan = katib_plan(self.context)
         if self._server is not None:
             self._server.start()
-        self._connection, cluster = reach(self._connect, katib_options(spec), plan.namespace)
+        self._connection, cluster = reach(self._connect, katib_needs(katib_options(spec)), plan.namespace)
         self.context.note_versions(
             {"kubernetes": cluster.server_version, "katib_image": cluster.katib_image, "image": plan.image}
         )
@@ -82,7 +85,7 @@ class KatibAdapter(Adapter):
         if self._server is None and found is not None:
             self.context.note_emulated(f"the API server at {self._connection.host} is an emulation: it says {found}")
         self._note.write_text(left_text(made_by(plan), self._connection.host) + "\n")
-        make_place(self._connection, plan)
+        make_place(self._connection, plan, config_map_manifest(plan))
 
     def setup(self) -> None:
         """Submit the Experiment; ends when Katib has made its first trial."""

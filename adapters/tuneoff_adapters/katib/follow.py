@@ -9,11 +9,11 @@ from tuneoff.base import clock
 from tuneoff.errors import InfrastructureError, StepError
 from tuneoff.record.run_context import RunContext
 from tuneoff_adapters.katib.followed import FollowedTrial
+from tuneoff_adapters.katib.options import KatibOptions
 from tuneoff_adapters.katib.plan import KatibPlan
 from tuneoff_adapters.katib.trial_ledger import Book, disagreement
 from tuneoff_adapters.kubernetes.connection import Connection
 from tuneoff_adapters.kubernetes.diagnosis import View, findings, trial_of
-from tuneoff_adapters.kubernetes.options import KatibOptions
 from tuneoff_adapters.kubernetes.patience import Patience
 from tuneoff_adapters.kubernetes.resources import EXPERIMENTS, PODS, TRIALS, Object, name_of
 from tuneoff_adapters.kubernetes.sources import (

@@ -15,7 +15,7 @@ from typing import Literal, TypeVar
 from tuneoff.errors import StepError
 from tuneoff_adapters.kubernetes.api_errors import Conflict, Failing, Missing, Unreachable, api_error
 from tuneoff_adapters.kubernetes.log_stream import LogStream
-from tuneoff_adapters.kubernetes.options import KatibOptions
+from tuneoff_adapters.kubernetes.options import ClusterOptions
 from tuneoff_adapters.kubernetes.resources import (
     ACCESS_REVIEWS,
     EXPERIMENTS,
@@ -74,7 +74,7 @@ class Connection:
         self._lock = threading.Lock()
 
     @classmethod
-    def of(cls, options: KatibOptions, kubeconfig: Path | None = None, check: Callable[[], None] | None = None) -> Connection:
+    def of(cls, options: ClusterOptions, kubeconfig: Path | None = None, check: Callable[[], None] | None = None) -> Connection:
         """Return a connection for the options; `kubeconfig` and `check` (the emulated server's) go before theirs."""
         limits = Limits(api=options.api_seconds)
         if kubeconfig is not None:

@@ -1,4 +1,4 @@
-"""The adapter's options: what a person writes under `options:` of a katib entry. Imports neither the SDK nor its clients."""
+"""Options about a cluster: what a person writes under `options:` of an entry. Imports neither the SDK nor its clients."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from tuneoff.base.identity import is_finite
 from tuneoff.errors import ExperimentError
 from tuneoff.experiment.spec import RunSpec
 
-KUBERNETES, EMULATED = "kubernetes", "emulated"
+KUBERNETES = "kubernetes"
 
 _NAME = re.compile(r"[a-z0-9]([-a-z0-9.]*[a-z0-9])?")
 _LABEL_KEY = re.compile(r"([a-z0-9]([-a-z0-9.]*[a-z0-9])?/)?[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?")
@@ -20,17 +20,16 @@ _LABEL_VALUE = re.compile(r"([A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?)?")
 _NAMESPACE = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
 _NAMESPACES = ("katib_namespace", "namespace")
 _IN_NAMESPACE = ("image_pull_secret", "service_account", "data_claim")  # names of objects that must be there before the run
-_ON_BOTH = ("api_seconds", "pending_seconds")
-LOCAL_OPTIONS = frozenset({"kubeconfig", "context", *_ON_BOTH})  # the way to the cluster and the patience: no part of the run
+TIMES = ("api_seconds", "pending_seconds")
+LOCAL_OPTIONS = frozenset({"kubeconfig", "context", *TIMES})  # the way to the cluster and the patience: no part of the run
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class KatibOptions:
-    """What can be set about the cluster. On `emulated` only the two times can: the rest has no meaning there."""
+class ClusterOptions:
+    """What can be set about the cluster."""
 
     kubeconfig: Path | None = None  # None: $KUBECONFIG, or else ~/.kube/config
     context: str | None = None  # None: the kubeconfig's current one
-    katib_namespace: str = "kubeflow"  # where Katib's own controller runs
     namespace: str | None = None  # that is there, and that the run works in; None: one of its own, made and deleted by it
     image: str | None = None  # of the trials; required on kubernetes
     image_pull_secret: str | None = None  # name of a Secret in the run's namespace: never its content
@@ -41,41 +40,45 @@ class KatibOptions:
     pending_seconds: float = 300.0  # how long a pod may wait for a node, an image, ... before the run ends with its reason
 
 
-def katib_options(spec: RunSpec) -> KatibOptions:
-    """Return the checked options of a run.
+_Options = TypeVar("_Options", bound=ClusterOptions)
+
+
+def cluster_options(spec: RunSpec, kind: type[_Options]) -> _Options:
+    """Return the checked options of a run on a cluster.
 
     Raises:
-        ExperimentError: an option is unknown, has a wrong value, is missing, or has no meaning on the platform.
+        ExperimentError: an option is unknown, has a wrong value, or is missing.
     """
-    known = [entry.name for entry in fields(KatibOptions)]
-    unknown = sorted(set(spec.options) - set(known))
-    if unknown:
-        raise ExperimentError(f"adapter 'katib' has no option {', '.join(unknown)}; it has {', '.join(known)}")
-    given = {name: value for name, value in spec.options.items() if value is not None}
-    if spec.platform == EMULATED:
-        meaningless = sorted(set(given) - set(_ON_BOTH))
-        if meaningless:
-            raise ExperimentError(
-                f"platform 'emulated' makes its own cluster, so option {', '.join(meaningless)} has no meaning there; "
-                "remove it, or use platform 'kubernetes'"
-            )
-    elif "image" not in given:
+    given = given_options(spec, kind)
+    if "image" not in given:
         raise ExperimentError(
             "platform 'kubernetes' needs option `image`: the trials' image, e.g. registry.example/tuneoff@sha256:..."
         )
-    options = KatibOptions(**{name: _checked(name, value) for name, value in given.items()})
     nowhere = [name for name in _IN_NAMESPACE if name in given and "namespace" not in given]
     if nowhere:
         raise ExperimentError(
             f"option {', '.join(nowhere)} must name something in the run's namespace, but one that the run makes is empty; "
             "give option `namespace` too: an existing one that has it"
         )
-    return options
+    return kind(**given)
+
+
+def given_options(spec: RunSpec, kind: type[ClusterOptions]) -> dict[str, Any]:
+    """Return the checked values of the options that a run gives; `kind` has their names.
+
+    Raises:
+        ExperimentError: an option is unknown, or has a wrong value.
+    """
+    known = [entry.name for entry in fields(kind)]
+    unknown = sorted(set(spec.options) - set(known))
+    if unknown:
+        raise ExperimentError(f"adapter {spec.adapter!r} has no option {', '.join(unknown)}; it has {', '.join(known)}")
+    return {name: _checked(name, value) for name, value in spec.options.items() if value is not None}
 
 
 def _checked(name: str, value: Any) -> Any:
     """Return an option's value as `KatibOptions` keeps it."""
-    if name in _ON_BOTH:
+    if name in TIMES:
         if not is_finite(value) or value <= 0:
             raise ExperimentError(f"option `{name}` must be a number of seconds > 0, but got {value!r}")
         return float(value)

@@ -21,8 +21,8 @@ from tuneoff.record.events.reader import EventLog
 from tuneoff.record.run_context import RunContext
 from tuneoff_adapters.katib import follow
 from tuneoff_adapters.katib.follow import Follower
+from tuneoff_adapters.katib.options import katib_options
 from tuneoff_adapters.katib.plan import katib_plan
-from tuneoff_adapters.kubernetes.options import katib_options
 from tuneoff_adapters.kubernetes.resources import EXPERIMENTS, PODS, TRIALS, Object
 
 FIRST, SECOND, THIRD = "aaaaaaaa", "bbbbbbbb", "cccccccc"

@@ -24,9 +24,9 @@ from tuneoff.measure.derived import derive_folder
 from tuneoff.record.events import schema
 from tuneoff.record.events.reader import EventLog
 from tuneoff_adapters.katib.follow import Follower
+from tuneoff_adapters.katib.options import katib_options
 from tuneoff_adapters.katib.plan import katib_plan
 from tuneoff_adapters.kubernetes import sources
-from tuneoff_adapters.kubernetes.options import katib_options
 from tuneoff_adapters.kubernetes.resources import PODS, TRIALS, Object
 from tuneoff_adapters.kubernetes.sources import Item, LogEnd, LogLine, Seen, Sources
 from waiting import until

@@ -1,0 +1,36 @@
+"""The adapter's options: what a person writes under `options:` of a katib entry. Imports neither the SDK nor its clients."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from tuneoff.errors import ExperimentError
+from tuneoff.experiment.spec import RunSpec
+from tuneoff_adapters.kubernetes.options import TIMES, ClusterOptions, cluster_options, given_options
+
+EMULATED = "emulated"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KatibOptions(ClusterOptions):
+    """What can be set about the cluster. On `emulated` only the two times can: the rest has no meaning there."""
+
+    katib_namespace: str = "kubeflow"  # where Katib's own controller runs
+
+
+def katib_options(spec: RunSpec) -> KatibOptions:
+    """Return the checked options of a run.
+
+    Raises:
+        ExperimentError: an option is unknown, has a wrong value, is missing, or has no meaning on the platform.
+    """
+    if spec.platform != EMULATED:
+        return cluster_options(spec, KatibOptions)
+    given = given_options(spec, KatibOptions)
+    meaningless = sorted(set(given) - set(TIMES))
+    if meaningless:
+        raise ExperimentError(
+            f"platform 'emulated' makes its own cluster, so option {', '.join(meaningless)} has no meaning there; "
+            "remove it, or use platform 'kubernetes'"
+        )
+    return KatibOptions(**given)
