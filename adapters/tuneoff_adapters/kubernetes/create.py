@@ -17,7 +17,7 @@ from tuneoff_adapters.kubernetes.resources import CONFIG_MAPS, EXPERIMENTS, NAME
 TERMINATING = "because it is being terminated"  # the API server's words; the status is 403
 
 
-def made_by(plan: PodPlan) -> Made:
+def made_by(plan: PodPlan, has_experiment: bool = True) -> Made:
     """Return what an execution makes, by name."""
     return Made(
         namespace=plan.namespace,
@@ -25,6 +25,7 @@ def made_by(plan: PodPlan) -> Made:
         experiment=plan.config_map,
         config_map=plan.config_map,
         labels=plan.labels,
+        has_experiment=has_experiment,
     )
 
 

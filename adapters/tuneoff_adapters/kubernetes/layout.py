@@ -8,6 +8,8 @@ POD_MODULE = "tuneoff_adapters.katib.pod"
 CONFIG_DIR = "/etc/tuneoff"  # where the config map is mounted
 CONTEXT_KEY = "trial_context.json"  # core's TrialContext
 TRANSLATION_KEY = "translation.json"  # KatibSpace.to_json(), and the settings below
+WORKER_MODULE = "tuneoff_adapters.kubernetes.worker"
+WORKER_KEY = "worker"  # what a worker runs, by `messages.packed`
 STOPS, CHECKPOINT_BYTES = "stops", "checkpoint_bytes"
 
 RUN_DIR = "/tuneoff/run"  # the pod's own run folder, an emptyDir
@@ -17,6 +19,7 @@ METRICS_FILE = "/var/log/katib/metrics.log"  # Katib's webhook mounts a volume a
 CONFIG_DIR_VARIABLE = "TUNEOFF_POD_CONFIG"
 RUN_DIR_VARIABLE = "TUNEOFF_POD_DIR"
 METRICS_FILE_VARIABLE = "TUNEOFF_METRICS_FILE"
+CHECKPOINT_BYTES_VARIABLE = "TUNEOFF_CHECKPOINT_BYTES"
 CACHE_VARIABLE = "TUNEOFF_CACHE_DIR"  # where a trial looks for prepared data: it never prepares any itself
 
 EARLY_STOPPED = "Training Container was Early Stopped"  # what Katib's shell says in the log of a trial with stop rules
