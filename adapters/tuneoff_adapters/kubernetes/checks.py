@@ -76,7 +76,7 @@ def check_cluster(connection: Connection, needs: Needs, namespace: str, within_s
     deadline = time.monotonic() + within_seconds
     version = _server_version(connection, min(deadline, time.monotonic() + FIRST_SECONDS))
     hurried = _hurried(connection, deadline)
-    calls = {name: functools.partial(ask, hurried) for name, ask in needs.asked.items()}
+    calls: dict[str, Callable[[], Any]] = {name: functools.partial(ask, hurried) for name, ask in needs.asked.items()}
     if not needs.is_own_namespace:
         calls["namespace"] = lambda: hurried.get(NAMESPACES, namespace)
     rights = {

@@ -80,12 +80,11 @@ class OptunaAdapter(OnClusters):
         return study_plan(context.spec, context.work_dir, context.history, shared)
 
     def _make_pool(self, preload: Sequence[str]) -> Pool:
+        count = self.context.spec.experiment.workers.count
         if self.is_elsewhere(self.context.spec):
-            workers = range(self.context.spec.experiment.workers.count)
-            self._notes = [NoteFile(self._plan.note(worker)) for worker in workers]
+            self._notes = [NoteFile(self._plan.note(worker)) for worker in range(count)]
             return self.cluster_pool(WORK, (self._plan,), preload, (Finished, Broken), self._observe)
-        workers = self.context.spec.experiment.workers
-        pool = WorkerPool(self.context.trial_context, workers.count, WORK, (self._plan,), preload)
+        pool = WorkerPool(self.context.trial_context, count, WORK, (self._plan,), preload)
         pool.start()
         return pool
 
