@@ -19,7 +19,6 @@ METRICS_FILE = "/var/log/katib/metrics.log"  # Katib's webhook mounts a volume a
 CONFIG_DIR_VARIABLE = "TUNEOFF_POD_CONFIG"
 RUN_DIR_VARIABLE = "TUNEOFF_POD_DIR"
 METRICS_FILE_VARIABLE = "TUNEOFF_METRICS_FILE"
-CHECKPOINT_BYTES_VARIABLE = "TUNEOFF_CHECKPOINT_BYTES"
 CACHE_VARIABLE = "TUNEOFF_CACHE_DIR"  # where a trial looks for prepared data: it never prepares any itself
 
 EARLY_STOPPED = "Training Container was Early Stopped"  # what Katib's shell says in the log of a trial with stop rules

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -91,7 +91,11 @@ class OnClusters(Adapter):
         if "emulated" in cluster.server_version:
             context.note_emulated(f"the API server at {self._connection.host} is an emulation: it says {cluster.server_version}")
         context.outside.write_text(left_text(made_by(plan, has_experiment=False), self._connection.host) + "\n")
-        owner = make_place(self._connection, plan, config_map(plan, {WORKER_KEY: packed((target, arguments, tuple(preload)))}))
+        owner = make_place(
+            self._connection,
+            plan,
+            config_map(plan, {WORKER_KEY: packed((target, arguments, tuple(preload), plan.checkpoint_bytes))}),
+        )
         self._pods = PodPool(
             context,
             plan,
@@ -121,8 +125,10 @@ class OnClusters(Adapter):
             pool.close()
         if pods is not None:
             self.context.note_versions({"image_digests": sorted(pods.image_digests)})
-        if not (self.is_elsewhere(self.context.spec) and self.context.outside.exists()):
-            return
+        if self.is_elsewhere(self.context.spec) and self.context.outside.exists():
+            self._remove()
+
+    def _remove(self) -> None:
         from tuneoff_adapters.kubernetes.create import made_by
         from tuneoff_adapters.kubernetes.removal import remove
 
@@ -141,14 +147,12 @@ class OnClusters(Adapter):
 
     @property
     def _pod_plan(self) -> Any:
-        from tuneoff_adapters.kubernetes.layout import CHECKPOINT_BYTES_VARIABLE
         from tuneoff_adapters.kubernetes.plan import PodPlan, pod_plan
 
         context = self.context.trial_context
         plan = pod_plan(self.context, self._cluster_options, {})
-        environment: Mapping[str, str] = {**plan["environment"], CHECKPOINT_BYTES_VARIABLE: str(plan["checkpoint_bytes"])}
         in_pods = replace(plan["trial_context"], slots=context.slots, trials=context.trials)
-        return PodPlan(**{**plan, "trial_context": in_pods, "environment": environment})
+        return PodPlan(**{**plan, "trial_context": in_pods})
 
     def _connect(self) -> Connection:
         from tuneoff_adapters.kubernetes.connection import Connection

@@ -41,12 +41,13 @@ class _Lines:
 class PodWorker(Worker):
     """Passes the best checkpoint of a completed trial out after its events."""
 
+    most_bytes: int  # that a checkpoint may have
+
     def run(self, trial_id: str, *arguments: Any, **identity: Any) -> TrialOutcome:
         outcome = super().run(trial_id, *arguments, **identity)
         if outcome.state == "completed":
             assert isinstance(self.pipe, _Lines)
-            most_bytes = int(os.environ[layout.CHECKPOINT_BYTES_VARIABLE])
-            in_pod.pass_checkpoint_out(checkpoint_path(self.context.run_dir, trial_id), self.pipe.output, most_bytes)
+            in_pod.pass_checkpoint_out(checkpoint_path(self.context.run_dir, trial_id), self.pipe.output, PodWorker.most_bytes)
         return outcome
 
 
@@ -56,7 +57,7 @@ def main(arguments: Sequence[str]) -> int:
     pipe = _Lines(iter(given or sys.stdin.buffer), os.dup(1))
     worker = PodWorker(index, in_pod.own_context(), pipe, POD if given else POD_WORKER)
     _ = worker.process  # before anything else: from here on the process is seen
-    target, target_arguments, preload = unpacked((in_pod.config_dir() / layout.WORKER_KEY).read_text())
+    target, target_arguments, preload, PodWorker.most_bytes = unpacked((in_pod.config_dir() / layout.WORKER_KEY).read_text())
     for module in preload:
         importlib.import_module(module)
     pipe.send(READY)

@@ -52,7 +52,7 @@ def test_recommend_refuses_what_is_outside_with_exit_code_1(call: Call, results:
 def test_recommend_says_who_can_on_a_platform_that_was_not_measured(call: Call, results: Path) -> None:
     answer = call("recommend", results, "--platform", "kubernetes")
     assert answer.code == 1
-    assert answer.out.startswith("katib can do what is asked for, but was not measured at it")
+    assert answer.out.startswith("katib and optuna can do what is asked for, but were not measured at it")
 
 
 def test_recommend_suggests_no_cluster_to_who_asks_for_none(call: Call, results: Path) -> None:
