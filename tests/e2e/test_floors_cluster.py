@@ -64,19 +64,25 @@ def test_pods_train_the_same_bits_as_processes_and_nothing_is_left(tmp_path: Pat
     assert len(processes["serial@kubernetes-jobs"]) == 6
 
 
+def is_at_first_epoch(events: Path) -> bool:
+    last = events.read_text().splitlines()[-1]
+    return '"epoch":1,' in last
+
+
 @pytest.mark.parametrize("floor", FLOORS, ids=lambda floor: f"{floor['name']}@{floor['platform']}")
 def test_a_lost_pod_is_replaced_and_its_trial_tried_again(tmp_path: Path, cluster: Cluster, floor: dict[str, Any]) -> None:
     compare = Compare(tmp_path, budget={"trials": 4, "epochs_per_trial": 6}, failures={"retries": 1}, adapters=[floor], **SLEEP)
     lost: list[str] = []
 
     def lose() -> bool:
-        trained = any(b'"epoch"' in path.read_bytes() for path in compare.results.glob("runs/*/*/events/pod-*"))
-        if trained and not lost:
-            for pod in cluster.core.list_pod_for_all_namespaces(label_selector="tuneoff.io/execution").items:
-                if pod.status.phase == "Running":
-                    cluster.core.delete_namespaced_pod(pod.metadata.name, pod.metadata.namespace, grace_period_seconds=0)
-                    lost.append(pod.metadata.name)
-                    break
+        begun = [
+            path.stem.removeprefix("pod-") for path in compare.results.glob("runs/*/*/events/pod-*") if is_at_first_epoch(path)
+        ]
+        if begun and not lost:
+            pods = cluster.core.list_pod_for_all_namespaces(label_selector=f"job-name={begun[0]}").items
+            for pod in pods:
+                cluster.core.delete_namespaced_pod(pod.metadata.name, pod.metadata.namespace, grace_period_seconds=0)
+                lost.append(pod.metadata.name)
         return False
 
     answer = compare.interrupt(lose)

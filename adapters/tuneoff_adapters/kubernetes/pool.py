@@ -4,77 +4,42 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import replace
 from typing import Any
 
 from tuneoff.base import clock
 from tuneoff.errors import InfrastructureError, StepError
-from tuneoff.record.events.schema import Charged, Epoch, Event, Limit, TrialEnded, TrialStarted
+from tuneoff.record.events.schema import Event, TrialStarted
 from tuneoff.record.run_context import RunContext
 from tuneoff.run.trial.budget import TrialBudget
-from tuneoff.run.trial.faults import note_kill
 from tuneoff.run.trial.pool import Death, Message, Pool
 from tuneoff.run.trial.run_trial import TrialOutcome
 from tuneoff_adapters.kubernetes.checks import Rights
 from tuneoff_adapters.kubernetes.clock_skew import PodClock
 from tuneoff_adapters.kubernetes.connection import Connection
-from tuneoff_adapters.kubernetes.diagnosis import Finding, View, trial_of, trial_without_pod, waiting_pod
+from tuneoff_adapters.kubernetes.diagnosis import trial_of
 from tuneoff_adapters.kubernetes.endings import Ending, Limits, ending_of
 from tuneoff_adapters.kubernetes.layout import CONTAINER, WORKER_MODULE
 from tuneoff_adapters.kubernetes.manifest import job_manifest
 from tuneoff_adapters.kubernetes.messages import READY, answer_of, packed
 from tuneoff_adapters.kubernetes.patience import Patience
+from tuneoff_adapters.kubernetes.place import Place, findings
 from tuneoff_adapters.kubernetes.plan import PodPlan
 from tuneoff_adapters.kubernetes.pod_log import PodLog
 from tuneoff_adapters.kubernetes.resources import JOBS, PODS, Object, name_of
 from tuneoff_adapters.kubernetes.sources import Away, Broken, LogEnd, LogLine, Polled, Recounted, Seen, Sources
 from tuneoff_adapters.kubernetes.status import exit_of, has_ended, image_id_of, is_running
-from tuneoff_adapters.kubernetes.transport import Input, NoAnswer
 
 POOL_RIGHTS: Rights = (
     (JOBS, "", ("create", "list")),
     (PODS, "attach", ("create", "get")),  # which of them depends on the server's version
 )
 LOOK_SECONDS = 0.25  # between two looks at what only time brings
-BEAT_NS = 30 * clock.NANOSECONDS  # between two signs of life to a worker: whoever is silent for long is cut off on the way
 OUT_OF_TIME = "wall-clock budget used up"
-CUT = "the connection to the pod of worker {} was cut"
-
-
-@dataclass(slots=True, kw_only=True)
-class _Place:
-    """A worker's pod, or that of the one trial which a worker would run now. Times are monotonic nanoseconds."""
-
-    job: str
-    log: PodLog
-    unsent: list[str] = field(default_factory=list)  # lines for its standard input, until that is there
-    input: Input | None = None
-    beat_ns: int = 0
-    is_ready: bool = False
-    pod: Object | None = None  # as last seen
-    ended_ns: int | None = None  # the container was seen to have ended, or the pod to be gone
-    is_log_open: bool = False
-    was_log_read: bool = False
-    is_log_whole: bool = False
-    lines: int = 0
-    answers: list[Any] = field(default_factory=list)  # of a trial's own pod, until that has ended
-    trial: str | None = None  # that runs
-    last_trial: str | None = None
-    attempt: int = 1
-    epochs: int = 0
-    started_ns: int = 0
-    sign_ns: int = 0
-    is_recounting: bool = False
-    lost: str | None = None  # why it is given up, though the pod may be there
-    was_killed: bool = False
-
-    @property
-    def is_over(self) -> bool:
-        return self.ended_ns is not None and (self.was_log_read or not self.is_log_open)
 
 
 class PodPool(Pool):
-    """`places`: of the run's cluster, made by `deployment`; `kinds`: of the answers; `observe(worker, event)` sees all events."""
+    """`owner`: of the Jobs; `kinds`: the dataclasses that workers answer with; `observe(worker, event)` sees all events."""
 
     def __init__(
         self,
@@ -96,13 +61,15 @@ class PodPool(Pool):
         self._budget = TrialBudget(context.trial_context)
         assert context.events.path is not None
         self._clock = PodClock(context.events.path)
+        patient = connection.limits
+        self._once = connection.limited(replace(patient, api=patient.call, pause=float("inf")))  # one try
         self._sources = Sources(connection, plan.namespace, plan.config_map, plan.labels)
         self._patience = Patience(pending_seconds)
         self._warnings: Sequence[Object] = ()
         self._is_away = False
         self._looked_ns = 0
         self._jobs = 0
-        self._places: dict[int, _Place] = {}
+        self._places: dict[int, Place] = {}
         self.checkpoint_problems: dict[str, str] = {}  # by trial id
         self.image_digests: set[str] = set()  # what the pods ran
 
@@ -133,8 +100,10 @@ class PodPool(Pool):
             self._make(index, line, content)
             return
         place = self._places[index]
+        if place.was_cut:
+            place = self._renew(index)
         place.unsent.append(f"{line}\n")
-        self._flush(index, place)
+        self._serve(index, place)
 
     def wait(self, timeout_seconds: float | None = None) -> list[Message | Death]:
         """Return what happened, as soon as something has."""
@@ -164,7 +133,7 @@ class PodPool(Pool):
         trial = None if line is None else task[0]
         context = self._context
         log = PodLog(context.run_dir, context.work_dir, context.execution_id, name, trial)
-        self._places[index] = _Place(job=name, log=log, last_trial=trial)
+        self._places[index] = Place(job=name, log=log, last_trial=trial)
         self._connection.create(
             JOBS, job_manifest(self._plan, names, command, seconds, has_input=line is None), self._plan.namespace
         )
@@ -190,7 +159,7 @@ class PodPool(Pool):
             self._looked_ns = now
             found += self._look(now)
         for index, place in list(self._places.items()):
-            if place.is_over or place.lost is not None:
+            if place.is_over:
                 found.append(self._end(index, place, now))
         return found
 
@@ -214,23 +183,25 @@ class PodPool(Pool):
         if not place.is_log_open and (is_running(pod, CONTAINER) or exit_of(pod, CONTAINER)):
             place.is_log_open = True
             self._sources.follow_log(place.job, name_of(pod), lambda: place.ended_ns is not None)
-        if not self._has_job_per_trial and place.input is None and is_running(pod, CONTAINER):
-            place.input = self._connection.attach(self._plan.namespace, name_of(pod), CONTAINER)
-            self._flush(index, place)
+        if not self._has_job_per_trial:
+            self._serve(index, place)
 
-    def _flush(self, index: int, place: _Place) -> None:
-        """Write what is due to a worker's input; where that is cut, the worker is as good as dead: no task reaches it."""
-        if place.input is None:
-            return
-        try:
-            for line in place.unsent:
-                place.input.write(line)
-        except NoAnswer:
-            place.lost = place.lost or CUT.format(index)
-        place.unsent.clear()
-        place.beat_ns = clock.monotonic_ns()
+    def _serve(self, index: int, place: Place) -> None:
+        """Give a worker what is due to it, once its input is there; where that is cut, another one takes its place."""
+        place.attach(self._once, self._plan.namespace)
+        if not place.flush() and place.trial is None:
+            self._renew(index)
 
-    def _take_log(self, index: int, place: _Place, item: LogLine | LogEnd | Recounted) -> list[Message | Death]:
+    def _renew(self, index: int) -> Place:
+        """Put a new worker in place of one that no task can reach any more."""
+        old = self._places[index]
+        self._sources.delete(PODS, old.pod_name)
+        self._give_up(index)
+        self._make(index)
+        self._places[index].unsent += [line for line in old.unsent if line.strip()]
+        return self._places[index]
+
+    def _take_log(self, index: int, place: Place, item: LogLine | LogEnd | Recounted) -> list[Message | Death]:
         if isinstance(item, Recounted):
             place.is_recounting = False
             if item.lines is None or item.lines > place.lines:
@@ -241,13 +212,16 @@ class PodPool(Pool):
         if isinstance(item, LogEnd):
             place.was_log_read, place.is_log_whole = True, item.is_complete and not item.was_rotated
             return []
+        context = self._context.trial_context
         place.lines += 1
         place.sign_ns = item.t
         answer = answer_of(item.line, self._kinds)
         if answer is None:
             event = place.log.take(item.line)
             if event is not None:
-                self._take_event(place, event, item.t)
+                if isinstance(event, TrialStarted) and context.is_first(event.trial, event.attempt):
+                    self._budget.tickets.take()  # its own is of the pod's folder
+                place.take(event, item.t)
                 self._observe(index, event)
             return []
         if answer == READY:
@@ -257,17 +231,6 @@ class PodPool(Pool):
             self.checkpoint_problems[place.last_trial] = problem
         place.answers.append(answer)
         return [] if self._has_job_per_trial else [Message(index, place.answers.pop())]
-
-    def _take_event(self, place: _Place, event: Event, t: int) -> None:
-        if isinstance(event, TrialStarted):
-            place.trial = place.last_trial = event.trial
-            place.attempt, place.epochs, place.started_ns = event.attempt, 0, t
-            if self._context.trial_context.is_first(event.trial, event.attempt):
-                self._budget.tickets.take()  # its own is of the pod's folder
-        elif isinstance(event, Epoch):
-            place.epochs = event.epoch
-        elif isinstance(event, TrialEnded):
-            place.trial = None
 
     def _look(self, now: int) -> list[Message | Death]:
         """Act on what only time brings: budget, limits, signs of life, and why a pod does not start."""
@@ -280,69 +243,48 @@ class PodPool(Pool):
         if self._is_away:
             self._patience.forget()
             return found
-        for index, place in self._places.items():
+        for index, place in list(self._places.items()):
+            if not self._has_job_per_trial:
+                self._serve(index, place)
             if place.trial is not None and not place.was_killed and place.ended_ns is None:
                 self._limit(place, now)
-            if now - place.beat_ns > BEAT_NS and place.input is not None and place.ended_ns is None:
-                place.unsent.append("\n")
-                self._flush(index, place)
-        finding = self._patience.overdue(self._findings(), now)
+        finding = self._patience.overdue(findings(self._places.values(), self._warnings), now)
         if finding is not None:
             raise StepError(finding.line) if finding.is_final else InfrastructureError(finding.line)
         return found
 
-    def _findings(self) -> list[Finding]:
-        pods = {name_of(place.pod): place.pod for place in self._places.values() if place.pod is not None}
-        jobs: dict[str, Object] = {place.job: {"metadata": {"name": place.job}} for place in self._places.values()}
-        view = View(trials=jobs, pods=pods, events=self._warnings)
-        found = [waiting_pod(pod, self._warnings) for pod in pods.values()]
-        found += [trial_without_pod(job, view) for job in jobs.values()]
-        return [one for one in found if one is not None]
-
-    def _limit(self, place: _Place, now: int) -> None:
+    def _limit(self, place: Place, now: int) -> None:
         seconds, silence = self._timeouts.trial_seconds, self._timeouts.silence_seconds
         if now - place.started_ns > seconds * clock.NANOSECONDS:
             self._kill(place, f"timed out: longer than {seconds:g} s")
         elif now - place.sign_ns > silence * clock.NANOSECONDS and not place.is_recounting and not place.was_log_read:
             place.is_recounting = True
-            self._sources.recount(place.job, name_of(place.pod or {}))
+            self._sources.recount(place.job, place.pod_name)
 
-    def _kill(self, place: _Place, cause: str) -> None:
+    def _kill(self, place: Place, cause: str) -> None:
         place.was_killed = True
-        self._announce(place, cause, "workload", "time")
-        self._sources.delete(PODS, name_of(place.pod or {}))
+        place.announce(self._context, Ending(state="failed", cause=cause, charged="workload", limit="time"))
+        self._sources.delete(PODS, place.pod_name)
 
-    def _announce(self, place: _Place, cause: str | None, charged: Charged | None, limit: Limit) -> None:
-        """Note that a trial ends for its limit, so that it is not tried again."""
-        assert place.trial is not None
-        note_kill(self._context.run_dir, place.trial, place.attempt, cause or "")
-        self._context.events.write(
-            "trial_killed", trial=place.trial, attempt=place.attempt, cause=cause, charged=charged, limit=limit
-        )
-
-    def _cut(self, index: int, place: _Place, now: int) -> Message:
+    def _cut(self, index: int, place: Place, now: int) -> Message:
         """End a trial because the time of the run is used up."""
-        self._sources.delete(PODS, name_of(place.pod or {}))
-        self._write_end(place, Ending(state="cancelled", cause=OUT_OF_TIME), now)
+        self._sources.delete(PODS, place.pod_name)
+        place.write_end(self._context, Ending(state="cancelled", cause=OUT_OF_TIME), now)
         self._give_up(index)
         return Message(index, TrialOutcome(state="cancelled", epochs=place.epochs, cause=OUT_OF_TIME))
 
-    def _end(self, index: int, place: _Place, now: int) -> Message | Death:
+    def _end(self, index: int, place: Place, now: int) -> Message | Death:
         """Return what became of a pod that has ended, and write the end of its trial if that could not."""
         self._give_up(index)
-        if place.answers and place.lost is None:
+        if place.answers:
             return Message(index, place.answers[0])
-        if place.lost is not None:
-            self._sources.delete(PODS, name_of(place.pod or {}))
-            ending = Ending(state="failed", cause=place.lost, charged="infrastructure")
-        else:
-            memory = self._context.trial_context.memory_bytes
-            limits = Limits(deadline_seconds=self._timeouts.trial_seconds + self._pending_seconds, memory_bytes=memory)
-            ending = ending_of(None, place.pod, limits, place.epochs, place.log.last_line, place.is_log_whole)
+        memory = self._context.trial_context.memory_bytes
+        limits = Limits(deadline_seconds=self._timeouts.trial_seconds + self._pending_seconds, memory_bytes=memory)
+        ending = ending_of(None, place.pod, limits, place.epochs, place.log.last_line, place.is_log_whole)
         if place.trial is not None:
             if ending.limit is not None and not place.was_killed:
-                self._announce(place, ending.cause, ending.charged, ending.limit)
-            self._write_end(place, Ending(state="failed") if place.was_killed else ending, place.ended_ns or now)
+                place.announce(self._context, ending)
+            place.write_end(self._context, Ending(state="failed") if place.was_killed else ending, place.ended_ns or now)
         return Death(index, 0, ending.exit_code, ending.cause)
 
     def _give_up(self, index: int) -> None:
@@ -350,17 +292,3 @@ class PodPool(Pool):
         place.log.end()
         if place.input is not None:
             place.input.close()
-
-    def _write_end(self, place: _Place, ending: Ending, t: int) -> None:
-        cause = {"cause": ending.cause, "charged": ending.charged} if ending.cause is not None else {}
-        self._context.events.write(
-            "trial_ended",
-            t=t,
-            trial=place.trial,
-            attempt=place.attempt,
-            state=ending.state,
-            epochs=place.epochs,
-            by="coordinator",
-            uncertainty_ns=max(0, t - place.sign_ns),
-            **cause,
-        )
