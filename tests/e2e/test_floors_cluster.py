@@ -75,12 +75,10 @@ def test_a_lost_pod_is_replaced_and_its_trial_tried_again(tmp_path: Path, cluste
     lost: list[str] = []
 
     def lose() -> bool:
-        begun = [
-            path.stem.removeprefix("pod-") for path in compare.results.glob("runs/*/*/events/pod-*") if is_at_first_epoch(path)
-        ]
+        begun = [path for path in compare.results.glob("runs/*/*/events/pod-*") if is_at_first_epoch(path)]
         if begun and not lost:
-            pods = cluster.core.list_pod_for_all_namespaces(label_selector=f"job-name={begun[0]}").items
-            for pod in pods:
+            job = begun[0].stem.removeprefix("pod-")
+            for pod in cluster.core.list_pod_for_all_namespaces(label_selector=f"job-name={job}").items:
                 cluster.core.delete_namespaced_pod(pod.metadata.name, pod.metadata.namespace, grace_period_seconds=0)
                 lost.append(pod.metadata.name)
         return False

@@ -130,16 +130,19 @@ class OnClusters(Adapter):
 
     def _remove(self) -> None:
         from tuneoff_adapters.kubernetes.create import made_by
+        from tuneoff_adapters.kubernetes.parallel_calls import at_once, value
         from tuneoff_adapters.kubernetes.removal import remove
 
         connection: Connection = getattr(self, "_connection", None) or self._connect()
-        remove(connection, made_by(self._pod_plan, has_experiment=False), REMOVAL_SHARE * self.undeploy_seconds)
+        made, seconds = made_by(self._pod_plan, has_experiment=False), REMOVAL_SHARE * self.undeploy_seconds
+        done = at_once({"pods": lambda: remove(connection, made, seconds), "besides": self.forget}, self.undeploy_seconds)
+        for answer in done.values():
+            value(answer)
         connection.close()
-        self.forget()
         self.context.outside.unlink()
 
     def forget(self) -> None:
-        """Remove what the run has besides in a service of the user's, once its pods are gone."""
+        """Remove what the run has besides in a service of the user's; idempotent. Its pods are being deleted."""
 
     @property
     def _cluster_options(self) -> Any:
